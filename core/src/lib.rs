@@ -76,7 +76,7 @@ pub mod store {
         },
         ports::store::{
             Housekeeping, Operator, Outbox, Store, StoreError, Turns,
-            accept::{CursorMove, EarlierMessage, NewEvent, NewTurn, Repeated, Stored},
+            accept::{CursorMove, DayUse, EarlierMessage, NewEvent, NewTurn, Repeated, Stored},
             housekeeping::{Cutoffs, ExpiredRows, Removal, StoreStats},
             list::{
                 AgentFigures, AuditFilter, AuditRecord, ConversationFilter, ConversationSummary, DeadLetter,

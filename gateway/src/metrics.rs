@@ -74,7 +74,7 @@ const METRICS: &[Metric] = &[
     counter(
         "rejoinder_limited_events_total",
         "Messages that opened no turn because their sender was over a limit",
-        &[("limit", Of(&["turns_per_minute", "waiting_turns"]))],
+        &[("limit", Of(&["turns_per_minute", "turns_per_day", "tokens_per_day", "waiting_turns"]))],
     ),
     counter(
         "rejoinder_settled_turns_total",

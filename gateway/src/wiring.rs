@@ -259,6 +259,7 @@ pub(crate) fn settings(config: &Config, masker: Masker) -> Settings {
         approvals: config.approvals.settings(people),
         queues: queues(config),
         sessions: sessions(config),
+        time_zone: routing.time_zone.zone.clone(),
         limits: limits.general(),
         special_limits: special_limits(config),
         delivery_lifetime: outbox.lifetime,

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
-pub const TEMPLATES: [&str; 122] = [
+pub const TEMPLATES: [&str; 126] = [
     "silent",
     "failed",
     "late",
@@ -69,6 +69,9 @@ pub const TEMPLATES: [&str; 122] = [
     "status_waiting",
     "status_promised",
     "status_approval",
+    "status_turns_today",
+    "status_tokens_today",
+    "status_tokens_limited",
     "status_sending",
     "status_more",
     "history_empty",
@@ -111,6 +114,7 @@ pub const TEMPLATES: [&str; 122] = [
     "unlinked",
     "unlink_only",
     "limited",
+    "limited_today",
     "dropped",
     "late_messages",
     "queue",

@@ -188,12 +188,15 @@ fn limits_of_a_person_fall_back_to_those_of_their_role_and_these_to_everybodys()
 [limits]
 turns_per_minute = 9
 waiting_turns = 8
+turns_per_day = 7
+tokens_per_day = 4_000_000_000
 [limits.guest]
 turns_per_minute = 2
+tokens_per_day = 1
 [people.ada]
 role = "guest"
 identities = ["page.main/42"]
-limits = { waiting_turns = "off" }
+limits = { waiting_turns = "off", turns_per_day = 5 }
 [people.bob]
 identities = ["page.main/43"]
 "#,
@@ -206,4 +209,7 @@ identities = ["page.main/43"]
     let of_people: Vec<_> = config.people.limits(&config.limits).into_iter().collect();
     let [(name, limits)] = &of_people[..] else { panic!("only Ada has her own: {of_people:?}") };
     assert_eq!((name.as_str(), numbers(*limits)), ("ada", (Some(2), None)));
+    let daily = |limits: PersonLimits| (limits.turns_per_day, limits.tokens_per_day);
+    assert_eq!(daily(config.limits.of_role(PersonRole::Member)), (Some(7), Some(4_000_000_000)));
+    assert_eq!(daily(*limits), (Some(5), Some(1)));
 }

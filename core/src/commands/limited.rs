@@ -1,6 +1,10 @@
-//! The notice to a person who wrote more than the limits allow.
+//! The notices to a person who wrote more than the limits allow.
 
-use super::command::{Answer, Command};
+use super::{
+    command::{Answer, Call, Command},
+    status::spoken,
+};
+use crate::model::day::Day;
 
 pub(crate) const LIMITED: Command = Command {
     name: "limited",
@@ -10,3 +14,17 @@ pub(crate) const LIMITED: Command = Command {
     is_recorded: false,
     act: |_| Box::pin(async { Ok(Answer::of("limited")) }),
 };
+
+pub(crate) const LIMITED_TODAY: Command = Command {
+    name: "limited_today",
+    texts: &[],
+    arguments: 0,
+    description: "Tell a person that they have used what is theirs of the day",
+    is_recorded: false,
+    act: |call| Box::pin(async { Ok(today(call)) }),
+};
+
+fn today(call: &Call<'_>) -> Answer {
+    let ends_at = Day::of(call.now, &call.settings.time_zone).ends_at;
+    Answer::filled("limited_today", vec![("time", spoken(ends_at.since(call.now)))])
+}

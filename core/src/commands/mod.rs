@@ -75,7 +75,7 @@ const LISTED: [&Command; 16] = [
 ];
 
 /// The commands for owners, those that few need, and the notices.
-const UNLISTED: [&Command; 11] = [
+const UNLISTED: [&Command; 12] = [
     &approve::APPROVE,
     &approve::DECLINE,
     &link::UNLINK,
@@ -84,6 +84,7 @@ const UNLISTED: [&Command; 11] = [
     &stranger::STRANGER,
     &pairing::PAIRING,
     &limited::LIMITED,
+    &limited::LIMITED_TODAY,
     &dropped::DROPPED,
     &late::LATE,
     &message::MESSAGE,

@@ -28,7 +28,7 @@ use crate::{
     },
     ports::store::{
         Housekeeping, Operator, Outbox, Store, StoreError, Turns,
-        accept::{CursorMove, NewEvent, Stored},
+        accept::{CursorMove, DayUse, NewEvent, Stored},
         housekeeping::{Cutoffs, Removal, StoreStats},
         list::{
             AgentFigures, AuditFilter, AuditRecord, ConversationFilter, ConversationSummary, DeadLetter,
@@ -243,6 +243,14 @@ impl<L: Layer> Turns for Layered<L> {
     ) -> Result<Vec<SessionRecord>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.usable_sessions(conversation, owner, limit)).await
+    }
+    async fn day_use(&self, who: &Identity, day: i64) -> Result<DayUse, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.day_use(who, day)).await
+    }
+    async fn tokens_since(&self, conversation: ConversationId, since: Timestamp) -> Result<u64, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.tokens_since(conversation, since)).await
     }
     async fn is_session_open(&self, session: SessionId) -> Result<bool, StoreError> {
         let pass = self.layer.before_read().await;
@@ -573,6 +581,12 @@ impl Turns for NullStore {
         _limit: u32,
     ) -> Result<Vec<SessionRecord>, StoreError> {
         Ok(Vec::new())
+    }
+    async fn day_use(&self, _who: &Identity, _day: i64) -> Result<DayUse, StoreError> {
+        Ok(DayUse::default())
+    }
+    async fn tokens_since(&self, _conversation: ConversationId, _since: Timestamp) -> Result<u64, StoreError> {
+        Ok(0)
     }
     async fn is_session_open(&self, _session: SessionId) -> Result<bool, StoreError> {
         Ok(false)

@@ -17,6 +17,7 @@ use std::{
     time::Duration,
 };
 
+use jiff::tz::TimeZone;
 use rejoinder_guard::{SignalKind, Timestamp, Via};
 
 use crate::{
@@ -63,6 +64,7 @@ pub fn parts_without_agents(store: Arc<dyn Store>, channels: Vec<Arc<dyn Channel
         approvals: ApprovalSettings::default(),
         queues: Queues::default(),
         sessions: SessionSettings::default(),
+        time_zone: TimeZone::UTC,
         limits: PersonLimits::default(),
         special_limits: SpecialLimits::default(),
         delivery_lifetime: Duration::from_hours(1),

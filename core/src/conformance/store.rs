@@ -126,6 +126,7 @@ macro_rules! store_conformance {
             what_comes_during_a_deletion_is_in_the_next_session
             a_forgotten_persons_session_of_several_conversations_is_nobodys
             a_name_is_that_of_one_session
+            what_is_used_of_a_day_is_counted_until_the_next
             a_session_that_is_gone_is_not_used
             what_is_left_out_is_not_shown
             what_is_repeated_is_left_out
@@ -290,6 +291,7 @@ fn new_turn(event: InboundEvent) -> NewEvent {
             model: None,
             remark: None,
             repeats: None,
+            day: None,
         }),
         event: Arc::new(event),
         only_if_known: false,
@@ -322,8 +324,12 @@ struct Turn {
 impl Turn {
     /// Accepts `event` as a turn.
     async fn accept(store: &dyn Store, event: InboundEvent) -> Self {
-        let place = event.conversation.clone();
-        let new = new_turn(event);
+        Self::of(store, new_turn(event)).await
+    }
+
+    /// Accepts a new turn.
+    async fn of(store: &dyn Store, new: NewEvent) -> Self {
+        let place = new.event.conversation.clone();
         let NewTurn { id, obligation, .. } = new.turn.clone().expect("it has a turn");
         match accept_one(store, new).await {
             Stored::Turn { seq, conversation, session, .. } => {

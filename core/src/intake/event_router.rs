@@ -17,7 +17,7 @@ use crate::{
         asks::{self, DECIDE},
         dropped::DROPPED,
         late::LATE,
-        limited::LIMITED,
+        limited::{LIMITED, LIMITED_TODAY},
         pairing::PAIRING,
         retry::RETRY,
         stranger::STRANGER,
@@ -116,6 +116,8 @@ pub(super) enum Notice {
     Pairing,
     /// They are over a limit in this minute.
     Limited { minute: i64 },
+    /// They have used what is theirs of this day.
+    LimitedToday { day: i64 },
     /// Their message is too old to be answered, and those that wait are too.
     Late,
     /// Of the messages that wait in their conversation the oldest are dropped in this minute.
@@ -182,10 +184,15 @@ impl EventRouter {
             return Ok(self.without_turn(event, is_owed.then_some(Notice::Late)));
         }
         // A command acts on turns that run and wait, and is not limited.
-        let counted = match handler.agent().map(|_| self.limits.count(&event, &known)).transpose() {
+        let mut counted = match handler.agent().map(|_| self.limits.count(&event, &known)).transpose() {
             Ok(counted) => counted.flatten(),
             Err(over) => return Ok(self.over_limit(event, expectation, over)),
         };
+        if let Some(counted) = &mut counted
+            && let Some(over) = self.limits.check_day(&event, counted, &known).await?
+        {
+            return Ok(self.over_limit(event, expectation, over));
+        }
         let conversation = self.addresses.resolve(&event.conversation).await?;
         let (mut handling, rule_name) = (Handling::by(handler), rule.map(|rule| &*rule.name));
         if let Handler::Agent(agent) = &mut handling.handler {
@@ -220,7 +227,10 @@ impl EventRouter {
             }
         }
         handling.rule = rule.map(|rule| Arc::clone(&rule.name));
-        let routed = self.open(id, Arc::new(event), handling, expectation, conversation, slot);
+        let mut routed = self.open(id, Arc::new(event), handling, expectation, conversation, slot);
+        if let Some(turn) = &mut routed.new.turn {
+            turn.day = counted.as_ref().and_then(Counted::day);
+        }
         Ok(RoutedEvent { notice, counted, heard, ..routed })
     }
 
@@ -296,7 +306,10 @@ impl EventRouter {
     fn over_limit(&self, event: InboundEvent, expectation: Expectation, over: OverLimit) -> RoutedEvent {
         let is_told = event.directed == Directed::Asked || event.sender.kind == SenderKind::Unnamed;
         let wants_notice = expectation == Expectation::Answer && !is_told;
-        let notice = wants_notice.then_some(Notice::Limited { minute: over.minute });
+        let notice = wants_notice.then_some(match over.day {
+            Some(day) => Notice::LimitedToday { day },
+            None => Notice::Limited { minute: over.minute },
+        });
         let routed = self.without_turn(event, notice);
         let new = NewEvent { only_if_known: is_told, ..routed.new };
         RoutedEvent { new, limited: Some(over.retry_after), ..routed }
@@ -318,6 +331,7 @@ impl EventRouter {
                 (&PAIRING, format!("pairing:{person}:{}", pairing.asked_at.as_millis()), None)
             }
             Notice::Limited { minute } => (&LIMITED, format!("limited:{person}:{minute}"), None),
+            Notice::LimitedToday { day } => (&LIMITED_TODAY, format!("limited:{person}:day:{day}"), None),
             Notice::Late => {
                 // One for what comes together: what is late later was sent after this.
                 let window = self.settings.get().queues.late_after.max(Duration::from_mins(1)).as_millis();
@@ -390,8 +404,19 @@ impl EventRouter {
         if handler.agent().is_some() && repeats.is_none() {
             session.unused_since = settings.sessions.reset.unused_since(now);
         }
-        let turn =
-            NewTurn { id, handler, rule, model, remark, repeats, obligation, run: started, conversation, session };
+        let turn = NewTurn {
+            id,
+            handler,
+            rule,
+            model,
+            remark,
+            repeats,
+            obligation,
+            run: started,
+            conversation,
+            session,
+            day: None,
+        };
         let new = NewEvent { id: EventId::new(now), event, turn: Some(turn), only_if_known: false };
         RoutedEvent { new, slot, run, notice: None, notice_permit: None, counted: None, heard: None, limited: None }
     }

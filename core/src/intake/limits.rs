@@ -1,6 +1,7 @@
 //! Limits how many turns a person may open, so that one person cannot use up what all share.
 //!
-//! The turns of a minute are counted in memory; a restart forgets them. The turns that wait are rows.
+//! The turns of a minute are counted in memory; a restart forgets them. The turns that wait are rows, and what is used of a day
+//! is one: it is read once a day, and then counted in memory as well.
 
 use std::{
     collections::HashMap,
@@ -10,15 +11,16 @@ use std::{
 
 use crate::{
     model::{
+        day::Day,
         event::InboundEvent,
         ids::{ConversationId, PersonId},
         people::{Identity, KnownPeople},
         queue::{Overflow, Queues},
-        settings::{LiveSettings, PersonLimits},
+        settings::LiveSettings,
     },
     ports::{
         clock::SharedClock,
-        store::{Store, StoreError},
+        store::{Store, StoreError, accept::DayUse},
     },
 };
 
@@ -43,6 +45,8 @@ pub(crate) struct OverLimit {
     pub(crate) minute: i64,
     /// When to try again.
     pub(crate) retry_after: Duration,
+    /// The day whose limit it is; `None`: it is not that of a day.
+    pub(crate) day: Option<i64>,
 }
 
 /// Whose turns are counted together.
@@ -85,6 +89,8 @@ struct Count {
     used_until: i64,
     /// The latest album, and whether it was refused: its parts are let in together, or none of them.
     album: Option<(String, Option<OverLimit>)>,
+    /// The number of the latest day, and the turns on it, if these are limited.
+    day: Option<(i64, u32)>,
 }
 
 impl Count {
@@ -107,23 +113,36 @@ pub(super) struct Counted {
     person: Person,
     /// What it counts, in microseconds.
     share: i64,
+    /// The day on which it counts, if what its person uses of a day is limited.
+    day: Option<i64>,
     /// Whether it is the later part of an album that was let in.
     is_later_part: bool,
+    is_kept: bool,
 }
 
 impl Counted {
     /// The turn was opened.
     pub(super) fn keep(mut self) {
-        self.share = 0;
+        self.is_kept = true;
+    }
+
+    /// The day on which it counts, if what its person uses of a day is limited.
+    pub(super) const fn day(&self) -> Option<i64> {
+        self.day
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        if self.share > 0
+        if !self.is_kept
             && let Some(count) = lock(&self.counts).people.get_mut(&self.person)
         {
             count.used_until -= self.share;
+            if let (Some((day, turns)), Some(of)) = (&mut count.day, self.day)
+                && *day == of
+            {
+                *turns = turns.saturating_sub(1);
+            }
         }
     }
 }
@@ -152,8 +171,9 @@ impl Limits {
 
     /// Counts the turn that `event` may open; an error if that is one too many for now. `None` without limits.
     pub(super) fn count(&self, event: &InboundEvent, known: &KnownPeople) -> Result<Option<Counted>, OverLimit> {
-        let PersonLimits { turns_per_minute, waiting_turns } = self.settings.get().limits(event, known);
-        if turns_per_minute.is_none() && waiting_turns.is_none() {
+        let limits = self.settings.get().limits(event, known);
+        let turns_per_minute = limits.turns_per_minute;
+        if turns_per_minute.is_none() && limits.waiting_turns.is_none() && !limits.has_daily() {
             return Ok(None);
         }
         let share = turns_per_minute.map_or(0, |most| MINUTE_US / i64::from(most.max(1)));
@@ -179,8 +199,65 @@ impl Limits {
         }
         match over {
             Some(over) => Err(over),
-            None => Ok(Some(Counted { counts: Arc::clone(&self.counts), person, share, is_later_part })),
+            None => {
+                let (counts, day, is_kept) = (Arc::clone(&self.counts), None, false);
+                Ok(Some(Counted { counts, person, share, day, is_later_part, is_kept }))
+            }
         }
+    }
+
+    /// `Some` if a person has used so much of the day that the turn of `event`, which was counted, must not be opened.
+    pub(super) async fn check_day(
+        &self,
+        event: &InboundEvent,
+        counted: &mut Counted,
+        known: &KnownPeople,
+    ) -> Result<Option<OverLimit>, StoreError> {
+        let settings = self.settings.get();
+        let limits = settings.limits(event, known);
+        if !limits.has_daily() {
+            return Ok(None);
+        }
+        let now = self.clock.now();
+        let today = Day::of(now, &settings.time_zone);
+        let is_of_today = |(day, _): &(i64, u32)| *day == today.number;
+        let is_read = lock(&self.counts)
+            .people
+            .get(&counted.person)
+            .and_then(|count| count.day)
+            .is_some_and(|it| is_of_today(&it));
+        let mut stored = DayUse::default();
+        if !is_read || limits.tokens_per_day.is_some() {
+            for identity in counted.person.identities(known) {
+                let DayUse { turns, tokens } = self.store.day_use(identity, today.number).await?;
+                stored = DayUse { turns: stored.turns + turns, tokens: stored.tokens.saturating_add(tokens) };
+            }
+        }
+        let mut counts = lock(&self.counts);
+        let count = counts.people.entry(counted.person.clone()).or_default();
+        // Those that are being stored are counted in memory alone.
+        let stored_turns = u32::try_from(stored.turns).unwrap_or(u32::MAX);
+        let turns = count.day.filter(is_of_today).map_or(stored_turns, |(_, turns)| turns);
+        let limit = if counted.is_later_part {
+            None
+        } else if limits.turns_per_day.is_some_and(|most| turns >= most) {
+            Some("turns_per_day")
+        } else if limits.tokens_per_day.is_some_and(|most| stored.tokens >= u64::from(most)) {
+            Some("tokens_per_day")
+        } else {
+            None
+        };
+        if let Some(limit) = limit {
+            count.day = Some((today.number, turns));
+            let over = OverLimit { day: Some(today.number), ..self.over(limit, today.ends_at.since(now)) };
+            if let Some(album) = album(event) {
+                count.album = Some((album.clone(), Some(over)));
+            }
+            return Ok(Some(over));
+        }
+        count.day = Some((today.number, turns.saturating_add(1)));
+        counted.day = Some(today.number);
+        Ok(None)
     }
 
     /// `Some` if so many turns of a person wait already that the one of `event`, which was counted, must not.
@@ -235,7 +312,7 @@ impl Limits {
 
     fn over(&self, limit: &'static str, retry_after: Duration) -> OverLimit {
         metrics::counter!("rejoinder_limited_events_total", "limit" => limit).increment(1);
-        OverLimit { minute: self.clock.now().as_millis().div_euclid(MINUTE_MS), retry_after }
+        OverLimit { minute: self.clock.now().as_millis().div_euclid(MINUTE_MS), retry_after, day: None }
     }
 }
 

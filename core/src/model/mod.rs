@@ -7,6 +7,7 @@ pub(crate) mod approvers;
 pub(crate) mod capabilities;
 pub(crate) mod command;
 pub(crate) mod conversation;
+pub(crate) mod day;
 pub(crate) mod delivery;
 pub(crate) mod event;
 pub(crate) mod ids;

@@ -236,6 +236,14 @@ impl KnownPeople {
         self.identities.get(&person).map_or(&[], Vec::as_slice)
     }
 
+    /// Everything by which channels know whoever has this identity.
+    pub(crate) fn all_of(&self, identity: &Identity) -> Vec<Identity> {
+        match self.person(&identity.channel, &identity.id) {
+            Some(person) => self.identities(person).to_vec(),
+            None => vec![identity.clone()],
+        }
+    }
+
     fn find(&self, channel: &ChannelId, id: &str) -> Option<&Known> {
         self.by_id.get(channel)?.get(id)
     }

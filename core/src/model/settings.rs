@@ -8,6 +8,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use jiff::tz::TimeZone;
 use rejoinder_guard::{Cause, Ladder, Policy, Rung, is_blank};
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
@@ -52,8 +53,19 @@ fn filled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error
 pub struct PersonLimits {
     /// Within a minute.
     pub turns_per_minute: Option<u32>,
+    /// On a calendar day.
+    pub turns_per_day: Option<u32>,
+    /// How many tokens agents may use for them on a calendar day. A turn that begins below it may run over it.
+    pub tokens_per_day: Option<u32>,
     /// That wait for a run at once.
     pub waiting_turns: Option<u32>,
+}
+
+impl PersonLimits {
+    /// Whether what is used of a day is limited.
+    pub(crate) const fn has_daily(&self) -> bool {
+        self.turns_per_day.is_some() || self.tokens_per_day.is_some()
+    }
 }
 
 /// The limits of people who are known, where they differ from everybody's.
@@ -106,6 +118,8 @@ pub struct Settings {
     pub queues: Queues,
     /// What may be chosen for sessions, and when they end by themselves.
     pub sessions: SessionSettings,
+    /// Where days begin at midnight.
+    pub time_zone: TimeZone,
     /// What one person may do.
     pub limits: PersonLimits,
     /// The same for some people who are known.

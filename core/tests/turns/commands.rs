@@ -498,6 +498,7 @@ async fn a_stop_reaches_turns_of_a_start_whose_clock_was_ahead() {
         model: None,
         remark: None,
         repeats: None,
+        day: None,
     };
     let new = NewEvent { id: EventId::new(now), event: Arc::new(event), turn: Some(turn), only_if_known: false };
     gateway.store.accept(vec![new], None).await.expect("it is accepted");

@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use rejoinder_core::{
     Accepted, AgentTurn, Attachment, Clock, Directed, Identity, InboundEvent, PersonLimits, PersonRole, SeedPerson,
-    Sender, SenderKind, SpecialLimits, conformance::scripted::Script,
+    Sender, SenderKind, SpecialLimits, Usage, conformance::scripted::Script,
 };
 
-use crate::gateway::{GatewaySetup, TestGateway, ambient, chat, main_channel, said, secs};
+use crate::{
+    gateway::{GatewaySetup, TestGateway, ambient, chat, main_channel, said, secs},
+    life::Crash,
+};
 
 const NOTICE: &str = "Not so fast.";
 
@@ -15,7 +18,7 @@ const NOTICE: &str = "Not so fast.";
 async fn with(turns_per_minute: Option<u32>, waiting_turns: Option<u32>, taking: u64) -> TestGateway {
     let mut setup =
         GatewaySetup::new().agent("main", move |turn: &AgentTurn| Script::replies(&turn.text).taking(secs(taking)));
-    setup.limits = PersonLimits { turns_per_minute, waiting_turns };
+    setup.limits = PersonLimits { turns_per_minute, waiting_turns, ..PersonLimits::default() };
     setup.start().await
 }
 
@@ -243,7 +246,7 @@ async fn roles_and_people_have_limits_of_their_own() {
         let identity = |id: &&str| Identity { channel: main_channel(), id: (*id).to_owned() };
         SeedPerson { name: name.to_owned(), role, identities: ids.iter().map(identity).collect() }
     };
-    let limits = |most| PersonLimits { turns_per_minute: Some(most), waiting_turns: None };
+    let limits = |most| PersonLimits { turns_per_minute: Some(most), ..PersonLimits::default() };
     let mut setup = GatewaySetup::new().always(Script::replies("done"));
     setup.people = vec![
         person("Ada", PersonRole::Guest, &["ada", "ada2"]),
@@ -279,8 +282,8 @@ async fn three_noisy_people_fill_their_own_lines_only() {
     let mut setup = GatewaySetup::new().agent("main", |_| Script::replies("done").taking(secs(10))).slots(1);
     let identities = ["eve", "eve2"].map(|id| Identity { channel: main_channel(), id: id.to_owned() });
     setup.people = vec![SeedPerson { name: "Eve".to_owned(), role: PersonRole::Guest, identities: identities.into() }];
-    let guests = PersonLimits { turns_per_minute: None, waiting_turns: Some(2) };
-    setup.limits = PersonLimits { turns_per_minute: None, waiting_turns: Some(4) };
+    let guests = PersonLimits { waiting_turns: Some(2), ..PersonLimits::default() };
+    setup.limits = PersonLimits { waiting_turns: Some(4), ..PersonLimits::default() };
     setup.special_limits = SpecialLimits { roles: [(PersonRole::Guest, guests)].into(), ..SpecialLimits::default() };
     let gateway = setup.start().await;
     let mut let_in = Vec::new();
@@ -305,4 +308,102 @@ async fn three_noisy_people_fill_their_own_lines_only() {
     );
     gateway.advance(secs(100)).await;
     gateway.at_rest().await;
+}
+
+const DAY: u64 = 24 * 3600;
+
+/// Ada is known by two ids. What is used of a day is limited; the agent uses ten tokens for a turn.
+async fn by_day(limits: PersonLimits) -> TestGateway {
+    let usage = Usage { input_tokens: 7, output_tokens: 3 };
+    let mut setup = GatewaySetup::new().always(Script::replies("done").consuming(usage));
+    setup.limits = limits;
+    let identities = ["ada", "ada2"].map(|id| Identity { channel: main_channel(), id: id.to_owned() });
+    setup.people = vec![SeedPerson { name: "Ada".to_owned(), role: PersonRole::Member, identities: identities.into() }];
+    setup.start().await
+}
+
+async fn writes(gateway: &TestGateway, id: &str, text: &str) -> String {
+    let event = InboundEvent { received_at: gateway.clock.now(), ..said(&chat(id), text) };
+    comes_in(gateway, by(id, event)).await;
+    gateway.visible(&chat(id)).pop().unwrap_or_default()
+}
+
+/// Who has used their turns of the day is told once, also over a restart, and is answered again on the next day.
+#[tokio::test]
+async fn the_turns_of_a_day_are_limited_over_a_restart() {
+    let mut gateway = by_day(PersonLimits { turns_per_day: Some(3), ..PersonLimits::default() }).await;
+    assert_eq!(writes(&gateway, "ada", "one").await, "done");
+    assert_eq!(writes(&gateway, "ada2", "two").await, "done");
+    gateway.restart().await;
+    assert_eq!(writes(&gateway, "ada", "/status").await, "Nothing is going on.\n2 of 3 turns.\n10 tokens.");
+    assert_eq!(writes(&gateway, "ada", "three").await, "done");
+
+    gateway.advance(secs(2 * 3600)).await;
+    assert_eq!(writes(&gateway, "ada", "four").await, "Enough for today, for 22 h.");
+    gateway.restart().await;
+    let shown = gateway.visible(&chat("ada")).len();
+    writes(&gateway, "ada", "five").await;
+    gateway.advance(secs(300)).await;
+    writes(&gateway, "ada", "six").await;
+    assert_eq!(gateway.visible(&chat("ada")).len(), shown, "she is told once");
+    assert_eq!(writes(&gateway, "bob", "hello").await, "done", "others are not limited");
+    assert_eq!(gateway.agent("main").runs().len(), 4);
+
+    gateway.advance(secs(DAY)).await;
+    assert_eq!(writes(&gateway, "ada", "seven").await, "done");
+    assert_eq!(writes(&gateway, "ada", "/status").await, "Nothing is going on.\n1 of 3 turns.\n10 tokens.");
+    gateway.at_rest().await;
+}
+
+/// The turn that reaches the limit is answered.
+#[tokio::test]
+async fn the_tokens_of_a_day_are_limited() {
+    let mut gateway = by_day(PersonLimits { tokens_per_day: Some(15), ..PersonLimits::default() }).await;
+    assert_eq!(writes(&gateway, "ada", "one").await, "done");
+    assert_eq!(writes(&gateway, "ada2", "two").await, "done");
+    gateway.restart().await;
+    assert!(writes(&gateway, "ada", "three").await.starts_with("Enough"));
+    assert_eq!(writes(&gateway, "ada", "/status").await, "Nothing is going on.\n20 of 15 tokens.");
+    assert_eq!(writes(&gateway, "bob", "hello").await, "done");
+
+    gateway.advance(secs(DAY)).await;
+    assert_eq!(writes(&gateway, "ada", "four").await, "done");
+    gateway.at_rest().await;
+}
+
+/// N: three people who have used their day cost a fourth one nothing; a caller who waits is told when to come again.
+#[tokio::test]
+async fn who_waits_for_the_result_is_told_when_the_day_ends() {
+    let gateway = by_day(PersonLimits { turns_per_day: Some(1), ..PersonLimits::default() }).await;
+    for id in ["bob", "carl", "dora"] {
+        assert_eq!(writes(&gateway, id, "one").await, "done");
+        for _ in 0..5 {
+            let event =
+                InboundEvent { received_at: gateway.clock.now(), directed: Directed::Asked, ..said(&chat(id), "more") };
+            let Accepted::Limited { retry_after } = comes_in(&gateway, by(id, event)).await else { panic!("{id}") };
+            assert!(retry_after <= secs(DAY) && retry_after > secs(60), "{retry_after:?}");
+        }
+    }
+    assert_eq!(writes(&gateway, "erin", "hello").await, "done");
+    gateway.at_rest().await;
+}
+
+/// `kill -9` at every write: a turn is counted once.
+#[tokio::test]
+async fn a_crash_counts_a_turn_once() {
+    for write in 1..=8 {
+        let mut gateway = by_day(PersonLimits { turns_per_day: Some(2), ..PersonLimits::default() }).await;
+        gateway.life.crash_at(write, Crash::After);
+        let event = by("ada", InboundEvent { received_at: gateway.clock.now(), ..said(&chat("ada"), "one") });
+        let (intake, again) = (gateway.intake(), event.clone());
+        tokio::spawn(async move { intake.accept(event).await });
+        gateway.settle().await;
+        gateway.restart().await;
+        comes_in(&gateway, again).await;
+        gateway.advance(secs(600)).await;
+
+        let used = writes(&gateway, "ada", "/status").await;
+        assert!(used.contains("1 of 2 turns."), "after write {write}: {used}");
+        gateway.at_rest().await;
+    }
 }

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use jiff::tz::TimeZone;
 use rejoinder_core::{
     Accepted, Access, Action, Actor, AgentName, AgentRuntime, ApprovalSettings, Capabilities, Cause, ChannelAdapter,
     ChannelId, ChatKind, Clock, ConversationRef, Directed, Engine, InboundEvent, Intake, Ladder, Language, Lifetimes,
@@ -192,6 +193,7 @@ fn templates() -> Templates {
         ("unlinked", "No more {name}."),
         ("unlink_only", "Nothing to undo."),
         ("limited", "Not so fast."),
+        ("limited_today", "Enough for today, for {time}."),
         ("dropped", "{count} dropped: {text}"),
         ("late_messages", "Too old."),
         ("queue", "Now {mode}."),
@@ -201,6 +203,9 @@ fn templates() -> Templates {
         ("start", "Hello! I am {agent}."),
         ("help", "Say what you like."),
         ("help_command", "/{name}: {description}"),
+        ("status_turns_today", "{count} of {most} turns."),
+        ("status_tokens_today", "{count} tokens."),
+        ("status_tokens_limited", "{count} of {most} tokens."),
         ("status_idle", "Nothing is going on."),
         ("status_running", "Running for {time}: {text}"),
         ("status_waiting", "Waiting for {time}: {text}"),
@@ -455,6 +460,7 @@ impl TestGateway {
             approvals: setup.approvals,
             queues: setup.queues,
             sessions: setup.sessions,
+            time_zone: TimeZone::UTC,
             limits: setup.limits,
             special_limits: setup.special_limits,
             delivery_lifetime: setup.delivery_lifetime,

@@ -75,6 +75,7 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         masker: Masker::default(),
         queues: Queues { cap: 100_000, ..Queues::default() },
         sessions: SessionSettings::default(),
+        time_zone: jiff::tz::TimeZone::UTC,
         limits: PersonLimits::default(),
         special_limits: SpecialLimits::default(),
         delivery_lifetime: Duration::from_hours(1),

@@ -186,6 +186,7 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
             model: None,
             remark: None,
             repeats: None,
+            day: None,
         }),
     };
     let stored = store.accept(vec![new], None).await.expect("the event is accepted");

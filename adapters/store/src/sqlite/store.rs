@@ -8,12 +8,12 @@ use rejoinder_core::{
     OwnerId, PersonId, QueueMode, SessionId, SharedClock, StoreError, Timestamp, TurnId, TurnView,
     store::{
         AbsentChannel, AgentFigures, Approval, ApprovalFilter, AuditFilter, AuditRecord, Backlog, BlockedScope, Commit,
-        ConversationFilter, ConversationSummary, CursorMove, Cutoffs, DeadLetter, DeadLetterFilter, DeliveryFilter,
-        DeliveryRecord, DirectChat, Dossier, ErrorFilter, ErrorRecord, FoundLine, Housekeeping, IdempotentAnswer,
-        ListedDelivery, LogEntry, LogFilter, LogLine, LogLineFilter, LogLineRecord, LogSeq, NewEvent, NextDeliveries,
-        Operator, Outbox, Pairing, Pause, PersonRecord, QuestionFilter, QuestionRecord, Removal, RunRecord,
-        SearchFilter, SessionChoice, SessionRecord, SessionSummary, Store, StoreStats, Stored, TokenRecord, Transition,
-        TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
+        ConversationFilter, ConversationSummary, CursorMove, Cutoffs, DayUse, DeadLetter, DeadLetterFilter,
+        DeliveryFilter, DeliveryRecord, DirectChat, Dossier, ErrorFilter, ErrorRecord, FoundLine, Housekeeping,
+        IdempotentAnswer, ListedDelivery, LogEntry, LogFilter, LogLine, LogLineFilter, LogLineRecord, LogSeq, NewEvent,
+        NextDeliveries, Operator, Outbox, Pairing, Pause, PersonRecord, QuestionFilter, QuestionRecord, Removal,
+        RunRecord, SearchFilter, SessionChoice, SessionRecord, SessionSummary, Store, StoreStats, Stored, TokenRecord,
+        Transition, TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
     },
 };
 use sqlx::SqlitePool;
@@ -202,6 +202,14 @@ impl Turns for SqliteStore {
         limit: u32,
     ) -> Result<Vec<SessionRecord>, StoreError> {
         read::usable_sessions(&self.readers, conversation, owner, limit).await
+    }
+
+    async fn day_use(&self, who: &Identity, day: i64) -> Result<DayUse, StoreError> {
+        read::day_use(&self.readers, who, day).await
+    }
+
+    async fn tokens_since(&self, conversation: ConversationId, since: Timestamp) -> Result<u64, StoreError> {
+        read::tokens_since(&self.readers, conversation, since).await
     }
 
     async fn is_session_open(&self, session: SessionId) -> Result<bool, StoreError> {

@@ -51,6 +51,7 @@ fn new_turn(chat: &str, key: &str, text: String) -> NewEvent {
         model: None,
         remark: None,
         repeats: None,
+        day: None,
     };
     NewEvent { id: EventId::new(now), event: Arc::new(event), turn: Some(turn), only_if_known: false }
 }

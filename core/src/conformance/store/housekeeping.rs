@@ -115,6 +115,7 @@ pub async fn an_ended_turn_is_removed_with_everything_about_it(subject: &mut imp
     let of_no_turn = [
         "audit",
         "channels_cursor",
+        "daily_use",
         "direct_chats",
         "errors",
         "identities",

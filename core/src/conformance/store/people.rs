@@ -2,15 +2,20 @@
 
 use uuid::Uuid;
 
-use super::{Subject, at, chat, done};
+use super::{Subject, Turn, at, chat, done, new_turn, said};
 use crate::{
     model::{
+        agent::Usage,
         conversation::{ChannelId, ConversationRef},
         ids::PersonId,
         language::Language,
         people::{DirectChat, Identity, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord, PersonRole},
     },
-    ports::store::{Store, transition::Transition},
+    ports::store::{
+        Store,
+        accept::DayUse,
+        transition::{RunEnd, Transition},
+    },
 };
 
 fn identity(account: &str, id: &str) -> Identity {
@@ -222,4 +227,58 @@ pub async fn a_direct_chat_is_kept_until_it_changes_or_its_person_is_forgotten(s
     assert_eq!(read().await, [bob, other.clone()]);
     change(&*store, [PeopleChange::Leaves(identity("main", "bob"))]).await;
     assert_eq!(read().await, [other]);
+}
+
+/// A run of a turn uses so many tokens.
+async fn uses(store: &dyn Store, turn: &Turn, tokens: u64) {
+    done(store, Transition { runs_started: vec![turn.run(1)], ..Transition::default() }).await;
+    let run = RunEnd {
+        turn: turn.id,
+        number: 1,
+        at: at(2),
+        end: "reply".to_owned(),
+        detail: None,
+        usage: Some(Usage { input_tokens: tokens - 1, output_tokens: 1 }),
+        cost: None,
+        content: None,
+    };
+    done(store, Transition { runs_ended: vec![run], ..Transition::default() }).await;
+}
+
+/// Turns and tokens of one day, also over a restart. Those of somebody whose turns are not counted are not, and a forgotten
+/// person's go.
+pub async fn what_is_used_of_a_day_is_counted_until_the_next(subject: &mut impl Subject) {
+    let store = subject.store();
+    let ann = identity("main", "ann");
+    let says = async |key: &str, day| {
+        let mut event = said(&chat("a"), key);
+        event.sender.id = "ann".to_owned();
+        let mut new = new_turn(event);
+        new.turn.as_mut().expect("it has a turn").day = day;
+        Turn::of(&*store, new).await
+    };
+    let read = async |store: &dyn Store, day| {
+        let DayUse { turns, tokens } = store.day_use(&ann, day).await.expect("it is read");
+        (turns, tokens)
+    };
+    let first = says("1", Some(7)).await;
+    uses(&*store, &first, 10).await;
+    let second = says("2", Some(7)).await;
+    uses(&*store, &second, 5).await;
+    says("3", None).await;
+    assert_eq!((read(&*store, 7).await, read(&*store, 8).await), ((2, 15), (0, 0)));
+    let since = async |seconds| store.tokens_since(first.conversation, at(seconds)).await.expect("they are read");
+    assert_eq!((since(0).await, since(1_000_000).await), (15, 0));
+
+    // A run that ends after midnight counts on the next day, if its person has written since.
+    let late = says("4", Some(7)).await;
+    says("5", Some(8)).await;
+    uses(&*store, &late, 3).await;
+    drop(store);
+    subject.reopen().await;
+    let store = subject.store();
+    assert_eq!((read(&*store, 7).await, read(&*store, 8).await), ((0, 0), (1, 3)));
+
+    change(&*store, [PeopleChange::Forgotten(ann.clone())]).await;
+    assert_eq!(read(&*store, 8).await, (0, 0));
 }

@@ -52,6 +52,17 @@ pub struct NewTurn {
     pub conversation: ConversationId,
     /// In which session it is.
     pub session: SessionUse,
+    /// The day on which it counts, if what its sender uses of a day is limited: days since 1970-01-01.
+    pub day: Option<i64>,
+}
+
+/// What somebody has used of a day.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DayUse {
+    /// The turns that agents were to answer.
+    pub turns: u64,
+    /// The tokens that agents used for them.
+    pub tokens: u64,
 }
 
 /// Turns whose question is put before the agent again.

@@ -45,7 +45,7 @@ use crate::{
         view::TurnView,
     },
     ports::store::{
-        accept::{CursorMove, NewEvent, Stored},
+        accept::{CursorMove, DayUse, NewEvent, Stored},
         housekeeping::{Cutoffs, Removal, StoreStats},
         list::{
             AgentFigures, AuditFilter, AuditRecord, ConversationFilter, ConversationSummary, DeadLetter,
@@ -235,6 +235,12 @@ pub trait Turns: Send + Sync + 'static {
         owner: Option<PersonId>,
         limit: u32,
     ) -> Result<Vec<SessionRecord>, StoreError>;
+
+    /// What somebody has used of a day, since it is limited; see [`NewTurn::day`](accept::NewTurn::day).
+    async fn day_use(&self, who: &Identity, day: i64) -> Result<DayUse, StoreError>;
+
+    /// The tokens that agents used for the last thousand turns of a conversation, as far as these were accepted since a time.
+    async fn tokens_since(&self, conversation: ConversationId, since: Timestamp) -> Result<u64, StoreError>;
 
     /// Whether an agent's turn of a session has not ended, or still runs.
     async fn is_session_open(&self, session: SessionId) -> Result<bool, StoreError>;

@@ -14,11 +14,12 @@ use crate::sqlite::error::store_error;
 /// Free pages are kept for new rows until they are this part of the database.
 const FREE_SHARE: i64 = 10;
 
-const TABLES: [&str; 22] = [
+const TABLES: [&str; 23] = [
     "attempts",
     "audit",
     "channels_cursor",
     "conversations",
+    "daily_use",
     "deliveries",
     "direct_chats",
     "errors",

@@ -3,6 +3,7 @@
 mod approvals;
 mod columns;
 mod conversations;
+mod daily_use;
 mod dead_letters;
 mod deliveries;
 mod housekeeping;
@@ -24,6 +25,7 @@ use super::error::store_error;
 
 pub(super) use approvals::approvals;
 pub(super) use conversations::{address, conversation, conversations, sessions};
+pub(super) use daily_use::{day_use, tokens_since};
 pub(super) use dead_letters::dead_letters;
 pub(super) use deliveries::{
     attempts_left, blocked, deliveries, failing_since, find_delivery, has_unsent, is_overtaken, last_attempt,

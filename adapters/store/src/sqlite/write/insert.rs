@@ -8,7 +8,7 @@ use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
-    approvals,
+    approvals, daily_use,
     lines::{self, Candidate},
     log,
     rows::{self, Transaction, json},
@@ -181,6 +181,9 @@ fn open(
         json(&turn.obligation),
     ];
     rows::change_one(transaction, "obligations", INSERT_OBLIGATION, values)?;
+    if let Some(day) = turn.day {
+        daily_use::count(transaction, &event.identity(), day)?;
+    }
     if is_waiting && place.is_none() {
         lines::settle(transaction, conversation_id, None)?;
     }

@@ -6,6 +6,7 @@ mod approvals;
 mod aside;
 mod channels;
 mod commit;
+mod daily_use;
 mod index;
 mod insert;
 mod known;

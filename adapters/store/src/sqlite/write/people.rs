@@ -77,7 +77,7 @@ fn know(transaction: &Transaction<'_>, person: &PersonRecord) -> Result<(), Stor
 
 fn forget(transaction: &Transaction<'_>, identity: &Identity) -> Result<(), StoreError> {
     let former = person_of(transaction, identity)?;
-    for sql in [DELETE_IDENTITY, DELETE_PAIRING, DELETE_CHAT, DELETE_LANGUAGE] {
+    for sql in [DELETE_IDENTITY, DELETE_PAIRING, DELETE_CHAT, DELETE_LANGUAGE, DELETE_USE] {
         rows::change(transaction, sql, [identity.channel.as_str(), &identity.id])?;
     }
     if let Some(former) = former {
@@ -120,6 +120,8 @@ const WRITE_CHAT: &str = "
     on conflict (channel, id) do update set chat = excluded.chat, thread = excluded.thread, since = excluded.since";
 
 const DELETE_CHAT: &str = "delete from direct_chats where channel = ? and id = ?";
+
+const DELETE_USE: &str = "delete from daily_use where channel = ? and id = ?";
 
 const WRITE_LANGUAGE: &str = "
     insert into languages (channel, id, language) values (?, ?, ?)

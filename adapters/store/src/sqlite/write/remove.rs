@@ -7,6 +7,7 @@ use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
+    daily_use,
     rows::{self, Transaction},
     settings,
 };
@@ -94,6 +95,7 @@ fn turns(transaction: &Transaction<'_>, turns: &[TurnId]) -> Result<Vec<SessionI
         rows::change(transaction, DELETE_SESSION, [session])?;
     }
     settings::remove_unused(transaction)?;
+    daily_use::remove_old(transaction)?;
     Ok(sessions.into_iter().map(SessionId::from).collect())
 }
 

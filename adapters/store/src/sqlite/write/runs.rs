@@ -7,6 +7,7 @@ use rejoinder_core::{
 use rusqlite::params;
 
 use super::{
+    daily_use,
     rows::{self, Transaction, json},
     settings,
 };
@@ -31,6 +32,7 @@ pub(super) fn end(transaction: &Transaction<'_>, run: &RunEnd) -> Result<(), Sto
         cost.as_ref().map(|cost| Currency::as_str(&cost.currency)),
     ];
     rows::change_one(transaction, "runs", END_RUN, values)?;
+    daily_use::add(transaction, run)?;
     content.as_ref().map_or(Ok(()), |content| keep(transaction, run, content))
 }
 
