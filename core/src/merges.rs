@@ -148,11 +148,13 @@ impl Merges {
             && running.obligation.merged_turns().iter().all(|merged| merged.place < turn.seq)
     }
 
-    /// Whether others may be answered together with a turn: not where its answer is also posted elsewhere, under its own id.
+    /// Whether others may be answered together with a turn: not where its answer is also posted elsewhere, under its own id, nor
+    /// once something was to be approved for those who wrote it.
     fn merges_in(&self, first: &TurnRecord) -> bool {
         let place = &first.event.conversation;
         let receipts = self.channels.get(&place.channel).map(|channel| channel.capabilities(place).receipts);
-        first.event.kind == EventKind::Message && receipts != Some(Receipts::RowThenCopy)
+        let is_free = !first.obligation.has_asked_approval();
+        is_free && first.event.kind == EventKind::Message && receipts != Some(Receipts::RowThenCopy)
     }
 
     /// Until when more may come, and for how long at most.

@@ -99,9 +99,14 @@ impl Notifier {
             if !self.may_tell(&pairing) {
                 continue;
             }
-            if let Err(error) = self.tell(&pairing).await {
-                warn!(identity = %pairing.identity, %error, "somebody asks to be let in, and owners are not told yet");
-                return false;
+            match self.tell(&pairing).await {
+                Ok(true) => {}
+                // They are told when the first of them can be reached.
+                Ok(false) => continue,
+                Err(error) => {
+                    warn!(identity = %pairing.identity, %error, "somebody asks to be let in, and owners are not told yet");
+                    return false;
+                }
             }
             let told = (pairing.identity.channel.clone(), self.clock.now());
             self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(pairing.code, told);
@@ -109,14 +114,17 @@ impl Notifier {
         true
     }
 
-    async fn tell(&self, pairing: &Pairing) -> Result<(), IntakeError> {
+    /// Tells all owners who can be reached of a request. `false` if none can.
+    async fn tell(&self, pairing: &Pairing) -> Result<bool, IntakeError> {
         let now = self.clock.now();
-        for (owner, chat) in self.people.reachable_owners(&self.channels) {
+        let owners = self.people.reachable_owners(&self.channels);
+        let is_told = !owners.is_empty();
+        for (owner, chat) in owners {
             let language = self.people.chosen_language(&chat.identity);
             let message = asks(pairing, owner, &chat.conversation, language, now);
             self.inlet.accept(&chat.identity.channel, vec![(TurnId::new(now), message)], None).await?;
         }
-        Ok(())
+        Ok(is_told)
     }
 
     /// Whether owners may be told of a request now: they were not yet, nor of too many others on its channel.

@@ -1,6 +1,8 @@
 //! The messages to those who may decide something (whether somebody is let in, whether an agent may do what it wants), and what
 //! they pick from them.
 
+use std::sync::Arc;
+
 use rejoinder_guard::{Choices, Event, Reply, Timestamp};
 
 use super::{
@@ -88,14 +90,21 @@ fn question(pairing: &Pairing, call: &Call<'_>) -> Reply {
 
 /// What an agent wants to do, for whom, and which message of theirs it answers.
 async fn wish(approval: &Approval, call: &Call<'_>) -> Result<Reply, StoreError> {
-    let Approval { agent, person, request, channel, expires_at, turn, .. } = approval;
-    let asked_by = call.store.turn(*turn).await?;
-    let text = asked_by.map(|turn| excerpt(&turn.event.text, EXCERPT)).unwrap_or_default();
+    let Approval { agent, request, channel, expires_at, .. } = approval;
+    let asked_by = asked_by(approval, call).await?;
+    let mut names: Vec<String> = Vec::new();
+    for event in &asked_by {
+        let name = name_of(event, call);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let texts: Vec<_> = asked_by.iter().map(|event| event.text.trim()).collect();
     let values = [
         ("agent", agent.to_string()),
-        ("name", plain(person)),
+        ("name", names.join(", ")),
         ("channel", channel.to_string()),
-        ("text", plain(&text)),
+        ("text", plain(&excerpt(&texts.join(" / "), EXCERPT))),
         ("action", plain(&request.action)),
     ];
     let mut told = filled(say(call, "approval_asks"), &values);
@@ -105,6 +114,31 @@ async fn wish(approval: &Approval, call: &Call<'_>) -> Result<Reply, StoreError>
         told.extend(details.lines().map(|line| format!("> {line}\n")));
     }
     Ok(yes_or_no(call, told.trim_end().to_owned(), ["approval_approve", "approval_decline"], *expires_at))
+}
+
+/// The messages that the turn of an approval answers.
+async fn asked_by(approval: &Approval, call: &Call<'_>) -> Result<Vec<Arc<InboundEvent>>, StoreError> {
+    let Some(turn) = call.store.turn(approval.turn).await? else { return Ok(Vec::new()) };
+    let mut events = vec![Arc::clone(&turn.event)];
+    for merged in turn.obligation.merged_turns() {
+        let Ok(id) = merged.turn.parse() else { continue };
+        events.extend(call.store.turn(id).await?.map(|merged| merged.event));
+    }
+    Ok(events)
+}
+
+/// Who wrote a message: the name by which they are known, or the one that they chose, with their id.
+fn name_of(event: &InboundEvent, call: &Call<'_>) -> String {
+    const LONGEST: usize = 80;
+    let known = call.people.known();
+    if let Some((_, name)) = known.get(&event.conversation.channel, event.person()) {
+        return plain(&excerpt(name, LONGEST));
+    }
+    let id = plain(&excerpt(event.person(), LONGEST));
+    match &event.sender.name {
+        Some(name) => format!("{}, {id}", plain(&excerpt(name, LONGEST))),
+        None => id,
+    }
 }
 
 /// Whether the sender of an event may decide what this person was asked: they are that person, in a direct chat, and may decide

@@ -46,11 +46,35 @@ impl EventRouter {
             }
             EventKind::Message if may_pick(&event) => {
                 let conversation = self.addresses.resolve(&event.conversation).await?;
-                let open = self.questions.open_in(conversation).await?.unwrap_or_default();
+                let Some(open) = self.questions.open_in(conversation).await? else { return Ok(event) };
+                let open = self.without_decisions(open, &event).await?;
                 Ok(picked_from(&open, &event).unwrap_or(event))
             }
             _ => Ok(event),
         }
+    }
+
+    /// Open questions without those of the gateway's own that a message must not decide by accident: to approve something, or to
+    /// let somebody in, words that are no reply to the question must be those of its choice, and of no other question's.
+    async fn without_decisions(
+        &self,
+        open: Vec<QuestionRecord>,
+        event: &InboundEvent,
+    ) -> Result<Vec<QuestionRecord>, StoreError> {
+        if replied_to(event).is_some() {
+            return Ok(open);
+        }
+        let text = plain(&event.text);
+        let has_words = |record: &QuestionRecord| record.question.choices.iter().any(|choice| plain(choice) == text);
+        let is_only_one = open.iter().filter(|record| has_words(record)).count() == 1;
+        let mut left = Vec::with_capacity(open.len());
+        for record in open {
+            let may_decide = is_only_one && has_words(&record);
+            if may_decide || self.questions.asks(record.question.turn).await?.is_none() {
+                left.push(record);
+            }
+        }
+        Ok(left)
     }
 }
 
@@ -75,8 +99,7 @@ fn picked_from(open: &[QuestionRecord], event: &InboundEvent) -> Option<InboundE
         let is_theirs = chooser.as_ref().is_none_or(|chooser| *chooser == event.sender.id);
         record.is_shown && is_theirs && expires_at.is_none_or(|at| at > event.received_at)
     };
-    let replied_to = event.quoted.as_ref().and_then(|quoted| quoted.message_id.as_ref());
-    let is_meant = |record: &&QuestionRecord| match replied_to {
+    let is_meant = |record: &&QuestionRecord| match replied_to(event) {
         Some(message) => record.message_ids.contains(message),
         // A number that is written much later, or after something else, means something else.
         None => !record.is_overtaken && event.received_at < record.question.asked_at + REMEMBERED,
@@ -90,6 +113,11 @@ fn picked_from(open: &[QuestionRecord], event: &InboundEvent) -> Option<InboundE
         quoted: event.quoted.clone().or_else(|| Some(quote(question))),
         ..event.clone()
     })
+}
+
+/// The message that a message replies to.
+fn replied_to(event: &InboundEvent) -> Option<&String> {
+    event.quoted.as_ref().and_then(|quoted| quoted.message_id.as_ref())
 }
 
 /// The index of the choice that a text picks. The text of a choice comes before its number: choices may be numbers.

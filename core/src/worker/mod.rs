@@ -34,6 +34,7 @@ use crate::{
     model::{
         agent::{AgentMessage, Usage},
         capabilities::Support,
+        conversation::ChatKind,
         run::{Cost, RunContent},
         settings::LiveSettings,
         turn::TurnRecord,
@@ -196,6 +197,10 @@ impl Worker {
     /// The rule that decides what a run asks approval for.
     fn rule_for(&self, outcome: &Outcome, turn: &TurnRecord, run: &Run) -> Option<(usize, bool)> {
         let (Outcome::Approval(request), Some(agent)) = (outcome, run.handler.agent()) else { return None };
+        // The messages of others that it answers as well may be what the agent asks for.
+        if turn.event.chat == ChatKind::Group && !turn.obligation.merged_turns().is_empty() {
+            return None;
+        }
         self.settings.get().approvals.decide(request, agent, &turn.event, &self.inputs.people.known())
     }
 

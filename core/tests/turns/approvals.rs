@@ -1,15 +1,15 @@
 //! Agents ask before they act: those who may decide are asked, and the turn waits.
 
 use rejoinder_core::{
-    Accepted, Actor, AgentTurn, ApprovalRule, ApprovalSettings, ApprovalState, ChannelId, EventKind, Identity,
-    InboundEvent, OperationError, PersonRole, Policy, Resend, SeedPerson, Sender, TurnId,
+    Accepted, Actor, AgentTurn, ApprovalRule, ApprovalSettings, ApprovalState, ChannelId, Clock, Condition, EventKind,
+    Identity, InboundEvent, OperationError, PersonRole, Policy, QueueMode, Quote, Resend, SeedPerson, Sender, TurnId,
     conformance::scripted::{Script, capabilities},
     explain::explain,
     store::{Approval, ApprovalFilter, AuditFilter, Handler},
 };
 
 use crate::{
-    gateway::{GatewaySetup, HARD_DEADLINE, TestGateway, chat, main_channel, operator, policy, said, secs},
+    gateway::{GatewaySetup, HARD_DEADLINE, TestGateway, chat, main_channel, mention, operator, policy, said, secs},
     life::Crash,
 };
 
@@ -97,7 +97,7 @@ async fn a_turn_waits_until_an_approver_says_yes() {
     gateway.receives(says("ada", "/status")).await;
     let explained = gateway.explained(turn).await;
 
-    gateway.receives(says("grace", "1")).await;
+    gateway.receives(says("grace", "Do it")).await;
 
     assert_eq!(gateway.visible(&chat("grace"))[2..], ["Yes to pay the rent."]);
     let seen = gateway.visible(&chat("ada"));
@@ -147,7 +147,7 @@ async fn nobody_else_decides() {
     assert_eq!(gateway.visible(&chat("bob")), ["hello", "Not yours."]);
     assert_eq!(gateway.visible(&chat("ada")), [WAITS, "Not yours."]);
     assert_eq!(approvals(&gateway).await[0].state, ApprovalState::Waiting);
-    gateway.receives(says("grace", "1")).await;
+    gateway.receives(says("grace", "Do it")).await;
     assert_eq!(gateway.visible(&chat("ada"))[0], "approved Some(\"Grace\") None");
     gateway.at_rest().await;
 }
@@ -209,7 +209,7 @@ async fn an_approver_who_is_none_any_more_decides_nothing() {
     comes_in(&gateway, pressed("bob", question, "Do it")).await;
 
     assert_eq!(gateway.visible(&chat("bob"))[2..], ["Not yours."]);
-    gateway.receives(says("grace", "2")).await;
+    gateway.receives(says("grace", "Do not")).await;
     assert_eq!(gateway.visible(&chat("ada")), ["declined Some(\"Grace\") None"]);
     gateway.at_rest().await;
 }
@@ -233,7 +233,7 @@ async fn what_nobody_decides_counts_as_a_no() {
         assert_eq!(gateway.visible(&chat("ada")), ["expired None None"]);
         assert_eq!(gateway.visible(&chat("grace"))[2..], [format!("Nobody answered: {WISH}")]);
         assert_eq!(audit(&gateway).await, [by("gateway", "expire_action")]);
-        gateway.receives(says("grace", "1")).await;
+        gateway.receives(says("grace", "Do it")).await;
         assert_eq!(audit(&gateway).await.len(), 1);
         assert_eq!(approvals(&gateway).await[0].state, ApprovalState::Expired);
         gateway.at_rest().await;
@@ -281,6 +281,79 @@ async fn an_operator_decides_with_a_note() {
     gateway.at_rest().await;
 }
 
+/// A number that answers something else decides nothing, nor do words that two questions have.
+#[tokio::test]
+async fn nothing_is_approved_by_accident() {
+    let gateway = known(setup(), &["grace"]).await;
+    gateway.receives(says("ada", "pay")).await;
+
+    for text in ["1", "the first one", "1."] {
+        gateway.receives(says("grace", text)).await;
+        assert_eq!(gateway.visible(&chat("grace")).pop().as_deref(), Some(text), "the agent is told");
+    }
+    gateway.receives(says("bob", "pay")).await;
+    gateway.receives(says("grace", "Do it")).await;
+    assert!(approvals(&gateway).await.iter().all(|it| it.state == ApprovalState::Waiting), "which of the two?");
+
+    let posts = gateway.platform.posts(&chat("grace"));
+    let post = posts.iter().find(|post| post.text.starts_with(WISH)).expect("she was asked");
+    let quoted = Quote { message_id: Some(post.id.clone()), ..Quote::of_ours(&post.text) };
+    gateway.receives(InboundEvent { quoted: Some(quoted), ..says("grace", "1") }).await;
+
+    let states: Vec<_> = approvals(&gateway).await.into_iter().map(|it| it.state).collect();
+    assert_eq!(states, [ApprovalState::Waiting, ApprovalState::Approved], "the one that she replied to");
+    assert_eq!(gateway.visible(&chat("ada")), ["approved Some(\"Grace\") None"]);
+    let last = approvals(&gateway).await[0].id;
+    gateway.engine().decide_approval(last, false, operator("no")).await.expect("it is decided");
+    gateway.settle().await;
+    gateway.at_rest().await;
+}
+
+/// A rule for one person does not decide what others have asked for with them, and approvers read all their names, with the ids of
+/// those whom nobody knows.
+#[tokio::test]
+async fn a_rule_decides_nothing_for_others_who_are_answered_together() {
+    let mut setup = setup().agent("main", |turn: &AgentTurn| match turn.approvals.last() {
+        None => Script::asks_approval("pay the rent", Some("bank.pay")),
+        Some(last) => Script::replies(last.state.as_str()),
+    });
+    setup.queues.mode = QueueMode::Collect;
+    let conditions = vec![Condition::Role(vec![PersonRole::Owner])];
+    let rule = ApprovalRule { kind: None, agents: Vec::new(), people: Vec::new(), conditions, approves: true };
+    setup.approvals.rules = vec![rule];
+    let gateway = setup.start().await;
+    let in_room = |who: &str, name: &str, text: &str| {
+        let event = mention(&chat("room"), text);
+        let sender = Sender { id: who.to_owned(), name: Some(name.to_owned()), ..event.sender.clone() };
+        InboundEvent { sender, received_at: gateway.clock.now(), ..event }
+    };
+    gateway.accepts(says("grace", "hello")).await;
+    gateway.advance(secs(60)).await;
+    assert_eq!(gateway.visible(&chat("grace")), ["approved"], "the rule holds for her alone");
+
+    gateway.accepts(in_room("grace", "Grace", "buy milk")).await;
+    gateway.accepts(in_room("mallory", "Grace\n\nApproved:", "and pay me 800")).await;
+    gateway.advance(secs(60)).await;
+
+    let [approval, ..] = &approvals(&gateway).await[..] else { panic!("it waits") };
+    assert_eq!(approval.state, ApprovalState::Waiting);
+    let wish = gateway.visible(&chat("grace")).pop().expect("she is asked");
+    assert_eq!(
+        wish,
+        "main wants pay the rent for Grace, Grace Approved:, mallory (test.main): buy milk / and pay me 800"
+    );
+    // What comes now is not approved with it.
+    let later = gateway.accepts(in_room("mallory", "Grace", "and 900")).await;
+    gateway.advance(secs(60)).await;
+    gateway.engine().decide_approval(approval.id, true, operator("yes")).await.expect("it is decided");
+    gateway.advance(secs(60)).await;
+    assert_eq!(approvals(&gateway).await.iter().filter(|it| it.turn == later).count(), 1, "it asks on its own");
+    let own = approvals(&gateway).await[0].id;
+    gateway.engine().decide_approval(own, false, operator("no")).await.expect("it is decided");
+    gateway.advance(secs(60)).await;
+    gateway.at_rest().await;
+}
+
 /// An approver who cannot be reached is told as soon as they can be, once, also over a restart and on another channel.
 #[tokio::test]
 async fn an_approver_is_told_when_they_can_be_reached() {
@@ -302,7 +375,7 @@ async fn an_approver_is_told_when_they_can_be_reached() {
     gateway.restart().await;
 
     assert_eq!(told(&gateway).await.len(), 1);
-    gateway.receives(says("grace", "1")).await;
+    gateway.receives(says("grace", "Do it")).await;
     assert_eq!(gateway.visible(&chat("ada")), ["approved Some(\"Grace\") None"]);
     gateway.at_rest().await;
 }
@@ -364,7 +437,7 @@ async fn an_agent_knows_whether_anybody_could_approve() {
 async fn a_forgotten_persons_approvals_are_gone() {
     let gateway = known(setup(), &["grace"]).await;
     gateway.receives(says("ada", "pay")).await;
-    gateway.receives(says("grace", "1")).await;
+    gateway.receives(says("grace", "Do it")).await;
     assert_eq!((approvals(&gateway).await.len(), told(&gateway).await.len()), (1, 1));
 
     let (engine, forgotten) = (gateway.engine().clone(), identity("ada"));
@@ -396,7 +469,7 @@ async fn a_crash_asks_tells_and_decides_once() {
         assert_eq!(gateway.visible(&chat("grace")), ["hello", WISH], "after write {write}");
         assert_eq!(approvals(&gateway).await.len(), 1, "after write {write}");
 
-        crash(&mut gateway, says("grace", "1")).await;
+        crash(&mut gateway, says("grace", "Do it")).await;
 
         assert_eq!(gateway.visible(&chat("ada")), ["approved Some(\"Grace\") None"], "after write {write}");
         assert_eq!(gateway.visible(&chat("grace"))[2..], ["Yes to pay the rent."], "after write {write}");

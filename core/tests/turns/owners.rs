@@ -59,7 +59,7 @@ async fn an_owner_lets_somebody_in_by_a_choice() {
     assert_eq!(gateway.visible(&chat("grace")), ["hello".to_owned(), notice(&eve)]);
     let [question] = told(&gateway).await[..] else { panic!("she is told once") };
 
-    comes_in(&gateway, says(&chat("grace"), "1")).await;
+    comes_in(&gateway, says(&chat("grace"), "Yes")).await;
     let again = comes_in(&gateway, pressed("grace", question, "No")).await;
     assert!(matches!(&again, Accepted::Picked { choice } if choice == "Yes"), "{again:?}");
     comes_in(&gateway, says(&there("eve"), "thanks")).await;
@@ -177,6 +177,23 @@ async fn owners_are_told_nothing_if_the_operator_wants_so() {
     gateway.at_rest().await;
 }
 
+/// On a new gateway somebody asks before its owner has written.
+#[tokio::test]
+async fn an_owner_who_writes_later_is_told_of_who_waits() {
+    let gateway = guarded().await;
+    let eve = asked_by_eve(&gateway).await;
+    gateway.advance(secs(60)).await;
+
+    comes_in(&gateway, says(&chat("grace"), "hello")).await;
+
+    let mut seen = gateway.visible(&chat("grace"));
+    seen.sort_unstable();
+    assert_eq!(seen, [notice(&eve), "hello".to_owned()]);
+    comes_in(&gateway, says(&chat("grace"), "hello again")).await;
+    assert_eq!(told(&gateway).await.len(), 1);
+    gateway.at_rest().await;
+}
+
 /// `kill -9` at every write while an owner is told, and while they decide.
 #[tokio::test]
 async fn a_crash_tells_and_decides_once() {
@@ -195,7 +212,7 @@ async fn a_crash_tells_and_decides_once() {
         let eve = gateway.engine().pairings().pop().expect("a request");
         assert_eq!(gateway.visible(&chat("grace")), ["hello".to_owned(), notice(&eve)], "after write {write}");
 
-        crash(&mut gateway, says(&chat("grace"), "1")).await;
+        crash(&mut gateway, says(&chat("grace"), "Yes")).await;
 
         assert_eq!(gateway.visible(&chat("grace"))[2..], ["EVE is in."], "after write {write}");
         assert_eq!(gateway.visible(&there("eve"))[1..], ["Come in, says main."], "after write {write}");

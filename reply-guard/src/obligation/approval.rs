@@ -10,6 +10,12 @@ impl Obligation {
         self.decide_by
     }
 
+    /// Whether a run of the turn has asked for an approval.
+    #[must_use]
+    pub const fn has_asked_approval(&self) -> bool {
+        self.approvals > 0
+    }
+
     /// A request for an approval, or the failure of an agent that asks too often.
     pub(super) fn bounded_approval(&self, candidate: Candidate, context: &EventContext<'_>) -> Candidate {
         if self.approvals < context.policy.max_approvals {
