@@ -344,7 +344,6 @@ async fn a_rule_decides_nothing_for_others_who_are_answered_together() {
     );
     // What comes now is not approved with it.
     let later = gateway.accepts(in_room("mallory", "Grace", "and 900")).await;
-    gateway.advance(secs(60)).await;
     gateway.engine().decide_approval(approval.id, true, operator("yes")).await.expect("it is decided");
     gateway.advance(secs(60)).await;
     assert_eq!(approvals(&gateway).await.iter().filter(|it| it.turn == later).count(), 1, "it asks on its own");
