@@ -36,9 +36,26 @@ impl Handler {
     /// talk to it, not what was said before, told again, or what is said of it, and not what names people or their codes.
     #[must_use]
     pub fn is_recorded(&self) -> bool {
-        const UNRECORDED: [&str; 18] = [
-            "agent", "approve", "asks", "decide", "decline", "export", "history", "limited", "link", "model",
-            "pairing", "queue", "retry", "session", "stranger", "undo", "unlink", "whoami",
+        const UNRECORDED: [&str; 19] = [
+            "agent",
+            "approve",
+            "asks",
+            "decide",
+            "decline",
+            "export",
+            "history",
+            "late_asks",
+            "limited",
+            "link",
+            "model",
+            "pairing",
+            "queue",
+            "retry",
+            "session",
+            "stranger",
+            "undo",
+            "unlink",
+            "whoami",
         ];
         !matches!(self, Self::Gateway(name) if UNRECORDED.contains(&&**name))
     }

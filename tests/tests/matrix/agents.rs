@@ -23,7 +23,8 @@ async fn two_gateways_in_one_room_end_by_themselves() {
             _ => format!("{other}: and what else? {number}"),
         };
         let agent = ScriptedAgent::start(move |call, number| Script::replies(&answer(&call.said(), number))).await;
-        let section = matrix(homeserver.url(), account, &format!("{QUIET}\ngroup_policy = \"all\"\nallow_bots = [\"*\"]"));
+        let section =
+            matrix(homeserver.url(), account, &format!("{QUIET}\ngroup_policy = \"all\"\nallow_bots = [\"*\"]"));
         gateways.push(Gateway::builder().config(&section).config(&agent.section()).start().await);
     }
     let ada = homeserver.person("ada").await;
