@@ -18,6 +18,7 @@ use crate::{
     hub::Hub,
     indexer::Indexer,
     intake::{accept::Acceptor, event_router::EventRouter, limits::Limits, pairs::Pairs},
+    late::Late,
     lately::Lately,
     ledger::{Ledger, consequences::ConsequenceExecutor, transaction::DecisionContext},
     lifecycle::Lifecycle,
@@ -140,6 +141,7 @@ impl Engine {
         let slots = Arc::new(Slots::new(total, bounds, stopping, Arc::clone(&clock)));
         let people = Arc::new(People::load(Arc::clone(&store), Arc::clone(&clock), &settings.people).await?);
         let questions = Arc::new(Questions::load(Arc::clone(&store)).await?);
+        let late = Arc::new(Late::load(Arc::clone(&store)).await?);
         let settings = LiveSettings::new(settings);
         let approvals = Arc::new(Approvals::new(Arc::clone(&store)));
         let merges =
@@ -257,6 +259,7 @@ impl Engine {
             approvals: Arc::clone(&approvals),
             channels: Arc::clone(&channels),
             merges: Arc::clone(&merges),
+            late: Arc::clone(&late),
             sessions: Arc::clone(&sessions),
             settings: settings.clone(),
             clock: Arc::clone(&clock),
@@ -314,6 +317,7 @@ impl Engine {
             people: Arc::clone(&people),
             merges,
             questions: Arc::clone(&questions),
+            late: Arc::clone(&late),
             sessions: Arc::clone(&sessions),
             started_at: clock.now(),
             clock: Arc::clone(&clock),
@@ -325,6 +329,7 @@ impl Engine {
             ledger,
             scheduler: Arc::clone(&scheduler),
             commands,
+            late,
             addresses,
             timer,
             health,
@@ -387,7 +392,7 @@ impl Engine {
             engine.stop(Duration::ZERO).await;
             return Err(error);
         }
-        if let Err(error) = acceptor.expire_late().await {
+        if let Err(error) = acceptor.settle_backlog().await {
             engine.stop(Duration::ZERO).await;
             return Err(error);
         }

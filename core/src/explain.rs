@@ -81,6 +81,9 @@ fn headline(dossier: &Dossier) -> String {
     }
     match obligation.state() {
         _ if obligation.is_held() => "The turn is held by the operator.".to_owned(),
+        _ if obligation.is_postponed() => {
+            "The message came late: the chat is asked whether it is to be answered.".to_owned()
+        }
         ObligationState::Settled(Settlement::Signal { signal, via, .. }) => match via {
             _ if dossier.turn.event.sender.kind == SenderKind::Operator => {
                 format!("Delivered, {took} after the operator sent it.")
@@ -171,6 +174,9 @@ fn next(dossier: &Dossier, now: Timestamp) -> String {
         );
     }
     let next = match obligation.state() {
+        _ if obligation.is_postponed() => {
+            "Nothing until somebody in the chat picks an answer, writes something new, or a day has passed.".to_owned()
+        }
         _ if obligation.is_held() => {
             format!("Nothing until `rejoinder turns resume {}`: no run and no attempt begins.", dossier.turn.id)
         }

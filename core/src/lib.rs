@@ -31,6 +31,7 @@ mod hub;
 mod indexer;
 mod intake;
 mod json;
+mod late;
 mod lately;
 mod ledger;
 mod lifecycle;

@@ -72,7 +72,8 @@ impl Merges {
     /// else what is configured for the channel.
     pub(crate) fn mode_of(&self, conversation: ConversationId, event: &InboundEvent, rule: Option<&str>) -> QueueMode {
         let settings = self.settings.get();
-        if settings.queues.backlog == Backlog::Summarize && settings.queues.is_late(event, self.clock.now()) {
+        let is_together = matches!(settings.queues.backlog, Backlog::Summarize | Backlog::Ask);
+        if is_together && settings.queues.is_late(event, self.clock.now()) {
             return QueueMode::Collect;
         }
         let chosen = self.chosen.get(&conversation).map(|mode| *mode);

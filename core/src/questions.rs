@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use tracing::warn;
 
 use crate::{
-    commands::message::expired,
+    commands::{late::LATE_ASKS, message::expired},
     lifecycle::Lifecycle,
     model::{
         approval::{ApprovalFilter, ApprovalState},
@@ -40,6 +40,8 @@ pub(crate) enum Asks {
     LetIn,
     /// Whether an agent may do something. Only this person may say.
     Approve(ApprovalId, PersonId),
+    /// Whether late messages of the conversation are to be answered.
+    Late,
 }
 
 /// The questions that wait for a pick.
@@ -97,6 +99,7 @@ impl Questions {
             Ok(turn) => Ok(turn.and_then(|turn| match turn.event.kind {
                 EventKind::PersonAsks { .. } => Some(Asks::LetIn),
                 EventKind::ApprovalAsked { approval, person } => Some(Asks::Approve(approval, person)),
+                _ if turn.handler == LATE_ASKS.handler() => Some(Asks::Late),
                 _ => None,
             })),
             Err(StoreError::CorruptTurn { .. }) => Ok(None),
@@ -108,7 +111,7 @@ impl Questions {
     /// be let in.
     async fn is_told_of_expiry(&self, turn: TurnId) -> Result<bool, StoreError> {
         Ok(match self.asks(turn).await? {
-            None => true,
+            None | Some(Asks::Late) => true,
             Some(Asks::LetIn) => false,
             Some(Asks::Approve(approval, _)) => {
                 let approval = self.store.approvals(ApprovalFilter::Is(approval), 1).await?.pop();

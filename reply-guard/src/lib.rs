@@ -44,8 +44,10 @@
 //!    [`Event::Lost`] for every attempt that was under way.
 //! 4. It keeps an approval open from [`Effect::AskApproval`] until [`Event::Decided`], [`Effect::ApprovalExpired`] or
 //!    [`Effect::ApprovalDropped`], each in the same transaction.
-//! 5. It passes what [`Effect::ToMerged`] says to the merged turns in the same transaction.
-//! 6. It sends [`Event::Tick`] at [`Obligation::wake_at`], and [`Event::Begin`] when [`Obligation::is_waiting`]
+//! 5. It has asked somebody when it sends [`Event::Postponed`], and sends [`Event::Continued`] or [`Event::Cancelled`] when that
+//!    is decided, or nobody did in time.
+//! 6. It passes what [`Effect::ToMerged`] says to the merged turns in the same transaction.
+//! 7. It sends [`Event::Tick`] at [`Obligation::wake_at`], and [`Event::Begin`] when [`Obligation::is_waiting`]
 //!    and it can run the turn.
 //!
 //! `tests/model` explores every order of these events within small bounds, and shows that each clause is needed.

@@ -78,6 +78,24 @@ struct Climb {
     next: usize,
 }
 
+/// Whether a turn that came late waits until somebody says whether it is still to be answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Postponement {
+    #[default]
+    Never,
+    Waits,
+    /// It is to be answered, and nobody is asked again.
+    Over,
+}
+
+impl Postponement {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    const fn is_never(&self) -> bool {
+        matches!(self, Self::Never)
+    }
+}
+
 /// The progress of a late answer: one that is sent after a fallback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -145,6 +163,9 @@ pub struct Obligation {
     /// Whether the operator holds the turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     held: bool,
+    /// Whether somebody is, or was, asked whether it is still to be answered.
+    #[serde(default, skip_serializing_if = "Postponement::is_never")]
+    postponed: Postponement,
     /// The turns that it answers for as well, or the turn that answers for it.
     #[serde(default, skip_serializing_if = "Merging::is_none")]
     merging: Merging,
@@ -184,6 +205,7 @@ impl Obligation {
             undelivered: None,
             stays_here: false,
             held: false,
+            postponed: Postponement::Never,
             merging: Merging::None,
         }
     }
@@ -210,13 +232,19 @@ impl Obligation {
     /// Whether the turn waits for a run: [`Event::Begin`] has an effect.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
-        self.work == Work::Waiting && self.is_undecided() && !self.held
+        self.work == Work::Waiting && self.is_undecided() && !self.held && !self.is_postponed()
     }
 
     /// Whether the operator holds the turn.
     #[must_use]
     pub const fn is_held(&self) -> bool {
         self.held
+    }
+
+    /// Whether the turn waits until somebody says whether it is still to be answered.
+    #[must_use]
+    pub const fn is_postponed(&self) -> bool {
+        matches!(self.postponed, Postponement::Waits)
     }
 
     /// The number of the claim whose deliveries may be attempted: the one in flight, or a late answer. `None` if there is
@@ -292,6 +320,7 @@ impl Obligation {
     #[must_use]
     pub fn overdue_at(&self) -> Option<Timestamp> {
         match self.state {
+            _ if self.is_postponed() => None,
             ObligationState::Open | ObligationState::Claimed { .. } | ObligationState::Deferred => {
                 self.due().map_or(self.signal_by, |due| Some(due + GRACE))
             }
@@ -305,7 +334,7 @@ impl Obligation {
     #[must_use]
     pub fn wake_at(&self) -> Option<Timestamp> {
         let other = match &self.state {
-            _ if self.held => None,
+            _ if self.held || self.is_postponed() => None,
             _ if self.decide_by.is_some() => self.decide_by,
             // A draft that is on its way may become the deferral.
             ObligationState::Open => self.soft_at.filter(|_| !self.is_draft_attempted()),
@@ -364,6 +393,8 @@ impl Obligation {
             Event::SentElsewhere { reply } => self.sent_elsewhere(reply, &mut context),
             Event::Held => self.hold(&mut context),
             Event::Resumed => self.resume(&mut context),
+            Event::Postponed => self.postpone(),
+            Event::Continued => self.go_on(&mut context),
             Event::Superseded => self.superseded(&mut context),
             Event::Absorbed { turns, owed } => self.absorbed(turns, owed, &context),
             Event::Merged { into } => self.merged(into, &mut context),
@@ -372,6 +403,7 @@ impl Obligation {
             Event::MergeGivenUp { reason } => self.merge_given_up(reason, &mut context),
             Event::Unmerged => self.unmerged(&mut context),
         }
+        self.end_postponement();
         self.withdraw_unsent_draft(&mut context);
         self.drop_approval(&mut context);
         if let Some(before) = before.filter(|before| *before != self.state) {

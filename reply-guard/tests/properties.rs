@@ -70,6 +70,8 @@ fn events() -> impl Strategy<Value = Event> {
             .prop_map(|action| Event::DecidedByRule(ApprovalRequest { action, details: None, kind: None })),
         1 => Just(Event::Held),
         2 => Just(Event::Resumed),
+        1 => Just(Event::Postponed),
+        2 => Just(Event::Continued),
     ]
 }
 
@@ -340,6 +342,7 @@ impl Turn {
         }
         prop_assert!(!(now.is_held() && (now.is_waiting() || now.state().is_final())));
         prop_assert_eq!(self.seen.answers, u32::from(is_settled_by_a_signal(now)), "state and seen answers differ");
+        prop_assert!(!(now.is_postponed() && (now.is_waiting() || now.is_running() || now.state().is_final())));
         prop_assert!(now.deferrals() <= self.policy.max_deferrals);
         prop_assert!(self.approvals <= self.policy.max_approvals);
         prop_assert_eq!(self.is_approval_open, now.decide_by().is_some(), "an approval is open, or is not");
@@ -367,6 +370,7 @@ impl Turn {
                 ObligationState::Merged { .. } => TestStep::Event(Event::MergeSettled),
                 ObligationState::Claimed { .. } => TestStep::DeliverClaim,
                 _ if self.obligation.is_held() => TestStep::Event(Event::Resumed),
+                _ if self.obligation.is_postponed() => TestStep::Event(Event::Continued),
                 ObligationState::Open | ObligationState::Deferred if self.obligation.is_waiting() => {
                     TestStep::Event(Event::Begin)
                 }

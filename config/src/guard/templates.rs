@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
-pub const TEMPLATES: [&str; 126] = [
+pub const TEMPLATES: [&str; 131] = [
     "silent",
     "failed",
     "late",
@@ -117,6 +117,11 @@ pub const TEMPLATES: [&str; 126] = [
     "limited_today",
     "dropped",
     "late_messages",
+    "late_asks",
+    "late_choice_answer",
+    "late_choice_leave",
+    "late_answered",
+    "late_left",
     "queue",
     "queue_chosen",
     "queue_unknown",

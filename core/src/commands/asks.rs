@@ -8,6 +8,7 @@ use rejoinder_guard::{Choices, Event, Reply, Timestamp};
 use super::{
     approve::{approve, decline, owner_of},
     command::{Answer, ApprovalDecision, Call, Command, Words},
+    late::{self, LATE_ASKS},
 };
 use crate::{
     ledger::trigger::TurnEvents,
@@ -65,17 +66,12 @@ pub(crate) const DECIDE: Command = Command {
 };
 
 /// It was decided before anybody could be told.
-fn nothing() -> Answer {
+pub(super) fn nothing() -> Answer {
     Answer::saying(Words::Own(Reply::text("")))
 }
 
-fn say<'a>(call: &'a Call<'_>, template: &str) -> &'a str {
-    let event = &call.turn.event;
-    call.settings.templates.template(&event.conversation.channel, event.language, template)
-}
-
 fn yes_or_no(call: &Call<'_>, text: String, [yes, no]: [&str; 2], expires: Option<Timestamp>) -> Reply {
-    let options = vec![say(call, yes).to_owned(), say(call, no).to_owned()];
+    let options = vec![call.say(yes).to_owned(), call.say(no).to_owned()];
     Reply::question(text, Choices { options, free_text: false, expires })
 }
 
@@ -84,7 +80,7 @@ fn question(pairing: &Pairing, call: &Call<'_>) -> Reply {
     let name = names.into_iter().flatten().map(|name| plain(&name)).collect::<Vec<_>>().join(", ");
     let name = if name.is_empty() { pairing.identity.id.clone() } else { name };
     let values = [("name", name), ("identity", pairing.identity.to_string()), ("code", pairing.shown_code())];
-    let text = filled(say(call, "person_asks"), &values);
+    let text = filled(call.say("person_asks"), &values);
     yes_or_no(call, text, ["person_let_in", "person_keep_out"], Some(pairing.expires_at))
 }
 
@@ -107,7 +103,7 @@ async fn wish(approval: &Approval, call: &Call<'_>) -> Result<Reply, StoreError>
         ("text", plain(&excerpt(&texts.join(" / "), EXCERPT))),
         ("action", plain(&request.action)),
     ];
-    let mut told = filled(say(call, "approval_asks"), &values);
+    let mut told = filled(call.say("approval_asks"), &values);
     if let Some(details) = &request.details {
         told.push_str("\n\n");
         // Quoted, so that they are not taken for the gateway's words.
@@ -157,7 +153,11 @@ async fn decide(call: &Call<'_>) -> Result<Answer, StoreError> {
     let question = call.store.questions(QuestionFilter::Of(turn), 1).await?.pop();
     let is_first = |choices: &[String]| choices.first() == Some(&call.turn.event.text);
     let is_yes = question.as_ref().map(|question| is_first(&question.question.choices));
-    match call.store.turn(turn).await?.map(|told| told.event.kind.clone()) {
+    let told = call.store.turn(turn).await?;
+    if told.as_ref().is_some_and(|told| told.handler == LATE_ASKS.handler()) {
+        return late::decide(call, is_yes == Some(true)).await;
+    }
+    match told.map(|told| told.event.kind.clone()) {
         Some(EventKind::ApprovalAsked { approval, person }) => decide_wish(call, approval, person, is_yes).await,
         told => decide_person(call, told, is_yes).await,
     }

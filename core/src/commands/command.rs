@@ -7,6 +7,7 @@ use tokio::sync::OwnedMutexGuard;
 use crate::{
     approvals::Approvals,
     channels::Channels,
+    late::Late,
     ledger::trigger::{DecidedApproval, DecidedPerson, TurnEvents},
     merges::Merges,
     model::{
@@ -54,6 +55,7 @@ pub(super) struct Call<'a> {
     pub(super) channels: &'a Channels,
     pub(super) approvals: &'a Approvals,
     pub(super) merges: &'a Merges,
+    pub(super) late: &'a Late,
     pub(super) sessions: &'a Sessions,
     /// Whose sessions the sender uses.
     pub(super) owner: Option<PersonId>,
@@ -96,6 +98,8 @@ pub(super) struct Answer {
     pub(super) approval: Option<ApprovalDecision>,
     /// The language of the reply, if not the sender's.
     pub(super) language: Option<Language>,
+    /// Held until the effects are stored.
+    pub(super) held: Option<Held>,
 }
 
 /// Changes of sessions.
@@ -143,6 +147,7 @@ impl Answer {
             decision: None,
             approval: None,
             language: None,
+            held: None,
         }
     }
 }
@@ -181,6 +186,12 @@ impl Call<'_> {
     /// The agent of the rule or the channel.
     pub(super) fn configured_agent(&self) -> &str {
         self.settings.agent_for(&self.turn.event, self.turn.rule.as_deref())
+    }
+
+    /// A template without placeholders, in the language of the turn.
+    pub(super) fn say(&self, template: &str) -> &str {
+        let event = &self.turn.event;
+        self.settings.templates.template(&event.conversation.channel, event.language, template)
     }
 
     /// A template with its placeholders filled in: its own, `{agent}`, and `{sender}`, the sender's id on the platform. It is

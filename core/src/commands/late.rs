@@ -1,10 +1,25 @@
-//! The notice that messages are too old to be answered, because the gateway or its connection was down.
+//! What is said of messages that are too old to be answered, because the gateway or its connection was down: that they are not, or
+//! the question whether they are still to be.
 
-use super::command::{Answer, Call, Command};
-use crate::{ledger::trigger::TurnEvents, model::queue::Backlog, ports::store::StoreError};
+use std::time::Duration;
+
+use rejoinder_guard::{Choices, Event, Reply};
+
+use super::{
+    asks::nothing,
+    command::{Answer, Call, Command, Words},
+};
+use crate::{
+    ledger::trigger::TurnEvents,
+    model::{queue::Backlog, turn::TurnRecord},
+    ports::store::StoreError,
+};
 
 /// How many turns are given up at once.
 const MOST: u32 = 10_000;
+
+/// How long somebody may take to say whether late messages are to be answered.
+const PATIENCE: Duration = Duration::from_hours(24);
 
 pub(crate) const LATE: Command = Command {
     name: "late_messages",
@@ -15,11 +30,56 @@ pub(crate) const LATE: Command = Command {
     act: |call| Box::pin(expire(call)),
 };
 
+pub(crate) const LATE_ASKS: Command = Command {
+    name: "late_asks",
+    texts: &[],
+    arguments: 0,
+    description: "Ask a chat whether its old messages are to be answered",
+    is_recorded: false,
+    act: |call| Box::pin(ask(call)),
+};
+
 /// Gives up the turns that have waited too long for their first run.
 async fn expire(call: &Call<'_>) -> Result<Answer, StoreError> {
     let mut late = call.store.waiting_turns(call.turn.conversation, MOST).await?;
     let queues = &call.settings.queues;
     late.retain(|turn| queues.backlog == Backlog::Expire && turn.runs == 0 && queues.is_late(&turn.event, call.now));
-    let turn_events = late.into_iter().map(|turn| TurnEvents { turn, events: vec![call.cancelled()] }).collect();
-    Ok(Answer { turn_events, ..Answer::of("late_messages") })
+    Ok(Answer { turn_events: each(late, &call.cancelled()), ..Answer::of("late_messages") })
+}
+
+/// Asks, if there still is something to ask about.
+async fn ask(call: &Call<'_>) -> Result<Answer, StoreError> {
+    if call.late.postponed(call.turn.conversation).await?.is_empty() {
+        return Ok(nothing());
+    }
+    let say = |template| call.say(template).to_owned();
+    let options = vec![say("late_choice_answer"), say("late_choice_leave")];
+    let choices = Choices { options, free_text: false, expires: Some(call.now + PATIENCE) };
+    Ok(Answer::saying(Words::Own(Reply::question(say("late_asks"), choices))))
+}
+
+/// What somebody has picked: whether the late messages of their conversation are to be answered.
+pub(super) async fn decide(call: &Call<'_>, is_yes: bool) -> Result<Answer, StoreError> {
+    let held = call.late.deciding().await;
+    let late = call.late.postponed(call.turn.conversation).await?;
+    if late.is_empty() {
+        // They were stopped, or answered together with a newer one.
+        return Ok(Answer::of("status_idle"));
+    }
+    let (event, template) = if is_yes { (Event::Continued, "late_answered") } else { (call.cancelled(), "late_left") };
+    Ok(Answer { turn_events: each(late, &event), held: Some(held), ..Answer::of(template) })
+}
+
+/// Nobody said in time whether the late messages are to be answered: they are not.
+pub(super) async fn leave(call: &Call<'_>) -> Result<Answer, StoreError> {
+    let held = call.late.deciding().await;
+    let late = call.late.postponed(call.turn.conversation).await?;
+    if late.is_empty() {
+        return Ok(nothing());
+    }
+    Ok(Answer { turn_events: each(late, &call.cancelled()), held: Some(held), ..Answer::of("late_left") })
+}
+
+fn each(turns: Vec<TurnRecord>, event: &Event) -> Vec<TurnEvents> {
+    turns.into_iter().map(|turn| TurnEvents { turn, events: vec![event.clone()] }).collect()
 }

@@ -2,7 +2,10 @@
 
 use rejoinder_guard::{Reply, Timestamp};
 
-use super::command::{Answer, Command, Words};
+use super::{
+    command::{Answer, Command, Words},
+    late::{LATE_ASKS, leave},
+};
 use crate::{
     model::{
         conversation::{ChannelId, ChatKind, ConversationRef},
@@ -27,8 +30,14 @@ pub(crate) const MESSAGE: Command = Command {
     description: "Send a message of the operator's",
     is_recorded: true,
     act: |call| {
-        let words = Words::Own(Reply::text(call.turn.event.text.clone()));
-        Box::pin(async { Ok(Answer::saying(words)) })
+        Box::pin(async {
+            if let EventKind::Expired { turn } = call.turn.event.kind
+                && call.store.turn(turn).await?.is_some_and(|asked| asked.handler == LATE_ASKS.handler())
+            {
+                return leave(call).await;
+            }
+            Ok(Answer::saying(Words::Own(Reply::text(call.turn.event.text.clone()))))
+        })
     },
 };
 

@@ -35,6 +35,7 @@ use self::command::{Answer, Call, Command, Filled, Words};
 use crate::{
     approvals::Approvals,
     channels::Channels,
+    late::Late,
     ledger::{
         Ledger,
         trigger::{Trigger, TurnEvents},
@@ -75,7 +76,7 @@ const LISTED: [&Command; 16] = [
 ];
 
 /// The commands for owners, those that few need, and the notices.
-const UNLISTED: [&Command; 12] = [
+const UNLISTED: [&Command; 13] = [
     &approve::APPROVE,
     &approve::DECLINE,
     &link::UNLINK,
@@ -87,6 +88,7 @@ const UNLISTED: [&Command; 12] = [
     &limited::LIMITED_TODAY,
     &dropped::DROPPED,
     &late::LATE,
+    &late::LATE_ASKS,
     &message::MESSAGE,
 ];
 
@@ -122,6 +124,7 @@ pub(crate) struct Commands {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) channels: Arc<Channels>,
     pub(crate) merges: Arc<Merges>,
+    pub(crate) late: Arc<Late>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
@@ -160,16 +163,18 @@ impl Commands {
             channels,
             approvals,
             merges,
+            late: &self.late,
             sessions,
             owner,
             choice,
             settings: &settings,
             now,
         };
-        let Answer { words, mut turn_events, session, queue, decision, approval, language } = match command {
-            Some(command) => (command.act)(&call).await?,
-            None => own::answer(&call).unwrap_or_else(|| Answer::of(UNKNOWN)),
-        };
+        let Answer { words, mut turn_events, session, queue, decision, approval, language, held: held_late } =
+            match command {
+                Some(command) => (command.act)(&call).await?,
+                None => own::answer(&call).unwrap_or_else(|| Answer::of(UNKNOWN)),
+            };
         let replaced = call.replaced().await?;
         let edited = || Event::Cancelled { by: CancelledBy::Edit(call.turn.id.to_string()) };
         turn_events.extend(replaced.map(|turn| TurnEvents { turn, events: vec![edited()] }));
@@ -200,7 +205,7 @@ impl Commands {
         if let Some(changes) = changes {
             self.people.apply(&changes);
         }
-        drop((held, held_too, held_approval));
+        drop((held, held_too, held_approval, held_late));
         Ok(())
     }
 }

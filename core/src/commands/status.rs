@@ -75,7 +75,7 @@ fn of(turn: &TurnRecord, call: &Call<'_>) -> Filled {
         _ if turn.obligation.decide_by().is_some() => "status_approval",
         ObligationState::Deferred => "status_promised",
         _ if turn.obligation.is_running() => "status_running",
-        _ if turn.obligation.is_waiting() => "status_waiting",
+        _ if turn.obligation.is_waiting() || turn.obligation.is_postponed() => "status_waiting",
         _ => "status_sending",
     };
     let time = spoken(call.now.since(turn.event.received_at));

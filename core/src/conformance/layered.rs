@@ -171,6 +171,10 @@ impl<L: Layer> Turns for Layered<L> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.queue_modes()).await
     }
+    async fn postponed(&self) -> Result<Vec<ConversationId>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.postponed()).await
+    }
     async fn waiting_of(&self, channel: &ChannelId, person: &str, limit: u32) -> Result<u32, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.waiting_of(channel, person, limit)).await
@@ -523,6 +527,9 @@ impl Turns for NullStore {
         Ok(Vec::new())
     }
     async fn queue_modes(&self) -> Result<Vec<(ConversationId, QueueMode)>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn postponed(&self) -> Result<Vec<ConversationId>, StoreError> {
         Ok(Vec::new())
     }
     async fn waiting_of(&self, _channel: &ChannelId, _person: &str, _limit: u32) -> Result<u32, StoreError> {

@@ -12,6 +12,7 @@ use crate::{
     addresses::Addresses,
     commands::{self, Commands, message::question_expired},
     crash::crash_point,
+    late::Late,
     ledger::{
         Ledger,
         trigger::{Run, Trigger},
@@ -46,6 +47,7 @@ pub(crate) struct Acceptor {
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) scheduler: Arc<Scheduler>,
     pub(crate) commands: Arc<Commands>,
+    pub(crate) late: Arc<Late>,
     pub(crate) addresses: Arc<Addresses>,
     pub(crate) timer: Arc<Timer>,
     pub(crate) health: Arc<Health>,
@@ -172,7 +174,7 @@ impl Acceptor {
         accepted.unwrap_or_else(|_| Err(StoreError::Failed("accepting the event panicked".to_owned()).into()))
     }
 
-    async fn accept_in_transaction(
+    pub(super) async fn accept_in_transaction(
         &self,
         events: Vec<(TurnId, InboundEvent)>,
         cursor: Option<CursorMove>,
@@ -334,6 +336,10 @@ impl Acceptor {
     /// Starts a stored turn with the slot and the run that were decided on before it was stored.
     fn start(&self, mut turn: TurnRecord, slot: Option<Slot>, run: Option<Run>) {
         let id = turn.id;
+        if turn.obligation.is_postponed() {
+            self.lifecycle.work.spawn(self.settle_late(turn.conversation));
+            return;
+        }
         match (slot, run) {
             (Some(slot), Some(run)) => self.scheduler.run_now(slot, turn, run),
             (Some(slot), None) => self.scheduler.run_waiting(slot),

@@ -1,20 +1,48 @@
-//! Gives up what waited too long while the gateway was down.
+//! What waited too long while the gateway was down: it is given up, or somebody is asked.
+
+use futures_util::future::BoxFuture;
+use rejoinder_guard::{CancelledBy, Event};
+use tracing::warn;
 
 use super::{accept::Acceptor, event_router::Notice};
 use crate::{
-    model::{event::InboundEvent, queue::Backlog},
-    ports::store::{StoreError, accept::Stored},
+    commands::{late::LATE_ASKS, message::expired},
+    late::may_be_asked,
+    ledger::trigger::{Trigger, TurnEvents},
+    model::{
+        event::InboundEvent,
+        ids::{ConversationId, TurnId},
+        queue::Backlog,
+        turn::TurnRecord,
+    },
+    pauses,
+    ports::{
+        intake::IntakeError,
+        store::{StoreError, accept::Stored},
+    },
+    questions::Asks,
 };
 
+/// How many turns of a conversation are looked at.
+const MOST: u32 = 10_000;
+
 impl Acceptor {
-    /// Tells each conversation whose waiting turns are late, and gives these up, if they are not to be answered. Nothing runs
-    /// yet.
-    pub(crate) async fn expire_late(&self) -> Result<(), StoreError> {
-        let settings = self.router.settings.get();
-        if settings.queues.backlog != Backlog::Expire {
-            return Ok(());
+    /// Acts on the waiting turns that are late, if they are not simply to be answered. Nothing runs yet.
+    pub(crate) async fn settle_backlog(&self) -> Result<(), StoreError> {
+        match self.router.settings.get().queues.backlog {
+            Backlog::Expire => self.expire_late().await?,
+            Backlog::Ask => self.postpone_late().await?,
+            Backlog::Answer | Backlog::Summarize => {}
         }
-        let now = self.router.clock.now();
+        for conversation in self.late.conversations() {
+            self.try_to_settle_late(conversation).await?;
+        }
+        Ok(())
+    }
+
+    /// Tells each conversation whose waiting turns are late, and gives these up.
+    async fn expire_late(&self) -> Result<(), StoreError> {
+        let (settings, now) = (self.router.settings.get(), self.router.clock.now());
         for waiting in self.store.waiting(u32::MAX).await? {
             let turn = match self.store.turn(waiting.turn).await {
                 Ok(Some(turn)) => turn,
@@ -37,5 +65,125 @@ impl Acceptor {
             ([Stored::Turn { .. }], Some(turn)) => self.commands.try_to_perform(turn).await,
             _ => Ok(()),
         }
+    }
+
+    /// Postpones the waiting turns that are late.
+    async fn postpone_late(&self) -> Result<(), StoreError> {
+        let (settings, now) = (self.router.settings.get(), self.router.clock.now());
+        for waiting in self.store.waiting(u32::MAX).await? {
+            let mut late = self.store.waiting_turns(waiting.conversation, MOST).await?;
+            late.retain(|turn| {
+                turn.runs == 0 && may_be_asked(&turn.event) && settings.queues.is_late(&turn.event, now)
+            });
+            if !late.is_empty() {
+                self.late.note(waiting.conversation);
+                self.decide_late(late, &Event::Postponed).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Acts on the postponed turns of a conversation: asks about them once, or lets them go on with a message that came
+    /// since. Retries until this is stored, or the gateway stops. The result is boxed, because what it accepts may lead here again.
+    pub(super) fn settle_late(&self, conversation: ConversationId) -> BoxFuture<'static, ()> {
+        let acceptor = self.clone();
+        Box::pin(async move {
+            while let Err(error) = acceptor.try_to_settle_late(conversation).await {
+                warn!(%conversation, %error, "cannot ask about late messages, retrying");
+                if !acceptor.lifecycle.pause(pauses::READ_AGAIN).await {
+                    return;
+                }
+            }
+        })
+    }
+
+    async fn try_to_settle_late(&self, conversation: ConversationId) -> Result<(), StoreError> {
+        let _deciding = self.late.deciding().await;
+        let postponed = self.late.postponed(conversation).await?;
+        let Some(first) = postponed.first() else {
+            self.late.forget(conversation);
+            return Ok(());
+        };
+        let asked = self.asked_about_late(conversation).await?;
+        let (settings, now) = (self.router.settings.get(), self.router.clock.now());
+        let newer = postponed.iter().find(|turn| match &asked {
+            Some(asked) => turn.seq > asked.seq && !settings.queues.is_late(&turn.event, turn.event.received_at),
+            None => !settings.queues.is_late(&turn.event, now),
+        });
+        match (newer.map(|turn| turn.id), asked) {
+            (Some(newer), asked) => self.answer_late(postponed, newer, asked).await,
+            (None, Some(_)) => Ok(()),
+            (None, None) => {
+                if !self.ask_about_late(&first.event, first.id).await? {
+                    // They were asked about, and nobody can be shown the question.
+                    self.decide_late(postponed, &Event::Continued).await?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The turn whose question about late messages is open in a conversation, or about to be asked.
+    async fn asked_about_late(&self, conversation: ConversationId) -> Result<Option<TurnRecord>, StoreError> {
+        let questions = &self.router.questions;
+        for record in questions.open_in(conversation).await?.unwrap_or_default() {
+            if questions.asks(record.question.turn).await? == Some(Asks::Late) {
+                return self.store.turn(record.question.turn).await;
+            }
+        }
+        for id in self.store.open_turns(conversation).await? {
+            match self.store.turn(id).await {
+                Ok(Some(turn)) if turn.handler == LATE_ASKS.handler() && turn.obligation.claims() == 0 => {
+                    return Ok(Some(turn));
+                }
+                Ok(_) | Err(StoreError::CorruptTurn { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Asks about the late messages of a conversation, the first of which is given. `false` if that was asked before.
+    async fn ask_about_late(&self, event: &InboundEvent, first: TurnId) -> Result<bool, StoreError> {
+        let Some(notice) = self.router.notice(event, Notice::LateAsks { first }).await? else { return Ok(false) };
+        let id = notice.new.turn.as_ref().map(|turn| turn.id);
+        match (self.store.accept(vec![notice.new], None).await?.pop(), id) {
+            (Some(Stored::Turn { .. }), Some(id)) => {
+                self.commands.try_to_perform(id).await?;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Lets postponed turns go on together with a newer message, and closes the question about them.
+    async fn answer_late(
+        &self,
+        postponed: Vec<TurnRecord>,
+        newer: TurnId,
+        asked: Option<TurnRecord>,
+    ) -> Result<(), StoreError> {
+        self.decide_late(postponed, &Event::Continued).await?;
+        let Some(asked) = asked else { return Ok(()) };
+        let now = self.router.clock.now();
+        if let Some(record) = self.router.questions.of(asked.id).await? {
+            let notice = expired(&record.question, true, &self.router.settings.get(), now);
+            if let Err(IntakeError::Store(error)) =
+                self.accept_in_transaction(vec![(TurnId::new(now), notice)], None).await
+            {
+                return Err(error);
+            }
+        }
+        if !asked.obligation.state().is_final() {
+            let by = CancelledBy::Turn(newer.to_string());
+            self.decide_late(vec![asked], &Event::Cancelled { by }).await?;
+        }
+        Ok(())
+    }
+
+    async fn decide_late(&self, turns: Vec<TurnRecord>, event: &Event) -> Result<(), StoreError> {
+        let events = |turn| TurnEvents { turn, events: vec![event.clone()] };
+        let mut inputs: Vec<_> = turns.into_iter().map(events).collect();
+        self.ledger.decide_all(&mut inputs, &Trigger::Event).await.map(drop)
     }
 }

@@ -16,13 +16,14 @@ use crate::{
         self,
         asks::{self, DECIDE},
         dropped::DROPPED,
-        late::LATE,
+        late::{LATE, LATE_ASKS},
         limited::{LIMITED, LIMITED_TODAY},
         pairing::PAIRING,
         retry::RETRY,
         stranger::STRANGER,
     },
     intake::limits::{Counted, Full, Limits, OverLimit},
+    late::{Late, may_be_asked},
     ledger::trigger::Run,
     merges::Merges,
     model::{
@@ -58,6 +59,7 @@ pub(crate) struct EventRouter {
     pub(crate) people: Arc<People>,
     pub(crate) merges: Arc<Merges>,
     pub(crate) questions: Arc<Questions>,
+    pub(crate) late: Arc<Late>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) limits: Limits,
     pub(crate) pairs: Pairs,
@@ -120,6 +122,8 @@ pub(super) enum Notice {
     LimitedToday { day: i64 },
     /// Their message is too old to be answered, and those that wait are too.
     Late,
+    /// The chat is asked whether its late messages, the first of which is this, are to be answered.
+    LateAsks { first: TurnId },
     /// Of the messages that wait in their conversation the oldest are dropped in this minute.
     Dropped { minute: i64 },
 }
@@ -180,8 +184,13 @@ impl EventRouter {
         };
         let is_owed = expectation == Expectation::Answer;
         let queues = &settings.queues;
-        if queues.backlog == Backlog::Expire && !handler.is_gateway() && queues.is_late(&event, self.clock.now()) {
+        let is_late = !handler.is_gateway() && queues.is_late(&event, self.clock.now());
+        if queues.backlog == Backlog::Expire && is_late {
             return Ok(self.without_turn(event, is_owed.then_some(Notice::Late)));
+        }
+        let is_asked_about = queues.backlog == Backlog::Ask && is_late && may_be_asked(&event);
+        if is_asked_about && !is_owed {
+            return Ok(self.without_turn(event, None));
         }
         // A command acts on turns that run and wait, and is not limited.
         let mut counted = match handler.agent().map(|_| self.limits.count(&event, &known)).transpose() {
@@ -205,8 +214,11 @@ impl EventRouter {
             handling = Handling { model: choice.model, remark, repeats, ..handling };
         }
         let handler = &handling.handler;
+        // What comes after late messages is answered together with them.
+        let joins_late = event.kind == EventKind::Message && is_owed && self.late.is_in(conversation);
+        let is_postponed = handler.agent().is_some() && (is_asked_about || joins_late);
         // A command does not wait.
-        let slot = handler.agent().filter(|_| may_begin).and_then(|agent| {
+        let slot = handler.agent().filter(|_| may_begin && !is_postponed).and_then(|agent| {
             if self.merges.waits_for_more(conversation, &event, rule_name) {
                 return self.slots.try_reserve(conversation, id, agent);
             }
@@ -230,6 +242,10 @@ impl EventRouter {
         let mut routed = self.open(id, Arc::new(event), handling, expectation, conversation, slot);
         if let Some(turn) = &mut routed.new.turn {
             turn.day = counted.as_ref().and_then(Counted::day);
+            if is_postponed {
+                self.late.note(conversation);
+                let _ = turn.obligation.on(Event::Postponed, &Policy::default(), self.clock.now());
+            }
         }
         Ok(RoutedEvent { notice, counted, heard, ..routed })
     }
@@ -277,7 +293,7 @@ impl EventRouter {
             Some(Asks::Approve(_, person)) if !asks::may_decide(&event, person, settings, known) => {
                 Ok((Some(DECIDE.handler()), InboundEvent { kind: EventKind::Message, ..event }))
             }
-            Some(Asks::LetIn | Asks::Approve(..)) => Ok((Some(DECIDE.handler()), event)),
+            Some(Asks::LetIn | Asks::Approve(..) | Asks::Late) => Ok((Some(DECIDE.handler()), event)),
         }
     }
 
@@ -339,6 +355,7 @@ impl EventRouter {
                 let place = &event.conversation;
                 (&LATE, format!("late:{place}:{}:{number}", self.started_at.as_millis()), None)
             }
+            Notice::LateAsks { first } => (&LATE_ASKS, format!("late-asks:{first}"), None),
             Notice::Dropped { minute } => (&DROPPED, format!("dropped:{}:{minute}", event.conversation), None),
         };
         let event = Arc::new(InboundEvent {

@@ -9,10 +9,14 @@ use crate::{
         question::{AskedQuestion, QuestionRecord},
     },
     ports::store::StoreError,
+    questions::Asks,
 };
 
 /// For how long after a question words pick from it that are no reply to it.
 const REMEMBERED: Duration = Duration::from_hours(24);
+
+/// How far the platform's clock may be behind ours.
+const CLOCKS: Duration = Duration::from_mins(1);
 
 /// How long a text may be that picks, in bytes. What is longer is no choice.
 const LONGEST: usize = 400;
@@ -46,7 +50,11 @@ impl EventRouter {
             }
             EventKind::Message if may_pick(&event) => {
                 let conversation = self.addresses.resolve(&event.conversation).await?;
-                let Some(open) = self.questions.open_in(conversation).await? else { return Ok(event) };
+                let Some(mut open) = self.questions.open_in(conversation).await? else { return Ok(event) };
+                for record in open.iter_mut().filter(|record| record.is_overtaken) {
+                    // Only late messages can have come since: any other closes the question.
+                    record.is_overtaken = self.questions.asks(record.question.turn).await? != Some(Asks::Late);
+                }
                 let open = self.without_decisions(open, &event).await?;
                 Ok(picked_from(&open, &event).unwrap_or(event))
             }
@@ -70,7 +78,11 @@ impl EventRouter {
         let mut left = Vec::with_capacity(open.len());
         for record in open {
             let may_decide = is_only_one && has_words(&record);
-            if may_decide || self.questions.asks(record.question.turn).await?.is_none() {
+            let decides = match self.questions.asks(record.question.turn).await? {
+                Some(Asks::LetIn | Asks::Approve(..)) => true,
+                Some(Asks::Late) | None => false,
+            };
+            if may_decide || !decides {
                 left.push(record);
             }
         }
@@ -97,7 +109,9 @@ fn picked_from(open: &[QuestionRecord], event: &InboundEvent) -> Option<InboundE
     let may_pick = |record: &&QuestionRecord| {
         let AskedQuestion { chooser, expires_at, .. } = &record.question;
         let is_theirs = chooser.as_ref().is_none_or(|chooser| *chooser == event.sender.id);
-        record.is_shown && is_theirs && expires_at.is_none_or(|at| at > event.received_at)
+        // What was sent before it was asked, and comes late, answers something else.
+        let is_older = event.sent_at.is_some_and(|sent_at| sent_at + CLOCKS < record.question.asked_at);
+        record.is_shown && is_theirs && !is_older && expires_at.is_none_or(|at| at > event.received_at)
     };
     let is_meant = |record: &&QuestionRecord| match replied_to(event) {
         Some(message) => record.message_ids.contains(message),

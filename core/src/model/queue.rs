@@ -83,6 +83,8 @@ pub enum Backlog {
     Answer,
     /// Those of a conversation are answered together.
     Summarize,
+    /// The chat is asked once whether they are to be answered.
+    Ask,
     /// They are not answered, and the chat is told so once.
     Expire,
 }

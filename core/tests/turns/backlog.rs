@@ -3,11 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    Accepted, Backlog, Clock, InboundEvent, Queues, Resend, Timestamp, conformance::scripted::Script, store::TurnStatus,
+    Accepted, Backlog, Clock, EventKind, InboundEvent, Queues, Resend, Sender, Support, Timestamp, TurnId,
+    conformance::scripted::Script, store::TurnStatus,
 };
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, ambient, chat, said, secs},
+    gateway::{GatewaySetup, TestGateway, ambient, chat, mention, said, secs},
     life::{Crash, Life},
 };
 
@@ -119,6 +120,268 @@ async fn what_waited_too_long_expires_with_one_notice() {
             assert_ne!(gateway.status(running).await, TurnStatus::Cancelled);
             gateway.receives(said(&chat("bob"), "/stop")).await;
             gateway.at_rest().await;
+        }
+    }
+}
+
+const ASKED: &str = "Answer the old ones?";
+
+/// A gateway that asks, on a platform that shows nothing twice.
+fn asking() -> GatewaySetup {
+    setup(Backlog::Ask).capable(|it| it.resend = Resend::Idempotent)
+}
+
+fn new(gateway: &TestGateway, text: &str) -> InboundEvent {
+    InboundEvent { received_at: now(gateway), ..said(&chat("ada"), text) }
+}
+
+/// The turn that asks about late messages, the latest one.
+async fn question(gateway: &TestGateway) -> TurnId {
+    let asks = gateway.turns().await.into_iter().filter(|turn| turn.handler.to_string().contains("late_asks"));
+    asks.map(|turn| turn.turn_id).max().expect("it was asked")
+}
+
+/// Presses a button of the latest question about late messages.
+async fn picks(gateway: &TestGateway, choice: &str) {
+    let kind = EventKind::Choice { turn: question(gateway).await };
+    gateway.receives(InboundEvent { kind, ..new(gateway, choice) }).await;
+    gateway.advance(secs(10)).await;
+}
+
+/// Something comes in, perhaps into a crash: its platform then sends it again to the next life.
+async fn comes_in(gateway: &mut TestGateway, life: &Life, event: InboundEvent) {
+    let was_over = life.is_over();
+    let (intake, again) = (gateway.intake(), event.clone());
+    tokio::spawn(async move { intake.accept(event).await });
+    gateway.settle().await;
+    if life.is_over() && !was_over {
+        gateway.restart().await;
+        let _ = gateway.intake().accept(again).await;
+        gateway.settle().await;
+    }
+}
+
+/// Time passes, perhaps with a crash in it, and then a next life.
+async fn passes(gateway: &mut TestGateway, life: &Life, time: Duration) {
+    let was_over = life.is_over();
+    gateway.advance(time).await;
+    if life.is_over() && !was_over {
+        gateway.restart().await;
+        gateway.advance(time).await;
+    }
+}
+
+/// D4, D9. Each conversation is asked once, whatever comes late while the question is open, and also over a restart.
+#[tokio::test]
+async fn what_comes_late_is_asked_about_once() {
+    let mut gateway = asking().start().await;
+    for number in 0..110 {
+        gateway.receives(late(&gateway, ["ada", "bob"][number % 2], &format!("{number}"))).await;
+    }
+    let talk = InboundEvent { sent_at: late(&gateway, "", "").sent_at, ..ambient(&chat("room"), "talk") };
+    assert_eq!(gateway.intake().accept(talk).await.expect("it is stored"), Accepted::Kept);
+    gateway.advance(secs(600)).await;
+    gateway.restart().await;
+    gateway.receives(late(&gateway, "ada", "110")).await;
+    gateway.advance(secs(600)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [ASKED]);
+    assert_eq!(gateway.visible(&chat("bob")), [ASKED]);
+    assert!(gateway.visible(&chat("room")).is_empty());
+    assert!(gateway.agent("main").runs().is_empty());
+
+    gateway.receives(said(&chat("ada"), "1")).await;
+    gateway.receives(said(&chat("bob"), "the second one")).await;
+    gateway.advance(secs(10)).await;
+    assert_eq!(gateway.visible(&chat("ada")), [ASKED, "Answering.", "0 + 55"]);
+    assert_eq!(gateway.visible(&chat("bob")), [ASKED, "Left."]);
+
+    // The next outage is asked about as well.
+    gateway.receives(late(&gateway, "bob", "again")).await;
+    assert_eq!(gateway.visible(&chat("bob")), [ASKED, "Left.", ASKED]);
+    gateway.receives(said(&chat("bob"), "2")).await;
+    gateway.at_rest().await;
+}
+
+/// D4. Where there are no buttons, the choices have numbers.
+#[tokio::test]
+async fn without_buttons_late_messages_are_decided_by_number() {
+    let gateway = asking().capable(|it| it.choices = Support::No).start().await;
+    let turn = gateway.receives(late(&gateway, "ada", "old")).await;
+    assert_eq!(gateway.visible(&chat("ada")), [format!("{ASKED}\n\n1. Answer\n2. Leave")]);
+
+    gateway.receives(said(&chat("ada"), "2")).await;
+
+    assert_eq!(gateway.visible(&chat("ada"))[1..], ["Left."]);
+    assert_eq!(gateway.status(turn).await, TurnStatus::Cancelled);
+    gateway.at_rest().await;
+}
+
+/// N2, Q12. In a group whoever wrote the first of them decides, once.
+#[tokio::test]
+async fn late_messages_of_a_group_are_decided_by_whoever_was_asked() {
+    let gateway = asking().start().await;
+    let by = |sender: &str, event: InboundEvent| {
+        let sender = Sender { id: sender.to_owned(), ..event.sender.clone() };
+        InboundEvent { sender, received_at: now(&gateway), ..event }
+    };
+    let old = InboundEvent { sent_at: late(&gateway, "", "").sent_at, ..mention(&chat("room"), "old") };
+    gateway.receives(by("ada", old)).await;
+    let kind = EventKind::Choice { turn: question(&gateway).await };
+    let press = |choice: &str| InboundEvent { kind: kind.clone(), ..mention(&chat("room"), choice) };
+
+    assert_eq!(gateway.intake().accept(by("eve", press("Leave"))).await.expect("it is read"), Accepted::Kept);
+    gateway.receives(by("ada", press("Answer"))).await;
+    let again = gateway.intake().accept(by("ada", press("Leave"))).await.expect("it is read");
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(again, Accepted::Picked { choice: "Answer".to_owned() });
+    assert_eq!(gateway.visible(&chat("room")), [ASKED, "Answering.", "old + 0"]);
+    gateway.at_rest().await;
+}
+
+/// D4. Nobody picked within a day: the chat is told that they are left.
+#[tokio::test]
+async fn late_messages_that_nobody_decides_about_are_left() {
+    let gateway = asking().start().await;
+    let turn = gateway.receives(late(&gateway, "ada", "old")).await;
+    gateway.advance(secs(25 * 3600)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [ASKED, "Left."]);
+    assert_eq!(gateway.status(turn).await, TurnStatus::Cancelled);
+    gateway.at_rest().await;
+}
+
+/// D4, B2. A new message is answered together with the late ones, and the question is closed.
+#[tokio::test]
+async fn a_new_message_is_answered_together_with_the_late_ones() {
+    let gateway = asking().start().await;
+    gateway.receives(late(&gateway, "ada", "old")).await;
+    gateway.receives(late(&gateway, "ada", "older")).await;
+    let asked = question(&gateway).await;
+    gateway.receives(new(&gateway, "new")).await;
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [ASKED, "old + 2"]);
+    let kind = EventKind::Choice { turn: asked };
+    let press = InboundEvent { kind, ..new(&gateway, "Leave") };
+    assert!(matches!(gateway.intake().accept(press).await, Ok(Accepted::Expired { .. })));
+    gateway.receives(new(&gateway, "next")).await;
+    assert_eq!(gateway.visible(&chat("ada")), [ASKED, "old + 2", "next + 0"]);
+    gateway.at_rest().await;
+}
+
+/// D18. `/stop` gives late messages up, and the question then decides nothing.
+#[tokio::test]
+async fn late_messages_can_be_stopped() {
+    let gateway = asking().start().await;
+    let turn = gateway.receives(late(&gateway, "ada", "old")).await;
+    gateway.receives(new(&gateway, "/stop")).await;
+    assert_eq!(gateway.status(turn).await, TurnStatus::Cancelled);
+    picks(&gateway, "Answer").await;
+
+    assert_eq!(gateway.visible(&chat("ada")).last().map(String::as_str), Some("Nothing is going on."));
+    assert!(gateway.agent("main").runs().is_empty());
+    gateway.at_rest().await;
+}
+
+/// D1, D4. What comes late is asked about once, and what is picked is done once, over a crash at each write.
+#[tokio::test]
+async fn a_crash_at_any_write_asks_once_about_late_messages() {
+    for (choice, then) in [("Answer", &["Answering.", "one + 1"][..]), ("Leave", &["Left."][..])] {
+        for crash in [Crash::Before, Crash::After] {
+            for number in 1..100 {
+                let mut gateway = asking().start().await;
+                let life = Arc::clone(&gateway.life);
+                life.crash_at(number, crash);
+                for event in ["one", "two"].map(|text| late(&gateway, "ada", text)) {
+                    comes_in(&mut gateway, &life, event).await;
+                }
+                passes(&mut gateway, &life, secs(60)).await;
+                assert_eq!(gateway.visible(&chat("ada")), [ASKED], "{choice} {crash:?} write {number}");
+                let press = InboundEvent {
+                    kind: EventKind::Choice { turn: question(&gateway).await },
+                    ..new(&gateway, choice)
+                };
+                comes_in(&mut gateway, &life, press).await;
+                passes(&mut gateway, &life, secs(60)).await;
+
+                let visible = gateway.visible(&chat("ada"));
+                assert_eq!(visible[..1], [ASKED], "{choice} {crash:?} write {number}");
+                assert_eq!(visible[1..], *then, "{choice} {crash:?} write {number}");
+                gateway.check_rest().await;
+                if !life.is_over() {
+                    assert!(number > 5, "it takes more than {number} writes");
+                    break;
+                }
+                assert!(number < 99, "no end of writes");
+            }
+        }
+    }
+}
+
+/// D1, D4. What waited while the gateway was down is asked about once, over a crash at each write of the start; and so is the day
+/// that somebody has.
+#[tokio::test]
+async fn what_waited_too_long_is_asked_about_once() {
+    for number in 1..100 {
+        for crash in [Crash::Before, Crash::After] {
+            let mut gateway = asking().slots(1).start().await;
+            gateway.receives(InboundEvent { received_at: now(&gateway), ..said(&chat("bob"), "hang") }).await;
+            let mut waiting = Vec::new();
+            for text in ["one", "two"] {
+                waiting.push(gateway.receives(new(&gateway, text)).await);
+            }
+            gateway.life.kill();
+            gateway.clock.advance(HOURS);
+            let life = Arc::new(Life::default());
+            life.crash_at(number, crash);
+            gateway.begin(Arc::clone(&life)).await;
+            gateway.settle().await;
+            let has_crashed = life.is_over();
+            gateway.restart().await;
+            gateway.receives(said(&chat("bob"), "/stop")).await;
+            gateway.advance(secs(60)).await;
+
+            assert_eq!(gateway.visible(&chat("ada")), [ASKED], "{number} {crash:?}");
+            gateway.advance(secs(25 * 3600)).await;
+            assert_eq!(gateway.visible(&chat("ada")), [ASKED, "Left."], "{number} {crash:?}");
+            for turn in waiting {
+                assert_eq!(gateway.status(turn).await, TurnStatus::Cancelled);
+            }
+            gateway.at_rest().await;
+            if !has_crashed && crash == Crash::After {
+                assert!(number > 4, "it takes more than {number} writes");
+                return;
+            }
+        }
+    }
+    panic!("no end of writes");
+}
+
+/// D1. A crash at each write while a newer message takes the late ones with it: every message is answered, and nothing is left.
+#[tokio::test]
+async fn a_crash_at_any_write_of_a_newer_message_answers_the_late_ones() {
+    for crash in [Crash::Before, Crash::After] {
+        for number in 1..100 {
+            let mut gateway = asking().start().await;
+            let old = gateway.receives(late(&gateway, "ada", "old")).await;
+            let life = Arc::clone(&gateway.life);
+            life.crash_at(number, crash);
+            let event = new(&gateway, "new");
+            comes_in(&mut gateway, &life, event).await;
+            passes(&mut gateway, &life, secs(60)).await;
+            let has_crashed = life.is_over();
+
+            let visible = gateway.visible(&chat("ada"));
+            assert_eq!(visible, [ASKED, "old + 1"], "{crash:?} write {number}");
+            assert_ne!(gateway.status(old).await, TurnStatus::Cancelled);
+            gateway.check_rest().await;
+            if !has_crashed {
+                assert!(number > 3, "it takes more than {number} writes");
+                break;
+            }
+            assert!(number < 99, "no end of writes");
         }
     }
 }

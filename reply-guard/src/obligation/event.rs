@@ -111,6 +111,13 @@ pub enum Event {
     Held,
     /// The operator resumes a turn that was held.
     Resumed,
+    /// The turn came so late that somebody is asked whether it is still to be answered: it does not run before it
+    /// [goes on](Self::Continued), and no deadline runs. Only one that waits for its first run changes, and only
+    /// once.
+    Postponed,
+    /// A postponed turn is to be answered: it waits for its run, as if it had been accepted now. One that is not to be answered
+    /// is [cancelled](Self::Cancelled).
+    Continued,
     /// A newer message stops the run in flight: the turn is run again, together with it, and this run does not count.
     Superseded,
     /// The turn answers for these turns as well, each of which is [merged](Self::Merged) into it in the same transaction.

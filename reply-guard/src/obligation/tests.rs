@@ -5,6 +5,7 @@ mod deferrals;
 mod drafts;
 mod ladder;
 mod late;
+mod late_messages;
 mod merging;
 mod operator;
 mod restarts;

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::{Effect, Obligation, ObligationState, Work, candidate::Candidate, decision::EventContext};
+use super::{
+    Effect, Expectation, Obligation, ObligationState, Postponement, Work, candidate::Candidate, decision::EventContext,
+    first_signal_by,
+};
 use crate::{Cause, End, Timestamp, Via};
 
 impl Obligation {
@@ -107,6 +110,33 @@ impl Obligation {
         }
     }
 
+    /// It came late, and somebody is asked whether it is still to be answered.
+    pub(super) fn postpone(&mut self) {
+        if self.postponed.is_never() && self.is_waiting() && self.runs == 0 && self.handoff.is_none() {
+            self.postponed = Postponement::Waits;
+        }
+    }
+
+    /// It is to be answered: its deadlines begin now.
+    pub(super) fn go_on(&mut self, context: &mut EventContext<'_>) {
+        if !self.is_postponed() {
+            return;
+        }
+        self.postponed = Postponement::Over;
+        if self.state == ObligationState::Open && self.owed == Expectation::Answer {
+            self.signal_by = Some(first_signal_by(context.policy.soft_deadline, context.policy, context.now));
+            self.soft_at = context.policy.soft_deadline.map(|soft| context.now + soft);
+        }
+        self.run_again(context);
+    }
+
+    /// A turn that does not wait for its run any more is not postponed either.
+    pub(super) fn end_postponement(&mut self) {
+        if self.is_postponed() && (self.work != Work::Waiting || !self.is_undecided()) {
+            self.postponed = Postponement::Over;
+        }
+    }
+
     pub(super) fn stop_work(&mut self, context: &mut EventContext<'_>) {
         if self.is_running() {
             context.emit(Effect::StopRun);
@@ -164,7 +194,7 @@ impl Obligation {
         let may_defer = self.deferrals < context.policy.max_deferrals;
         let answer_by = self.hard_at.unwrap_or(context.now + context.policy.hard_deadline);
         match &self.state {
-            _ if self.held || self.decide_by.is_some() => {}
+            _ if self.held || self.is_postponed() || self.decide_by.is_some() => {}
             ObligationState::Open if passed(self.soft_at) && !self.is_draft_attempted() => {
                 self.soft_at = None;
                 if may_defer && !self.defer_by_draft(answer_by, context) {

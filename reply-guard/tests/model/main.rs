@@ -48,6 +48,7 @@ fn world() -> World {
         parts: 1,
         merges: false,
         approvals: false,
+        postpones: false,
         bug: None,
     }
 }
@@ -200,6 +201,23 @@ fn an_approval_that_nobody_decides_and_nobody_ends_is_found() {
 fn an_approval_that_can_be_decided_after_its_turn_is_found() {
     let world = World { approvals: true, ..world() };
     breaks("an approval is open while its turn waits for it", Bug::KeepsDroppedApprovals, world);
+}
+
+/// D4.
+#[test]
+fn where_somebody_is_asked_about_a_late_turn() {
+    let postponing = |world: World| World { postpones: true, ..world };
+    holds(postponing(World { mishaps: 1, ..world() }));
+    holds(postponing(World { mishaps: 1, oddities: 0, operations: 1, ..world() }));
+    holds(postponing(World { merges: true, mishaps: 1, oddities: 0, ..world() }));
+    holds(postponing(World { mishaps: 1, ..ambiguous(OnUnknown::Label) }));
+    holds(postponing(World { owed: Expectation::Nothing, mishaps: 1, ..laddered(&[]) }));
+}
+
+/// D4.
+#[test]
+fn a_postponed_turn_that_nobody_decides_about_is_found() {
+    breaks("never none at rest", Bug::ForgetsThePostponed, World { postpones: true, ..world() });
 }
 
 /// B2.

@@ -48,6 +48,8 @@ pub(crate) enum Bug {
     ForgetsTheMerged,
     /// The time until which an approval is waited for passes unnoticed.
     ForgetsApprovals,
+    /// Nobody decides about a turn that was postponed, and nothing happens when the time for that has passed.
+    ForgetsThePostponed,
     /// The approval of a turn that has ended stays open, and can be decided.
     KeepsDroppedApprovals,
 }
@@ -74,6 +76,8 @@ pub(crate) struct World {
     pub(crate) merges: bool,
     /// Whether the agent may ask for approvals, which somebody or a rule may decide.
     pub(crate) approvals: bool,
+    /// Whether somebody may be asked whether the turn is still to be answered.
+    pub(crate) postpones: bool,
     pub(crate) bug: Option<Bug>,
 }
 
@@ -198,6 +202,11 @@ pub(crate) enum Action {
     OperatorDiscards,
     OperatorHolds,
     OperatorResumes,
+    Postpone,
+    /// The turn that was postponed is to be answered.
+    GoOn,
+    /// It is not.
+    Leave,
     Attempt(usize),
     Deliver(usize),
     DeliverPart(usize),
@@ -224,6 +233,7 @@ impl Action {
                 | Self::Tick
                 | Self::DecideOnTheEnd
                 | Self::OperatorResumes
+                | Self::GoOn
                 | Self::Attempt(_)
                 | Self::Deliver(_)
                 | Self::DeliverPart(_)
@@ -590,6 +600,12 @@ impl Model for World {
         if moment.obligation.is_held() {
             actions.push(Action::OperatorResumes);
         }
+        if self.postpones && moment.obligation.is_waiting() && moment.obligation.runs() == 0 {
+            actions.push(Action::Postpone);
+        }
+        if moment.obligation.is_postponed() && !self.has(Bug::ForgetsThePostponed) {
+            actions.extend([Action::GoOn, Action::Leave]);
+        }
         let in_flight = moment.rows.iter().position(|row| row.status == Status::InFlight);
         let unknown = moment.rows.iter().position(|row| row.status == Status::Unknown);
         if moment.mishaps_left > 0 {
@@ -654,6 +670,11 @@ impl Model for World {
             Action::Decide => self.approve(&mut next),
             Action::PersonDeletes | Action::Merge | Action::Supersede | Action::SecondIsDeleted => {
                 self.merge(&mut next, &action);
+            }
+            Action::Postpone => self.decide(&mut next, Event::Postponed),
+            Action::GoOn => self.decide(&mut next, Event::Continued),
+            Action::Leave => {
+                self.decide(&mut next, Event::Cancelled { by: CancelledBy::Turn("pick".to_owned()) });
             }
             Action::SendElsewhere => self.decide(&mut next, sent_elsewhere()),
             Action::OperatorRetries

@@ -1,6 +1,7 @@
 //! End to end on Matrix: the real binary against a real Synapse, with independent clients.
 
 mod access;
+mod agents;
 mod answers;
 mod backlog;
 mod crashes;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rejoinder_telegram_double::{Fault, TelegramDouble};
+use rejoinder_telegram_double::{Fault, TelegramDouble, VisibleMessage};
 use rejoinder_tests::{Script, ScriptedAgent, eventually};
 
 use crate::{between, last_message};
@@ -49,4 +49,37 @@ async fn an_update_that_comes_again_is_not_answered_again() {
 
     eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
     assert_eq!(double.bot_texts(ada.chat()).len(), 2);
+}
+
+/// D4, Q12: with `backlog = "ask"` the chat is asked once about what was said while the gateway was down, also over `kill -9`. A
+/// press acts once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_was_said_long_before_the_start_is_asked_about() {
+    let double = TelegramDouble::start().await;
+    let agent = ScriptedAgent::replying("Hello.").await;
+    let (ada, bob) = (double.person("Ada"), double.person("Bob"));
+    for person in [&ada, &bob] {
+        person.says("hello");
+        person.says("are you there?");
+    }
+
+    let mut gateway = between(&double, &agent).config("[queue]\nbacklog = \"ask\"\n").own_calendar().prepare();
+    gateway.set_calendar_offset(2 * 3600);
+    gateway.restart().await;
+    let about = |message: &VisibleMessage| message.ours && message.text.starts_with("I was away.");
+    let question = ada.finds("the question", about).await;
+    let other = bob.finds("the question", about).await;
+    gateway.kill();
+    gateway.restart().await;
+    assert!(agent.calls().is_empty());
+    ada.presses(question.id, 0);
+    ada.presses(question.id, 0);
+    bob.presses(other.id, 1);
+    ada.hears("Hello.").await;
+    bob.hears("I leave what was written while I was away unanswered.").await;
+
+    gateway.until_settled().await;
+    assert_eq!(double.bot_texts(ada.chat()), [&question.text, "I am answering it now.", "Hello."]);
+    assert_eq!(double.bot_texts(bob.chat()).len(), 2);
+    assert_eq!(agent.calls().len(), 1);
 }

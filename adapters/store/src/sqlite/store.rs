@@ -139,6 +139,10 @@ impl Turns for SqliteStore {
         read::queue_modes(&self.readers).await
     }
 
+    async fn postponed(&self) -> Result<Vec<ConversationId>, StoreError> {
+        read::postponed(&self.readers).await
+    }
+
     async fn waiting_of(&self, channel: &ChannelId, person: &str, limit: u32) -> Result<u32, StoreError> {
         read::waiting_of(&self.readers, channel, person, limit).await
     }

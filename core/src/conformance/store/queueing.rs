@@ -48,6 +48,24 @@ pub async fn a_queue_mode_is_kept_until_it_is_changed(subject: &mut impl Subject
     assert_eq!(store.queue_modes().await.expect("modes are read"), []);
 }
 
+/// Postponed turns wait for no run, and their conversations are found; also over a restart.
+pub async fn what_is_postponed_is_found(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    Turn::accept(&*store, said(&chat("b"), "2")).await;
+    done(&*store, turn.on(Event::Postponed, 1)).await;
+    drop(store);
+    subject.reopen().await;
+    let store = subject.store();
+    assert_eq!(store.postponed().await.expect("they are read"), [turn.conversation]);
+    assert_eq!(store.next_waiting(turn.conversation).await.expect("it is read").map(|turn| turn.id), None);
+
+    done(&*store, turn.on(Event::Continued, 2)).await;
+    assert_eq!(store.postponed().await.expect("they are read"), []);
+    let next = store.next_waiting(turn.conversation).await.expect("it is read");
+    assert_eq!(next.map(|turn| turn.id), Some(turn.id));
+}
+
 /// The view of a merged turn has the signal of the one that answers for it. If that one ends without it, it is found.
 pub async fn what_is_merged_is_answered_with_the_other(subject: &mut impl Subject) {
     let store = subject.store();

@@ -174,6 +174,9 @@ pub trait Turns: Send + Sync + 'static {
     /// The conversations for which somebody has chosen what happens to messages that come while a turn runs.
     async fn queue_modes(&self) -> Result<Vec<(ConversationId, QueueMode)>, StoreError>;
 
+    /// The conversations with [postponed](rejoinder_guard::Obligation::is_postponed) turns. Called once, at the start.
+    async fn postponed(&self) -> Result<Vec<ConversationId>, StoreError>;
+
     /// How many turns of a [person](crate::InboundEvent::person) wait for a run, counted up to `limit`.
     async fn waiting_of(&self, channel: &ChannelId, person: &str, limit: u32) -> Result<u32, StoreError>;
 

@@ -41,8 +41,8 @@ pub(super) use search::search;
 pub(super) use sessions::{current_session, has_choices, is_session_open, usable_sessions};
 pub(super) use tokens::tokens;
 pub(super) use turns::{
-    dossier, due, ended_last, last_question, merged_and_left, next_waiting, next_wake, open_turns, queue_modes, runs,
-    runs_left, transcript, turn, waiting, waiting_in, waiting_of, waiting_turns,
+    dossier, due, ended_last, last_question, merged_and_left, next_waiting, next_wake, open_turns, postponed,
+    queue_modes, runs, runs_left, transcript, turn, waiting, waiting_in, waiting_of, waiting_turns,
 };
 pub(super) use views::{view, views};
 

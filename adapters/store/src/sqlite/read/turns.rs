@@ -93,6 +93,15 @@ pub(in crate::sqlite) async fn merged_and_left(pool: &SqlitePool, limit: u32) ->
     rows.iter().map(|row| row.id("turn_id")).collect()
 }
 
+/// Looks at all turns that have not ended.
+pub(in crate::sqlite) async fn postponed(pool: &SqlitePool) -> Result<Vec<ConversationId>, StoreError> {
+    let sql = "
+        select distinct conversation_id from obligations
+        where ended_at is null and work is null and iif(json_valid(body), json_extract(body, '$.postponed'), null) = 'waits'";
+    let rows = sqlx::query(sql).fetch_all(pool).await.map_err(store_error)?;
+    rows.iter().map(|row| row.id("conversation_id")).collect()
+}
+
 pub(in crate::sqlite) async fn queue_modes(pool: &SqlitePool) -> Result<Vec<(ConversationId, QueueMode)>, StoreError> {
     let sql = "select id, queue from conversations where queue is not null";
     let rows = sqlx::query(sql).fetch_all(pool).await.map_err(store_error)?;

@@ -1,0 +1,85 @@
+//! Late messages that wait until somebody says whether they are still to be answered (`[queue] backlog = "ask"`).
+//!
+//! The messages are postponed turns, and the question is one of the gateway's own. Memory holds the conversations with such
+//! turns and nothing else, so that an event of any other conversation waits for no look at the store.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::OwnedMutexGuard;
+
+use crate::{
+    model::{
+        event::{Directed, InboundEvent, SenderKind},
+        ids::ConversationId,
+        turn::TurnRecord,
+    },
+    ports::store::{Store, StoreError},
+};
+
+/// The late messages about which somebody is asked.
+pub(crate) struct Late {
+    store: Arc<dyn Store>,
+    /// The conversations with postponed turns. It may also hold some that have none any more.
+    postponed: Mutex<HashSet<ConversationId>>,
+    deciding: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Late {
+    /// Reads which conversations have postponed turns.
+    pub(crate) async fn load(store: Arc<dyn Store>) -> Result<Self, StoreError> {
+        let postponed = store.postponed().await?.into_iter().collect();
+        Ok(Self { store, postponed: Mutex::new(postponed), deciding: Arc::default() })
+    }
+
+    /// Held from the read to the write: a conversation is asked once, and what is decided is decided once.
+    pub(crate) async fn deciding(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.deciding).lock_owned().await
+    }
+
+    /// The conversations with postponed turns.
+    pub(crate) fn conversations(&self) -> Vec<ConversationId> {
+        self.known().iter().copied().collect()
+    }
+
+    pub(crate) fn is_in(&self, conversation: ConversationId) -> bool {
+        self.known().contains(&conversation)
+    }
+
+    /// Notes a turn that is about to be stored as postponed, or was.
+    pub(crate) fn note(&self, conversation: ConversationId) {
+        self.known().insert(conversation);
+    }
+
+    /// The postponed turns of a conversation, oldest first.
+    pub(crate) async fn postponed(&self, conversation: ConversationId) -> Result<Vec<TurnRecord>, StoreError> {
+        let mut postponed = Vec::new();
+        if !self.is_in(conversation) {
+            return Ok(postponed);
+        }
+        for id in self.store.open_turns(conversation).await? {
+            match self.store.turn(id).await {
+                Ok(turn) => postponed.extend(turn.filter(|turn| turn.obligation.is_postponed())),
+                Err(StoreError::CorruptTurn { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(postponed)
+    }
+
+    /// Forgets a conversation without postponed turns.
+    pub(crate) fn forget(&self, conversation: ConversationId) {
+        self.known().remove(&conversation);
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashSet<ConversationId>> {
+        self.postponed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether its sender can be asked about a message: not the caller of a hook, who waits for this answer and no other.
+pub(crate) fn may_be_asked(event: &InboundEvent) -> bool {
+    event.directed != Directed::Asked && event.sender.kind != SenderKind::Unnamed
+}
