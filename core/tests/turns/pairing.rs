@@ -31,6 +31,8 @@ async fn start(setup: GatewaySetup, people: Vec<SeedPerson>) -> TestGateway {
     let mut setup = setup.always(Script::replies("hello"));
     setup.access.insert(main_channel(), Access::default());
     setup.people = people;
+    // What owners are told is in `owners.rs`.
+    setup.notify_owners = false;
     setup.start().await
 }
 
