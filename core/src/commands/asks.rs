@@ -41,16 +41,16 @@ pub(crate) const ASKS: Command = Command {
             Ok(match &call.turn.event.kind {
                 EventKind::PersonAsks { code } => {
                     let pairing = call.people.waiting_with(code);
-                    pairing.map_or_else(nothing, |pairing| Answer::saying(Words::Own(question(&pairing, call))))
+                    pairing.map_or_else(Answer::nothing, |pairing| Answer::saying(Words::Own(question(&pairing, call))))
                 }
                 EventKind::ApprovalAsked { approval, .. } => {
                     let approval = call.approvals.get(*approval).await?.filter(|approval| approval.is_open(call.now));
                     match approval {
                         Some(approval) => Answer::saying(Words::Own(wish(&approval, call).await?)),
-                        None => nothing(),
+                        None => Answer::nothing(),
                     }
                 }
-                _ => nothing(),
+                _ => Answer::nothing(),
             })
         })
     },
@@ -64,11 +64,6 @@ pub(crate) const DECIDE: Command = Command {
     is_recorded: false,
     act: |call| Box::pin(decide(call)),
 };
-
-/// It was decided before anybody could be told.
-pub(super) fn nothing() -> Answer {
-    Answer::saying(Words::Own(Reply::text("")))
-}
 
 fn yes_or_no(call: &Call<'_>, text: String, [yes, no]: [&str; 2], expires: Option<Timestamp>) -> Reply {
     let options = vec![call.say(yes).to_owned(), call.say(no).to_owned()];

@@ -137,6 +137,11 @@ impl Answer {
         Self::saying(Words::Templates(vec![Filled { template, values }]))
     }
 
+    /// No reply: what it would tell or ask was decided before.
+    pub(super) fn nothing() -> Self {
+        Self::saying(Words::Own(Reply::text("")))
+    }
+
     /// A reply with no other effect.
     pub(super) const fn saying(words: Words) -> Self {
         Self {

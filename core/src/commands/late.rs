@@ -5,10 +5,7 @@ use std::time::Duration;
 
 use rejoinder_guard::{Choices, Event, Reply};
 
-use super::{
-    asks::nothing,
-    command::{Answer, Call, Command, Words},
-};
+use super::command::{Answer, Call, Command, Words};
 use crate::{
     ledger::trigger::TurnEvents,
     model::{queue::Backlog, turn::TurnRecord},
@@ -50,7 +47,7 @@ async fn expire(call: &Call<'_>) -> Result<Answer, StoreError> {
 /// Asks, if there still is something to ask about.
 async fn ask(call: &Call<'_>) -> Result<Answer, StoreError> {
     if call.late.postponed(call.turn.conversation).await?.is_empty() {
-        return Ok(nothing());
+        return Ok(Answer::nothing());
     }
     let say = |template| call.say(template).to_owned();
     let options = vec![say("late_choice_answer"), say("late_choice_leave")];
@@ -75,7 +72,7 @@ pub(super) async fn leave(call: &Call<'_>) -> Result<Answer, StoreError> {
     let held = call.late.deciding().await;
     let late = call.late.postponed(call.turn.conversation).await?;
     if late.is_empty() {
-        return Ok(nothing());
+        return Ok(Answer::nothing());
     }
     Ok(Answer { turn_events: each(late, &call.cancelled()), held: Some(held), ..Answer::of("late_left") })
 }

@@ -157,6 +157,16 @@ const OF_APPROVALS: [(&str, &str); 11] = [
     ("approval_not_yours", "Not yours."),
 ];
 
+/// What is said of late messages.
+const OF_LATE: [(&str, &str); 6] = [
+    ("late_messages", "Too old."),
+    ("late_asks", "Answer the old ones?"),
+    ("late_choice_answer", "Answer"),
+    ("late_choice_leave", "Leave"),
+    ("late_answered", "Answering."),
+    ("late_left", "Left."),
+];
+
 fn templates() -> Templates {
     [
         ("deferral", DEFERRAL),
@@ -195,12 +205,6 @@ fn templates() -> Templates {
         ("limited", "Not so fast."),
         ("limited_today", "Enough for today, for {time}."),
         ("dropped", "{count} dropped: {text}"),
-        ("late_messages", "Too old."),
-        ("late_asks", "Answer the old ones?"),
-        ("late_choice_answer", "Answer"),
-        ("late_choice_leave", "Leave"),
-        ("late_answered", "Answering."),
-        ("late_left", "Left."),
         ("queue", "Now {mode}."),
         ("queue_chosen", "From now on {mode}."),
         ("queue_unknown", "Still {mode}."),
@@ -246,6 +250,7 @@ fn templates() -> Templates {
     .into_iter()
     .chain(OF_SESSIONS)
     .chain(OF_APPROVALS)
+    .chain(OF_LATE)
     .fold(german(), |templates, (name, text)| templates.with_template("", name, text))
     .with_question(
         "what_next",

@@ -663,20 +663,14 @@ impl Model for World {
                 self.decide(&mut next, Event::Sent(Reply::text("the agent's own words")));
             }
             Action::AgentDrafts => self.decide(&mut next, Event::Draft { text: "half".to_owned() }),
-            Action::PersonCancels => {
-                next.oddities_left -= 1;
-                self.decide(&mut next, Event::Cancelled { by: CancelledBy::Turn("cancel".to_owned()) });
-            }
             Action::Decide => self.approve(&mut next),
             Action::PersonDeletes | Action::Merge | Action::Supersede | Action::SecondIsDeleted => {
                 self.merge(&mut next, &action);
             }
-            Action::Postpone => self.decide(&mut next, Event::Postponed),
-            Action::GoOn => self.decide(&mut next, Event::Continued),
-            Action::Leave => {
-                self.decide(&mut next, Event::Cancelled { by: CancelledBy::Turn("pick".to_owned()) });
+            Action::PersonCancels | Action::SendElsewhere | Action::Postpone | Action::GoOn | Action::Leave => {
+                next.oddities_left -= u8::from(action == Action::PersonCancels);
+                self.decide(&mut next, event_of(&action));
             }
-            Action::SendElsewhere => self.decide(&mut next, sent_elsewhere()),
             Action::OperatorRetries
             | Action::OperatorRedirects
             | Action::OperatorDiscards
@@ -890,6 +884,16 @@ fn wakes_are_served(world: &World, moment: &Moment) -> bool {
     let now = moment.now.max(at);
     let _ = ticked.on(Event::Tick { ran: None }, &world.policy, now);
     ticked.wake_at().is_none_or(|next| next > now)
+}
+
+/// The event of an action that changes nothing but the obligation.
+fn event_of(action: &Action) -> Event {
+    match action {
+        Action::SendElsewhere => sent_elsewhere(),
+        Action::Postpone => Event::Postponed,
+        Action::GoOn => Event::Continued,
+        _ => Event::Cancelled { by: CancelledBy::Turn("cancel".to_owned()) },
+    }
 }
 
 fn sent_elsewhere() -> Event {

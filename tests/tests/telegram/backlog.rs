@@ -79,7 +79,8 @@ async fn what_was_said_long_before_the_start_is_asked_about() {
     bob.hears("I leave what was written while I was away unanswered.").await;
 
     gateway.until_settled().await;
-    assert_eq!(double.bot_texts(ada.chat()), [&question.text, "I am answering it now.", "Hello."]);
+    let picked = format!("{}\n\n✓ Answer it", question.text);
+    assert_eq!(double.bot_texts(ada.chat()), [&*picked, "I am answering it now.", "Hello."]);
     assert_eq!(double.bot_texts(bob.chat()).len(), 2);
     assert_eq!(agent.calls().len(), 1);
 }
