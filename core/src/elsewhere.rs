@@ -51,14 +51,17 @@ impl Forwarder {
             while let Ok(turn) = turns.try_recv() {
                 waiting.push_back(turn);
             }
-            let next = match waiting.pop_front() {
-                Some(turn) => Some(turn),
-                None => tokio::select! {
-                    turn = turns.recv() => turn,
-                    () = self.lifecycle.stopping.cancelled() => None,
-                },
+            let turn = if let Some(turn) = waiting.pop_front() {
+                turn
+            } else {
+                tokio::select! {
+                    turn = turns.recv() => match turn {
+                        Some(turn) => turn,
+                        None => return,
+                    },
+                    () = self.lifecycle.stopping.cancelled() => return,
+                }
             };
-            let Some(turn) = next else { return };
             if !self.is_done(turn).await {
                 // Not before the others: it may be this one alone that cannot be sent.
                 waiting.push_back(turn);

@@ -274,7 +274,7 @@ impl People {
             ChatKind::Group => {
                 self.joined_by_others(&event.conversation).into_iter().map(PeopleChange::Leaves).collect()
             }
-            _ => self.moves_to(event).map(PeopleChange::Writes).into_iter().collect(),
+            ChatKind::Direct => self.moves_to(event).map(PeopleChange::Writes).into_iter().collect(),
         }
     }
 

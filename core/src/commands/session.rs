@@ -77,13 +77,11 @@ pub(super) fn is_guest_of_group(call: &Call<'_>) -> bool {
     if event.chat != ChatKind::Group {
         return false;
     }
-    match known.get(channel, event.person()) {
-        Some((role, _)) => role == PersonRole::Guest,
-        None => {
-            let access = call.settings.access.get(channel);
-            access.is_some_and(|access| !access.knows(event.person(), event.sender.username.as_deref()))
-        }
+    if let Some((role, _)) = known.get(channel, event.person()) {
+        return role == PersonRole::Guest;
     }
+    let access = call.settings.access.get(channel);
+    access.is_some_and(|access| !access.knows(event.person(), event.sender.username.as_deref()))
 }
 
 /// The sessions that the sender can use here, those that were used last first.

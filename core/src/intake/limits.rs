@@ -197,13 +197,11 @@ impl Limits {
         if let Some(album) = album {
             count.album = Some((album.clone(), over));
         }
-        match over {
-            Some(over) => Err(over),
-            None => {
-                let (counts, day, is_kept) = (Arc::clone(&self.counts), None, false);
-                Ok(Some(Counted { counts, person, share, day, is_later_part, is_kept }))
-            }
+        if let Some(over) = over {
+            return Err(over);
         }
+        let (counts, day, is_kept) = (Arc::clone(&self.counts), None, false);
+        Ok(Some(Counted { counts, person, share, day, is_later_part, is_kept }))
     }
 
     /// `Some` if a person has used so much of the day that the turn of `event`, which was counted, must not be opened.

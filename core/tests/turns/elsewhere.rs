@@ -144,7 +144,7 @@ async fn an_answer_that_cannot_be_read_holds_up_no_other() {
 
     assert_eq!(gateway.status(other).await, TurnStatus::Answered);
     assert!(last(&gateway, &there("lovelace")).contains("and else?"));
-    gateway.is_damaged();
+    gateway.end_damaged();
 }
 
 /// A18. `kill -9` at every write: the answer is shown once.

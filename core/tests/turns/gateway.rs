@@ -588,7 +588,7 @@ impl TestGateway {
     }
 
     /// Ends a test that has damaged what `at_rest` would read.
-    pub(crate) fn is_damaged(mut self) {
+    pub(crate) fn end_damaged(mut self) {
         self.was_at_rest = true;
     }
 

@@ -252,7 +252,7 @@ pub async fn what_is_used_of_a_day_is_counted_until_the_next(subject: &mut impl 
     let ann = identity("main", "ann");
     let says = async |key: &str, day| {
         let mut event = said(&chat("a"), key);
-        event.sender.id = "ann".to_owned();
+        "ann".clone_into(&mut event.sender.id);
         let mut new = new_turn(event);
         new.turn.as_mut().expect("it has a turn").day = day;
         Turn::of(&*store, new).await
