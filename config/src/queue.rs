@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The lines of waiting turns.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Queue {
     /// In direct chats, and on channels without groups.
@@ -35,6 +35,8 @@ pub struct Queue {
         deserialize_with = "duration::between::<_, { 60 * SECOND }, { 2_592_000 * SECOND }>"
     )]
     pub late_after: Duration,
+    /// The reaction on a message that waits; empty: none.
+    pub seen: String,
 }
 
 impl Section for Queue {}

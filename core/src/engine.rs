@@ -40,7 +40,13 @@ use crate::{
         caller::Caller,
         calls::Calls,
         dispatcher::Dispatcher,
-        ephemerals::{leftovers::Leftovers, show::Ephemerals, text::Drafts, tidy::Tidier},
+        ephemerals::{
+            leftovers::Leftovers,
+            marks::{Marker, Marks},
+            show::Ephemerals,
+            text::Drafts,
+            tidy::Tidier,
+        },
         gate::RateGate,
         health::{Health, Outbound},
         lanes::Lanes,
@@ -151,6 +157,7 @@ impl Engine {
         let (lanes, opened) = Lanes::new(Arc::clone(&timer), lifecycle.clone());
         let lanes = Arc::new(lanes);
         let (leftovers, left) = Leftovers::new(lifecycle.clone());
+        let marks = Arc::new(Marks::new(clock.now()));
         let (undeliverable, undelivered) = Undeliverable::new();
         let addresses =
             Arc::new(Addresses::new(Arc::clone(&store), Arc::clone(&slots), Arc::clone(&timer), Arc::clone(&clock)));
@@ -180,6 +187,7 @@ impl Engine {
                 lanes: Arc::clone(&lanes),
                 drafts: Arc::clone(&drafts),
                 leftovers,
+                marks: Arc::clone(&marks),
                 undeliverable,
                 hub: Arc::clone(&hub),
                 lifecycle: lifecycle.clone(),
@@ -198,7 +206,8 @@ impl Engine {
             clock: Arc::clone(&clock),
             lifecycle: lifecycle.clone(),
         });
-        let tidier = Arc::new(Tidier::new(Arc::clone(&ephemerals), left));
+        let marker = Arc::new(Marker { ephemerals: Arc::clone(&ephemerals), marks, settings: settings.clone() });
+        let tidier = Arc::new(Tidier::new(Arc::clone(&marker), left));
         let known_agents = Arc::new(Agents::new(agents.keys().cloned(), Arc::clone(&clock)));
         let worker = Arc::new(Worker {
             agents: Arc::clone(&known_agents),
@@ -226,6 +235,7 @@ impl Engine {
             worker,
             lifecycle: lifecycle.clone(),
             merges: Arc::clone(&merges),
+            marker,
             lately: Lately::default(),
         });
         let attempts = Arc::new(Attempts {

@@ -246,7 +246,7 @@ pub(crate) fn content_of(action: &Action) -> (String, Vec<String>, Vec<Attachmen
         }
         Action::React { emoji, .. } => (emoji.clone(), Vec::new(), Vec::new()),
         Action::Draft { text, .. } => (text.clone(), Vec::new(), Vec::new()),
-        Action::Typing { .. } | Action::Delete { .. } => Default::default(),
+        Action::Typing { .. } | Action::Mark { .. } | Action::Delete { .. } => Default::default(),
     }
 }
 

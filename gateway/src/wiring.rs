@@ -296,13 +296,14 @@ fn special_limits(config: &Config) -> SpecialLimits {
 
 /// What happens to messages that come while a turn runs.
 fn queues(config: &Config) -> Queues {
-    let Queue { mode, group_mode, window, cap, overflow, backlog, late_after } = config.queue;
+    let Queue { mode, group_mode, window, cap, overflow, backlog, late_after, ref seen } = config.queue;
+    let seen = Some(seen.clone()).filter(|seen| !seen.is_empty());
     let modes = config.channels.iter().flat_map(|(id, channel)| {
         let direct = channel.common.queue.unwrap_or(mode);
         let group = channel.common.group_queue.unwrap_or(group_mode);
         [((id.clone(), ChatKind::Direct), direct), ((id, ChatKind::Group), group)]
     });
-    Queues { mode, modes: modes.collect(), window, cap, overflow, backlog, late_after }
+    Queues { mode, modes: modes.collect(), window, cap, overflow, backlog, late_after, seen }
 }
 
 /// A policy for every channel and kind of chat, and a default for turns of channels that are no longer configured.

@@ -41,13 +41,14 @@ impl Discord {
         match delivery.action() {
             Action::Send { content, reply_to } => self.send(delivery, content, reply_to.as_deref()).await,
             Action::Edit { message, content, .. } => self.edit(delivery, message, content).await,
-            Action::React { .. } | Action::Draft { .. } | Action::Typing { .. } if is_private => {
+            Action::React { .. } | Action::Mark { .. } | Action::Draft { .. } | Action::Typing { .. } if is_private => {
                 Err(DeliveryError::Unsupported("a private answer has no reactions, drafts or typing".to_owned()))
             }
             Action::React { message: None, .. } => {
                 Err(DeliveryError::Unsupported("a reaction needs a message".to_owned()))
             }
             Action::React { message: Some(message), emoji } => self.react(delivery, message, emoji).await,
+            Action::Mark { message, emoji, on } => self.mark(conversation, message, emoji, *on).await,
             Action::Draft { text, message, .. } => self.draft(delivery, text, message.as_deref()).await,
             Action::Typing { on: true } => self.typing(delivery).await,
             Action::Typing { on: false } => Err(DeliveryError::Unsupported("typing ends by itself".to_owned())),
@@ -240,11 +241,36 @@ impl Discord {
             let content = Content { text: emoji.to_owned(), ..Content::default() };
             return self.send(delivery, &content, Some(message)).await;
         };
+        self.set_reaction(delivery.conversation(), message, emoji, true).await
+    }
+
+    async fn mark(
+        &self,
+        conversation: &ConversationRef,
+        message: &str,
+        emoji: &str,
+        on: bool,
+    ) -> Result<Receipt, DeliveryError> {
+        match Snowflake::parse(message) {
+            Some(message) => self.set_reaction(conversation, message, emoji, on).await,
+            None => Err(DeliveryError::Unsupported("a command has no reactions".to_owned())),
+        }
+    }
+
+    /// Puts a reaction of ours on a message, or takes it away.
+    async fn set_reaction(
+        &self,
+        conversation: &ConversationRef,
+        message: Snowflake,
+        emoji: &str,
+        on: bool,
+    ) -> Result<Receipt, DeliveryError> {
         let Some(emoji) = reaction(emoji) else {
             return Err(DeliveryError::Refused("not a valid emoji".to_owned()));
         };
+        let method = if on { Method::PUT } else { Method::DELETE };
         let tail = format!("/reactions/{emoji}/@me");
-        self.call_on_message(delivery.conversation(), message, Method::PUT, &tail, || Body::Empty).await?;
+        self.call_on_message(conversation, message, method, &tail, || Body::Empty).await?;
         Ok(Receipt::of(message.to_string()))
     }
 

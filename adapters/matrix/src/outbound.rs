@@ -8,12 +8,14 @@ use std::{sync::Arc, time::Duration};
 use matrix_sdk::{
     Room,
     config::RequestConfig,
+    room::{IncludeRelations, RelationsOptions},
     ruma::{
         EventId, OwnedTransactionId, RoomId, TransactionId,
         api::client::{
             redact::redact_event,
             typing::create_typing_event::v3::{Request as TypingRequest, Typing, TypingInfo},
         },
+        events::relation::RelationType,
     },
 };
 use rejoinder_core::{Action, ChatKind, Content, Delivery, DeliveryError, Receipt, Scope, SignalKind};
@@ -27,7 +29,7 @@ use crate::{
     format,
     invites::{is_joined, successor},
     memory::{Question, RememberedEvent},
-    payload::OUR_FIELD,
+    payload::{Event, OUR_FIELD},
     room::{chat_kind, read},
     section::{ReadReceipts, Streaming},
 };
@@ -40,6 +42,9 @@ const EPHEMERAL_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// When to retry while there is no session.
 const NOT_CONNECTED: Duration = Duration::from_secs(2);
+
+/// How many reactions to a message are looked at to find ours. The latest come first.
+const MOST_REACTIONS: u32 = 100;
 
 /// Shortest pause of a draft that exceeds the budget.
 const DRAFT_PAUSE: Duration = Duration::from_secs(1);
@@ -88,6 +93,8 @@ impl Matrix {
             Action::Send { content, reply_to } => self.send(&target, content, reply_to.as_deref()).await?,
             Action::Edit { message, content, .. } => self.edit(&target, message, content).await?,
             Action::React { message, emoji } => self.react(&target, message.as_deref(), emoji).await?,
+            Action::Mark { message, emoji, on: true } => self.mark(&target, message, emoji).await?,
+            Action::Mark { message, emoji, on: false } => self.unmark(&target, message, emoji).await?,
             Action::Draft { text, message, .. } => self.draft(&target, text, message.as_deref()).await?,
             Action::Typing { on } => self.typing(&target, *on).await?,
             Action::Delete { message } => self.delete(&target, message).await?,
@@ -245,6 +252,33 @@ impl Matrix {
         }
     }
 
+    /// Marks a message with a reaction. It counts as a draft, so that answers are not limited for it.
+    async fn mark(&self, target: &Target<'_>, message: &str, emoji: &str) -> Result<Receipt, DeliveryError> {
+        self.take_draft_budget()?;
+        self.react(target, Some(message), emoji).await
+    }
+
+    /// Redacts our reaction to a message. Asks the homeserver for it: an earlier process may have sent it.
+    async fn unmark(&self, target: &Target<'_>, message: &str, emoji: &str) -> Result<Receipt, DeliveryError> {
+        let id = EventId::parse(message).map_err(|_| DeliveryError::Refused(format!("bad event id: `{message}`")))?;
+        let options = RelationsOptions {
+            limit: Some(MOST_REACTIONS.into()),
+            include_relations: IncludeRelations::RelationsOfType(RelationType::Annotation),
+            ..RelationsOptions::default()
+        };
+        let relations = target.room.relations(id, options).await;
+        let related = relations.map_err(|error| self.classify(errors::sdk(&error)))?.chunk;
+        let is_ours = |event: &Event| event.sender == target.session.me();
+        let ours = related
+            .iter()
+            .filter_map(read)
+            .find(|event| is_ours(event) && event.relation().annotates() == Some((message, emoji)));
+        match ours {
+            Some(event) => self.delete(target, &event.id).await,
+            None => Ok(Receipt::of(message)),
+        }
+    }
+
     /// Takes one draft from the budget.
     fn take_draft_budget(&self) -> Result<(), DeliveryError> {
         if let Err(wait) = self.budget.take(self.options.pace.of_drafts(), self.clock.now()) {
@@ -337,7 +371,7 @@ impl Matrix {
         let answered = match delivery.action() {
             Action::Send { reply_to, .. } | Action::Edit { reply_to, .. } => reply_to.as_deref(),
             Action::React { message, .. } => message.as_deref(),
-            Action::Draft { .. } | Action::Typing { .. } | Action::Delete { .. } => None,
+            Action::Draft { .. } | Action::Typing { .. } | Action::Mark { .. } | Action::Delete { .. } => None,
         };
         if let Some(event) = answered {
             self.mark_read(&target.session, target.room.room_id(), event);

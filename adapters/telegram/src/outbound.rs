@@ -39,6 +39,7 @@ impl Telegram {
             Action::Send { content, reply_to } => self.send(delivery, &address, content, reply_to.as_deref()).await,
             Action::Edit { message, content, .. } => self.edit(delivery, &address, message, content).await,
             Action::React { message, emoji } => self.react(&address, message.as_deref(), emoji).await,
+            Action::Mark { message, emoji, on } => self.set_reaction(&address, message, on.then_some(emoji)).await,
             Action::Draft { text, message, .. } => self.draft(delivery, &address, text, message.as_deref()).await,
             Action::Typing { on: true } => self.typing(delivery, &address).await,
             Action::Typing { on: false } => Err(DeliveryError::Unsupported("typing ends by itself".to_owned())),
@@ -160,12 +161,25 @@ impl Telegram {
     }
 
     async fn react(&self, address: &Address, message: Option<&str>, emoji: &str) -> Result<Receipt, DeliveryError> {
+        let message = message.ok_or_else(|| DeliveryError::Refused("there is no message to react to".to_owned()))?;
+        self.set_reaction(address, message, Some(emoji)).await
+    }
+
+    /// Replaces the reaction of ours on a message, of which Telegram shows one. `None`: there is none then.
+    async fn set_reaction(
+        &self,
+        address: &Address,
+        message: &str,
+        emoji: Option<&str>,
+    ) -> Result<Receipt, DeliveryError> {
         let refused = |why: String| DeliveryError::Refused(why);
-        let message = message.ok_or_else(|| refused("there is no message to react to".to_owned()))?;
         let id = address::message_id(message).map_err(refused)?;
-        let emoji = self.reactions.of(emoji).ok_or_else(|| refused(format!("`{emoji}` is not a reaction here")))?;
+        let to_reaction = |emoji: &str| {
+            let emoji = self.reactions.of(emoji).ok_or_else(|| refused(format!("`{emoji}` is not a reaction here")))?;
+            Ok(ReactionType::Emoji { emoji })
+        };
         let mut payload = SetMessageReaction::new(address.chat.clone(), id);
-        payload.reaction = Some(vec![ReactionType::Emoji { emoji }]);
+        payload.reaction = Some(emoji.map(to_reaction).transpose()?.into_iter().collect());
         match self.api.call::<_, bool>(&payload).await {
             Ok(_) => Ok(Receipt::of(message)),
             Err(error) => Err(self.classify(address, error, Repeat::Idempotent)),

@@ -32,6 +32,7 @@ pub(crate) fn show(rooms: &Rooms, chat: &str, turn_id: TurnId, action: &Action) 
         Action::Send { .. } => Err(unsupported("sending a message: the page reads its row")),
         Action::Edit { .. } => Err(unsupported("editing a message: the page reads its row")),
         Action::React { .. } => Err(unsupported("sending a reaction: the page reads its row")),
+        Action::Mark { .. } => Err(unsupported("marking a message")),
         Action::Delete { .. } => Err(unsupported("deleting a message")),
     }
 }

@@ -84,6 +84,7 @@ fn body(delivery: &Delivery) -> Result<Vec<u8>, DeliveryError> {
         Action::Edit { .. } => return unsupported("edits"),
         Action::Draft { .. } => return unsupported("drafts"),
         Action::Typing { .. } => return unsupported("typing notices"),
+        Action::Mark { .. } => return unsupported("marks"),
         Action::Delete { .. } => return unsupported("deletions"),
     };
     let fallback = match delivery.via() {

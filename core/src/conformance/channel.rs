@@ -156,7 +156,7 @@ pub fn delivery(conversation: &ConversationRef, action: Action) -> DeliveryBuild
     let signal = match &action {
         Action::Send { .. } | Action::Edit { .. } => Some(SignalKind::Reply),
         Action::React { .. } => Some(SignalKind::Reaction),
-        Action::Draft { .. } | Action::Typing { .. } | Action::Delete { .. } => None,
+        Action::Draft { .. } | Action::Typing { .. } | Action::Mark { .. } | Action::Delete { .. } => None,
     };
     DeliveryBuilder(Delivery {
         id: DeliveryId::new(START),
@@ -319,6 +319,11 @@ pub async fn capabilities_and_deliver_agree(double: &dyn PlatformDouble) {
         let react = Action::React { message: Some(double.incoming_message_id()), emoji: emoji.to_owned() };
         let reacted = adapter.deliver(&delivery(&conversation, react).build()).await;
         agrees("reactions", by_platform.then_some(capabilities.reactions), &reacted);
+        for on in [true, false] {
+            let mark = Action::Mark { message: double.incoming_message_id(), emoji: emoji.to_owned(), on };
+            let marked = adapter.deliver(&delivery(&conversation, mark).build()).await;
+            agrees("marks", by_platform.then_some(capabilities.reactions), &marked);
+        }
     }
     let mut message = None;
     if capabilities.drafts_are_messages {

@@ -18,7 +18,7 @@ use crate::{
         view::{FallbackView, Shown, TurnStatus, TurnView},
     },
     outbox::{
-        ephemerals::{leftovers::Leftovers, text::Drafts},
+        ephemerals::{leftovers::Leftovers, marks::Marks, text::Drafts},
         lanes::Lanes,
     },
     ports::store::Store,
@@ -63,6 +63,7 @@ pub(crate) struct ConsequenceExecutor {
     pub(crate) lanes: Arc<Lanes>,
     pub(crate) drafts: Arc<Drafts>,
     pub(crate) leftovers: Leftovers,
+    pub(crate) marks: Arc<Marks>,
     pub(crate) undeliverable: Undeliverable,
     pub(crate) hub: Arc<Hub>,
     pub(crate) lifecycle: Lifecycle,
@@ -97,6 +98,9 @@ impl ConsequenceExecutor {
             }
         }
         self.drafts.notify(after.id);
+        if before.obligation.is_waiting() && !after.obligation.is_waiting() {
+            self.marks.end(after, &self.leftovers);
+        }
         if leaves_messages(&before.obligation, &after.obligation) {
             self.leftovers.remove(after.clone());
         }

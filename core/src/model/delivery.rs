@@ -73,6 +73,15 @@ pub enum Action {
         /// Whether to show it.
         on: bool,
     },
+    /// Put a reaction on a message of a person's that waits, or take it away. Never a signal.
+    Mark {
+        /// The platform's id of the message.
+        message: String,
+        /// The emoji, as Unicode text.
+        emoji: String,
+        /// Whether to show it.
+        on: bool,
+    },
     /// Delete a message of ours.
     Delete {
         /// The platform's id of the message.
@@ -88,7 +97,7 @@ pub enum Class {
     Final,
     /// P1: deferrals, reactions, and the removal of leftover messages.
     Interim,
-    /// P2: typing; dropped rather than delayed.
+    /// P2: typing and marks; dropped rather than delayed.
     Typing,
     /// P3: drafts; dropped rather than delayed, the latest wins.
     Draft,

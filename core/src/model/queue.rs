@@ -106,6 +106,8 @@ pub struct Queues {
     pub backlog: Backlog,
     /// How old these are.
     pub late_after: Duration,
+    /// The reaction on a message that waits for its run, where the platform has reactions.
+    pub seen: Option<String>,
 }
 
 impl Default for Queues {
@@ -118,6 +120,7 @@ impl Default for Queues {
             overflow: Overflow::default(),
             backlog: Backlog::default(),
             late_after: Duration::from_hours(1),
+            seen: None,
         }
     }
 }

@@ -155,7 +155,7 @@ impl Shown {
                     shown.choices.extend_from_slice(&content.choices);
                 }
                 Action::React { emoji, .. } => shown.text.push_str(emoji),
-                Action::Draft { .. } | Action::Typing { .. } | Action::Delete { .. } => {}
+                Action::Draft { .. } | Action::Typing { .. } | Action::Mark { .. } | Action::Delete { .. } => {}
             }
         }
         Some(shown)

@@ -513,7 +513,7 @@ impl Attempts {
         let address = &delivery.conversation;
         let resend = || self.channels.get(&address.channel).map(|channel| channel.capabilities(address).resend);
         match delivery.action {
-            Action::Edit { .. } | Action::React { .. } | Action::Delete { .. } => true,
+            Action::Edit { .. } | Action::React { .. } | Action::Mark { .. } | Action::Delete { .. } => true,
             Action::Send { .. } | Action::Draft { .. } | Action::Typing { .. } => resend() == Some(Resend::Idempotent),
         }
     }

@@ -40,6 +40,7 @@ use crate::{
     lifecycle::Lifecycle,
     merges::{self, Gathered, Merges},
     model::{agent::AgentName, ids::TurnId, turn::TurnRecord},
+    outbox::ephemerals::marks::Marker,
     pauses,
     ports::store::{Store, StoreError, record::WaitingTurn},
     scheduler::slots::{Line, Permit, Slot, Slots},
@@ -57,6 +58,7 @@ pub(crate) struct Scheduler {
     pub(crate) worker: Arc<Worker>,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) merges: Arc<Merges>,
+    pub(crate) marker: Arc<Marker>,
     /// Turns that were accepted last, and wait.
     pub(crate) lately: Lately,
 }
@@ -83,6 +85,7 @@ impl Scheduler {
     /// Notes that a turn that was just accepted waits for its run.
     pub(crate) fn enqueue(&self, turn: TurnRecord) {
         let (conversation, agent) = (turn.conversation, self.ledger.context.next_agent(&turn));
+        self.marker.wait(&turn);
         // Turns that run before it may begin the transcript.
         self.lately.keep(TurnRecord { has_history: true, ..turn });
         self.slots.enqueue(conversation, &agent);

@@ -28,6 +28,7 @@ mod life;
 mod limits;
 mod linking;
 mod log;
+mod marks;
 mod moves;
 mod operations;
 mod owners;

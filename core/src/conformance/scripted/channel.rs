@@ -111,7 +111,7 @@ impl ChannelAdapter for ScriptedChannel {
         let support = match delivery.action() {
             Action::Send { .. } | Action::Delete { .. } => Support::Full,
             Action::Edit { .. } => self.capabilities.edit,
-            Action::React { .. } => self.capabilities.reactions,
+            Action::React { .. } | Action::Mark { .. } => self.capabilities.reactions,
             Action::Draft { .. } => self.capabilities.drafts,
             Action::Typing { .. } => self.capabilities.typing,
         };

@@ -315,7 +315,8 @@ impl Platform {
             return Some(Fault::NotSent);
         }
         if delivery.signal().is_none() && !delivery.is_draft() {
-            let is_ephemeral = matches!(delivery.action(), Action::Draft { .. } | Action::Typing { .. });
+            let is_ephemeral =
+                matches!(delivery.action(), Action::Draft { .. } | Action::Typing { .. } | Action::Mark { .. });
             if state.ephemerals_hang && is_ephemeral {
                 state.late.push(delivery.action().clone());
                 return Some(Fault::Hang);
@@ -404,7 +405,7 @@ impl Platform {
                 }
                 message.clone()
             }
-            Action::Draft { .. } | Action::Typing { .. } => id,
+            Action::Draft { .. } | Action::Typing { .. } | Action::Mark { .. } => id,
         };
         state.keys.insert(delivery.id(), id.clone());
         Ok(Receipt::of(id))

@@ -1,4 +1,4 @@
-//! Queues turns that have ended and may have left a draft or a deferral in the chat.
+//! Queues turns that may have left something in the chat: a draft, a deferral or a mark.
 
 use tokio::sync::mpsc;
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -11,9 +11,11 @@ pub(crate) struct Leftovers {
     lifecycle: Lifecycle,
 }
 
-/// A turn that has ended.
+/// What a turn may have left in the chat.
 pub(crate) struct Leftover {
     pub(crate) turn: TurnRecord,
+    /// Whether it is the mark of its message, which waits no more. Otherwise the turn has ended and may have left messages.
+    pub(crate) is_mark: bool,
     /// Counts the removal as work that a stop waits for.
     pub(crate) work: TaskTrackerToken,
 }
@@ -26,7 +28,16 @@ impl Leftovers {
 
     /// Queues `turn`, so that its messages without a replacement are removed.
     pub(crate) fn remove(&self, turn: TurnRecord) {
-        // Sending fails only after the gateway has ended: the messages stay then.
-        let _ = self.turns.send(Leftover { turn, work: self.lifecycle.work.token() });
+        self.queue(turn, false);
+    }
+
+    /// Queues `turn`, so that the mark of its message is taken away.
+    pub(crate) fn take_mark_away(&self, turn: TurnRecord) {
+        self.queue(turn, true);
+    }
+
+    fn queue(&self, turn: TurnRecord, is_mark: bool) {
+        // Sending fails only after the gateway has ended: what is left stays then.
+        let _ = self.turns.send(Leftover { turn, is_mark, work: self.lifecycle.work.token() });
     }
 }

@@ -1,4 +1,4 @@
-//! Shows one typing notice or draft, now or not at all.
+//! Shows one typing notice, mark or draft, now or not at all.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,44 +1,53 @@
-//! Removes messages that ended turns leave in the chat.
+//! Removes what turns leave in the chat.
 
 use std::sync::Arc;
 
 use rejoinder_guard::{ObligationState, Settlement};
 use tokio::sync::{Mutex, mpsc};
 
-use super::{leftovers::Leftover, show::Ephemerals};
+use super::{
+    leftovers::Leftover,
+    marks::{Marker, is_worth_another},
+    show::Ephemerals,
+};
 use crate::{
     model::{
         capabilities::Support,
-        delivery::{Action, Class, DeliveryError},
+        delivery::{Action, Class},
         stored_delivery::{DeliveryRecord, DeliveryState},
         turn::TurnRecord,
     },
     pauses,
 };
 
-/// Removes drafts and deferrals that no signal replaced.
+/// Removes drafts and deferrals that no signal replaced, and marks that an earlier process left.
 pub(crate) struct Tidier {
     ephemerals: Arc<Ephemerals>,
+    marker: Arc<Marker>,
     leftovers: Mutex<mpsc::UnboundedReceiver<Leftover>>,
 }
 
 impl Tidier {
-    pub(crate) fn new(ephemerals: Arc<Ephemerals>, leftovers: mpsc::UnboundedReceiver<Leftover>) -> Self {
-        Self { ephemerals, leftovers: Mutex::new(leftovers) }
+    pub(crate) fn new(marker: Arc<Marker>, leftovers: mpsc::UnboundedReceiver<Leftover>) -> Self {
+        Self { ephemerals: Arc::clone(&marker.ephemerals), marker, leftovers: Mutex::new(leftovers) }
     }
 
-    /// Removes messages of queued turns, until the gateway has ended.
+    /// Removes what queued turns left, until the gateway has ended.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut leftovers = self.leftovers.lock().await;
         loop {
-            let Leftover { turn, work } = tokio::select! {
+            let Leftover { turn, is_mark, work } = tokio::select! {
                 Some(leftover) = leftovers.recv() => leftover,
                 () = self.ephemerals.lifecycle.ended.cancelled() => return,
             };
             let tidier = Arc::clone(&self);
             tokio::spawn(async move {
                 let _work = work;
-                tidier.tidy_up(&turn).await;
+                if is_mark {
+                    tidier.marker.take_away(&turn).await;
+                } else {
+                    tidier.tidy_up(&turn).await;
+                }
             });
         }
     }
@@ -83,13 +92,10 @@ impl Tidier {
         for pause in pauses::REMOVE {
             let action = Action::Delete { message: message.to_owned() };
             let removed = self.ephemerals.show(turn, action, Class::Interim, None).await;
-            let is_worth_another = matches!(
-                removed,
-                None | Some(Err(DeliveryError::Limited { .. }
-                    | DeliveryError::NotSent { .. }
-                    | DeliveryError::Unknown(_)))
-            );
-            if !is_worth_another || !self.ephemerals.lifecycle.pause(*pause).await || self.is_over(turn).await {
+            if !is_worth_another(removed.as_ref())
+                || !self.ephemerals.lifecycle.pause(*pause).await
+                || self.is_over(turn).await
+            {
                 return;
             }
         }

@@ -1,0 +1,182 @@
+//! Marks: the reaction on a message that waits for its run.
+
+use std::sync::Arc;
+
+use rejoinder_core::{
+    Action, Capabilities, QueueMode, Queues, Resend, Support,
+    conformance::scripted::{Fault, Gate, Script, SeenDelivery},
+};
+
+use crate::{
+    gateway::{GatewaySetup, TestGateway, chat, said, secs},
+    life::Crash,
+};
+
+/// A gateway that marks what waits, and whose agent takes 10 s.
+fn setup(mode: QueueMode) -> GatewaySetup {
+    let queues = Queues { mode, seen: Some("👀".to_owned()), ..Queues::default() };
+    GatewaySetup { queues, ..GatewaySetup::new().always(Script::replies("done").taking(secs(10))) }
+}
+
+/// Which messages were marked and unmarked, in order.
+fn marks(gateway: &TestGateway) -> Vec<(String, bool)> {
+    let mark = |seen: SeenDelivery| match seen.action {
+        Action::Mark { message, on, .. } => Some((message, on)),
+        _ => None,
+    };
+    gateway.platform.seen().into_iter().filter_map(mark).collect()
+}
+
+/// The messages whose mark is shown now.
+fn marked(gateway: &TestGateway) -> Vec<String> {
+    let mut marked = Vec::new();
+    for (message, on) in marks(gateway) {
+        marked.retain(|one| *one != message);
+        if on {
+            marked.push(message);
+        }
+    }
+    marked
+}
+
+/// Receives messages, and returns their ids.
+async fn receive(gateway: &TestGateway, texts: &[&str]) -> Vec<String> {
+    let mut ids = Vec::new();
+    for text in texts {
+        let event = said(&chat("ada"), text);
+        ids.extend(event.message_id.clone());
+        gateway.receives(event).await;
+    }
+    ids
+}
+
+#[tokio::test]
+async fn what_waits_is_marked_until_the_agent_begins_with_it() {
+    let gateway = setup(QueueMode::Followup).start().await;
+    let messages = receive(&gateway, &["one", "two"]).await;
+    gateway.advance(secs(1)).await;
+    assert!(marks(&gateway).is_empty(), "it may begin soon");
+    gateway.advance(secs(2)).await;
+    assert_eq!(marked(&gateway), messages[1..]);
+    gateway.advance(secs(30)).await;
+
+    let both = [true, false].map(|on| (messages[1].clone(), on));
+    assert_eq!(marks(&gateway), both);
+    assert_eq!(gateway.visible(&chat("ada")), ["done", "done"]);
+    gateway.at_rest().await;
+}
+
+/// What is answered together with another message waits no more when that one begins.
+#[tokio::test]
+async fn no_mark_stays_on_what_is_answered_together() {
+    let gateway = setup(QueueMode::Collect).start().await;
+    let messages = receive(&gateway, &["one"]).await;
+    gateway.advance(secs(2)).await;
+    let waiting = receive(&gateway, &["two", "three"]).await;
+    gateway.advance(secs(5)).await;
+    assert_eq!(marked(&gateway), waiting);
+    gateway.advance(secs(40)).await;
+
+    assert_eq!(marked(&gateway), [""; 0]);
+    assert!(marks(&gateway).iter().all(|(message, _)| !messages.contains(message)), "the first did not wait");
+    gateway.at_rest().await;
+}
+
+/// A flood costs no more than a few marks.
+#[tokio::test]
+async fn of_many_that_wait_the_first_are_marked() {
+    let gateway = setup(QueueMode::Followup).start().await;
+    let texts: Vec<String> = (0..40).map(|number| number.to_string()).collect();
+    let messages = receive(&gateway, &texts.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    gateway.advance(secs(9)).await;
+
+    assert_eq!(marked(&gateway), messages[1..6]);
+    gateway.advance(secs(900)).await;
+    assert_eq!(marked(&gateway), [""; 0]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn nothing_is_marked_where_the_platform_cannot_show_it() {
+    let changes: [fn(&mut Capabilities); 2] =
+        [|it| it.reactions = Support::Degraded, |it| it.allowed_reactions = Some(Arc::from(["👍".to_owned()]))];
+    for change in changes {
+        let gateway = setup(QueueMode::Followup).capable(change).start().await;
+        receive(&gateway, &["one", "two"]).await;
+        gateway.advance(secs(60)).await;
+
+        assert_eq!(marks(&gateway), []);
+        gateway.at_rest().await;
+    }
+}
+
+/// A reaction that the agent chose replaces the mark on some platforms: a mark that could not be taken away in time stays.
+#[tokio::test]
+async fn a_reaction_that_answers_is_not_taken_away() {
+    let queues = Queues { seen: Some("👀".to_owned()), ..Queues::default() };
+    let gate = Gate::default();
+    let release = gate.clone();
+    let script = move |turn: &rejoinder_core::AgentTurn| match &*turn.text {
+        "one" => Script::replies("done").waiting(&release),
+        _ => Script::reacts("👍"),
+    };
+    let gateway = GatewaySetup { queues, ..GatewaySetup::new().agent("main", script) }.start().await;
+    receive(&gateway, &["one", "two"]).await;
+    gateway.advance(secs(5)).await;
+    assert_eq!(marked(&gateway).len(), 1);
+    gateway
+        .platform
+        .choose_faults(|delivery| matches!(delivery.action(), Action::Mark { .. }).then_some(Fault::LoseRequest));
+    gate.open();
+    gateway.advance(secs(1)).await;
+    gateway.platform.clear_faults();
+    gateway.advance(secs(300)).await;
+
+    assert!(marks(&gateway).iter().all(|(_, on)| *on), "{:?}", marks(&gateway));
+    gateway.at_rest().await;
+}
+
+/// A mark that hangs delays no answer.
+#[tokio::test]
+async fn a_mark_that_hangs_delays_nothing() {
+    let gateway = setup(QueueMode::Followup).start().await;
+    gateway.platform.hang_ephemerals(true);
+    receive(&gateway, &["one", "two"]).await;
+    gateway.advance(secs(10)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done", "done"]);
+    gateway.platform.hang_ephemerals(false);
+    gateway.advance(secs(300)).await;
+    gateway.at_rest().await;
+}
+
+/// G3. Whatever write the process dies at, no mark is left on what was answered after it, nor on what was stopped.
+#[tokio::test]
+async fn no_mark_survives_its_turn_whenever_the_gateway_is_killed() {
+    for crash in [Crash::Before, Crash::After] {
+        for number in 1..40 {
+            let mut gateway = setup(QueueMode::Followup).capable(|it| it.resend = Resend::Idempotent).start().await;
+            let life = Arc::clone(&gateway.life);
+            receive(&gateway, &["one", "two", "three"]).await;
+            gateway.advance(secs(5)).await;
+            assert_eq!(marked(&gateway).len(), 2);
+            life.crash_at(number, crash);
+            gateway.advance(secs(20)).await;
+            if life.is_over() {
+                // So that what the first process accepted is older than the second.
+                gateway.clock.advance(secs(1));
+                gateway.restart().await;
+            }
+            gateway.advance(secs(600)).await;
+
+            assert_eq!(marked(&gateway), [""; 0], "{crash:?} write {number}");
+            gateway.at_rest().await;
+            if !life.is_over() {
+                assert!(number > 4, "three turns take more than {number} writes");
+                break;
+            }
+        }
+    }
+}
