@@ -252,8 +252,9 @@ impl Matrix {
         }
     }
 
-    /// Marks a message with a reaction. It counts as a draft, so that answers are not limited for it.
+    /// Marks a message with a reaction. It and its removal count as drafts, so that answers are not limited for them.
     async fn mark(&self, target: &Target<'_>, message: &str, emoji: &str) -> Result<Receipt, DeliveryError> {
+        self.take_draft_budget()?;
         self.take_draft_budget()?;
         self.react(target, Some(message), emoji).await
     }

@@ -327,6 +327,27 @@ async fn typing_ends_with_the_turn() {
     gateway.until_settled().await;
 }
 
+/// A message that waits is marked until the agent begins with it.
+#[rstest]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_waits_is_marked(#[values(Place::DirectChat, Place::Server)] place: Place) {
+    let (server, (agent, release)) = (DiscordServer::start().await, ScriptedAgent::holding("first").await);
+    let gateway = between(&server, &agent).start().await;
+    let ada = server.person("Ada").await;
+    let channel = place.channel(&server, &ada).await;
+
+    place.asks(&channel, &ada, "one").await;
+    server.until("the first is run", async || (agent.calls().len() == 1).then_some(())).await;
+    let waits = place.asks(&channel, &ada, "two").await;
+    let marks = |message: &Message| message.reactions.iter().any(|it| it.ours && it.emoji == "👀");
+    finds(&server, &channel, "the mark", |message| message.id == waits.id && marks(message)).await;
+    release.open();
+    finds(&server, &channel, "no mark", |message| message.id == waits.id && !marks(message)).await;
+
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&channel).await.len(), 2);
+}
+
 /// An answer never pings anybody, and Discord opens none of its links for a preview.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_answer_calls_nobody() {

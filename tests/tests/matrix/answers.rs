@@ -145,6 +145,26 @@ async fn a_long_answer_comes_in_parts_that_fit() {
     assert!(places.is_sorted(), "the parts are out of order");
 }
 
+/// A message that waits is marked until the agent begins with it.
+#[tokio::test]
+async fn what_waits_is_marked() {
+    let (agent, release) = ScriptedAgent::holding("first").await;
+    let (builder, user) = between(&agent, "").await;
+    let (gateway, ada, room) = with_ada(builder, &user).await;
+    let mark = ("👀".to_owned(), user.clone());
+    let marked = async || ada.sees(&room).await.into_iter().find(|message| message.reactions.contains(&mark));
+
+    ada.says(&room, "one").await;
+    eventually("the first is run", async || (agent.calls().len() == 1).then_some(())).await;
+    let waits = ada.says(&room, "two").await;
+    assert_eq!(ada.until("the mark", marked).await.id, waits);
+    release.open();
+    gateway.until_settled().await;
+
+    ada.until("no mark", async || marked().await.is_none().then_some(())).await;
+    assert_eq!(ada.hears(&room, &user).await.len(), 2);
+}
+
 /// A question is a numbered list with reactions to press; a press is a turn of its own.
 #[tokio::test]
 async fn a_question_has_reactions_to_press() {

@@ -88,6 +88,32 @@ async fn a_reaction_is_the_answer() {
     assert!(double.bot_texts(ada.chat()).is_empty());
 }
 
+/// A message that waits is marked until the agent begins with it, also if the gateway is killed meanwhile.
+#[rstest]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_waits_is_marked(#[values(false, true)] is_killed: bool) {
+    let (double, (agent, release)) = (TelegramDouble::start().await, ScriptedAgent::holding("first").await);
+    let mut gateway = between(&double, &agent).start().await;
+    let ada = double.person("Ada");
+
+    ada.says("one");
+    eventually("the first is run", async || (agent.calls().len() == 1).then_some(())).await;
+    let waits = ada.says("two");
+    ada.finds("the mark", |message| message.our_reactions == ["👀"]).await;
+    if is_killed {
+        gateway.kill();
+        gateway.restart().await;
+    }
+    release.open();
+    let is_unmarked =
+        || double.inspect(|view| view.message(ada.chat(), waits)).expect("the message").our_reactions.is_empty();
+    eventually("the mark is gone", async || is_unmarked().then_some(())).await;
+
+    eventually("both are answered", async || gateway.open_turns().is_empty().then_some(())).await;
+    assert_eq!(double.bot_texts(ada.chat()).len(), 2);
+    assert!(double.calls("setMessageReaction").iter().all(rejoinder_telegram_double::Call::succeeded));
+}
+
 /// K6, K7: a long answer is split into parts that fit, without breaking code blocks or words.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_long_answer_comes_in_parts_that_fit() {
