@@ -26,6 +26,9 @@ struct Person {
     role: PersonRole,
     /// At least one.
     identities: Vec<Written>,
+    /// The channel on which they are reached unless they choose another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    home: Option<String>,
     /// What differs from the limits of her role.
     #[serde(default, skip_serializing_if = "SomeLimits::is_empty")]
     limits: SomeLimits,
@@ -39,6 +42,7 @@ impl Persons {
             name: name.clone(),
             role: person.role,
             identities: person.identities.iter().map(|Written(identity)| identity.clone()).collect(),
+            home: person.home.as_deref().map(ChannelId::from_stored),
         };
         self.0.iter().map(seed).collect()
     }
@@ -94,6 +98,12 @@ impl Section for Persons {
             if person.identities.is_empty() {
                 let what = "is empty: name at least one identity, such as \"telegram.main/123456789\"";
                 checks.wrong(checks.key(&[name, "identities"]), what);
+            }
+            if let Some(home) = &person.home
+                && !person.identities.iter().any(|Written(identity)| identity.channel.as_str() == home)
+            {
+                let what = format!("is {home}, but identities name nobody there: use the channel of one of them");
+                checks.wrong(checks.key(&[name, "home"]), what);
             }
             for (index, Written(identity)) in person.identities.iter().enumerate() {
                 let key = checks.key(&[name, "identities"]).index(index);

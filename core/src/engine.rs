@@ -527,6 +527,12 @@ impl Engine {
         self.store.people().await
     }
 
+    /// Where somebody is reached first: what they chose, or else what the configuration says. `None`: where they wrote last.
+    #[must_use]
+    pub fn home_of(&self, person: &PersonRecord) -> Option<Identity> {
+        self.people.home_of(&person.identities.first()?.identity)
+    }
+
     /// How an event would be routed, and why. Nothing is stored.
     ///
     /// # Errors

@@ -83,6 +83,8 @@ struct State {
     languages: HashMap<Identity, Language>,
     /// Where people who are known are reached.
     chats: HashMap<Identity, DirectChat>,
+    /// Where those are reached, by the configuration, who chose nothing else.
+    homes: HashSet<Identity>,
     /// Who has tried codes that do not exist, since when, and which.
     guesses: HashMap<String, (Timestamp, HashSet<String>)>,
 }
@@ -107,12 +109,13 @@ impl People {
         let languages = store.languages().await?.into_iter().collect();
         let chats = store.direct_chats().await?.into_iter().map(|chat| (chat.identity.clone(), chat)).collect();
         let changes = planted(seeds, &mut people, clock.now());
+        let homes = seeds.iter().flat_map(SeedPerson::homes).cloned().collect();
         if !changes.is_empty() {
             store.commit(Transition { people: changes, ..Transition::default() }).await?;
         }
         Ok(Self {
             known: ArcSwap::from_pointee(KnownPeople::of(&people)),
-            state: Mutex::new(State { people, pairings, languages, chats, guesses: HashMap::new() }),
+            state: Mutex::new(State { people, pairings, languages, chats, homes, guesses: HashMap::new() }),
             store,
             clock,
             deciding: Arc::default(),
@@ -148,7 +151,10 @@ impl People {
         if changes.iter().any(|change| matches!(change, PeopleChange::Asked(_))) {
             self.asked.notify_one();
         }
-        if changes.iter().any(|change| matches!(change, PeopleChange::Writes(_) | PeopleChange::Known(_))) {
+        if changes
+            .iter()
+            .any(|change| matches!(change, PeopleChange::Writes(_) | PeopleChange::Home(..) | PeopleChange::Known(_)))
+        {
             self.look_again();
         }
     }
@@ -225,13 +231,12 @@ impl People {
         self.reachable.notify_one();
     }
 
-    /// The owners, each with the direct chat in which they wrote last of those that take messages.
+    /// The owners, each with the direct chat in which they are reached.
     pub(crate) fn reachable_owners(&self, channels: &Channels) -> Vec<(PersonId, DirectChat)> {
         self.reachable(channels, |person| person.role == PersonRole::Owner)
     }
 
-    /// Those who may decide what agents ask approval for, each with the direct chat in which they wrote last of those
-    /// that take messages.
+    /// Those who may decide what agents ask approval for, each with the direct chat in which they are reached.
     pub(crate) fn reachable_approvers(
         &self,
         settings: &ApprovalSettings,
@@ -252,20 +257,37 @@ impl People {
 
     fn reachable(&self, channels: &Channels, is_meant: impl Fn(&PersonRecord) -> bool) -> Vec<(PersonId, DirectChat)> {
         let state = self.state();
-        let last = |person| {
-            state.chats_of(person).filter(|chat| channels.takes_messages(chat)).max_by_key(|chat| chat.since).cloned()
-        };
         let meant = state.people.iter().filter(|person| is_meant(person));
-        meant.filter_map(|person| Some((person.id, last(person)?))).collect()
+        meant
+            .filter_map(|person| Some((person.id, state.reached(person, |chat| channels.takes_messages(chat))?)))
+            .collect()
     }
 
-    /// The direct chat in which the sender of an event wrote last on another channel, of those that take messages.
+    /// The direct chat in which the sender of an event is reached on another channel.
     pub(crate) fn chat_elsewhere(&self, event: &InboundEvent, channels: &Channels) -> Option<DirectChat> {
         let identity = event.identity();
         let state = self.state();
         let person = state.people.iter().find(|person| person.identity(&identity).is_some())?;
-        let elsewhere = state.chats_of(person).filter(|chat| chat.identity.channel != identity.channel);
-        elsewhere.filter(|chat| channels.takes_messages(chat)).max_by_key(|chat| chat.since).cloned()
+        state.reached(person, |chat| chat.identity.channel != identity.channel && channels.takes_messages(chat))
+    }
+
+    /// The home of the person who is known by an identity: what they chose, or else what the configuration says.
+    pub(crate) fn home_of(&self, identity: &Identity) -> Option<Identity> {
+        let state = self.state();
+        let person = state.people.iter().find(|person| person.identity(identity).is_some())?;
+        let chosen = state.reached(person, |chat| chat.is_home).map(|chat| chat.identity);
+        let configured = || person.identities.iter().map(|known| &known.identity).find(|it| state.homes.contains(it));
+        chosen.or_else(|| configured().cloned())
+    }
+
+    /// Where the person who is known by an identity chose to be reached: on one channel, unless two people with a home each have
+    /// become one.
+    pub(crate) fn chosen_homes(&self, identity: &Identity) -> Vec<Identity> {
+        let state = self.state();
+        let Some(person) = state.people.iter().find(|person| person.identity(identity).is_some()) else {
+            return Vec::new();
+        };
+        state.chats_of(person).filter(|chat| chat.is_home).map(|chat| chat.identity.clone()).collect()
     }
 
     /// What an event changes of where people are reached. Decided while [`deciding`](Self::deciding) is held.
@@ -300,7 +322,8 @@ impl People {
         // The clock may have been set back.
         let since = last.map_or(self.clock.now(), |last| self.clock.now().max(last.since + Duration::from_millis(1)));
         let is_last = last.is_some_and(|last| last.identity == identity && last.conversation == event.conversation);
-        let chat = DirectChat { identity, conversation: event.conversation.clone(), since };
+        let is_home = state.chats.get(&identity).is_some_and(|chat| chat.is_home);
+        let chat = DirectChat { identity, conversation: event.conversation.clone(), since, is_home };
         (!is_last).then_some(chat)
     }
 
@@ -388,6 +411,12 @@ impl People {
 impl State {
     fn chats_of(&self, person: &PersonRecord) -> impl Iterator<Item = &DirectChat> {
         person.identities.iter().filter_map(|known| self.chats.get(&known.identity))
+    }
+
+    /// The direct chat in which somebody is reached, of those that fit: their home, or else where they wrote last.
+    fn reached(&self, person: &PersonRecord, fits: impl Fn(&DirectChat) -> bool) -> Option<DirectChat> {
+        let chats = self.chats_of(person).filter(|chat| fits(chat));
+        chats.max_by_key(|chat| (chat.is_home, self.homes.contains(&chat.identity), chat.since)).cloned()
     }
 
     /// A code that no request has.
@@ -531,6 +560,7 @@ fn apply(people: &mut Vec<PersonRecord>, change: &PeopleChange) {
         | PeopleChange::Told(_)
         | PeopleChange::Writes(_)
         | PeopleChange::Leaves(_)
+        | PeopleChange::Home(..)
         | PeopleChange::Speaks(..) => {}
     }
 }
@@ -548,7 +578,7 @@ fn change_request(pairings: &mut Vec<Pairing>, change: &PeopleChange) {
         PeopleChange::Forgotten(identity) | PeopleChange::Told(identity) => {
             pairings.retain(|one| one.identity != *identity);
         }
-        PeopleChange::Writes(_) | PeopleChange::Leaves(_) | PeopleChange::Speaks(..) => {}
+        PeopleChange::Writes(_) | PeopleChange::Leaves(_) | PeopleChange::Home(..) | PeopleChange::Speaks(..) => {}
     }
 }
 
@@ -565,6 +595,7 @@ fn change_language(languages: &mut HashMap<Identity, Language>, change: &PeopleC
         | PeopleChange::Known(_)
         | PeopleChange::Told(_)
         | PeopleChange::Writes(_)
+        | PeopleChange::Home(..)
         | PeopleChange::Leaves(_) => {}
     }
 }
@@ -577,6 +608,11 @@ fn change_chat(chats: &mut HashMap<Identity, DirectChat>, change: &PeopleChange)
         }
         PeopleChange::Leaves(identity) | PeopleChange::Forgotten(identity) => {
             chats.remove(identity);
+        }
+        PeopleChange::Home(identity, is_home) => {
+            if let Some(chat) = chats.get_mut(identity) {
+                chat.is_home = *is_home;
+            }
         }
         PeopleChange::Asked(_) | PeopleChange::Known(_) | PeopleChange::Told(_) | PeopleChange::Speaks(..) => {}
     }
@@ -592,7 +628,7 @@ mod tests {
     }
 
     fn seed(name: &str, role: PersonRole, ids: &[&str]) -> SeedPerson {
-        SeedPerson { name: name.to_owned(), role, identities: ids.iter().map(|id| identity(id)).collect() }
+        SeedPerson { name: name.to_owned(), role, identities: ids.iter().map(|id| identity(id)).collect(), home: None }
     }
 
     fn at(seconds: i64) -> Timestamp {

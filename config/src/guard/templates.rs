@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
-pub const TEMPLATES: [&str; 131] = [
+pub const TEMPLATES: [&str; 138] = [
     "silent",
     "failed",
     "late",
@@ -133,6 +133,12 @@ pub const TEMPLATES: [&str; 131] = [
     "in_file",
     "cut_long",
     "file_not_sent",
+    "home",
+    "home_last",
+    "home_here",
+    "home_off",
+    "home_direct",
+    "home_unknown",
     "language",
     "language_changed",
     "language_auto",
@@ -152,6 +158,7 @@ pub const TEMPLATES: [&str; 131] = [
     "menu_export",
     "menu_whoami",
     "menu_link",
+    "menu_home",
     "menu_language",
 ];
 

@@ -98,6 +98,7 @@ fn people_are_named_with_their_role_and_who_they_are() {
         [people.ada]
         role = "owner"
         identities = ["page.main/42", "page.main/@ada:example.org"]
+        home = "page.main"
         [people."Bob B."]
         identities = ["page.main/7"]
         "#;
@@ -109,11 +110,13 @@ fn people_are_named_with_their_role_and_who_they_are() {
             name: "Bob B.".to_owned(),
             role: PersonRole::Member,
             identities: vec![identity("page", "main", "7")],
+            home: None,
         },
         SeedPerson {
             name: "ada".to_owned(),
             role: PersonRole::Owner,
             identities: vec![identity("page", "main", "42"), identity("page", "main", "@ada:example.org")],
+            home: Some(ChannelId::new("page", "main")),
         },
     );
     assert_eq!(config.people.seeds(), [bob, ada]);

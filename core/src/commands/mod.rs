@@ -10,6 +10,7 @@ pub(crate) mod command;
 pub(crate) mod dropped;
 mod help;
 mod history;
+mod home;
 mod language;
 pub(crate) mod late;
 pub(crate) mod limited;
@@ -56,7 +57,7 @@ use crate::{
 };
 
 /// The commands for everybody, in the order in which menus list them.
-const LISTED: [&Command; 16] = [
+const LISTED: [&Command; 17] = [
     &start::START,
     &help::HELP,
     &session::NEW,
@@ -72,6 +73,7 @@ const LISTED: [&Command; 16] = [
     &history::EXPORT,
     &whoami::WHOAMI,
     &link::LINK,
+    &home::HOME,
     &language::LANGUAGE,
 ];
 

@@ -87,6 +87,8 @@ pub struct DirectChat {
     pub conversation: ConversationRef,
     /// Since when they write there, and not on another of their channels.
     pub since: Timestamp,
+    /// Whether they chose to be reached here.
+    pub is_home: bool,
 }
 
 /// A person whom the configuration names.
@@ -98,6 +100,15 @@ pub struct SeedPerson {
     pub role: PersonRole,
     /// Who they are on channels.
     pub identities: Vec<Identity>,
+    /// The channel on which they are reached unless they chose another one; `None`: that where they wrote last.
+    pub home: Option<ChannelId>,
+}
+
+impl SeedPerson {
+    /// Who they are on their home channel.
+    pub(crate) fn homes(&self) -> impl Iterator<Item = &Identity> {
+        self.identities.iter().filter(|identity| Some(&identity.channel) == self.home.as_ref())
+    }
 }
 
 /// Somebody's request to be let in, or the code with which somebody who is known links another channel.
@@ -180,6 +191,8 @@ pub enum PeopleChange {
     Writes(DirectChat),
     /// Somebody who is known writes in no direct chat any more: others read theirs now.
     Leaves(Identity),
+    /// Somebody chose to be reached in their direct chat here, or not any more. Has no effect where they have none.
+    Home(Identity, bool),
     /// Somebody chose the language of what the gateway tells them; `None`: that which the platform tells.
     Speaks(Identity, Option<Language>),
 }

@@ -36,7 +36,7 @@ impl Handler {
     /// talk to it, not what was said before, told again, or what is said of it, and not what names people or their codes.
     #[must_use]
     pub fn is_recorded(&self) -> bool {
-        const UNRECORDED: [&str; 20] = [
+        const UNRECORDED: [&str; 21] = [
             "agent",
             "approve",
             "asks",
@@ -44,6 +44,7 @@ impl Handler {
             "decline",
             "export",
             "history",
+            "home",
             "late_asks",
             "limited",
             "limited_today",

@@ -232,6 +232,12 @@ fn templates() -> Templates {
         ("resent", "Perhaps you have seen this already."),
         ("overtaken", "This is about something earlier."),
         ("replaces", REPLACES),
+        ("home", "Home is {channel}."),
+        ("home_last", "Where you wrote last."),
+        ("home_here", "Here."),
+        ("home_off", "Nowhere."),
+        ("home_direct", "Not in a group."),
+        ("home_unknown", "Who are you?"),
         ("language", "English, or one of {languages}."),
         ("language_changed", "English."),
         ("language_auto", "As you like."),
@@ -245,6 +251,7 @@ fn templates() -> Templates {
         ("menu_export", "The same, as a file"),
         ("menu_whoami", "Who you are"),
         ("menu_link", "One person"),
+        ("menu_home", "Your home"),
         ("menu_language", "My language"),
     ]
     .into_iter()

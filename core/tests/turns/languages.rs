@@ -161,6 +161,6 @@ async fn menus_describe_commands_in_every_language() {
     let help = commands.iter().find(|command| command.name == "help").expect("it is listed");
     assert_eq!((&*help.description, &*help.descriptions[&german]), ("What I can do", "Was ich kann"));
     let takes_text: Vec<_> = commands.iter().filter(|it| it.takes_text).map(|it| &*it.name).collect();
-    assert_eq!(takes_text, ["start", "new", "session", "agent", "model", "queue", "link", "language"]);
+    assert_eq!(takes_text, ["start", "new", "session", "agent", "model", "queue", "link", "home", "language"]);
     gateway.at_rest().await;
 }

@@ -22,6 +22,7 @@ mod drafts;
 mod elsewhere;
 mod floods;
 mod gateway;
+mod homes;
 mod languages;
 mod late;
 mod life;

@@ -90,7 +90,7 @@ const peopleTable = (view, items, refresh) =>
     "Who is known",
     [
       { name: "Person", className: "main-cell", cell: ({ person }) => [make("strong", {}, person.name), make("span", { className: "words" }, ROLES[person.role] ?? person.role)] },
-      { name: "Known as", cell: (row) => make("code", {}, identityOf(row)) },
+      { name: "Known as", cell: (row) => [make("code", {}, identityOf(row)), row.is_home ? " (home)" : ""] },
       { name: "Let in", cell: ({ added_at: at, added_by: by }) => [time(at), isConfigured(by) ? " by the configuration" : ` by ${by}`] },
       ...(view.mayChange ? [{ name: "Change", cell: (row) => button("Revoke", async () => (await revoke(row)) && refresh()) }] : []),
     ],

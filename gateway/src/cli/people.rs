@@ -42,10 +42,14 @@ pub(super) fn name(person: &Value) -> String {
     output::excerpt(person["name"].as_str().unwrap_or_default(), 100)
 }
 
-/// Who a person is on channels: `telegram.main/42, discord.main/7`.
+/// Who a person is on channels: `telegram.main/42 (home), discord.main/7`.
 pub(super) fn known_as(person: &Value) -> String {
     let identities = person["identities"].as_array().map_or(&[][..], Vec::as_slice);
-    identities.iter().map(identity).collect::<Vec<_>>().join(", ")
+    let known = |item: &Value| {
+        let mark = if item["is_home"] == true { " (home)" } else { "" };
+        format!("{}{mark}", identity(item))
+    };
+    identities.iter().map(known).collect::<Vec<_>>().join(", ")
 }
 
 /// `CHANNEL/ID`, of anything with both.
@@ -62,14 +66,14 @@ mod tests {
 
     #[test]
     fn a_person_has_one_line() {
-        let identity = |channel: &str, id: &str| json!({ "channel": channel, "id": id, "added_by": "admin" });
+        let identity = |channel: &str, id: &str| json!({ "channel": channel, "id": id, "is_home": id == "7", "added_by": "admin" });
         let identities = [identity("telegram.main", "42"), identity("discord.main", "7")];
         let ada = json!({ "name": "Ada\nL.", "role": "owner", "created_at": "2026-01-01", "identities": identities });
 
         assert_eq!(
             lines(&json!({ "items": [ada] })),
-            "NAME    ROLE   KNOWN AS                          SINCE\n\
-             Ada L.  owner  telegram.main/42, discord.main/7  2026-01-01"
+            "NAME    ROLE   KNOWN AS                                 SINCE\n\
+             Ada L.  owner  telegram.main/42, discord.main/7 (home)  2026-01-01"
         );
         assert_eq!(lines(&json!({ "items": [] })), "Nobody is known.");
     }

@@ -9,6 +9,7 @@ use crate::{TOKEN, hook};
 
 /// Undoes what later versions have changed in the schema.
 const TO_THE_FIRST: &str = "
+    alter table direct_chats drop column is_home;
     drop table daily_use;
     drop table approval_notices;
     drop table approvals;

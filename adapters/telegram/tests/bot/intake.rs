@@ -73,7 +73,7 @@ async fn the_gateways_commands_are_listed() {
         names,
         [
             "start", "help", "new", "session", "retry", "undo", "stop", "status", "agent", "model", "queue", "history",
-            "export", "whoami", "link", "language"
+            "export", "whoami", "link", "home", "language"
         ]
     );
     gateway.stop().await;

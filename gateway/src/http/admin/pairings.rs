@@ -117,7 +117,7 @@ pub(in crate::http) async fn approve(
     // The answer is not known before it is done, so it is not kept.
     let actor = Actor { answer: None, ..operation.actor(reason.as_deref(), StatusCode::OK, &())? };
     let person = app.engine.approve(&code, NewPerson { name, role: role.into() }, actor).await?;
-    Ok(Json(PersonItem::seen_by(caller, &person)))
+    Ok(Json(PersonItem::seen_by(caller, &person, app.engine.home_of(&person).as_ref())))
 }
 
 /// Does not let somebody in who was given this code. They are told nothing, and cannot ask again for seven days. Needs the role

@@ -55,6 +55,8 @@ struct IdentityItem {
     channel: String,
     /// The platform's id of the person.
     id: String,
+    /// Whether they are reached here first: they chose it with `/home`, or the configuration says so.
+    is_home: bool,
     /// Since when it is known.
     #[schema(format = DateTime)]
     added_at: String,
@@ -93,24 +95,25 @@ impl From<PersonRoleName> for PersonRole {
 }
 
 impl PersonItem {
-    /// A person, as far as `caller` may see them.
-    pub(super) fn seen_by(caller: &Caller, person: &PersonRecord) -> Self {
+    /// A person whose home is `home`, as far as `caller` may see them.
+    pub(super) fn seen_by(caller: &Caller, person: &PersonRecord, home: Option<&Identity>) -> Self {
         let visible = person.identities.iter().filter(|known| caller.may_see(&known.identity.channel));
         Self {
             id: person.id.to_string(),
             name: person.name.clone(),
             role: person.role.into(),
             created_at: rfc3339(person.created_at),
-            identities: visible.map(IdentityItem::from).collect(),
+            identities: visible.map(|known| IdentityItem::of(known, home)).collect(),
         }
     }
 }
 
-impl From<&KnownIdentity> for IdentityItem {
-    fn from(KnownIdentity { identity, added_at, added_by }: &KnownIdentity) -> Self {
+impl IdentityItem {
+    fn of(KnownIdentity { identity, added_at, added_by }: &KnownIdentity, home: Option<&Identity>) -> Self {
         Self {
             channel: identity.channel.to_string(),
             id: identity.id.clone(),
+            is_home: Some(identity) == home,
             added_at: rfc3339(*added_at),
             added_by: added_by.clone(),
         }
@@ -127,7 +130,7 @@ pub(in crate::http) async fn list(
     Extension(caller): Extension<Caller>,
 ) -> Result<Json<PersonList>, ApiError> {
     let people = app.engine.people().await?;
-    let seen = people.iter().map(|person| PersonItem::seen_by(&caller, person));
+    let seen = people.iter().map(|person| PersonItem::seen_by(&caller, person, app.engine.home_of(person).as_ref()));
     Ok(Json(PersonList { items: seen.filter(|person| !person.identities.is_empty()).collect(), next: None }))
 }
 

@@ -74,7 +74,7 @@ pub(in crate::sqlite) async fn direct_chats(pool: &SqlitePool) -> Result<Vec<Dir
     let chat = |row: &SqliteRow| {
         let conversation = row.conversation()?;
         let identity = Identity { channel: conversation.channel.clone(), id: row.value("id")? };
-        Ok(DirectChat { identity, conversation, since: row.at("since")? })
+        Ok(DirectChat { identity, conversation, since: row.at("since")?, is_home: row.value("is_home")? })
     };
     rows.map_err(store_error)?.iter().map(chat).collect()
 }

@@ -21,13 +21,16 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &PeopleChange) -> Re
             rows::change(transaction, DELETE_PAIRING, [identity.channel.as_str(), &identity.id]).map(drop)
         }
         PeopleChange::Forgotten(identity) => forget(transaction, identity),
-        PeopleChange::Writes(DirectChat { identity, conversation, since }) => {
+        PeopleChange::Writes(DirectChat { identity, conversation, since, is_home }) => {
             let (chat, thread) = (&conversation.chat, thread(conversation));
-            let values = params![identity.channel.as_str(), identity.id, chat, thread, since.as_millis()];
+            let values = params![identity.channel.as_str(), identity.id, chat, thread, since.as_millis(), is_home];
             rows::change_one(transaction, "direct_chats", WRITE_CHAT, values)
         }
         PeopleChange::Leaves(identity) => {
             rows::change(transaction, DELETE_CHAT, [identity.channel.as_str(), &identity.id]).map(drop)
+        }
+        PeopleChange::Home(identity, is_home) => {
+            rows::change(transaction, WRITE_HOME, params![is_home, identity.channel.as_str(), identity.id]).map(drop)
         }
         PeopleChange::Speaks(identity, Some(language)) => {
             let values = params![identity.channel.as_str(), identity.id, language.as_str()];
@@ -116,8 +119,11 @@ const WRITE_IDENTITY: &str = "
 const DELETE_PAIRING: &str = "delete from pairings where channel = ? and id = ?";
 
 const WRITE_CHAT: &str = "
-    insert into direct_chats (channel, id, chat, thread, since) values (?, ?, ?, ?, ?)
-    on conflict (channel, id) do update set chat = excluded.chat, thread = excluded.thread, since = excluded.since";
+    insert into direct_chats (channel, id, chat, thread, since, is_home) values (?, ?, ?, ?, ?, ?)
+    on conflict (channel, id) do update set
+        chat = excluded.chat, thread = excluded.thread, since = excluded.since, is_home = excluded.is_home";
+
+const WRITE_HOME: &str = "update direct_chats set is_home = ? where channel = ? and id = ?";
 
 const DELETE_CHAT: &str = "delete from direct_chats where channel = ? and id = ?";
 

@@ -1,0 +1,54 @@
+//! `/home`: tells or changes on which channel the sender is reached.
+
+use super::command::{Answer, Call, Command, Decision};
+use crate::{
+    ledger::trigger::DecidedPerson,
+    model::{
+        conversation::ChatKind,
+        people::{Identity, PeopleChange},
+    },
+};
+
+pub(super) const HOME: Command = Command {
+    name: "home",
+    texts: &["/home"],
+    arguments: 1,
+    description: "Where I reach you",
+    is_recorded: false,
+    act: |call| Box::pin(async { Ok(home(call).await) }),
+};
+
+async fn home(call: &Call<'_>) -> Answer {
+    let event = &call.turn.event;
+    let has_people = call.settings.access.contains_key(&event.conversation.channel);
+    if !has_people || !event.sender.kind.is_person() {
+        return Answer::of("whoami_unnamed");
+    }
+    if event.chat != ChatKind::Direct {
+        return Answer::of("home_direct");
+    }
+    let here = event.identity();
+    if call.people.person_of(&here).is_none() {
+        return Answer::of("home_unknown");
+    }
+    match event.text.split_whitespace().nth(1).map(str::to_lowercase).as_deref() {
+        Some("here") => choose(call, &here, true, "home_here").await,
+        Some("off") => choose(call, &here, false, "home_off").await,
+        _ => match call.people.home_of(&here) {
+            Some(home) => Answer::filled("home", vec![("channel", home.channel.to_string())]),
+            None => Answer::of("home_last"),
+        },
+    }
+}
+
+/// Makes this chat the sender's home, or no chat.
+async fn choose(call: &Call<'_>, here: &Identity, is_home: bool, template: &'static str) -> Answer {
+    let held = call.people.deciding().await;
+    let mut changes: Vec<_> =
+        call.people.chosen_homes(here).into_iter().map(|home| PeopleChange::Home(home, false)).collect();
+    if is_home {
+        changes.push(PeopleChange::Home(here.clone(), true));
+    }
+    let decision = Some(Decision { person: DecidedPerson { changes, operation: None }, held });
+    Answer { decision, ..Answer::of(template) }
+}
