@@ -147,7 +147,7 @@ impl Engine {
         let slots = Arc::new(Slots::new(total, bounds, stopping, Arc::clone(&clock)));
         let people = Arc::new(People::load(Arc::clone(&store), Arc::clone(&clock), &settings.people).await?);
         let questions = Arc::new(Questions::load(Arc::clone(&store)).await?);
-        let late = Arc::new(Late::load(Arc::clone(&store)).await?);
+        let late = Arc::new(Late::load(Arc::clone(&store), clock.now()).await?);
         let settings = LiveSettings::new(settings);
         let approvals = Arc::new(Approvals::new(Arc::clone(&store)));
         let merges =

@@ -8,6 +8,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use rejoinder_guard::Timestamp;
 use tokio::sync::OwnedMutexGuard;
 
 use crate::{
@@ -25,13 +26,20 @@ pub(crate) struct Late {
     /// The conversations with postponed turns. It may also hold some that have none any more.
     postponed: Mutex<HashSet<ConversationId>>,
     deciding: Arc<tokio::sync::Mutex<()>>,
+    /// When this process began to accept messages.
+    started_at: Timestamp,
 }
 
 impl Late {
     /// Reads which conversations have postponed turns.
-    pub(crate) async fn load(store: Arc<dyn Store>) -> Result<Self, StoreError> {
+    pub(crate) async fn load(store: Arc<dyn Store>, now: Timestamp) -> Result<Self, StoreError> {
         let postponed = store.postponed().await?.into_iter().collect();
-        Ok(Self { store, postponed: Mutex::new(postponed), deciding: Arc::default() })
+        Ok(Self { store, postponed: Mutex::new(postponed), deciding: Arc::default(), started_at: now })
+    }
+
+    /// Whether an earlier process accepted an event: it may have waited because the gateway was down.
+    pub(crate) fn is_left(&self, event: &InboundEvent) -> bool {
+        event.received_at < self.started_at
     }
 
     /// Held from the read to the write: a conversation is asked once, and what is decided is decided once.

@@ -36,11 +36,14 @@ pub(crate) const LATE_ASKS: Command = Command {
     act: |call| Box::pin(ask(call)),
 };
 
-/// Gives up the turns that have waited too long for their first run.
+/// Gives up the turns that have waited too long for their first run because the gateway was down. One that waits for other turns
+/// is answered, whatever age the platform gives a message that comes now.
 async fn expire(call: &Call<'_>) -> Result<Answer, StoreError> {
     let mut late = call.store.waiting_turns(call.turn.conversation, MOST).await?;
     let queues = &call.settings.queues;
-    late.retain(|turn| queues.backlog == Backlog::Expire && turn.runs == 0 && queues.is_late(&turn.event, call.now));
+    let is_late =
+        |turn: &TurnRecord| turn.runs == 0 && call.late.is_left(&turn.event) && queues.is_late(&turn.event, call.now);
+    late.retain(|turn| queues.backlog == Backlog::Expire && is_late(turn));
     Ok(Answer { turn_events: each(late, &call.cancelled()), ..Answer::of("late_messages") })
 }
 

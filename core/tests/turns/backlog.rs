@@ -3,12 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    Accepted, Backlog, Clock, EventKind, InboundEvent, Queues, Resend, Sender, Support, Timestamp, TurnId,
+    Accepted, Backlog, Clock, EventKind, InboundEvent, Policy, Queues, Resend, Sender, Support, Timestamp, TurnId,
     conformance::scripted::Script, store::TurnStatus,
 };
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, ambient, chat, mention, said, secs},
+    gateway::{GatewaySetup, TestGateway, ambient, chat, mention, policy, said, secs},
     life::{Crash, Life},
 };
 
@@ -85,6 +85,25 @@ async fn what_comes_late_expires_with_one_notice() {
     gateway.intake().accept(late(&gateway, "ada", "again")).await.expect("it is stored");
     gateway.settle().await;
     assert_eq!(gateway.visible(&chat("ada")).len(), 4);
+    gateway.at_rest().await;
+}
+
+/// The age of a message is the platform's word, on Matrix even that of whoever sent it: it gives up nobody else's turn.
+#[tokio::test]
+async fn a_message_that_comes_late_gives_up_nothing_that_waits() {
+    let patient = Policy { hard_deadline: 3 * HOURS, ..policy() };
+    let gateway = setup(Backlog::Expire).slots(1).policy(patient).start().await;
+    gateway.receives(InboundEvent { received_at: now(&gateway), ..said(&chat("bob"), "hang") }).await;
+    let waits = gateway.receives(InboundEvent { received_at: now(&gateway), ..said(&chat("ada"), "one") }).await;
+    gateway.advance(HOURS).await;
+    gateway.intake().accept(late(&gateway, "ada", "old")).await.expect("it is stored");
+    gateway.settle().await;
+    gateway.receives(InboundEvent { received_at: now(&gateway), ..said(&chat("bob"), "/stop") }).await;
+    gateway.advance(secs(10)).await;
+
+    let visible = gateway.visible(&chat("ada"));
+    assert!(visible.contains(&"Too old.".to_owned()) && visible.contains(&"one + 0".to_owned()), "{visible:?}");
+    assert_eq!(gateway.status(waits).await, TurnStatus::Answered);
     gateway.at_rest().await;
 }
 
