@@ -133,6 +133,10 @@ use crate::Machine;
     "[people.ada]\nidentities = [\"page.main/42\", \"hook.default/42\"]",
     "`people.ada.identities[1]` names hook.default/42, but callers of hook.default have a token instead: remove it (rejoinder.toml:2)"
 )]
+#[case::a_home_where_somebody_is_nobody(
+    "[people.ada]\nidentities = [\"page.main/42\"]\nhome = \"page.other\"",
+    "`people.ada.home` is page.other, but identities name nobody there: use the channel of one of them (rejoinder.toml:3)"
+)]
 #[case::a_slip_in_a_platform(
     "[channels.hok.siri]\ntoken = \"token-of-these-tests\"",
     "`channels.hok` names a platform that this build does not have: it has `hook` and `page` (did you mean `hook`?) (rejoinder.toml:1)"
