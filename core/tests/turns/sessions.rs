@@ -33,7 +33,7 @@ fn setup() -> GatewaySetup {
 }
 
 fn person(name: &str, role: PersonRole, identities: Vec<Identity>) -> SeedPerson {
-    SeedPerson { name: name.to_owned(), role, identities }
+    SeedPerson { name: name.to_owned(), role, identities, home: None }
 }
 
 /// Ada is known on both channels, Bob and the guest Eve on one.
