@@ -167,6 +167,20 @@ const OF_LATE: [(&str, &str); 6] = [
     ("late_left", "Left."),
 ];
 
+const OF_PEOPLE: [(&str, &str); 11] = [
+    ("home", "Home is {channel}."),
+    ("home_last", "Where you wrote last."),
+    ("home_here", "Here."),
+    ("home_off", "Nowhere."),
+    ("home_direct", "Not in a group."),
+    ("home_unknown", "Who are you?"),
+    ("menu_home", "Your home"),
+    ("language", "English, or one of {languages}."),
+    ("language_changed", "English."),
+    ("language_auto", "As you like."),
+    ("language_unknown", "Only {languages}."),
+];
+
 fn templates() -> Templates {
     [
         ("deferral", DEFERRAL),
@@ -232,16 +246,6 @@ fn templates() -> Templates {
         ("resent", "Perhaps you have seen this already."),
         ("overtaken", "This is about something earlier."),
         ("replaces", REPLACES),
-        ("home", "Home is {channel}."),
-        ("home_last", "Where you wrote last."),
-        ("home_here", "Here."),
-        ("home_off", "Nowhere."),
-        ("home_direct", "Not in a group."),
-        ("home_unknown", "Who are you?"),
-        ("language", "English, or one of {languages}."),
-        ("language_changed", "English."),
-        ("language_auto", "As you like."),
-        ("language_unknown", "Only {languages}."),
         ("menu_start", "Say hello"),
         ("menu_help", "What I can do"),
         ("menu_new", "Begin again"),
@@ -251,13 +255,13 @@ fn templates() -> Templates {
         ("menu_export", "The same, as a file"),
         ("menu_whoami", "Who you are"),
         ("menu_link", "One person"),
-        ("menu_home", "Your home"),
         ("menu_language", "My language"),
     ]
     .into_iter()
     .chain(OF_SESSIONS)
     .chain(OF_APPROVALS)
     .chain(OF_LATE)
+    .chain(OF_PEOPLE)
     .fold(german(), |templates, (name, text)| templates.with_template("", name, text))
     .with_question(
         "what_next",
