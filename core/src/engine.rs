@@ -41,11 +41,7 @@ use crate::{
         calls::Calls,
         dispatcher::Dispatcher,
         ephemerals::{
-            leftovers::Leftovers,
-            marks::{Marker, Marks},
-            show::Ephemerals,
-            text::Drafts,
-            tidy::Tidier,
+            leftovers::Leftovers, marker::Marker, marks::Marks, show::Ephemerals, text::Drafts, tidy::Tidier,
         },
         gate::RateGate,
         health::{Health, Outbound},

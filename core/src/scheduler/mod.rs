@@ -40,7 +40,7 @@ use crate::{
     lifecycle::Lifecycle,
     merges::{self, Gathered, Merges},
     model::{agent::AgentName, ids::TurnId, turn::TurnRecord},
-    outbox::ephemerals::marks::Marker,
+    outbox::ephemerals::marker::Marker,
     pauses,
     ports::store::{Store, StoreError, record::WaitingTurn},
     scheduler::slots::{Line, Permit, Slot, Slots},

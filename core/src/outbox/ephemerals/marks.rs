@@ -1,29 +1,14 @@
-//! Marks: the reaction on a message that waits for its run, which says that the message has been seen.
-//!
-//! A mark is never a signal, and is not stored. Every message that an earlier process accepted may have one: it is taken
-//! away when the message waits no more.
-
-use std::{sync::Arc, time::Duration};
+//! The messages that wait and are marked, or will be.
 
 use dashmap::DashMap;
-use rejoinder_guard::{Expectation, Timestamp};
+use rejoinder_guard::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use super::{leftovers::Leftovers, show::Ephemerals};
-use crate::{
-    model::{
-        capabilities::{Receipts, Support},
-        delivery::{Action, Class, DeliveryError, Receipt},
-        event::EventKind,
-        ids::{ConversationId, TurnId},
-        settings::LiveSettings,
-        turn::TurnRecord,
-    },
-    pauses,
+use super::leftovers::Leftovers;
+use crate::model::{
+    ids::{ConversationId, TurnId},
+    turn::TurnRecord,
 };
-
-/// How long a message waits before it is marked: what begins sooner needs no mark.
-const MARK_AFTER: Duration = Duration::from_secs(2);
 
 /// How many messages of a conversation are marked at once: of a flood only the first.
 const MOST: usize = 5;
@@ -35,7 +20,7 @@ pub(crate) struct Marks {
     started_at: Timestamp,
 }
 
-struct Waiting {
+pub(super) struct Waiting {
     turn: TurnId,
     ended: CancellationToken,
 }
@@ -46,7 +31,7 @@ impl Marks {
     }
 
     /// Notes that a message waits. Returns what is cancelled when it waits no more; `None` if too many wait.
-    fn begin(&self, turn: &TurnRecord) -> Option<CancellationToken> {
+    pub(super) fn begin(&self, turn: &TurnRecord) -> Option<CancellationToken> {
         let mut waiting = self.waiting.entry(turn.conversation).or_default();
         let ended = CancellationToken::new();
         (waiting.len() < MOST).then(|| {
@@ -55,7 +40,7 @@ impl Marks {
         })
     }
 
-    fn remove(&self, turn: &TurnRecord) -> Option<Waiting> {
+    pub(super) fn remove(&self, turn: &TurnRecord) -> Option<Waiting> {
         let mut waiting = self.waiting.get_mut(&turn.conversation)?;
         let place = waiting.iter().position(|one| one.turn == turn.id)?;
         let removed = waiting.swap_remove(place);
@@ -72,109 +57,4 @@ impl Marks {
             None => {}
         }
     }
-}
-
-/// Shows marks, and takes them away.
-pub(crate) struct Marker {
-    pub(crate) ephemerals: Arc<Ephemerals>,
-    pub(crate) marks: Arc<Marks>,
-    pub(crate) settings: LiveSettings,
-}
-
-impl Marker {
-    /// Marks the message of a turn if it still waits after a moment, until it waits no more.
-    pub(crate) fn wait(self: &Arc<Self>, turn: &TurnRecord) {
-        if self.action(turn, true).is_none() {
-            return;
-        }
-        let Some(ended) = self.marks.begin(turn) else { return };
-        let (marker, turn) = (Arc::clone(self), turn.clone());
-        let lifecycle = &self.ephemerals.lifecycle;
-        let stopping = lifecycle.stopping.clone();
-        lifecycle.loops.spawn(async move {
-            let is_left = tokio::select! {
-                shown = marker.show_while_waiting(&turn, &ended) => shown,
-                // It waits for the next start, which takes the mark away.
-                () = stopping.cancelled() => false,
-            };
-            marker.marks.remove(&turn);
-            if is_left {
-                let _work = marker.ephemerals.lifecycle.work.token();
-                marker.take_away(&turn).await;
-            }
-        });
-    }
-
-    /// Returns when the message waits no more: whether its mark may be shown.
-    async fn show_while_waiting(&self, turn: &TurnRecord, ended: &CancellationToken) -> bool {
-        tokio::select! {
-            () = self.ephemerals.clock.sleep(MARK_AFTER) => {}
-            () = ended.cancelled() => return false,
-        }
-        // It may have ended before it was noted that it waits.
-        let now = self.ephemerals.store.turn(turn.id).await;
-        let is_waiting = matches!(now, Ok(Some(now)) if now.obligation.is_waiting());
-        let is_shown = is_waiting && self.show(turn, ended).await;
-        if is_shown {
-            ended.cancelled().await;
-        }
-        is_shown
-    }
-
-    /// Shows the mark of a message. Whether the platform may show it now.
-    async fn show(&self, turn: &TurnRecord, ended: &CancellationToken) -> bool {
-        for pause in pauses::REMOVE {
-            let Some(action) = self.action(turn, true) else { return false };
-            let shown = self.ephemerals.show(turn, action, Class::Typing, Some(ended)).await;
-            if !is_worth_another(shown.as_ref()) {
-                return matches!(shown, Some(Ok(_)));
-            }
-            if matches!(shown, Some(Err(DeliveryError::Unknown(_)))) {
-                return true;
-            }
-            tokio::select! {
-                () = self.ephemerals.clock.sleep(*pause) => {}
-                () = ended.cancelled() => return false,
-            }
-        }
-        false
-    }
-
-    /// Takes the mark of a message away, unless a reaction was chosen as its answer: some platforms show only one, and it
-    /// replaces the mark there.
-    pub(super) async fn take_away(&self, turn: &TurnRecord) {
-        for pause in pauses::REMOVE {
-            let Some(action) = self.action(turn, false) else { return };
-            let Ok(deliveries) = self.ephemerals.store.deliveries(turn.id).await else { return };
-            if deliveries.iter().any(|delivery| matches!(delivery.action, Action::React { .. })) {
-                return;
-            }
-            let removed = self.ephemerals.show(turn, action, Class::Typing, None).await;
-            if !is_worth_another(removed.as_ref()) || !self.ephemerals.lifecycle.pause(*pause).await {
-                return;
-            }
-        }
-    }
-
-    /// Shows the mark of a turn's message, or takes it away. `None` if it has none: it owes no answer, or the platform
-    /// cannot show it.
-    fn action(&self, turn: &TurnRecord, on: bool) -> Option<Action> {
-        let emoji = self.settings.get().queues.seen.clone()?;
-        let event = &turn.event;
-        let message = event.message_id.clone()?;
-        let channel = self.ephemerals.channels.get(&event.conversation.channel)?;
-        let capabilities = channel.capabilities(&event.conversation);
-        let is_owed = event.kind == EventKind::Message && turn.obligation.expectation() == Expectation::Answer;
-        let is_allowed = capabilities.allowed_reactions.is_none_or(|allowed| allowed.contains(&emoji));
-        let is_shown = capabilities.receipts == Receipts::Platform && capabilities.reactions == Support::Full;
-        (is_owed && is_allowed && is_shown).then_some(Action::Mark { message, emoji, on })
-    }
-}
-
-/// Whether an ephemeral that was not shown for sure is worth another try.
-pub(super) fn is_worth_another(result: Option<&Result<Receipt, DeliveryError>>) -> bool {
-    matches!(
-        result,
-        None | Some(Err(DeliveryError::Limited { .. } | DeliveryError::NotSent { .. } | DeliveryError::Unknown(_)))
-    )
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod drafts;
 pub(crate) mod leftovers;
+pub(crate) mod marker;
 pub(crate) mod marks;
 pub(crate) mod show;
 pub(crate) mod text;

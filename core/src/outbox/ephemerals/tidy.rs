@@ -7,7 +7,7 @@ use tokio::sync::{Mutex, mpsc};
 
 use super::{
     leftovers::Leftover,
-    marks::{Marker, is_worth_another},
+    marker::{Marker, is_worth_another},
     show::Ephemerals,
 };
 use crate::{
