@@ -271,6 +271,13 @@ impl People {
         state.reached(person, |chat| chat.identity.channel != identity.channel && channels.takes_messages(chat))
     }
 
+    /// The direct chat in which the person who is known by an identity is reached.
+    pub(crate) fn chat_of(&self, identity: &Identity, channels: &Channels) -> Option<DirectChat> {
+        let state = self.state();
+        let person = state.people.iter().find(|person| person.identity(identity).is_some())?;
+        state.reached(person, |chat| channels.takes_messages(chat))
+    }
+
     /// The home of the person who is known by an identity: what they chose, or else what the configuration says.
     pub(crate) fn home_of(&self, identity: &Identity) -> Option<Identity> {
         let state = self.state();
@@ -413,10 +420,12 @@ impl State {
         person.identities.iter().filter_map(|known| self.chats.get(&known.identity))
     }
 
-    /// The direct chat in which somebody is reached, of those that fit: their home, or else where they wrote last.
+    /// The direct chat in which somebody is reached, of those that fit: their home, or else where they wrote last. What the
+    /// configuration says counts only if they have chosen none.
     fn reached(&self, person: &PersonRecord, fits: impl Fn(&DirectChat) -> bool) -> Option<DirectChat> {
-        let chats = self.chats_of(person).filter(|chat| fits(chat));
-        chats.max_by_key(|chat| (chat.is_home, self.homes.contains(&chat.identity), chat.since)).cloned()
+        let has_chosen = self.chats_of(person).any(|chat| chat.is_home);
+        let is_home = |chat: &DirectChat| if has_chosen { chat.is_home } else { self.homes.contains(&chat.identity) };
+        self.chats_of(person).filter(|chat| fits(chat)).max_by_key(|chat| (is_home(chat), chat.since)).cloned()
     }
 
     /// A code that no request has.

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
-pub const TEMPLATES: [&str; 138] = [
+pub const TEMPLATES: [&str; 139] = [
     "silent",
     "failed",
     "late",
@@ -134,6 +134,7 @@ pub const TEMPLATES: [&str; 138] = [
     "cut_long",
     "file_not_sent",
     "home",
+    "home_away",
     "home_last",
     "home_here",
     "home_off",

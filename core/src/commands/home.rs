@@ -34,11 +34,16 @@ async fn home(call: &Call<'_>) -> Answer {
     match event.text.split_whitespace().nth(1).map(str::to_lowercase).as_deref() {
         Some("here") => choose(call, &here, true, "home_here").await,
         Some("off") => choose(call, &here, false, "home_off").await,
-        _ => match call.people.home_of(&here) {
-            Some(home) => Answer::filled("home", vec![("channel", home.channel.to_string())]),
-            None => Answer::of("home_last"),
-        },
+        _ => tell(call, &here),
     }
+}
+
+/// Says where the sender is reached. Their home may be a chat in which they cannot be reached.
+fn tell(call: &Call<'_>, here: &Identity) -> Answer {
+    let Some(home) = call.people.home_of(here) else { return Answer::of("home_last") };
+    let is_there = call.people.chat_of(here, call.channels).is_some_and(|chat| chat.identity.channel == home.channel);
+    let template = if is_there { "home" } else { "home_away" };
+    Answer::filled(template, vec![("channel", home.channel.to_string())])
 }
 
 /// Makes this chat the sender's home, or no chat.

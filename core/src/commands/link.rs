@@ -97,11 +97,14 @@ async fn join(call: &Call<'_>, typed: &str) -> Answer {
     let by = format!("{} ({})", person.name, link.identity);
     let added = KnownIdentity { identity: identity.clone(), added_at: call.now, added_by: by.clone() };
     let answer = naming("linked", &person);
+    let has_home = !call.people.chosen_homes(&link.identity).is_empty();
     // The code is used up.
-    let changes = vec![
+    let mut changes = vec![
         PeopleChange::Known(PersonRecord { identities: vec![added], ..person }),
         PeopleChange::Told(link.identity),
     ];
+    // A person has one home: that of whoever made the code.
+    changes.extend(has_home.then(|| PeopleChange::Home(identity, false)));
     Answer { decision: Some(decision(call, LINK.name, by, changes, held)), ..answer }
 }
 

@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl Operations {
-    /// Sends the answer of a dead letter to its sender in the direct chat in which they wrote last on another channel, as one
+    /// Sends the answer of a dead letter to its sender in the direct chat in which they are reached on another channel, as one
     /// message that says where it belongs. Does nothing if there is no such answer or chat, or it was tried before.
     pub(crate) async fn send_elsewhere(&self, id: TurnId) -> Result<(), OperationError> {
         let _operating = self.operating.lock().await;

@@ -167,8 +167,9 @@ const OF_LATE: [(&str, &str); 6] = [
     ("late_left", "Left."),
 ];
 
-const OF_PEOPLE: [(&str, &str); 11] = [
+const OF_PEOPLE: [(&str, &str); 12] = [
     ("home", "Home is {channel}."),
+    ("home_away", "Not yet on {channel}."),
     ("home_last", "Where you wrote last."),
     ("home_here", "Here."),
     ("home_off", "Nowhere."),

@@ -264,6 +264,27 @@ async fn the_command_line_lets_people_in_and_out() {
 }
 
 #[tokio::test]
+async fn who_chose_a_home_is_listed_with_it() {
+    let door = Door::start().await;
+    let ada = door.telegram.person("Ada");
+    let code = door.code_of(&ada).await;
+    let person = door.approve(&code, json!({})).await;
+    assert_eq!(person["identities"][0]["is_home"], false, "{person}");
+
+    ada.says("/home here");
+    ada.hears("From now on I reach you in this chat.").await;
+
+    let people = door.items("people").await;
+    assert_eq!(people[0]["identities"][0]["is_home"], true, "{people:?}");
+    let (_, listed) = door.run(&["people", "list"]).await;
+    assert!(listed.contains(&format!("telegram.main/{} (home)", ada.id())), "{listed}");
+    ada.says("/home off");
+    ada.finds("the answer", |message| message.ours && message.text.contains("You have chosen no chat now")).await;
+    let (_, listed) = door.run(&["people", "list"]).await;
+    assert!(!listed.contains("(home)"), "{listed}");
+}
+
+#[tokio::test]
 async fn the_command_line_declines() {
     let door = Door::start().await;
     let code = door.code_of(&door.telegram.person("Eve")).await;
