@@ -3,7 +3,7 @@
 use std::{fmt, path::PathBuf, time::Duration};
 
 use jiff::{civil::Time, tz::TimeZone};
-use rejoinder_core::{ChannelId, ConversationRef, Hours};
+use rejoinder_core::{ConversationRef, Hours};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use url::Url;
 
@@ -83,22 +83,8 @@ impl AlertTarget {
             let url = Url::parse(text).ok()?;
             return (url.username().is_empty() && url.password().is_none()).then_some(Self::Url(url));
         }
-        parse_conversation(text).map(Self::Conversation)
+        ConversationRef::parse(text).map(Self::Conversation)
     }
-}
-
-/// Reads `telegram.main/42`, or with a thread `telegram.main/42/7`.
-pub(crate) fn parse_conversation(text: &str) -> Option<ConversationRef> {
-    let (channel, rest) = text.split_once('/')?;
-    let (chat, thread) = rest.split_once('/').map_or((rest, None), |(chat, thread)| (chat, Some(thread)));
-    if !channel.contains('.') || chat.is_empty() {
-        return None;
-    }
-    let conversation = ConversationRef::new(ChannelId::from_stored(channel), chat);
-    Some(match thread.filter(|thread| !thread.is_empty()) {
-        Some(thread) => conversation.in_thread(thread),
-        None => conversation,
-    })
 }
 
 impl fmt::Display for AlertTarget {

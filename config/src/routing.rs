@@ -15,7 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{
     Channels, Guard,
-    alerts::{Zone, parse_conversation, parse_hours},
+    alerts::{Zone, parse_hours},
     check::{Checks, Section},
     duration,
     guard::{Deadlines, Rungs, SoftDeadline, hard_option},
@@ -97,7 +97,7 @@ impl Serialize for Place {
 impl<'de> Deserialize<'de> for Place {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let expected = "a conversation such as \"telegram.main/42\"";
-        text::parsed(deserializer, expected, |text| parse_conversation(text.trim()).map(Self))
+        text::parsed(deserializer, expected, |text| ConversationRef::parse(text).map(Self))
     }
 }
 

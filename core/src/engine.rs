@@ -17,6 +17,7 @@ use crate::{
     elsewhere::Forwarder,
     hub::Hub,
     indexer::Indexer,
+    initiative::{Initiative, NewMessage, schedules::Schedules},
     intake::{accept::Acceptor, event_router::EventRouter, limits::Limits, pairs::Pairs},
     late::Late,
     lately::Lately,
@@ -30,7 +31,9 @@ use crate::{
         event::InboundEvent,
         ids::{ApprovalId, OwnerId, TurnId},
         people::{Identity, Pairing, PersonRecord},
+        schedule::{NewSchedule, Schedule, ScheduleRun},
         settings::{LiveSettings, Settings},
+        target::Begun,
         tokens::TokenChange,
         turn::Handler,
     },
@@ -79,6 +82,9 @@ use crate::{
     },
 };
 
+/// How many of the latest runs of a schedule are shown.
+const SHOWN_RUNS: u32 = 100;
+
 /// How many albums are remembered. Their parts follow each other directly.
 const REMEMBERED_ALBUMS: usize = 256;
 
@@ -106,6 +112,8 @@ pub struct Engine {
     hub: Arc<Hub>,
     caller: Arc<Caller>,
     operations: Arc<Operations>,
+    initiative: Arc<Initiative>,
+    schedules: Arc<Schedules>,
     agents: Arc<Agents>,
     people: Arc<People>,
     sessions: Arc<Sessions>,
@@ -135,6 +143,7 @@ impl Engine {
         let (blocked, paused) = (store.blocked(clock.now()).await?, store.paused().await?);
 
         let owner = OwnerId::new(clock.now());
+        let agent_names = agents.keys().cloned().collect();
         let lifecycle = Lifecycle::new(Arc::clone(&clock));
         let channels = Arc::new(Channels::new(&adapters));
         let (hub, timer, drafts) = (Arc::<Hub>::default(), Arc::new(Timer::new()), Arc::<Drafts>::default());
@@ -341,6 +350,16 @@ impl Engine {
             health,
             lifecycle: lifecycle.clone(),
         });
+        let initiative = Arc::new(Initiative {
+            store: Arc::clone(&store),
+            channels: Arc::clone(&channels),
+            people: Arc::clone(&people),
+            inlet: Arc::clone(&inlet) as Arc<dyn Inlet>,
+            clock: Arc::clone(&clock),
+            agents: agent_names,
+        });
+        let schedules = Schedules::load(Arc::clone(&initiative), settings.clone(), lifecycle.clone()).await?;
+        let schedules = Arc::new(schedules);
         let welcomer = Arc::new(Welcomer {
             people: Arc::clone(&people),
             inlet: Arc::clone(&inlet) as Arc<dyn Inlet>,
@@ -384,6 +403,8 @@ impl Engine {
             hub,
             caller,
             operations,
+            initiative,
+            schedules: Arc::clone(&schedules),
             agents: known_agents,
             people,
             sessions,
@@ -407,6 +428,7 @@ impl Engine {
         engine.keep("forwarder", move || Arc::clone(&forwarder).run());
         engine.keep("welcomer", move || Arc::clone(&welcomer).run());
         engine.keep("notifier", move || Arc::clone(&notifier).run());
+        engine.keep("schedules", move || Arc::clone(&schedules).run());
         engine.keep("expirer", move || Arc::clone(&expirer).run());
         engine.keep("retention", move || Arc::clone(&retention).run());
         engine.keep("indexer", move || Arc::clone(&indexer).run());
@@ -492,19 +514,70 @@ impl Engine {
         self.operations.resume(turn, by).await
     }
 
-    /// Has a message sent to a conversation, in the name of an operator: a turn of its own, with the id `id` unless the same
-    /// request was done before. Returns the turn.
+    /// Has a message sent in the name of an operator: to each conversation as a turn of its own, whose deliveries are retried and
+    /// become dead letters like answers. `key` is the same for a request that is repeated, which begins nothing new. What was
+    /// done is stored with [`note_sent`](Self::note_sent).
     ///
     /// # Errors
     /// When it was not done; see [`OperationError`].
-    pub async fn send_message(
-        &self,
-        id: TurnId,
-        to: ConversationRef,
-        text: String,
-        by: Actor,
-    ) -> Result<TurnId, OperationError> {
-        self.operations.send(self.inlet.as_ref(), id, (to, text), by).await
+    pub async fn send(&self, message: &NewMessage, key: &str, by: &Actor) -> Result<Vec<Begun>, OperationError> {
+        self.initiative.send(message, &by.name, &format!("{}:{key}", by.name), |channel| by.may(channel)).await
+    }
+
+    /// Stores in the audit that an operator has had messages sent, with the answer to the request.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn note_sent(&self, sent: &[Begun], by: &Actor) -> Result<(), OperationError> {
+        self.operations.note_sent(sent, by).await
+    }
+
+    /// All schedules, in the order of their names.
+    #[must_use]
+    pub fn schedules(&self) -> Vec<Schedule> {
+        self.schedules.all()
+    }
+
+    /// The schedule with this name or id, and its latest runs, newest first.
+    ///
+    /// # Errors
+    /// When there is none for channels that the operator may see, or the store cannot be read.
+    pub async fn schedule(&self, name: &str, by: &Actor) -> Result<(Schedule, Vec<ScheduleRun>), OperationError> {
+        let schedule = self.schedules.find(name, by)?;
+        let runs = self.store.schedule_runs(schedule.id, SHOWN_RUNS).await?;
+        Ok((schedule, runs))
+    }
+
+    /// Makes a schedule.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn add_schedule(&self, new: NewSchedule, by: &Actor) -> Result<Schedule, OperationError> {
+        self.schedules.add(new, by).await
+    }
+
+    /// Removes a schedule, with its history. What it has begun goes on.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn remove_schedule(&self, name: &str, by: &Actor) -> Result<(), OperationError> {
+        self.schedules.remove(name, by).await
+    }
+
+    /// Pauses a schedule, or resumes it: times that have passed are not made up for.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn pause_schedule(&self, name: &str, pauses: bool, by: &Actor) -> Result<Schedule, OperationError> {
+        self.schedules.pause(name, pauses, by).await
+    }
+
+    /// Begins what a schedule begins, now and beside its times. `key` is the same for a request that is repeated.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn run_schedule(&self, name: &str, key: &str, by: &Actor) -> Result<Vec<Begun>, OperationError> {
+        self.schedules.run_now(name, key, by).await
     }
 
     /// Makes or revokes a token of an operator.

@@ -29,6 +29,7 @@ mod engine;
 pub mod explain;
 mod hub;
 mod indexer;
+mod initiative;
 mod intake;
 mod json;
 mod late;
@@ -68,6 +69,7 @@ pub mod store {
             people::{DirectChat, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord},
             question::{AskedQuestion, QuestionFilter, QuestionRecord},
             run::RunContent,
+            schedule::{Schedule, ScheduleChange, ScheduleOrigin, ScheduleRun, ScheduleState},
             search::{SearchQuery, SearchTerm, is_word_alone},
             session::{SessionChange, SessionChoice, SessionRecord, SessionUse},
             stored_delivery::{DeliveryRecord, DeliveryState, Label},
@@ -101,6 +103,7 @@ pub use commands::is_command;
 pub use crash::crash_point_is_reached;
 pub use engine::{Engine, Parts};
 pub use hub::Watch;
+pub use initiative::NewMessage;
 pub use json::json_error;
 pub use markdown::{read_markdown, row_cells, shows_anything, split_markdown};
 pub use model::{
@@ -116,7 +119,7 @@ pub use model::{
     conversation::{ChannelId, ChatKind, ConversationRef},
     delivery::{Action, Class, Content, Delivery, DeliveryError, MAX_RETRY_AFTER, Receipt, Scope},
     event::{Amends, Author, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind},
-    ids::{ApprovalId, ConversationId, DeliveryId, EventId, OwnerId, PersonId, SessionId, TurnId},
+    ids::{ApprovalId, ConversationId, DeliveryId, EventId, OwnerId, PersonId, ScheduleId, SessionId, TurnId},
     language::Language,
     masker::Masker,
     name::is_hidden,
@@ -124,8 +127,10 @@ pub use model::{
     queue::{Backlog, NotAQueueMode, Overflow, QueueMode, Queues},
     routing::{Condition, Hours, PolicyChange, Rule, day_name},
     run::{Cost, Currency, ModelInput, NotACurrency, Price, ToolUse},
+    schedule::{Missed, NewSchedule, NotASchedule, ScheduleSettings, ScheduledAction, When, zone},
     session::{SessionReset, SessionSettings},
     settings::{Lifetimes, PersonLimits, Policies, Question, Settings, SpecialLimits, Templates},
+    target::{Begun, NotATarget, Target},
     trace::{CallerTrace, Span, TraceHeaders, TurnTrace},
     turn::Handler,
     view::{FallbackView, Shown, TurnStatus, TurnView, agent_of},

@@ -30,6 +30,7 @@ use crate::{
             DirectChat, Identity, KnownIdentity, KnownPeople, Pairing, PairingState, PeopleChange, PersonRecord,
             PersonRole, SeedPerson,
         },
+        target::Target,
     },
     ports::{
         clock::SharedClock,
@@ -96,6 +97,17 @@ pub(crate) enum WrongCode {
     Unknown,
     /// The caller has tried too many codes that do not exist: they may try again after this time.
     Locked(Duration),
+}
+
+/// Why people cannot be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unreachable {
+    /// Nobody who is known is meant.
+    Unknown,
+    /// Several people have that name.
+    Ambiguous,
+    /// Nobody who is meant has written in a direct chat.
+    Silent,
 }
 
 impl People {
@@ -261,6 +273,42 @@ impl People {
         meant
             .filter_map(|person| Some((person.id, state.reached(person, |chat| channels.takes_messages(chat))?)))
             .collect()
+    }
+
+    /// Whether somebody who is known is meant by a target.
+    pub(crate) fn is_meant(&self, target: &Target) -> bool {
+        let is_meant = |person: &PersonRecord| match target {
+            Target::Conversation(_) => false,
+            Target::Person(name) => person.name == *name,
+            Target::Role(role) => person.role == *role,
+        };
+        self.state().people.iter().any(is_meant)
+    }
+
+    /// The direct chat in which the person with this name is reached.
+    pub(crate) fn chat_of_name(
+        &self,
+        name: &str,
+        channels: &Channels,
+    ) -> Result<Vec<(PersonId, DirectChat)>, Unreachable> {
+        let called = self.state().people.iter().filter(|person| person.name == name).count();
+        match called {
+            0 => Err(Unreachable::Unknown),
+            1 => or_silent(self.reachable(channels, |person| person.name == name)),
+            _ => Err(Unreachable::Ambiguous),
+        }
+    }
+
+    /// The direct chats in which the people with this role are reached.
+    pub(crate) fn chats_of_role(
+        &self,
+        role: PersonRole,
+        channels: &Channels,
+    ) -> Result<Vec<(PersonId, DirectChat)>, Unreachable> {
+        if self.state().people.iter().all(|person| person.role != role) {
+            return Err(Unreachable::Unknown);
+        }
+        or_silent(self.reachable(channels, |person| person.role == role))
     }
 
     /// The direct chat in which the sender of an event is reached on another channel.
@@ -572,6 +620,10 @@ fn apply(people: &mut Vec<PersonRecord>, change: &PeopleChange) {
         | PeopleChange::Home(..)
         | PeopleChange::Speaks(..) => {}
     }
+}
+
+fn or_silent(chats: Vec<(PersonId, DirectChat)>) -> Result<Vec<(PersonId, DirectChat)>, Unreachable> {
+    if chats.is_empty() { Err(Unreachable::Silent) } else { Ok(chats) }
 }
 
 /// Changes who asks, as the store does.

@@ -25,6 +25,7 @@ mod reload;
 mod route;
 mod run;
 mod running;
+mod send;
 mod service;
 mod status;
 mod store;
@@ -178,6 +179,9 @@ enum Command {
     /// List the people who are known
     #[command(subcommand)]
     People(people::PeopleCommand),
+    /// Send a message to a conversation, a person, or everybody with a role
+    #[command(after_help = send::HELP)]
+    Send(send::Send),
     /// Explain how a message would be routed
     #[command(subcommand)]
     Route(route::RouteCommand),
@@ -244,6 +248,7 @@ impl Cli {
             Command::Pairing(command) => in_one_thread(command.perform(global)),
             Command::Approvals(command) => in_one_thread(command.perform(global)),
             Command::People(command) => in_one_thread(command.perform(global)),
+            Command::Send(send) => in_one_thread(send.perform(global)),
             Command::Route(command) => in_one_thread(command.perform(global)),
             Command::Logs(logs) => in_one_thread(logs.perform(global)),
             Command::Tokens(command) => in_one_thread(command.perform(global)),
@@ -361,6 +366,7 @@ mod tests {
     #[case(&["pairing", "approve", "ABCD-EFGH", "--role", "admin"])]
     #[case(&["people"])]
     #[case(&["tokens", "create"])]
+    #[case(&["send", "telegram.main/42"])]
     #[case(&["service"])]
     #[case(&["completions", "sh"])]
     #[case(&["man"])]

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use rejoinder_core::{
-    Action, Attachment, Author, ChannelId, ConversationRef, Cost, Expectation, Handler, Identity, ModelInput,
-    ObligationState, Quote, Rung, SignalKind, ToolUse, TurnStatus, Via,
+    Action, Attachment, Author, ChannelId, Cost, Expectation, Handler, Identity, ModelInput, ObligationState, Quote,
+    Rung, SignalKind, ToolUse, TurnStatus, Via,
     explain::{Entry, Explanation},
     store::{AttemptRecord, DeadLetter, DeliveryRecord, Dossier, Remark, RunContent, RunRecord, TurnSummary},
 };
@@ -215,20 +215,6 @@ impl From<&DeadLetter> for DeadLetterItem {
             ended_at: letter.ended_at.map(rfc3339),
         }
     }
-}
-
-/// The address of a conversation, written as CHANNEL/CHAT or CHANNEL/CHAT/THREAD.
-pub(crate) fn parse_address(text: &str) -> Option<ConversationRef> {
-    let mut parts = text.trim().splitn(3, '/');
-    let (channel, chat) = (parts.next()?, parts.next()?);
-    if !channel.contains('.') || chat.is_empty() {
-        return None;
-    }
-    let conversation = ConversationRef::new(ChannelId::from_stored(channel), chat);
-    Some(match parts.next() {
-        Some(thread) if !thread.is_empty() => conversation.in_thread(thread),
-        _ => conversation,
-    })
 }
 
 /// Reads `CHANNEL/ID`, as in `telegram.main/7`.

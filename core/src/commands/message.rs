@@ -36,7 +36,9 @@ pub(crate) const MESSAGE: Command = Command {
             {
                 return leave(call).await;
             }
-            Ok(Answer::saying(Words::Own(Reply::text(call.turn.event.text.clone()))))
+            let event = &call.turn.event;
+            let reply = Reply { attachments: event.attachments.clone(), ..Reply::text(event.text.clone()) };
+            Ok(Answer::saying(Words::Own(reply)))
         })
     },
 };

@@ -12,13 +12,14 @@ use crate::{
         agent::HistoryLine,
         approval::{Approval, ApprovalFilter},
         conversation::{ChannelId, ConversationRef},
-        ids::{ConversationId, DeliveryId, OwnerId, PersonId, SessionId, TurnId},
+        ids::{ConversationId, DeliveryId, OwnerId, PersonId, ScheduleId, SessionId, TurnId},
         language::Language,
         line::{ErrorFilter, ErrorRecord, LogLine, LogLineFilter, LogLineRecord},
         log::{LogEntry, LogFilter, LogSeq},
         people::{DirectChat, Identity, Pairing, PersonRecord},
         question::{QuestionFilter, QuestionRecord},
         queue::QueueMode,
+        schedule::{Schedule, ScheduleRun},
         session::{SessionChoice, SessionRecord},
         settings::Lifetimes,
         stored_delivery::DeliveryRecord,
@@ -222,6 +223,14 @@ impl<L: Layer> Turns for Layered<L> {
     async fn next_question_expiry(&self) -> Result<Option<Timestamp>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.next_question_expiry()).await
+    }
+    async fn schedules(&self) -> Result<Vec<Schedule>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.schedules()).await
+    }
+    async fn schedule_runs(&self, schedule: ScheduleId, limit: u32) -> Result<Vec<ScheduleRun>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.schedule_runs(schedule, limit)).await
     }
     async fn languages(&self) -> Result<Vec<(Identity, Language)>, StoreError> {
         let pass = self.layer.before_read().await;
@@ -567,6 +576,12 @@ impl Turns for NullStore {
     }
     async fn next_question_expiry(&self) -> Result<Option<Timestamp>, StoreError> {
         Ok(None)
+    }
+    async fn schedules(&self) -> Result<Vec<Schedule>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn schedule_runs(&self, _: ScheduleId, _: u32) -> Result<Vec<ScheduleRun>, StoreError> {
+        Ok(Vec::new())
     }
     async fn languages(&self) -> Result<Vec<(Identity, Language)>, StoreError> {
         Ok(Vec::new())

@@ -192,11 +192,13 @@ impl EventRouter {
         if is_asked_about && !is_owed {
             return Ok(self.without_turn(event, None));
         }
-        // A command acts on turns that run and wait, and is not limited.
-        let mut counted = match handler.agent().map(|_| self.limits.count(&event, &known)).transpose() {
-            Ok(counted) => counted.flatten(),
-            Err(over) => return Ok(self.over_limit(event, expectation, over)),
-        };
+        // A command acts on turns that run and wait, and is not limited; nor is what the gateway begins on its own.
+        let is_limited = event.sender.kind != SenderKind::Operator;
+        let mut counted =
+            match handler.agent().filter(|_| is_limited).map(|_| self.limits.count(&event, &known)).transpose() {
+                Ok(counted) => counted.flatten(),
+                Err(over) => return Ok(self.over_limit(event, expectation, over)),
+            };
         if let Some(counted) = &mut counted
             && let Some(over) = self.limits.check_day(&event, counted, &known).await?
         {
@@ -204,7 +206,10 @@ impl EventRouter {
         }
         let conversation = self.addresses.resolve(&event.conversation).await?;
         let (mut handling, rule_name) = (Handling::by(handler), rule.map(|rule| &*rule.name));
-        if let Handler::Agent(agent) = &mut handling.handler {
+        let is_named = matches!(event.kind, EventKind::Prompt { agent: Some(_), .. });
+        if let Handler::Agent(agent) = &mut handling.handler
+            && !is_named
+        {
             // What is chosen for the session comes before the rule.
             let owner = sessions::owner(&event, &known);
             let (choice, remark) = self.sessions.chosen(conversation, owner, agent, &settings.sessions).await?;
@@ -226,7 +231,7 @@ impl EventRouter {
             self.slots.try_take(conversation, id, &permit)
         });
         let mut notice = None;
-        if slot.is_none() && handler.agent().is_some() {
+        if slot.is_none() && is_limited && handler.agent().is_some() {
             if let Some(counted) = &counted
                 && let Some(over) = self.limits.check_waiting(&event, counted, &known).await?
             {

@@ -66,6 +66,21 @@ impl ConversationRef {
         Self { channel, chat: chat.into(), thread: None }
     }
 
+    /// Reads what [`Display`](fmt::Display) writes: `telegram.main/42`, or with a thread.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.trim().splitn(3, '/');
+        let (channel, chat) = (parts.next()?, parts.next()?);
+        if !channel.contains('.') || chat.is_empty() {
+            return None;
+        }
+        let conversation = Self::new(ChannelId::from_stored(channel), chat);
+        Some(match parts.next().filter(|thread| !thread.is_empty()) {
+            Some(thread) => conversation.in_thread(thread),
+            None => conversation,
+        })
+    }
+
     /// The address of `thread` in the same chat.
     #[must_use]
     pub fn in_thread(mut self, thread: &str) -> Self {

@@ -6,6 +6,7 @@ use rejoinder_guard::{Attachment, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
+    agent::AgentName,
     conversation::{ChatKind, ConversationRef},
     ids::{ApprovalId, PersonId, TurnId},
     language::Language,
@@ -195,6 +196,15 @@ pub enum EventKind {
         approval: ApprovalId,
         /// Who is told, and nobody else decides by an answer to it.
         person: PersonId,
+    },
+    /// The gateway puts this before an agent on its own: the text is what the agent is told to do, and nobody wrote it.
+    Prompt {
+        /// The agent, if not that of the conversation.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentName>,
+        /// Whether the agent owes no answer.
+        #[serde(default)]
+        quiet: bool,
     },
     /// Any other event: stored, opens no turn.
     Other,

@@ -54,6 +54,10 @@ id!(
     TurnId
 );
 id!(
+    /// A schedule.
+    ScheduleId
+);
+id!(
     /// An inbound event, as it is stored.
     EventId
 );

@@ -261,6 +261,30 @@ pub enum LogEvent {
         /// Until when, in RFC 3339.
         until: String,
     },
+    /// `schedule.ran`: a schedule's time has come.
+    ScheduleRan {
+        /// Its name.
+        schedule: String,
+        /// The time, in RFC 3339.
+        due: String,
+        /// Why nothing was begun.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        problem: Option<String>,
+    },
+    /// `schedule.missed`: times of a schedule passed while the gateway was down, and are not made up for one by one.
+    ScheduleMissed {
+        /// Its name.
+        schedule: String,
+        /// How many.
+        times: usize,
+    },
+    /// `schedule.paused`: a schedule failed too often in a row, and begins nothing until an operator resumes it.
+    SchedulePaused {
+        /// Its name.
+        schedule: String,
+        /// What failed.
+        why: String,
+    },
     /// `operator.…`: an operator did something.
     Operator(AuditEntry),
 }
@@ -300,6 +324,9 @@ impl LogEvent {
             Self::AlertCleared { .. } => "alert.cleared",
             Self::PersonAsked { .. } => "person.asked",
             Self::AgentsInterrupted { .. } => "agents.interrupted",
+            Self::ScheduleRan { .. } => "schedule.ran",
+            Self::ScheduleMissed { .. } => "schedule.missed",
+            Self::SchedulePaused { .. } => "schedule.paused",
             Self::Operator(entry) => return Cow::Owned(format!("operator.{}", entry.action)),
         })
     }

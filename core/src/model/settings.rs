@@ -18,13 +18,14 @@ use crate::model::{
     approvers::ApprovalSettings,
     command::OwnCommand,
     conversation::{ChannelId, ChatKind},
-    event::InboundEvent,
+    event::{EventKind, InboundEvent},
     language::Language,
     masker::Masker,
     people::{KnownPeople, PersonRole, SeedPerson},
     queue::{QueueMode, Queues},
     routing::{PolicyChange, Rule},
     run::Price,
+    schedule::ScheduleSettings,
     session::SessionSettings,
     turn::TurnRecord,
 };
@@ -118,6 +119,8 @@ pub struct Settings {
     pub queues: Queues,
     /// What may be chosen for sessions, and when they end by themselves.
     pub sessions: SessionSettings,
+    /// What is scheduled by the configuration, and when schedules are given up.
+    pub schedules: ScheduleSettings,
     /// Where days begin at midnight.
     pub time_zone: TimeZone,
     /// What one person may do.
@@ -204,9 +207,14 @@ impl Settings {
     /// The policy for turns of an event for which a rule holds. Without the rule, or if it is gone: the channel's.
     pub(crate) fn policy_for(&self, event: &InboundEvent, rule: Option<&str>) -> Cow<'_, Policy> {
         let policy = self.policies.of(&event.conversation.channel, event.chat);
-        match self.rule(rule) {
+        let policy = match self.rule(rule) {
             Some(rule) if rule.policy != PolicyChange::default() => Cow::Owned(rule.policy.apply(policy)),
             _ => Cow::Borrowed(policy),
+        };
+        match event.kind {
+            // Nobody waits for it.
+            EventKind::Prompt { .. } => Cow::Owned(Policy { soft_deadline: None, ..policy.into_owned() }),
+            _ => policy,
         }
     }
 

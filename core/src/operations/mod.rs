@@ -17,7 +17,6 @@ use uuid::Uuid;
 use crate::{
     approvals::Approvals,
     channels::Channels,
-    commands::message::message,
     ledger::{
         Ledger,
         log::{subject_of, subject_of_delivery},
@@ -32,6 +31,7 @@ use crate::{
         question::numbered,
         settings::LiveSettings,
         stored_delivery::{DeliveryRecord, DeliveryState},
+        target::Begun,
         tokens::TokenChange,
         turn::TurnRecord,
         view::Shown,
@@ -40,7 +40,6 @@ use crate::{
     people::People,
     ports::{
         clock::SharedClock,
-        intake::{Accepted, Inlet, IntakeError},
         store::{
             Store, StoreError,
             record::{Pause, Remark},
@@ -63,7 +62,7 @@ pub struct Actor {
 }
 
 impl Actor {
-    fn may(&self, channel: &ChannelId) -> bool {
+    pub(crate) fn may(&self, channel: &ChannelId) -> bool {
         self.channels.as_ref().is_none_or(|channels| channels.contains(channel))
     }
 }
@@ -223,35 +222,16 @@ impl Operations {
         self.step(turn, step, by).await
     }
 
-    /// Has the gateway send a message to a conversation, as the turn `id`. Returns the turn, which is an earlier one if the
-    /// same request was done before.
-    pub(crate) async fn send(
-        &self,
-        inlet: &dyn Inlet,
-        id: TurnId,
-        (to, text): (ConversationRef, String),
-        mut by: Actor,
-    ) -> Result<TurnId, OperationError> {
-        let (conversation, at) = (self.place(&to, &by).await?, self.clock.now());
-        let request = by.answer.as_ref().map_or_else(|| id.to_string(), |answer| format!("{}:{}", by.name, answer.key));
-        let event = message(&to, text, &by.name, &request, at);
-        let turn = match inlet.accept(&to.channel, vec![(id, event)], None).await {
-            Ok(accepted) => match accepted.into_iter().next() {
-                Some(Accepted::Turn(turn) | Accepted::Duplicate { turn: Some(turn), .. }) => turn,
-                _ => return Err(StoreError::Failed("the message was not accepted".to_owned()).into()),
-            },
-            Err(IntakeError::Store(error)) => return Err(error.into()),
-            Err(IntakeError::ShuttingDown) => {
-                return Err(StoreError::Unavailable("the gateway is shutting down".to_owned()).into());
-            }
+    /// Stores that an operator has had messages sent, with the answer to the request.
+    pub(crate) async fn note_sent(&self, sent: &[Begun], by: &Actor) -> Result<(), OperationError> {
+        let subject = match sent {
+            [one] => Subject { turn_id: Some(one.turn), ..Subject::channel(&one.to.channel) },
+            _ => Subject::default(),
         };
-        // The stored answer names `id`.
-        by.answer = by.answer.filter(|_| turn == id);
-        let subject =
-            Subject { turn_id: Some(turn), conversation_id: Some(conversation), channel: Some(to.channel.clone()) };
-        let operation = operation(&by, "message", turn.as_uuid(), subject, at);
+        let turns: Vec<_> = sent.iter().map(|one| one.turn.to_string()).collect();
+        let operation = operation(by, "message", turns.join(" "), subject, self.clock.now());
         self.store.commit(Transition { operation: Some(operation), ..Transition::default() }).await?;
-        Ok(turn)
+        Ok(())
     }
 
     async fn give_up(

@@ -11,7 +11,7 @@ use crate::{
         capabilities::{Capabilities, Receipts, Resend, Support},
         conversation::ChatKind,
         delivery::{Action, Class, Content, Delivery},
-        event::{Author, SenderKind},
+        event::{Author, EventKind, SenderKind},
         ids::DeliveryId,
         question::{AskedQuestion, numbered},
         settings::{Question, Settings, Templates},
@@ -360,14 +360,15 @@ fn transcript(
     persons_line(turn).into_iter().chain([ours]).collect()
 }
 
-/// The line of what the person wrote, for the transcript. A picture or a reaction has no text. An operator's text is the
-/// message that is sent.
+/// The line of what the person wrote, or of what the gateway told the agent to do, for the transcript. A picture or a reaction has
+/// no text. An operator's text is the message that is sent.
 pub(crate) fn persons_line(turn: &TurnRecord) -> Option<TranscriptLine> {
     let event = &turn.event;
-    if event.text.trim().is_empty() || event.sender.kind == SenderKind::Operator {
+    let is_prompt = matches!(event.kind, EventKind::Prompt { .. });
+    if event.text.trim().is_empty() || (event.sender.kind == SenderKind::Operator && !is_prompt) {
         return None;
     }
-    let author = (event.chat == ChatKind::Group).then(|| Author::from(event.sender.clone()));
+    let author = (event.chat == ChatKind::Group || is_prompt).then(|| Author::from(event.sender.clone()));
     let (forwarded, text, at) = (event.forwarded.clone(), event.text.clone(), event.received_at);
     let line = HistoryLine { speaker: Speaker::Person, author, forwarded, text, at };
     Some(TranscriptLine { session: turn.session, turn: turn.id, seq: turn.seq, line })

@@ -13,9 +13,9 @@ use jiff::tz::TimeZone;
 use rejoinder_core::{
     Accepted, Access, Action, Actor, AgentName, AgentRuntime, ApprovalSettings, Capabilities, Cause, ChannelAdapter,
     ChannelId, ChatKind, Clock, ConversationRef, Directed, Engine, InboundEvent, Intake, Ladder, Language, Lifetimes,
-    Masker, OperationError, OwnCommand, OwnerId, Parts, PersonLimits, Policies, Policy, Price, Question, Queues, Rule,
-    Rung, SeedPerson, Sender, SenderKind, SessionSettings, Settings, SharedClock, SignalKind, SpecialLimits, Store,
-    Templates, TurnId, Via,
+    Masker, NewSchedule, OperationError, OwnCommand, OwnerId, Parts, PersonLimits, Policies, Policy, Price, Question,
+    Queues, Rule, Rung, ScheduleSettings, SeedPerson, Sender, SenderKind, SessionSettings, Settings, SharedClock,
+    SignalKind, SpecialLimits, Store, Templates, TurnId, Via,
     conformance::{
         clock::TestClock,
         layered::Layered,
@@ -346,6 +346,7 @@ pub(crate) struct GatewaySetup {
     pub(crate) notify_owners: bool,
     pub(crate) approvals: ApprovalSettings,
     pub(crate) sessions: SessionSettings,
+    pub(crate) schedules: Vec<NewSchedule>,
     pub(crate) queues: Queues,
     pub(crate) limits: PersonLimits,
     pub(crate) special_limits: SpecialLimits,
@@ -376,6 +377,7 @@ impl GatewaySetup {
             notify_owners: true,
             approvals: ApprovalSettings { owners: true, ..ApprovalSettings::default() },
             sessions: SessionSettings::default(),
+            schedules: Vec::new(),
             queues: Queues { cap: 100_000, ..Queues::default() },
             limits: PersonLimits::default(),
             special_limits: SpecialLimits::default(),
@@ -482,6 +484,7 @@ impl TestGateway {
             approvals: setup.approvals,
             queues: setup.queues,
             sessions: setup.sessions,
+            schedules: ScheduleSettings { seeds: setup.schedules, max_failures: 3 },
             time_zone: TimeZone::UTC,
             limits: setup.limits,
             special_limits: setup.special_limits,
@@ -614,6 +617,11 @@ impl TestGateway {
     pub(crate) fn forget_rules(&mut self) {
         self.settings.rules.clear();
         self.engine().change_settings(self.settings.clone());
+    }
+
+    /// Has other schedules in the configuration from the next start on.
+    pub(crate) fn change_schedules(&mut self, schedules: Vec<NewSchedule>) {
+        self.settings.schedules.seeds = schedules;
     }
 
     /// Removes a channel from the next start on, and returns its capabilities.

@@ -4,7 +4,7 @@ use std::{path::Path, process::Stdio, time::Duration};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use rejoinder_config::{AlertTarget, Secret};
-use rejoinder_core::{Actor, ConversationRef, Engine, SharedClock, TurnId};
+use rejoinder_core::{Actor, ConversationRef, Engine, NewMessage, SharedClock, Target, TurnId};
 use reqwest::Client;
 use serde::Serialize;
 use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP, Webhook};
@@ -89,8 +89,9 @@ impl Sender {
     /// From here on it is a delivery like others: it is retried, and becomes a dead letter.
     async fn say(&self, to: &ConversationRef, alert: &Alert) -> Result<()> {
         let by = Actor { name: NAME.to_owned(), reason: None, channels: None, answer: None };
-        let id = TurnId::new(self.clock.now());
-        self.engine.send_message(id, to.clone(), alert.data.text.clone(), by).await?;
+        let (to, text) = (Target::Conversation(to.clone()), alert.data.text.clone());
+        let sent = self.engine.send(&NewMessage { to, text, attachments: Vec::new() }, &alert.id, &by).await?;
+        self.engine.note_sent(&sent, &by).await?;
         Ok(())
     }
 

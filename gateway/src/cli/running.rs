@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use anyhow::{Context, anyhow};
 use rejoinder_config::Config;
-use reqwest::{Method, redirect::Policy};
+use reqwest::{Method, RequestBuilder, redirect::Policy};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde_json::Value;
@@ -97,14 +97,36 @@ impl RunningGateway {
         self.call(Method::DELETE, path, Some(body)).await
     }
 
+    /// As [`post`](Self::post), done once for each key.
+    pub(super) async fn post_once(
+        &self,
+        path: &str,
+        key: Option<&str>,
+        body: &impl Serialize,
+    ) -> Result<Value, Failure> {
+        let request = self.request(Method::POST, path).json(body);
+        self.answer(match key {
+            Some(key) => request.header("idempotency-key", key),
+            None => request,
+        })
+        .await
+    }
+
     /// Calls `path` below `/admin/api`. Returns the answer; null if it has no body.
     async fn call(&self, method: Method, path: &str, body: Option<&impl Serialize>) -> Result<Value, Failure> {
-        let request = self.http.request(method, format!("{}/admin/api/{path}", self.url));
-        let request = request.bearer_auth(self.token.expose_secret());
-        let request = match body {
+        let request = self.request(method, path);
+        self.answer(match body {
             Some(body) => request.json(body),
             None => request,
-        };
+        })
+        .await
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, format!("{}/admin/api/{path}", self.url)).bearer_auth(self.token.expose_secret())
+    }
+
+    async fn answer(&self, request: RequestBuilder) -> Result<Value, Failure> {
         let response = request.send().await.map_err(|error| {
             if error.is_connect() {
                 anyhow!("no gateway runs at {}: {}", self.url, self.advice)

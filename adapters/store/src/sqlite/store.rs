@@ -5,15 +5,15 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use rejoinder_core::{
     ChannelId, ConversationId, ConversationRef, DeliveryId, HistoryLine, Identity, Language, Lifetimes, Obligation,
-    OwnerId, PersonId, QueueMode, SessionId, SharedClock, StoreError, Timestamp, TurnId, TurnView,
+    OwnerId, PersonId, QueueMode, ScheduleId, SessionId, SharedClock, StoreError, Timestamp, TurnId, TurnView,
     store::{
         AbsentChannel, AgentFigures, Approval, ApprovalFilter, AuditFilter, AuditRecord, Backlog, BlockedScope, Commit,
         ConversationFilter, ConversationSummary, CursorMove, Cutoffs, DayUse, DeadLetter, DeadLetterFilter,
         DeliveryFilter, DeliveryRecord, DirectChat, Dossier, ErrorFilter, ErrorRecord, FoundLine, Housekeeping,
         IdempotentAnswer, ListedDelivery, LogEntry, LogFilter, LogLine, LogLineFilter, LogLineRecord, LogSeq, NewEvent,
         NextDeliveries, Operator, Outbox, Pairing, Pause, PersonRecord, QuestionFilter, QuestionRecord, Removal,
-        RunRecord, SearchFilter, SessionChoice, SessionRecord, SessionSummary, Store, StoreStats, Stored, TokenRecord,
-        Transition, TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
+        RunRecord, Schedule, ScheduleRun, SearchFilter, SessionChoice, SessionRecord, SessionSummary, Store,
+        StoreStats, Stored, TokenRecord, Transition, TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
     },
 };
 use sqlx::SqlitePool;
@@ -181,6 +181,14 @@ impl Turns for SqliteStore {
 
     async fn approvals(&self, filter: ApprovalFilter, limit: u32) -> Result<Vec<Approval>, StoreError> {
         read::approvals(&self.readers, filter, limit).await
+    }
+
+    async fn schedules(&self) -> Result<Vec<Schedule>, StoreError> {
+        read::schedules(&self.readers).await
+    }
+
+    async fn schedule_runs(&self, schedule: ScheduleId, limit: u32) -> Result<Vec<ScheduleRun>, StoreError> {
+        read::schedule_runs(&self.readers, schedule, limit).await
     }
 
     async fn languages(&self) -> Result<Vec<(Identity, Language)>, StoreError> {

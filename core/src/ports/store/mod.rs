@@ -30,13 +30,14 @@ use crate::{
         agent::HistoryLine,
         approval::{Approval, ApprovalFilter},
         conversation::{ChannelId, ConversationRef},
-        ids::{ConversationId, DeliveryId, OwnerId, PersonId, SessionId, TurnId},
+        ids::{ConversationId, DeliveryId, OwnerId, PersonId, ScheduleId, SessionId, TurnId},
         language::Language,
         line::{ErrorFilter, ErrorRecord, LogLine, LogLineFilter, LogLineRecord},
         log::{LogEntry, LogFilter, LogSeq},
         people::{DirectChat, Identity, Pairing, PersonRecord},
         question::{QuestionFilter, QuestionRecord},
         queue::QueueMode,
+        schedule::{Schedule, ScheduleRun},
         session::{SessionChoice, SessionRecord},
         settings::Lifetimes,
         stored_delivery::DeliveryRecord,
@@ -215,6 +216,12 @@ pub trait Turns: Send + Sync + 'static {
 
     /// The first `limit` approvals that match `filter`.
     async fn approvals(&self, filter: ApprovalFilter, limit: u32) -> Result<Vec<Approval>, StoreError>;
+
+    /// All schedules, in the order of their names.
+    async fn schedules(&self) -> Result<Vec<Schedule>, StoreError>;
+
+    /// The latest runs of a schedule, newest first.
+    async fn schedule_runs(&self, schedule: ScheduleId, limit: u32) -> Result<Vec<ScheduleRun>, StoreError>;
 
     /// The languages that people chose, by channel and id.
     async fn languages(&self) -> Result<Vec<(Identity, Language)>, StoreError>;

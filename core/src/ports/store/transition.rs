@@ -16,6 +16,7 @@ use crate::{
         question::AskedQuestion,
         queue::QueueMode,
         run::{Cost, RunContent},
+        schedule::ScheduleChange,
         session::SessionChange,
         stored_delivery::{DeliveryRecord, DeliveryState, Label},
         tokens::TokenChange,
@@ -59,6 +60,8 @@ pub struct Transition {
     pub token: Option<TokenChange>,
     /// Changes of approvals, in order.
     pub approvals: Vec<ApprovalChange>,
+    /// Changes of schedules, in order.
+    pub schedules: Vec<ScheduleChange>,
     /// Changes of who is known, in order.
     pub people: Vec<PeopleChange>,
     /// What happens to messages of a conversation that come while a turn runs; `None`: as it is configured.

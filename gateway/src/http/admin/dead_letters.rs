@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     http::{App, Shared, error::ApiError, paging},
-    view::{DeadLetterItem, DeadLetterList, parse_address},
+    view::{DeadLetterItem, DeadLetterList},
 };
 
 /// How many dead letters one request may change.
@@ -119,7 +119,7 @@ pub(in crate::http) async fn redirect(
     id: Result<Path<String>, PathRejection>,
     operation: Operation<Redirect>,
 ) -> Result<(StatusCode, Json<Accepted>), ApiError> {
-    let to: ConversationRef = parse_address(&operation.body.to).ok_or_else(|| {
+    let to: ConversationRef = ConversationRef::parse(&operation.body.to).ok_or_else(|| {
         ApiError::BadRequest("`to` must be a conversation: CHANNEL/CHAT or CHANNEL/CHAT/THREAD".to_owned())
     })?;
     let (id, actor, accepted) = operation.begin(dead_letter_id(id)?, operation.body.reason.as_deref())?;

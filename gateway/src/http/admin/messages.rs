@@ -1,70 +1,175 @@
 //! Messages that operators have the gateway send.
 
-use axum::{Json, extract::State, http::StatusCode};
-use rejoinder_core::{ConversationRef, TurnId};
-use serde::Deserialize;
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderName, StatusCode, header},
+};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use rejoinder_core::{Attachment, Begun, ConversationRef, NewMessage, Target, TurnId};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    operation::{Accepted, IdempotencyKey, Operation},
+    operation::{IdempotencyKey, Operation},
     responses::Changing,
 };
-use crate::{
-    http::{App, Shared, error::ApiError},
-    view::parse_address,
-};
+use crate::http::{App, Shared, error::ApiError};
 
 /// The longest message, in characters.
 const MAX_TEXT: usize = 20_000;
+
+/// How many files a message may have.
+const MAX_FILES: usize = 10;
+
+/// The longest name of a file and of its media type, in characters.
+const MAX_NAME: usize = 200;
+
+/// The largest body, in bytes: Base64 needs four bytes for three of a file.
+const MAX_BODY: usize = 32 << 20;
 
 /// A message to send.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Message {
-    /// The conversation, as `CHANNEL/CHAT` or `CHANNEL/CHAT/THREAD`.
-    #[schema(max_length = 1000)]
+    /// For whom: a conversation (`CHANNEL/CHAT` or `CHANNEL/CHAT/THREAD`), somebody who is known by their name, or everybody with a
+    /// role (`role:owner`). People get it in the direct chat in which they are reached.
+    #[schema(max_length = 1000, example = "telegram.main/42")]
     to: Option<String>,
     /// The conversation's id, instead of `to`.
     #[schema(format = "uuid")]
     conversation_id: Option<String>,
-    /// The text, as Markdown.
-    #[schema(min_length = 1, max_length = 20_000)]
+    /// The text, as Markdown. May be empty if there are files.
+    #[serde(default)]
+    #[schema(max_length = 20_000)]
     text: String,
+    /// Files that are sent with it.
+    #[serde(default)]
+    #[schema(max_items = 10)]
+    attachments: Vec<File>,
     /// Why, for the audit.
     #[schema(max_length = 1000)]
     reason: Option<String>,
 }
 
-/// Has the gateway send a message to a conversation in which somebody has written. Its deliveries belong to a turn of its own,
-/// whose id is in the answer: they are retried, and become dead letters, like answers.
+/// A file.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct File {
+    #[schema(min_length = 1, max_length = 200)]
+    name: String,
+    /// `application/octet-stream` if it is missing.
+    #[schema(max_length = 200, example = "application/pdf")]
+    media_type: Option<String>,
+    /// The bytes, in Base64.
+    data: Option<String>,
+    /// Where the platform finds them, instead of `data`: an `https://` URL. The gateway does not fetch it.
+    #[schema(max_length = 2000)]
+    url: Option<String>,
+}
+
+/// What will be sent.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SentMessages {
+    /// The turn of the first one.
+    #[schema(format = "uuid")]
+    id: String,
+    /// Where it stands what became of that.
+    url: String,
+    /// All of them: one, unless it is for a role.
+    messages: Vec<SentMessage>,
+}
+
+/// A message to one conversation.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SentMessage {
+    /// Its turn.
+    #[schema(format = "uuid")]
+    id: String,
+    /// The conversation.
+    to: String,
+    /// Where it stands what became of it.
+    url: String,
+}
+
+impl SentMessages {
+    fn of(sent: &[Begun]) -> Option<Self> {
+        let message = |one: &Begun| {
+            let url = format!("/admin/api/turns/{}", one.turn);
+            SentMessage { id: one.turn.to_string(), to: one.to.to_string(), url }
+        };
+        let messages: Vec<_> = sent.iter().map(message).collect();
+        let first = messages.first()?;
+        Some(Self { id: first.id.clone(), url: first.url.clone(), messages })
+    }
+}
+
+/// Has the gateway send a message. Its deliveries belong to a turn of its own, whose id is in the answer: they are retried, and
+/// become dead letters, like answers. Whether the conversation exists, its platform says: the turn tells.
 #[utoipa::path(post, path = "/admin/api/messages", tag = "admin", operation_id = "send_message",
     params(IdempotencyKey),
     request_body(content = Message),
-    responses((status = 202, description = "It is stored and will be sent; `id` is its turn", body = Accepted), Changing),
+    responses((status = 202, description = "It is stored and will be sent", body = SentMessages,
+        headers(("Location" = String, description = "Where it stands what became of the first one"))), Changing),
     security(("admin_token" = [])))]
 pub(in crate::http) async fn send(
     State(app): Shared,
-    operation: Operation<Message>,
-) -> Result<(StatusCode, Json<Accepted>), ApiError> {
-    let text = operation.body.text.trim();
-    if text.is_empty() || text.chars().count() > MAX_TEXT {
-        return Err(ApiError::BadRequest(format!("`text` must have 1 to {MAX_TEXT} characters")));
-    }
-    let to = target(&app, &operation.body).await?;
-    let (id, actor, (status, _)) = operation.begin(TurnId::new(app.clock.now()), operation.body.reason.as_deref())?;
-    let turn = app.engine.send_message(id, to, text.to_owned(), actor).await?;
-    Ok((status, Json(Accepted { id: turn.to_string() })))
+    operation: Operation<Message, MAX_BODY>,
+) -> Result<(StatusCode, [(HeaderName, String); 1], Json<SentMessages>), ApiError> {
+    let body = &operation.body;
+    let message = NewMessage {
+        to: target(&app, body).await?,
+        text: text(body)?,
+        attachments: body.attachments.iter().map(file).collect::<Result<_, _>>()?,
+    };
+    let by = operation.actor(body.reason.as_deref(), StatusCode::ACCEPTED, &())?;
+    // Without a key each request is another one.
+    let key = operation.key().map_or_else(|| TurnId::new(app.clock.now()).to_string(), ToOwned::to_owned);
+    let sent = app.engine.send(&message, &key, &by).await?;
+    let answer = SentMessages::of(&sent).ok_or(ApiError::Internal)?;
+    let by = operation.actor(body.reason.as_deref(), StatusCode::ACCEPTED, &answer)?;
+    app.engine.note_sent(&sent, &by).await?;
+    Ok((StatusCode::ACCEPTED, [(header::LOCATION, answer.url.clone())], Json(answer)))
 }
 
-async fn target(app: &App, message: &Message) -> Result<ConversationRef, ApiError> {
+fn text(message: &Message) -> Result<String, ApiError> {
+    let text = message.text.trim();
+    let is_missing = text.is_empty() && message.attachments.is_empty();
+    if is_missing || text.chars().count() > MAX_TEXT {
+        return Err(ApiError::BadRequest(format!("`text` must have 1 to {MAX_TEXT} characters")));
+    }
+    if message.attachments.len() > MAX_FILES {
+        return Err(ApiError::BadRequest(format!("`attachments` may have {MAX_FILES} files")));
+    }
+    Ok(text.to_owned())
+}
+
+fn file(file: &File) -> Result<Attachment, ApiError> {
+    let bad = |what: &str| ApiError::BadRequest(format!("the file `{}` {what}", file.name));
+    let is_short = |text: &str| (1..=MAX_NAME).contains(&text.chars().count());
+    let media_type = file.media_type.as_deref().unwrap_or("application/octet-stream");
+    if !is_short(&file.name) || !is_short(media_type) || media_type.contains([',', ' ']) {
+        return Err(bad(&format!("needs a name, and a media type without blanks, of 1 to {MAX_NAME} characters")));
+    }
+    let url = match (&file.data, &file.url) {
+        (Some(data), None) => {
+            let is_sound = BASE64_STANDARD.decode(data).is_ok_and(|bytes| !bytes.is_empty());
+            is_sound.then(|| format!("data:{media_type};base64,{data}")).ok_or_else(|| bad("has no bytes in Base64"))?
+        }
+        (None, Some(url)) if url.starts_with("https://") && url.len() <= 2000 => url.clone(),
+        _ => return Err(bad("needs either `data` or an https:// `url`")),
+    };
+    Ok(Attachment { name: file.name.clone(), media_type: media_type.to_owned(), url })
+}
+
+async fn target(app: &App, message: &Message) -> Result<Target, ApiError> {
     match (&message.to, &message.conversation_id) {
-        (Some(to), None) => parse_address(to).ok_or_else(|| {
-            ApiError::BadRequest("`to` must be a conversation: CHANNEL/CHAT or CHANNEL/CHAT/THREAD".to_owned())
-        }),
+        (Some(to), None) => to.parse().map_err(|wrong| ApiError::BadRequest(format!("`to` {wrong}"))),
         (None, Some(id)) => {
             let unknown = || ApiError::NotFound("there is no conversation with this id");
             let id = id.parse().map_err(|_| unknown())?;
-            app.store.address(id).await?.ok_or_else(unknown)
+            let place: ConversationRef = app.store.address(id).await?.ok_or_else(unknown)?;
+            Ok(Target::Conversation(place))
         }
         _ => Err(ApiError::BadRequest("give either `to` or `conversation_id`".to_owned())),
     }

@@ -21,7 +21,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::caller::Caller;
 use crate::http::{App, error::ApiError};
 
-/// The largest body of a request, in bytes.
+/// The largest body of most requests, in bytes.
 const MAX_BODY: usize = 64 * 1024;
 
 /// The longest reason, in characters.
@@ -101,8 +101,8 @@ impl Drop for KeyInUse {
     }
 }
 
-/// A request that changes something. Its body, JSON, may be missing.
-pub(in crate::http) struct Operation<T> {
+/// A request that changes something. Its body, JSON of at most `MOST` bytes, may be missing.
+pub(in crate::http) struct Operation<T, const MOST: usize = MAX_BODY> {
     pub(super) body: T,
     caller: Caller,
     /// The idempotency key, and a digest of the request.
@@ -113,7 +113,7 @@ pub(in crate::http) struct Operation<T> {
 /// Who does an operation, what it is done to, and the answer to it.
 pub(super) type Begun<I> = (I, Actor, (StatusCode, Json<Accepted>));
 
-impl<T> Operation<T> {
+impl<T, const MOST: usize> Operation<T, MOST> {
     /// Begins an operation on what has this id, to be answered with [`Accepted`].
     ///
     /// # Errors
@@ -154,9 +154,14 @@ impl<T> Operation<T> {
     pub(super) const fn caller(&self) -> &Caller {
         &self.caller
     }
+
+    /// The idempotency key.
+    pub(super) fn key(&self) -> Option<&str> {
+        self.key.as_ref().map(|(key, _)| key.as_str())
+    }
 }
 
-impl<T: DeserializeOwned + Send> FromRequest<Arc<App>> for Operation<T> {
+impl<T: DeserializeOwned + Send, const MOST: usize> FromRequest<Arc<App>> for Operation<T, MOST> {
     /// Also the answer to a request that was done before.
     type Rejection = Response;
 
@@ -179,11 +184,14 @@ impl From<ApiError> for Rejection {
     }
 }
 
-async fn read<T: DeserializeOwned>(mut request: Request, app: &Arc<App>) -> Result<Operation<T>, Rejection> {
+async fn read<T: DeserializeOwned, const MOST: usize>(
+    mut request: Request,
+    app: &Arc<App>,
+) -> Result<Operation<T, MOST>, Rejection> {
     let Extension(caller) = request.extract_parts::<Extension<Caller>>().await.map_err(|_| ApiError::Unauthorized)?;
     let key = idempotency_key(request.headers())?;
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let bytes = body(request).await?;
+    let bytes = body(request, MOST).await?;
     let in_use = key.as_deref().map(|key| {
         let busy = || ApiError::Conflict("a request with this Idempotency-Key is being done: wait for it".to_owned());
         app.keys_in_use.take(&caller.name, key).ok_or_else(busy)
@@ -208,9 +216,9 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     serde_json::from_slice(bytes).map_err(|error| ApiError::BadRequest(format!("the body is not valid: {error}")))
 }
 
-async fn body(request: Request) -> Result<Bytes, ApiError> {
-    let too_large = || ApiError::BadRequest(format!("the body may have {MAX_BODY} bytes"));
-    axum::body::to_bytes(request.into_body(), MAX_BODY).await.map_err(|_| too_large())
+async fn body(request: Request, most: usize) -> Result<Bytes, ApiError> {
+    let too_large = || ApiError::BadRequest(format!("the body may have {most} bytes"));
+    axum::body::to_bytes(request.into_body(), most).await.map_err(|_| too_large())
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::{
     approvals, channels, lines, log, people, pick,
     rows::{self, Transaction, json, name},
-    runs, sessions, tokens,
+    runs, schedules, sessions, tokens,
 };
 use crate::sqlite::stored::ObligationColumns;
 
@@ -114,6 +114,9 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
     }
     for change in &transition.approvals {
         approvals::change(transaction, change)?;
+    }
+    for change in &transition.schedules {
+        schedules::change(transaction, change)?;
     }
     for change in &transition.people {
         people::change(transaction, change)?;

@@ -18,6 +18,7 @@ mod pick;
 mod remove;
 mod rows;
 mod runs;
+mod schedules;
 mod sessions;
 mod settings;
 mod tokens;

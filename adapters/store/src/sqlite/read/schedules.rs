@@ -1,0 +1,37 @@
+//! Schedules, and what became of their times.
+
+use rejoinder_core::{
+    ScheduleId, StoreError,
+    store::{Schedule, ScheduleRun},
+};
+use sqlx::{SqlitePool, sqlite::SqliteRow};
+
+use super::columns::{Columns, readable};
+use crate::sqlite::error::store_error;
+
+pub(in crate::sqlite) async fn schedules(pool: &SqlitePool) -> Result<Vec<Schedule>, StoreError> {
+    let sql = "select id, body from schedules order by name";
+    let rows = sqlx::query(sql).fetch_all(pool).await.map_err(store_error)?;
+    Ok(readable(&rows, "id", |row| row.json("body")))
+}
+
+pub(in crate::sqlite) async fn schedule_runs(
+    pool: &SqlitePool,
+    schedule: ScheduleId,
+    limit: u32,
+) -> Result<Vec<ScheduleRun>, StoreError> {
+    let sql = "select * from schedule_runs where schedule_id = ? order by due_at desc limit ?";
+    let query = sqlx::query(sql).bind(schedule.as_uuid()).bind(limit);
+    let rows = query.fetch_all(pool).await.map_err(store_error)?;
+    rows.iter().map(run).collect()
+}
+
+fn run(row: &SqliteRow) -> Result<ScheduleRun, StoreError> {
+    Ok(ScheduleRun {
+        schedule: row.id("schedule_id")?,
+        due: row.at("due_at")?,
+        at: row.at("at")?,
+        turns: row.json("turns")?,
+        problem: row.value("problem")?,
+    })
+}

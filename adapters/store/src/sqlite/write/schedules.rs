@@ -1,0 +1,47 @@
+//! Schedules, and what became of their times.
+
+use rejoinder_core::{
+    StoreError,
+    store::{Schedule, ScheduleChange, ScheduleRun},
+};
+use rusqlite::params;
+
+use super::rows::{self, Transaction, json};
+
+pub(super) fn change(transaction: &Transaction<'_>, change: &ScheduleChange) -> Result<(), StoreError> {
+    match change {
+        ScheduleChange::Set(schedule) => set(transaction, schedule),
+        ScheduleChange::Ran(run) => ran(transaction, run),
+        ScheduleChange::Removed(id) => {
+            rows::change(transaction, REMOVE_RUNS, [id.as_uuid()])?;
+            rows::change(transaction, REMOVE, [id.as_uuid()]).map(drop)
+        }
+    }
+}
+
+fn set(transaction: &Transaction<'_>, schedule: &Schedule) -> Result<(), StoreError> {
+    rows::change_one(transaction, "schedules", SET, params![schedule.id.as_uuid(), schedule.new.name, json(schedule)])
+}
+
+fn ran(transaction: &Transaction<'_>, run: &ScheduleRun) -> Result<(), StoreError> {
+    let schedule = run.schedule.as_uuid();
+    let values = params![schedule, run.due.as_millis(), run.at.as_millis(), json(&run.turns), run.problem];
+    rows::change_one(transaction, "runs of schedules", ADD_RUN, values)?;
+    rows::change(transaction, REMOVE_OLD_RUNS, [schedule]).map(drop)
+}
+
+const SET: &str = "
+    insert into schedules (id, name, body) values (?1, ?2, ?3)
+    on conflict (id) do update set name = excluded.name, body = excluded.body";
+
+const REMOVE: &str = "delete from schedules where id = ?";
+
+const ADD_RUN: &str = "
+    insert into schedule_runs (schedule_id, due_at, at, turns, problem) values (?, ?, ?, ?, ?)
+    on conflict do update set at = excluded.at, turns = excluded.turns, problem = excluded.problem";
+
+const REMOVE_RUNS: &str = "delete from schedule_runs where schedule_id = ?";
+
+const REMOVE_OLD_RUNS: &str = "
+    delete from schedule_runs where schedule_id = ?1 and due_at < (
+        select due_at from schedule_runs where schedule_id = ?1 order by due_at desc limit 1 offset 99)";

@@ -1,0 +1,263 @@
+//! What the gateway begins on its own: a message to people, or a turn that nobody wrote.
+//!
+//! Each is an event of the gateway's own with a key, accepted like any other. So it takes the same way through the guard and the
+//! outbox, and what is done again after a crash is known by its key.
+
+pub(crate) mod schedules;
+
+use std::{collections::HashSet, sync::Arc};
+
+use rejoinder_guard::Attachment;
+
+use crate::{
+    channels::Channels,
+    commands::message::message,
+    model::{
+        agent::AgentName,
+        capabilities::Receipts,
+        conversation::{ChannelId, ChatKind, ConversationRef},
+        event::{EventKind, InboundEvent, SenderKind},
+        ids::{EventId, PersonId, TurnId},
+        schedule::{NewSchedule, ScheduledAction},
+        target::{Begun, Target},
+    },
+    operations::OperationError,
+    people::{People, Unreachable},
+    ports::{
+        clock::SharedClock,
+        intake::{Accepted, Inlet, IntakeError},
+        store::{
+            Store, StoreError,
+            accept::{NewEvent, Stored},
+            list::TurnFilter,
+        },
+    },
+};
+
+/// A message that the gateway is to send.
+#[derive(Clone, Debug)]
+pub struct NewMessage {
+    /// For whom it is.
+    pub to: Target,
+    /// The text, as Markdown.
+    pub text: String,
+    /// Files that are sent with it.
+    pub attachments: Vec<Attachment>,
+}
+
+/// Begins messages and turns.
+pub(crate) struct Initiative {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) channels: Arc<Channels>,
+    pub(crate) people: Arc<People>,
+    pub(crate) inlet: Arc<dyn Inlet>,
+    pub(crate) clock: SharedClock,
+    pub(crate) agents: HashSet<AgentName>,
+}
+
+/// How many of the latest turns of a conversation are looked at to find out whether it is a group.
+const LOOKED_AT: u32 = 20;
+
+/// A conversation in which something is to begin, and whose it is if a person was named.
+struct Recipient {
+    place: ConversationRef,
+    person: Option<PersonId>,
+}
+
+impl Initiative {
+    /// Has a message sent. `by` is who sends it, `key` is the same for a request that is repeated, and `may` says on which
+    /// channels it may be sent.
+    pub(crate) async fn send(
+        &self,
+        new: &NewMessage,
+        by: &str,
+        key: &str,
+        may: impl Fn(&ChannelId) -> bool,
+    ) -> Result<Vec<Begun>, OperationError> {
+        let at = self.clock.now();
+        let event = |place: &ConversationRef| InboundEvent {
+            attachments: new.attachments.clone(),
+            ..message(place, new.text.clone(), by, "", at)
+        };
+        self.begin(self.recipients(&new.to, may)?.into_iter().map(|to| (event(&to.place), to.person)).collect(), key)
+            .await
+    }
+
+    /// Begins what a schedule begins.
+    pub(crate) async fn begin_scheduled(&self, new: &NewSchedule, key: &str) -> Result<Vec<Begun>, OperationError> {
+        let mut events = Vec::new();
+        for Recipient { place, person } in self.recipients(&new.to, |_| true)? {
+            events.push((self.scheduled(new, &place).await?, person));
+        }
+        self.begin(events, key).await
+    }
+
+    /// What a schedule began under a key, as far as it is for the same conversations as then.
+    pub(crate) async fn find(&self, new: &NewSchedule, key: &str) -> Result<Vec<Begun>, StoreError> {
+        let mut found = Vec::new();
+        for Recipient { place, person } in self.recipients(&new.to, |_| true).unwrap_or_default() {
+            let event = message(&place, String::new(), "", &of_person(key, person), self.clock.now());
+            found.extend(match person {
+                Some(person) => self.begun_before(&event, person).await?,
+                None => self.begun_as(event).await?,
+            });
+        }
+        Ok(found)
+    }
+
+    /// The event that a schedule begins in a conversation.
+    async fn scheduled(&self, new: &NewSchedule, place: &ConversationRef) -> Result<InboundEvent, StoreError> {
+        let event = message(place, new.action.text().to_owned(), &new.name, "", self.clock.now());
+        Ok(match &new.action {
+            ScheduledAction::Message(_) => event,
+            ScheduledAction::Prompt { agent, quiet, .. } => {
+                let kind = EventKind::Prompt { agent: agent.clone(), quiet: *quiet };
+                InboundEvent { kind, chat: self.kind_of(place).await?, ..event }
+            }
+        })
+    }
+
+    /// Whether a conversation is a group, as far as its adapter knows or its latest turns tell.
+    async fn kind_of(&self, place: &ConversationRef) -> Result<ChatKind, StoreError> {
+        if self.channels.get(&place.channel).is_some_and(|channel| channel.is_group(place)) {
+            return Ok(ChatKind::Group);
+        }
+        let Some(conversation) = self.store.conversation(place).await? else { return Ok(ChatKind::Direct) };
+        let filter = TurnFilter { conversation: Some(conversation), limit: LOOKED_AT, ..TurnFilter::default() };
+        for turn in self.store.list_turns(&filter).await? {
+            match self.store.turn(turn.turn_id).await {
+                Ok(Some(turn)) if turn.event.sender.kind != SenderKind::Operator => return Ok(turn.event.chat),
+                Ok(_) | Err(StoreError::CorruptTurn { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(ChatKind::Direct)
+    }
+
+    /// Begins events in one transaction, each with the person whom it is for. With a key that was used before, nothing new is begun.
+    async fn begin(
+        &self,
+        made: Vec<(InboundEvent, Option<PersonId>)>,
+        key: &str,
+    ) -> Result<Vec<Begun>, OperationError> {
+        let at = self.clock.now();
+        let (mut begun, mut events) = (Vec::new(), Vec::new());
+        for (event, person) in made {
+            let external_id = format!("{}{}", event.external_id, of_person(key, person));
+            let event = InboundEvent { external_id, ..event };
+            match person {
+                Some(person) => match self.begun_before(&event, person).await? {
+                    Some(before) => begun.push(before),
+                    None => events.push(event),
+                },
+                None => events.push(event),
+            }
+        }
+        let Some(first) = events.first() else { return Ok(begun) };
+        let channel = first.conversation.channel.clone();
+        let places: Vec<_> = events.iter().map(|event| event.conversation.clone()).collect();
+        let events = events.into_iter().map(|event| (TurnId::new(at), event)).collect();
+        let accepted = self.inlet.accept(&channel, events, None).await.map_err(failed)?;
+        for (accepted, to) in accepted.into_iter().zip(places) {
+            match accepted {
+                Accepted::Turn(turn) | Accepted::Duplicate { turn: Some(turn), .. } => begun.push(Begun { turn, to }),
+                _ => return Err(StoreError::Failed(format!("the message to {to} was not accepted")).into()),
+            }
+        }
+        Ok(begun)
+    }
+
+    /// What an earlier request with the same key began for a person, who may be reached elsewhere since.
+    async fn begun_before(&self, event: &InboundEvent, person: PersonId) -> Result<Option<Begun>, StoreError> {
+        let known = self.people.known();
+        for identity in known.identities(person) {
+            let conversation = ConversationRef { channel: identity.channel.clone(), ..event.conversation.clone() };
+            if let Some(begun) = self.begun_as(InboundEvent { conversation, ..event.clone() }).await? {
+                return Ok(Some(begun));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What an event with the same key began on its channel.
+    async fn begun_as(&self, event: InboundEvent) -> Result<Option<Begun>, StoreError> {
+        let id = EventId::new(event.received_at);
+        let looked_for = NewEvent { id, event: Arc::new(event), turn: None, only_if_known: true };
+        let Some(Stored::Duplicate { turn: Some(turn), .. }) = self.store.accept(vec![looked_for], None).await?.pop()
+        else {
+            return Ok(None);
+        };
+        let record = self.store.turn(turn).await?;
+        Ok(record.map(|record| Begun { turn, to: record.event.conversation.clone() }))
+    }
+
+    /// Whether something can be for a target, as far as that is known before.
+    pub(crate) fn check_target(&self, to: &Target, may: impl Fn(&ChannelId) -> bool) -> Result<(), OperationError> {
+        match to {
+            Target::Conversation(place) => self.check(place, may),
+            Target::Person(_) | Target::Role(_) => match self.recipients(to, may) {
+                // They may write later.
+                Err(_) if self.people.is_meant(to) => Ok(()),
+                result => result.map(drop),
+            },
+        }
+    }
+
+    /// The conversations for which something is.
+    fn recipients(&self, to: &Target, may: impl Fn(&ChannelId) -> bool) -> Result<Vec<Recipient>, OperationError> {
+        let chats = match to {
+            Target::Conversation(place) => {
+                self.check(place, may)?;
+                return Ok(vec![Recipient { place: place.clone(), person: None }]);
+            }
+            Target::Person(name) => self.people.chat_of_name(name, &self.channels),
+            Target::Role(role) => self.people.chats_of_role(*role, &self.channels),
+        };
+        let chats = chats.map_err(|why| OperationError::Unfit(unreachable(to, why)))?;
+        let of_caller = chats.into_iter().filter(|(_, chat)| may(&chat.identity.channel));
+        let recipients: Vec<_> =
+            of_caller.map(|(person, chat)| Recipient { place: chat.conversation, person: Some(person) }).collect();
+        if recipients.is_empty() {
+            return Err(OperationError::Unfit(unreachable(to, Unreachable::Silent)));
+        }
+        Ok(recipients)
+    }
+
+    /// Whether something can be sent to a conversation. Whether it exists, its platform says.
+    fn check(&self, place: &ConversationRef, may: impl Fn(&ChannelId) -> bool) -> Result<(), OperationError> {
+        let channel = self.channels.get(&place.channel).filter(|_| may(&place.channel));
+        let channel =
+            channel.ok_or_else(|| OperationError::Unfit(format!("the channel {} is not configured", place.channel)))?;
+        if channel.capabilities(place).receipts == Receipts::Platform {
+            return Ok(());
+        }
+        let why = "its callers fetch the answers to their own turns";
+        Err(OperationError::Unfit(format!("messages cannot be sent to {}: {why}", place.channel)))
+    }
+}
+
+fn unreachable(to: &Target, why: Unreachable) -> String {
+    match why {
+        Unreachable::Unknown => {
+            format!("nobody who is known is {to}: `rejoinder people list` shows who is, a conversation is CHANNEL/CHAT")
+        }
+        Unreachable::Ambiguous => {
+            format!(
+                "several people are called {to}: name a conversation instead, as `rejoinder people list` shows them"
+            )
+        }
+        Unreachable::Silent => format!("{to} cannot be reached: nobody meant by it has written in a direct chat yet"),
+    }
+}
+
+/// The key of what is for a person, who may be reached elsewhere when a request is repeated.
+fn of_person(key: &str, person: Option<PersonId>) -> String {
+    person.map_or_else(|| key.to_owned(), |person| format!("{key}:{person}"))
+}
+
+fn failed(error: IntakeError) -> StoreError {
+    match error {
+        IntakeError::Store(error) => error,
+        IntakeError::ShuttingDown => StoreError::Unavailable("the gateway is shutting down".to_owned()),
+    }
+}

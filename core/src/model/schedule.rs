@@ -1,0 +1,438 @@
+//! Schedules: what the gateway begins at given times.
+
+use std::{str::FromStr, sync::Arc, time::Duration};
+
+use croner::{
+    Cron,
+    parser::{CronParser, Seconds},
+};
+use jiff::{Zoned, tz::TimeZone};
+use rejoinder_guard::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::model::{
+    agent::AgentName,
+    ids::{ScheduleId, TurnId},
+    target::Target,
+};
+
+/// The name of the time zone of the machine.
+pub const SYSTEM_ZONE: &str = "system";
+
+/// The longest name, in characters.
+const MAX_NAME: usize = 100;
+
+/// The longest text, in characters.
+const MAX_TEXT: usize = 20_000;
+
+/// The shortest pause between two times.
+const SHORTEST: Duration = Duration::from_mins(1);
+
+/// How long after its time something still counts as on time.
+pub(crate) const ON_TIME: Duration = Duration::from_mins(1);
+
+/// How many times that were missed are made up for at most.
+const MOST_MISSED: usize = 100;
+
+/// When something is begun.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum When {
+    /// Once.
+    At(Timestamp),
+    /// Again and again, in the same distance, from the making of the schedule on.
+    Every(Duration),
+    /// At the times of a cron pattern of five fields, in the time zone of the schedule.
+    Cron(String),
+}
+
+/// What is begun.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScheduledAction {
+    /// A message.
+    Message(String),
+    /// A turn: a prompt that is put before an agent.
+    Prompt {
+        /// What the agent is told to do.
+        text: String,
+        /// The agent, if not that of the conversation.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentName>,
+        /// Whether the agent owes no answer: it speaks only if it has something to say.
+        #[serde(default)]
+        quiet: bool,
+    },
+}
+
+impl ScheduledAction {
+    /// The message, or the prompt.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Message(text) | Self::Prompt { text, .. } => text,
+        }
+    }
+}
+
+/// What happens to times that passed while the gateway was down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Missed {
+    /// One run makes up for all of them.
+    #[default]
+    Once,
+    /// None is made up for.
+    Skip,
+    /// Each is made up for, but no more than the last hundred.
+    All,
+}
+
+/// Who made a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScheduleOrigin {
+    /// An operator.
+    Operator,
+    /// The configuration: it goes when it is removed there.
+    Configuration,
+    /// An agent.
+    Agent,
+}
+
+/// Whether a schedule begins anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScheduleState {
+    /// It does, at its times.
+    Active,
+    /// It does not until it is resumed.
+    Paused,
+    /// Its last time has passed.
+    Done,
+}
+
+impl ScheduleState {
+    /// The name in records and interfaces.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Paused => "paused",
+            Self::Done => "done",
+        }
+    }
+}
+
+/// A schedule that somebody makes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewSchedule {
+    /// Its name, by which it is known. Unique.
+    pub name: String,
+    /// When something is begun.
+    pub when: When,
+    /// The time zone of a cron pattern: its IANA name, or `system`.
+    pub time_zone: Arc<str>,
+    /// For whom.
+    pub to: Target,
+    /// What.
+    pub action: ScheduledAction,
+    /// What happens to times that passed while the gateway was down.
+    pub missed: Missed,
+}
+
+/// What the configuration says of schedules.
+#[derive(Clone, Debug, Default)]
+pub struct ScheduleSettings {
+    /// Those that it makes.
+    pub seeds: Vec<NewSchedule>,
+    /// How many runs of a schedule may fail in a row before it is paused.
+    pub max_failures: u32,
+}
+
+/// A schedule, as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schedule {
+    /// Its id.
+    pub id: ScheduleId,
+    /// What it is.
+    pub new: NewSchedule,
+    /// Who made it.
+    pub origin: ScheduleOrigin,
+    /// The name of who made it.
+    pub by: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Whether it begins anything.
+    pub state: ScheduleState,
+    /// Why it is paused, if it was not an operator who paused it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// Its next time; `None` if there is none.
+    pub next_at: Option<Timestamp>,
+    /// How many of its latest runs failed, one after the other, as far as that was known at the last one.
+    pub failures: u32,
+}
+
+/// What became of one time of a schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleRun {
+    /// The schedule.
+    pub schedule: ScheduleId,
+    /// The time.
+    pub due: Timestamp,
+    /// When it was acted on.
+    pub at: Timestamp,
+    /// The turns that were begun.
+    pub turns: Vec<TurnId>,
+    /// Why none was begun.
+    pub problem: Option<String>,
+}
+
+/// A change of what is stored of schedules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScheduleChange {
+    /// Makes one, or changes the one with the same id.
+    Set(Box<Schedule>),
+    /// One of its times was acted on. Of each schedule the last hundred are kept.
+    Ran(ScheduleRun),
+    /// Removes one, with its runs.
+    Removed(ScheduleId),
+}
+
+/// Why a schedule cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotASchedule {
+    /// The name is empty or long.
+    #[error("`name` must have 1 to {MAX_NAME} printable characters")]
+    Name,
+    /// The text is empty or long.
+    #[error("the text must have 1 to {MAX_TEXT} characters")]
+    Text,
+    /// Its only time has passed.
+    #[error("`at` must be in the future")]
+    Passed,
+    /// It would act too often.
+    #[error("`every` must be at least a minute")]
+    TooOften,
+    /// The pattern is none.
+    #[error("`cron` must be a pattern of five fields such as \"0 8 * * MON-FRI\": {0}")]
+    Cron(String),
+    /// The pattern has no time to come.
+    #[error("`cron` has no time that is still to come")]
+    Never,
+    /// There is no such time zone.
+    #[error("there is no time zone `{0}`: use one such as Europe/Vienna, or system")]
+    Zone(Arc<str>),
+}
+
+impl NewSchedule {
+    /// Checks it, and returns its first time after `now`.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn check(&self, now: Timestamp) -> Result<Timestamp, NotASchedule> {
+        let is_fit = |text: &str, most: usize| !text.trim().is_empty() && text.chars().count() <= most;
+        if !is_fit(&self.name, MAX_NAME) || self.name.chars().any(char::is_control) {
+            return Err(NotASchedule::Name);
+        }
+        if !is_fit(self.action.text(), MAX_TEXT) {
+            return Err(NotASchedule::Text);
+        }
+        match self.when {
+            When::At(at) if at <= now => return Err(NotASchedule::Passed),
+            When::Every(every) if every < SHORTEST => return Err(NotASchedule::TooOften),
+            _ => {}
+        }
+        self.next_after(now, now)?.ok_or(NotASchedule::Never)
+    }
+
+    /// Its first time after `at`, if it was made at `made_at`.
+    fn next_after(&self, at: Timestamp, made_at: Timestamp) -> Result<Option<Timestamp>, NotASchedule> {
+        match &self.when {
+            When::At(once) => Ok(Some(*once).filter(|once| *once > at)),
+            When::Every(every) => {
+                let passed = at.since(made_at).as_millis() / every.as_millis().max(1);
+                let rounds = u32::try_from(passed).unwrap_or(u32::MAX).saturating_add(1);
+                Ok(Some(made_at + every.saturating_mul(rounds)))
+            }
+            When::Cron(pattern) => {
+                let zone = zone(&self.time_zone).ok_or_else(|| NotASchedule::Zone(Arc::clone(&self.time_zone)))?;
+                let start = zoned(at, zone);
+                // A pattern without a time within the years that are searched.
+                Ok(cron(pattern)?.find_next_occurrence(&start, false).ok().map(|next| timestamp(&next)))
+            }
+        }
+    }
+}
+
+impl Schedule {
+    /// Its first time after `at`.
+    #[must_use]
+    pub fn next_after(&self, at: Timestamp) -> Option<Timestamp> {
+        // It was checked when it was made; a time zone may be gone since.
+        self.new.next_after(at, self.created_at).ok().flatten()
+    }
+
+    /// Its times up to `now` that are to be acted on, and how many are passed over.
+    pub(crate) fn due(&self, now: Timestamp) -> (Vec<Timestamp>, usize) {
+        let (mut due, mut next, mut passed) = (Vec::new(), self.next_at, 0);
+        while let Some(at) = next.filter(|at| *at <= now) {
+            due.push(at);
+            if due.len() > MOST_MISSED {
+                due.remove(0);
+                passed += 1;
+            }
+            next = self.next_after(at);
+        }
+        let is_on_time = |at: &Timestamp| now.since(*at) <= ON_TIME;
+        let kept = match self.new.missed {
+            Missed::All => 0,
+            Missed::Once => due.len().saturating_sub(1),
+            Missed::Skip => due.iter().filter(|at| !is_on_time(at)).count(),
+        };
+        passed += kept;
+        due.drain(..kept);
+        (due, passed)
+    }
+}
+
+fn cron(pattern: &str) -> Result<Cron, NotASchedule> {
+    let parser = CronParser::builder().seconds(Seconds::Disallowed).build();
+    parser.parse(pattern).map_err(|error| NotASchedule::Cron(error.to_string()))
+}
+
+/// The time zone with a name.
+#[must_use]
+pub fn zone(name: &str) -> Option<TimeZone> {
+    match name {
+        SYSTEM_ZONE => Some(TimeZone::system()),
+        name => TimeZone::get(name).ok(),
+    }
+}
+
+/// A time that jiff cannot express is taken as the epoch: no clock shows it.
+fn zoned(at: Timestamp, zone: TimeZone) -> Zoned {
+    jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or_default().to_zoned(zone)
+}
+
+fn timestamp(at: &Zoned) -> Timestamp {
+    Timestamp::from_millis(at.timestamp().as_millisecond())
+}
+
+impl FromStr for Missed {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "once" => Ok(Self::Once),
+            "skip" => Ok(Self::Skip),
+            "all" => Ok(Self::All),
+            _ => Err(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+    fn schedule(when: When, missed: Missed) -> Schedule {
+        let new = NewSchedule {
+            name: "a test".to_owned(),
+            when,
+            time_zone: "Europe/Vienna".into(),
+            to: "telegram.main/42".parse().unwrap(),
+            action: ScheduledAction::Message("hello".to_owned()),
+            missed,
+        };
+        let next_at = new.next_after(START, START).unwrap();
+        Schedule {
+            id: ScheduleId::new(START),
+            new,
+            origin: ScheduleOrigin::Operator,
+            by: "grace".to_owned(),
+            created_at: START,
+            state: ScheduleState::Active,
+            why: None,
+            next_at,
+            failures: 0,
+        }
+    }
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp::from_millis(text.parse::<jiff::Timestamp>().unwrap().as_millisecond())
+    }
+
+    fn times(when: &str, from: &str, count: usize) -> Vec<String> {
+        let schedule = schedule(When::Cron(when.to_owned()), Missed::Once);
+        let next = |before: &Timestamp| schedule.next_after(*before);
+        std::iter::successors(Some(at(from)), next)
+            .skip(1)
+            .take(count)
+            .map(|at| jiff::Timestamp::from_millisecond(at.as_millis()).unwrap().to_string())
+            .collect()
+    }
+
+    /// In Vienna clocks went forward on 2026-03-29 from 2:00 to 3:00.
+    #[test]
+    fn a_time_that_the_clock_skips_comes_once() {
+        assert_eq!(
+            times("0 8 * * *", "2026-03-28T00:00:00Z", 3),
+            ["2026-03-28T07:00:00Z", "2026-03-29T06:00:00Z", "2026-03-30T06:00:00Z"]
+        );
+        let skipped = times("30 2 * * *", "2026-03-28T00:00:00Z", 3);
+        assert_eq!(skipped.len(), 3);
+        assert_eq!(skipped[0], "2026-03-28T01:30:00Z");
+        assert!(skipped[1].starts_with("2026-03-29T01:"), "{skipped:?}");
+        assert_eq!(skipped[2], "2026-03-30T00:30:00Z");
+    }
+
+    /// They go back on 2026-10-25 from 3:00 to 2:00.
+    #[test]
+    fn a_time_that_the_clock_repeats_comes_once() {
+        assert_eq!(times("30 2 * * *", "2026-10-24T12:00:00Z", 2), ["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]);
+        assert_eq!(
+            times("0 8 * * *", "2026-10-24T00:00:00Z", 3),
+            ["2026-10-24T06:00:00Z", "2026-10-25T07:00:00Z", "2026-10-26T07:00:00Z"]
+        );
+    }
+
+    #[test]
+    fn what_was_missed_is_made_up_for_as_the_schedule_says() {
+        let hour = Duration::from_hours(1);
+        let now = START + hour * 4 + Duration::from_secs(30);
+        let due = |missed| {
+            let (due, passed) = schedule(When::Every(hour), missed).due(now);
+            (due.into_iter().map(|at| at.since(START).as_secs() / 3600).collect::<Vec<_>>(), passed)
+        };
+        assert_eq!(due(Missed::Once), (vec![4], 3));
+        assert_eq!(due(Missed::Skip), (vec![4], 3), "the last one is on time");
+        assert_eq!(due(Missed::All), (vec![1, 2, 3, 4], 0));
+
+        let later = |missed| schedule(When::Every(hour), missed).due(now + Duration::from_mins(5)).0.len();
+        assert_eq!((later(Missed::Once), later(Missed::Skip)), (1, 0));
+        let (due, passed) = schedule(When::Every(Duration::from_mins(1)), Missed::All).due(now);
+        assert_eq!((due.len(), passed), (100, 140));
+    }
+
+    #[test]
+    fn what_is_no_schedule_says_why() {
+        let wrong = |when| schedule(when, Missed::Once).new.check(START).unwrap_err().to_string();
+        assert!(wrong(When::At(START)).contains("future"));
+        assert!(wrong(When::Every(Duration::from_secs(5))).contains("minute"));
+        assert!(wrong(When::Cron("0 0 8 * * *".to_owned())).contains("five fields"));
+        assert!(wrong(When::Cron("61 * * * *".to_owned())).contains("five fields"));
+        let nowhere = NewSchedule {
+            time_zone: "Mars/Olympus".into(),
+            ..schedule(When::Cron("0 8 * * *".to_owned()), Missed::Once).new
+        };
+        assert!(nowhere.check(START).unwrap_err().to_string().contains("Mars/Olympus"));
+        assert_eq!(
+            schedule(When::At(START + Duration::from_hours(1)), Missed::Once).new.check(START),
+            Ok(START + Duration::from_hours(1))
+        );
+    }
+}

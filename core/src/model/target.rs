@@ -1,0 +1,110 @@
+//! For whom the gateway has something on its own: a conversation, a person, or everybody with a role.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{
+    conversation::{ChannelId, ConversationRef},
+    ids::TurnId,
+    people::PersonRole,
+};
+
+/// What stands before a role.
+const ROLE: &str = "role:";
+
+/// For whom something is. Written `telegram.main/42`, `ada` or `role:owner`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Target {
+    /// A conversation, by its address.
+    Conversation(ConversationRef),
+    /// Somebody who is known, by their name: in the direct chat in which they are reached.
+    Person(String),
+    /// Everybody who is known and has this role, each in the direct chat in which they are reached.
+    Role(PersonRole),
+}
+
+impl Target {
+    /// The channel of a conversation; `None`: where people are reached may change.
+    #[must_use]
+    pub const fn channel(&self) -> Option<&ChannelId> {
+        match self {
+            Self::Conversation(place) => Some(&place.channel),
+            Self::Person(_) | Self::Role(_) => None,
+        }
+    }
+}
+
+/// A text is no target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "must be a conversation (CHANNEL/CHAT or CHANNEL/CHAT/THREAD), the name of a person, or role:owner, role:member or role:guest"
+)]
+pub struct NotATarget;
+
+impl FromStr for Target {
+    type Err = NotATarget;
+
+    fn from_str(text: &str) -> Result<Self, NotATarget> {
+        let text = text.trim();
+        if let Some(role) = text.strip_prefix(ROLE) {
+            let roles = [PersonRole::Guest, PersonRole::Member, PersonRole::Owner];
+            return roles.into_iter().find(|known| known.as_str() == role).map(Self::Role).ok_or(NotATarget);
+        }
+        match ConversationRef::parse(text) {
+            Some(place) => Ok(Self::Conversation(place)),
+            None if text.is_empty() || text.contains('/') => Err(NotATarget),
+            None => Ok(Self::Person(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Conversation(place) => place.fmt(f),
+            Self::Person(name) => f.write_str(name),
+            Self::Role(role) => write!(f, "{ROLE}{}", role.as_str()),
+        }
+    }
+}
+
+impl TryFrom<String> for Target {
+    type Error = NotATarget;
+
+    fn try_from(text: String) -> Result<Self, NotATarget> {
+        text.parse()
+    }
+}
+
+impl From<Target> for String {
+    fn from(target: Target) -> Self {
+        target.to_string()
+    }
+}
+
+/// What was begun in one conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// The turn to which everything about it belongs.
+    pub turn: TurnId,
+    /// Where.
+    pub to: ConversationRef,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_read_as_it_is_written() {
+        for text in ["telegram.main/42", "discord.main/1/2", "ada", "Ada Lovelace", "role:owner", "role:guest"] {
+            assert_eq!(text.parse::<Target>().map(|target| target.to_string()).as_deref(), Ok(text));
+        }
+        assert_eq!("role:owner".parse(), Ok(Target::Role(PersonRole::Owner)));
+        for text in ["", " ", "role:", "role:king", "telegram/42", "telegram.main/", "/42"] {
+            assert_eq!(text.parse::<Target>(), Err(NotATarget), "{text:?}");
+        }
+    }
+}

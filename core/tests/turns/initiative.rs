@@ -1,0 +1,162 @@
+//! The gateway speaks first: messages to conversations, people and roles.
+
+use std::sync::Arc;
+
+use rejoinder_core::{
+    Access, Attachment, Begun, ConversationRef, NewMessage, OperationError, Target, TurnStatus,
+    conformance::scripted::Fault,
+};
+
+use crate::{
+    gateway::{TestGateway, chat, main_channel, operator, secs},
+    life::Crash,
+    linking::{code_for, comes_in, guarded, last, says, setup, there},
+};
+
+fn message(to: &str, text: &str) -> NewMessage {
+    NewMessage { to: to.parse().expect("a target"), text: text.to_owned(), attachments: Vec::new() }
+}
+
+async fn sends(gateway: &TestGateway, to: &str, key: &str) -> Result<Vec<Begun>, OperationError> {
+    let sent = gateway.engine().send(&message(to, "The report is ready."), key, &operator("a test")).await;
+    gateway.settle().await;
+    sent
+}
+
+fn places(sent: &[Begun]) -> Vec<ConversationRef> {
+    sent.iter().map(|one| one.to.clone()).collect()
+}
+
+async fn refusal(gateway: &TestGateway, to: &str) -> String {
+    match sends(gateway, to, "refused").await {
+        Err(OperationError::Unfit(why)) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// J4. Somebody gets it where they are reached, and everybody with a role does.
+#[tokio::test]
+async fn a_message_is_for_a_person_or_a_role() {
+    let gateway = guarded().await;
+    for place in [chat("ada"), chat("grace")] {
+        comes_in(&gateway, says(&place, "hello")).await;
+    }
+
+    let sent = sends(&gateway, "Ada", "one").await.expect("it is sent");
+    assert_eq!(places(&sent), [chat("ada")]);
+    assert_eq!(last(&gateway, &chat("ada")), "The report is ready.");
+    assert_eq!(last(&gateway, &chat("grace")), "hello");
+
+    let code = code_for(&gateway, &chat("ada")).await;
+    comes_in(&gateway, says(&there("lovelace"), &format!("/link {code}"))).await;
+    let sent = sends(&gateway, "role:member", "two").await.expect("it is sent");
+    assert_eq!(places(&sent), [there("lovelace")]);
+    let sent = sends(&gateway, "role:owner", "three").await.expect("it is sent");
+    assert_eq!(places(&sent), [chat("grace")]);
+    gateway.at_rest().await;
+}
+
+/// Bad input says what to do.
+#[tokio::test]
+async fn a_message_to_nobody_is_refused() {
+    let gateway = guarded().await;
+
+    assert!(refusal(&gateway, "Eve").await.contains("people list"));
+    assert!(refusal(&gateway, "Ada").await.contains("has written"));
+    assert!(refusal(&gateway, "role:guest").await.contains("nobody who is known"));
+    assert!(refusal(&gateway, "fax.main/42").await.contains("not configured"));
+    gateway.at_rest().await;
+}
+
+/// Nobody has written there: the platform says whether it exists.
+#[tokio::test]
+async fn a_message_can_begin_a_conversation() {
+    let gateway = setup(Access::open()).start().await;
+    let place = there("room").to_string();
+
+    sends(&gateway, &place, "one").await.expect("it is sent");
+    assert_eq!(gateway.visible(&there("room")), ["The report is ready."]);
+
+    gateway.platform.queue_fault(Fault::Refuse);
+    let sent = sends(&gateway, &chat("nowhere").to_string(), "two").await.expect("it is stored");
+    assert_eq!(gateway.status(sent[0].turn).await, TurnStatus::Undeliverable);
+    assert_eq!(gateway.dead_letters().await.len(), 1);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_message_has_files() {
+    let gateway = guarded().await;
+    let file = Attachment {
+        name: "report.txt".to_owned(),
+        media_type: "text/plain".to_owned(),
+        url: "data:text/plain;base64,aGVsbG8=".to_owned(),
+    };
+    let new = NewMessage { attachments: vec![file.clone()], ..message(&chat("ada").to_string(), "") };
+
+    let sent = gateway.engine().send(&new, "one", &operator("a test")).await.expect("it is sent");
+    gateway.settle().await;
+
+    let dossier = gateway.dossier(sent[0].turn).await;
+    let sent = format!("{:?}", dossier.deliveries[0].action);
+    assert!(sent.contains(&file.url), "{sent}");
+    gateway.at_rest().await;
+}
+
+/// A request that is repeated sends nothing, also if the person is reached elsewhere since.
+#[tokio::test]
+async fn a_repeated_request_sends_nothing_again() {
+    let mut gateway = guarded().await;
+    comes_in(&gateway, says(&chat("ada"), "hello")).await;
+    let first = sends(&gateway, "Ada", "key").await.expect("it is sent");
+    let code = code_for(&gateway, &chat("ada")).await;
+    comes_in(&gateway, says(&there("lovelace"), &format!("/link {code}"))).await;
+    gateway.restart().await;
+
+    let again = sends(&gateway, "Ada", "key").await.expect("it was sent");
+
+    assert_eq!(again, first);
+    let shown = gateway.visible(&chat("ada")).into_iter().chain(gateway.visible(&there("lovelace")));
+    assert_eq!(shown.filter(|text| text.contains("report")).count(), 1);
+    gateway.at_rest().await;
+}
+
+/// `kill -9` at every write: the caller repeats the request, and the message is shown once.
+#[tokio::test]
+async fn a_message_is_shown_once_whenever_the_gateway_is_killed() {
+    for crash in [Crash::Before, Crash::After] {
+        for write in 1..20 {
+            let mut gateway = guarded().await;
+            comes_in(&gateway, says(&chat("ada"), "hello")).await;
+            comes_in(&gateway, says(&chat("grace"), "hello")).await;
+            let life = Arc::clone(&gateway.life);
+            life.crash_at(write, crash);
+            let engine = gateway.engine().clone();
+            tokio::spawn(async move {
+                let by = operator("a test");
+                let sent = engine.send(&message("role:owner", "Now."), "key", &by).await?;
+                engine.note_sent(&sent, &by).await
+            });
+            gateway.settle().await;
+            let has_crashed = life.is_over();
+            gateway.restart().await;
+            let by = operator("a test");
+            gateway.engine().send(&message("role:owner", "Now."), "key", &by).await.expect("it is sent");
+            gateway.advance(secs(60)).await;
+
+            assert_eq!(gateway.visible(&chat("grace")), ["hello", "Now."], "{crash:?} write {write}");
+            gateway.at_rest().await;
+            if !has_crashed {
+                assert!(write > 3, "it takes more than {write} writes");
+                break;
+            }
+            assert!(write < 19, "no end of writes");
+        }
+    }
+}
+
+#[test]
+fn a_target_is_a_conversation_with_a_channel() {
+    assert_eq!(chat("ada").to_string().parse(), Ok(Target::Conversation(chat("ada"))));
+    assert_eq!(chat("ada").channel, main_channel());
+}

@@ -1,0 +1,292 @@
+//! Schedules: messages and turns at given times.
+
+use std::{sync::Arc, time::Duration};
+
+use rejoinder_core::{
+    Access, Clock as _, Expectation, Missed, NewSchedule, OperationError, ScheduledAction, SenderKind, TurnStatus,
+    When,
+    conformance::scripted::{Fault, Script},
+    store::{Schedule, ScheduleState},
+};
+
+use crate::{
+    gateway::{GatewaySetup, SILENT, TestGateway, chat, mention, operator, said, secs},
+    life::Crash,
+    linking::{code_for, comes_in, guarded, last, says, setup, there},
+};
+
+const HOUR: Duration = Duration::from_hours(1);
+
+fn says_hello(to: &str, when: When) -> NewSchedule {
+    NewSchedule {
+        name: "hello".to_owned(),
+        when,
+        time_zone: "UTC".into(),
+        to: to.parse().expect("a target"),
+        action: ScheduledAction::Message("Good morning.".to_owned()),
+        missed: Missed::Once,
+    }
+}
+
+fn prompts(to: &str, quiet: bool) -> NewSchedule {
+    let text = "Say what is new.".to_owned();
+    NewSchedule { action: ScheduledAction::Prompt { text, agent: None, quiet }, ..says_hello(to, When::Every(HOUR)) }
+}
+
+async fn adds(gateway: &TestGateway, new: NewSchedule) -> Schedule {
+    gateway.engine().add_schedule(new, &operator("a test")).await.expect("it is made")
+}
+
+async fn schedule(gateway: &TestGateway) -> (Schedule, Vec<Option<String>>) {
+    let (schedule, runs) = gateway.engine().schedule("hello", &operator("a test")).await.expect("there is one");
+    (schedule, runs.into_iter().map(|run| run.problem).collect())
+}
+
+fn ada() -> String {
+    chat("ada").to_string()
+}
+
+fn greetings(gateway: &TestGateway) -> usize {
+    gateway.visible(&chat("ada")).iter().filter(|text| *text == "Good morning.").count()
+}
+
+#[tokio::test]
+async fn a_message_is_sent_at_its_times() {
+    let mut gateway = guarded().await;
+    adds(&gateway, says_hello(&ada(), When::Every(HOUR))).await;
+
+    gateway.advance(HOUR - secs(1)).await;
+    assert_eq!(greetings(&gateway), 0);
+    gateway.advance(secs(1)).await;
+    assert_eq!(greetings(&gateway), 1);
+    gateway.restart().await;
+    gateway.advance(HOUR).await;
+    assert_eq!(greetings(&gateway), 2);
+    let (schedule, runs) = schedule(&gateway).await;
+    assert_eq!((schedule.state, runs), (ScheduleState::Active, vec![None, None]));
+    gateway.at_rest().await;
+}
+
+/// A person gets it where they are reached at that time.
+#[tokio::test]
+async fn what_is_for_somebody_goes_where_they_are_then() {
+    let gateway = guarded().await;
+    comes_in(&gateway, says(&chat("ada"), "hello")).await;
+    let in_an_hour = When::At(gateway.clock.now() + HOUR);
+    adds(&gateway, says_hello("Ada", in_an_hour)).await;
+    let code = code_for(&gateway, &chat("ada")).await;
+    comes_in(&gateway, says(&there("lovelace"), &format!("/link {code}"))).await;
+
+    gateway.advance(HOUR).await;
+
+    assert_eq!(last(&gateway, &there("lovelace")), "Good morning.");
+    let (schedule, _) = schedule(&gateway).await;
+    assert_eq!((schedule.state, schedule.next_at), (ScheduleState::Done, None));
+    gateway.at_rest().await;
+}
+
+/// The agent is told that nobody wrote it, and remembers it so; the person sees the answer alone.
+#[tokio::test]
+async fn a_prompt_is_put_before_the_agent() {
+    let gateway = setup(Access::open()).start().await;
+    comes_in(&gateway, says(&chat("ada"), "hello")).await;
+    adds(&gateway, prompts(&ada(), false)).await;
+
+    gateway.advance(HOUR).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["hello", "hello"]);
+    let turn = &gateway.agent("main").runs()[1].turn;
+    assert_eq!((&*turn.text, turn.sender.kind), ("Say what is new.", SenderKind::Operator));
+    assert_eq!(turn.session, gateway.agent("main").runs()[0].turn.session);
+    comes_in(&gateway, says(&chat("ada"), "thanks")).await;
+    let history = &gateway.agent("main").runs()[2].turn.history;
+    let prompt = history.iter().find(|line| line.text == "Say what is new.").expect("it is in the history");
+    assert_eq!(prompt.author.as_ref().map(|author| author.kind), Some(SenderKind::Operator));
+    gateway.at_rest().await;
+}
+
+/// It owes an answer unless it is quiet, in a group as well.
+#[rstest::rstest]
+#[case::quiet(true, &["hello"])]
+#[case::owed(false, &["hello", SILENT])]
+#[tokio::test]
+async fn a_silent_agent_may_stay_silent_if_it_is_asked_quietly(#[case] quiet: bool, #[case] shown: &[&str]) {
+    let silent = |turn: &rejoinder_core::AgentTurn| match &*turn.text {
+        "Say what is new." => Script::is_silent("nothing is new"),
+        text => Script::replies(text),
+    };
+    let gateway = GatewaySetup::new().agent("main", silent).start().await;
+    gateway.receives(mention(&chat("ada"), "hello")).await;
+    adds(&gateway, prompts(&ada(), quiet)).await;
+
+    gateway.advance(HOUR).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), shown);
+    let turn = gateway.turns().await.remove(0);
+    assert_eq!(turn.owed, !quiet);
+    let dossier = gateway.dossier(turn.turn_id).await;
+    assert_eq!(dossier.turn.event.chat, rejoinder_core::ChatKind::Group);
+    let owed = if quiet { Expectation::Nothing } else { Expectation::Answer };
+    assert_eq!(dossier.turn.obligation.expectation(), owed);
+    gateway.at_rest().await;
+}
+
+/// While the gateway was down three times passed.
+#[rstest::rstest]
+#[case(Missed::Once, 1)]
+#[case(Missed::Skip, 0)]
+#[case(Missed::All, 3)]
+#[tokio::test]
+async fn times_that_passed_are_made_up_for_as_it_says(#[case] missed: Missed, #[case] sent: usize) {
+    let mut gateway = guarded().await;
+    adds(&gateway, NewSchedule { missed, ..says_hello(&ada(), When::Every(HOUR)) }).await;
+    gateway.stop(secs(1)).await;
+    gateway.clock.advance(HOUR * 3 + secs(600));
+    gateway.begin_life().await;
+    gateway.settle().await;
+
+    assert_eq!(greetings(&gateway), sent);
+    gateway.advance(HOUR).await;
+    assert_eq!(greetings(&gateway), sent + 1);
+    gateway.at_rest().await;
+}
+
+/// `kill -9` at every write over the time, whatever is done about times that passed.
+#[rstest::rstest]
+#[case(Missed::Once)]
+#[case(Missed::Skip)]
+#[case(Missed::All)]
+#[tokio::test]
+async fn a_time_is_acted_on_once_whenever_the_gateway_is_killed(#[case] missed: Missed) {
+    for crash in [Crash::Before, Crash::After] {
+        for write in 1..20 {
+            let mut gateway = guarded().await;
+            adds(&gateway, NewSchedule { missed, ..says_hello(&ada(), When::Every(HOUR)) }).await;
+            let life = Arc::clone(&gateway.life);
+            life.crash_at(write, crash);
+            gateway.advance(HOUR).await;
+            let has_crashed = life.is_over();
+            gateway.restart().await;
+            gateway.advance(secs(300)).await;
+
+            assert_eq!(greetings(&gateway), 1, "{crash:?} write {write}");
+            let (_, runs) = schedule(&gateway).await;
+            assert_eq!(runs, [None], "{crash:?} write {write}");
+            gateway.at_rest().await;
+            if !has_crashed {
+                assert!(write > 3, "it takes more than {write} writes");
+                break;
+            }
+            assert!(write < 19, "no end of writes");
+        }
+    }
+}
+
+/// The platform refuses it three times; then it is paused, and says why, until it is resumed.
+#[tokio::test]
+async fn a_schedule_that_fails_is_paused() {
+    let gateway = guarded().await;
+    let key = || gateway.platform.choose_faults(|_| Some(Fault::Refuse));
+    key();
+    adds(&gateway, says_hello(&ada(), When::Every(HOUR))).await;
+
+    for _ in 0..5 {
+        gateway.advance(HOUR).await;
+    }
+
+    let (paused, runs) = schedule(&gateway).await;
+    assert_eq!((paused.state, runs.len()), (ScheduleState::Paused, 3));
+    assert!(paused.why.as_ref().is_some_and(|why| why.starts_with("it failed 3 times in a row: ")), "{:?}", paused.why);
+    assert!(gateway.log().await.iter().any(|entry| entry.topic == "schedule.paused"));
+
+    gateway.platform.choose_faults(|_| None);
+    let resumed = gateway.engine().pause_schedule("hello", false, &operator("mended")).await.expect("it is resumed");
+    assert_eq!((resumed.state, resumed.failures, resumed.why), (ScheduleState::Active, 0, None));
+    gateway.advance(HOUR).await;
+    assert_eq!(greetings(&gateway), 1);
+    gateway.at_rest().await;
+}
+
+/// Nobody is there yet, which costs nobody else anything.
+#[tokio::test]
+async fn a_schedule_for_somebody_who_cannot_be_reached_says_so() {
+    let gateway = guarded().await;
+    adds(&gateway, says_hello("Ada", When::Every(HOUR))).await;
+    adds(
+        &gateway,
+        NewSchedule { name: "other".to_owned(), ..says_hello(&chat("grace").to_string(), When::Every(HOUR)) },
+    )
+    .await;
+
+    gateway.advance(HOUR).await;
+    let (_, runs) = schedule(&gateway).await;
+    assert!(runs[0].as_ref().is_some_and(|why| why.contains("has written")), "{runs:?}");
+    assert_eq!(last(&gateway, &chat("grace")), "Good morning.");
+    comes_in(&gateway, says(&chat("ada"), "hello")).await;
+    gateway.advance(HOUR).await;
+    assert_eq!(greetings(&gateway), 1);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_schedule_is_paused_run_and_removed() {
+    let gateway = guarded().await;
+    let by = operator("a test");
+    adds(&gateway, says_hello(&ada(), When::Every(HOUR))).await;
+    let again = gateway.engine().add_schedule(says_hello(&ada(), When::Every(HOUR)), &by).await;
+    assert!(matches!(&again, Err(OperationError::Unfit(why)) if why.contains("there is a schedule")), "{again:?}");
+
+    gateway.engine().pause_schedule("hello", true, &by).await.expect("it is paused");
+    gateway.advance(HOUR * 2).await;
+    assert_eq!(greetings(&gateway), 0);
+    for _ in 0..2 {
+        let begun = gateway.engine().run_schedule("hello", "key", &by).await.expect("it is run");
+        gateway.settle().await;
+        assert_eq!(gateway.status(begun[0].turn).await, TurnStatus::Answered);
+    }
+    assert_eq!(greetings(&gateway), 1, "the second request is the first one");
+    gateway.engine().pause_schedule("hello", false, &by).await.expect("it is resumed");
+    gateway.advance(HOUR).await;
+    assert_eq!(greetings(&gateway), 2, "those that passed meanwhile are not made up for");
+
+    gateway.engine().remove_schedule("hello", &by).await.expect("it is removed");
+    gateway.advance(HOUR * 2).await;
+    assert_eq!(greetings(&gateway), 2);
+    let gone = gateway.engine().schedule("hello", &by).await;
+    assert!(matches!(gone, Err(OperationError::Unknown(_))), "{gone:?}");
+    gateway.at_rest().await;
+}
+
+/// What is changed in the configuration changes at the next start; the rest keeps its times.
+#[tokio::test]
+async fn the_configuration_makes_schedules() {
+    let mut setup = setup(Access::default());
+    let other = NewSchedule { name: "other".to_owned(), ..says_hello(&chat("grace").to_string(), When::Every(HOUR)) };
+    setup.schedules = vec![says_hello(&ada(), When::Every(HOUR)), other.clone()];
+    let mut gateway = setup.start().await;
+    gateway.advance(HOUR - secs(60)).await;
+
+    gateway.change_schedules(vec![other]);
+    gateway.restart().await;
+    gateway.advance(secs(60)).await;
+
+    assert_eq!(greetings(&gateway), 0);
+    assert_eq!(last(&gateway, &chat("grace")), "Good morning.");
+    let refused = gateway.engine().remove_schedule("other", &operator("a test")).await;
+    assert!(matches!(&refused, Err(OperationError::Unfit(why)) if why.contains("configuration")), "{refused:?}");
+    gateway.at_rest().await;
+}
+
+/// G2. A person's message waits for it like for any other turn, and is answered.
+#[tokio::test]
+async fn a_prompt_and_a_message_are_answered_one_after_the_other() {
+    let slow = |turn: &rejoinder_core::AgentTurn| Script::replies(&*turn.text).taking(secs(5));
+    let gateway = GatewaySetup::new().agent("main", slow).start().await;
+    adds(&gateway, prompts(&ada(), false)).await;
+    gateway.advance(HOUR).await;
+    gateway.accepts(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["Say what is new.", "hello"]);
+    gateway.at_rest().await;
+}
