@@ -196,6 +196,19 @@ pub struct Zone {
     pub zone: TimeZone,
 }
 
+impl Zone {
+    /// The machine's own.
+    pub(crate) fn system() -> Self {
+        Self { name: "system".to_owned(), zone: TimeZone::system() }
+    }
+
+    /// The name, as it is written.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
 impl Serialize for Zone {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.name)

@@ -47,6 +47,7 @@ mod read;
 mod redacted;
 mod retention;
 mod routing;
+mod schedules;
 mod secret;
 mod sections;
 mod server;
@@ -88,6 +89,7 @@ pub use crate::{
     queue::Queue,
     retention::Retention,
     routing::Routing,
+    schedules::Schedules,
     secret::{MIN_TOKEN, Secret, Token, TokenValue},
     sections::Config,
     server::Server,

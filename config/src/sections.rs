@@ -12,7 +12,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     Admin, Agent, Alerts, Approvals, Build, Channels, Commands, Environment, Guard, Limits, Log, Metrics, Outbox,
-    Pairing, Persons, Queue, Retention, Routing, Server, Sessions, Store, Telemetry,
+    Pairing, Persons, Queue, Retention, Routing, Schedules, Server, Sessions, Store, Telemetry,
     check::{Checks, Names, Section},
     environment::ResolveContext,
     key::Key,
@@ -43,6 +43,7 @@ pub struct Config {
     pub sessions: Sessions,
     pub limits: Limits,
     pub commands: Commands,
+    pub schedules: Schedules,
     pub guard: Guard,
     pub outbox: Outbox,
     pub retention: Retention,
@@ -57,7 +58,7 @@ pub struct Config {
     pub secrets: Vec<SecretString>,
 }
 
-const SECTIONS: [&str; 20] = [
+const SECTIONS: [&str; 21] = [
     "server",
     "store",
     "admin",
@@ -75,6 +76,7 @@ const SECTIONS: [&str; 20] = [
     "sessions",
     "limits",
     "commands",
+    "schedules",
     "guard",
     "outbox",
     "retention",
@@ -134,6 +136,7 @@ impl Config {
             section(&tree, "sessions", &mut reader),
             section(&tree, "limits", &mut reader),
             section(&tree, "commands", &mut reader),
+            section(&tree, "schedules", &mut reader),
             section(&tree, "outbox", &mut reader),
             section(&tree, "retention", &mut reader),
         );
@@ -154,6 +157,7 @@ impl Config {
                 Some(sessions),
                 Some(limits),
                 Some(commands),
+                Some(schedules),
                 Some(outbox),
                 Some(retention),
             ) if reader.problems.is_empty()
@@ -182,6 +186,7 @@ impl Config {
                     sessions,
                     limits,
                     commands,
+                    schedules,
                     guard,
                     outbox,
                     retention,

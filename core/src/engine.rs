@@ -532,6 +532,12 @@ impl Engine {
         self.operations.note_sent(sent, by).await
     }
 
+    /// The name of the operator's time zone; `system` if it has none.
+    #[must_use]
+    pub fn time_zone(&self) -> String {
+        self.settings.get().time_zone.iana_name().unwrap_or("system").to_owned()
+    }
+
     /// All schedules, in the order of their names.
     #[must_use]
     pub fn schedules(&self) -> Vec<Schedule> {

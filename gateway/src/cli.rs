@@ -25,6 +25,7 @@ mod reload;
 mod route;
 mod run;
 mod running;
+mod schedule;
 mod send;
 mod service;
 mod status;
@@ -182,6 +183,9 @@ enum Command {
     /// Send a message to a conversation, a person, or everybody with a role
     #[command(after_help = send::HELP)]
     Send(send::Send),
+    /// Messages and prompts at given times
+    #[command(subcommand)]
+    Schedule(schedule::ScheduleCommand),
     /// Explain how a message would be routed
     #[command(subcommand)]
     Route(route::RouteCommand),
@@ -249,6 +253,7 @@ impl Cli {
             Command::Approvals(command) => in_one_thread(command.perform(global)),
             Command::People(command) => in_one_thread(command.perform(global)),
             Command::Send(send) => in_one_thread(send.perform(global)),
+            Command::Schedule(command) => in_one_thread(command.perform(global)),
             Command::Route(command) => in_one_thread(command.perform(global)),
             Command::Logs(logs) => in_one_thread(logs.perform(global)),
             Command::Tokens(command) => in_one_thread(command.perform(global)),
@@ -367,6 +372,9 @@ mod tests {
     #[case(&["people"])]
     #[case(&["tokens", "create"])]
     #[case(&["send", "telegram.main/42"])]
+    #[case(&["schedule", "add", "--to", "ada", "--message", "hello"])]
+    #[case(&["schedule", "add", "--to", "ada", "--in", "5m"])]
+    #[case(&["schedule", "add", "--to", "ada", "--in", "5m", "--message", "hello", "--quiet"])]
     #[case(&["service"])]
     #[case(&["completions", "sh"])]
     #[case(&["man"])]

@@ -13,7 +13,7 @@ use std::{
 use rejoinder_config::{Channel, Common, Config, Log, Queue, Retention, Size, TokenValue};
 use rejoinder_core::{
     Access, AgentName, AgentRuntime, ChannelAdapter, ChatKind, Language, Lifetimes, Masker, PersonRole, Policies,
-    Policy, Queues, SessionSettings, Settings, SharedClock, SpecialLimits, SystemClock, Templates,
+    Policy, Queues, ScheduleSettings, SessionSettings, Settings, SharedClock, SpecialLimits, SystemClock, Templates,
 };
 use rejoinder_kit::{Guesses, Tokens};
 use secrecy::SecretString;
@@ -31,6 +31,9 @@ use crate::{
 
 /// The largest attachment that an agent is given, in bytes, if no channel sets a limit.
 const MAX_ATTACHMENT: usize = 1 << 20;
+
+/// How many runs of a schedule may fail in a row.
+const MAX_FAILURES: u32 = 5;
 
 /// An agent as the start and the admin interface show it.
 #[derive(Clone, Debug)]
@@ -259,6 +262,10 @@ pub(crate) fn settings(config: &Config, masker: Masker) -> Settings {
         approvals: config.approvals.settings(people),
         queues: queues(config),
         sessions: sessions(config),
+        schedules: ScheduleSettings {
+            seeds: config.schedules.seeds(&routing.time_zone).collect(),
+            max_failures: MAX_FAILURES,
+        },
         time_zone: routing.time_zone.zone.clone(),
         limits: limits.general(),
         special_limits: special_limits(config),

@@ -17,7 +17,7 @@ use crate::model::{
 };
 
 /// The name of the time zone of the machine.
-pub const SYSTEM_ZONE: &str = "system";
+const SYSTEM_ZONE: &str = "system";
 
 /// The longest name, in characters.
 const MAX_NAME: usize = 100;
@@ -348,7 +348,7 @@ mod tests {
             action: ScheduledAction::Message("hello".to_owned()),
             missed,
         };
-        let next_at = new.next_after(START, START).unwrap();
+        let next_at = new.next_after(START, START).ok().flatten();
         Schedule {
             id: ScheduleId::new(START),
             new,

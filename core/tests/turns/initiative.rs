@@ -49,6 +49,7 @@ async fn a_message_is_for_a_person_or_a_role() {
 
     let code = code_for(&gateway, &chat("ada")).await;
     comes_in(&gateway, says(&there("lovelace"), &format!("/link {code}"))).await;
+    comes_in(&gateway, says(&there("lovelace"), "hello")).await;
     let sent = sends(&gateway, "role:member", "two").await.expect("it is sent");
     assert_eq!(places(&sent), [there("lovelace")]);
     let sent = sends(&gateway, "role:owner", "three").await.expect("it is sent");
@@ -111,6 +112,7 @@ async fn a_repeated_request_sends_nothing_again() {
     let first = sends(&gateway, "Ada", "key").await.expect("it is sent");
     let code = code_for(&gateway, &chat("ada")).await;
     comes_in(&gateway, says(&there("lovelace"), &format!("/link {code}"))).await;
+    comes_in(&gateway, says(&there("lovelace"), "hello")).await;
     gateway.restart().await;
 
     let again = sends(&gateway, "Ada", "key").await.expect("it was sent");

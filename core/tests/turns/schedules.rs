@@ -76,6 +76,7 @@ async fn what_is_for_somebody_goes_where_they_are_then() {
     adds(&gateway, says_hello("Ada", in_an_hour)).await;
     let code = code_for(&gateway, &chat("ada")).await;
     comes_in(&gateway, says(&there("lovelace"), &format!("/link {code}"))).await;
+    comes_in(&gateway, says(&there("lovelace"), "hello")).await;
 
     gateway.advance(HOUR).await;
 

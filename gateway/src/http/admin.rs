@@ -25,6 +25,7 @@ pub(super) mod pairings;
 pub(super) mod people;
 pub(super) mod responses;
 pub(super) mod route;
+pub(super) mod schedules;
 pub(super) mod search;
 pub(super) mod session;
 pub(super) mod tokens;
@@ -59,6 +60,8 @@ pub(super) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         .route("/pairings", get(pairings::list))
         .route("/approvals", get(approvals::list))
         .route("/people", get(people::list))
+        .route("/schedules", get(schedules::list))
+        .route("/schedules/{name}", get(schedules::show))
         .route("/logs", get(logs::list))
         .route("/errors", get(errors::list))
         .route("/events", get(events::follow))
@@ -72,6 +75,11 @@ pub(super) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         .route("/turns/{id}/hold", post(turns::hold))
         .route("/turns/{id}/resume", post(turns::resume))
         .route("/messages", post(messages::send))
+        .route("/schedules", post(schedules::add))
+        .route("/schedules/{name}", delete(schedules::remove))
+        .route("/schedules/{name}/run", post(schedules::run))
+        .route("/schedules/{name}/pause", post(schedules::pause))
+        .route("/schedules/{name}/resume", post(schedules::resume))
         .route("/channels/{channel}/pause", post(channels::pause))
         .route("/channels/{channel}/resume", post(channels::resume))
         .route("/pairings/{code}/approve", post(pairings::approve))

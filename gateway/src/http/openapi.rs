@@ -9,7 +9,7 @@ use utoipa::{
 use super::{
     admin::{
         agents, alerts, approvals, audit, channels, conversations, dead_letters, deliveries, errors, events, logs,
-        loops, messages, overview, pairings, people, route, search, session, tokens, turns,
+        loops, messages, overview, pairings, people, route, schedules, search, session, tokens, turns,
     },
     error::ProblemDocument,
     health,
@@ -39,6 +39,13 @@ use crate::platforms::{self, Platform};
         conversations::show,
         deliveries::list,
         messages::send,
+        schedules::list,
+        schedules::show,
+        schedules::add,
+        schedules::run,
+        schedules::pause,
+        schedules::resume,
+        schedules::remove,
         dead_letters::list,
         dead_letters::retry,
         dead_letters::redirect,

@@ -93,7 +93,7 @@ pub(crate) struct SentMessage {
 }
 
 impl SentMessages {
-    fn of(sent: &[Begun]) -> Option<Self> {
+    pub(super) fn of(sent: &[Begun]) -> Option<Self> {
         let message = |one: &Begun| {
             let url = format!("/admin/api/turns/{}", one.turn);
             SentMessage { id: one.turn.to_string(), to: one.to.to_string(), url }

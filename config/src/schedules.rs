@@ -1,0 +1,149 @@
+//! `[schedules.<name>]`: what the gateway begins at given times.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use rejoinder_core::{AgentName, Missed, NewSchedule, NotASchedule, ScheduledAction, Target, Timestamp, When};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::{
+    alerts::Zone,
+    check::{Checks, Section},
+    duration::{self, DAY, MINUTE},
+    text,
+};
+
+/// Schedules, by name.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(transparent)]
+pub struct Schedules(BTreeMap<String, Schedule>);
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Schedule {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    at: Option<Time>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    every: Option<Every>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cron: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    time_zone: Option<Zone>,
+    to: Written<Target>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    prompt: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "text::filled_option")]
+    agent: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    quiet: bool,
+    #[serde(default)]
+    missed: Missed,
+}
+
+/// Somebody or somewhere, as the operator writes it.
+#[derive(Clone, Debug)]
+struct Written<T>(T);
+
+impl Serialize for Written<Target> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Written<Target> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let expected = "a conversation such as \"telegram.main/42\", the name of a person, or \"role:owner\"";
+        text::parsed(deserializer, expected, |text| text.parse().ok().map(Self))
+    }
+}
+
+/// A point in time, in RFC 3339.
+#[derive(Clone, Copy, Debug)]
+struct Time(jiff::Timestamp);
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let expected = "a time such as \"2030-01-31T09:00:00+01:00\"";
+        text::parsed(deserializer, expected, |text| text.parse().ok().map(Self))
+    }
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(transparent)]
+struct Every(
+    #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, MINUTE, { 366 * DAY }>")]
+    Duration,
+);
+
+impl Schedules {
+    /// The schedules in the form that the core uses. `zone` is that of those that name none.
+    pub fn seeds<'a>(&'a self, zone: &'a Zone) -> impl Iterator<Item = NewSchedule> + 'a {
+        self.0.iter().filter_map(|(name, schedule)| schedule.new(name, zone))
+    }
+}
+
+impl Schedule {
+    /// `None` if it has no time or nothing to begin, or several.
+    fn new(&self, name: &str, zone: &Zone) -> Option<NewSchedule> {
+        let when = match (&self.at, &self.every, &self.cron) {
+            (Some(Time(at)), None, None) => When::At(Timestamp::from_millis(at.as_millisecond())),
+            (None, Some(Every(every)), None) => When::Every(*every),
+            (None, None, Some(cron)) => When::Cron(cron.clone()),
+            _ => return None,
+        };
+        let agent = self.agent.as_deref().map(AgentName::from);
+        let action = match (&self.message, &self.prompt) {
+            (Some(message), None) => ScheduledAction::Message(message.clone()),
+            (None, Some(prompt)) => ScheduledAction::Prompt { text: prompt.clone(), agent, quiet: self.quiet },
+            _ => return None,
+        };
+        let time_zone = self.time_zone.as_ref().unwrap_or(zone).name().into();
+        Some(NewSchedule { name: name.to_owned(), when, time_zone, to: self.to.0.clone(), action, missed: self.missed })
+    }
+}
+
+impl Section for Schedules {
+    fn check(&self, checks: &mut Checks<'_>) {
+        for (name, schedule) in &self.0 {
+            let key = checks.key(&[name]);
+            if !text::is_name(name) {
+                checks.wrong(key.clone(), text::NAME_RULE);
+            }
+            if let Some(channel) = schedule.to.0.channel() {
+                checks.refers_to_channel(key.name("to"), channel.as_str());
+            }
+            if let Some(agent) = &schedule.agent {
+                checks.refers_to_agent(key.name("agent"), agent);
+            }
+            if schedule.prompt.is_none() && (schedule.agent.is_some() || schedule.quiet) {
+                checks.wrong(key.clone(), "has no `prompt`, and only that is put before an agent");
+            }
+            let Some(new) = schedule.new(name, &Zone::system()) else {
+                let what = "must have one of `at`, `every` and `cron`, and either a `message` or a `prompt`";
+                checks.wrong(key, what);
+                continue;
+            };
+            // Whether its only time has passed is not for the configuration to say: then it is done.
+            match new.check(Timestamp::from_millis(0)) {
+                Ok(_) => {}
+                Err(wrong @ (NotASchedule::Cron(_) | NotASchedule::Never)) => {
+                    checks.wrong(key.name("cron"), said(&wrong));
+                }
+                Err(wrong) => checks.wrong(key, said(&wrong)),
+            }
+        }
+    }
+}
+
+/// What is wrong, without the name of the key, which stands before it.
+fn said(wrong: &NotASchedule) -> String {
+    let text = wrong.to_string();
+    text.strip_prefix("`cron` ").unwrap_or(&text).to_owned()
+}

@@ -1,0 +1,304 @@
+//! `rejoinder schedule`: what the running gateway begins at given times.
+
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use rejoinder_core::{Clock, SystemClock};
+use serde_json::{Value, json};
+
+use super::{
+    Global,
+    running::{RunningGateway, path_part},
+};
+use crate::{
+    console::{failure::Failure, output},
+    time::{local, parse, parse_or_ago, rfc3339},
+};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ScheduleCommand {
+    /// Make a schedule: a message, or a prompt for the agent, at given times
+    #[command(after_help = ADD_HELP)]
+    Add(Add),
+    /// List the schedules, with their next times
+    List(List),
+    /// Show a schedule, and what became of its last times
+    Show(Show),
+    /// Begin now what a schedule begins, beside its times
+    Run(Named),
+    /// Pause a schedule: it begins nothing until it is resumed
+    Pause(Named),
+    /// Resume a schedule; times that passed meanwhile are not made up for
+    Resume(Named),
+    /// Remove a schedule, with its history
+    Remove(Named),
+}
+
+const ADD_HELP: &str = "\
+TARGET is a conversation (CHANNEL/CHAT), the name of somebody who is known, or everybody with a role (role:owner).
+
+Examples:
+  rejoinder schedule add --at 2030-01-31T09:00:00+01:00 --to telegram.main/42 --message \"Happy birthday!\"
+  rejoinder schedule add --in 20m --to ada --message \"The pasta.\"
+  rejoinder schedule add --cron \"0 8 * * MON-FRI\" --time-zone Europe/Vienna --to ada --prompt \"What is on today?\"
+  rejoinder schedule add --every 6h --to role:owner --prompt \"Has anything failed?\" --quiet --name watch";
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("when").required(true)), group(ArgGroup::new("what").required(true)))]
+pub(super) struct Add {
+    /// Once: RFC 3339, or a time of the time zone without an offset
+    #[arg(long, value_name = "TIME", group = "when")]
+    at: Option<String>,
+    /// Once, after so long: 20m, 1h30m, 2d
+    #[arg(long = "in", value_name = "DURATION", group = "when")]
+    after: Option<String>,
+    /// Again and again, in this distance: 30m, 6h
+    #[arg(long, value_name = "DURATION", group = "when")]
+    every: Option<String>,
+    /// At the times of a cron pattern: minute, hour, day of the month, month, day of the week
+    #[arg(long, value_name = "PATTERN", group = "when")]
+    cron: Option<String>,
+    /// The time zone: its IANA name, or system; if not given: routing.time_zone
+    #[arg(long, value_name = "ZONE")]
+    time_zone: Option<String>,
+    /// For whom
+    #[arg(long, value_name = "TARGET")]
+    to: String,
+    /// A message that is sent, as Markdown
+    #[arg(long, value_name = "TEXT", group = "what")]
+    message: Option<String>,
+    /// A prompt that is put before the agent, whose answer is sent
+    #[arg(long, value_name = "TEXT", group = "what")]
+    prompt: Option<String>,
+    /// The agent, if not that of the conversation
+    #[arg(long, requires = "prompt")]
+    agent: Option<String>,
+    /// The agent owes no answer, and speaks only if it has something to say
+    #[arg(long, requires = "prompt")]
+    quiet: bool,
+    /// The name of the schedule; if not given, one is made up
+    #[arg(long)]
+    name: Option<String>,
+    /// What happens to times that pass while the gateway is down: one run makes up for all, none does, or each is made up for
+    #[arg(long, value_enum, default_value_t = Missed::Once)]
+    missed: Missed,
+    /// Why, for the audit
+    #[arg(long)]
+    reason: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Missed {
+    Once,
+    Skip,
+    All,
+}
+
+impl Missed {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::Skip => "skip",
+            Self::All => "all",
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Show {
+    /// The name or the id of the schedule
+    schedule: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Named {
+    /// The name or the id of the schedule
+    schedule: String,
+    /// Why, for the audit
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+impl ScheduleCommand {
+    pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
+        let gateway = RunningGateway::find(global)?;
+        match self {
+            Self::Add(add) => {
+                let schedule = gateway.post("schedules", &add.body()?).await?;
+                if add.json {
+                    return output::print_json(&schedule);
+                }
+                output::print(output::printable(&format!(
+                    "Schedule {} for {}: next at {}.",
+                    text(&schedule["name"]),
+                    text(&schedule["to"]),
+                    time(&schedule["next_at"])
+                )))
+            }
+            Self::List(List { json }) => {
+                let schedules = gateway.get("schedules").await?;
+                if *json { output::print_json(&schedules) } else { output::print(lines(&schedules)) }
+            }
+            Self::Show(Show { schedule, json }) => {
+                let schedule = gateway.get(&format!("schedules/{}", path_part(schedule))).await?;
+                if *json { output::print_json(&schedule) } else { output::print(detail(&schedule)) }
+            }
+            Self::Run(named) => {
+                let begun = named.post(&gateway, "run").await?;
+                let turns = begun["messages"].as_array().into_iter().flatten();
+                let turns: Vec<_> =
+                    turns.map(|one| format!("{} (turn {})", text(&one["to"]), text(&one["id"]))).collect();
+                output::print(output::printable(&format!("Begun: {}", turns.join(", "))))
+            }
+            Self::Pause(named) => {
+                named.post(&gateway, "pause").await?;
+                output::print(output::printable(&format!("{} is paused.", named.schedule)))
+            }
+            Self::Resume(named) => {
+                let schedule = named.post(&gateway, "resume").await?;
+                let next = time(&schedule["next_at"]);
+                output::print(output::printable(&format!("{} goes on: next at {next}.", named.schedule)))
+            }
+            Self::Remove(Named { schedule, reason }) => {
+                let path = format!("schedules/{}", path_part(schedule));
+                gateway.delete(&path, &json!({ "reason": reason })).await?;
+                output::print(output::printable(&format!("{schedule} is removed.")))
+            }
+        }
+    }
+}
+
+impl Add {
+    fn body(&self) -> Result<Value, Failure> {
+        let at = match &self.after {
+            Some(after) => {
+                let wrong = || Failure::Usage(format!("--in must be a duration such as 20m or 2d, not {after}"));
+                let now = SystemClock.now();
+                // The same distance, in the other direction.
+                let before = parse_or_ago(after, now).filter(|_| parse(after).is_none()).ok_or_else(wrong)?;
+                Some(rfc3339(now + now.since(before)))
+            }
+            None => self.at.clone(),
+        };
+        Ok(json!({
+            "name": self.name, "at": at, "every": self.every, "cron": self.cron, "time_zone": self.time_zone, "to": self.to,
+            "message": self.message, "prompt": self.prompt, "agent": self.agent, "quiet": self.quiet,
+            "missed": self.missed.as_str(), "reason": self.reason,
+        }))
+    }
+}
+
+impl Named {
+    async fn post(&self, gateway: &RunningGateway, what: &str) -> Result<Value, Failure> {
+        let path = format!("schedules/{}/{what}", path_part(&self.schedule));
+        gateway.post(&path, &json!({ "reason": self.reason })).await
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// A time on this machine's clock.
+fn time(value: &Value) -> String {
+    value.as_str().and_then(parse).map_or_else(|| "-".to_owned(), local)
+}
+
+/// When it begins something.
+fn when(schedule: &Value) -> String {
+    match (schedule["at"].as_str(), schedule["every"].as_str(), schedule["cron"].as_str()) {
+        (Some(_), ..) => format!("at {}", time(&schedule["at"])),
+        (_, Some(every), _) => format!("every {every}"),
+        (.., cron) => format!("{} ({})", cron.unwrap_or_default(), text(&schedule["time_zone"])),
+    }
+}
+
+/// What it begins.
+fn what(schedule: &Value) -> String {
+    match (schedule["message"].as_str(), schedule["prompt"].as_str()) {
+        (Some(message), _) => format!("message: {}", output::excerpt(message, 40)),
+        (_, prompt) => format!("prompt: {}", output::excerpt(prompt.unwrap_or_default(), 40)),
+    }
+}
+
+fn lines(schedules: &Value) -> String {
+    let row = |schedule: &Value| {
+        let next = if schedule["state"] == "active" {
+            time(&schedule["next_at"])
+        } else {
+            text(&schedule["state"]).to_owned()
+        };
+        [text(&schedule["name"]).to_owned(), when(schedule), next, text(&schedule["to"]).to_owned(), what(schedule)]
+    };
+    let rows: Vec<_> = schedules["items"].as_array().into_iter().flatten().map(row).collect();
+    if rows.is_empty() {
+        return "There are no schedules. To make one: rejoinder schedule add --help".to_owned();
+    }
+    output::printable(&output::table(["NAME", "WHEN", "NEXT", "TO", "WHAT"], &rows))
+}
+
+fn detail(schedule: &Value) -> String {
+    let mut lines = vec![
+        format!("{}: {}, for {}", text(&schedule["name"]), when(schedule), text(&schedule["to"])),
+        what(schedule),
+        format!("made by {} ({})", text(&schedule["by"]), text(&schedule["origin"])),
+        match (text(&schedule["state"]), schedule["why"].as_str()) {
+            ("active", _) => format!("next at {}", time(&schedule["next_at"])),
+            (state, Some(why)) => format!("{state}: {why}"),
+            (state, None) => state.to_owned(),
+        },
+    ];
+    let runs = schedule["runs"].as_array().into_iter().flatten();
+    let row = |run: &Value| {
+        let turns = run["turns"].as_array().into_iter().flatten().map(text).collect::<Vec<_>>().join(" ");
+        [time(&run["due"]), time(&run["at"]), run["problem"].as_str().map_or(turns, ToOwned::to_owned)]
+    };
+    let rows: Vec<_> = runs.map(row).collect();
+    if !rows.is_empty() {
+        lines.push(format!("\n{}", output::table(["DUE", "ACTED ON", "TURNS"], &rows)));
+    }
+    output::printable(&lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schedule() -> Value {
+        json!({
+            "name": "morning", "cron": "0 8 * * *", "time_zone": "Europe/Vienna", "to": "ada", "prompt": "What is on?",
+            "state": "paused", "why": "it failed 5 times in a row: gone", "next_at": null, "by": "grace", "origin": "operator",
+            "runs": [{ "due": "x", "at": "x", "turns": [], "problem": "nobody is there" }],
+        })
+    }
+
+    #[test]
+    fn schedules_are_listed_with_their_next_times() {
+        assert_eq!(
+            lines(&json!({ "items": [schedule()] })),
+            "NAME     WHEN                       NEXT    TO   WHAT\n\
+             morning  0 8 * * * (Europe/Vienna)  paused  ada  prompt: What is on?"
+        );
+        assert!(lines(&json!({ "items": [] })).starts_with("There are no schedules."));
+    }
+
+    #[test]
+    fn one_is_shown_with_what_became_of_its_times() {
+        assert_eq!(
+            detail(&schedule()),
+            "morning: 0 8 * * * (Europe/Vienna), for ada\nprompt: What is on?\nmade by grace (operator)\n\
+             paused: it failed 5 times in a row: gone\n\nDUE  ACTED ON  TURNS\n-    -         nobody is there"
+        );
+    }
+}

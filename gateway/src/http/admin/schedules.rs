@@ -1,0 +1,391 @@
+//! Schedules: what the gateway begins at given times.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Extension, Json,
+    extract::{Path, State, rejection::PathRejection},
+    http::StatusCode,
+};
+use jiff::{SignedDuration, civil::DateTime};
+use rejoinder_core::{
+    Actor, Missed, NewSchedule, ScheduledAction, Timestamp, TurnId, When,
+    store::{Schedule, ScheduleOrigin, ScheduleRun},
+    zone,
+};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{
+    caller::Caller,
+    messages::SentMessages,
+    operation::{IdempotencyKey, Operation, Reason},
+    responses::{Changing, Reading, ReadingOne},
+};
+use crate::{
+    http::{Shared, error::ApiError},
+    time::{parse, rfc3339},
+};
+
+/// The schedules, in the order of their names.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ScheduleList {
+    items: Vec<ScheduleItem>,
+    /// Always null: there is only one page.
+    #[schema(value_type = Option<String>)]
+    next: Option<&'static str>,
+}
+
+/// A schedule.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ScheduleItem {
+    #[schema(format = "uuid")]
+    id: String,
+    name: String,
+    /// The only time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    at: Option<String>,
+    /// The distance between two times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "6h")]
+    every: Option<String>,
+    /// The cron pattern.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "0 8 * * MON-FRI")]
+    cron: Option<String>,
+    /// The time zone of the cron pattern: its IANA name, or `system`.
+    time_zone: String,
+    /// For whom.
+    #[schema(example = "telegram.main/42")]
+    to: String,
+    /// The message that is sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    /// The prompt that is put before the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt: Option<String>,
+    /// The agent, if not that of the conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
+    /// Whether the agent owes no answer.
+    quiet: bool,
+    /// What happens to times that passed while the gateway was down: `once`, `skip` or `all`.
+    missed: MissedName,
+    /// `active`, `paused`, or `done`: its last time has passed.
+    state: &'static str,
+    /// Why it is paused.
+    why: Option<String>,
+    #[schema(format = DateTime)]
+    next_at: Option<String>,
+    /// How many of its latest runs failed in a row, as far as that was known at the last one. After five it is paused.
+    failures: u32,
+    /// `operator`, `configuration` or `agent`.
+    origin: &'static str,
+    /// Who made it.
+    by: String,
+    #[schema(format = DateTime)]
+    created_at: String,
+}
+
+/// A schedule, and what became of its times.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ScheduleDetail {
+    #[serde(flatten)]
+    schedule: ScheduleItem,
+    /// The last hundred, newest first.
+    runs: Vec<ScheduleRunItem>,
+}
+
+/// What became of one time of a schedule.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ScheduleRunItem {
+    /// The time.
+    #[schema(format = DateTime)]
+    due: String,
+    /// When it was acted on.
+    #[schema(format = DateTime)]
+    at: String,
+    /// The turns that were begun: they say what became of them.
+    turns: Vec<String>,
+    /// Why none was begun.
+    problem: Option<String>,
+}
+
+/// What happens to times that passed while the gateway was down: one run makes up for all of them (`once`), none does (`skip`), or
+/// each is made up for, but no more than the last hundred (`all`).
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum MissedName {
+    #[default]
+    Once,
+    Skip,
+    All,
+}
+
+/// A schedule to make.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Wanted {
+    /// One is made up if it is missing.
+    #[schema(max_length = 100)]
+    name: Option<String>,
+    /// Once: RFC 3339, or a time of `time_zone` without an offset (`2030-01-31T09:00`).
+    #[schema(max_length = 64)]
+    at: Option<String>,
+    /// Again and again: a duration such as `30m` or `6h`, at least a minute.
+    #[schema(max_length = 64)]
+    every: Option<String>,
+    /// At the times of a cron pattern: minute, hour, day of the month, month, day of the week.
+    #[schema(max_length = 200)]
+    cron: Option<String>,
+    /// An IANA name, or `system`; that of `[routing]` if it is missing.
+    #[schema(max_length = 100)]
+    time_zone: Option<String>,
+    /// For whom: as in a message.
+    #[schema(max_length = 1000)]
+    to: String,
+    /// A message that is sent, as Markdown.
+    #[schema(max_length = 20_000)]
+    message: Option<String>,
+    /// A prompt that is put before the agent, whose answer is sent.
+    #[schema(max_length = 20_000)]
+    prompt: Option<String>,
+    /// The agent, if not that of the conversation.
+    #[schema(max_length = 256)]
+    agent: Option<String>,
+    /// Whether the agent owes no answer, and speaks only if it has something to say.
+    #[serde(default)]
+    quiet: bool,
+    #[serde(default)]
+    missed: MissedName,
+    /// Why, for the audit.
+    #[schema(max_length = 1000)]
+    reason: Option<String>,
+}
+
+impl From<&Schedule> for ScheduleItem {
+    fn from(schedule: &Schedule) -> Self {
+        let NewSchedule { name, when, time_zone, to, action, missed } = &schedule.new;
+        let (message, prompt, agent, quiet) = match action {
+            ScheduledAction::Message(message) => (Some(message.clone()), None, None, false),
+            ScheduledAction::Prompt { text, agent, quiet } => (None, Some(text.clone()), agent.as_ref(), *quiet),
+        };
+        Self {
+            id: schedule.id.to_string(),
+            name: name.clone(),
+            at: if let When::At(at) = when { Some(rfc3339(*at)) } else { None },
+            every: if let When::Every(every) = when { Some(print(*every)) } else { None },
+            cron: if let When::Cron(cron) = when { Some(cron.clone()) } else { None },
+            time_zone: time_zone.to_string(),
+            to: to.to_string(),
+            message,
+            prompt,
+            agent: agent.map(ToString::to_string),
+            quiet,
+            missed: match missed {
+                Missed::Once => MissedName::Once,
+                Missed::Skip => MissedName::Skip,
+                Missed::All => MissedName::All,
+            },
+            state: schedule.state.as_str(),
+            why: schedule.why.clone(),
+            next_at: schedule.next_at.map(rfc3339),
+            failures: schedule.failures,
+            origin: match schedule.origin {
+                ScheduleOrigin::Operator => "operator",
+                ScheduleOrigin::Configuration => "configuration",
+                ScheduleOrigin::Agent => "agent",
+            },
+            by: schedule.by.clone(),
+            created_at: rfc3339(schedule.created_at),
+        }
+    }
+}
+
+impl From<ScheduleRun> for ScheduleRunItem {
+    fn from(run: ScheduleRun) -> Self {
+        let turns = run.turns.iter().map(ToString::to_string).collect();
+        Self { due: rfc3339(run.due), at: rfc3339(run.at), turns, problem: run.problem }
+    }
+}
+
+fn print(every: Duration) -> String {
+    SignedDuration::try_from(every).map_or_else(|_| format!("{every:?}"), |every| format!("{every:#}"))
+}
+
+fn bad(what: impl Into<String>) -> ApiError {
+    ApiError::BadRequest(what.into())
+}
+
+impl Wanted {
+    fn read(&self, own_zone: &str, now: Timestamp) -> Result<NewSchedule, ApiError> {
+        let time_zone: Arc<str> = self.time_zone.as_deref().unwrap_or(own_zone).into();
+        let made_up = || {
+            let id = TurnId::new(now).to_string();
+            id[id.len() - 8..].to_owned()
+        };
+        Ok(NewSchedule {
+            name: self.name.as_deref().map(str::trim).map_or_else(made_up, ToOwned::to_owned),
+            when: self.when(&time_zone)?,
+            to: self.to.parse().map_err(|wrong| bad(format!("`to` {wrong}")))?,
+            action: match (&self.message, &self.prompt) {
+                (Some(message), None) if self.agent.is_none() && !self.quiet => {
+                    ScheduledAction::Message(message.clone())
+                }
+                (Some(_), None) => return Err(bad("`agent` and `quiet` are for a `prompt`")),
+                (None, Some(text)) => ScheduledAction::Prompt {
+                    text: text.clone(),
+                    agent: self.agent.as_deref().map(Into::into),
+                    quiet: self.quiet,
+                },
+                _ => return Err(bad("give either `message` or `prompt`")),
+            },
+            missed: match self.missed {
+                MissedName::Once => Missed::Once,
+                MissedName::Skip => Missed::Skip,
+                MissedName::All => Missed::All,
+            },
+            time_zone,
+        })
+    }
+
+    fn when(&self, time_zone: &str) -> Result<When, ApiError> {
+        match (&self.at, &self.every, &self.cron) {
+            (Some(at), None, None) => {
+                let local = || {
+                    let at: DateTime = at.trim().parse().ok()?;
+                    let at = at.to_zoned(zone(time_zone)?).ok()?;
+                    Some(Timestamp::from_millis(at.timestamp().as_millisecond()))
+                };
+                parse(at)
+                    .or_else(local)
+                    .map(When::At)
+                    .ok_or_else(|| bad("`at` must be a time such as 2030-01-31T09:00:00Z"))
+            }
+            (None, Some(every), None) => {
+                let every: Option<SignedDuration> = every.trim().parse().ok();
+                let every = every.and_then(|every| Duration::try_from(every).ok());
+                every.map(When::Every).ok_or_else(|| bad("`every` must be a duration such as 30m or 6h"))
+            }
+            (None, None, Some(cron)) => Ok(When::Cron(cron.clone())),
+            _ => Err(bad("give one of `at`, `every` and `cron`")),
+        }
+    }
+}
+
+/// Lists the schedules, in the order of their names.
+#[utoipa::path(get, path = "/admin/api/schedules", tag = "admin", operation_id = "list_schedules",
+    responses((status = 200, description = "The schedules", body = ScheduleList), Reading),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn list(State(app): Shared, Extension(caller): Extension<Caller>) -> Json<ScheduleList> {
+    let mut schedules = app.engine.schedules();
+    schedules.retain(|schedule| schedule.new.to.channel().is_none_or(|channel| caller.may_see(channel)));
+    Json(ScheduleList { items: schedules.iter().map(ScheduleItem::from).collect(), next: None })
+}
+
+/// Shows a schedule, and what became of its times.
+#[utoipa::path(get, path = "/admin/api/schedules/{name}", tag = "admin", operation_id = "show_schedule",
+    params(("name" = String, Path, description = "The schedule's name or id")),
+    responses((status = 200, description = "The schedule", body = ScheduleDetail), ReadingOne),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn show(
+    State(app): Shared,
+    Extension(caller): Extension<Caller>,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<Json<ScheduleDetail>, ApiError> {
+    let by = Actor { name: caller.name.clone(), reason: None, channels: caller.channels.clone(), answer: None };
+    let (schedule, runs) = app.engine.schedule(&named(name)?, &by).await?;
+    let runs = runs.into_iter().map(ScheduleRunItem::from).collect();
+    Ok(Json(ScheduleDetail { schedule: ScheduleItem::from(&schedule), runs }))
+}
+
+/// Makes a schedule.
+#[utoipa::path(post, path = "/admin/api/schedules", tag = "admin", operation_id = "add_schedule",
+    params(IdempotencyKey),
+    request_body(content = Wanted),
+    responses((status = 201, description = "It is made", body = ScheduleItem), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn add(
+    State(app): Shared,
+    operation: Operation<Wanted>,
+) -> Result<(StatusCode, Json<ScheduleItem>), ApiError> {
+    let now = app.clock.now();
+    let new = operation.body.read(&app.engine.time_zone(), now)?;
+    new.check(now).map_err(|wrong| bad(wrong.to_string()))?;
+    let by = operation.actor(operation.body.reason.as_deref(), StatusCode::CREATED, &())?;
+    let schedule = app.engine.add_schedule(new, &Actor { answer: None, ..by }).await?;
+    Ok((StatusCode::CREATED, Json(ScheduleItem::from(&schedule))))
+}
+
+/// Begins what a schedule begins, now and beside its times.
+#[utoipa::path(post, path = "/admin/api/schedules/{name}/run", tag = "admin", operation_id = "run_schedule",
+    params(("name" = String, Path, description = "The schedule's name or id"), IdempotencyKey),
+    request_body(content = Option<Reason>),
+    responses((status = 202, description = "It is begun", body = SentMessages), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn run(
+    State(app): Shared,
+    name: Result<Path<String>, PathRejection>,
+    operation: Operation<Reason>,
+) -> Result<(StatusCode, Json<SentMessages>), ApiError> {
+    let by = actor(&operation)?;
+    let key = operation.key().map_or_else(|| TurnId::new(app.clock.now()).to_string(), ToOwned::to_owned);
+    let begun = app.engine.run_schedule(&named(name)?, &key, &by).await?;
+    Ok((StatusCode::ACCEPTED, Json(SentMessages::of(&begun).ok_or(ApiError::Internal)?)))
+}
+
+/// Pauses a schedule: it begins nothing until it is resumed.
+#[utoipa::path(post, path = "/admin/api/schedules/{name}/pause", tag = "admin", operation_id = "pause_schedule",
+    params(("name" = String, Path, description = "The schedule's name or id")),
+    request_body(content = Option<Reason>),
+    responses((status = 200, description = "It is paused", body = ScheduleItem), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn pause(
+    State(app): Shared,
+    name: Result<Path<String>, PathRejection>,
+    operation: Operation<Reason>,
+) -> Result<Json<ScheduleItem>, ApiError> {
+    let schedule = app.engine.pause_schedule(&named(name)?, true, &actor(&operation)?).await?;
+    Ok(Json(ScheduleItem::from(&schedule)))
+}
+
+/// Resumes a schedule. Times that passed meanwhile are not made up for.
+#[utoipa::path(post, path = "/admin/api/schedules/{name}/resume", tag = "admin", operation_id = "resume_schedule",
+    params(("name" = String, Path, description = "The schedule's name or id")),
+    request_body(content = Option<Reason>),
+    responses((status = 200, description = "It goes on", body = ScheduleItem), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn resume(
+    State(app): Shared,
+    name: Result<Path<String>, PathRejection>,
+    operation: Operation<Reason>,
+) -> Result<Json<ScheduleItem>, ApiError> {
+    let schedule = app.engine.pause_schedule(&named(name)?, false, &actor(&operation)?).await?;
+    Ok(Json(ScheduleItem::from(&schedule)))
+}
+
+/// Removes a schedule, with its history. What it has begun goes on.
+#[utoipa::path(delete, path = "/admin/api/schedules/{name}", tag = "admin", operation_id = "remove_schedule",
+    params(("name" = String, Path, description = "The schedule's name or id")),
+    request_body(content = Option<Reason>),
+    responses((status = 204, description = "It is removed"), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn remove(
+    State(app): Shared,
+    name: Result<Path<String>, PathRejection>,
+    operation: Operation<Reason>,
+) -> Result<StatusCode, ApiError> {
+    app.engine.remove_schedule(&named(name)?, &actor(&operation)?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Who does it. What is done twice is the same or an error, so no answer is stored.
+fn actor(operation: &Operation<Reason>) -> Result<Actor, ApiError> {
+    let by = operation.actor(operation.body.reason.as_deref(), StatusCode::OK, &())?;
+    Ok(Actor { answer: None, ..by })
+}
+
+fn named(name: Result<Path<String>, PathRejection>) -> Result<String, ApiError> {
+    name.map(|Path(name)| name).map_err(|_| ApiError::NotFound("there is no schedule with this name"))
+}
