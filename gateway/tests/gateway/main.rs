@@ -6,6 +6,8 @@ mod discord;
 mod doctor;
 mod doors;
 mod health;
+#[cfg(feature = "telegram")]
+mod initiative;
 mod life;
 #[cfg(feature = "telegram")]
 mod people;

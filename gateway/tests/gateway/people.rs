@@ -10,13 +10,13 @@ use tokio::process::Command;
 use crate::support::{ADMIN_TOKEN, Echo, PATIENCE, TestGateway, json_of, problem};
 
 /// A gateway with a bot that gives strangers a code.
-struct Door {
-    gateway: TestGateway,
-    telegram: TelegramDouble,
+pub(crate) struct Door {
+    pub(crate) gateway: TestGateway,
+    pub(crate) telegram: TelegramDouble,
 }
 
 impl Door {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let telegram = TelegramDouble::start().await;
         let (token, api) = (telegram.token(), telegram.url());
         let bot = format!("token = \"{token}\"\napi_url = \"{api}\"\npace = \"server\"\npoll_timeout = \"5s\"\n");
@@ -29,7 +29,7 @@ impl Door {
         self.gateway.http.post(url).bearer_auth(token).json(&body).send().await.unwrap()
     }
 
-    async fn post(&self, path: &str, body: Value) -> Response {
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Response {
         self.post_with(ADMIN_TOKEN, path, body).await
     }
 
@@ -42,7 +42,7 @@ impl Door {
         list["items"].as_array().unwrap().clone()
     }
 
-    async fn items(&self, path: &str) -> Vec<Value> {
+    pub(crate) async fn items(&self, path: &str) -> Vec<Value> {
         self.items_for(ADMIN_TOKEN, path).await
     }
 
@@ -70,18 +70,18 @@ impl Door {
     }
 
     /// The same: the code.
-    async fn code_of(&self, person: &Person) -> String {
+    pub(crate) async fn code_of(&self, person: &Person) -> String {
         self.request_of(person).await["code"].as_str().unwrap().to_owned()
     }
 
-    async fn approve(&self, code: &str, body: Value) -> Value {
+    pub(crate) async fn approve(&self, code: &str, body: Value) -> Value {
         let response = self.post(&format!("pairings/{code}/approve"), body).await;
         assert_eq!(response.status(), StatusCode::OK);
         json_of(response).await
     }
 
     /// Runs a command beside the gateway; returns its exit code and what it printed.
-    async fn run(&self, arguments: &[&str]) -> (Option<i32>, String) {
+    pub(crate) async fn run(&self, arguments: &[&str]) -> (Option<i32>, String) {
         let folder = self.gateway.data.path();
         let mut command = Command::new(env!("CARGO_BIN_EXE_rejoinder"));
         command.args(arguments).args(["--config", "rejoinder.toml"]).current_dir(folder).stdin(Stdio::null());

@@ -10,6 +10,7 @@ mod deferrals;
 mod failures;
 mod files;
 mod groups;
+mod initiative;
 mod limits;
 mod operator;
 mod outages;
