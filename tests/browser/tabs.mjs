@@ -60,7 +60,7 @@ await visit(async (browser) => {
   await other.page.reload();
   await other.isConnected();
   assert.doesNotMatch(await other.page.locator("#turns").innerText(), /From the second tab/);
-  assert.ok(!(await other.page.evaluate(() => JSON.stringify({ ...localStorage }))).includes(second), "the deleted one is back");
+  await eventually("the deleted one is not back", () => other.page.evaluate(() => JSON.stringify({ ...localStorage })), (stored) => !stored.includes(second));
 
   // What one tab has begun to write, the other does not remove by opening something else.
   await ada.button("New conversation").click();
@@ -93,7 +93,7 @@ await visit(async (browser) => {
   const last = await third.page.evaluate((key) => localStorage.getItem(key), key);
   await third.page.close();
   await deletes(ada, "Opened last");
-  assert.ok(!(await ada.page.evaluate(() => JSON.stringify({ ...localStorage }))).includes(last), "the deleted one is what the next tab opens");
+  await eventually("the deleted one is not what the next tab opens", () => ada.page.evaluate(() => JSON.stringify({ ...localStorage })), (stored) => !stored.includes(last));
   const fourth = await ada.tab();
   await fourth.isConnected();
   assert.ok(!(await fourth.titles()).includes("Opened last"), "the deleted one is back");

@@ -4,6 +4,7 @@ import { Composer } from "./composer.js";
 import { Connection } from "./connection.js";
 import { isCommand, isFinal, voiceOf } from "./conversation.js";
 import { Conversations } from "./conversations.js";
+import { Deletions } from "./deletions.js";
 import { arrange, make } from "./dom.js";
 import { refuseFiles } from "./files.js";
 import { ConversationList } from "./list.js";
@@ -37,9 +38,10 @@ const connection = new Connection({
   onState: showState,
 });
 const outbox = new Outbox({ send: (frame) => connection.send(frame), onChange: showWithList });
+const deletions = new Deletions({ send: (frame) => connection.send(frame) });
 const composer = new Composer({ onSend: say, onUnfinished: begin, announce: speak });
 const conversations = new Conversations({ onChange: () => list.show(), onGone: leaveGone, isWaiting: (id) => outbox.counts.has(id) });
-const list = new ConversationList(conversations, { open: visit, remove, unsent: () => outbox.counts, loss: lossOf, announce: speak });
+const list = new ConversationList(conversations, { open: visit, remove: erase, unsent: () => outbox.counts, loss: lossOf, waits: () => !connection.isOnline && deletions.count > 0, announce: speak });
 
 // --- Server frames ---
 
@@ -61,6 +63,7 @@ const hear = {
     note();
     if (wasHere) announce(...news);
     outbox.restart();
+    deletions.restart();
   },
   sync(frame) {
     const news = conversation.sync(frame.turns, frame.more);
@@ -76,6 +79,7 @@ const hear = {
     view.scrollTop = view.scrollHeight - below;
   },
   accepted({ id, turn_id }) {
+    if (deletions.accepted(id)) return list.show();
     const entry = outbox.entries.find((entry) => entry.id === id);
     if (entry && turn_id && !conversation.turn(turn_id)) {
       const at = new Date(serverTime()).toISOString();
@@ -108,6 +112,7 @@ const hear = {
     show();
   },
   error({ id, code, message, retry }) {
+    if (id && deletions.refused(id, retry)) return retry || composer.notice(`A conversation could not be deleted at the gateway. ${message}`);
     if (code === "token_required" || code === "token_wrong") return askForToken(code === "token_wrong" ? message : "");
     if (code === "bad_conversation") return remove(conversations.current);
     if (code === "unsupported_protocol") {
@@ -283,7 +288,7 @@ function showState(state) {
     if (!$("banner").hidden) banner();
     else bannerTimer ||= setTimeout(banner, UNNOTICED);
   }
-  queueMicrotask(show);
+  queueMicrotask(showWithList);
 }
 
 function showBanner(words, label, act) {
@@ -426,11 +431,18 @@ function lossOf(id) {
   return [
     unsent === 1 && " One message in it was not sent, and is lost.",
     unsent > 1 && ` ${unsent} messages in it were not sent, and are lost.`,
-    isAwaited && " An answer that is on its way is not stopped, and you will not see it.",
+    isAwaited && " What is being worked on is stopped.",
   ].filter(Boolean).join("");
 }
 
-/** Deletes a conversation in this browser. */
+/** Deletes a conversation in this browser, and at the gateway what agents are shown of it and what is found in it. */
+function erase(id) {
+  remove(id);
+  deletions.add(id);
+  list.show();
+}
+
+/** Removes a conversation from this browser. */
 function remove(id) {
   if (id === conversations.current) open(newId());
   outbox.clear(id);

@@ -22,7 +22,7 @@ export class ConversationList {
 
   /**
    * `open(id)` shows a conversation, `remove(id)` deletes one, `unsent()` returns how many messages wait in each, `loss(id)`
-   * says what is lost with one, and `announce(words)` speaks to those who do not see the page.
+   * says what is lost with one, `waits()` whether the gateway is still to be told of a deletion, and `announce(words)` speaks to those who do not see the page.
    */
   constructor(conversations, acts) {
     this.#conversations = conversations;
@@ -60,6 +60,7 @@ export class ConversationList {
     this.#markReached();
     if (focused !== document.activeElement && focused.isConnected) focused.focus({ preventScroll: true });
     $("list-nothing").hidden = found.length > 0;
+    $("list-deleting").hidden = !this.#acts.waits();
     $("list-full").textContent = `The list holds ${MOST} conversations. A new one takes the place of the one used longest ago; those that you have named stay longest.`;
     $("list-full").hidden = this.#conversations.count < MOST || $("search").value.trim() !== "";
   }
@@ -216,7 +217,7 @@ export class ConversationList {
     $("delete-text").replaceChildren(
       "“",
       make("bdi", {}, title),
-      `” is removed from this browser, and cannot be opened here again.${this.#acts.loss(id)} The gateway keeps what was said for as long as its operator has chosen.`,
+      `” is removed from this browser, and cannot be opened here again. The agent is not shown it any more, and no search finds it.${this.#acts.loss(id)} The gateway's operator still has what was said, for as long as they have chosen.`,
     );
     $("delete-dialog").showModal();
   }

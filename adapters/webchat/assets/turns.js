@@ -187,8 +187,12 @@ function choices(turn, { canPick, picked }) {
 
 function files(attachments) {
   if (!attachments?.length) return null;
-  const file = ({ name, href }) =>
-    make("li", {}, href ? make("a", { href, target: "_blank", rel: "noopener noreferrer nofollow" }, name) : name);
+  const link = ({ name, href }) => {
+    // It is saved, and never opened.
+    if (href?.startsWith("data:")) return make("a", { href, download: name, className: "save", title: name }, icon("save"), "Save as Markdown");
+    return href ? make("a", { href, target: "_blank", rel: "noopener noreferrer nofollow" }, name) : name;
+  };
+  const file = (attachment) => make("li", {}, link(attachment));
   return make("ul", { className: "files", attributes: { "aria-label": "Files" } }, ...attachments.map(file));
 }
 

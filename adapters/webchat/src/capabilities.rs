@@ -21,7 +21,7 @@ pub(crate) const fn table() -> Capabilities {
         reactions: Support::Full,
         allowed_reactions: None,
         choices: Support::Full,
-        // As links: the page's content security policy lets it fetch nothing from elsewhere.
+        // As links, and a text to be saved: the page's content security policy lets it fetch nothing from elsewhere.
         attachments: Support::Degraded,
         drafts: Support::Full,
         drafts_are_messages: false,

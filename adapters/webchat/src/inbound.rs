@@ -9,6 +9,9 @@ use crate::protocol::{MAX_TEXT_BYTES, Problem};
 /// The command that cancels the running turn.
 const STOP: &str = "/stop";
 
+/// The command that deletes what agents are shown of a conversation and what is found in it, and cancels what is open in it.
+const DELETE: &str = "/session delete all";
+
 /// The conversation `id` of a chat. Anybody who knows the id may read the conversation. The page generates it: 22
 /// random characters of 64, so 132 bits. Other clients may use 16 characters or more.
 pub(crate) fn conversation(channel: &ChannelId, id: &str) -> Result<ConversationRef, Problem> {
@@ -52,6 +55,16 @@ pub(crate) fn stop(
     at: Timestamp,
 ) -> Result<InboundEvent, Problem> {
     event(conversation, id, EventKind::Message, STOP.to_owned(), raw, at)
+}
+
+/// The person deletes what was said.
+pub(crate) fn delete(
+    conversation: &ConversationRef,
+    id: &str,
+    raw: &str,
+    at: Timestamp,
+) -> Result<InboundEvent, Problem> {
+    event(conversation, id, EventKind::Message, DELETE.to_owned(), raw, at)
 }
 
 fn event(

@@ -42,6 +42,9 @@ use places::Places;
 use protocol::{ServerFrame, Turn};
 use rooms::{Progress, Rooms};
 
+/// The largest frame that waits to be written, in bytes. A socket reads a larger turn from the store.
+const MAX_WAITING_FRAME: usize = 256 * 1024;
+
 /// The settings of one web chat.
 #[derive(Clone, Debug)]
 pub struct WebchatSettings {
@@ -133,7 +136,11 @@ impl WebchatAdapter {
     fn show(&self, view: &TurnView) {
         let frame = || ServerFrame::Turn { turn: Turn::from(view) }.to_text();
         self.rooms.broadcast(&view.conversation.chat, frame, |mailbox, text| {
-            mailbox.put_turn(view.turn_id, Progress::of(view), text);
+            if text.len() > MAX_WAITING_FRAME {
+                mailbox.put_resync();
+            } else {
+                mailbox.put_turn(view.turn_id, Progress::of(view), text);
+            }
         });
     }
 }

@@ -41,6 +41,8 @@ pub(crate) enum ClientFrame {
     Older { before: TurnId },
     /// The person stops the running turn.
     Stop,
+    /// The person deletes what was said in a conversation: whoever has its id may.
+    Delete { id: String, conversation: String },
     /// Asks for a pong.
     Ping,
     /// Answers a ping.
@@ -181,7 +183,7 @@ struct Signal {
 struct File {
     name: String,
     media_type: String,
-    /// `None` if it is not safe to follow.
+    /// A `data:` URL if it is to be saved; `None` if it is not safe to follow, or left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     href: Option<String>,
 }
@@ -220,13 +222,30 @@ impl From<&Shown> for Signal {
     }
 }
 
+impl Turn {
+    /// The frames' form of turns, oldest first. Of the texts in URLs only the last ones are there, as much as the largest holds.
+    pub(crate) fn list(views: &[TurnView]) -> Vec<Self> {
+        let mut room = format::MAX_INLINE;
+        let mut turns: Vec<Self> = views.iter().map(Self::from).collect();
+        let shown = turns.iter_mut().rev().filter_map(|turn| turn.shown.as_mut());
+        for File { href, .. } in shown.flat_map(|shown| &mut shown.attachments) {
+            let size = href.as_ref().filter(|href| href.starts_with(format::INLINE)).map_or(0, String::len);
+            if size > room {
+                *href = None;
+            }
+            room = room.saturating_sub(size);
+        }
+        turns
+    }
+}
+
 fn files(attachments: &[Attachment]) -> Vec<File> {
     attachments
         .iter()
         .map(|file| File {
             name: file.name.clone(),
             media_type: file.media_type.clone(),
-            href: format::safe_href(&file.url),
+            href: format::file_href(&file.url),
         })
         .collect()
 }
@@ -364,6 +383,7 @@ mod tests {
     #[case(r#"{"type":"older","before":"01890a5d-ac96-774b-bcce-b302099a8057"}"#)]
     #[case(r#"{"type":"choose","id":"a","turn_id":"01890a5d-ac96-774b-bcce-b302099a8057","choice":1}"#)]
     #[case(r#"{"type":"choose","id":"a","turn_id":"01890a5d-ac96-774b-bcce-b302099a8057","choice":"yes"}"#)]
+    #[case(r#"{"type":"delete","id":"a","conversation":"b"}"#)]
     #[case(r#"{"type":"ping"}"#)]
     fn frames_are_read(#[case] frame: &str) {
         assert!(read(frame).is_ok());
@@ -439,6 +459,32 @@ mod tests {
                 "attachments": [{"name": "x", "media_type": "text/plain"}],
             })
         );
+    }
+
+    /// Only Markdown is held in a URL, to be saved; and only the last of it is repeated in a list.
+    #[test]
+    fn a_text_to_save_is_in_its_url() {
+        let file = |url: &str| {
+            let mut view = view(SignalKind::Reply, "all");
+            view.shown.as_mut().expect("an answer").attachments[0].url = url.to_owned();
+            view
+        };
+        let href = |turn: &Turn| turn.shown.as_ref().expect("an answer").attachments[0].href.clone();
+        let large = format!("{}{}", format::INLINE, "QUJD".repeat(200_000));
+        let views = [file(&large), file(&large), file("https://a.example/b")];
+
+        let listed: Vec<_> = Turn::list(&views).iter().map(href).collect();
+
+        assert_eq!(listed, [None, Some(large.clone()), Some("https://a.example/b".to_owned())]);
+        for url in [
+            "data:text/html;base64,QUJD",
+            "data:text/markdown,<script>",
+            "data:text/markdown;base64,<b>",
+            "DATA:text/markdown;base64,QUJD",
+            &large.repeat(2),
+        ] {
+            assert_eq!(href(&Turn::from(&file(url))), None, "{url:.40}");
+        }
     }
 
     #[test]

@@ -358,6 +358,7 @@ mod tests {
                 "connection.js",
                 "conversation.js",
                 "conversations.js",
+                "deletions.js",
                 "list.js",
                 "outbox.js",
                 "storage.js",

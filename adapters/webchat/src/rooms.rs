@@ -171,7 +171,7 @@ impl Mailbox {
         self.arrived.notify_one();
     }
 
-    fn put_resync(&self) {
+    pub(crate) fn put_resync(&self) {
         self.lock().resync = true;
         self.arrived.notify_one();
     }

@@ -8,7 +8,7 @@ use futures_util::{
     stream::{SplitSink, SplitStream},
 };
 use rejoinder_core::{
-    Accepted, ConversationRef, EventKind, InboundEvent, Intake, Language, StoreError, TurnId, TurnView,
+    Accepted, ConversationRef, EventKind, InboundEvent, Intake, Language, StoreError, Timestamp, TurnId, TurnView,
 };
 use rejoinder_kit::{Peer, Tokens, TooManyGuesses};
 use secrecy::{ExposeSecret, SecretString};
@@ -87,7 +87,7 @@ pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket, peer: Pe
         commands: intake.commands().into_iter().map(|help| Command::of(help, language)).collect(),
         max_text_bytes: MAX_TEXT_BYTES,
         now: rfc3339(intake.clock().now()),
-        turns: turns.iter().map(Turn::from).collect(),
+        turns: Turn::list(&turns),
         more,
     };
     let (reply_sender, replies) = mpsc::channel(MAX_REPLIES);
@@ -256,7 +256,7 @@ impl Writer {
         if pending.resync {
             metrics::counter!("rejoinder_webchat_resyncs_total").increment(1);
             let Ok((turns, more)) = load_turns(&self.intake, &self.conversation, None).await else { return false };
-            let sync = ServerFrame::Sync { turns: turns.iter().map(Turn::from).collect(), more };
+            let sync = ServerFrame::Sync { turns: Turn::list(&turns), more };
             if !self.write(Reply::with_turns(&sync, &turns)).await {
                 return false;
             }
@@ -324,10 +324,11 @@ impl Reader {
                 let id = TurnId::new(now).to_string();
                 Some(self.accept(&id, inbound::stop(&self.conversation, &id, raw, now)).await)
             }
+            ClientFrame::Delete { id, conversation } => Some(self.delete(&id, &conversation, raw, now).await),
             ClientFrame::Older { before } => {
                 Some(match load_turns(&self.intake, &self.conversation, Some(before)).await {
                     Ok((turns, more)) => {
-                        let history = ServerFrame::History { turns: turns.iter().map(Turn::from).collect(), more };
+                        let history = ServerFrame::History { turns: Turn::list(&turns), more };
                         Reply::with_turns(&history, &turns)
                     }
                     Err(_) => refusal(None, Problem::UNAVAILABLE),
@@ -391,6 +392,20 @@ impl Reader {
             }
         };
         Reply::plain(&ServerFrame::Accepted { id, turn_id })
+    }
+
+    /// Deletes what was said in a conversation, in which anything may be said again.
+    async fn delete(&self, id: &str, conversation: &str, raw: &str, now: Timestamp) -> Reply {
+        let event = inbound::conversation(self.chat.id(), conversation)
+            .and_then(|conversation| inbound::delete(&conversation, id, raw, now));
+        match event {
+            Ok(event) => match self.intake.views(&event.conversation, None, 1).await {
+                Ok(turns) if turns.is_empty() => Reply::plain(&ServerFrame::Accepted { id, turn_id: None }),
+                Ok(_) => self.accept(id, Ok(event)).await,
+                Err(_) => refusal(Some(id), Problem::UNAVAILABLE),
+            },
+            Err(problem) => refusal(Some(id), problem),
+        }
     }
 
     /// Shows a new turn in other pages with the same conversation: otherwise they would not show it before its first

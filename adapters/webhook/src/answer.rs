@@ -10,7 +10,10 @@ use axum::{
 use rejoinder_core::{Attachment, Cause, FallbackView, Shown, SignalKind, Timestamp, TurnId, TurnStatus, TurnView};
 use serde::Serialize;
 
-use crate::quoted::{split_unquoted, unquoted};
+use crate::{
+    data_url,
+    quoted::{split_unquoted, unquoted},
+};
 
 /// The longest `Retry-After`, in seconds: the answer may arrive well before its debt is due.
 const MAX_RETRY_AFTER: u64 = 30;
@@ -201,23 +204,34 @@ impl<'a> Answer<'a> {
         json
     }
 
-    /// The reply's text, or the attachments' URLs if it is empty, followed by the choices as a numbered list.
+    /// The reply's text, or the attachments' URLs if it is empty, with the Markdown that is attached, followed by the choices as
+    /// a numbered list.
     fn to_text(&self, texts: &HookTexts) -> String {
         if self.status == Status::Accepted {
             return texts.accepted.replace("{url}", self.result_url.unwrap_or_default());
         }
-        let mut text = self.reply.unwrap_or_default().to_owned();
-        if text.is_empty() {
-            for (at, attachment) in self.attachments.iter().enumerate() {
-                text.push_str(if at == 0 { "" } else { "\n" });
-                text.push_str(&attachment.url);
-            }
+        let reply = self.reply.unwrap_or_default();
+        let mut text = reply.to_owned();
+        for attachment in self.attachments {
+            let (gap, shown) = match text_in(attachment) {
+                Some(attached) => ("\n\n", Cow::Owned(attached)),
+                None if reply.is_empty() => ("\n", Cow::Borrowed(&*attachment.url)),
+                None => continue,
+            };
+            text.push_str(if text.is_empty() { "" } else { gap });
+            text.push_str(&shown);
         }
         for (at, choice) in self.choices.iter().enumerate() {
             write!(text, "\n{}. {choice}", at + 1).expect("writing to a string never fails");
         }
         text
     }
+}
+
+/// The Markdown in a file whose URL holds it.
+fn text_in(file: &Attachment) -> Option<String> {
+    let content = data_url::content(&file.url).filter(|_| file.media_type == "text/markdown")?;
+    String::from_utf8(content.ok()?).ok()
 }
 
 /// The content of an answer for a callback.

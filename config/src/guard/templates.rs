@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
-pub const TEMPLATES: [&str; 139] = [
+pub const TEMPLATES: [&str; 140] = [
     "silent",
     "failed",
     "late",
@@ -42,6 +42,7 @@ pub const TEMPLATES: [&str; 139] = [
     "session_used",
     "session_renamed",
     "session_deleted",
+    "sessions_deleted",
     "session_unknown",
     "session_elsewhere",
     "session_open",

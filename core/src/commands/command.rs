@@ -11,7 +11,7 @@ use crate::{
     ledger::trigger::{DecidedApproval, DecidedPerson, TurnEvents},
     merges::Merges,
     model::{
-        capabilities::{Receipts, Support},
+        capabilities::{Capabilities, Receipts, Support},
         command::CommandHelp,
         conversation::ChannelId,
         event::Amends,
@@ -209,13 +209,15 @@ impl Call<'_> {
         filled(self.settings.templates.template(channel, language, template), &values)
     }
 
-    /// Whether the person can be sent a file that has no address: its bytes are in its URL, which a page or the caller of a
-    /// hook cannot open.
+    /// Whether the person can be sent a file that has no address: its bytes are in its URL. A client that reads our rows is
+    /// given that URL, and saves what it holds.
     pub(super) fn can_send_files(&self) -> bool {
         let channel = self.channels.get(&self.turn.event.conversation.channel);
         let target = Target { turn: self.turn, channel: channel.map(AsRef::as_ref), now: self.now };
-        let capabilities = target.capabilities();
-        capabilities.receipts == Receipts::Platform && capabilities.attachments == Support::Full
+        match target.capabilities() {
+            Capabilities { receipts: Receipts::Platform, attachments, .. } => attachments == Support::Full,
+            Capabilities { attachments, .. } => attachments != Support::No,
+        }
     }
 
     /// Cancels a turn because of this command.

@@ -3,6 +3,7 @@
 use super::{
     command::{Answer, Call, Command, DecidedSession, Filled, Words},
     status::spoken,
+    stop::stopped,
 };
 use crate::{
     model::{
@@ -23,6 +24,9 @@ const MOST: u32 = 1000;
 
 /// How many characters of the first message are listed.
 const EXCERPT: usize = 40;
+
+/// What follows `delete` if no session is to be left.
+const ALL: &str = "all";
 
 /// How many words a name has at most.
 const NAME_WORDS: usize = 8;
@@ -51,6 +55,7 @@ async fn session(call: &Call<'_>) -> Result<Answer, StoreError> {
     match (&*verb, &*rest) {
         ("" | "list", "") => list(call).await,
         ("new", name) => begin(call, name).await,
+        ("delete", ALL) if !is_guest_of_group(call) => delete_all(call).await,
         ("use" | "rename" | "delete", wanted) if !wanted.is_empty() => {
             if is_guest_of_group(call) {
                 return Ok(Answer::of("session_guest"));
@@ -208,4 +213,18 @@ async fn delete(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
     }
     changes.push(SessionChange::Delete { session: session.id });
     Ok(Answer { session: Some(DecidedSession { changes, held }), ..Answer::saying(Words::Templates(lines)) })
+}
+
+/// Deletes everything that was said here: stops what is open, and leaves only the sessions that another conversation continues in.
+async fn delete_all(call: &Call<'_>) -> Result<Answer, StoreError> {
+    let held = call.sessions.deciding().await;
+    let sessions = call.store.usable_sessions(call.turn.conversation, call.owner, u32::MAX).await?;
+    let (kept, gone): (Vec<_>, Vec<_>) = sessions.iter().partition(|session| session.is_elsewhere);
+    let mut lines = vec![Filled { template: "sessions_deleted", values: Vec::new() }];
+    lines.extend(kept.iter().map(|session| of("session_elsewhere", session, call)));
+    let delete = |session: &SessionRecord| SessionChange::Delete { session: session.id };
+    let changes = std::iter::once(new(call, None)).chain(gone.into_iter().map(delete)).collect();
+    let turn_events = stopped(call).await?;
+    let session = Some(DecidedSession { changes, held });
+    Ok(Answer { session, turn_events, ..Answer::saying(Words::Templates(lines)) })
 }

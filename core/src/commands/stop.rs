@@ -13,8 +13,13 @@ pub(super) const STOP: Command = Command {
 };
 
 async fn stop(call: &Call<'_>) -> Result<Answer, StoreError> {
-    let open = call.open_before().await?.into_iter();
-    let turn_events: Vec<TurnEvents> = open.map(|turn| TurnEvents { turn, events: vec![call.cancelled()] }).collect();
+    let turn_events = stopped(call).await?;
     let template = if turn_events.is_empty() { "nothing_to_cancel" } else { "cancelled" };
     Ok(Answer { turn_events, ..Answer::of(template) })
+}
+
+/// Cancels what is open in the conversation.
+pub(super) async fn stopped(call: &Call<'_>) -> Result<Vec<TurnEvents>, StoreError> {
+    let open = call.open_before().await?.into_iter();
+    Ok(open.map(|turn| TurnEvents { turn, events: vec![call.cancelled()] }).collect())
 }

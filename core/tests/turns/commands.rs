@@ -230,9 +230,9 @@ async fn a_long_conversation_is_exported_from_its_end() {
 /// Where a file with its bytes in its URL cannot be shown, there is none.
 #[tokio::test]
 async fn nothing_is_exported_where_files_cannot_be_sent() {
-    let without_files = Capabilities { attachments: Support::Degraded, ..capabilities() };
-    let read_as_rows = Capabilities { receipts: Receipts::Row, ..capabilities() };
-    for able in [without_files, read_as_rows] {
+    let as_links = Capabilities { attachments: Support::Degraded, ..capabilities() };
+    let rows_without = Capabilities { receipts: Receipts::Row, attachments: Support::No, ..capabilities() };
+    for able in [as_links, rows_without] {
         let gateway = GatewaySetup::new().always(Script::replies("yes")).capable(|it| *it = able).start().await;
         gateway.receives(said(&chat("ada"), "hello")).await;
 
@@ -241,6 +241,23 @@ async fn nothing_is_exported_where_files_cannot_be_sent() {
         assert_eq!(exported_by(&gateway, exported).await, (vec!["No files here.".to_owned()], None));
         gateway.at_rest().await;
     }
+}
+
+/// A client that reads the row of the answer finds the file in it.
+#[tokio::test]
+async fn the_row_of_an_export_holds_the_file() {
+    let read_as_rows = Capabilities { receipts: Receipts::Row, attachments: Support::Degraded, ..capabilities() };
+    let gateway = GatewaySetup::new().always(Script::replies("yes")).capable(|it| *it = read_as_rows).start().await;
+    gateway.receives(said(&chat("ada"), "hello")).await;
+
+    let exported = gateway.receives(said(&chat("ada"), "/export")).await;
+
+    let (words, file) = exported_by(&gateway, exported).await;
+    assert_eq!(
+        (words, file.as_deref()),
+        (vec!["This was said.".to_owned()], Some("**ada**: hello\n\n**main**: yes\n"))
+    );
+    gateway.at_rest().await;
 }
 
 /// A cut text is one line, and no block of code of its swallows what follows.

@@ -111,7 +111,7 @@ fn german() -> Templates {
 }
 
 /// What is told about sessions.
-const OF_SESSIONS: [(&str, &str); 28] = [
+const OF_SESSIONS: [(&str, &str); 29] = [
     ("session_left", "Back: {number} {session}."),
     ("sessions", "Sessions:"),
     ("session_line", "{number} {session} {time} {by}"),
@@ -121,6 +121,7 @@ const OF_SESSIONS: [(&str, &str); 28] = [
     ("session_used", "Again {session}."),
     ("session_renamed", "It is {session}."),
     ("session_deleted", "Gone: {number} {session}."),
+    ("sessions_deleted", "All gone."),
     ("session_unknown", "No such session."),
     ("session_elsewhere", "{session} is used elsewhere."),
     ("session_open", "{session} is open."),

@@ -298,7 +298,7 @@ async fn sends(gateway: &TestGateway, text: &str, by: Actor) -> Result<TurnId, O
     Ok(sent[0].turn)
 }
 
-/// The agent is not asked, and knows it as a line of the gateway's at the next turn.
+/// J4. The agent is not asked, and knows it as a line of the gateway's at the next turn.
 #[tokio::test]
 async fn an_operators_message_is_sent_once_and_answered_by_nobody() {
     let gateway = GatewaySetup::new().always(Script::replies("done")).start().await;
@@ -321,7 +321,7 @@ async fn an_operators_message_is_sent_once_and_answered_by_nobody() {
     gateway.at_rest().await;
 }
 
-/// The person does not get the ladder's words for a message that they did not ask for.
+/// J4. The person does not get the ladder's words for a message that they did not ask for.
 #[tokio::test]
 async fn an_operators_message_that_is_refused_is_a_dead_letter() {
     let gateway = GatewaySetup::new().always(Script::replies("done")).start().await;
@@ -336,6 +336,29 @@ async fn an_operators_message_that_is_refused_is_a_dead_letter() {
     assert_eq!(letter.turn, turn);
     gateway.retry(letter.id).await.expect("it is sent again");
     gateway.settle().await;
+    assert_eq!(gateway.visible(&chat("ada")), ["done", "We are back."]);
+    gateway.at_rest().await;
+}
+
+/// J4. It passes the gate like an answer, and is repeated like one.
+#[tokio::test]
+async fn an_operators_message_waits_for_a_channel_that_is_paused_or_down() {
+    let mut gateway = GatewaySetup::new().always(Script::replies("done")).start().await;
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    let channel = chat("ada").channel;
+    gateway.engine().pause_channel(channel.clone(), operator("not yet")).await.expect("it is paused");
+
+    sends(&gateway, "We are back.", operator("an outage")).await.expect("it is accepted");
+    gateway.advance(secs(60)).await;
+    gateway.restart().await;
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.platform.set_down(true);
+    gateway.engine().resume_channel(channel, operator("now")).await.expect("it is resumed");
+    gateway.advance(secs(60)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.platform.set_down(false);
+    gateway.advance(secs(600)).await;
+
     assert_eq!(gateway.visible(&chat("ada")), ["done", "We are back."]);
     gateway.at_rest().await;
 }

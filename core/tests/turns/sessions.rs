@@ -147,6 +147,35 @@ async fn a_session_with_an_answer_to_come_is_not_deleted() {
     gateway.at_rest().await;
 }
 
+/// Also what is worked on and what waits: no answer comes after it. What another conversation continues in stays.
+#[tokio::test]
+async fn everything_that_was_said_can_be_deleted_at_once() {
+    let never = Gate::default();
+    let waiting = never.clone();
+    let agent = move |turn: &AgentTurn| match &*turn.text {
+        "late" => Script::replies("too late").waiting(&waiting),
+        _ => repeats(turn),
+    };
+    let gateway = known().agent("main", agent).start().await;
+    ada(&gateway, "shared").await;
+    lovelace(&gateway, "/session use 1").await;
+    ada(&gateway, "/new all").await;
+    ada(&gateway, "one").await;
+    ada(&gateway, "/new").await;
+    for text in ["late", "later"] {
+        comes_in(&gateway, says(&chat("ada"), text)).await;
+    }
+
+    assert_eq!(ada(&gateway, "/session delete all").await, "All gone.\n“shared” is used elsewhere.");
+
+    assert_eq!(gateway.visible(&chat("ada")).iter().filter(|text| text.contains("late")).count(), 0);
+    assert_eq!(ada(&gateway, "/session").await, "Sessions:\n\n2 empty 0 s main now\n\n1 “shared” 0 s main");
+    assert_eq!(ada(&gateway, "two").await, "two []");
+    assert_eq!(lovelace(&gateway, "three").await, "three [shared]");
+    assert_eq!(told(&gateway, in_room("eve", "/session delete all")).await, "Not for guests.");
+    gateway.at_rest().await;
+}
+
 /// A18. What was said on one channel is gone on with on another, when both use the same session.
 #[tokio::test]
 async fn a_person_uses_a_session_on_all_their_channels_and_nobody_else_does() {

@@ -2,6 +2,7 @@
 
 import { access } from "./access.js";
 import { get, onSignedOut, session as readSession, signIn, signOut } from "./api.js";
+import { approvals } from "./approvals.js";
 import { channels } from "./channels.js";
 import { conversation, conversations } from "./conversations.js";
 import { deadLetters } from "./deadletters.js";
@@ -29,6 +30,7 @@ const SECTIONS = {
   "dead-letters": { title: "Dead letters", in: "deliveries", list: deadLetters },
   conversations: { title: "Conversations", icon: "conversations", list: conversations, one: conversation },
   people: { title: "People", icon: "people", list: people },
+  approvals: { title: "Approvals", icon: "approvals", list: approvals },
   channels: { title: "Channels and agents", short: "Channels", icon: "channels", list: channels },
   live: { title: "Live", icon: "live", list: feed },
   logs: { title: "Errors and logs", short: "Logs", icon: "logs", list: logs },

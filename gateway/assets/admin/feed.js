@@ -11,7 +11,7 @@ const KEPT = 500;
 /** New entries are shown together after this time (ms). */
 const PAUSE = 200;
 
-const KINDS = [["", "All"], ["turn.", "Turns"], ["delivery.", "Deliveries"], ["channel.", "Channels"], ["agent.", "Agents"], ["person.", "People"], ["operator.", "Operators"]];
+const KINDS = [["", "All"], ["turn.", "Turns"], ["delivery.", "Deliveries"], ["channel.", "Channels"], ["agent.", "Agents"], ["person.", "People"], ["approval.", "Approvals"], ["operator.", "Operators"]];
 
 /** Entries that came while the page was open, newest first; they outlive a look at another section. */
 let entries = [];

@@ -167,6 +167,15 @@ export function logSentence({ topic, data: known }) {
     "channel.down": () => `The channel is down: ${data.problem}.`,
     "agent.up": () => `The agent ${data.agent} answers again.`,
     "agent.down": () => `The agent ${data.agent} fails: ${data.error}.`,
+    "schedule.ran": () => data.problem
+      ? `The schedule ${data.schedule} could begin nothing: ${data.problem}.`
+      : `The time of the schedule ${data.schedule} has come.`,
+    "schedule.missed": () => `The schedule ${data.schedule} was not acted on ${data.times} times: the gateway was down.`,
+    "schedule.paused": () => `The schedule ${data.schedule} failed too often and is paused: ${data.why}.`,
+    "approval.asked": () => "An agent asks for an approval.",
+    "approval.decided": () => DECISIONS[data.decision] ?? `An approval ended: ${data.decision}.`,
+    "alert.raised": () => `People were alerted: ${data.text}`,
+    "alert.cleared": () => `People were told that this is over: ${[data.kind, data.about].filter(Boolean).join(" ")}.`,
     "person.asked": () => `${data.identity} asks to be let in.`,
     "agents.interrupted": () =>
       `${data.identity} and the agent answered each other without end in ${data.conversation}. It is not heard until ${minute(data.until)}.`,
@@ -178,6 +187,13 @@ export function logSentence({ topic, data: known }) {
   if (topic.startsWith("operator.") && data.by) return operation(data);
   return sentences[topic]?.() ?? topic;
 }
+
+const DECISIONS = {
+  approved: "What an agent wants to do was approved.",
+  declined: "What an agent wants to do was declined.",
+  expired: "Nobody decided in time what an agent wants to do. That counts as a no.",
+  dropped: "An approval is not waited for any more: its turn ended.",
+};
 
 function settled({ signal, waited_ms: waited }) {
   if (signal === "silence") return "Nothing is owed, and nothing was sent.";
@@ -199,6 +215,16 @@ const OPERATIONS = {
   message: "sent a message",
   create_token: "made a token",
   revoke_token: "revoked a token",
+  approve_action: "approved what an agent wants to do",
+  decline_action: "declined what an agent wants to do",
+  schedule: "made a schedule",
+  unschedule: "removed a schedule",
+  pause_schedule: "paused a schedule",
+  resume_schedule: "resumed a schedule",
+  run_schedule: "ran a schedule",
+  expire_action: "let the time for an approval pass",
+  drop_action: "dropped an approval",
+  forget: "had a person forgotten",
   approve: "let somebody in",
   decline: "declined somebody's request",
   revoke: "revoked somebody's access",

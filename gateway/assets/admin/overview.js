@@ -15,10 +15,10 @@ export function overview(view) {
   const now = part(view, {
     title: "Now",
     className: "bare",
-    load: () => Promise.all([get("overview", {}, view.signal), get("pairings", {}, view.signal)]),
-    render([found, { items: requests }]) {
+    load: () => Promise.all([get("overview", {}, view.signal), get("pairings", {}, view.signal), get("approvals", {}, view.signal)]),
+    render([found, { items: requests }, { items: approvals }]) {
       graphs.put(found);
-      return [headline(found), problems(view, found, () => refresh()), asking(requests), day, details(found)];
+      return [headline(found), problems(view, found, () => refresh()), asking(requests, approvals), day, details(found)];
     },
   });
   const loops = part(view, {
@@ -29,7 +29,7 @@ export function overview(view) {
   const refresh = () => Promise.all([now.refresh(), loops.refresh()]);
 
   show(view.main, heading("Overview"), now.element, loops.element);
-  keepFresh(refresh, { signal: view.signal, topics: ["turn.", "delivery.dead", "delivery.parked", "delivery.discarded", "channel.", "agent.", "person.", "operator."], pause: 2_000, every: 15_000 });
+  keepFresh(refresh, { signal: view.signal, topics: ["turn.", "delivery.dead", "delivery.parked", "delivery.discarded", "channel.", "agent.", "person.", "approval.", "operator."], pause: 2_000, every: 15_000 });
 }
 
 function headline({ ok, headline: words, problems: all, at }) {
@@ -62,11 +62,14 @@ function detail({ kind }) {
 
 const look = (href, words) => make("a", { className: "button", attributes: { href } }, words);
 
-/** That people wait to be let in, if any do. */
-function asking(requests) {
-  if (!requests.length) return null;
-  const words = `${plural(requests.length, "person asks", "people ask")} to be let in.`;
-  return make("ul", { className: "problems", data: { key: "asking" }, attributes: { "aria-label": "Who asks to be let in" } }, make("li", {}, make("p", {}, words), make("div", { className: "buttons" }, look("/admin/people", "Look at the requests"))));
+/** That people wait to be let in, or agents for a decision, if any do. */
+function asking(requests, approvals) {
+  const item = (count, words, href, label) => count > 0 && make("li", { data: { key: href } }, make("p", {}, words), make("div", { className: "buttons" }, look(href, label)));
+  const items = [
+    item(requests.length, `${plural(requests.length, "person asks", "people ask")} to be let in.`, "/admin/people", "Look at the requests"),
+    item(approvals.length, `${plural(approvals.length, "action waits", "actions wait")} for approval.`, "/admin/approvals", "Look at the approvals"),
+  ].filter(Boolean);
+  return items.length ? make("ul", { className: "problems", data: { key: "asking" }, attributes: { "aria-label": "What you are asked" } }, items) : null;
 }
 
 function mend(view, { kind, subject }, refresh) {

@@ -54,6 +54,54 @@ async fn an_old_conversation_is_found_again_named_and_deleted() {
     browser.succeeds().await;
 }
 
+/// The file is in the page's own frames, and is only saved.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_conversation_is_saved_as_markdown() {
+    let (_agent, gateway) = echo("").await;
+
+    Browser::start("export", &gateway.url()).succeeds().await;
+}
+
+/// E6: no search finds it and no agent is shown it; it is deleted once, also when the gateway was killed before it could say so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_is_deleted_on_the_page_is_deleted_at_the_gateway() {
+    let never = Gate::default();
+    let agent = ScriptedAgent::start(move |call, _| {
+        let said = last_text(call);
+        let answer = Script::replies(&format!("answer to: {said}"));
+        if said == "Wait with pears" { answer.waiting(&never) } else { answer }
+    })
+    .await;
+    let mut gateway = chat(&agent, "").await;
+    let found = async |gateway: &Gateway, words: &str| {
+        gateway.admin(&format!("search?q={words}")).await["items"].as_array().expect("a list").len()
+    };
+    let mut browser = Browser::start("delete", &gateway.url());
+
+    browser.reaches("running").await;
+    eventually("it is indexed", async || (found(&gateway, "apples").await == 2).then_some(())).await;
+    browser.resume().await;
+    browser.reaches("deleted").await;
+    eventually("it is deleted", async || (found(&gateway, "apples").await == 0).then_some(())).await;
+    eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
+    browser.resume().await;
+    browser.reaches("two").await;
+    eventually("all is indexed", async || (found(&gateway, "about").await == 4).then_some(())).await;
+    gateway.kill();
+    browser.resume().await;
+    browser.reaches("without the gateway").await;
+    gateway.restart().await;
+    browser.resume().await;
+    browser.reaches("all deleted").await;
+    eventually("all is deleted", async || (found(&gateway, "about").await == 0).then_some(())).await;
+    browser.resume().await;
+
+    browser.succeeds().await;
+    let sessions = gateway.output_of(&["turns", "list", "--json"]);
+    assert_eq!(sessions.matches("/session delete all").count(), 3, "each is deleted once: {sessions}");
+    assert!(sessions.contains("A secret about apples"), "the operator has the turns: {sessions}");
+}
+
 /// Nothing is lost if both write, and what was deleted in one does not come back from the other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn two_tabs_keep_one_list() {

@@ -326,3 +326,27 @@ async fn a_sender_over_the_limits_is_asked_to_wait() {
         assert_eq!(reply.text(), "here", "calls without a sender are not one person");
     }
 }
+
+/// The file is in the answer, as its bytes; whoever reads text gets what it holds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_conversation_is_exported_to_a_hook() {
+    let agent = ScriptedAgent::replying("Riga, *7* degrees.").await;
+    let gateway = gateway(&agent).await;
+    let hook = gateway.hook("test", TOKEN);
+    let says = |words: &str| hook.message_in("ada", words);
+    Reply::of(says("what is the weather?")).await;
+
+    let file = Reply::of(says("/export")).await;
+    let text = Reply::of(says("/export").header("Accept", "text/plain")).await;
+
+    let bytes = "KipjYWxsZXIqKjogd2hhdCBpcyB0aGUgd2VhdGhlcj8KCioqbWFpbioqOiBSaWdhLCAqNyogZGVncmVlcy4K";
+    assert_eq!(
+        file.body["attachments"],
+        json!([{
+            "name": "conversation.md", "media_type": "text/markdown",
+            "url": format!("data:text/markdown;base64,{bytes}"),
+        }])
+    );
+    let held = "**caller**: what is the weather?\n\n**main**: Riga, *7* degrees.\n";
+    assert_eq!(text.body, json!(format!("{}\n\n{held}", file.text())));
+}

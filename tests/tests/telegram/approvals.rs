@@ -1,7 +1,7 @@
 //! An agent asks before it acts; whoever decides is on another channel than whoever waits.
 
 use rejoinder_telegram_double::TelegramDouble;
-use rejoinder_tests::{Gateway, Script, ScriptedAgent, eventually};
+use rejoinder_tests::{Browser, Gateway, Script, ScriptedAgent, eventually};
 
 use crate::telegram;
 
@@ -76,4 +76,33 @@ async fn what_a_hook_asks_for_is_approved_on_telegram() {
     assert_eq!(double.bot_texts(ada.chat()), ["Hello."], "nobody else is asked");
     eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
     assert_eq!(agent.calls().len(), 6, "two greetings, and each payment twice");
+}
+
+/// G3. Whoever waits is answered after the operator has decided on the page.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_operator_decides_on_the_page() {
+    let (double, agent) = (TelegramDouble::start().await, careful().await);
+    let grace = double.person("Grace");
+    let owner = format!("[people.Grace]\nrole = \"owner\"\nidentities = [\"telegram.test/{}\"]\n", grace.id());
+    let hook = format!("[channels.webhook.test]\ntoken = \"{TOKEN}\"\n");
+    let channel = telegram(&double, "");
+    let gateway =
+        Gateway::builder().config(&channel).config(&hook).config(&owner).config(&agent.section()).start().await;
+    let hook = gateway.hook("test", TOKEN);
+    let mut browser = Browser::start("operator-approvals", &gateway.url());
+
+    browser.reaches("nothing waits").await;
+    let rent = hook.ask("pay the rent").await;
+    browser.resume().await;
+    browser.reaches("approved").await;
+    assert_eq!(hook.until_settled(&rent.turn()).await.text(), "It is paid.");
+    let told = agent.calls().last().expect("a call").last_message();
+    assert!(told.contains("\"note\":\"From the joint account\""), "{told}");
+    let again = hook.ask("pay the rent").await;
+    browser.resume().await;
+    browser.reaches("declined").await;
+    assert_eq!(hook.until_settled(&again.turn()).await.text(), "It is not paid.");
+    browser.resume().await;
+
+    browser.succeeds().await;
 }

@@ -28,7 +28,33 @@ async fn held_after_the_first(release: &Gate) -> ScriptedAgent {
     .await
 }
 
-/// Telegram is down under 200 turns: the page says so, and one of them cannot be answered even afterwards. Everybody sees one
+/// J2. Nothing is wrong, and each way is tried, also those that are for when others fail; who cannot be reached is named.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_ways_of_alerts_are_tested_by_themselves() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let grace = double.person("Grace");
+    let nobody = grace.chat() + 1000;
+    let alerts = format!(
+        "[alerts]\nto = [\"telegram.test/{}\", \"telegram.test/{nobody}\"]\notherwise = [\"/no/such/program\"]\n",
+        grace.chat(),
+    );
+    let gateway = between(&double, &agent).config(&alerts).start().await;
+    grace.says("hello");
+    grace.hears("Hello.").await;
+
+    let tested = gateway.run(&["alerts", "test"]);
+
+    grace.finds("the test", |message| message.ours && message.text.contains("This is a test of the alerts.")).await;
+    let told = String::from_utf8(tested.stdout).expect("the output is text");
+    let [first, second, third] = told.lines().collect::<Vec<_>>()[..] else { panic!("{told}") };
+    assert_eq!(first, format!("telegram.test/{}: sent", grace.chat()));
+    assert!(second.starts_with(&format!("telegram.test/{nobody}: ")) && !second.ends_with("sent"), "{told}");
+    assert!(third.starts_with("/no/such/program: ") && !third.ends_with("sent"), "{told}");
+    assert_eq!(tested.status.code(), Some(1), "somebody cannot be reached");
+    double.all_confirmed().await;
+}
+
+/// J2. Telegram is down under 200 turns: the page says so, and one of them cannot be answered even afterwards. Everybody sees one
 /// answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_page_says_what_could_not_be_answered_and_mends_it() {
@@ -97,7 +123,7 @@ async fn a_stranger_is_let_in_on_the_page() {
     assert_eq!(agent.calls().len(), 1, "only what she wrote afterwards is answered");
 }
 
-/// A request that is repeated sends nothing again, also over `kill -9`.
+/// J4. A request that is repeated sends nothing again, also over `kill -9`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_operator_sends_a_message() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);

@@ -274,6 +274,46 @@ async fn a_conversation_that_is_open_twice_is_the_same_in_both() {
     assert_eq!(here.sees("answered").await, there.sees("answered").await);
 }
 
+/// Whoever has the id may delete it, from any socket; a frame that comes again deletes once.
+#[tokio::test]
+async fn a_conversation_is_deleted_and_what_runs_in_it_stops() {
+    let chat = Chat::open().await;
+    let (mut there, _) = chat.page(ELSEWHERE).await;
+    let (mut page, _) = chat.page(HERE).await;
+    page.says_text("message-1", "wait").await;
+    page.hears("accepted").await;
+    let delete = |id: &str, conversation: &str| json!({"type": "delete", "id": id, "conversation": conversation});
+
+    there.says(&delete("deletion-1", HERE)).await;
+    let accepted = there.hears("accepted").await;
+    there.says(&delete("deletion-1", HERE)).await;
+
+    assert_eq!(there.hears("accepted").await, accepted);
+    let stopped = page.sees("cancelled").await;
+    assert_eq!(stopped["text"], "wait");
+    let deleted = page.sees("answered").await;
+    assert_eq!((&deleted["text"], &deleted["turn_id"]), (&json!("/session delete all"), &accepted["turn_id"]));
+    there.says(&delete("deletion-2", "a-conversation-of-nobody")).await;
+    assert_eq!(there.hears("accepted").await["turn_id"], json!(null));
+    for (id, conversation, code) in [("deletion-3", "short", "bad_conversation"), ("short", HERE, "bad_id")] {
+        there.says(&delete(id, conversation)).await;
+        let refused = there.hears("error").await;
+        assert_eq!((&refused["id"], &refused["code"]), (&json!(id), &json!(code)));
+    }
+}
+
+/// No frame of that size waits to be written: the socket reads it from the store.
+#[tokio::test]
+async fn a_large_answer_is_read_from_the_store() {
+    let chat = Chat::open().await;
+    let (mut page, _) = chat.page(HERE).await;
+
+    page.says_text("message-1", "say a lot").await;
+
+    let turn = page.hears("sync").await["turns"][0].take();
+    assert_eq!((&turn["text"], &turn["status"]), (&json!("say a lot"), &json!("answered")));
+}
+
 /// D18.
 #[tokio::test]
 async fn what_runs_can_be_stopped() {

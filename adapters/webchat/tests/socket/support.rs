@@ -32,6 +32,7 @@ fn agent(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
         "react" => Script::reacts("👍"),
         "be silent" => Script::is_silent("as I was told"),
         "write slowly" => Script::replies("**so** it is").streaming("**so").waiting(&gate),
+        "say a lot" => Script::replies(&"a lot, ".repeat(50_000)),
         "wait" => Script::replies("waited").waiting(&gate),
         said => Script::replies(&format!("*{said}*")),
     })

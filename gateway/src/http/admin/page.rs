@@ -44,3 +44,30 @@ async fn asset(Path(file): Path<String>, headers: HeaderMap) -> Response {
     let found = file.and_then(|file| embedded::<Assets>(file, &headers));
     found.unwrap_or_else(|| ApiError::NotFound("there is no such file").into_response())
 }
+
+#[cfg(test)]
+mod tests {
+    /// What the log is about, from its source: no value lists it.
+    const LOG: &str = include_str!("../../../../core/src/model/log.rs");
+
+    #[test]
+    fn every_topic_of_the_log_is_told_in_words() {
+        let sentences = include_str!("../../../assets/admin/format.js");
+        let documented = include_str!("../../../../docs/operations.md");
+        let (_, topics) = LOG.split_once("pub fn topic").expect("topics have names");
+        let (topics, _) = topics.split_once("\n    }\n").expect("a function ends");
+        let named: Vec<&str> =
+            topics.lines().filter_map(|line| line.split_once(" => \"")?.1.strip_suffix("\",")).collect();
+        // What operators did is told by what they did.
+        assert_eq!(named.len() + 1, topics.matches("Self::").count(), "{named:?}");
+
+        let missing: Vec<&&str> = named
+            .iter()
+            .filter(|topic| {
+                !sentences.contains(&format!("\n    \"{topic}\": () =>")) || !documented.contains(&format!("`{topic}`"))
+            })
+            .collect();
+
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+}
