@@ -7,7 +7,7 @@ use std::{
 
 use rejoinder_core::{
     ApprovalSettings, Cause, ChannelId, ChatKind, Ladder, Lifetimes, Masker, PersonLimits, Policies, Policy, Question,
-    Queues, Rung, SessionSettings, Settings, SpecialLimits, Templates,
+    Queues, Rung, ScheduleSettings, SessionSettings, Settings, SpecialLimits, Templates,
 };
 
 /// The text sent when the agent is silent in a direct chat. In a group a question with choices is sent.
@@ -75,6 +75,7 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         masker: Masker::default(),
         queues: Queues { cap: 100_000, ..Queues::default() },
         sessions: SessionSettings::default(),
+        schedules: ScheduleSettings::default(),
         time_zone: jiff::tz::TimeZone::UTC,
         limits: PersonLimits::default(),
         special_limits: SpecialLimits::default(),
