@@ -13,8 +13,15 @@ pub(super) const STOP: Command = Command {
 };
 
 async fn stop(call: &Call<'_>) -> Result<Answer, StoreError> {
-    let open = call.open_before().await?.into_iter();
-    let turn_events: Vec<TurnEvents> = open.map(|turn| TurnEvents { turn, events: vec![call.cancelled()] }).collect();
-    let template = if turn_events.is_empty() { "nothing_to_cancel" } else { "cancelled" };
-    Ok(Answer { turn_events, ..Answer::of(template) })
+    let place = call.turn.conversation;
+    let held = if call.late.is_in(place) { Some(call.late.deciding().await) } else { None };
+    let open = call.open_before().await?;
+    let template = if open.is_empty() { "nothing_to_cancel" } else { "cancelled" };
+    // The question about late messages ends with them.
+    let question = if held.is_some() { call.late.question(place).await? } else { None };
+    let closes = question.as_ref().map(|question| question.id);
+    let asks = question.filter(|question| !question.obligation.state().is_final());
+    let cancelled = |turn| TurnEvents { turn, events: vec![call.cancelled()] };
+    let turn_events = open.into_iter().chain(asks).map(cancelled).collect();
+    Ok(Answer { turn_events, closes, held, ..Answer::of(template) })
 }
