@@ -47,6 +47,7 @@ mod rows;
 mod searching;
 mod sessions;
 mod shares;
+mod stops;
 mod store;
 mod typing;
 mod unreadable;
