@@ -15,6 +15,12 @@ use crate::{
 /// How many approvals are read at once.
 pub(crate) const PAGE: u32 = 500;
 
+/// How many may wait that agents have asked for while they answer one person.
+pub(crate) const MOST_WAITING: u32 = 20;
+
+/// How many of those that wait are read at once.
+const AT_ONCE: u32 = 100;
+
 /// The approvals that agents ask for. They are rows; memory holds none.
 pub(crate) struct Approvals {
     store: Arc<dyn Store>,
@@ -45,9 +51,9 @@ impl Approvals {
         self.asked.notified().await;
     }
 
-    /// The approvals that wait, oldest first.
-    pub(crate) async fn waiting(&self) -> Result<Vec<Approval>, StoreError> {
-        self.store.approvals(ApprovalFilter::Waiting, PAGE).await
+    /// The next approvals that wait after this one, or the first, oldest first. None if there are no more.
+    pub(crate) async fn waiting_after(&self, last: Option<ApprovalId>) -> Result<Vec<Approval>, StoreError> {
+        self.store.approvals(last.map_or(ApprovalFilter::Waiting, ApprovalFilter::WaitingAfter), AT_ONCE).await
     }
 
     pub(crate) async fn get(&self, id: ApprovalId) -> Result<Option<Approval>, StoreError> {

@@ -15,10 +15,14 @@ use crate::{
     model::{
         event::{Directed, InboundEvent, SenderKind},
         ids::ConversationId,
-        turn::TurnRecord,
+        question::{QuestionFilter, QuestionRecord},
+        turn::{Handler, TurnRecord},
     },
     ports::store::{Store, StoreError},
 };
+
+/// The command that asks about late messages, as the handler of its turns names it.
+pub(crate) const ASKS: &str = "late_asks";
 
 /// The late messages about which somebody is asked.
 pub(crate) struct Late {
@@ -75,6 +79,24 @@ impl Late {
             }
         }
         Ok(postponed)
+    }
+
+    /// The turn whose question about late messages is open in a conversation, or about to be asked.
+    pub(crate) async fn question(&self, conversation: ConversationId) -> Result<Option<TurnRecord>, StoreError> {
+        let asked = self.store.questions(QuestionFilter::OpenBy(conversation, ASKS), 1).await?.pop();
+        if let Some(QuestionRecord { question, .. }) = asked {
+            return self.store.turn(question.turn).await;
+        }
+        for id in self.store.open_turns(conversation).await? {
+            match self.store.turn(id).await {
+                Ok(Some(turn)) if turn.handler == Handler::Gateway(ASKS.into()) && turn.obligation.claims() == 0 => {
+                    return Ok(Some(turn));
+                }
+                Ok(_) | Err(StoreError::CorruptTurn { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
     }
 
     /// Forgets a conversation without postponed turns.

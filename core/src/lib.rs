@@ -91,8 +91,8 @@ pub mod store {
                 Pause, Remark, RunRecord, WaitingTurn,
             },
             transition::{
-                AttemptEnd, AttemptStart, Commit, DeliveryChange, IdempotentAnswer, NewDelivery, Operation, RunEnd,
-                RunStart, TranscriptLine, Transition, TurnChange, Withdrawal,
+                AttemptEnd, AttemptStart, ClosedQuestion, Commit, DeliveryChange, IdempotentAnswer, NewDelivery,
+                Operation, RunEnd, RunStart, TranscriptLine, Transition, TurnChange, Withdrawal,
             },
         },
     };

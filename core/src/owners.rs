@@ -75,19 +75,20 @@ impl Notifier {
     }
 
     async fn try_to_ask_all(&self) -> Result<(), IntakeError> {
-        let waiting = self.approvals.waiting().await?;
-        if waiting.is_empty() {
-            return Ok(());
-        }
-        let approvers = self.people.reachable_approvers(&self.settings.get().approvals, &self.channels);
-        for approval in waiting.iter().filter(|approval| approval.is_open(self.clock.now())) {
-            for (person, chat) in approvers.iter().filter(|(person, _)| !approval.told.contains(person)) {
-                let (language, now) = (self.people.chosen_language(&chat.identity), self.clock.now());
-                let message = approval_asked(approval.id, *person, &chat.conversation, language, now);
-                self.inlet.accept(&chat.identity.channel, vec![(TurnId::new(now), message)], None).await?;
+        let mut last = None;
+        loop {
+            let waiting = self.approvals.waiting_after(last).await?;
+            let Some(approval) = waiting.last() else { return Ok(()) };
+            last = Some(approval.id);
+            let approvers = self.people.reachable_approvers(&self.settings.get().approvals, &self.channels);
+            for approval in waiting.iter().filter(|approval| approval.is_open(self.clock.now())) {
+                for (person, chat) in approvers.iter().filter(|(person, _)| !approval.told.contains(person)) {
+                    let (language, now) = (self.people.chosen_language(&chat.identity), self.clock.now());
+                    let message = approval_asked(approval.id, *person, &chat.conversation, language, now);
+                    self.inlet.accept(&chat.identity.channel, vec![(TurnId::new(now), message)], None).await?;
+                }
             }
         }
-        Ok(())
     }
 
     /// Whether owners are told of all requests that they are to be told of.

@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// The number of questions read at once.
-const PAGE: u32 = 32;
+pub(crate) const PAGE: u32 = 32;
 
 /// What a question of the gateway's own asks somebody to decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Questions {
         }
     }
 
-    /// The open questions of a conversation, the latest first. `None` if there is none, mostly without a look at the store.
+    /// The latest open questions of a conversation, the latest first. `None` if there is none, mostly without a look at the store.
     pub(crate) async fn open_in(
         &self,
         conversation: ConversationId,
@@ -86,6 +86,18 @@ impl Questions {
             return Ok(None);
         }
         Ok(Some(questions))
+    }
+
+    /// The open questions of a conversation that a message of its platform asks.
+    pub(crate) async fn open_as(
+        &self,
+        conversation: ConversationId,
+        message: &str,
+    ) -> Result<Vec<QuestionRecord>, StoreError> {
+        if !self.open().contains_key(&conversation) {
+            return Ok(Vec::new());
+        }
+        self.store.questions(QuestionFilter::OpenAs(conversation, message), PAGE).await
     }
 
     /// The question that answered a turn.

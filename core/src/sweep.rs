@@ -115,7 +115,10 @@ impl Sweep {
         let (end, kind) = ("crashed".to_owned(), "recovered".to_owned());
         let remark = Some(Remark { turn: id, at, kind, detail: detail.clone() });
         let end = RunEnd { turn: id, number, at, end, detail: Some(detail), usage: None, cost: None, content: None };
-        self.ledger.decide(&mut turn, Event::Recovered, Trigger::RunEnded { end, remark, rule: None }).await.map(drop)
+        self.ledger
+            .decide(&mut turn, Event::Recovered, Trigger::RunEnded { end, remark, at_once: None })
+            .await
+            .map(drop)
     }
 
     /// Handles every deadline and every retry, until the gateway has ended.

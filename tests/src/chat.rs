@@ -83,6 +83,12 @@ impl Chat {
         accepted["turn_id"].as_str().expect("a turn has an id").to_owned()
     }
 
+    /// Sends a message to a gateway that may have ended.
+    pub async fn sends(&mut self, id: &str, text: &str) {
+        let frame = json!({ "type": "message", "id": id, "text": text });
+        let _ended = self.socket.send(Message::text(frame.to_string())).await;
+    }
+
     async fn send_frame(&mut self, frame: &Value) {
         self.socket.send(Message::text(frame.to_string())).await.expect("the socket is open");
     }

@@ -15,7 +15,7 @@ use crate::{
         command::CommandHelp,
         conversation::ChannelId,
         event::Amends,
-        ids::PersonId,
+        ids::{PersonId, TurnId},
         language::Language,
         queue::QueueMode,
         session::{SessionChange, SessionChoice},
@@ -96,6 +96,8 @@ pub(super) struct Answer {
     pub(super) decision: Option<Decision>,
     /// What was decided about the wish of an agent.
     pub(super) approval: Option<ApprovalDecision>,
+    /// The turn that was answered with a question which this closes.
+    pub(super) closes: Option<TurnId>,
     /// The language of the reply, if not the sender's.
     pub(super) language: Option<Language>,
     /// Held until the effects are stored.
@@ -151,6 +153,7 @@ impl Answer {
             queue: None,
             decision: None,
             approval: None,
+            closes: None,
             language: None,
             held: None,
         }

@@ -1,12 +1,9 @@
 //! The notice that messages which waited are dropped, because more came than may wait in a conversation.
 
-use rejoinder_guard::Reply;
+use rejoinder_guard::Expectation;
 
-use super::command::{Answer, Call, Command, Words};
-use crate::{
-    words::excerpt,
-    {ledger::trigger::TurnEvents, ports::store::StoreError},
-};
+use super::command::{Answer, Call, Command};
+use crate::{ledger::trigger::TurnEvents, model::turn::TurnRecord, ports::store::StoreError, words::excerpt};
 
 /// How many turns are dropped at once.
 const MOST: u32 = 1000;
@@ -23,19 +20,25 @@ pub(crate) const DROPPED: Command = Command {
     act: |call| Box::pin(drop_oldest(call)),
 };
 
-/// Cancels the turns that have waited the longest, so that as many are left as may wait.
+/// Cancels turns that wait, so that as many are left as may wait: first the talk to which nobody owes an answer, and of each the oldest.
 async fn drop_oldest(call: &Call<'_>) -> Result<Answer, StoreError> {
-    let cap = call.settings.queues.cap;
-    let mut waiting = call.store.waiting_turns(call.turn.conversation, cap.saturating_add(MOST)).await?;
+    let (cap, place) = (call.settings.queues.cap, call.turn.conversation);
+    let mut waiting = call.store.waiting_turns(place, cap.saturating_add(MOST)).await?;
     waiting.retain(|turn| turn.obligation.may_be_merged());
-    waiting.sort_unstable_by_key(|turn| turn.seq);
+    waiting.extend(call.late.postponed(place).await?);
+    waiting.sort_unstable_by_key(|turn| (is_owed(turn), turn.seq));
     waiting.truncate(waiting.len().saturating_sub(cap as usize));
-    if waiting.is_empty() {
-        // There is room again: nothing is said.
-        return Ok(Answer::saying(Words::Own(Reply::text(""))));
-    }
-    let first = waiting.first().map(|turn| excerpt(&turn.event.text, EXCERPT)).unwrap_or_default();
-    let count = waiting.len().to_string();
+    let mut owed = waiting.iter().filter(|turn| is_owed(turn)).peekable();
+    let first = owed.peek().map(|turn| excerpt(&turn.event.text, EXCERPT));
+    let count = owed.count().to_string();
     let turn_events = waiting.into_iter().map(|turn| TurnEvents { turn, events: vec![call.cancelled()] }).collect();
-    Ok(Answer { turn_events, ..Answer::filled("dropped", vec![("count", count), ("text", first)]) })
+    let answer = match first {
+        Some(text) => Answer::filled("dropped", vec![("count", count), ("text", text)]),
+        None => Answer::nothing(),
+    };
+    Ok(Answer { turn_events, ..answer })
+}
+
+fn is_owed(turn: &TurnRecord) -> bool {
+    turn.obligation.expectation() == Expectation::Answer
 }

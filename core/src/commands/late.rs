@@ -7,6 +7,7 @@ use rejoinder_guard::{Choices, Event, Reply};
 
 use super::command::{Answer, Call, Command, Words};
 use crate::{
+    late::ASKS,
     ledger::trigger::TurnEvents,
     model::{queue::Backlog, turn::TurnRecord},
     ports::store::StoreError,
@@ -28,7 +29,7 @@ pub(crate) const LATE: Command = Command {
 };
 
 pub(crate) const LATE_ASKS: Command = Command {
-    name: "late_asks",
+    name: ASKS,
     texts: &[],
     arguments: 0,
     description: "Ask a chat whether its old messages are to be answered",

@@ -172,11 +172,12 @@ impl Commands {
             settings: &settings,
             now,
         };
-        let Answer { words, mut turn_events, session, queue, decision, approval, language, held: held_late } =
-            match command {
-                Some(command) => (command.act)(&call).await?,
-                None => own::answer(&call).unwrap_or_else(|| Answer::of(UNKNOWN)),
-            };
+        let answer = match command {
+            Some(command) => (command.act)(&call).await?,
+            None => own::answer(&call).unwrap_or_else(|| Answer::of(UNKNOWN)),
+        };
+        let Answer { words, mut turn_events, session, queue, decision, approval, closes, language, held: held_late } =
+            answer;
         let replaced = call.replaced().await?;
         let edited = || Event::Cancelled { by: CancelledBy::Edit(call.turn.id.to_string()) };
         turn_events.extend(replaced.map(|turn| TurnEvents { turn, events: vec![edited()] }));
@@ -199,7 +200,7 @@ impl Commands {
         let (sessions, held_too) = session.map(|session| (session.changes, session.held)).unzip();
         let sessions = sessions.unwrap_or_default();
         self.sessions.note(&sessions);
-        let trigger = Trigger::Command { end, sessions, queue, person, approval };
+        let trigger = Trigger::Command { end, sessions, queue, person, approval, closes };
         self.ledger.decide_all(&mut turn_events, &trigger).await?;
         if let Some((conversation, mode)) = queue {
             self.merges.choose(conversation, mode);

@@ -224,7 +224,6 @@ async fn delete_all(call: &Call<'_>) -> Result<Answer, StoreError> {
     lines.extend(kept.iter().map(|session| of("session_elsewhere", session, call)));
     let delete = |session: &SessionRecord| SessionChange::Delete { session: session.id };
     let changes = std::iter::once(new(call, None)).chain(gone.into_iter().map(delete)).collect();
-    let turn_events = stopped(call).await?;
-    let session = Some(DecidedSession { changes, held });
-    Ok(Answer { session, turn_events, ..Answer::saying(Words::Templates(lines)) })
+    let (stopped, _) = stopped(call).await?;
+    Ok(Answer { words: Words::Templates(lines), session: Some(DecidedSession { changes, held }), ..stopped })
 }

@@ -13,13 +13,21 @@ pub(super) const STOP: Command = Command {
 };
 
 async fn stop(call: &Call<'_>) -> Result<Answer, StoreError> {
-    let turn_events = stopped(call).await?;
-    let template = if turn_events.is_empty() { "nothing_to_cancel" } else { "cancelled" };
-    Ok(Answer { turn_events, ..Answer::of(template) })
+    let (stopped, are_any) = stopped(call).await?;
+    Ok(Answer { words: Answer::of(if are_any { "cancelled" } else { "nothing_to_cancel" }).words, ..stopped })
 }
 
-/// Cancels what is open in the conversation.
-pub(super) async fn stopped(call: &Call<'_>) -> Result<Vec<TurnEvents>, StoreError> {
-    let open = call.open_before().await?.into_iter();
-    Ok(open.map(|turn| TurnEvents { turn, events: vec![call.cancelled()] }).collect())
+/// Cancels what is open in the conversation, and says whether there was anything.
+pub(super) async fn stopped(call: &Call<'_>) -> Result<(Answer, bool), StoreError> {
+    let place = call.turn.conversation;
+    let held = if call.late.is_in(place) { Some(call.late.deciding().await) } else { None };
+    let open = call.open_before().await?;
+    let are_any = !open.is_empty();
+    // The question about late messages ends with them.
+    let question = if held.is_some() { call.late.question(place).await? } else { None };
+    let closes = question.as_ref().map(|question| question.id);
+    let asks = question.filter(|question| !question.obligation.state().is_final());
+    let cancelled = |turn| TurnEvents { turn, events: vec![call.cancelled()] };
+    let turn_events = open.into_iter().chain(asks).map(cancelled).collect();
+    Ok((Answer { turn_events, closes, held, ..Answer::nothing() }, are_any))
 }

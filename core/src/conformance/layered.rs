@@ -164,6 +164,10 @@ impl<L: Layer> Turns for Layered<L> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.waiting_in(conversation, limit)).await
     }
+    async fn postponed_in(&self, conversation: ConversationId, limit: u32) -> Result<u32, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.postponed_in(conversation, limit)).await
+    }
     async fn merged_and_left(&self, limit: u32) -> Result<Vec<TurnId>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.merged_and_left(limit)).await
@@ -212,13 +216,17 @@ impl<L: Layer> Turns for Layered<L> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.asked()).await
     }
-    async fn questions(&self, filter: QuestionFilter, limit: u32) -> Result<Vec<QuestionRecord>, StoreError> {
+    async fn questions(&self, filter: QuestionFilter<'_>, limit: u32) -> Result<Vec<QuestionRecord>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.questions(filter, limit)).await
     }
     async fn approvals(&self, filter: ApprovalFilter, limit: u32) -> Result<Vec<Approval>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.approvals(filter, limit)).await
+    }
+    async fn approvals_for(&self, channel: &ChannelId, person: &str, limit: u32) -> Result<u32, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.approvals_for(channel, person, limit)).await
     }
     async fn next_question_expiry(&self) -> Result<Option<Timestamp>, StoreError> {
         let pass = self.layer.before_read().await;
@@ -532,6 +540,9 @@ impl Turns for NullStore {
     async fn waiting_in(&self, _conversation: ConversationId, _limit: u32) -> Result<u32, StoreError> {
         Ok(0)
     }
+    async fn postponed_in(&self, _conversation: ConversationId, _limit: u32) -> Result<u32, StoreError> {
+        Ok(0)
+    }
     async fn merged_and_left(&self, _limit: u32) -> Result<Vec<TurnId>, StoreError> {
         Ok(Vec::new())
     }
@@ -568,11 +579,14 @@ impl Turns for NullStore {
     async fn asked(&self) -> Result<Vec<ConversationId>, StoreError> {
         Ok(Vec::new())
     }
-    async fn questions(&self, _: QuestionFilter, _: u32) -> Result<Vec<QuestionRecord>, StoreError> {
+    async fn questions(&self, _: QuestionFilter<'_>, _: u32) -> Result<Vec<QuestionRecord>, StoreError> {
         Ok(Vec::new())
     }
     async fn approvals(&self, _: ApprovalFilter, _: u32) -> Result<Vec<Approval>, StoreError> {
         Ok(Vec::new())
+    }
+    async fn approvals_for(&self, _channel: &ChannelId, _person: &str, _limit: u32) -> Result<u32, StoreError> {
+        Ok(0)
     }
     async fn next_question_expiry(&self) -> Result<Option<Timestamp>, StoreError> {
         Ok(None)

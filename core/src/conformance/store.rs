@@ -85,6 +85,7 @@ macro_rules! store_conformance {
             a_question_is_open_until_it_is_picked_from
             open_questions_are_read_latest_first
             a_question_that_expires_is_closed_once
+            a_question_that_nobody_needs_to_answer_is_closed
             of_an_expired_question_those_are_told_who_wait_for_it
             words_that_pick_are_known_again
             an_approval_is_decided_once

@@ -174,7 +174,7 @@ impl Acceptor {
         accepted.unwrap_or_else(|_| Err(StoreError::Failed("accepting the event panicked".to_owned()).into()))
     }
 
-    pub(super) async fn accept_in_transaction(
+    async fn accept_in_transaction(
         &self,
         events: Vec<(TurnId, InboundEvent)>,
         cursor: Option<CursorMove>,
@@ -362,7 +362,7 @@ impl Acceptor {
                 };
                 let ledger = Arc::clone(&self.ledger);
                 self.lifecycle.work.spawn(async move {
-                    let trigger = Trigger::RunEnded { end, remark: None, rule: None };
+                    let trigger = Trigger::RunEnded { end, remark: None, at_once: None };
                     ledger.decide_until_stored(&mut turn, Event::Interrupted, trigger).await;
                 });
             }

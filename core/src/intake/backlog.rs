@@ -1,12 +1,11 @@
 //! What waited too long while the gateway was down: it is given up, or somebody is asked.
 
 use futures_util::future::BoxFuture;
-use rejoinder_guard::{CancelledBy, Event};
+use rejoinder_guard::{CancelledBy, Event, Expectation};
 use tracing::warn;
 
 use super::{accept::Acceptor, event_router::Notice};
 use crate::{
-    commands::{late::LATE_ASKS, message::expired},
     late::may_be_asked,
     ledger::trigger::{Trigger, TurnEvents},
     model::{
@@ -16,15 +15,14 @@ use crate::{
         turn::TurnRecord,
     },
     pauses,
-    ports::{
-        intake::IntakeError,
-        store::{StoreError, accept::Stored},
-    },
-    questions::Asks,
+    ports::store::{StoreError, accept::Stored},
 };
 
 /// How many turns of a conversation are looked at.
 const MOST: u32 = 10_000;
+
+/// Why a turn that owes nothing is given up, for the operator.
+const TOO_OLD: &str = "it was too old when the gateway started, and `[queue] backlog` is \"expire\"";
 
 impl Acceptor {
     /// Acts on the waiting turns that are late, if they are not simply to be answered. Nothing runs yet.
@@ -40,21 +38,26 @@ impl Acceptor {
         Ok(())
     }
 
-    /// Tells each conversation whose waiting turns are late, and gives these up.
+    /// Gives up the waiting turns that are late, and tells each conversation in which one of them is owed.
     async fn expire_late(&self) -> Result<(), StoreError> {
-        let (settings, now) = (self.router.settings.get(), self.router.clock.now());
         for waiting in self.store.waiting(u32::MAX).await? {
-            let turn = match self.store.turn(waiting.turn).await {
-                Ok(Some(turn)) => turn,
-                // One that cannot be read is set aside when it is next.
-                Ok(None) | Err(StoreError::CorruptTurn { .. }) => continue,
-                Err(error) => return Err(error),
-            };
-            if turn.runs == 0 && settings.queues.is_late(&turn.event, now) {
-                self.give_up_late(&turn.event).await?;
+            let late = self.late_in(waiting.conversation).await?;
+            if let Some(owed) = late.iter().find(|turn| turn.obligation.expectation() == Expectation::Answer) {
+                self.give_up_late(&owed.event).await?;
+            } else if !late.is_empty() {
+                let by = CancelledBy::Operator(TOO_OLD.to_owned());
+                self.decide_late(late, &Event::Cancelled { by }).await?;
             }
         }
         Ok(())
+    }
+
+    /// The late turns of a conversation that wait for their first run. One that cannot be read is set aside when it is next.
+    async fn late_in(&self, conversation: ConversationId) -> Result<Vec<TurnRecord>, StoreError> {
+        let (settings, now) = (self.router.settings.get(), self.router.clock.now());
+        let mut late = self.store.waiting_turns(conversation, MOST).await?;
+        late.retain(|turn| turn.runs == 0 && settings.queues.is_late(&turn.event, now));
+        Ok(late)
     }
 
     async fn give_up_late(&self, event: &InboundEvent) -> Result<(), StoreError> {
@@ -69,12 +72,9 @@ impl Acceptor {
 
     /// Postpones the waiting turns that are late.
     async fn postpone_late(&self) -> Result<(), StoreError> {
-        let (settings, now) = (self.router.settings.get(), self.router.clock.now());
         for waiting in self.store.waiting(u32::MAX).await? {
-            let mut late = self.store.waiting_turns(waiting.conversation, MOST).await?;
-            late.retain(|turn| {
-                turn.runs == 0 && may_be_asked(&turn.event) && settings.queues.is_late(&turn.event, now)
-            });
+            let mut late = self.late_in(waiting.conversation).await?;
+            late.retain(|turn| may_be_asked(&turn.event));
             if !late.is_empty() {
                 self.late.note(waiting.conversation);
                 self.decide_late(late, &Event::Postponed).await?;
@@ -104,7 +104,7 @@ impl Acceptor {
             self.late.forget(conversation);
             return Ok(());
         };
-        let asked = self.asked_about_late(conversation).await?;
+        let asked = self.late.question(conversation).await?;
         let (settings, now) = (self.router.settings.get(), self.router.clock.now());
         let newer = postponed.iter().find(|turn| match &asked {
             Some(asked) => turn.seq > asked.seq && !settings.queues.is_late(&turn.event, turn.event.received_at),
@@ -121,26 +121,6 @@ impl Acceptor {
                 Ok(())
             }
         }
-    }
-
-    /// The turn whose question about late messages is open in a conversation, or about to be asked.
-    async fn asked_about_late(&self, conversation: ConversationId) -> Result<Option<TurnRecord>, StoreError> {
-        let questions = &self.router.questions;
-        for record in questions.open_in(conversation).await?.unwrap_or_default() {
-            if questions.asks(record.question.turn).await? == Some(Asks::Late) {
-                return self.store.turn(record.question.turn).await;
-            }
-        }
-        for id in self.store.open_turns(conversation).await? {
-            match self.store.turn(id).await {
-                Ok(Some(turn)) if turn.handler == LATE_ASKS.handler() && turn.obligation.claims() == 0 => {
-                    return Ok(Some(turn));
-                }
-                Ok(_) | Err(StoreError::CorruptTurn { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(None)
     }
 
     /// Asks about the late messages of a conversation, the first of which is given. `false` if that was asked before.
@@ -163,27 +143,21 @@ impl Acceptor {
         newer: TurnId,
         asked: Option<TurnRecord>,
     ) -> Result<(), StoreError> {
-        self.decide_late(postponed, &Event::Continued).await?;
-        let Some(asked) = asked else { return Ok(()) };
-        let now = self.router.clock.now();
-        if let Some(record) = self.router.questions.of(asked.id).await? {
-            let notice = expired(&record.question, true, &self.router.settings.get(), now);
-            if let Err(IntakeError::Store(error)) =
-                self.accept_in_transaction(vec![(TurnId::new(now), notice)], None).await
-            {
-                return Err(error);
-            }
-        }
+        let Some(asked) = asked else { return self.decide_late(postponed, &Event::Continued).await };
+        let trigger = Trigger::Closes(asked.id);
+        let mut inputs = each(postponed, &Event::Continued);
         if !asked.obligation.state().is_final() {
             let by = CancelledBy::Turn(newer.to_string());
-            self.decide_late(vec![asked], &Event::Cancelled { by }).await?;
+            inputs.push(TurnEvents { turn: asked, events: vec![Event::Cancelled { by }] });
         }
-        Ok(())
+        self.ledger.decide_all(&mut inputs, &trigger).await.map(drop)
     }
 
     async fn decide_late(&self, turns: Vec<TurnRecord>, event: &Event) -> Result<(), StoreError> {
-        let events = |turn| TurnEvents { turn, events: vec![event.clone()] };
-        let mut inputs: Vec<_> = turns.into_iter().map(events).collect();
-        self.ledger.decide_all(&mut inputs, &Trigger::Event).await.map(drop)
+        self.ledger.decide_all(&mut each(turns, event), &Trigger::Event).await.map(drop)
     }
+}
+
+fn each(turns: Vec<TurnRecord>, event: &Event) -> Vec<TurnEvents> {
+    turns.into_iter().map(|turn| TurnEvents { turn, events: vec![event.clone()] }).collect()
 }

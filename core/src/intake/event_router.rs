@@ -124,7 +124,7 @@ pub(super) enum Notice {
     Late,
     /// The chat is asked whether its late messages, the first of which is this, are to be answered.
     LateAsks { first: TurnId },
-    /// Of the messages that wait in their conversation the oldest are dropped in this minute.
+    /// Of the messages that wait in their conversation the oldest are dropped in this minute. Nothing is said of mere talk.
     Dropped { minute: i64 },
 }
 
@@ -237,7 +237,7 @@ impl EventRouter {
             {
                 return Ok(self.over_limit(event, expectation, over));
             }
-            match self.limits.check_line(&event, conversation).await? {
+            match self.limits.check_line(&event, conversation, is_asked_about).await? {
                 Some(Full::Refuses(over)) => return Ok(self.over_limit(event, expectation, over)),
                 Some(Full::Drops { minute }) => notice = Some(Notice::Dropped { minute }),
                 None => {}

@@ -285,11 +285,13 @@ impl Limits {
         Ok(Some(over))
     }
 
-    /// `Some` if so many turns of a conversation wait already that there is no room for `event`.
+    /// `Some` if so many turns of a conversation wait already that there is no room for `event`. Those that are postponed count
+    /// for one that would be, too.
     pub(super) async fn check_line(
         &self,
         event: &InboundEvent,
         conversation: ConversationId,
+        is_postponed: bool,
     ) -> Result<Option<Full>, StoreError> {
         let Queues { cap, overflow, .. } = self.settings.get().queues;
         // The parts of an album are let in together.
@@ -299,7 +301,10 @@ impl Limits {
         // The oldest are dropped once a minute; meanwhile the line grows to twice its length at most.
         let drops = overflow == Overflow::Oldest;
         let most = if drops { cap.saturating_mul(2) } else { cap };
-        let waiting = self.store.waiting_in(conversation, most).await?;
+        let mut waiting = self.store.waiting_in(conversation, most).await?;
+        if is_postponed {
+            waiting += self.store.postponed_in(conversation, most.saturating_sub(waiting)).await?;
+        }
         if waiting < cap {
             return Ok(None);
         }

@@ -6,10 +6,11 @@ use super::event_router::EventRouter;
 use crate::{
     model::{
         event::{Directed, EventKind, InboundEvent, Quote, SenderKind},
+        ids::ConversationId,
         question::{AskedQuestion, QuestionRecord},
     },
     ports::store::StoreError,
-    questions::Asks,
+    questions::{Asks, PAGE},
 };
 
 /// For how long after a question words pick from it that are no reply to it.
@@ -50,41 +51,38 @@ impl EventRouter {
             }
             EventKind::Message if may_pick(&event) => {
                 let conversation = self.addresses.resolve(&event.conversation).await?;
-                let Some(mut open) = self.questions.open_in(conversation).await? else { return Ok(event) };
-                for record in open.iter_mut().filter(|record| record.is_overtaken) {
-                    // Only late messages can have come since: any other closes the question.
-                    record.is_overtaken = self.questions.asks(record.question.turn).await? != Some(Asks::Late);
-                }
-                let open = self.without_decisions(open, &event).await?;
+                let open = match replied_to(&event) {
+                    Some(message) => self.questions.open_as(conversation, message).await?,
+                    None => self.open_to_words(conversation, &event).await?,
+                };
                 Ok(picked_from(&open, &event).unwrap_or(event))
             }
             _ => Ok(event),
         }
     }
 
-    /// Open questions without those of the gateway's own that a message must not decide by accident: to approve something, or to
-    /// let somebody in, words that are no reply to the question must be those of its choice, and of no other question's.
-    async fn without_decisions(
+    /// The open questions from which a message that is no reply may pick, without those of the gateway's own that it must not
+    /// decide by accident: to approve something, or to let somebody in, it must be the words of the choice, and of no other
+    /// question's.
+    async fn open_to_words(
         &self,
-        open: Vec<QuestionRecord>,
+        conversation: ConversationId,
         event: &InboundEvent,
     ) -> Result<Vec<QuestionRecord>, StoreError> {
-        if replied_to(event).is_some() {
-            return Ok(open);
-        }
+        let Some(open) = self.questions.open_in(conversation).await? else { return Ok(Vec::new()) };
         let text = plain(&event.text);
         let has_words = |record: &QuestionRecord| record.question.choices.iter().any(|choice| plain(choice) == text);
-        let is_only_one = open.iter().filter(|record| has_words(record)).count() == 1;
+        // Those that were not read may have these words as well.
+        let is_only_one = open.len() < PAGE as usize && open.iter().filter(|record| has_words(record)).count() == 1;
         let mut left = Vec::with_capacity(open.len());
-        for record in open {
-            let may_decide = is_only_one && has_words(&record);
-            let decides = match self.questions.asks(record.question.turn).await? {
-                Some(Asks::LetIn | Asks::Approve(..)) => true,
-                Some(Asks::Late) | None => false,
-            };
-            if may_decide || !decides {
-                left.push(record);
+        for mut record in open {
+            match self.questions.asks(record.question.turn).await? {
+                Some(Asks::LetIn | Asks::Approve(..)) if !is_only_one || !has_words(&record) => continue,
+                // Only late messages can have come since: any other closes the question. Without them it asks nothing.
+                Some(Asks::Late) => record.is_overtaken = self.late.postponed(conversation).await?.is_empty(),
+                Some(Asks::LetIn | Asks::Approve(..)) | None => {}
             }
+            left.push(record);
         }
         Ok(left)
     }

@@ -10,7 +10,7 @@ use rejoinder_guard::{ApprovalRequest, Cleared, Draft, Effect, Event, Obligation
 use super::{
     consequences::Consequences,
     log,
-    trigger::{AttemptEnded, Decided, DecidedApproval, Run, Trigger, TurnEvents},
+    trigger::{AttemptEnded, Decided, DecidedApproval, DecidedAtOnce, Run, Trigger, TurnEvents},
 };
 use crate::{
     channels::Channels,
@@ -32,7 +32,9 @@ use crate::{
     },
     ports::store::{
         record::Remark,
-        transition::{DeliveryChange, NewDelivery, Operation, RunStart, Transition, TurnChange, Withdrawal},
+        transition::{
+            ClosedQuestion, DeliveryChange, NewDelivery, Operation, RunStart, Transition, TurnChange, Withdrawal,
+        },
     },
 };
 
@@ -93,16 +95,18 @@ impl<'a> Transaction<'a> {
         let mut delivery = None;
         match trigger {
             Trigger::Event | Trigger::NotAttempted(_) => {}
+            Trigger::Closes(question) => transition.closed_questions.push(ClosedQuestion { turn: *question, at: now }),
             Trigger::RunEnded { end, remark, .. } => {
                 transition.runs_ended.push(end.clone());
                 transition.remarks.extend(remark.clone());
             }
-            Trigger::Command { end, sessions, queue, person, approval } => {
+            Trigger::Command { end, sessions, queue, person, approval, closes } => {
                 transition.queue = *queue;
                 transition.runs_ended.push(end.clone());
                 transition.sessions.clone_from(sessions);
                 transition.people.extend(person.iter().flat_map(|person| person.changes.iter().cloned()));
                 transition.operation = person.as_ref().and_then(|person| person.operation.clone());
+                transition.closed_questions.extend(closes.map(|turn| ClosedQuestion { turn, at: now }));
                 if let Some(decided) = approval {
                     add_decision(&mut transition, decided);
                 }
@@ -355,8 +359,8 @@ impl<'a> Transaction<'a> {
 
     /// Stores what an agent asks for, until when, or the decision of a rule.
     fn ask_approval(&mut self, turn: &TurnRecord, request: ApprovalRequest, until: Option<Timestamp>) {
-        let rule = match self.trigger {
-            Trigger::RunEnded { rule, .. } => rule.filter(|_| until.is_none()),
+        let at_once = match self.trigger {
+            Trigger::RunEnded { at_once, .. } => at_once.filter(|_| until.is_none()),
             _ => None,
         };
         let sender = &turn.event.sender;
@@ -369,10 +373,10 @@ impl<'a> Transaction<'a> {
             request,
             asked_at: self.now,
             expires_at: until,
-            state: rule.map_or(ApprovalState::Waiting, |(_, approves)| ApprovalState::of_decision(approves)),
-            decided_at: rule.map(|_| self.now),
-            decided_by: rule.map(|(number, _)| format!("rule {number} of the configuration")),
-            note: None,
+            state: at_once.map_or(ApprovalState::Waiting, |it| ApprovalState::of_decision(it.approves())),
+            decided_at: at_once.map(|_| self.now),
+            decided_by: at_once.map(DecidedAtOnce::by),
+            note: at_once.and_then(DecidedAtOnce::note),
             told: Vec::new(),
         };
         let (at, subject, approval_id) = (self.now, log::subject_of(turn), asked.id);
@@ -386,7 +390,8 @@ impl<'a> Transaction<'a> {
         if let Some(by) = &asked.decided_by {
             let state = asked.state;
             let by = by.clone();
-            self.remark(turn.id, state.as_str(), format!("by {by}"));
+            let why = asked.note.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+            self.remark(turn.id, state.as_str(), format!("by {by}{why}"));
             let event = LogEvent::ApprovalDecided { approval_id: Some(approval_id), decision: state.as_str() };
             self.transition.log.push(NewLogEntry { at, subject: subject.clone(), event });
             self.transition.operation = Some(audited(by, state, approval_id.to_string(), subject, at));

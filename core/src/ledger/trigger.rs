@@ -5,7 +5,7 @@ use rejoinder_guard::{Event, Timestamp};
 use crate::{
     model::{
         approval::ApprovalChange,
-        ids::ConversationId,
+        ids::{ConversationId, TurnId},
         log::{NewLogEntry, Subject},
         people::PeopleChange,
         queue::QueueMode,
@@ -31,13 +31,15 @@ pub(crate) struct TurnEvents {
 pub(crate) enum Trigger {
     /// The events alone; nothing else is stored.
     Event,
+    /// The same, and the question with which this turn was answered is closed: nobody needs to answer it any more.
+    Closes(TurnId),
     /// A run ended.
     RunEnded {
         end: RunEnd,
         /// A remark for `explain`.
         remark: Option<Remark>,
-        /// The rule that decides the approval which the run asks for, counted from 1, and its decision.
-        rule: Option<(usize, bool)>,
+        /// What decides the approval that the run asks for.
+        at_once: Option<DecidedAtOnce>,
     },
     /// A command was executed.
     Command {
@@ -50,6 +52,8 @@ pub(crate) enum Trigger {
         person: Option<Box<DecidedPerson>>,
         /// What was decided about the wish of an agent.
         approval: Option<Box<DecidedApproval>>,
+        /// The turn that was answered with a question which is closed.
+        closes: Option<TurnId>,
     },
     /// An attempt is about to send its first byte.
     AttemptBegins { start: AttemptStart, delivery: DeliveryChange, subject: Subject },
@@ -69,6 +73,37 @@ pub(crate) struct DecidedPerson {
     pub(crate) changes: Vec<PeopleChange>,
     /// For the audit, if it is an owner's.
     pub(crate) operation: Option<Operation>,
+}
+
+/// What decides at once what a run asks approval for, so that nobody is asked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum DecidedAtOnce {
+    /// A rule of the operator, by its number from 1 on.
+    Rule { number: usize, approves: bool },
+    /// So many wait for the same person that the answer is no.
+    TooMany(u32),
+}
+
+impl DecidedAtOnce {
+    pub(crate) const fn approves(self) -> bool {
+        matches!(self, Self::Rule { approves: true, .. })
+    }
+
+    /// Who decides, for the agent and the operator.
+    pub(crate) fn by(self) -> String {
+        match self {
+            Self::Rule { number, .. } => format!("rule {number} of the configuration"),
+            Self::TooMany(_) => "gateway".to_owned(),
+        }
+    }
+
+    /// Why, if that says more.
+    pub(crate) fn note(self) -> Option<String> {
+        match self {
+            Self::Rule { .. } => None,
+            Self::TooMany(count) => Some(format!("{count} approvals wait for this person already")),
+        }
+    }
 }
 
 /// A decision, as it is stored together with the next run of the turn that waits for it.

@@ -130,6 +130,8 @@ pub enum ApprovalFilter {
     Of(TurnId),
     /// Those that wait, oldest first.
     Waiting,
+    /// Those that have waited less long than this one, oldest first; all if it is gone.
+    WaitingAfter(ApprovalId),
     /// All, newest first.
     Latest,
 }

@@ -50,11 +50,15 @@ pub struct QuestionRecord {
 
 /// Which questions are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QuestionFilter {
+pub enum QuestionFilter<'a> {
     /// The one that answered this turn, whether it is open or not.
     Of(TurnId),
     /// The open ones of a conversation; the latest first.
     OpenIn(ConversationId),
+    /// Those of them that this command of the gateway's asks.
+    OpenBy(ConversationId, &'a str),
+    /// Those of them that this message of the platform's asks.
+    OpenAs(ConversationId, &'a str),
     /// The open ones that expire at this time or before; those first that expire first.
     DueAt(Timestamp),
 }

@@ -7,7 +7,7 @@ use tracing::warn;
 
 use super::files::{FileBudget, Files, HeldBytes};
 use crate::{
-    approvals::PAGE,
+    approvals::{MOST_WAITING, PAGE},
     channels::Channels,
     commands::own,
     ledger::trigger::Run,
@@ -15,6 +15,7 @@ use crate::{
         agent::{AgentApproval, AgentMessage, AgentName, AgentQuote, AgentTurn, Deferred, HistoryLine, Surface},
         approval::{Approval, ApprovalFilter},
         event::{Directed, EventKind, InboundEvent},
+        people::{Identity, KnownPeople},
         settings::LiveSettings,
         trace::{Span, TurnTrace},
         turn::{Handler, TurnRecord},
@@ -227,6 +228,15 @@ impl Inputs {
             note,
         };
         Ok(asked.into_iter().map(told).collect())
+    }
+
+    /// How many approvals wait that agents have asked for while they answered whoever wrote an event.
+    pub(super) async fn approvals_for(&self, event: &InboundEvent, known: &KnownPeople) -> Result<u32, StoreError> {
+        let mut waiting = 0;
+        for Identity { channel, id } in known.all_of(&event.identity()) {
+            waiting += self.store.approvals_for(&channel, &id, MOST_WAITING).await?;
+        }
+        Ok(waiting)
     }
 
     /// The latest deferral of the turn by the agent of `run`, if there is one.

@@ -23,11 +23,12 @@ use self::{
     record::Recorder,
 };
 use crate::{
+    approvals::MOST_WAITING,
     channels::Channels,
     crash::crash_point,
     ledger::{
         Ledger,
-        trigger::{Run, Trigger},
+        trigger::{DecidedAtOnce, Run, Trigger},
     },
     lifecycle::Lifecycle,
     merges::{self, Merges},
@@ -138,16 +139,16 @@ impl Worker {
                 RunResult::Unreadable | RunResult::Stopped | RunResult::GatewayStopped => {}
             }
         }
-        let mut rule = None;
+        let mut at_once = None;
         let (end, detail, event) = match result {
             RunResult::Returned(Ok(outcome)) => {
                 let channel = self.channels.get(&turn.event.conversation.channel);
                 let outcome = visibility::visible_outcome(outcome, channel.map(AsRef::as_ref));
                 let outcome = bounded(outcome);
                 let (end, detail) = describe(&outcome);
-                rule = self.rule_for(&outcome, turn, run);
+                at_once = self.decided_at_once(&outcome, turn, run).await;
                 let event = match outcome {
-                    Outcome::Approval(request) if rule.is_some() => Event::DecidedByRule(request),
+                    Outcome::Approval(request) if at_once.is_some() => Event::DecidedByRule(request),
                     outcome => Event::Outcome(outcome),
                 };
                 (end, detail, Some(event))
@@ -180,7 +181,7 @@ impl Worker {
         count(run, end, usage, cost);
         let (number, end) = (run.number, end.to_owned());
         let run_end = RunEnd { turn: turn.id, number, at, end, detail, usage, cost, content };
-        let trigger = Trigger::RunEnded { end: run_end, remark: None, rule };
+        let trigger = Trigger::RunEnded { end: run_end, remark: None, at_once };
         match event {
             Some(event) => {
                 self.ledger.decide_until_stored(turn, event, trigger).await;
@@ -194,14 +195,21 @@ impl Worker {
         }
     }
 
-    /// The rule that decides what a run asks approval for.
-    fn rule_for(&self, outcome: &Outcome, turn: &TurnRecord, run: &Run) -> Option<(usize, bool)> {
+    /// What decides at once what a run asks approval for.
+    async fn decided_at_once(&self, outcome: &Outcome, turn: &TurnRecord, run: &Run) -> Option<DecidedAtOnce> {
         let (Outcome::Approval(request), Some(agent)) = (outcome, run.handler.agent()) else { return None };
+        let known = self.inputs.people.known();
         // The messages of others that it answers as well may be what the agent asks for.
-        if turn.event.chat == ChatKind::Group && !turn.obligation.merged_turns().is_empty() {
-            return None;
+        let is_for_one = turn.event.chat != ChatKind::Group || turn.obligation.merged_turns().is_empty();
+        if is_for_one
+            && let Some((number, approves)) = self.settings.get().approvals.decide(request, agent, &turn.event, &known)
+        {
+            return Some(DecidedAtOnce::Rule { number, approves });
         }
-        self.settings.get().approvals.decide(request, agent, &turn.event, &self.inputs.people.known())
+        let waiting = self.inputs.approvals_for(&turn.event, &known).await;
+        let waiting =
+            waiting.inspect_err(|error| warn!(turn = %turn.id, %error, "cannot count what waits for approval"));
+        (waiting.ok()? >= MOST_WAITING).then_some(DecidedAtOnce::TooMany(MOST_WAITING))
     }
 
     async fn run_agent(&self, turn: &mut TurnRecord, run: &Run, tokens: &RunTokens) -> FinishedRun {

@@ -281,6 +281,39 @@ async fn an_operator_decides_with_a_note() {
     gateway.at_rest().await;
 }
 
+/// One person's wishes do not fill the approvers' chats, and each of them is told of, however many there are.
+#[tokio::test]
+async fn what_waits_for_one_person_is_bounded_and_all_of_it_is_told() {
+    let mut setup = setup();
+    setup.people[1].identities.push(identity("robert"));
+    let gateway = setup.start().await;
+    for who in ["ann", "bob", "cid", "dan", "eve", "fay"] {
+        for number in 0..20 {
+            let who = if who == "bob" && number % 2 == 0 { "robert" } else { who };
+            gateway.accepts(says(who, "pay")).await;
+        }
+    }
+    gateway.settle().await;
+    gateway.receives(says("bob", "pay")).await;
+    let refused = "declined Some(\"gateway\") Some(\"20 approvals wait for this person already\")";
+    assert_eq!(gateway.visible(&chat("bob")).last().map(String::as_str), Some(refused));
+    gateway.receives(says("grace", "hello")).await;
+
+    let mut wishes = gateway.platform.posts(&chat("grace"));
+    wishes.retain(|post| post.text.starts_with("main wants pay the rent for "));
+    assert_eq!(wishes.len(), 120);
+    let first = wishes.iter().find(|post| post.text.contains("for ann")).expect("she is told of hers");
+    let quoted = Quote { message_id: Some(first.id.clone()), ..Quote::of_ours(&first.text) };
+    gateway.receives(InboundEvent { quoted: Some(quoted), ..says("grace", "1") }).await;
+    let approved = gateway.visible(&chat("ann")).into_iter().filter(|text| text.starts_with("approved")).count();
+    assert_eq!(approved, 1);
+    gateway.receives(says("ann", "pay")).await;
+    assert_eq!(gateway.visible(&chat("ann")).last().map(String::as_str), Some(WAITS), "there is room again");
+
+    gateway.advance(secs(WEEK + 10)).await;
+    gateway.at_rest().await;
+}
+
 /// A number that answers something else decides nothing, nor do words that two questions have.
 #[tokio::test]
 async fn nothing_is_approved_by_accident() {

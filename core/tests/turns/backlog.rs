@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    Accepted, Backlog, Clock, EventKind, InboundEvent, Policy, Queues, Resend, Sender, Support, Timestamp, TurnId,
-    conformance::scripted::Script, store::TurnStatus,
+    Accepted, Backlog, Clock, EventKind, InboundEvent, Overflow, Policy, Queues, Resend, Sender, Support, Timestamp,
+    TurnId, conformance::scripted::Script, store::TurnStatus,
 };
 
 use crate::{
@@ -143,6 +143,29 @@ async fn what_waited_too_long_expires_with_one_notice() {
     }
 }
 
+/// B5, D4. A group is told of what waited too long only if an answer is owed there.
+#[tokio::test]
+async fn talk_that_waited_too_long_expires_silently() {
+    let mut gateway = setup(Backlog::Expire).slots(1).start().await;
+    let comes = |event: InboundEvent| InboundEvent { received_at: now(&gateway), ..event };
+    gateway.receives(comes(said(&chat("bob"), "hang"))).await;
+    let mut waiting = Vec::new();
+    for event in [ambient(&chat("room"), "talk"), ambient(&chat("hall"), "talk"), mention(&chat("hall"), "question")] {
+        waiting.push(gateway.receives(comes(event)).await);
+    }
+    gateway.life.kill();
+    gateway.clock.advance(HOURS);
+    gateway.restart().await;
+
+    assert!(gateway.visible(&chat("room")).is_empty(), "{:?}", gateway.visible(&chat("room")));
+    assert_eq!(gateway.visible(&chat("hall")), ["Too old."]);
+    for turn in waiting {
+        assert_eq!(gateway.status(turn).await, TurnStatus::Cancelled);
+    }
+    gateway.receives(said(&chat("bob"), "/stop")).await;
+    gateway.at_rest().await;
+}
+
 const ASKED: &str = "Answer the old ones?";
 
 /// A gateway that asks, on a platform that shows nothing twice.
@@ -158,13 +181,6 @@ fn new(gateway: &TestGateway, text: &str) -> InboundEvent {
 async fn question(gateway: &TestGateway) -> TurnId {
     let asks = gateway.turns().await.into_iter().filter(|turn| turn.handler.to_string().contains("late_asks"));
     asks.map(|turn| turn.turn_id).max().expect("it was asked")
-}
-
-/// Presses a button of the latest question about late messages.
-async fn picks(gateway: &TestGateway, choice: &str) {
-    let kind = EventKind::Choice { turn: question(gateway).await };
-    gateway.receives(InboundEvent { kind, ..new(gateway, choice) }).await;
-    gateway.advance(secs(10)).await;
 }
 
 /// Something comes in, perhaps into a crash: its platform then sends it again to the next life.
@@ -297,11 +313,58 @@ async fn late_messages_can_be_stopped() {
     let turn = gateway.receives(late(&gateway, "ada", "old")).await;
     gateway.receives(new(&gateway, "/stop")).await;
     assert_eq!(gateway.status(turn).await, TurnStatus::Cancelled);
-    picks(&gateway, "Answer").await;
+    let kind = EventKind::Choice { turn: question(&gateway).await };
+    let press = gateway.intake().accept(InboundEvent { kind, ..new(&gateway, "Answer") }).await;
 
-    assert_eq!(gateway.visible(&chat("ada")).last().map(String::as_str), Some("Nothing is going on."));
+    assert!(matches!(press, Ok(Accepted::Expired { .. })), "{press:?}");
+    assert_eq!(gateway.visible(&chat("ada")), [ASKED, "Stopped."]);
     assert!(gateway.agent("main").runs().is_empty());
     gateway.at_rest().await;
+}
+
+/// Once they are stopped, a number answers nothing but the agent, also after a restart, and the next outage is asked about.
+#[tokio::test]
+async fn a_question_about_late_messages_ends_with_them() {
+    for restarts in [false, true] {
+        let mut gateway = asking().start().await;
+        gateway.receives(late(&gateway, "ada", "old")).await;
+        gateway.receives(new(&gateway, "/stop")).await;
+        if restarts {
+            gateway.restart().await;
+        }
+
+        gateway.receives(new(&gateway, "1")).await;
+
+        assert_eq!(gateway.visible(&chat("ada")), [ASKED, "Stopped.", "1 + 0"], "{restarts}");
+        gateway.receives(late(&gateway, "ada", "older")).await;
+        assert_eq!(gateway.visible(&chat("ada")).last().map(String::as_str), Some(ASKED), "{restarts}");
+        gateway.receives(new(&gateway, "2")).await;
+        assert_eq!(gateway.visible(&chat("ada")).last().map(String::as_str), Some("Left."), "{restarts}");
+        gateway.at_rest().await;
+    }
+}
+
+/// As many wait for a decision as wait for a run, and of the others somebody is told.
+#[tokio::test]
+async fn a_chat_is_asked_about_as_many_late_messages_as_may_wait() {
+    for (overflow, told, answers) in
+        [(Overflow::Newest, "Not so fast.", &["0 + 2"][..]), (Overflow::Oldest, "1 dropped: 0", &["1 + 3"][..])]
+    {
+        let mut setup = asking();
+        setup.queues = Queues { cap: 3, overflow, ..setup.queues };
+        let gateway = setup.start().await;
+        for number in 0..5 {
+            gateway.intake().accept(late(&gateway, "ada", &format!("{number}"))).await.expect("it is accepted");
+            gateway.settle().await;
+        }
+        gateway.receives(said(&chat("ada"), "Answer")).await;
+        gateway.advance(secs(10)).await;
+
+        let visible = gateway.visible(&chat("ada"));
+        assert_eq!(visible[..3], [ASKED, told, "Answering."], "{overflow:?}");
+        assert_eq!(visible[3..], *answers, "{overflow:?}");
+        gateway.at_rest().await;
+    }
 }
 
 /// D1, D4. What comes late is asked about once, and what is picked is done once, over a crash at each write.
@@ -395,6 +458,9 @@ async fn a_crash_at_any_write_of_a_newer_message_answers_the_late_ones() {
             let visible = gateway.visible(&chat("ada"));
             assert_eq!(visible, [ASKED, "old + 1"], "{crash:?} write {number}");
             assert_ne!(gateway.status(old).await, TurnStatus::Cancelled);
+            gateway.restart().await;
+            gateway.receives(new(&gateway, "1")).await;
+            assert_eq!(gateway.visible(&chat("ada"))[2..], ["1 + 0"], "{crash:?} write {number}");
             gateway.check_rest().await;
             if !has_crashed {
                 assert!(number > 3, "it takes more than {number} writes");

@@ -8,7 +8,7 @@ use rejoinder_core::{
     Action, AgentTurn, Capabilities, Cause, Clock, CommandAnswer, ConversationId, Directed, EventId, Expectation,
     Handler, Identity, InboundEvent, Obligation, OwnCommand, PersonRole, Policy, Receipts, Rung, SeedPerson, Sender,
     SenderKind, SessionId, Speaker, Support, TurnId, Usage,
-    conformance::scripted::{Fault, Script, ScriptedChannel, capabilities},
+    conformance::scripted::{Fault, Script, capabilities},
     store::{NewEvent, NewTurn, SessionUse, TurnStatus},
 };
 use uuid::Uuid;
@@ -31,19 +31,6 @@ async fn stop_settles_what_runs_and_what_waits_at_once_and_is_acknowledged() {
     assert_eq!(gateway.status(elsewhere).await, TurnStatus::Accepted);
     assert_eq!(gateway.dossier(running).await.runs[0].end.as_deref(), Some("stopped"));
     gateway.receives(said(&chat("bob"), "/stop")).await;
-    gateway.at_rest().await;
-}
-
-/// D18. A stop cancels a turn whose answer is a debt.
-#[tokio::test]
-async fn stop_settles_a_deferred_turn() {
-    let gateway = TestGateway::with(Script::hangs()).await;
-    let turn = gateway.receives(said(&chat("ada"), "one")).await;
-    gateway.advance(SOFT_DEADLINE).await;
-
-    gateway.receives(said(&chat("ada"), "/stop")).await;
-
-    assert_eq!(gateway.status(turn).await, TurnStatus::Cancelled);
     gateway.at_rest().await;
 }
 
@@ -475,25 +462,6 @@ async fn an_agent_may_be_called_gateway() {
     gateway.receives(said(&chat("ada"), "/help")).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["done", "Say what you like."]);
-    gateway.at_rest().await;
-}
-
-/// A10, D18. The parts that were not sent yet are not sent.
-#[tokio::test]
-async fn stop_ends_an_answer_between_its_parts() {
-    let parts = ["one", "two", "three", "four"].join(ScriptedChannel::CUT);
-    let gateway = TestGateway::with(Script::replies(&parts)).await;
-
-    gateway.platform.choose_faults(|delivery| (delivery.part().0 == 3).then_some(Fault::NotSent));
-    let turn = gateway.receives(said(&chat("ada"), "count")).await;
-    let seen = gateway.visible(&chat("ada"));
-    gateway.receives(said(&chat("ada"), "/stop")).await;
-    gateway.platform.clear_faults();
-    gateway.advance(secs(60)).await;
-
-    assert_eq!(seen.len(), 2);
-    assert_eq!(gateway.visible(&chat("ada"))[2..], ["Stopped."]);
-    assert_eq!(gateway.status(turn).await, TurnStatus::Cancelled);
     gateway.at_rest().await;
 }
 

@@ -309,37 +309,6 @@ async fn a_silence_leaves_no_draft() {
     gateway.at_rest().await;
 }
 
-/// B13, D18.
-#[tokio::test]
-async fn a_stop_leaves_no_draft() {
-    for wait in [secs(1), SOFT_DEADLINE + secs(1)] {
-        let gateway = drafting(Script::hangs().streaming("well").taking(secs(3600))).await;
-        gateway.receives(said(&chat("ada"), "hello")).await;
-        gateway.advance(wait).await;
-        assert_eq!(gateway.visible(&chat("ada")).len(), 1);
-
-        gateway.receives(said(&chat("ada"), "/stop")).await;
-
-        assert_eq!(gateway.visible(&chat("ada")), ["Stopped."]);
-        gateway.at_rest().await;
-    }
-}
-
-/// B13, D18. A stop deletes a deferral that a draft has edited.
-#[tokio::test]
-async fn a_stop_leaves_no_deferral_with_half_an_answer() {
-    let wait = SOFT_DEADLINE + secs(5);
-    let gateway = drafting(Script::hangs().taking(wait).streaming("half").taking(secs(3600))).await;
-    gateway.receives(said(&chat("ada"), "hello")).await;
-    gateway.advance(wait + secs(2)).await;
-    assert_eq!(gateway.visible(&chat("ada")), ["half"]);
-
-    gateway.receives(said(&chat("ada"), "/stop")).await;
-
-    assert_eq!(gateway.visible(&chat("ada")), ["Stopped."]);
-    gateway.at_rest().await;
-}
-
 /// B13. A stop deletes the draft of an earlier run while the turn waits for its next one.
 #[tokio::test]
 async fn a_stop_leaves_no_draft_of_an_earlier_run() {

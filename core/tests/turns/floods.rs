@@ -311,6 +311,54 @@ async fn three_noisy_people_fill_their_own_lines_only() {
     gateway.at_rest().await;
 }
 
+/// N. With the default limits and permits, three people write as much as they may, to an agent that takes 200 ms: a fourth one
+/// waits less than a second longer than alone, whenever they write.
+#[tokio::test]
+async fn three_noisy_people_cost_a_fourth_one_less_than_a_second() {
+    const TICK: Duration = Duration::from_millis(50);
+    let wait = async |noisy: &[&str], after: u32| {
+        let mut setup =
+            GatewaySetup::new().agent("main", |_| Script::replies("done").taking(Duration::from_millis(200))).slots(64);
+        setup.limits =
+            PersonLimits { turns_per_minute: Some(300), waiting_turns: Some(300), ..PersonLimits::default() };
+        let gateway = setup.start().await;
+        let now = || gateway.clock.now();
+        let mut number = 0;
+        let flood = async |number: &mut u32| {
+            for who in noisy {
+                loop {
+                    *number += 1;
+                    let place = chat(&format!("{who}{}", *number % 40));
+                    let event = by(who, InboundEvent { received_at: now(), ..said(&place, "hello") });
+                    let accepted = gateway.intake().accept(event).await.expect("accepted");
+                    if matches!(accepted, Accepted::Limited { .. }) {
+                        break;
+                    }
+                }
+            }
+        };
+        for _ in 0..after {
+            flood(&mut number).await;
+            gateway.advance(TICK).await;
+        }
+        let started = now();
+        gateway.receives(by("dave", InboundEvent { received_at: started, ..said(&chat("dave"), "hello") })).await;
+        while !gateway.visible(&chat("dave")).contains(&"done".to_owned()) {
+            flood(&mut number).await;
+            gateway.advance(TICK).await;
+        }
+        let waited = now().since(started);
+        gateway.advance(secs(120)).await;
+        gateway.at_rest().await;
+        waited
+    };
+    let alone = wait(&[], 1).await;
+    for after in [1, 20] {
+        let beside = wait(&["ada", "bob", "carl"], after).await;
+        assert!(beside < alone + secs(1), "after {after}: {beside:?} beside them, {alone:?} alone");
+    }
+}
+
 const DAY: u64 = 24 * 3600;
 
 /// Ada is known by two ids. What is used of a day is limited; the agent uses ten tokens for a turn.

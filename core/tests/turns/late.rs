@@ -96,20 +96,6 @@ async fn a_late_run_keeps_its_slot_of_the_whole_gateway() {
 }
 
 #[tokio::test]
-async fn a_stop_ends_a_late_run() {
-    let gateway = slow(LateAnswer::Deliver, secs(60)).await;
-
-    let turn = gateway.receives(said(&chat("ada"), "slow")).await;
-    gateway.advance(HARD_DEADLINE).await;
-    gateway.receives(said(&chat("ada"), "/stop")).await;
-    gateway.advance(secs(60)).await;
-
-    assert_eq!(gateway.visible(&chat("ada")), [LATE, "Stopped."]);
-    assert_eq!(gateway.dossier(turn).await.runs[0].end.as_deref(), Some("stopped"));
-    gateway.at_rest().await;
-}
-
-#[tokio::test]
 async fn a_late_run_that_dies_with_the_process_is_not_run_again() {
     let mut gateway = slow(LateAnswer::Deliver, secs(60)).await;
 

@@ -49,6 +49,7 @@ mod schedules;
 mod searching;
 mod sessions;
 mod shares;
+mod stops;
 mod store;
 mod typing;
 mod unreadable;

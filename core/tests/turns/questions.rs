@@ -161,6 +161,22 @@ async fn of_two_questions_a_number_answers_the_latest_and_a_reply_the_one_it_quo
     gateway.at_rest().await;
 }
 
+/// However many are open.
+#[tokio::test]
+async fn a_reply_finds_its_question_among_many() {
+    let gateway = asking().start().await;
+    let first = gateway.receives(said(&chat("ada"), "ask 0")).await;
+    for number in 1..40 {
+        gateway.receives(said(&chat("ada"), &format!("ask {number}"))).await;
+    }
+
+    gateway.receives(replying(&gateway, 0, said(&chat("ada"), "3"))).await;
+
+    assert_eq!(told(&gateway), picked("water", "ask 0?"));
+    assert_eq!(pick_of(&gateway, first).await.as_deref(), Some("water"));
+    gateway.at_rest().await;
+}
+
 /// What picks nothing is an ordinary turn, and leaves the question open.
 #[tokio::test]
 async fn other_words_are_an_ordinary_turn() {

@@ -3,11 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    Accepted, AgentTurn, Amends, ConversationRef, InboundEvent, Overflow, QueueMode, Queues, Resend, Sender, Speaker,
-    TurnId,
+    Accepted, AgentTurn, Amends, ConversationRef, InboundEvent, Overflow, Policy, QueueMode, Queues, Receipts, Resend,
+    Sender, Speaker, TurnId,
     conformance::scripted::{Fault, Gate, Script},
     store::TurnStatus,
 };
+
+use rstest::rstest;
 
 use crate::{
     gateway::{DEFERRAL, GatewaySetup, TestGateway, ambient, chat, mention, said, secs},
@@ -167,23 +169,6 @@ async fn what_would_steer_an_agent_that_does_not_listen_follows() {
     gateway.at_rest().await;
 }
 
-/// G2, G3. `/stop` reaches what runs, what waits and what was merged.
-#[tokio::test]
-async fn a_stop_stops_what_was_merged() {
-    let gateway = setup(QueueMode::Collect).start().await;
-    let turns = receives_all(&gateway, &["one", "two"]).await;
-    gateway.advance(secs(2)).await;
-    let waits = receives_all(&gateway, &["three"]).await;
-    receives_all(&gateway, &["/stop"]).await;
-    gateway.advance(secs(30)).await;
-
-    assert_eq!(gateway.visible(&chat("ada")), ["Stopped."]);
-    for turn in turns.into_iter().chain(waits) {
-        assert_eq!(gateway.status(turn).await, TurnStatus::Cancelled);
-    }
-    gateway.at_rest().await;
-}
-
 /// The message that the others were merged into is deleted while the run waits to begin again.
 #[tokio::test]
 async fn what_was_merged_is_answered_when_the_first_is_cancelled() {
@@ -318,6 +303,32 @@ async fn the_oldest_messages_are_dropped_when_the_line_is_full() {
     gateway.at_rest().await;
 }
 
+/// B5. Talk to which nobody owes an answer is dropped before what is owed, and nobody is told of it.
+#[tokio::test]
+async fn talk_is_dropped_first_and_silently() {
+    let queues = Queues { cap: 1, overflow: Overflow::Oldest, ..Queues::default() };
+    let patient = Policy { soft_deadline: None, ..crate::gateway::policy() };
+    let setup = GatewaySetup::new().agent("main", |turn| match turn.text.as_str() {
+        "one" => Script::hangs(),
+        text => Script::replies(text),
+    });
+    let gateway = GatewaySetup { queues, ..setup.policy(patient) }.start().await;
+    gateway.receives(mention(&chat("room"), "one")).await;
+    let question = gateway.receives(mention(&chat("room"), "two")).await;
+    let talk = gateway.receives(ambient(&chat("room"), "talk")).await;
+    assert_eq!(gateway.status(talk).await, TurnStatus::Cancelled);
+    assert_eq!(gateway.status(question).await, TurnStatus::Accepted);
+    assert!(gateway.visible(&chat("room")).is_empty(), "{:?}", gateway.visible(&chat("room")));
+
+    gateway.advance(secs(61)).await;
+    gateway.receives(mention(&chat("room"), "three")).await;
+    gateway.advance(secs(600)).await;
+
+    assert_eq!(gateway.visible(&chat("room")), ["1 dropped: two", crate::gateway::LATE, "three"]);
+    assert_eq!(gateway.status(question).await, TurnStatus::Cancelled);
+    gateway.at_rest().await;
+}
+
 #[tokio::test]
 async fn all_that_wait_are_summarised_when_the_line_is_full() {
     let queues = Queues { cap: 2, overflow: Overflow::Summarize, ..Queues::default() };
@@ -348,39 +359,45 @@ async fn a_deferral_of_what_waited_does_not_stay() {
     gateway.at_rest().await;
 }
 
-/// G3. In every mode, whatever write the process dies at, each message has its answer, once.
+/// G3. In every mode, whatever write the process dies at, each message has its answer, once; also where our row is the receipt, as
+/// on hooks and in the web chat.
+#[rstest]
 #[tokio::test]
-async fn no_message_is_lost_or_answered_twice_whenever_the_gateway_is_killed() {
-    for mode in QueueMode::ALL {
-        for crash in [Crash::Before, Crash::After] {
-            for number in 1..60 {
-                let script = |turn: &AgentTurn| {
-                    Script::replies(&given(turn).join(" + ")).taking(secs(5)).listening().taking(secs(1))
-                };
-                let queues = Queues { mode, ..Queues::default() };
-                let setup = GatewaySetup { queues, ..GatewaySetup::new().agent("main", script) };
-                let mut gateway = setup.capable(|it| it.resend = Resend::Idempotent).start().await;
-                let life = Arc::clone(&gateway.life);
-                life.crash_at(number, crash);
-                let events: Vec<_> = ["one", "two", "three"].iter().map(|text| said(&chat("ada"), text)).collect();
-                for event in events {
-                    while !is_accepted(&gateway, event.clone()).await {
-                        gateway.restart().await;
-                    }
-                    gateway.advance(secs(1)).await;
-                }
-                gateway.advance(LONG).await;
-                if gateway.life.is_over() {
+async fn no_message_is_lost_or_answered_twice_whenever_the_gateway_is_killed(
+    #[values(QueueMode::Followup, QueueMode::Collect, QueueMode::Steer, QueueMode::Interrupt)] mode: QueueMode,
+    #[values(Receipts::Platform, Receipts::Row)] receipts: Receipts,
+) {
+    for crash in [Crash::Before, Crash::After] {
+        for number in 1..60 {
+            let script = |turn: &AgentTurn| {
+                Script::replies(&given(turn).join(" + ")).taking(secs(5)).listening().taking(secs(1))
+            };
+            let queues = Queues { mode, ..Queues::default() };
+            let setup = GatewaySetup { queues, ..GatewaySetup::new().agent("main", script) };
+            let capable = setup.capable(|it| (it.resend, it.receipts) = (Resend::Idempotent, receipts));
+            let mut gateway = capable.start().await;
+            let life = Arc::clone(&gateway.life);
+            life.crash_at(number, crash);
+            let events: Vec<_> = ["one", "two", "three"].iter().map(|text| said(&chat("ada"), text)).collect();
+            for event in events {
+                while !is_accepted(&gateway, event.clone()).await {
                     gateway.restart().await;
                 }
-                gateway.advance(LONG).await;
-                check_each_is_answered(&gateway, mode, &format!("{mode}, {crash:?} write {number}")).await;
-                gateway.at_rest().await;
-                if !life.is_over() {
-                    assert!(number > 8, "{mode}: three turns take more than {number} writes");
-                    break;
-                }
+                gateway.advance(secs(1)).await;
             }
+            gateway.advance(LONG).await;
+            if gateway.life.is_over() {
+                gateway.restart().await;
+            }
+            gateway.advance(LONG).await;
+            check_each_is_answered(&gateway, mode, receipts, &format!("{mode}, {crash:?} write {number}")).await;
+            gateway.at_rest().await;
+            if !life.is_over() {
+                let least = if receipts == Receipts::Row { 4 } else { 8 };
+                assert!(number > least, "three turns take more than {number} writes");
+                break;
+            }
+            assert!(number < 59, "no end of writes");
         }
     }
 }
@@ -400,13 +417,13 @@ async fn is_accepted(gateway: &TestGateway, event: InboundEvent) -> bool {
 }
 
 /// Each of the three messages is in one of the runs that ended in an answer, and every answer is seen once.
-async fn check_each_is_answered(gateway: &TestGateway, mode: QueueMode, at: &str) {
+async fn check_each_is_answered(gateway: &TestGateway, mode: QueueMode, receipts: Receipts, at: &str) {
     let turns = gateway.turns().await;
     assert_eq!(turns.len(), 3, "{at}");
     for turn in &turns {
         assert_eq!(turn.status, TurnStatus::Answered, "{at}: {turn:?}");
     }
-    let visible = gateway.visible(&chat("ada"));
+    let visible = if receipts == Receipts::Row { rows(gateway).await } else { gateway.visible(&chat("ada")) };
     let mut seen: Vec<String> = visible.iter().flat_map(|text| text.split(" + ")).map(str::to_owned).collect();
     if mode == QueueMode::Steer {
         // What goes into a run is not a part of the words that this agent says.
@@ -414,6 +431,16 @@ async fn check_each_is_answered(gateway: &TestGateway, mode: QueueMode, at: &str
     }
     seen.sort_unstable();
     assert_eq!(seen, ["one", "three", "two"], "{at}: {visible:?}");
+}
+
+/// The answers, where our rows are the receipts: that of a merged turn is shown with the one that answers for it.
+async fn rows(gateway: &TestGateway) -> Vec<String> {
+    let mut answers = Vec::new();
+    for turn in gateway.turns().await {
+        let view = gateway.store.view(turn.turn_id).await.expect("readable").expect("it is there");
+        answers.extend(view.shown.filter(|_| view.merged_into.is_none()).map(|shown| shown.text));
+    }
+    answers
 }
 
 /// L2. Somebody who writes without end keeps nobody else waiting.

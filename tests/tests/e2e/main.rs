@@ -17,6 +17,7 @@ mod logs;
 mod metrics;
 mod operate;
 mod process;
+mod queues;
 mod retention;
 mod routing;
 mod search;

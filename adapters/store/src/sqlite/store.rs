@@ -131,6 +131,10 @@ impl Turns for SqliteStore {
         read::waiting_in(&self.readers, conversation, limit).await
     }
 
+    async fn postponed_in(&self, conversation: ConversationId, limit: u32) -> Result<u32, StoreError> {
+        read::postponed_in(&self.readers, conversation, limit).await
+    }
+
     async fn merged_and_left(&self, limit: u32) -> Result<Vec<TurnId>, StoreError> {
         read::merged_and_left(&self.readers, limit).await
     }
@@ -171,7 +175,7 @@ impl Turns for SqliteStore {
         read::asked(&self.readers).await
     }
 
-    async fn questions(&self, filter: QuestionFilter, limit: u32) -> Result<Vec<QuestionRecord>, StoreError> {
+    async fn questions(&self, filter: QuestionFilter<'_>, limit: u32) -> Result<Vec<QuestionRecord>, StoreError> {
         read::questions(&self.readers, filter, limit).await
     }
 
@@ -189,6 +193,10 @@ impl Turns for SqliteStore {
 
     async fn schedule_runs(&self, schedule: ScheduleId, limit: u32) -> Result<Vec<ScheduleRun>, StoreError> {
         read::schedule_runs(&self.readers, schedule, limit).await
+    }
+
+    async fn approvals_for(&self, channel: &ChannelId, person: &str, limit: u32) -> Result<u32, StoreError> {
+        read::approvals_for(&self.readers, channel, person, limit).await
     }
 
     async fn languages(&self) -> Result<Vec<(Identity, Language)>, StoreError> {

@@ -9,6 +9,7 @@ use crate::{
     model::{
         event::{EventKind, InboundEvent, Sender},
         ids::TurnId,
+        log::LogFilter,
         question::{AskedQuestion, QuestionFilter, QuestionRecord},
         stored_delivery::{DeliveryRecord, DeliveryState},
     },
@@ -16,7 +17,7 @@ use crate::{
         Store,
         accept::{EarlierMessage, NewEvent, Stored},
         list::{TurnFilter, TurnListState},
-        transition::Transition,
+        transition::{ClosedQuestion, Transition},
     },
 };
 
@@ -146,6 +147,31 @@ pub async fn open_questions_are_read_latest_first(subject: &mut impl Subject) {
     }
     let open: Vec<_> = open_in(&*store, &turns[0]).await.iter().map(|record| record.question.turn).collect();
     assert_eq!(open, [turns[1].id, turns[0].id]);
+    let asked_with = async |filter| {
+        let found = store.questions(filter, 10).await.expect("questions are read");
+        found.iter().map(|record| record.question.turn).collect::<Vec<_>>()
+    };
+    assert_eq!(asked_with(QuestionFilter::OpenAs(turns[0].conversation, "m")).await, open);
+    assert_eq!(asked_with(QuestionFilter::OpenAs(turns[0].conversation, "n")).await, []);
+    assert_eq!(asked_with(QuestionFilter::OpenBy(turns[0].conversation, "late_asks")).await, []);
+}
+
+/// A question that is closed without a word is not picked from any more.
+pub async fn a_question_that_nobody_needs_to_answer_is_closed(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut question = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let asked = question.question();
+    ask_and_show(&*store, &mut question, asked).await;
+    let closed = ClosedQuestion { turn: question.id, at: at(5) };
+    let close = Transition { closed_questions: vec![closed], ..Transition::default() };
+    for _ in 0..2 {
+        done(&*store, close.clone()).await;
+    }
+
+    assert_eq!(open_in(&*store, &question).await, []);
+    assert_eq!(accept_one(&*store, pick(&question, "a pick", "ann", "Yes")).await, Stored::Expired);
+    let log = store.log(&LogFilter { limit: 100, ..LogFilter::default() }).await.expect("the log is read");
+    assert_eq!(log.iter().filter(|entry| entry.topic == "question.expired").count(), 1);
 }
 
 /// The event that closes a question which has expired. `key` is the event's key.

@@ -58,10 +58,13 @@ pub async fn what_is_postponed_is_found(subject: &mut impl Subject) {
     subject.reopen().await;
     let store = subject.store();
     assert_eq!(store.postponed().await.expect("they are read"), [turn.conversation]);
+    let count = async |limit| store.postponed_in(turn.conversation, limit).await.expect("turns are counted");
+    assert_eq!((count(10).await, count(0).await), (1, 0));
     assert_eq!(store.next_waiting(turn.conversation).await.expect("it is read").map(|turn| turn.id), None);
 
     done(&*store, turn.on(Event::Continued, 2)).await;
     assert_eq!(store.postponed().await.expect("they are read"), []);
+    assert_eq!(store.postponed_in(turn.conversation, 10).await.expect("turns are counted"), 0);
     let next = store.next_waiting(turn.conversation).await.expect("it is read");
     assert_eq!(next.map(|turn| turn.id), Some(turn.id));
 }

@@ -169,6 +169,9 @@ pub trait Turns: Send + Sync + 'static {
     /// How many turns of a conversation wait for a run, counted up to `limit`.
     async fn waiting_in(&self, conversation: ConversationId, limit: u32) -> Result<u32, StoreError>;
 
+    /// How many turns of a conversation are [postponed](rejoinder_guard::Obligation::is_postponed), counted up to `limit`.
+    async fn postponed_in(&self, conversation: ConversationId, limit: u32) -> Result<u32, StoreError>;
+
     /// Turns that were merged into one that has ended without them, as one that cannot be read does; at most `limit`.
     async fn merged_and_left(&self, limit: u32) -> Result<Vec<TurnId>, StoreError>;
 
@@ -209,7 +212,7 @@ pub trait Turns: Send + Sync + 'static {
     async fn asked(&self) -> Result<Vec<ConversationId>, StoreError>;
 
     /// The first `limit` questions that match `filter`.
-    async fn questions(&self, filter: QuestionFilter, limit: u32) -> Result<Vec<QuestionRecord>, StoreError>;
+    async fn questions(&self, filter: QuestionFilter<'_>, limit: u32) -> Result<Vec<QuestionRecord>, StoreError>;
 
     /// When the next open question expires.
     async fn next_question_expiry(&self) -> Result<Option<Timestamp>, StoreError>;
@@ -222,6 +225,9 @@ pub trait Turns: Send + Sync + 'static {
 
     /// The latest runs of a schedule, newest first.
     async fn schedule_runs(&self, schedule: ScheduleId, limit: u32) -> Result<Vec<ScheduleRun>, StoreError>;
+
+    /// How many approvals wait that agents asked for in turns of a [person](crate::InboundEvent::person), counted up to `limit`.
+    async fn approvals_for(&self, channel: &ChannelId, person: &str, limit: u32) -> Result<u32, StoreError>;
 
     /// The languages that people chose, by channel and id.
     async fn languages(&self) -> Result<Vec<(Identity, Language)>, StoreError>;

@@ -34,6 +34,8 @@ pub struct Transition {
     pub deliveries: Vec<NewDelivery>,
     /// Questions that these deliveries ask: in place of earlier ones of their turns.
     pub questions: Vec<AskedQuestion>,
+    /// Questions that nobody needs to answer any more, by the turns that they answered: as if they had expired, and nobody is told.
+    pub closed_questions: Vec<ClosedQuestion>,
     /// Claims whose pending deliveries are withdrawn.
     pub withdrawn: Vec<Withdrawal>,
     /// Changed deliveries.
@@ -156,6 +158,15 @@ pub struct Withdrawal {
     pub claim: u32,
     /// The reason, for the operator; stored as the deliveries' error.
     pub reason: String,
+}
+
+/// Closes a question if it is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClosedQuestion {
+    /// The turn that was answered with it.
+    pub turn: TurnId,
+    /// When.
+    pub at: Timestamp,
 }
 
 /// The new values of a delivery.

@@ -35,10 +35,31 @@ pub(in crate::sqlite) async fn approvals(
         ApprovalFilter::Waiting => sqlx::query(select_approvals!(
             "indexed by approvals_waiting where a.state = 'waiting' order by a.seq limit ?"
         )),
+        ApprovalFilter::WaitingAfter(id) => sqlx::query(select_approvals!(
+            "indexed by approvals_waiting
+            where a.state = 'waiting' and a.seq > coalesce((select seq from approvals where id = ?), 0)
+            order by a.seq limit ?"
+        ))
+        .bind(id.as_uuid()),
         ApprovalFilter::Latest => sqlx::query(select_approvals!("order by a.seq desc limit ?")),
     };
     let rows = query.bind(limit).fetch_all(pool).await.map_err(store_error)?;
     Ok(readable(&rows, "turn_id", approval))
+}
+
+pub(in crate::sqlite) async fn approvals_for(
+    pool: &SqlitePool,
+    channel: &ChannelId,
+    person: &str,
+    limit: u32,
+) -> Result<u32, StoreError> {
+    let sql = "
+        select count(*) from (
+            select 1 from approvals as a indexed by approvals_waiting
+                cross join obligations as o on o.turn_id = a.turn_id
+            where a.state = 'waiting' and o.channel = ? and o.person = ? limit ?)";
+    let query = sqlx::query_scalar(sql).bind(channel.as_str()).bind(person).bind(limit);
+    query.fetch_one(pool).await.map_err(store_error)
 }
 
 fn approval(row: &SqliteRow) -> Result<Approval, StoreError> {

@@ -24,7 +24,7 @@ use sqlx::SqlitePool;
 
 use super::error::store_error;
 
-pub(super) use approvals::approvals;
+pub(super) use approvals::{approvals, approvals_for};
 pub(super) use conversations::{address, conversation, conversations, sessions};
 pub(super) use daily_use::{day_use, tokens_since};
 pub(super) use dead_letters::dead_letters;
@@ -44,7 +44,7 @@ pub(super) use sessions::{current_session, has_choices, is_session_open, usable_
 pub(super) use tokens::tokens;
 pub(super) use turns::{
     dossier, due, ended_last, last_question, merged_and_left, next_waiting, next_wake, open_turns, postponed,
-    queue_modes, runs, runs_left, transcript, turn, waiting, waiting_in, waiting_of, waiting_turns,
+    postponed_in, queue_modes, runs, runs_left, transcript, turn, waiting, waiting_in, waiting_of, waiting_turns,
 };
 pub(super) use views::{view, views};
 

@@ -38,7 +38,7 @@ pub(in crate::sqlite) async fn asked(pool: &SqlitePool) -> Result<Vec<Conversati
 
 pub(in crate::sqlite) async fn questions(
     pool: &SqlitePool,
-    filter: QuestionFilter,
+    filter: QuestionFilter<'_>,
     limit: u32,
 ) -> Result<Vec<QuestionRecord>, StoreError> {
     let query = match filter {
@@ -51,6 +51,23 @@ pub(in crate::sqlite) async fn questions(
             where q.conversation_id = ? and q.state = 'open' order by q.asked_at desc, q.rowid desc limit ?"
         ))
         .bind(conversation.as_uuid()),
+        QuestionFilter::OpenBy(conversation, command) => sqlx::query(select_questions!(
+            "from questions as q indexed by questions_open cross join conversations as c on c.id = q.conversation_id
+            where q.conversation_id = ? and q.state = 'open'
+                and (select command from turns where id = q.turn_id) = ?
+            order by q.asked_at desc, q.rowid desc limit ?"
+        ))
+        .bind(conversation.as_uuid())
+        .bind(command),
+        QuestionFilter::OpenAs(conversation, message) => sqlx::query(select_questions!(
+            "from questions as q indexed by questions_open cross join conversations as c on c.id = q.conversation_id
+            where q.conversation_id = ? and q.state = 'open' and exists (
+                select 1 from deliveries as d cross join json_each(d.message_ids) as m
+                where d.turn_id = q.turn_id and d.claim = q.claim and d.is_copy = 0 and m.value = ?)
+            order by q.asked_at desc, q.rowid desc limit ?"
+        ))
+        .bind(conversation.as_uuid())
+        .bind(message),
         QuestionFilter::DueAt(now) => sqlx::query(select_questions!(
             "from questions as q indexed by questions_expiring
             cross join conversations as c on c.id = q.conversation_id

@@ -81,6 +81,21 @@ pub(in crate::sqlite) async fn waiting_in(
     query.fetch_one(pool).await.map_err(store_error)
 }
 
+pub(in crate::sqlite) async fn postponed_in(
+    pool: &SqlitePool,
+    conversation: ConversationId,
+    limit: u32,
+) -> Result<u32, StoreError> {
+    let sql = "
+        select count(*) from (
+            select 1 from obligations
+            where conversation_id = ? and ended_at is null and work is null
+                and iif(json_valid(body), json_extract(body, '$.postponed'), null) = 'waits'
+            limit ?)";
+    let query = sqlx::query_scalar(sql).bind(conversation.as_uuid()).bind(limit);
+    query.fetch_one(pool).await.map_err(store_error)
+}
+
 /// Looks at all turns that have not ended.
 pub(in crate::sqlite) async fn merged_and_left(pool: &SqlitePool, limit: u32) -> Result<Vec<TurnId>, StoreError> {
     let sql = "

@@ -77,6 +77,9 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
     for question in &transition.questions {
         pick::ask(transaction, question)?;
     }
+    for question in &transition.closed_questions {
+        pick::close_pointless(transaction, question)?;
+    }
     for change in &transition.delivery_changes {
         change_delivery(transaction, change)?;
     }

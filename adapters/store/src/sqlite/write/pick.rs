@@ -1,8 +1,8 @@
 //! Questions: what is asked, the first pick, and the end of the time for it.
 
 use rejoinder_core::{
-    ConversationId, EventKind, Language, StoreError, Timestamp, TurnId,
-    store::{AskedQuestion, LogEvent, NewEvent, NewLogEntry, Stored, Subject},
+    ChannelId, ConversationId, EventKind, Language, StoreError, Timestamp, TurnId,
+    store::{AskedQuestion, ClosedQuestion, LogEvent, NewEvent, NewLogEntry, Stored, Subject},
 };
 use rusqlite::params;
 use uuid::Uuid;
@@ -87,6 +87,20 @@ fn close(transaction: &Transaction<'_>, new: &NewEvent, question: TurnId) -> Res
     Ok(stored)
 }
 
+/// Closes a question that nobody needs to answer any more.
+pub(super) fn close_pointless(transaction: &Transaction<'_>, closed: &ClosedQuestion) -> Result<(), StoreError> {
+    let ended = rows::one(transaction, CLOSE, [closed.turn.as_uuid()], |row| {
+        Ok((row.get::<_, Uuid>("conversation_id")?, row.get::<_, String>("channel")?))
+    })?;
+    let Some((conversation, channel)) = ended else { return Ok(()) };
+    let subject = Subject {
+        turn_id: Some(closed.turn),
+        conversation_id: Some(ConversationId::from(conversation)),
+        channel: Some(ChannelId::from_stored(&channel)),
+    };
+    log::add(transaction, &NewLogEntry { at: closed.at, subject, event: LogEvent::QuestionExpired })
+}
+
 /// Logs the end of a question in `conversation`, if it ended.
 fn log_end(
     transaction: &Transaction<'_>,
@@ -124,7 +138,7 @@ const PICK: &str = "
     returning conversation_id";
 
 const CLOSE: &str =
-    "update questions set state = 'expired' where turn_id = ? and state = 'open' returning conversation_id";
+    "update questions set state = 'expired' where turn_id = ? and state = 'open' returning conversation_id, channel";
 
 /// Whether a question was shown or will be, and was not answered in the person's own words, if they may do that.
 const SELECT_UNANSWERED: &str = "
