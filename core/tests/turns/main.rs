@@ -23,6 +23,7 @@ mod elsewhere;
 mod floods;
 mod gateway;
 mod homes;
+mod keys;
 mod languages;
 mod late;
 mod life;
