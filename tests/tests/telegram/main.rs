@@ -11,6 +11,7 @@ mod failures;
 mod files;
 mod groups;
 mod limits;
+mod linked;
 mod operator;
 mod outages;
 mod promise;
