@@ -62,7 +62,7 @@ async fn what_was_said_on_web_chat_is_answered_from_on_telegram() {
     let (people, audit) = (gateway.output_of(&["people", "list"]), gateway.admin("audit").await.to_string());
     assert!(people.contains("webchat.main/") && !people.contains(CONVERSATION), "{people}");
     assert!(audit.contains("webchat.main/") && !audit.contains(CONVERSATION), "{audit}");
-    let log = gateway.admin("log").await.to_string();
+    let log = gateway.admin("logs").await.to_string();
     assert!(!log.contains(CONVERSATION) && !gateway.log().contains(CONVERSATION), "{log}");
     assert_eq!(
         says(&mut chat, "/unlink").await,
