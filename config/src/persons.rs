@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use rejoinder_core::{ChannelId, Identity, PersonLimits, PersonRole, SeedPerson, is_blank};
+use rejoinder_core::{ChannelId, Identity, Language, PersonLimits, PersonRole, SeedPerson, is_blank};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{
@@ -29,6 +29,9 @@ struct Person {
     /// The channel on which they are reached unless they choose another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     home: Option<String>,
+    /// The language in which they are told something if they chose none and the platform tells none.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "text::language_option")]
+    language: Option<Language>,
     /// What differs from the limits of her role.
     #[serde(default, skip_serializing_if = "SomeLimits::is_empty")]
     limits: SomeLimits,
@@ -43,6 +46,7 @@ impl Persons {
             role: person.role,
             identities: person.identities.iter().map(|Written(identity)| identity.clone()).collect(),
             home: person.home.as_deref().map(ChannelId::from_stored),
+            language: person.language,
         };
         self.0.iter().map(seed).collect()
     }
@@ -104,6 +108,9 @@ impl Section for Persons {
             {
                 let what = format!("is {home}, but identities name nobody there: use the channel of one of them");
                 checks.wrong(checks.key(&[name, "home"]), what);
+            }
+            if let Some(language) = person.language {
+                checks.knows_language(checks.key(&[name, "language"]), language.as_str());
             }
             for (index, Written(identity)) in person.identities.iter().enumerate() {
                 let key = checks.key(&[name, "identities"]).index(index);

@@ -7,6 +7,7 @@ use tokio::sync::{Mutex, mpsc};
 use tracing::warn;
 
 use crate::{
+    crash::crash_point,
     lifecycle::Lifecycle,
     model::{ids::TurnId, settings::LiveSettings},
     operations::{OperationError, Operations},
@@ -86,6 +87,7 @@ impl Forwarder {
         if !self.settings.get().elsewhere {
             return true;
         }
+        crash_point!("before_elsewhere");
         match self.operations.send_elsewhere(turn).await {
             Ok(()) => true,
             Err(error) => {

@@ -613,9 +613,9 @@ impl Engine {
     /// # Errors
     /// When the store cannot be read.
     pub async fn explain_route(&self, event: InboundEvent) -> Result<RouteExplanation, StoreError> {
-        let (settings, language) = (self.settings.get(), self.people.language_of(&event));
+        let settings = self.settings.get();
         let (place, owner) = (event.conversation.clone(), sessions::owner(&event, &self.people.known()));
-        let mut explained = router::explain::explain(event, &settings, &self.people, language);
+        let mut explained = router::explain::explain(event, &settings, &self.people);
         if let Some((Handler::Agent(agent), _)) = &mut explained.handler
             && let Some(conversation) = self.store.conversation(&place).await?
         {

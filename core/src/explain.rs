@@ -134,7 +134,9 @@ fn owed(dossier: &Dossier) -> String {
     let (obligation, event) = (&dossier.turn.obligation, &dossier.turn.event);
     if obligation.expectation() == Expectation::Nothing {
         return match event.sender.kind {
-            SenderKind::Person | SenderKind::Unnamed => "Nothing: it was not directed at the agent.".to_owned(),
+            SenderKind::Person | SenderKind::Unnamed | SenderKind::KeyHolder => {
+                "Nothing: it was not directed at the agent.".to_owned()
+            }
             SenderKind::OtherAgent => "Nothing: another agent wrote it.".to_owned(),
             SenderKind::Ourselves => "Nothing: it is our own message.".to_owned(),
             SenderKind::Operator => "Nothing: an operator has the gateway send it.".to_owned(),

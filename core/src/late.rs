@@ -13,7 +13,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use crate::{
     model::{
-        event::{Directed, InboundEvent, SenderKind},
+        event::{Directed, InboundEvent},
         ids::ConversationId,
         question::{QuestionFilter, QuestionRecord},
         turn::{Handler, TurnRecord},
@@ -111,5 +111,5 @@ impl Late {
 
 /// Whether its sender can be asked about a message: not the caller of a hook, who waits for this answer and no other.
 pub(crate) fn may_be_asked(event: &InboundEvent) -> bool {
-    event.directed != Directed::Asked && event.sender.kind != SenderKind::Unnamed
+    event.directed != Directed::Asked && !event.sender.kind.is_anybody()
 }

@@ -83,7 +83,7 @@ impl Notifier {
             let approvers = self.people.reachable_approvers(&self.settings.get().approvals, &self.channels);
             for approval in waiting.iter().filter(|approval| approval.is_open(self.clock.now())) {
                 for (person, chat) in approvers.iter().filter(|(person, _)| !approval.told.contains(person)) {
-                    let (language, now) = (self.people.chosen_language(&chat.identity), self.clock.now());
+                    let (language, now) = (self.people.spoken_language(chat), self.clock.now());
                     let message = approval_asked(approval.id, *person, &chat.conversation, language, now);
                     self.inlet.accept(&chat.identity.channel, vec![(TurnId::new(now), message)], None).await?;
                 }
@@ -121,7 +121,7 @@ impl Notifier {
         let owners = self.people.reachable_owners(&self.channels);
         let is_told = !owners.is_empty();
         for (owner, chat) in owners {
-            let language = self.people.chosen_language(&chat.identity);
+            let language = self.people.spoken_language(&chat);
             let message = asks(pairing, owner, &chat.conversation, language, now);
             self.inlet.accept(&chat.identity.channel, vec![(TurnId::new(now), message)], None).await?;
         }

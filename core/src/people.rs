@@ -22,7 +22,7 @@ use crate::{
     model::{
         approvers::ApprovalSettings,
         conversation::{ChatKind, ConversationRef},
-        event::InboundEvent,
+        event::{InboundEvent, SenderKind},
         ids::PersonId,
         language::Language,
         log::{LogEvent, NewLogEntry, Subject},
@@ -86,6 +86,8 @@ struct State {
     chats: HashMap<Identity, DirectChat>,
     /// Where those are reached, by the configuration, who chose nothing else.
     homes: HashSet<Identity>,
+    /// The languages that the configuration says.
+    configured_languages: HashMap<Identity, Language>,
     /// Who has tried codes that do not exist, since when, and which.
     guesses: HashMap<String, (Timestamp, HashSet<String>)>,
 }
@@ -122,12 +124,24 @@ impl People {
         let chats = store.direct_chats().await?.into_iter().map(|chat| (chat.identity.clone(), chat)).collect();
         let changes = planted(seeds, &mut people, clock.now());
         let homes = seeds.iter().flat_map(SeedPerson::homes).cloned().collect();
+        let of_seed = |seed: &SeedPerson| {
+            seed.language.map(|language| seed.identities.clone().into_iter().map(move |it| (it, language)))
+        };
+        let configured_languages = seeds.iter().filter_map(of_seed).flatten().collect();
         if !changes.is_empty() {
             store.commit(Transition { people: changes, ..Transition::default() }).await?;
         }
         Ok(Self {
             known: ArcSwap::from_pointee(KnownPeople::of(&people)),
-            state: Mutex::new(State { people, pairings, languages, chats, homes, guesses: HashMap::new() }),
+            state: Mutex::new(State {
+                people,
+                pairings,
+                languages,
+                chats,
+                homes,
+                configured_languages,
+                guesses: HashMap::new(),
+            }),
             store,
             clock,
             deciding: Arc::default(),
@@ -345,13 +359,14 @@ impl People {
         state.chats_of(person).filter(|chat| chat.is_home).map(|chat| chat.identity.clone()).collect()
     }
 
-    /// What an event changes of where people are reached. Decided while [`deciding`](Self::deciding) is held.
-    pub(crate) fn moves(&self, event: &InboundEvent) -> Vec<PeopleChange> {
+    /// What an event changes of where people are reached, and in which language. `told`: the one that the platform tells. Decided
+    /// while [`deciding`](Self::deciding) is held.
+    pub(crate) fn moves(&self, event: &InboundEvent, told: Option<Language>) -> Vec<PeopleChange> {
         match event.chat {
             ChatKind::Group => {
                 self.joined_by_others(&event.conversation).into_iter().map(PeopleChange::Leaves).collect()
             }
-            ChatKind::Direct => self.moves_to(event).map(PeopleChange::Writes).into_iter().collect(),
+            ChatKind::Direct => self.moves_to(event, told).map(PeopleChange::Writes).into_iter().collect(),
         }
     }
 
@@ -363,9 +378,9 @@ impl People {
         state.chats.values().filter(was_group).map(|chat| chat.identity.clone()).collect()
     }
 
-    /// The direct chat in which the sender of an event writes from now on. `None` if it is where they wrote last, or nobody
-    /// knows them.
-    fn moves_to(&self, event: &InboundEvent) -> Option<DirectChat> {
+    /// The direct chat in which the sender of an event writes from now on. `None` if it is where they wrote last, in the same
+    /// language, or nobody knows them.
+    fn moves_to(&self, event: &InboundEvent, told: Option<Language>) -> Option<DirectChat> {
         let identity = event.identity();
         let is_direct = event.chat == ChatKind::Direct && event.sender.kind.is_person();
         if !is_direct || !self.known().has(&identity.channel, &identity.id) {
@@ -374,29 +389,60 @@ impl People {
         let state = self.state();
         let person = state.people.iter().find(|person| person.identity(&identity).is_some())?;
         let last = state.chats_of(person).max_by_key(|chat| chat.since);
-        // The clock may have been set back.
-        let since = last.map_or(self.clock.now(), |last| self.clock.now().max(last.since + Duration::from_millis(1)));
-        let is_last = last.is_some_and(|last| last.identity == identity && last.conversation == event.conversation);
-        let is_home = state.chats.get(&identity).is_some_and(|chat| chat.is_home);
-        let chat = DirectChat { identity, conversation: event.conversation.clone(), since, is_home };
-        (!is_last).then_some(chat)
+        let here = state.chats.get(&identity);
+        // Some platforms tell it with some events only.
+        let language = told.or(here.and_then(|here| here.language));
+        let since = match last {
+            Some(last) if last.identity == identity && last.conversation == event.conversation => last.since,
+            // The clock may have been set back.
+            Some(last) => self.clock.now().max(last.since + Duration::from_millis(1)),
+            None => self.clock.now(),
+        };
+        let is_home = here.is_some_and(|here| here.is_home);
+        let chat = DirectChat {
+            conversation: event.conversation.clone(),
+            since,
+            is_home,
+            language,
+            identity: identity.clone(),
+        };
+        (here != Some(&chat)).then_some(chat)
     }
 
-    /// The language that somebody chose.
+    /// The language that somebody chose, here or on another channel of theirs.
     pub(crate) fn chosen_language(&self, identity: &Identity) -> Option<Language> {
-        self.state().languages.get(identity).copied()
+        self.language_in(|state| &state.languages, identity)
+    }
+
+    /// The language that the configuration says of somebody.
+    pub(crate) fn configured_language(&self, identity: &Identity) -> Option<Language> {
+        self.language_in(|state| &state.configured_languages, identity)
+    }
+
+    /// The language of what the gateway tells somebody of its own accord in their direct chat.
+    pub(crate) fn spoken_language(&self, chat: &DirectChat) -> Option<Language> {
+        let told = self.chosen_language(&chat.identity).or(chat.language);
+        told.or_else(|| self.configured_language(&chat.identity))
+    }
+
+    /// What a map has for somebody, or else for another identity of theirs.
+    fn language_in(
+        &self,
+        map: impl Fn(&State) -> &HashMap<Identity, Language>,
+        identity: &Identity,
+    ) -> Option<Language> {
+        let state = self.state();
+        let map = map(&state);
+        if map.is_empty() {
+            return None;
+        }
+        map.get(identity).copied().or_else(|| self.known().all_of(identity).iter().find_map(|it| map.get(it).copied()))
     }
 
     /// The request with this code, if it waits.
     pub(crate) fn waiting_with(&self, code: &str) -> Option<Pairing> {
         let now = self.clock.now();
         self.state().pairings.iter().find(|one| one.code == code && one.is_waiting(now)).cloned()
-    }
-
-    /// The language that the sender of an event chose.
-    pub(crate) fn language_of(&self, event: &InboundEvent) -> Option<Language> {
-        let state = self.state();
-        if state.languages.is_empty() { None } else { state.languages.get(&event.identity()).copied() }
     }
 
     /// The request of a sender, also a decided one, if its time has not passed.
@@ -416,10 +462,17 @@ impl People {
         self.state().with_code(typed, who, is_meant, self.clock.now())
     }
 
-    /// The code that somebody who is known made to link another channel, as `who` typed it.
-    pub(crate) fn link_with(&self, typed: &str, who: &Identity) -> Result<Pairing, WrongCode> {
+    /// The code that somebody who is known made to link another channel, as the sender of an event typed it.
+    pub(crate) fn link_with(&self, typed: &str, event: &InboundEvent) -> Result<Pairing, WrongCode> {
         let is_meant = |one: &Pairing| one.state == PairingState::Links;
-        self.state().with_code(typed, &who.to_string(), is_meant, self.clock.now())
+        let identity = event.identity();
+        // Anybody can begin another conversation with another key, so they have their tries together.
+        let who = if event.sender.kind == SenderKind::KeyHolder {
+            identity.channel.to_string()
+        } else {
+            identity.to_string()
+        };
+        self.state().with_code(typed, &who, is_meant, self.clock.now())
     }
 
     /// The person whom a channel knows by this identity.
@@ -689,7 +742,13 @@ mod tests {
     }
 
     fn seed(name: &str, role: PersonRole, ids: &[&str]) -> SeedPerson {
-        SeedPerson { name: name.to_owned(), role, identities: ids.iter().map(|id| identity(id)).collect(), home: None }
+        SeedPerson {
+            name: name.to_owned(),
+            role,
+            identities: ids.iter().map(|id| identity(id)).collect(),
+            home: None,
+            language: None,
+        }
     }
 
     fn at(seconds: i64) -> Timestamp {

@@ -36,14 +36,16 @@ pub(crate) enum Route {
 
 /// The first rule that an event meets, if somebody wrote it.
 pub(crate) fn rule<'a>(event: &InboundEvent, settings: &'a Settings, known: &KnownPeople) -> Option<&'a Rule> {
-    let is_written = matches!(event.sender.kind, SenderKind::Person | SenderKind::Unnamed | SenderKind::OtherAgent);
+    let is_written = event.sender.kind.is_human() || event.sender.kind == SenderKind::OtherAgent;
     is_written.then(|| settings.rules.iter().find(|rule| rule.unmet(event, known).is_none())).flatten()
 }
 
 /// The language of what the gateway tells the sender of an event: what they chose, else what its rule says, else what the
-/// platform tells.
-pub(crate) fn language(event: &InboundEvent, rule: Option<&Rule>, chosen: Option<Language>) -> Option<Language> {
-    chosen.or(rule.and_then(|rule| rule.language)).or(event.language)
+/// platform tells, else what the configuration says of them.
+pub(crate) fn language(event: &InboundEvent, rule: Option<&Rule>, people: &People) -> Option<Language> {
+    let chosen = people.chosen_language(&event.identity());
+    let told = chosen.or(rule.and_then(|rule| rule.language)).or(event.language);
+    told.or_else(|| people.configured_language(&event.identity()))
 }
 
 /// Routes an event, with the rule that it meets. Only an event that a person, or an agent who is let in, directs at the agent
@@ -62,7 +64,7 @@ pub(crate) fn route(event: &InboundEvent, rule: Option<&Rule>, settings: &Settin
     let channel = &event.conversation.channel;
     let access = settings.access.get(channel);
     let is_agent = match event.sender.kind {
-        SenderKind::Person | SenderKind::Unnamed => false,
+        SenderKind::Person | SenderKind::Unnamed | SenderKind::KeyHolder => false,
         SenderKind::OtherAgent if access.is_some_and(|access| access.agents.has_sender(&event.sender.id)) => true,
         SenderKind::OtherAgent | SenderKind::Ourselves | SenderKind::Operator => return Route::NoTurn,
     };
@@ -125,5 +127,5 @@ fn links(event: &InboundEvent, access: &Access, people: &People) -> bool {
     is_message
         && event.chat == ChatKind::Direct
         && access.admits_links()
-        && link::code_in(&event.text).is_some_and(|code| people.link_with(&code, &event.identity()).is_ok())
+        && link::code_in(&event.text).is_some_and(|code| people.link_with(&code, event).is_ok())
 }

@@ -152,15 +152,16 @@ impl Sessions {
     }
 }
 
-/// Whose sessions the sender of an event uses: their own, if they are known and write in a direct chat.
+/// Whose sessions the sender of an event uses: their own, if they are known and write in a direct chat, or in a conversation that
+/// they have linked.
 pub(crate) fn owner(event: &InboundEvent, known: &KnownPeople) -> Option<PersonId> {
-    let is_theirs = event.chat == ChatKind::Direct && event.sender.kind == SenderKind::Person;
+    let is_theirs =
+        event.chat == ChatKind::Direct && matches!(event.sender.kind, SenderKind::Person | SenderKind::KeyHolder);
     is_theirs.then(|| known.person(&event.conversation.channel, event.person())).flatten()
 }
 
 /// In which session a turn of an event is.
 pub(crate) fn session_of(event: &InboundEvent, known: &KnownPeople, id: SessionId) -> SessionUse {
-    let is_checked =
-        event.chat == ChatKind::Direct && matches!(event.sender.kind, SenderKind::Person | SenderKind::Unnamed);
+    let is_checked = event.chat == ChatKind::Direct && event.sender.kind.is_human();
     SessionUse { owner: owner(event, known), is_checked, ..SessionUse::current(id) }
 }

@@ -89,6 +89,20 @@ impl Chat {
         let _ended = self.socket.send(Message::text(frame.to_string())).await;
     }
 
+    /// Waits until a turn has its final signal; returns its text.
+    ///
+    /// # Panics
+    /// If it has none in time.
+    pub async fn hears(&mut self, turn: &str) -> String {
+        loop {
+            let frame = self.next_frame("turn").await;
+            let (id, status, shown) = (&frame["turn"]["turn_id"], &frame["turn"]["status"], &frame["turn"]["shown"]);
+            if id == turn && status == "answered" {
+                return shown["text"].as_str().expect("a signal has a text").to_owned();
+            }
+        }
+    }
+
     async fn send_frame(&mut self, frame: &Value) {
         self.socket.send(Message::text(frame.to_string())).await.expect("the socket is open");
     }

@@ -3,6 +3,7 @@
 use rejoinder_core::{
     ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Sender, SenderKind, Timestamp, TurnId,
 };
+use sha2::{Digest, Sha256};
 
 use crate::protocol::{MAX_TEXT_BYTES, Problem};
 
@@ -80,7 +81,8 @@ fn event(
     }
     // Pages choose these ids, so the conversation is part of the key: one page cannot use up another's ids.
     let external_id = format!("{}:{id}", conversation.chat);
-    let sender = Sender { id: "visitor".to_owned(), name: None, username: None, kind: SenderKind::Unnamed };
+    let (id, name) = (stand_in(&conversation.chat), Some("visitor".to_owned()));
+    let sender = Sender { id, name, username: None, kind: SenderKind::KeyHolder };
     Ok(InboundEvent {
         kind,
         directed: Directed::DirectChat,
@@ -88,6 +90,13 @@ fn event(
         raw: raw.to_owned(),
         ..InboundEvent::new(conversation.clone(), ChatKind::Direct, external_id, sender, at)
     })
+}
+
+/// What stands for a conversation where its id would be a key in other hands: 128 bits, as anybody may choose an id in search of
+/// the same.
+fn stand_in(conversation: &str) -> String {
+    let digest = Sha256::digest(conversation);
+    hex::encode(&digest[..16])
 }
 
 fn is_id(text: &str, min: usize) -> bool {
@@ -132,6 +141,22 @@ mod tests {
             (ChatKind::Direct, Directed::DirectChat, EventKind::Message)
         );
         assert_eq!((event.text.as_str(), event.raw.as_str()), ("hi", "{raw}"));
+    }
+
+    /// Who is in a list of people, or in an audit, must not be a key.
+    #[test]
+    fn the_sender_stands_for_the_conversation_and_does_not_tell_its_id() {
+        let sender = |conversation: &ConversationRef| {
+            message(conversation, "12345678", "hi".to_owned(), "", AT).expect("an event").sender
+        };
+        let other = conversation(&ChannelId::new("webchat", "main"), "abcdefghijklmnopqrstuw").expect("a conversation");
+
+        assert_eq!(sender(&here()), sender(&here()));
+        assert_eq!(
+            (&*sender(&here()).id, sender(&here()).kind),
+            ("f69f9b70d1c9a5442258ca76f8b0a7a4", SenderKind::KeyHolder)
+        );
+        assert_ne!(sender(&here()).id, sender(&other).id);
     }
 
     /// E6.

@@ -99,6 +99,7 @@ fn people_are_named_with_their_role_and_who_they_are() {
         role = "owner"
         identities = ["page.main/42", "page.main/@ada:example.org"]
         home = "page.main"
+        language = "de-AT"
         [people."Bob B."]
         identities = ["page.main/7"]
         "#;
@@ -111,12 +112,14 @@ fn people_are_named_with_their_role_and_who_they_are() {
             role: PersonRole::Member,
             identities: vec![identity("page", "main", "7")],
             home: None,
+            language: None,
         },
         SeedPerson {
             name: "ada".to_owned(),
             role: PersonRole::Owner,
             identities: vec![identity("page", "main", "42"), identity("page", "main", "@ada:example.org")],
             home: Some(ChannelId::new("page", "main")),
+            language: Language::of("de"),
         },
     );
     assert_eq!(config.people.seeds(), [bob, ada]);

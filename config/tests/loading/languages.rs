@@ -153,6 +153,9 @@ late = "Zu spät."
 [guard.clarify.what_next.languages.sv]
 question = "?"
 choices = ["a", "b"]
+[people.ada]
+identities = ["page.main/42"]
+language = "nl"
 "#,
     )
     .errors();
@@ -168,6 +171,7 @@ choices = ["a", "b"]
         "`guard.templates.en.menu_help` must be one line of at most 100 characters, for menus (rejoinder.toml:10)",
         "`guard.templates.de.page` must be text, not a table (rejoinder.toml:13)",
         "`guard.clarify.what_next.languages.sv` names the language `sv`, which has no texts:",
+        "`people.ada.language` names the language `nl`, which has no texts:",
     ] {
         assert!(errors.contains(expected), "{expected}\n{errors}");
     }

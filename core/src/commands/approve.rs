@@ -46,10 +46,10 @@ async fn decide(call: &Call<'_>, decision: impl Fn(&Call<'_>, &str, &Pairing, He
 
 /// The owner who sent a message in a direct chat: in a group everybody would read the code.
 pub(super) fn owner_of(call: &Call<'_>) -> Option<String> {
-    let (identity, known) = (call.turn.event.identity(), call.people.known());
-    match known.get(&identity.channel, &identity.id) {
-        Some((PersonRole::Owner, name)) if call.turn.event.chat == ChatKind::Direct => {
-            Some(format!("{name} ({identity})"))
+    let (event, known) = (&call.turn.event, call.people.known());
+    match event.known_as(&known) {
+        Some((PersonRole::Owner, name)) if event.chat == ChatKind::Direct => {
+            Some(format!("{name} ({})", event.identity()))
         }
         _ => None,
     }

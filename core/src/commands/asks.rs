@@ -122,7 +122,7 @@ async fn asked_by(approval: &Approval, call: &Call<'_>) -> Result<Vec<Arc<Inboun
 fn name_of(event: &InboundEvent, call: &Call<'_>) -> String {
     const LONGEST: usize = 80;
     let known = call.people.known();
-    if let Some((_, name)) = known.get(&event.conversation.channel, event.person()) {
+    if let Some((_, name)) = event.known_as(&known) {
         return plain(&excerpt(name, LONGEST));
     }
     let id = plain(&excerpt(event.person(), LONGEST));
@@ -137,6 +137,7 @@ fn name_of(event: &InboundEvent, call: &Call<'_>) -> String {
 pub(crate) fn may_decide(event: &InboundEvent, person: PersonId, settings: &Settings, known: &KnownPeople) -> bool {
     let identity = event.identity();
     event.chat == ChatKind::Direct
+        && event.sender.kind.is_person()
         && known.person(&identity.channel, &identity.id) == Some(person)
         && settings.approvals.is_approver(&identity, known)
 }
@@ -179,7 +180,7 @@ async fn decide_wish(
 ) -> Result<Answer, StoreError> {
     let (event, known) = (&call.turn.event, call.people.known());
     let identity = event.identity();
-    let name = known.get(&identity.channel, &identity.id).map(|(_, name)| name.to_owned());
+    let name = event.known_as(&known).map(|(_, name)| name.to_owned());
     let (true, Some(name)) = (may_decide(event, person, call.settings, &known), name) else {
         return Ok(Answer::of("approval_not_yours"));
     };

@@ -32,10 +32,11 @@ async fn language(call: &Call<'_>) -> Answer {
     }
 }
 
-/// Stores what the sender chose, and answers in that language.
+/// Stores what the sender chose, for all their channels, and answers in that language.
 async fn chosen(call: &Call<'_>, language: Option<Language>, template: &'static str) -> Answer {
     let held = call.people.deciding().await;
-    let changes = vec![PeopleChange::Speaks(call.turn.event.identity(), language)];
+    let theirs = call.people.known().all_of(&call.turn.event.identity());
+    let changes = theirs.into_iter().map(|identity| PeopleChange::Speaks(identity, language)).collect();
     let decision = Some(Decision { person: DecidedPerson { changes, operation: None }, held });
     Answer { decision, language, ..Answer::of(template) }
 }

@@ -6,6 +6,7 @@ use crate::{
     ledger::trigger::DecidedPerson,
     model::{
         conversation::ChatKind,
+        event::SenderKind,
         log::Subject,
         people::{Identity, KnownIdentity, PeopleChange, PersonRecord, PersonRole},
     },
@@ -53,23 +54,31 @@ pub(crate) fn code_in(text: &str) -> Option<String> {
     (LINK.matches(text) && !typed.is_empty()).then_some(typed)
 }
 
-/// What is said where nobody can be linked: on a channel that does not tell people apart, and in groups, where everybody would
-/// read the code.
+/// What is said where nobody can be linked: where neither people nor their conversations can be told apart, and in groups, where
+/// everybody would read the code.
 fn refusal(call: &Call<'_>) -> Option<Answer> {
     let event = &call.turn.event;
     let has_people = call.settings.access.contains_key(&event.conversation.channel);
-    if !has_people || !event.sender.kind.is_person() {
+    let is_told_apart = match event.sender.kind {
+        SenderKind::Person => has_people,
+        SenderKind::KeyHolder => true,
+        _ => false,
+    };
+    if !is_told_apart {
         return Some(Answer::of("whoami_unnamed"));
     }
     (event.chat != ChatKind::Direct).then(|| Answer::of("link_direct"))
 }
 
-/// Gives somebody who is known a code.
+/// Gives somebody who is known a code. Whoever has the key of a conversation gets none: with it they would be the person, and an
+/// owner perhaps, on a channel of their own.
 async fn give_code(call: &Call<'_>) -> Answer {
     let event = &call.turn.event;
     let held = call.people.deciding().await;
-    if call.people.person_of(&event.identity()).is_none() {
-        return Answer::of("link_unknown");
+    match call.people.person_of(&event.identity()) {
+        None => return Answer::of("link_unknown"),
+        Some(person) if event.sender.kind == SenderKind::KeyHolder => return naming("link_same", &person),
+        Some(_) => {}
     }
     let link = call.people.new_link(event);
     let code = link.shown_code();
@@ -81,7 +90,7 @@ async fn give_code(call: &Call<'_>) -> Answer {
 async fn join(call: &Call<'_>, typed: &str) -> Answer {
     let identity = call.turn.event.identity();
     let held = call.people.deciding().await;
-    let link = match call.people.link_with(typed, &identity) {
+    let link = match call.people.link_with(typed, &call.turn.event) {
         Ok(link) => link,
         Err(WrongCode::Unknown) => return Answer::of("link_wrong"),
         Err(WrongCode::Locked(_)) => return Answer::of("code_locked"),
@@ -98,13 +107,15 @@ async fn join(call: &Call<'_>, typed: &str) -> Answer {
     let added = KnownIdentity { identity: identity.clone(), added_at: call.now, added_by: by.clone() };
     let answer = naming("linked", &person);
     let has_home = !call.people.chosen_homes(&link.identity).is_empty();
+    let language = call.people.chosen_language(&link.identity);
     // The code is used up.
     let mut changes = vec![
         PeopleChange::Known(PersonRecord { identities: vec![added], ..person }),
         PeopleChange::Told(link.identity),
     ];
     // A person has one home: that of whoever made the code.
-    changes.extend(has_home.then(|| PeopleChange::Home(identity, false)));
+    changes.extend(has_home.then(|| PeopleChange::Home(identity.clone(), false)));
+    changes.extend(language.map(|language| PeopleChange::Speaks(identity, Some(language))));
     Answer { decision: Some(decision(call, LINK.name, by, changes, held)), ..answer }
 }
 

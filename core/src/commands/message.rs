@@ -12,10 +12,11 @@ use crate::{
         event::{EventKind, InboundEvent, Sender, SenderKind},
         ids::{ApprovalId, PersonId, TurnId},
         language::Language,
-        people::Pairing,
+        people::{DirectChat, Pairing},
         question::AskedQuestion,
         settings::Settings,
     },
+    people::People,
     ports::store::list::Origin,
     words::{excerpt, filled},
 };
@@ -62,9 +63,16 @@ pub(crate) fn paired(pairing: &Pairing, settings: &Settings, at: Timestamp) -> (
     (TurnId::new(at), message(&pairing.conversation, text, "gateway", &key, at))
 }
 
-/// An answer that a person gets on `channel`, because it could not be delivered where they wrote.
-pub(crate) fn sent_elsewhere(event: &InboundEvent, channel: &ChannelId, answer: &str, settings: &Settings) -> String {
-    let template = settings.templates.template(channel, event.language, "elsewhere");
+/// An answer that a person gets in `chat`, because it could not be delivered where they wrote.
+pub(crate) fn sent_elsewhere(
+    event: &InboundEvent,
+    chat: &DirectChat,
+    answer: &str,
+    people: &People,
+    settings: &Settings,
+) -> String {
+    let language = event.language.or_else(|| people.spoken_language(chat));
+    let template = settings.templates.template(&chat.identity.channel, language, "elsewhere");
     let values = [("channel", event.conversation.channel.to_string()), ("text", excerpt(&event.text, EXCERPT))];
     format!("{}\n\n{answer}", filled(template, &values))
 }

@@ -12,13 +12,12 @@ pub(super) const WHOAMI: Command = Command {
     act: |call| {
         Box::pin(async {
             let event = &call.turn.event;
-            // Their key is the conversation's, which may be a secret.
+            // Their id is the conversation's, which may be a secret.
             if event.sender.kind == SenderKind::Unnamed {
                 return Ok(Answer::of("whoami_unnamed"));
             }
-            let identity = event.identity();
-            let known = call.people.known();
-            let (template, name) = match known.get(&identity.channel, &identity.id) {
+            let (identity, known) = (event.identity(), call.people.known());
+            let (template, name) = match event.known_as(&known) {
                 Some((PersonRole::Owner, name)) => ("whoami_owner", name),
                 Some((PersonRole::Guest | PersonRole::Member, name)) => ("whoami_member", name),
                 None => ("whoami", ""),

@@ -24,6 +24,7 @@ use crate::{
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{EventKind, InboundEvent, Sender},
         ids::{EventId, TurnId},
+        language::Language,
         turn::TurnRecord,
     },
     outbox::health::Health,
@@ -223,7 +224,15 @@ impl Acceptor {
     /// Acts on the result of storing an event, and translates it for the caller.
     fn act_on(&self, routed: RoutedEvent, stored: Stored) -> Accepted {
         let RoutedEvent {
-            new: NewEvent { event, turn, .. }, slot, run, counted, heard, limited, notice_permit, ..
+            new: NewEvent { event, turn, .. },
+            slot,
+            run,
+            counted,
+            heard,
+            limited,
+            notice_permit,
+            told,
+            ..
         } = routed;
         count(&event.conversation.channel, &stored);
         if let (Some(permit), Stored::Turn { .. }) = (notice_permit, &stored) {
@@ -236,7 +245,7 @@ impl Acceptor {
             heard.keep();
         }
         if event.chat == ChatKind::Group {
-            self.note_chat(&event);
+            self.note_chat(&event, None);
         }
         if let EventKind::Moved { chat } = &event.kind {
             // Also for a duplicate: events with the old id may have come since.
@@ -284,7 +293,7 @@ impl Acceptor {
                     _ => Accepted::Turn(id),
                 };
                 if turn.event.chat == ChatKind::Direct {
-                    self.note_chat(&turn.event);
+                    self.note_chat(&turn.event, told);
                 }
                 self.start(turn, slot, run);
                 accepted
@@ -312,17 +321,18 @@ impl Acceptor {
         }
     }
 
-    /// Stores where people are reached from now on, beside the turn: without it they are reached where they wrote before.
-    fn note_chat(&self, event: &Arc<InboundEvent>) {
+    /// Stores where people are reached from now on, and in which language, beside the turn: without it they are reached where
+    /// they wrote before. `told`: the language that the platform tells.
+    fn note_chat(&self, event: &Arc<InboundEvent>, told: Option<Language>) {
         let people = Arc::clone(&self.router.people);
-        if people.moves(event).is_empty() {
+        if people.moves(event, told).is_empty() {
             return;
         }
         let event = Arc::clone(event);
         self.lifecycle.work.spawn(async move {
             let _deciding = people.deciding().await;
             // They may have been forgotten meanwhile.
-            let changes = people.moves(&event);
+            let changes = people.moves(&event, told);
             if changes.is_empty() {
                 return;
             }

@@ -30,6 +30,7 @@ use crate::{
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{Amends, Directed, EventKind, InboundEvent, SenderKind},
         ids::{ConversationId, EventId, OwnerId, SessionId, TurnId},
+        language::Language,
         people::KnownPeople,
         queue::{Backlog, QueueMode},
         settings::{LiveSettings, Settings},
@@ -89,6 +90,8 @@ pub(super) struct RoutedEvent {
     pub(super) heard: Option<Heard>,
     /// Its sender is over a limit, for this long at least.
     pub(super) limited: Option<Duration>,
+    /// The language that the platform tells.
+    pub(super) told: Option<Language>,
 }
 
 /// Who handles a turn, and how.
@@ -152,8 +155,7 @@ impl EventRouter {
         let event = self.as_pick(event).await?;
         let (event, repeats) = self.as_retry(event, &settings, &known).await?;
         let rule = router::rule(&event, &settings, &known);
-        // What the person chose comes before the operator's rule, and that before what the platform tells.
-        let language = router::language(&event, rule, self.people.language_of(&event));
+        let (told, language) = (event.language, router::language(&event, rule, &self.people));
         let mut event = InboundEvent { language, ..event };
         let is_edit = event.amends == Some(Amends::Replaces);
         let (handler, expectation) = match router::route(&event, rule, &settings, &self.people) {
@@ -252,7 +254,7 @@ impl EventRouter {
                 let _ = turn.obligation.on(Event::Postponed, &Policy::default(), self.clock.now());
             }
         }
-        Ok(RoutedEvent { notice, counted, heard, ..routed })
+        Ok(RoutedEvent { notice, counted, heard, told, ..routed })
     }
 
     /// A `/retry` as the question that it puts before the agent again. It stays the command, which says why, if there is
@@ -325,7 +327,7 @@ impl EventRouter {
     /// An event that its sender's limits do not allow to be a turn. Who waits for the result of accepting it is told by
     /// that, and may send it again. Of the others, who would be owed an answer gets a notice.
     fn over_limit(&self, event: InboundEvent, expectation: Expectation, over: OverLimit) -> RoutedEvent {
-        let is_told = event.directed == Directed::Asked || event.sender.kind == SenderKind::Unnamed;
+        let is_told = event.directed == Directed::Asked || event.sender.kind.is_anybody();
         let wants_notice = expectation == Expectation::Answer && !is_told;
         let notice = wants_notice.then_some(match over.day {
             Some(day) => Notice::LimitedToday { day },
@@ -399,6 +401,7 @@ impl EventRouter {
             counted: None,
             heard: None,
             limited: None,
+            told: None,
         }
     }
 
@@ -440,7 +443,17 @@ impl EventRouter {
             day: None,
         };
         let new = NewEvent { id: EventId::new(now), event, turn: Some(turn), only_if_known: false };
-        RoutedEvent { new, slot, run, notice: None, notice_permit: None, counted: None, heard: None, limited: None }
+        RoutedEvent {
+            new,
+            slot,
+            run,
+            notice: None,
+            notice_permit: None,
+            counted: None,
+            heard: None,
+            limited: None,
+            told: None,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::event_router::EventRouter;
 use crate::{
     model::{
-        event::{Directed, EventKind, InboundEvent, Quote, SenderKind},
+        event::{Directed, EventKind, InboundEvent, Quote},
         ids::ConversationId,
         question::{AskedQuestion, QuestionRecord},
     },
@@ -95,7 +95,7 @@ fn quote(question: &AskedQuestion) -> Quote {
 /// Whether a message can be a pick: words of the sender's own for the agent, and nothing else.
 fn may_pick(event: &InboundEvent) -> bool {
     let text = event.text.trim();
-    let is_persons = matches!(event.sender.kind, SenderKind::Person | SenderKind::Unnamed);
+    let is_persons = event.sender.kind.is_human();
     let is_plain = event.forwarded.is_none() && event.attachments.is_empty() && event.amends.is_none();
     let is_short = !text.is_empty() && text.len() <= LONGEST && !text.starts_with('/');
     is_persons && is_plain && is_short && event.directed != Directed::Ambient

@@ -4,7 +4,7 @@ use rejoinder_guard::ApprovalRequest;
 
 use crate::model::{
     agent::AgentName,
-    event::InboundEvent,
+    event::{InboundEvent, SenderKind},
     people::{Identity, KnownPeople, PersonRole},
     routing::Condition,
 };
@@ -69,12 +69,16 @@ impl ApprovalRule {
         };
         self.kind.as_ref().is_none_or(is_kind)
             && (self.agents.is_empty() || self.agents.iter().any(|one| **one == *agent))
-            && (self.people.is_empty() || self.is_theirs(&event.identity(), known))
+            && (self.people.is_empty() || self.is_theirs(event, known))
             && self.conditions.iter().all(|condition| condition.holds(event, known))
     }
 
-    fn is_theirs(&self, identity: &Identity, known: &KnownPeople) -> bool {
-        let person = known.person(&identity.channel, &identity.id);
+    /// Whether somebody for whom the rule is wrote an event. What approves is for nobody who only has the key of a conversation.
+    fn is_theirs(&self, event: &InboundEvent, known: &KnownPeople) -> bool {
+        if self.approves && event.sender.kind == SenderKind::KeyHolder {
+            return false;
+        }
+        let person = known.person(&event.conversation.channel, event.person());
         let identities = person.map_or(&[][..], |person| known.identities(person));
         identities.iter().any(|one| self.people.contains(one))
     }
@@ -88,6 +92,8 @@ mod tests {
     use crate::model::{
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{Sender, SenderKind},
+        ids::PersonId,
+        people::{KnownIdentity, PersonRecord},
     };
 
     fn request(kind: Option<&str>) -> ApprovalRequest {
@@ -125,6 +131,26 @@ mod tests {
 
         assert_eq!(all.decide(&request(None), "main", &event(), &KnownPeople::default()), None);
         assert_eq!(all.decide(&request(Some("x")), "main", &event(), &KnownPeople::default()), Some((1, true)));
+    }
+
+    /// N2. Whoever has the key of a linked conversation may be somebody else.
+    #[test]
+    fn what_approves_for_a_person_is_not_for_whoever_has_a_key() {
+        let at = Timestamp::from_millis(0);
+        let identity = Identity { channel: ChannelId::new("test", "main"), id: "ada".to_owned() };
+        let known = KnownIdentity { identity: identity.clone(), added_at: at, added_by: "ada".to_owned() };
+        let (id, name, role) = (PersonId::new(at), "ada".to_owned(), PersonRole::Owner);
+        let known = KnownPeople::of(&[PersonRecord { id, name, role, created_at: at, identities: vec![known] }]);
+        let event = |kind| InboundEvent { sender: Sender { kind, ..event().sender }, ..event() };
+        let decided = |approves, kind| {
+            let rules = vec![ApprovalRule { people: vec![identity.clone()], ..rule(None, approves) }];
+            let settings = ApprovalSettings { rules, ..ApprovalSettings::default() };
+            settings.decide(&request(None), "main", &event(kind), &known)
+        };
+
+        assert_eq!(decided(true, SenderKind::Person), Some((1, true)));
+        assert_eq!(decided(true, SenderKind::KeyHolder), None);
+        assert_eq!(decided(false, SenderKind::KeyHolder), Some((1, false)));
     }
 
     /// N2.

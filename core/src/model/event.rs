@@ -10,7 +10,7 @@ use crate::model::{
     conversation::{ChatKind, ConversationRef},
     ids::{ApprovalId, PersonId, TurnId},
     language::Language,
-    people::Identity,
+    people::{Identity, KnownPeople, PersonRole},
     trace::CallerTrace,
 };
 
@@ -25,7 +25,7 @@ pub struct Sender {
     /// The platform's unique name of the sender without a leading `@`, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub username: Option<String>,
-    /// Only events of a [`SenderKind::Person`] or [`SenderKind::Unnamed`] open turns.
+    /// Only events of senders who [are human](SenderKind::is_human) open turns, and of agents who are let in.
     #[serde(default)]
     pub kind: SenderKind,
 }
@@ -117,6 +117,9 @@ pub enum SenderKind {
     Person,
     /// As [`Person`](Self::Person), but the channel cannot tell its people apart: all have the same id.
     Unnamed,
+    /// As [`Unnamed`](Self::Unnamed), but each conversation has a secret key: this is whoever has it. The id is made of the key
+    /// and does not reveal it. With `/link` the conversation becomes one of a person who is known.
+    KeyHolder,
     /// Another agent, such as a bot: owed nothing, unless the operator lets it in ([`Access::agents`](crate::Access::agents)).
     OtherAgent,
     /// Our own account: the platform echoes our messages.
@@ -130,6 +133,18 @@ impl SenderKind {
     #[must_use]
     pub fn is_person(&self) -> bool {
         *self == Self::Person
+    }
+
+    /// Whether it is a person, or a program that speaks for one.
+    #[must_use]
+    pub fn is_human(&self) -> bool {
+        *self == Self::Person || self.is_anybody()
+    }
+
+    /// Whether the channel cannot tell who of its people it is.
+    #[must_use]
+    pub fn is_anybody(&self) -> bool {
+        matches!(self, Self::Unnamed | Self::KeyHolder)
     }
 }
 
@@ -332,6 +347,14 @@ impl InboundEvent {
     #[must_use]
     pub fn identity(&self) -> Identity {
         Identity { channel: self.conversation.channel.clone(), id: self.person().to_owned() }
+    }
+
+    /// The role and the name of the sender, if they are known. Whoever has the key of a conversation is no owner there: operators
+    /// can read the key, and so can whoever uses the same browser.
+    pub(crate) fn known_as<'a>(&self, known: &'a KnownPeople) -> Option<(PersonRole, &'a str)> {
+        let (role, name) = known.get(&self.conversation.channel, self.person())?;
+        let is_owner_here = self.sender.kind != SenderKind::KeyHolder;
+        Some((if is_owner_here { role } else { role.min(PersonRole::Member) }, name))
     }
 
     /// Whether the message was deleted.

@@ -89,6 +89,8 @@ pub struct DirectChat {
     pub since: Timestamp,
     /// Whether they chose to be reached here.
     pub is_home: bool,
+    /// The language that the platform told last.
+    pub language: Option<Language>,
 }
 
 /// A person whom the configuration names.
@@ -102,6 +104,8 @@ pub struct SeedPerson {
     pub identities: Vec<Identity>,
     /// The channel on which they are reached unless they chose another one; `None`: that where they wrote last.
     pub home: Option<ChannelId>,
+    /// Their language, if they chose none and the platform tells none.
+    pub language: Option<Language>,
 }
 
 impl SeedPerson {
@@ -187,7 +191,7 @@ pub enum PeopleChange {
     /// An identity is nobody's any more, asks for nothing, writes nowhere, and has chosen no language. Somebody who has lost the
     /// last identity is removed.
     Forgotten(Identity),
-    /// Somebody who is known writes in this direct chat, and not where they wrote before.
+    /// Somebody who is known writes in this direct chat, and not where, or in another language than, they wrote before.
     Writes(DirectChat),
     /// Somebody who is known writes in no direct chat any more: others read theirs now.
     Leaves(Identity),

@@ -151,12 +151,10 @@ impl Condition {
             }),
             Self::Person(people) => {
                 let identity = event.identity().to_string();
-                let name = known.get(&place.channel, event.person()).map(|(_, name)| name);
+                let name = event.known_as(known).map(|(_, name)| name);
                 people.iter().any(|person| *person == identity || Some(person.as_str()) == name)
             }
-            Self::Role(roles) => {
-                known.get(&place.channel, event.person()).is_some_and(|(role, _)| roles.contains(&role))
-            }
+            Self::Role(roles) => event.known_as(known).is_some_and(|(role, _)| roles.contains(&role)),
             Self::Chat(kinds) => kinds.contains(&event.chat),
             Self::Command(words) => first_word(event).is_some_and(|first| words.iter().any(|word| word == first)),
             Self::Between(hours, zone) => {
@@ -169,7 +167,7 @@ impl Condition {
 
     /// What is so for an event, for which the condition does not hold: the rest of a sentence that begins with "it".
     pub(crate) fn found(&self, event: &InboundEvent, known: &KnownPeople) -> String {
-        let of_person = || known.get(&event.conversation.channel, event.person());
+        let of_person = || event.known_as(known);
         match self {
             Self::Channel(_) => format!("is on {}", event.conversation.channel),
             Self::Conversation(_) => format!("is in {}", event.conversation),

@@ -28,7 +28,7 @@ impl Operations {
             return Ok(());
         };
         let Some(answer) = self.undelivered(id, claim).await? else { return Ok(()) };
-        let text = sent_elsewhere(&turn.event, &chat.conversation.channel, &answer.text, &self.settings.get());
+        let text = sent_elsewhere(&turn.event, &chat, &answer.text, &self.people, &self.settings.get());
         let reply = Reply { text, ..answer };
         let remark = Remark {
             turn: id,

@@ -72,13 +72,8 @@ pub enum RouteAccess {
     Denied,
 }
 
-/// Explains how an event would be routed. `chosen` is the language that its sender has chosen.
-pub(crate) fn explain(
-    mut event: InboundEvent,
-    settings: &Settings,
-    people: &People,
-    chosen: Option<Language>,
-) -> RouteExplanation {
+/// Explains how an event would be routed.
+pub(crate) fn explain(mut event: InboundEvent, settings: &Settings, people: &People) -> RouteExplanation {
     let known = &people.known();
     let holds = rule(&event, settings, known);
     let mut is_reached = true;
@@ -94,21 +89,21 @@ pub(crate) fn explain(
         ExplainedRule { name: Arc::clone(&rule.name), verdict }
     });
     let rules = explained.collect();
-    event.language = language(&event, holds, chosen);
+    event.language = language(&event, holds, people);
     let (access, handler) = match route(&event, holds, settings, people) {
         Route::To { handler, expectation } => (RouteAccess::Granted, Some((handler, expectation))),
         Route::Stranger => (RouteAccess::DeniedWithNotice, None),
         Route::Asks => (RouteAccess::DeniedWithCode, None),
         Route::NoTurn => (RouteAccess::Denied, None),
     };
-    let (channel, holds) = (&event.conversation.channel, holds.map(|rule| &*rule.name));
+    let holds = holds.map(|rule| &*rule.name);
     RouteExplanation {
         rules,
-        person: known.get(channel, event.person()).map(|(role, name)| (name.to_owned(), role)),
+        person: event.known_as(known).map(|(role, name)| (name.to_owned(), role)),
         access,
         handler,
         chosen: SessionChoice::default(),
-        language: settings.templates.language(channel, event.language),
+        language: settings.templates.language(&event.conversation.channel, event.language),
         queue: settings.queue_mode(&event, holds),
         policy: settings.policy_for(&event, holds).into_owned(),
     }

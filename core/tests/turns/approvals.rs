@@ -20,7 +20,13 @@ fn identity(id: &str) -> Identity {
 }
 
 fn person(name: &str, role: PersonRole) -> SeedPerson {
-    SeedPerson { name: name.to_owned(), role, identities: vec![identity(&name.to_lowercase())], home: None }
+    SeedPerson {
+        name: name.to_owned(),
+        role,
+        identities: vec![identity(&name.to_lowercase())],
+        home: None,
+        language: None,
+    }
 }
 
 /// An agent that asks before it pays, and says what was decided.

@@ -355,8 +355,13 @@ async fn talk_in_a_group_is_no_command_of_the_operators() {
 async fn who_asks_is_told_who_they_are() {
     let mut setup = GatewaySetup::new().always(Script::replies("hello"));
     let identity = |id: &str| Identity { channel: crate::gateway::main_channel(), id: id.to_owned() };
-    let person =
-        |name: &str, role, id| SeedPerson { name: name.to_owned(), role, identities: vec![identity(id)], home: None };
+    let person = |name: &str, role, id| SeedPerson {
+        name: name.to_owned(),
+        role,
+        identities: vec![identity(id)],
+        home: None,
+        language: None,
+    };
     setup.people = vec![person("Grace {agent}", PersonRole::Owner, "grace"), person("Bob", PersonRole::Member, "bob")];
     let gateway = setup.start().await;
     for id in ["grace", "bob", "eve"] {

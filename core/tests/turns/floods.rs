@@ -244,7 +244,13 @@ async fn unnamed_people_are_limited_by_conversation() {
 async fn roles_and_people_have_limits_of_their_own() {
     let person = |name: &str, role, ids: &[&str]| {
         let identity = |id: &&str| Identity { channel: main_channel(), id: (*id).to_owned() };
-        SeedPerson { name: name.to_owned(), role, identities: ids.iter().map(identity).collect(), home: None }
+        SeedPerson {
+            name: name.to_owned(),
+            role,
+            identities: ids.iter().map(identity).collect(),
+            home: None,
+            language: None,
+        }
     };
     let limits = |most| PersonLimits { turns_per_minute: Some(most), ..PersonLimits::default() };
     let mut setup = GatewaySetup::new().always(Script::replies("done"));
@@ -281,8 +287,13 @@ async fn roles_and_people_have_limits_of_their_own() {
 async fn three_noisy_people_fill_their_own_lines_only() {
     let mut setup = GatewaySetup::new().agent("main", |_| Script::replies("done").taking(secs(10))).slots(1);
     let identities = ["eve", "eve2"].map(|id| Identity { channel: main_channel(), id: id.to_owned() });
-    setup.people =
-        vec![SeedPerson { name: "Eve".to_owned(), role: PersonRole::Guest, identities: identities.into(), home: None }];
+    setup.people = vec![SeedPerson {
+        name: "Eve".to_owned(),
+        role: PersonRole::Guest,
+        identities: identities.into(),
+        home: None,
+        language: None,
+    }];
     let guests = PersonLimits { waiting_turns: Some(2), ..PersonLimits::default() };
     setup.limits = PersonLimits { waiting_turns: Some(4), ..PersonLimits::default() };
     setup.special_limits = SpecialLimits { roles: [(PersonRole::Guest, guests)].into(), ..SpecialLimits::default() };
@@ -372,6 +383,7 @@ async fn by_day(limits: PersonLimits) -> TestGateway {
         role: PersonRole::Member,
         identities: identities.into(),
         home: None,
+        language: None,
     }];
     setup.start().await
 }

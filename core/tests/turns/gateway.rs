@@ -95,6 +95,8 @@ fn german() -> Templates {
         ("help", "Sag, was du willst."),
         ("pairing", "Frag nach {code}."),
         ("paired", "Komm herein, sagt {agent}."),
+        ("person_asks", "{name} fragt."),
+        ("elsewhere", "Von {channel}: {text}"),
         ("resent", "Vielleicht kennst du das schon."),
         ("language_changed", "Deutsch."),
         ("menu_help", "Was ich kann"),

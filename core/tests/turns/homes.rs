@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rejoinder_core::{
-    Access, Capabilities, ChannelId, ConversationRef, InboundEvent, Resend,
+    Access, Capabilities, ChannelId, ConversationRef, InboundEvent, NewPerson, Resend,
     conformance::scripted::{Fault, Script, capabilities},
 };
 
@@ -196,7 +196,7 @@ async fn people_who_become_one_have_one_home(#[case] both: bool, #[case] home: &
     let gateway = guarded().await;
     comes_in(&gateway, says(&there("lovelace"), "hello")).await;
     let request = gateway.engine().pairings().pop().expect("a request");
-    gateway.engine().approve(&request.code, Default::default(), operator("a friend")).await.expect("she is let in");
+    gateway.engine().approve(&request.code, NewPerson::default(), operator("a friend")).await.expect("she is let in");
     gateway.settle().await;
     if both {
         comes_in(&gateway, says(&chat("ada"), "/home here")).await;

@@ -1,13 +1,17 @@
 //! The language of what the gateway itself says.
 
 use rejoinder_core::{
-    Access, AgentTurn, Cause, Identity, InboundEvent, Language, NewPerson, Policy, Rung, Sender,
+    Access, AgentTurn, Cause, Clock, ConversationRef, Identity, InboundEvent, Language, Lifetimes, NewPerson,
+    PersonRole, Policy, Rung, SeedPerson, Sender,
     conformance::scripted::{Fault, Script},
 };
 
-use crate::gateway::{
-    GatewaySetup, HARD_DEADLINE, LATE, SILENT, SOFT_DEADLINE, TestGateway, chat, main_channel, operator, policy, said,
-    secs,
+use crate::{
+    gateway::{
+        GatewaySetup, HARD_DEADLINE, LATE, SILENT, SOFT_DEADLINE, TestGateway, chat, main_channel, mention, operator,
+        policy, said, secs,
+    },
+    linking::{self, code_for, comes_in, guarded, there},
 };
 
 /// Ada writes; her platform tells this language.
@@ -162,5 +166,132 @@ async fn menus_describe_commands_in_every_language() {
     assert_eq!((&*help.description, &*help.descriptions[&german]), ("What I can do", "Was ich kann"));
     let takes_text: Vec<_> = commands.iter().filter(|it| it.takes_text).map(|it| &*it.name).collect();
     assert_eq!(takes_text, ["start", "new", "session", "agent", "model", "queue", "link", "home", "language"]);
+    gateway.at_rest().await;
+}
+
+/// A18. Whichever of their channels they use, also one that they link later, and until they take it back on any.
+#[tokio::test]
+async fn a_choice_holds_on_all_channels_of_a_person() {
+    let mut gateway = guarded().await;
+    let hears = async |gateway: &TestGateway, place: &ConversationRef| {
+        comes_in(gateway, linking::says(place, "/help")).await;
+        linking::last(gateway, place) == "Sag, was du willst."
+    };
+    comes_in(&gateway, linking::says(&chat("ada"), "/language de")).await;
+    let code = code_for(&gateway, &chat("ada")).await;
+    comes_in(&gateway, linking::says(&there("lovelace"), &format!("/link {code}"))).await;
+    gateway.restart().await;
+    assert!(hears(&gateway, &there("lovelace")).await);
+
+    comes_in(&gateway, linking::says(&there("lovelace"), "/language auto")).await;
+    assert!(!hears(&gateway, &chat("ada")).await && !hears(&gateway, &there("lovelace")).await);
+    comes_in(&gateway, linking::says(&there("lovelace"), "/language de")).await;
+    comes_in(&gateway, linking::says(&there("lovelace"), "/unlink")).await;
+    gateway.restart().await;
+    assert!(hears(&gateway, &chat("ada")).await, "it stays with her");
+    assert!(!hears(&gateway, &chat("grace")).await);
+    gateway.at_rest().await;
+}
+
+/// The platform tells it with what she writes, not always, and not for good.
+#[tokio::test]
+async fn an_owner_is_asked_in_the_language_that_their_platform_told_last() {
+    let mut gateway = guarded().await;
+    let grace = async |gateway: &TestGateway, language: &str, text: &str| {
+        let event = InboundEvent { language: Language::of(language), ..linking::says(&chat("grace"), text) };
+        comes_in(gateway, event).await;
+        gateway.advance(secs(1)).await;
+    };
+    let hears_of = async |gateway: &TestGateway, stranger: &str| {
+        comes_in(gateway, linking::says(&there(stranger), "let me in")).await;
+        let told = linking::last(gateway, &chat("grace"));
+        let request = gateway.engine().pairings().pop().expect("a request");
+        gateway.engine().decline(&request.code, operator("who?")).await.expect("it is declined");
+        told
+    };
+    grace(&gateway, "", "hello").await;
+    grace(&gateway, "de", "hello").await;
+    grace(&gateway, "", "again").await;
+    gateway.restart().await;
+    assert_eq!(hears_of(&gateway, "dan").await, "DAN fragt.");
+
+    grace(&gateway, "es", "hola").await;
+    assert!(hears_of(&gateway, "eve").await.starts_with("EVE (test.other/eve) asks"));
+    grace(&gateway, "es", "/language de").await;
+    gateway.advance(secs(3600)).await;
+    assert_eq!(hears_of(&gateway, "fay").await, "FAY fragt.", "what she chose comes first");
+    gateway.at_rest().await;
+}
+
+/// On all channels of hers, where the platform tells nothing.
+#[tokio::test]
+async fn the_configuration_says_somebodys_language() {
+    let mut setup = linking::setup(Access::default());
+    setup.people[1].language = Language::of("de");
+    let gateway = setup.start().await;
+    let code = code_for(&gateway, &chat("grace")).await;
+    comes_in(&gateway, linking::says(&there("hopper"), &format!("/link {code}"))).await;
+    let help = async |language: &str| {
+        let event = InboundEvent { language: Language::of(language), ..linking::says(&there("hopper"), "/help") };
+        comes_in(&gateway, event).await;
+        linking::last(&gateway, &there("hopper"))
+    };
+
+    assert_eq!(help("").await, "Sag, was du willst.");
+    assert_ne!(help("es").await, "Sag, was du willst.", "it tells another one");
+    comes_in(&gateway, linking::says(&there("eve"), "let me in")).await;
+    assert!(linking::last(&gateway, &there("hopper")).starts_with("EVE (test.other/eve) asks"));
+    comes_in(&gateway, linking::says(&chat("grace"), "hello")).await;
+    comes_in(&gateway, linking::says(&there("dan"), "let me in")).await;
+    assert_eq!(linking::last(&gateway, &chat("grace")), "DAN fragt.");
+    gateway.at_rest().await;
+}
+
+/// Where the platform that refuses the answer tells no language, and the other one does.
+#[tokio::test]
+async fn an_answer_that_goes_elsewhere_is_announced_in_the_language_of_the_chat() {
+    let gateway = guarded().await;
+    let code = code_for(&gateway, &chat("ada")).await;
+    comes_in(&gateway, linking::says(&there("lovelace"), &format!("/link {code}"))).await;
+    let hello = InboundEvent { language: Language::of("de"), ..linking::says(&there("lovelace"), "hallo") };
+    comes_in(&gateway, hello).await;
+    let is_main = |place: &ConversationRef| place.channel == main_channel();
+    gateway.platform.choose_faults(move |delivery| is_main(delivery.conversation()).then_some(Fault::Refuse));
+
+    comes_in(&gateway, linking::says(&chat("ada"), "what is new?")).await;
+
+    assert_eq!(linking::last(&gateway, &there("lovelace")), "Von test.main: what is new?\n\nhello");
+    gateway.at_rest().await;
+}
+
+/// Also of people of open groups, whom nobody forgets. Who is known keeps it.
+#[tokio::test]
+async fn a_choice_goes_with_the_last_turn_of_whoever_made_it() {
+    const DAY: u64 = 24 * 3600;
+    let mut setup = GatewaySetup::new().always(Script::replies("hello"));
+    setup.lifetimes = Lifetimes { turns: Some(secs(10 * DAY)), ..Lifetimes::default() };
+    let identities = vec![Identity { channel: main_channel(), id: "grace".to_owned() }];
+    let grace =
+        SeedPerson { name: "Grace".to_owned(), role: PersonRole::Member, identities, home: None, language: None };
+    setup.people = vec![grace];
+    let gateway = setup.start().await;
+    let in_room = |who: &str, text: &str| InboundEvent {
+        sender: Sender { id: who.to_owned(), ..said(&chat("room"), "").sender },
+        ..mention(&chat("room"), text)
+    };
+    let chosen = async || {
+        let languages = gateway.store.languages().await.expect("readable");
+        languages.into_iter().map(|(who, _)| who.id).collect::<Vec<_>>()
+    };
+    for who in ["ada", "bob", "grace"] {
+        gateway.receives(in_room(who, "/language de")).await;
+    }
+    gateway.advance(secs(5 * DAY)).await;
+    gateway.receives(InboundEvent { received_at: gateway.clock.now(), ..in_room("bob", "hello") }).await;
+
+    gateway.advance(secs(6 * DAY)).await;
+    assert_eq!(chosen().await, ["bob", "grace"]);
+    gateway.advance(secs(6 * DAY)).await;
+    assert_eq!(chosen().await, ["grace"]);
     gateway.at_rest().await;
 }

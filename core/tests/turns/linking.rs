@@ -24,12 +24,12 @@ pub(crate) fn identity(channel: ChannelId, id: &str) -> Identity {
 
 fn ada() -> SeedPerson {
     let identities = vec![identity(main_channel(), "ada")];
-    SeedPerson { name: "Ada".to_owned(), role: PersonRole::Member, identities, home: None }
+    SeedPerson { name: "Ada".to_owned(), role: PersonRole::Member, identities, home: None, language: None }
 }
 
 fn grace() -> SeedPerson {
     let identities = vec![identity(main_channel(), "grace")];
-    SeedPerson { name: "Grace".to_owned(), role: PersonRole::Owner, identities, home: None }
+    SeedPerson { name: "Grace".to_owned(), role: PersonRole::Owner, identities, home: None, language: None }
 }
 
 /// A gateway with two channels, where Ada and Grace are known on the main one, on a platform that shows nothing twice.

@@ -24,6 +24,7 @@ mod floods;
 mod gateway;
 mod homes;
 mod initiative;
+mod keys;
 mod languages;
 mod late;
 mod life;

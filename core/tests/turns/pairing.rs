@@ -122,8 +122,13 @@ async fn who_is_known_is_heard_in_groups() {
 /// A stranger chooses their name, but not what the operator has set up for somebody of that name.
 #[tokio::test]
 async fn a_strangers_name_gets_nobody_elses_rules() {
-    let ada =
-        SeedPerson { name: "EVE".to_owned(), role: PersonRole::Member, identities: vec![identity("ada")], home: None };
+    let ada = SeedPerson {
+        name: "EVE".to_owned(),
+        role: PersonRole::Member,
+        identities: vec![identity("ada")],
+        home: None,
+        language: None,
+    };
     let mut setup = GatewaySetup::new();
     let conditions = vec![Condition::Person(vec!["MALLORY".to_owned()])];
     let (agent, language, queue, policy) = (None, None, None, PolicyChange::default());
@@ -288,7 +293,13 @@ async fn an_operator_of_other_channels_lets_nobody_in() {
 }
 
 fn grace() -> SeedPerson {
-    SeedPerson { name: "Grace".to_owned(), role: PersonRole::Owner, identities: vec![identity("grace")], home: None }
+    SeedPerson {
+        name: "Grace".to_owned(),
+        role: PersonRole::Owner,
+        identities: vec![identity("grace")],
+        home: None,
+        language: None,
+    }
 }
 
 /// Whom the configuration names is known from the start, once. An owner lets others in from their chat; nobody else does.

@@ -51,6 +51,7 @@ async fn the_first_rule_whose_conditions_all_hold_decides() {
         role: PersonRole::Owner,
         identities: vec![Identity { channel: main_channel(), id: "bob".to_owned() }],
         home: None,
+        language: None,
     };
     let setup = setup(vec![
         to("cheap", rule("owner", vec![Condition::Role(vec![PersonRole::Owner])])),
@@ -204,6 +205,7 @@ async fn a_route_is_explained_rule_by_rule() {
         role: PersonRole::Member,
         identities: vec![Identity { channel: main_channel(), id: "ada".to_owned() }],
         home: None,
+        language: None,
     };
     let setup = setup(vec![
         rule("owners", vec![Condition::Chat(vec![ChatKind::Direct]), Condition::Role(vec![PersonRole::Owner])]),

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The agent repeats what it is asked, and what people said before, without commands.
-fn repeats(turn: &AgentTurn) -> Script {
+pub(crate) fn repeats(turn: &AgentTurn) -> Script {
     let before = turn.history.iter().filter(|line| line.speaker == Speaker::Person && !line.text.starts_with('/'));
     let before: Vec<_> = before.map(|line| line.text.as_str()).collect();
     let model = turn.model.as_ref().map(|model| format!("{model}: ")).unwrap_or_default();
@@ -33,7 +33,7 @@ fn setup() -> GatewaySetup {
 }
 
 fn person(name: &str, role: PersonRole, identities: Vec<Identity>) -> SeedPerson {
-    SeedPerson { name: name.to_owned(), role, identities, home: None }
+    SeedPerson { name: name.to_owned(), role, identities, home: None, language: None }
 }
 
 /// Ada is known on both channels, Bob and the guest Eve on one.
@@ -50,7 +50,7 @@ fn known() -> GatewaySetup {
 }
 
 /// What somebody is told when they write something now.
-async fn told(gateway: &TestGateway, event: InboundEvent) -> String {
+pub(crate) async fn told(gateway: &TestGateway, event: InboundEvent) -> String {
     let place = event.conversation.clone();
     comes_in(gateway, InboundEvent { received_at: gateway.clock.now(), ..event }).await;
     last(gateway, &place)

@@ -140,7 +140,10 @@ fn people_whom_the_configuration_names_are_known() {
     let people = parts(&format!("{bot}{ada}")).unwrap().settings.people;
 
     let identities = vec![Identity { channel: ChannelId::new("telegram", "main"), id: "42".to_owned() }];
-    assert_eq!(people, [SeedPerson { name: "ada".to_owned(), role: PersonRole::Owner, identities, home: None }]);
+    assert_eq!(
+        people,
+        [SeedPerson { name: "ada".to_owned(), role: PersonRole::Owner, identities, home: None, language: None }]
+    );
 }
 
 /// The rules of groups come before the others, and their policies are in the access rules.

@@ -12,6 +12,7 @@ mod files;
 mod groups;
 mod initiative;
 mod limits;
+mod linked;
 mod operator;
 mod outages;
 mod promise;

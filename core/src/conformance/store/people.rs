@@ -209,12 +209,12 @@ pub async fn a_direct_chat_is_kept_until_it_changes_or_its_person_is_forgotten(s
     let store = subject.store();
     let writes = |account: &str, id: &str, place: &str, seconds| {
         let conversation = ConversationRef::new(ChannelId::new("test", account), place).in_thread("7");
-        DirectChat { identity: identity(account, id), conversation, since: at(seconds), is_home: false }
+        DirectChat { identity: identity(account, id), conversation, since: at(seconds), is_home: false, language: None }
     };
     let chats = [writes("main", "bob", "b", 1), writes("main", "ann", "a", 2), writes("other", "ann", "o", 3)];
     change(&*store, chats.clone().map(PeopleChange::Writes)).await;
     let [mut bob, _, other] = chats;
-    let moved = DirectChat { is_home: true, ..writes("main", "ann", "new", 4) };
+    let moved = DirectChat { is_home: true, language: Language::of("de"), ..writes("main", "ann", "new", 4) };
     change(&*store, [PeopleChange::Writes(moved.clone())]).await;
     bob.is_home = true;
     let homes = [&bob.identity, &identity("main", "nobody")].map(|it| PeopleChange::Home(it.clone(), true));

@@ -74,7 +74,8 @@ pub(in crate::sqlite) async fn direct_chats(pool: &SqlitePool) -> Result<Vec<Dir
     let chat = |row: &SqliteRow| {
         let conversation = row.conversation()?;
         let identity = Identity { channel: conversation.channel.clone(), id: row.value("id")? };
-        Ok(DirectChat { identity, conversation, since: row.at("since")?, is_home: row.value("is_home")? })
+        let (is_home, language) = (row.value("is_home")?, row.name_maybe("language")?);
+        Ok(DirectChat { identity, conversation, since: row.at("since")?, is_home, language })
     };
     rows.map_err(store_error)?.iter().map(chat).collect()
 }

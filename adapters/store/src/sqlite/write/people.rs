@@ -21,9 +21,11 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &PeopleChange) -> Re
             rows::change(transaction, DELETE_PAIRING, [identity.channel.as_str(), &identity.id]).map(drop)
         }
         PeopleChange::Forgotten(identity) => forget(transaction, identity),
-        PeopleChange::Writes(DirectChat { identity, conversation, since, is_home }) => {
+        PeopleChange::Writes(DirectChat { identity, conversation, since, is_home, language }) => {
             let (chat, thread) = (&conversation.chat, thread(conversation));
-            let values = params![identity.channel.as_str(), identity.id, chat, thread, since.as_millis(), is_home];
+            let language = language.as_ref().map(Language::as_str);
+            let values =
+                params![identity.channel.as_str(), identity.id, chat, thread, since.as_millis(), is_home, language];
             rows::change_one(transaction, "direct_chats", WRITE_CHAT, values)
         }
         PeopleChange::Leaves(identity) => {
@@ -119,9 +121,10 @@ const WRITE_IDENTITY: &str = "
 const DELETE_PAIRING: &str = "delete from pairings where channel = ? and id = ?";
 
 const WRITE_CHAT: &str = "
-    insert into direct_chats (channel, id, chat, thread, since, is_home) values (?, ?, ?, ?, ?, ?)
+    insert into direct_chats (channel, id, chat, thread, since, is_home, language) values (?, ?, ?, ?, ?, ?, ?)
     on conflict (channel, id) do update set
-        chat = excluded.chat, thread = excluded.thread, since = excluded.since, is_home = excluded.is_home";
+        chat = excluded.chat, thread = excluded.thread, since = excluded.since, is_home = excluded.is_home,
+        language = excluded.language";
 
 const WRITE_HOME: &str = "update direct_chats set is_home = ? where channel = ? and id = ?";
 

@@ -127,7 +127,7 @@ const DELETE_CONTENTS: &str = "
         where t.id = ?)";
 
 /// What belongs to a turn, and the turn.
-const DELETE_TURN: [&str; 15] = [
+const DELETE_TURN: [&str; 16] = [
     "delete from errors where last_line in (select id from log_lines where turn_id = ?)",
     "delete from log_lines where turn_id = ?",
     "delete from search where rowid between (select seq << 2 from turns where id = ?1)
@@ -141,6 +141,12 @@ const DELETE_TURN: [&str; 15] = [
     "delete from runs where turn_id = ?",
     "delete from remarks where turn_id = ?",
     "delete from transcript where (session_id, seq) in (select session_id, seq from turns where id = ?)",
+    // The language that somebody chose goes with the last turn of theirs, unless they are known.
+    "delete from languages where (channel, id) = (select channel, person from obligations where turn_id = ?1)
+        and not exists (select 1 from identities as i where i.channel = languages.channel and i.id = languages.id)
+        and not exists (
+            select 1 from obligations as o
+            where o.channel = languages.channel and o.person = languages.id and o.turn_id <> ?1)",
     "delete from obligations where turn_id = ?",
     // All events of a turn have the same key but for the revision.
     "update events set chat = '', thread = '', text = null, details = null, raw = null
@@ -157,8 +163,7 @@ const SELECT_EMPTY: &str = "
     where c.id = ? and not exists (select 1 from turns as t where t.conversation_id = c.id)
         and not exists (select 1 from conversations as o where o.succeeded_by = c.id)";
 
-/// With a direct chat goes the language that its person chose: where people cannot be told apart, that of the conversation.
-const DELETE_CONVERSATION: [&str; 4] = [
+const DELETE_CONVERSATION: [&str; 3] = [
     // A session that another conversation continues in, or in which one has said something, becomes that one's.
     "with others (session, conversation) as (
         select s.id, coalesce(
@@ -168,7 +173,6 @@ const DELETE_CONVERSATION: [&str; 4] = [
         from sessions as s where s.conversation_id = ?1)
     update sessions set conversation_id = (select conversation from others where session = sessions.id)
     where id in (select session from others where conversation is not null)",
-    "delete from languages where (channel, id) in (select channel, chat from conversations where id = ?)",
     "delete from sessions where conversation_id = ?",
     "delete from conversations where id = ?",
 ];
