@@ -13,7 +13,7 @@ use crate::{
     addresses::Addresses,
     approvals::Approvals,
     channels::{self, Channels},
-    commands::Commands,
+    commands::{Commands, bang},
     elsewhere::Forwarder,
     hub::Hub,
     indexer::Indexer,
@@ -321,6 +321,7 @@ impl Engine {
             notices: Arc::default(),
             command_albums: Cache::new(REMEMBERED_ALBUMS),
             people: Arc::clone(&people),
+            channels: Arc::clone(&channels),
             merges,
             questions: Arc::clone(&questions),
             late: Arc::clone(&late),
@@ -536,6 +537,7 @@ impl Engine {
     pub async fn explain_route(&self, event: InboundEvent) -> Result<RouteExplanation, StoreError> {
         let (settings, language) = (self.settings.get(), self.people.language_of(&event));
         let (place, owner) = (event.conversation.clone(), sessions::owner(&event, &self.people.known()));
+        let event = bang::slashed(event, &settings, &self.channels);
         let mut explained = router::explain::explain(event, &settings, &self.people, language);
         if let Some((Handler::Agent(agent), _)) = &mut explained.handler
             && let Some(conversation) = self.store.conversation(&place).await?

@@ -6,6 +6,7 @@
 mod agent;
 mod approve;
 pub(crate) mod asks;
+pub(crate) mod bang;
 pub(crate) mod command;
 pub(crate) mod dropped;
 mod help;

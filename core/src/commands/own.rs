@@ -9,6 +9,7 @@ use crate::{
     model::{
         command::{CommandAnswer, CommandHelp, OwnCommand},
         settings::Settings,
+        turn::Handler,
     },
     words::filled,
 };
@@ -16,18 +17,27 @@ use crate::{
 /// A text that invokes one of the operator's commands.
 #[derive(Debug)]
 pub(crate) struct OwnCall<'a> {
-    /// With its slash, so that no command of the gateway has it.
-    pub(crate) name: &'a str,
-    pub(crate) command: &'a OwnCommand,
+    /// As configured, without the slash.
+    name: &'a str,
+    command: &'a OwnCommand,
     /// What follows the name.
     rest: &'a str,
 }
 
-/// The command of the operator's that a text invokes.
+impl OwnCall<'_> {
+    /// Who answers, if the gateway does: the name has its slash, so that no command of the gateway has it.
+    pub(crate) fn handler(&self) -> Option<Handler> {
+        matches!(self.command.answer, CommandAnswer::Words(_))
+            .then(|| Handler::Gateway(format!("/{}", self.name).into()))
+    }
+}
+
+/// The command of the operator's that a text invokes. Keyboards write a capital letter.
 pub(crate) fn find<'a>(text: &'a str, settings: &'a Settings) -> Option<OwnCall<'a>> {
     let text = text.trim();
     let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-    let command = settings.commands.get(name.strip_prefix('/')?)?;
+    let name = name.strip_prefix('/')?.to_ascii_lowercase();
+    let (name, command) = settings.commands.get_key_value(&name)?;
     Some(OwnCall { name, command, rest: rest.trim() })
 }
 

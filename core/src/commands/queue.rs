@@ -20,7 +20,7 @@ pub(super) const QUEUE: Command = Command {
 
 fn queue(call: &Call<'_>) -> Answer {
     let asked = call.turn.event.text.split_whitespace().nth(1).map(str::to_ascii_lowercase);
-    let configured = || call.settings.queues.mode(&call.turn.event.conversation.channel, call.turn.event.chat);
+    let configured = || call.settings.queue_mode(&call.turn.event, call.turn.rule.as_deref());
     if asked.is_some() && is_guest_of_group(call) {
         return Answer::of("session_guest");
     }

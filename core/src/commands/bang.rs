@@ -1,0 +1,29 @@
+//! `!` in place of the slash: many clients do not send a text that begins with a slash.
+
+use super::{find, own};
+use crate::{
+    channels::Channels,
+    model::{
+        event::{EventKind, InboundEvent},
+        settings::Settings,
+    },
+};
+
+/// The event, with a slash in place of the `!` of a command if the channel's people write it so. Any other `!` stays.
+pub(crate) fn slashed(event: InboundEvent, settings: &Settings, channels: &Channels) -> InboundEvent {
+    if event.kind != EventKind::Message || event.forwarded.is_some() {
+        return event;
+    }
+    let Some(text) = command(&event.text, settings) else { return event };
+    let place = &event.conversation;
+    let is_written_so = channels.get(&place.channel).is_some_and(|channel| channel.capabilities(place).bang_commands);
+    if is_written_so { InboundEvent { text, ..event } } else { event }
+}
+
+/// The command that a text with a `!` is: one of the gateway's, one of the operator's, or the first word that a rule names.
+fn command(text: &str, settings: &Settings) -> Option<String> {
+    let text = format!("/{}", text.trim_start().strip_prefix('!')?);
+    let is_of_rule = || settings.rules.iter().any(|rule| rule.names_command(&text));
+    let is_known = find(&text).is_some() || own::find(&text, settings).is_some() || is_of_rule();
+    is_known.then_some(text)
+}
