@@ -13,7 +13,7 @@ use crate::{
     addresses::Addresses,
     approvals::Approvals,
     channels::{self, Channels},
-    commands::Commands,
+    commands::{Commands, bang},
     elsewhere::Forwarder,
     hub::Hub,
     indexer::Indexer,
@@ -330,6 +330,7 @@ impl Engine {
             notices: Arc::default(),
             command_albums: Cache::new(REMEMBERED_ALBUMS),
             people: Arc::clone(&people),
+            channels: Arc::clone(&channels),
             merges,
             questions: Arc::clone(&questions),
             late: Arc::clone(&late),
@@ -615,6 +616,7 @@ impl Engine {
     pub async fn explain_route(&self, event: InboundEvent) -> Result<RouteExplanation, StoreError> {
         let settings = self.settings.get();
         let (place, owner) = (event.conversation.clone(), sessions::owner(&event, &self.people.known()));
+        let event = bang::slashed(event, &settings, &self.channels);
         let mut explained = router::explain::explain(event, &settings, &self.people);
         if let Some((Handler::Agent(agent), _)) = &mut explained.handler
             && let Some(conversation) = self.store.conversation(&place).await?

@@ -115,7 +115,7 @@ pub use model::{
     approval::ApprovalState,
     approvers::{ApprovalRule, ApprovalSettings},
     capabilities::{Capabilities, Rate, Receipts, Resend, Support, TextLimit, TextUnit},
-    command::{CommandAnswer, CommandHelp, OwnCommand},
+    command::{ArgumentHelp, CommandAnswer, CommandHelp, OwnCommand},
     conversation::{ChannelId, ChatKind, ConversationRef},
     delivery::{Action, Class, Content, Delivery, DeliveryError, MAX_RETRY_AFTER, Receipt, Scope},
     event::{Amends, Author, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind},

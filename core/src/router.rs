@@ -9,7 +9,6 @@ use crate::{
     commands::{self, asks::ASKS, link, message::MESSAGE},
     model::{
         access::Access,
-        command::CommandAnswer,
         conversation::ChatKind,
         event::{Directed, EventKind, InboundEvent, SenderKind},
         language::Language,
@@ -105,16 +104,13 @@ pub(crate) fn route(event: &InboundEvent, rule: Option<&Rule>, settings: &Settin
     let may_command = expectation == Expectation::Answer && event.forwarded.is_none() && !is_picked;
     let spoken = || commands::spoken::find(&event.text).filter(|_| event.directed == Directed::Asked);
     let command = commands::find(&event.text).or_else(spoken).filter(|_| may_command);
-    let own = || commands::own::find(&event.text, settings).filter(|_| may_command);
+    let own = || commands::own::find(&event.text, &settings.commands).filter(|_| may_command);
     let handler = match command {
         Some(command) => command.handler(),
-        None => match own() {
-            Some(own) if matches!(own.command.answer, CommandAnswer::Words(_)) => Handler::Gateway(own.name.into()),
-            _ => {
-                let of_rule = rule.and_then(|rule| rule.agent.as_ref());
-                Handler::Agent(of_rule.unwrap_or_else(|| settings.agent(channel)).clone())
-            }
-        },
+        None => own().and_then(|own| own.handler()).unwrap_or_else(|| {
+            let of_rule = rule.and_then(|rule| rule.agent.as_ref());
+            Handler::Agent(of_rule.unwrap_or_else(|| settings.agent(channel)).clone())
+        }),
     };
     Route::To { handler, expectation }
 }

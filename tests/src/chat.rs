@@ -18,6 +18,8 @@ pub struct Chat {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
     /// The turns in the `welcome` frame.
     pub turns: Vec<Value>,
+    /// The names of the commands in it.
+    pub commands: Vec<String>,
 }
 
 impl Chat {
@@ -28,10 +30,12 @@ impl Chat {
     pub async fn open(url: &str, conversation: &str) -> Self {
         let url = format!("{}/chat/ws", url.replacen("http", "ws", 1));
         let (socket, _) = tokio_tungstenite::connect_async(url).await.expect("the socket opens");
-        let mut chat = Self { socket, turns: Vec::new() };
+        let mut chat = Self { socket, turns: Vec::new(), commands: Vec::new() };
         chat.send_frame(&json!({ "type": "hello", "conversation": conversation })).await;
         let welcome = chat.next_frame("welcome").await;
         chat.turns.clone_from(welcome["turns"].as_array().expect("the welcome has turns"));
+        let commands = welcome["commands"].as_array().expect("the welcome has commands").iter();
+        chat.commands = commands.map(|it| it["name"].as_str().expect("a command has a name").to_owned()).collect();
         chat
     }
 
@@ -44,7 +48,7 @@ impl Chat {
     /// # Panics
     /// If there is no answer.
     pub async fn hello(url: &str, from: IpAddr, token: &str) -> Result<String, u16> {
-        let mut chat = Self { socket: Self::socket(url, from).await?, turns: Vec::new() };
+        let mut chat = Self { socket: Self::socket(url, from).await?, turns: Vec::new(), commands: Vec::new() };
         let conversation = "a-conversation-of-tests";
         chat.send_frame(&json!({ "type": "hello", "conversation": conversation, "token": token })).await;
         let message = tokio::time::timeout(PATIENCE, chat.socket.next()).await.expect("an answer in time");

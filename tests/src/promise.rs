@@ -7,17 +7,20 @@
 
 #![expect(clippy::missing_panics_doc, reason = "a scenario panics when it fails")]
 
+mod commands;
 mod crashes;
 mod drafts;
 mod kills;
 mod outages;
 mod pairing;
 mod parts;
+mod questions;
 mod queues;
 mod tests;
 
 use std::{fmt::Debug, time::Duration};
 
+pub use commands::{Abilities, each_is_answered, every_command_is_answered, is_shown, with_own_commands};
 pub use crashes::{
     a_crash_at_any_step_leaves_no_draft_behind, a_crash_at_any_step_loses_nothing_and_answers_once,
     a_crash_between_two_parts_sends_no_part_twice, a_crash_while_the_answer_grows_leaves_one,
@@ -35,6 +38,7 @@ pub use outages::{
 };
 pub use pairing::a_stranger_is_let_in_with_their_code;
 pub use parts::{End, every_part_of_a_long_answer_is_seen, what_stops_in_the_middle_says_so};
+pub use questions::a_pick_answers_its_own_question_after_a_kill;
 pub use queues::what_comes_at_once_is_answered_once_in_a_queue;
 
 use crate::GatewayBuilder;
@@ -130,6 +134,9 @@ pub trait Platform: Sized {
 
     /// Sends a message that is meant for the gateway.
     async fn says(&self, person: &Self::Person, text: &str);
+
+    /// Picks a choice of a question, by a button or a reaction.
+    async fn picks(&self, person: &Self::Person, question: &SentMessage, choice: &str);
 
     /// The gateway's messages in a person's chat, oldest first.
     async fn messages_of(&self, person: &Self::Person) -> Vec<SentMessage>;

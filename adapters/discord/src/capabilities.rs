@@ -31,6 +31,7 @@ pub(crate) fn capabilities(is_private: bool, streams: bool, limits: &Limits) -> 
         typing: in_public,
         typing_interval: Duration::from_secs(8),
         typing_ends_by_itself: true,
+        bang_commands: false,
         // "Create Message": up to 2000 characters. Discord does not define "character"; UTF-16 units are the strictest.
         text_limit: Some(TextLimit { max: MESSAGE_UNITS, unit: TextUnit::Utf16 }),
         conversation_rate: limits.conversation,

@@ -1,6 +1,8 @@
 //! The slash commands: their names and their registration.
 
-use rejoinder_core::{CommandHelp, Intake, Language};
+use std::collections::BTreeMap;
+
+use rejoinder_core::{ArgumentHelp, CommandHelp, Intake, Language};
 use reqwest::Method;
 use serenity::{
     all::{CommandOptionType, CommandType},
@@ -20,7 +22,7 @@ pub(crate) const ASK: &str = "ask";
 /// The option with the question.
 pub(crate) const QUESTION: &str = "question";
 
-/// The option with what follows a command of the operator's.
+/// The option with what follows a command.
 const TEXT: &str = "text";
 
 /// The option with a file.
@@ -31,6 +33,11 @@ pub(crate) const PRIVATELY: &str = "private";
 
 /// The longest question, in characters. Discord allows no more in an option.
 const MAX_QUESTION: u16 = 6000;
+
+/// Discord takes no more for an option, and no longer ones
+/// (<https://discord.com/developers/docs/interactions/application-commands#application-command-object-application-command-option-structure>).
+const MAX_CHOICES: usize = 25;
+const MAX_CHOICE: usize = 100;
 
 /// Discord takes no more at once
 /// (<https://discord.com/developers/docs/interactions/application-commands#registering-a-command>).
@@ -51,18 +58,34 @@ fn commands(listed: Vec<CommandHelp>) -> Vec<CreateCommand> {
     ]);
     // Discord needs no `/start`: no chat has to be started.
     let others = listed.into_iter().filter(|command| command.name != "start" && command.name != ASK).map(|command| {
-        let text = || CreateCommandOption::new(CommandOptionType::String, TEXT, "What it is about").required(false);
-        let options = command.takes_text.then(|| text().max_length(MAX_QUESTION)).into_iter().chain([privately()]);
+        let options = command.argument.map(option).into_iter().chain([privately()]);
         let create = CreateCommand::new(command.name)
             .kind(CommandType::ChatInput)
             .description(command.description)
             .set_options(options.collect::<Vec<_>>());
-        command.descriptions.iter().fold(create, |create, (language, description)| {
-            let locales = locales(*language).iter();
-            locales.fold(create, |create, locale| create.description_localized(*locale, description))
-        })
+        localized(command.descriptions)
+            .fold(create, |create, (locale, text)| create.description_localized(locale, text))
     });
     std::iter::once(ask).chain(others).take(MAX_COMMANDS).collect()
+}
+
+/// The option with what follows a command. With choices Discord takes nothing else.
+fn option(argument: ArgumentHelp) -> CreateCommandOption {
+    let ArgumentHelp { description, descriptions, choices } = argument;
+    let option = CreateCommandOption::new(CommandOptionType::String, TEXT, description).required(false);
+    let option =
+        localized(descriptions).fold(option, |option, (locale, text)| option.description_localized(locale, text));
+    let are_taken =
+        choices.len() <= MAX_CHOICES && choices.iter().all(|it| (1..=MAX_CHOICE).contains(&it.chars().count()));
+    if choices.is_empty() || !are_taken {
+        return option.max_length(MAX_QUESTION);
+    }
+    choices.into_iter().fold(option, |option, choice| option.add_string_choice(choice.clone(), choice))
+}
+
+/// Texts with the locales of Discord for which they are.
+fn localized(texts: BTreeMap<Language, String>) -> impl Iterator<Item = (&'static str, String)> {
+    texts.into_iter().flat_map(|(language, text)| locales(language).iter().map(move |locale| (*locale, text.clone())))
 }
 
 /// The locales of a language that Discord knows (<https://discord.com/developers/docs/reference#locales>). It refuses a command
@@ -125,22 +148,37 @@ mod tests {
 
     #[test]
     fn the_commands_are_as_discord_takes_them() {
-        let listed = |name: &str, takes_text| CommandHelp {
+        let in_languages = |text: &str| {
+            let tags = ["de", "es", "gsw"].into_iter();
+            tags.filter_map(|tag| Some((Language::of(tag)?, format!("{text}, in {tag}")))).collect::<BTreeMap<_, _>>()
+        };
+        let listed = |name: &str, choices: Option<usize>| CommandHelp {
             name: name.to_owned().into(),
             description: "What it does".into(),
-            descriptions: ["de", "es", "gsw"]
-                .into_iter()
-                .filter_map(|tag| Some((Language::of(tag)?, format!("What it does, in {tag}"))))
-                .collect(),
-            takes_text,
+            descriptions: in_languages("What it does"),
+            argument: choices.map(|count| ArgumentHelp {
+                description: "What may follow".into(),
+                descriptions: in_languages("What may follow"),
+                choices: (0..count).map(|number| format!("choice-{number}")).collect(),
+            }),
         };
-        let commands = json(&commands(vec![listed("start", false), listed("help", false), listed("weather", true)]));
+        let given = [("start", None), ("help", None), ("weather", Some(0)), ("queue", Some(2)), ("model", Some(26))];
+        let commands = json(&commands(given.map(|(name, choices)| listed(name, choices)).into()));
         let commands = commands.as_array().expect("a list");
 
         let names: Vec<_> = commands.iter().filter_map(|command| command["name"].as_str()).collect();
-        assert_eq!(names, ["ask", "help", "weather"]);
+        assert_eq!(names, ["ask", "help", "weather", "queue", "model"]);
         assert_eq!(commands[1]["options"].as_array().map(Vec::len), Some(1));
-        assert_eq!(commands[2]["options"][0]["name"], "text");
+        let text = &commands[2]["options"][0];
+        assert_eq!((&text["name"], &text["description"]), (&"text".into(), &"What may follow".into()));
+        assert_eq!(text["description_localizations"]["es-419"], "What may follow, in es");
+        let choices = |index: usize| {
+            let choices = commands[index]["options"][0]["choices"].as_array();
+            choices.map_or_else(Vec::new, |all| all.iter().map(|it| it["value"].clone()).collect())
+        };
+        assert_eq!(choices(3), ["choice-0", "choice-1"]);
+        assert!(choices(2).is_empty() && choices(4).is_empty(), "any text, or too many of them");
+        assert_eq!(commands[4]["options"][0]["max_length"], MAX_QUESTION);
         let localized = commands[1]["description_localizations"].as_object().expect("localizations");
         assert_eq!(localized["de"], "What it does, in de");
         let mut locales: Vec<_> = localized.keys().map(String::as_str).collect();

@@ -25,6 +25,7 @@ pub(crate) const fn capabilities() -> Capabilities {
         typing: Support::No,
         typing_interval: Duration::ZERO,
         typing_ends_by_itself: true,
+        bang_commands: false,
         text_limit: Some(TextLimit { max: MAX_CHARS, unit: TextUnit::Chars }),
         // The server answers `wait` if we send too fast.
         conversation_rate: None,

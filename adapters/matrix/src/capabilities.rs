@@ -34,6 +34,7 @@ pub(crate) fn capabilities(options: &MatrixSection) -> Capabilities {
         typing: Support::Full,
         typing_interval: TYPING_LASTS.saturating_sub(Duration::from_secs(10)),
         typing_ends_by_itself: false,
+        bang_commands: true,
         // "Size limits": an event has at most 65,536 bytes. It contains the text twice, plain and as HTML, and
         // encryption makes it a third larger.
         text_limit: Some(TextLimit { max: TEXT_BYTES, unit: TextUnit::Bytes }),

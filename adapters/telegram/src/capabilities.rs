@@ -49,6 +49,7 @@ pub(crate) fn capabilities(chat: ChatTraits, limits: &Limits, reactions: Arc<[St
         typing: Support::Full,
         typing_interval: Duration::from_secs(4),
         typing_ends_by_itself: true,
+        bang_commands: false,
         // "sendMessage": 1-4096 characters after entities parsing, counted in UTF-16 units.
         text_limit: Some(TextLimit { max: MESSAGE_UNITS, unit: TextUnit::Utf16 }),
         conversation_rate: if chat.is_private { limits.chat } else { limits.group },

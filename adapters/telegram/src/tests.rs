@@ -55,7 +55,7 @@ fn there_is_a_menu_for_everybody_and_one_for_each_language() {
         name: name.into(),
         description: "What it does".into(),
         descriptions: descriptions.iter().map(|(language, text)| (*language, (*text).to_owned())).collect(),
-        takes_text: false,
+        argument: None,
     };
 
     let menus = menus(&[command("help", &[(german, "Was es tut"), (swiss, "Was es macht")]), command("weather", &[])]);

@@ -29,6 +29,7 @@ pub(crate) const fn table() -> Capabilities {
         typing: Support::Full,
         typing_interval: TYPING_INTERVAL,
         typing_ends_by_itself: false,
+        bang_commands: false,
         text_limit: None,
         conversation_rate: None,
         account_rate: None,

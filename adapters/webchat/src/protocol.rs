@@ -129,10 +129,10 @@ pub(crate) struct Command {
 impl Command {
     /// A command, described in a language if it is in that one.
     pub(crate) fn of(help: CommandHelp, language: Option<Language>) -> Self {
-        let CommandHelp { name, description, mut descriptions, takes_text } = help;
+        let CommandHelp { name, description, mut descriptions, argument } = help;
         let own = language.and_then(|language| descriptions.remove(&language));
         let description = own.unwrap_or_else(|| description.into_owned());
-        Self { name: name.into_owned(), description, takes_text }
+        Self { name: name.into_owned(), description, takes_text: argument.is_some() }
     }
 }
 

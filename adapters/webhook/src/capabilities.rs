@@ -27,6 +27,7 @@ pub(crate) fn capabilities(has_callback: bool) -> Capabilities {
         typing: Support::No,
         typing_interval: Duration::from_secs(1),
         typing_ends_by_itself: true,
+        bang_commands: false,
         // JSON does not limit the length of a string.
         text_limit: None,
         // Storing a row is not limited; the receiver of a callback answers 429 if it has a limit.

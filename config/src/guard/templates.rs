@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
-pub const TEMPLATES: [&str; 140] = [
+pub const TEMPLATES: [&str; 146] = [
     "silent",
     "failed",
     "late",
@@ -160,8 +160,14 @@ pub const TEMPLATES: [&str; 140] = [
     "menu_export",
     "menu_whoami",
     "menu_link",
+    "menu_unlink",
     "menu_home",
     "menu_language",
+    "menu_option_name",
+    "menu_option_session",
+    "menu_option_code",
+    "menu_option_choice",
+    "menu_option_text",
 ];
 
 /// How the templates that describe commands in menus begin, and how long their texts may be. Discord takes no more.

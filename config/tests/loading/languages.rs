@@ -161,7 +161,7 @@ language = "nl"
     .errors();
 
     let missing = TEMPLATES.into_iter().filter(|name| *name != "late").map(|name| format!("`{name}`"));
-    let missing = missing.collect::<Vec<_>>().join(", ").replace(", `menu_language`", " and `menu_language`");
+    let missing = missing.collect::<Vec<_>>().join(", ").replace(", `menu_option_text`", " and `menu_option_text`");
     for expected in [
         "`guard.language` names the language `fr`, which has no texts: there are `de`, `en`, `es` and `pt`, and you can add fr \
          with [guard.templates.fr] (rejoinder.toml:2)",

@@ -10,6 +10,7 @@ use crate::{
     model::{
         agent::AgentName,
         session::{SessionChange, SessionChoice},
+        settings::Settings,
     },
     ports::store::StoreError,
 };
@@ -34,13 +35,30 @@ pub(super) const MODEL: Command = Command {
 
 async fn agent(call: &Call<'_>) -> Result<Answer, StoreError> {
     let routed: AgentName = call.configured_agent().into();
-    let mut names = call.settings.sessions.agents.clone();
-    if !names.contains(&routed) {
-        names.insert(0, Arc::clone(&routed));
-    }
+    let names = agents(call.settings, &routed);
     let find = |word: &str| names.iter().find(|name| name.eq_ignore_ascii_case(word)).cloned();
     let choice = |agent: AgentName| SessionChoice { agent: (agent != routed).then_some(agent), model: None };
     choose(call, ["agent", "agent_fixed", "agent_chosen", "agent_unknown"], &names, find, choice).await
+}
+
+/// The agents that can be chosen where messages are routed to this one.
+pub(super) fn agents(settings: &Settings, routed: &AgentName) -> Vec<AgentName> {
+    let mut names = settings.sessions.agents.clone();
+    if !names.contains(routed) {
+        names.insert(0, Arc::clone(routed));
+    }
+    names
+}
+
+/// The models of these agents, each once.
+pub(super) fn models(settings: &Settings, routed: &AgentName) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for model in agents(settings, routed).iter().filter_map(|agent| settings.sessions.models.get(agent)).flatten() {
+        if !names.iter().any(|known| **known == **model) {
+            names.push(model.to_string());
+        }
+    }
+    names
 }
 
 async fn model(call: &Call<'_>) -> Result<Answer, StoreError> {

@@ -12,14 +12,12 @@ use crate::{
     merges::Merges,
     model::{
         capabilities::{Capabilities, Receipts, Support},
-        command::CommandHelp,
-        conversation::ChannelId,
         event::Amends,
         ids::{PersonId, TurnId},
         language::Language,
         queue::QueueMode,
         session::{SessionChange, SessionChoice},
-        settings::{Settings, Templates},
+        settings::Settings,
         turn::{Handler, TurnRecord},
     },
     outbox::render::Target,
@@ -161,18 +159,6 @@ impl Answer {
 }
 
 impl Command {
-    /// Its entry in the menu of a channel.
-    pub(super) fn help(&self, templates: &Templates, channel: &ChannelId) -> CommandHelp {
-        let text = |language| templates.text(channel, language, &format!("menu_{}", self.name)).map(ToOwned::to_owned);
-        let in_language = |language: &Language| Some((*language, text(Some(*language))?));
-        CommandHelp {
-            name: self.name.into(),
-            description: text(None).map_or(self.description.into(), Into::into),
-            descriptions: templates.languages().iter().filter_map(in_language).collect(),
-            takes_text: self.arguments > 0,
-        }
-    }
-
     pub(crate) fn handler(&self) -> Handler {
         Handler::Gateway(self.name.into())
     }

@@ -1,9 +1,6 @@
 //! `/help`: lists the commands.
 
-use super::{
-    command::{Answer, Command, Filled, Words},
-    own,
-};
+use super::command::{Answer, Command, Filled, Words};
 
 pub(super) const HELP: Command = Command {
     name: "help",
@@ -13,9 +10,9 @@ pub(super) const HELP: Command = Command {
     is_recorded: true,
     act: |call| {
         Box::pin(async {
-            let own = own::help(call.settings).map(|own| Filled {
+            let own = call.settings.commands.iter().map(|(name, own)| Filled {
                 template: "help_command",
-                values: vec![("name", own.name.into_owned()), ("description", own.description.into_owned())],
+                values: vec![("name", name.clone()), ("description", own.description.clone())],
             });
             let lines = std::iter::once(Filled { template: "help", values: Vec::new() }).chain(own).collect();
             Ok(Answer::saying(Words::Templates(lines)))

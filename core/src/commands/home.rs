@@ -9,6 +9,15 @@ use crate::{
     },
 };
 
+/// What people write to be reached in this chat.
+const HERE: &str = "here";
+
+/// What they write to have no home.
+const OFF: &str = "off";
+
+/// What may follow the command.
+pub(super) const WORDS: [&str; 2] = [HERE, OFF];
+
 pub(super) const HOME: Command = Command {
     name: "home",
     texts: &["/home"],
@@ -32,8 +41,8 @@ async fn home(call: &Call<'_>) -> Answer {
         return Answer::of("home_unknown");
     }
     match event.text.split_whitespace().nth(1).map(str::to_lowercase).as_deref() {
-        Some("here") => choose(call, &here, true, "home_here").await,
-        Some("off") => choose(call, &here, false, "home_off").await,
+        Some(HERE) => choose(call, &here, true, "home_here").await,
+        Some(OFF) => choose(call, &here, false, "home_off").await,
         _ => tell(call, &here),
     }
 }

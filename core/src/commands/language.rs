@@ -3,7 +3,7 @@
 use super::command::{Answer, Call, Command, Decision};
 use crate::{
     ledger::trigger::DecidedPerson,
-    model::{language::Language, people::PeopleChange},
+    model::{language::Language, people::PeopleChange, settings::Settings},
 };
 
 /// What people write to have the language of their app again.
@@ -17,6 +17,11 @@ pub(super) const LANGUAGE: Command = Command {
     is_recorded: true,
     act: |call| Box::pin(async { Ok(language(call).await) }),
 };
+
+/// What may follow the command.
+pub(super) fn words(settings: &Settings) -> Vec<String> {
+    settings.templates.languages().iter().map(Language::as_str).chain([AUTO]).map(ToOwned::to_owned).collect()
+}
 
 async fn language(call: &Call<'_>) -> Answer {
     let known = call.settings.templates.languages();

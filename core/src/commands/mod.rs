@@ -6,6 +6,7 @@
 mod agent;
 mod approve;
 pub(crate) mod asks;
+pub(crate) mod bang;
 pub(crate) mod command;
 pub(crate) mod dropped;
 mod help;
@@ -15,6 +16,7 @@ mod language;
 pub(crate) mod late;
 pub(crate) mod limited;
 pub(crate) mod link;
+pub(crate) mod menu;
 pub(crate) mod message;
 pub(crate) mod own;
 pub(crate) mod pairing;
@@ -42,12 +44,7 @@ use crate::{
         trigger::{Trigger, TurnEvents},
     },
     merges::Merges,
-    model::{
-        command::CommandHelp,
-        conversation::ChannelId,
-        ids::TurnId,
-        settings::{LiveSettings, Settings},
-    },
+    model::{ids::TurnId, settings::LiveSettings},
     people::People,
     ports::{
         clock::SharedClock,
@@ -57,7 +54,7 @@ use crate::{
 };
 
 /// The commands for everybody, in the order in which menus list them.
-const LISTED: [&Command; 17] = [
+const LISTED: [&Command; 18] = [
     &start::START,
     &help::HELP,
     &session::NEW,
@@ -73,15 +70,15 @@ const LISTED: [&Command; 17] = [
     &history::EXPORT,
     &whoami::WHOAMI,
     &link::LINK,
+    &link::UNLINK,
     &home::HOME,
     &language::LANGUAGE,
 ];
 
-/// The commands for owners, those that few need, and the notices.
-const UNLISTED: [&Command; 13] = [
+/// The commands for owners, and the notices.
+const UNLISTED: [&Command; 12] = [
     &approve::APPROVE,
     &approve::DECLINE,
-    &link::UNLINK,
     &asks::ASKS,
     &asks::DECIDE,
     &stranger::STRANGER,
@@ -97,11 +94,6 @@ const UNLISTED: [&Command; 13] = [
 /// Every command and notice of the gateway.
 fn all() -> impl Iterator<Item = &'static Command> {
     LISTED.into_iter().chain(UNLISTED)
-}
-
-/// The commands in the order in which the menu of a channel lists them: the gateway's, and the operator's.
-pub(crate) fn listed(settings: &Settings, channel: &ChannelId) -> Vec<CommandHelp> {
-    LISTED.into_iter().map(|command| command.help(&settings.templates, channel)).chain(own::help(settings)).collect()
 }
 
 /// The template that answers a stored command which this version does not have.
@@ -212,6 +204,9 @@ impl Commands {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod properties;
 
 #[cfg(test)]
 mod tests {

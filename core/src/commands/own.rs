@@ -4,11 +4,16 @@ use std::collections::BTreeMap;
 
 use rejoinder_guard::Reply;
 
-use super::command::{Answer, Call, Words};
+use super::{
+    command::{Answer, Call, Words},
+    menu,
+};
 use crate::{
     model::{
         command::{CommandAnswer, CommandHelp, OwnCommand},
+        conversation::ChannelId,
         settings::Settings,
+        turn::Handler,
     },
     words::filled,
 };
@@ -16,24 +21,33 @@ use crate::{
 /// A text that invokes one of the operator's commands.
 #[derive(Debug)]
 pub(crate) struct OwnCall<'a> {
-    /// With its slash, so that no command of the gateway has it.
-    pub(crate) name: &'a str,
-    pub(crate) command: &'a OwnCommand,
+    /// As configured, without the slash.
+    pub(super) name: &'a str,
+    command: &'a OwnCommand,
     /// What follows the name.
-    rest: &'a str,
+    pub(super) rest: &'a str,
 }
 
-/// The command of the operator's that a text invokes.
-pub(crate) fn find<'a>(text: &'a str, settings: &'a Settings) -> Option<OwnCall<'a>> {
+impl OwnCall<'_> {
+    /// Who answers, if the gateway does: the name has its slash, so that no command of the gateway has it.
+    pub(crate) fn handler(&self) -> Option<Handler> {
+        matches!(self.command.answer, CommandAnswer::Words(_))
+            .then(|| Handler::Gateway(format!("/{}", self.name).into()))
+    }
+}
+
+/// The command of the operator's that a text invokes. Keyboards write a capital letter.
+pub(crate) fn find<'a>(text: &'a str, own: &'a BTreeMap<String, OwnCommand>) -> Option<OwnCall<'a>> {
     let text = text.trim();
     let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-    let command = settings.commands.get(name.strip_prefix('/')?)?;
+    let name = name.strip_prefix('/')?.to_ascii_lowercase();
+    let (name, command) = own.get_key_value(&name)?;
     Some(OwnCall { name, command, rest: rest.trim() })
 }
 
 /// What the agent is given in place of a text that invokes a prompt of the operator's.
 pub(crate) fn prompt(text: &str, settings: &Settings) -> Option<String> {
-    let OwnCall { command, rest, .. } = find(text, settings)?;
+    let OwnCall { command, rest, .. } = find(text, &settings.commands)?;
     let CommandAnswer::Prompt(prompt) = &command.answer else { return None };
     let has_place = prompt.contains("{text}");
     let whole = filled(prompt, &[("text", rest.to_owned())]);
@@ -43,18 +57,19 @@ pub(crate) fn prompt(text: &str, settings: &Settings) -> Option<String> {
 /// The answer to a command of the operator's; `None` if there is none of this name any more.
 pub(super) fn answer(call: &Call<'_>) -> Option<Answer> {
     let event = &call.turn.event;
-    let OwnCall { command, rest, .. } = find(&event.text, call.settings)?;
+    let OwnCall { command, rest, .. } = find(&event.text, &call.settings.commands)?;
     let CommandAnswer::Words(words) = &command.answer else { return None };
     let values = [("text", rest.to_owned()), ("agent", call.agent().to_owned()), ("sender", event.sender.id.clone())];
     Some(Answer::saying(Words::Own(Reply::text(filled(words, &values)))))
 }
 
 /// The entries of the operator's commands in a platform's menu.
-pub(crate) fn help(settings: &Settings) -> impl Iterator<Item = CommandHelp> + '_ {
-    settings.commands.iter().map(|(name, command)| CommandHelp {
+pub(super) fn help<'a>(settings: &'a Settings, channel: &ChannelId) -> impl Iterator<Item = CommandHelp> + use<'a> {
+    let argument = menu::argument(menu::TEXT, Vec::new(), settings, channel);
+    settings.commands.iter().map(move |(name, command)| CommandHelp {
         name: name.clone().into(),
         description: command.description.clone().into(),
         descriptions: BTreeMap::new(),
-        takes_text: true,
+        argument: Some(argument.clone()),
     })
 }

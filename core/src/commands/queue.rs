@@ -18,9 +18,15 @@ pub(super) const QUEUE: Command = Command {
     act: |call| Box::pin(async { Ok(queue(call)) }),
 };
 
+/// What may follow the command.
+pub(super) fn words() -> Vec<String> {
+    let modes = QueueMode::ALL.map(QueueMode::as_str);
+    modes.into_iter().chain([AS_CONFIGURED]).map(ToOwned::to_owned).collect()
+}
+
 fn queue(call: &Call<'_>) -> Answer {
     let asked = call.turn.event.text.split_whitespace().nth(1).map(str::to_ascii_lowercase);
-    let configured = || call.settings.queues.mode(&call.turn.event.conversation.channel, call.turn.event.chat);
+    let configured = || call.settings.queue_mode(&call.turn.event, call.turn.rule.as_deref());
     if asked.is_some() && is_guest_of_group(call) {
         return Answer::of("session_guest");
     }

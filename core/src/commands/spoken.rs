@@ -10,8 +10,16 @@ const SPOKEN: [(&Command, &[&str]); 2] = [
 
 /// The command that a text says, if it consists of that alone. Dictation writes a capital letter, and a mark at the end.
 pub(crate) fn find(text: &str) -> Option<&'static Command> {
-    let said = text.trim_matches(|c: char| c.is_whitespace() || ".,!?¡¿".contains(c)).to_lowercase().replace('\'', "’");
+    let said =
+        text.trim_matches(|c: char| c.is_whitespace() || ".,!?…¡¿".contains(c)).to_lowercase().replace('\'', "’");
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     SPOKEN.iter().find(|(_, words)| words.contains(&&*said)).map(|(command, _)| *command)
+}
+
+/// The names of the commands, with what is said for them.
+#[cfg(test)]
+pub(super) fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
+    SPOKEN.iter().flat_map(|(command, words)| words.iter().map(|words| (command.name, *words)))
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ impl Inlet for Acceptor {
     }
 
     fn commands(&self, channel: &ChannelId) -> Vec<CommandHelp> {
-        commands::listed(&self.router.settings.get(), channel)
+        commands::menu::listed(&self.router.settings.get(), channel)
     }
 
     fn agent(&self, channel: &ChannelId) -> AgentName {

@@ -12,9 +12,11 @@ use super::{
 };
 use crate::{
     addresses::Addresses,
+    channels::Channels,
     commands::{
         self,
         asks::{self, DECIDE},
+        bang,
         dropped::DROPPED,
         late::{LATE, LATE_ASKS},
         limited::{LIMITED, LIMITED_TODAY},
@@ -58,6 +60,7 @@ pub(crate) struct EventRouter {
     pub(crate) slots: Arc<Slots>,
     pub(crate) notices: Arc<Notices>,
     pub(crate) people: Arc<People>,
+    pub(crate) channels: Arc<Channels>,
     pub(crate) merges: Arc<Merges>,
     pub(crate) questions: Arc<Questions>,
     pub(crate) late: Arc<Late>,
@@ -147,7 +150,7 @@ impl EventRouter {
     ) -> Result<RoutedEvent, StoreError> {
         let settings = self.settings.get();
         let known = self.people.known();
-        let event = screen(event, &settings, &known);
+        let event = bang::slashed(screen(event, &settings, &known), &settings, &self.channels);
         if event.is_withdrawn() {
             // The platform decides who may delete a message.
             return Ok(self.without_turn(event, None));

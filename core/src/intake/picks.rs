@@ -134,6 +134,9 @@ fn replied_to(event: &InboundEvent) -> Option<&String> {
 
 /// The index of the choice that a text picks. The text of a choice comes before its number: choices may be numbers.
 fn picked(text: &str, choices: &[String]) -> Option<usize> {
+    if let Some(index) = choices.iter().position(|choice| choice.trim() == text.trim()) {
+        return Some(index);
+    }
     let text = plain(text);
     if text.is_empty() {
         return None;
@@ -171,6 +174,7 @@ fn place(text: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{collection::vec, prelude::*, sample::select};
     use rstest::rstest;
 
     use super::*;
@@ -214,6 +218,47 @@ mod tests {
     #[case("99999999999999999999999")]
     fn what_is_no_choice_picks_nothing(#[case] text: &str) {
         assert_eq!(picked(text, &choices(&["Tell me more", "Never mind", "Go on"])), None);
+    }
+
+    /// Pieces of choices, and of what people write.
+    const PIECES: [&str; 26] = [
+        " ", ".", ")", "!", "#", "-", "+", "1", "2", "3", "10", "first", "second", "Erste", "la", "the", "one",
+        "option", "tea", "Tea", "\u{fe0f}", "\u{20e3}", "👍", "É", "İ", "ß",
+    ];
+
+    fn texts() -> impl Strategy<Value = String> {
+        prop_oneof![vec(select(&PIECES), 0..6).prop_map(|pieces| pieces.concat()), "\\PC{0,12}"]
+    }
+
+    proptest! {
+        #[test]
+        fn only_what_is_offered_is_picked(text in texts(), offered in vec(texts(), 0..9)) {
+            if let Some(index) = picked(&text, &offered) {
+                prop_assert!(index < offered.len());
+                let is_its_words = plain(&offered[index]) == plain(&text);
+                // A text that is no choice's own words names its place.
+                let is_its_place = plain(&text).contains(&(index + 1).to_string())
+                    || PLACES.get(index).is_some_and(|names| names.iter().any(|name| plain(&text).contains(name)));
+                prop_assert!(is_its_words || is_its_place, "{:?} picked {} of {:?}", text, index, offered);
+            }
+        }
+
+        #[test]
+        fn the_words_of_a_choice_pick_it(offered in vec(texts(), 1..9), which: prop::sample::Index, space in "[ \n\t]{0,3}") {
+            let choice = which.get(&offered);
+            if !choice.trim().is_empty() {
+                let index = picked(&format!("{space}{choice}{space}"), &offered).expect("a pick");
+                prop_assert_eq!(offered[index].trim(), choice.trim());
+            }
+        }
+
+        #[test]
+        fn a_number_picks_its_place(count in 1..9_usize, number in 0..12_usize, dressed in "[ ]?#?N[.)]?(\u{fe0f})?(\u{20e3})?[ ]?") {
+            let offered: Vec<_> = (0..count).map(|index| format!("choice {}", char::from(b'a' + u8::try_from(index).expect("few")))).collect();
+            let said = dressed.replace('N', &number.to_string());
+            let expected = number.checked_sub(1).filter(|index| *index < count);
+            prop_assert_eq!(picked(&said, &offered), expected, "{:?}", said);
+        }
     }
 
     #[test]

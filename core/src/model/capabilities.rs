@@ -100,6 +100,8 @@ pub struct Capabilities {
     /// Whether a typing notice ends by itself, with the next message or without renewal. If so, the core never sends
     /// [`Action::Typing`](crate::Action::Typing) with `on: false`.
     pub typing_ends_by_itself: bool,
+    /// Whether people write `!` in place of the slash of a command, as their clients keep what begins with a slash.
+    pub bang_commands: bool,
     /// The maximum length of one message; `None`: the platform has no limit.
     pub text_limit: Option<TextLimit>,
     /// The rate limit of one chat; `None`: unlimited.

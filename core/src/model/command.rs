@@ -13,8 +13,19 @@ pub struct CommandHelp {
     pub description: Cow<'static, str>,
     /// The same in the languages for which there is one.
     pub descriptions: BTreeMap<Language, String>,
-    /// Whether a text may follow.
-    pub takes_text: bool,
+    /// What may follow it; `None`: nothing.
+    pub argument: Option<ArgumentHelp>,
+}
+
+/// What may follow a command, as menus describe it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArgumentHelp {
+    /// A short phrase, shown to people.
+    pub description: Cow<'static, str>,
+    /// The same in the languages for which there is one.
+    pub descriptions: BTreeMap<Language, String>,
+    /// What there is to choose from. Empty: any words.
+    pub choices: Vec<String>,
 }
 
 /// A command of the operator's.

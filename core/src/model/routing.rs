@@ -69,7 +69,7 @@ pub enum Condition {
     Role(Vec<PersonRole>),
     /// Kinds of chats.
     Chat(Vec<ChatKind>),
-    /// The words with which a message begins.
+    /// The words with which a message begins, in capital or small letters.
     Command(Vec<String>),
     /// Times of day, when the event was received.
     Between(Vec<Hours>, TimeZone),
@@ -129,6 +129,13 @@ impl Rule {
 }
 
 impl Rule {
+    /// Whether a condition names the first word of a text.
+    pub(crate) fn names_command(&self, text: &str) -> bool {
+        text.split_whitespace().next().is_some_and(|first| {
+            self.conditions.iter().any(|it| matches!(it, Condition::Command(words) if has_word(words, first)))
+        })
+    }
+
     /// The names and identities of the people for whom it is.
     pub(crate) fn people(&self) -> impl Iterator<Item = &str> {
         let people = self.conditions.iter().filter_map(|condition| match condition {
@@ -156,7 +163,7 @@ impl Condition {
             }
             Self::Role(roles) => event.known_as(known).is_some_and(|(role, _)| roles.contains(&role)),
             Self::Chat(kinds) => kinds.contains(&event.chat),
-            Self::Command(words) => first_word(event).is_some_and(|first| words.iter().any(|word| word == first)),
+            Self::Command(words) => first_word(event).is_some_and(|first| has_word(words, first)),
             Self::Between(hours, zone) => {
                 let time = zoned(event.received_at, zone).time();
                 hours.iter().any(|hours| hours.contains(time))
@@ -199,6 +206,11 @@ fn is_of(channel: &ChannelId, name: &str) -> bool {
 fn first_word(event: &InboundEvent) -> Option<&str> {
     let is_theirs = event.kind == EventKind::Message && event.forwarded.is_none();
     event.text.split_whitespace().next().filter(|_| is_theirs)
+}
+
+/// Whether a word is among these. Keyboards write a capital letter.
+fn has_word(words: &[String], word: &str) -> bool {
+    words.iter().any(|known| known.to_lowercase() == word.to_lowercase())
 }
 
 /// A time in a time zone. One that jiff cannot express is taken as the epoch: no clock shows it.

@@ -306,6 +306,7 @@ pub(crate) const fn minimal_capabilities() -> Capabilities {
         typing: Support::No,
         typing_interval: Duration::ZERO,
         typing_ends_by_itself: true,
+        bang_commands: false,
         text_limit: None,
         conversation_rate: None,
         account_rate: None,

@@ -322,7 +322,7 @@ async fn operators_add_commands_of_their_own() {
     assert_eq!(shown[0], "on {agent} day? Ask main, ada.");
     let help = "Say what you like.\n/hours: What it does\n/joke: What it does\n/weather: What it does";
     assert_eq!(shown.last().map(String::as_str), Some(help));
-    let listed: Vec<_> = gateway.intake().commands().into_iter().map(|it| (it.name, it.takes_text)).collect();
+    let listed: Vec<_> = gateway.intake().commands().into_iter().map(|it| (it.name, it.argument.is_some())).collect();
     assert!(listed.contains(&("weather".into(), true)) && listed.contains(&("help".into(), false)), "{listed:?}");
     gateway.at_rest().await;
 }

@@ -100,6 +100,7 @@ fn german() -> Templates {
         ("resent", "Vielleicht kennst du das schon."),
         ("language_changed", "Deutsch."),
         ("menu_help", "Was ich kann"),
+        ("menu_option_choice", "Was du wählst"),
     ];
     let question = Question {
         text: "Was davon?".to_owned(),
@@ -260,6 +261,7 @@ fn templates() -> Templates {
         ("menu_whoami", "Who you are"),
         ("menu_link", "One person"),
         ("menu_language", "My language"),
+        ("menu_option_choice", "What you choose"),
     ]
     .into_iter()
     .chain(OF_SESSIONS)

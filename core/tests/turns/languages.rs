@@ -164,8 +164,18 @@ async fn menus_describe_commands_in_every_language() {
 
     let help = commands.iter().find(|command| command.name == "help").expect("it is listed");
     assert_eq!((&*help.description, &*help.descriptions[&german]), ("What I can do", "Was ich kann"));
-    let takes_text: Vec<_> = commands.iter().filter(|it| it.takes_text).map(|it| &*it.name).collect();
+    let takes_text: Vec<_> = commands.iter().filter(|it| it.argument.is_some()).map(|it| &*it.name).collect();
     assert_eq!(takes_text, ["start", "new", "session", "agent", "model", "queue", "link", "home", "language"]);
+    let argument = |name: &str| {
+        let command = commands.iter().find(|command| command.name == name).expect("it is listed");
+        command.argument.as_ref().expect("it takes something")
+    };
+    let queue = argument("queue");
+    assert_eq!((&*queue.description, &*queue.descriptions[&german]), ("What you choose", "Was du wählst"));
+    assert_eq!(queue.choices, ["followup", "collect", "steer", "interrupt", "auto"]);
+    assert_eq!(argument("language").choices, ["de", "auto"]);
+    assert_eq!(argument("home").choices, ["here", "off"]);
+    assert!(argument("session").choices.is_empty());
     gateway.at_rest().await;
 }
 

@@ -1,12 +1,15 @@
 //! Rules of routing: which agent answers, how long it may take, and in which language.
 
+use std::collections::BTreeMap;
+
 use jiff::{
     civil::{Weekday, time},
     tz::TimeZone,
 };
 use rejoinder_core::{
-    Access, Cause, ChatKind, Condition, ConversationRef, GroupPolicy, Handler, Hours, Identity, InboundEvent, Language,
-    PersonRole, PolicyChange, QueueMode, RouteAccess, Rule, RuleVerdict, Rung, SeedPerson, Timestamp,
+    Access, Cause, ChatKind, CommandAnswer, Condition, ConversationRef, GroupPolicy, Handler, Hours, Identity,
+    InboundEvent, Language, OwnCommand, PersonRole, PolicyChange, QueueMode, RouteAccess, Rule, RuleVerdict, Rung,
+    SeedPerson, Timestamp,
     conformance::{clock::START, scripted::Script},
 };
 
@@ -195,6 +198,55 @@ async fn a_group_can_have_a_policy_and_a_queue_of_its_own() {
     assert!(heard(ambient(&chat("kitchen"), "hello")).await && heard(mention(&chat("garden"), "hello")).await);
     assert!(!heard(ambient(&chat("garden"), "hello")).await && !heard(mention(&chat("cellar"), "hello")).await);
     gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn the_queue_of_a_group_of_its_own_is_what_auto_means_there() {
+    let kitchen = Condition::Conversation(vec![chat("kitchen")]);
+    let rules = vec![Rule { queue: Some(QueueMode::Collect), ..rule("kitchen", vec![kitchen]) }];
+    let gateway = GatewaySetup { rules, ..GatewaySetup::new().always(Script::replies("yes")) }.start().await;
+
+    let told = answer(&gateway, mention(&chat("kitchen"), "/queue auto")).await;
+    let elsewhere = answer(&gateway, mention(&chat("garden"), "/queue auto")).await;
+
+    assert_eq!([&*told, &elsewhere], ["From now on collect.", "From now on followup."]);
+    gateway.at_rest().await;
+}
+
+/// On a channel whose people write it so, `!` stands for the slash of every command: the gateway's, the operator's, and what a
+/// rule names. In capital letters, too.
+#[tokio::test]
+async fn a_bang_is_a_slash_where_people_write_it_so() {
+    let code = vec![Condition::Command(vec!["/code".to_owned()])];
+    let own = |answer| OwnCommand { description: "What it does".to_owned(), answer };
+    let commands = [
+        ("hours", CommandAnswer::Words("From nine to {text}.".to_owned())),
+        ("joke", CommandAnswer::Prompt("Tell a joke.".to_owned())),
+    ];
+    let commands: BTreeMap<_, _> = commands.map(|(name, answer)| (name.to_owned(), own(answer))).into();
+    for is_written_so in [true, false] {
+        let setup = setup(vec![to("cheap", rule("code", code.clone()))]).capable(|it| it.bang_commands = is_written_so);
+        let gateway = GatewaySetup { commands: commands.clone(), ..setup }.start().await;
+        let texts =
+            ["!status", "!Stop", "!hours five", "!Hours six", "!Code fix it", "!JOKE", "!stop it", "!important"];
+        let mut answers = Vec::new();
+        for text in texts {
+            answers.push(answer(&gateway, said(&chat("ada"), text)).await);
+        }
+        let explained = gateway.engine().explain_route(said(&chat("ada"), "!code")).await.expect("the store is read");
+
+        let to_main = gateway.agent("main").runs().into_iter().map(|run| run.turn.text).collect::<Vec<_>>();
+        if is_written_so {
+            let own = ["From nine to five.", "From nine to six.", "I am cheap", "I am main", "I am main", "I am main"];
+            assert_eq!(answers[..2], ["Nothing is going on.", "There is nothing to stop."]);
+            assert_eq!(answers[2..], own);
+            assert_eq!(to_main, ["Tell a joke.", "!stop it", "!important"]);
+            assert_eq!(explained.handler.map(|(handler, _)| handler), Some(Handler::Agent("cheap".into())));
+        } else {
+            assert_eq!(to_main, texts, "an ordinary message");
+        }
+        gateway.at_rest().await;
+    }
 }
 
 #[tokio::test]

@@ -321,6 +321,11 @@ fn choosing() -> GatewaySetup {
 #[tokio::test]
 async fn an_agent_and_a_model_are_chosen_for_a_session() {
     let mut gateway = choosing().start().await;
+    let menu = gateway.intake().commands();
+    let offered =
+        |name: &str| menu.iter().find(|it| it.name == name).and_then(|it| it.argument.clone()).map(|it| it.choices);
+    assert_eq!(offered("agent"), Some(vec!["main".to_owned(), "other".to_owned()]));
+    assert_eq!(offered("model"), Some(vec!["small".to_owned(), "large".to_owned()]));
     assert_eq!(ada(&gateway, "/agent").await, "main of `main`, `other`.");
     assert_eq!(ada(&gateway, "/model").await, "small of `small`, `large`.");
     assert_eq!(ada(&gateway, "/model LARGE").await, "Model large.");

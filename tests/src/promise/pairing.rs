@@ -53,7 +53,7 @@ pub async fn a_stranger_is_let_in_with_their_code<P: Platform>(keys: &str) {
 }
 
 /// The code in a notice: 8 letters and digits with a dash in the middle.
-fn code_in(notice: &str) -> String {
+pub(super) fn code_in(notice: &str) -> String {
     let is_code = |word: &&str| {
         word.split_once('-').is_some_and(|halves| {
             let is_half = |half: &str| half.len() == 4 && half.chars().all(|it| matches!(it, 'A'..='Z' | '0'..='9'));

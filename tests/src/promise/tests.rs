@@ -167,6 +167,12 @@ macro_rules! crash_tests {
             $crate::promise::a_crash_between_two_parts_sends_no_part_twice::<$platform>(point).await;
         }
 
+        /// B14, D1, G3.
+        #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+        async fn a_pick_answers_its_own_question_after_a_kill() {
+            $crate::promise::a_pick_answers_its_own_question_after_a_kill::<$platform>("streaming = \"off\"").await;
+        }
+
         /// B2, D1, G3.
         #[rstest::rstest]
         #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -3,6 +3,7 @@
 mod access;
 mod answers;
 mod backlog;
+mod commands;
 mod connections;
 mod crashes;
 mod crowd;

@@ -72,6 +72,11 @@ impl Platform for Discord {
         }
     }
 
+    async fn picks(&self, (person, chat): &Self::Person, question: &SentMessage, choice: &str) {
+        let shown = self.server.visible(chat).await.into_iter().find(|message| message.id == question.id);
+        person.clicks(&shown.expect("the question is shown"), choice).await;
+    }
+
     async fn after_crash(&self) {
         if matches!(self.place, Place::DirectChatForgotten | Place::ServerForgotten) {
             self.server.gateway(GatewayAction::Forget).await;

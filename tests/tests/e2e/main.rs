@@ -4,6 +4,7 @@ mod agents;
 mod bad_input;
 mod callbacks;
 mod chat;
+mod chat_commands;
 mod commands;
 mod conversations;
 mod crashes;

@@ -4,6 +4,7 @@ mod access;
 mod agents;
 mod answers;
 mod backlog;
+mod commands;
 mod crashes;
 mod crowd;
 mod deferrals;

@@ -83,6 +83,13 @@ impl Platform for Matrix {
         chat.says(text).await;
     }
 
+    async fn picks(&self, chat: &Chat, question: &SentMessage, choice: &str) {
+        let (Chat::Direct(ada, room) | Chat::Group(ada, room, _)) = chat else { panic!("a room without encryption") };
+        let line = question.text.lines().find(|line| line.ends_with(choice)).expect("the choice is listed");
+        let number = line.split('.').next().expect("the line has a number");
+        ada.reacts(room, &question.id, &format!("{number}\u{fe0f}\u{20e3}")).await;
+    }
+
     async fn messages_of(&self, chat: &Chat) -> Vec<SentMessage> {
         let user = &self.account.user;
         // An encrypting client sees messages some time after they were sent; `hears` waits for that.

@@ -4,6 +4,7 @@ mod access;
 mod answers;
 mod approvals;
 mod backlog;
+mod commands;
 mod crashes;
 mod crowd;
 mod deferrals;

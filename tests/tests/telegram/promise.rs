@@ -73,6 +73,10 @@ impl Platform for Telegram {
         person.says(text);
     }
 
+    async fn picks(&self, person: &Person, question: &SentMessage, choice: &str) {
+        person.presses(question.id.parse().expect("the id of a message"), choice);
+    }
+
     async fn messages_of(&self, person: &Person) -> Vec<SentMessage> {
         Self::sent_messages(person.sees())
     }

@@ -25,6 +25,7 @@ pub(super) fn capabilities() -> Capabilities {
         typing: Support::Full,
         typing_interval: Duration::ZERO,
         typing_ends_by_itself: true,
+        bang_commands: false,
         text_limit: None,
         conversation_rate: None,
         account_rate: None,

@@ -340,6 +340,7 @@ pub(crate) fn turn(text: &str) -> AgentTurn {
             typing: Support::Full,
             typing_interval: Duration::ZERO,
             typing_ends_by_itself: true,
+            bang_commands: false,
             text_limit: None,
             conversation_rate: None,
             account_rate: None,

@@ -1,7 +1,5 @@
 //! Extracts the text of messages and mentions, and the numbers on reactions.
 
-use rejoinder_core::is_command;
-
 use super::EventContext;
 use crate::payload::{Event, Message};
 
@@ -16,13 +14,13 @@ pub(super) fn message_text(event: &Event, message: &Message, context: &EventCont
         "m.image" | "m.audio" | "m.video" | "m.file" => {
             // The body is a caption if there is a different `filename`; otherwise it is the file's name.
             let has_caption = message.filename.as_deref().is_some_and(|name| name != body);
-            if has_caption { command(without_mention(body, context)) } else { String::new() }
+            if has_caption { without_mention(body, context).to_owned() } else { String::new() }
         }
         "m.location" => {
             let place = message.geo_uri.as_deref().unwrap_or_default();
             format!("📍 {body} ({place})").replace(" ()", "")
         }
-        _ => command(without_mention(body, context)),
+        _ => without_mention(body, context).to_owned(),
     }
 }
 
@@ -62,12 +60,6 @@ fn starts_with<'a>(body: &'a str, name: &str) -> Option<&'a str> {
 
 fn localpart(user: &str) -> Option<&str> {
     user.strip_prefix('@')?.split_once(':').map(|(name, _)| name)
-}
-
-/// Replaces the `!` of a gateway command by `/`: many clients do not send text that begins with a slash.
-fn command(body: &str) -> String {
-    let name = body.strip_prefix('!').and_then(|rest| rest.split_whitespace().next());
-    if name.is_some_and(is_command) { body.replacen('!', "/", 1) } else { body.to_owned() }
 }
 
 /// Whether a message mentions us (<https://spec.matrix.org/latest/client-server-api/#user-and-room-mentions>).

@@ -94,6 +94,33 @@ proptest! {
             prop_assert_eq!(read(Some(content_type), body.as_bytes()).map(|message| message.text).ok(), Some(text.clone()));
         }
     }
+
+    #[test]
+    fn a_field_with_a_command_is_a_command_or_refused(
+        command in prop_oneof!["[ \t]{0,2}/{0,2}[A-Za-z0-9_]{0,12}[ \t]{0,2}", "\\PC{0,12}", "(stop|/Weather|status)( |\n|é|/){0,2}"],
+        text in prop_oneof![Just(String::new()), "[ \n]{0,3}", "[a-z/](\\PC|\n){0,40}"],
+    ) {
+        let json = serde_json::json!({ "command": command, "message": text }).to_string();
+        let form = [("command", &command), ("message", &text)]
+            .map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC)))
+            .join("&");
+        let name = command.trim().trim_start_matches('/').to_ascii_lowercase();
+        let is_name = !name.is_empty() && name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_');
+        let is_line = !command.chars().any(char::is_control);
+        for (content_type, body) in [("application/json", json), (FORM, form)] {
+            let read = read(Some(content_type), body.as_bytes());
+            if is_name && is_line {
+                let message = read.expect("a command");
+                prop_assert_eq!(message.command.as_deref(), Some(&*name));
+                let whole = format!("/{name} {text}");
+                prop_assert_eq!(message.text, whole.trim_end());
+            } else if command.trim().is_empty() && is_line {
+                prop_assert_eq!(read.map(|message| (message.text, message.command)).ok().unwrap_or((text.clone(), None)), (text.clone(), None));
+            } else {
+                prop_assert_eq!(read.map(|_| ()).map_err(|problem| problem.status()), Err(StatusCode::UNPROCESSABLE_ENTITY));
+            }
+        }
+    }
 }
 
 #[test]

@@ -434,7 +434,7 @@ fn a_command_that_there_is_not_is_refused() {
         name: "weather".into(),
         description: "The weather".into(),
         descriptions: BTreeMap::new(),
-        takes_text: true,
+        argument: None,
     };
     let check = |body: &str| read(JSON, body.as_bytes()).expect("it can be read").check_command(|| vec![own()]);
 

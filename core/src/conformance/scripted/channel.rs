@@ -39,6 +39,7 @@ pub const fn capabilities() -> Capabilities {
         typing: Support::No,
         typing_interval: Duration::from_secs(4),
         typing_ends_by_itself: false,
+        bang_commands: false,
         text_limit: None,
         conversation_rate: None,
         account_rate: None,

@@ -1,0 +1,33 @@
+//! `!` in place of the slash: many clients do not send a text that begins with a slash.
+
+use std::collections::BTreeMap;
+
+use super::{find, own};
+use crate::{
+    channels::Channels,
+    model::{
+        command::OwnCommand,
+        event::{EventKind, InboundEvent},
+        routing::Rule,
+        settings::Settings,
+    },
+};
+
+/// The event, with a slash in place of the `!` of a command if the channel's people write it so. Any other `!` stays.
+pub(crate) fn slashed(event: InboundEvent, settings: &Settings, channels: &Channels) -> InboundEvent {
+    if event.kind != EventKind::Message || event.forwarded.is_some() {
+        return event;
+    }
+    let Some(text) = command(&event.text, &settings.commands, &settings.rules) else { return event };
+    let place = &event.conversation;
+    let is_written_so = channels.get(&place.channel).is_some_and(|channel| channel.capabilities(place).bang_commands);
+    if is_written_so { InboundEvent { text, ..event } } else { event }
+}
+
+/// The command that a text with a `!` is: one of the gateway's, one of the operator's, or the first word that a rule names.
+pub(super) fn command(text: &str, own: &BTreeMap<String, OwnCommand>, rules: &[Rule]) -> Option<String> {
+    let text = format!("/{}", text.trim_start().strip_prefix('!')?);
+    let is_of_rule = || rules.iter().any(|rule| rule.names_command(&text));
+    let is_known = find(&text).is_some() || own::find(&text, own).is_some() || is_of_rule();
+    is_known.then_some(text)
+}
