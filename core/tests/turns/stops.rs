@@ -153,8 +153,13 @@ async fn waiting_for_approval() -> Case {
         Some(_) => Script::replies("done"),
     });
     let identity = Identity { channel: main_channel(), id: "grace".to_owned() };
-    setup.people =
-        vec![SeedPerson { name: "Grace".to_owned(), role: PersonRole::Owner, identities: vec![identity], home: None }];
+    setup.people = vec![SeedPerson {
+        name: "Grace".to_owned(),
+        role: PersonRole::Owner,
+        identities: vec![identity],
+        home: None,
+        language: None,
+    }];
     setup.approvals = ApprovalSettings { owners: true, ..ApprovalSettings::default() };
     let case = after(setup, secs(5)).await;
     assert_eq!(case.gateway.visible(&case.place), ["Waits for a yes: pay the rent"]);
