@@ -7,7 +7,7 @@ use crate::{
     model::{
         ids::PersonId,
         log::Subject,
-        people::{Identity, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord, PersonRole},
+        people::{DirectChat, Identity, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord, PersonRole},
     },
     people::WrongCode,
     ports::store::transition::Transition,
@@ -57,7 +57,17 @@ impl Pairing {
     ) -> (Vec<PeopleChange>, PersonRecord) {
         let person = self.let_in(person, is_taken, by, at);
         let untold = Self { state: PairingState::Approved, ..self.clone() };
-        (vec![PeopleChange::Known(person.clone()), PeopleChange::Asked(untold)], person)
+        // They asked in a direct chat, and can be reached there before they write again.
+        let chat = DirectChat {
+            identity: self.identity.clone(),
+            conversation: self.conversation.clone(),
+            since: at,
+            is_home: false,
+            language: self.language,
+        };
+        let changes =
+            vec![PeopleChange::Known(person.clone()), PeopleChange::Writes(chat), PeopleChange::Asked(untold)];
+        (changes, person)
     }
 }
 

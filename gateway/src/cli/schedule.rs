@@ -69,10 +69,10 @@ pub(super) struct Add {
     #[arg(long, value_name = "TEXT", group = "what")]
     prompt: Option<String>,
     /// The agent, if not that of the conversation
-    #[arg(long, requires = "prompt")]
+    #[arg(long, conflicts_with = "message")]
     agent: Option<String>,
     /// The agent owes no answer, and speaks only if it has something to say
-    #[arg(long, requires = "prompt")]
+    #[arg(long, conflicts_with = "message")]
     quiet: bool,
     /// The name of the schedule; if not given, one is made up
     #[arg(long)]
