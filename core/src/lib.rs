@@ -111,6 +111,7 @@ pub use model::{
     },
     approval::ApprovalState,
     approvers::{ApprovalRule, ApprovalSettings},
+    brief::{Brief, EarlierLine},
     capabilities::{Capabilities, Rate, Receipts, Resend, Support, TextLimit, TextUnit},
     command::{CommandAnswer, CommandHelp, OwnCommand},
     conversation::{ChannelId, ChatKind, ConversationRef},

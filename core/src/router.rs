@@ -104,7 +104,8 @@ pub(crate) fn route(event: &InboundEvent, rule: Option<&Rule>, settings: &Settin
             Some(own) if matches!(own.command.answer, CommandAnswer::Words(_)) => Handler::Gateway(own.name.into()),
             _ => {
                 let of_rule = rule.and_then(|rule| rule.agent.as_ref());
-                Handler::Agent(of_rule.unwrap_or_else(|| settings.agent(channel)).clone())
+                let asked = event.brief.as_ref().and_then(|brief| brief.agent.as_ref());
+                Handler::Agent(asked.or(of_rule).unwrap_or_else(|| settings.agent(channel)).clone())
             }
         },
     };

@@ -204,7 +204,12 @@ impl EventRouter {
         }
         let conversation = self.addresses.resolve(&event.conversation).await?;
         let (mut handling, rule_name) = (Handling::by(handler), rule.map(|rule| &*rule.name));
-        if let Handler::Agent(agent) = &mut handling.handler {
+        let asked = event.brief.as_ref().filter(|brief| brief.agent.is_some());
+        if let Some(asked) = asked
+            && handling.handler.agent().is_some()
+        {
+            handling = Handling { model: asked.model.clone(), repeats, ..handling };
+        } else if let Handler::Agent(agent) = &mut handling.handler {
             // What is chosen for the session comes before the rule.
             let owner = sessions::owner(&event, &known);
             let (choice, remark) = self.sessions.chosen(conversation, owner, agent, &settings.sessions).await?;
@@ -370,6 +375,7 @@ impl EventRouter {
             amends: None,
             part_of: None,
             more_within: None,
+            brief: None,
             trace: None,
             raw: String::new(),
             ..event.clone()

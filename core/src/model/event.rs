@@ -6,6 +6,7 @@ use rejoinder_guard::{Attachment, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
+    brief::Brief,
     conversation::{ChatKind, ConversationRef},
     ids::{ApprovalId, PersonId, TurnId},
     language::Language,
@@ -263,6 +264,9 @@ pub struct InboundEvent {
     /// The language of the sender, as far as they chose one or the platform tells it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<Language>,
+    /// What the sender's program says beside the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brief: Option<Box<Brief>>,
     /// The trace that the sender's program is in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<CallerTrace>,
@@ -304,6 +308,7 @@ impl InboundEvent {
             part_of: None,
             more_within: None,
             language: None,
+            brief: None,
             trace: None,
             sent_at: None,
             received_at,

@@ -169,6 +169,9 @@ impl<'a> Prompt<'a> {
 fn messages<'a>(turn: &'a AgentTurn, settings: &OpenAiSection) -> Vec<ChatMessage<'a>> {
     let history = fitting_history(&turn.history, settings.history_messages as usize, settings.history_chars as usize);
     let mut messages = Vec::with_capacity(history.len() + 1);
+    if let Some(instructions) = &turn.instructions {
+        push_message(&mut messages, Role::User, frame::of_program(instructions).into());
+    }
     for line in history {
         push_message(&mut messages, role(line.speaker), history_line(line));
     }
@@ -212,7 +215,7 @@ const fn role(speaker: Speaker) -> Role {
 fn history_line(line: &HistoryLine) -> Cow<'_, str> {
     match line.speaker {
         Speaker::Person => frame::of_line(line),
-        Speaker::Agent | Speaker::Gateway => Cow::Borrowed(&line.text),
+        Speaker::Agent | Speaker::Gateway => frame::of_own_line(line),
     }
 }
 
@@ -258,6 +261,9 @@ fn instructions(turn: &AgentTurn, system_prompt: &str) -> String {
         ChatKind::Group => " Each message ",
     });
     text.push_str(LEGEND);
+    if turn.instructions.is_some() {
+        text.push_str(frame::PROGRAM);
+    }
     text.push_str(&language(turn));
     text.push_str(&today(turn.now));
     text
