@@ -12,7 +12,9 @@ use crate::{
     commands::own,
     ledger::trigger::Run,
     model::{
-        agent::{AgentApproval, AgentMessage, AgentName, AgentQuote, AgentTurn, Deferred, HistoryLine, Speaker, Surface},
+        agent::{
+            AgentApproval, AgentMessage, AgentName, AgentQuote, AgentTurn, Deferred, HistoryLine, Speaker, Surface,
+        },
         approval::{Approval, ApprovalFilter},
         brief::EarlierLine,
         event::{Author, Directed, EventKind, InboundEvent},

@@ -3,8 +3,8 @@
 use std::{borrow::Cow, fmt, time::Duration};
 
 use rejoinder_core::{
-    Amends, Attachment, Author, Brief, CallerTrace, ChannelId, ChatKind, ConversationRef, Directed, EventKind, Expectation,
-    InboundEvent, Language, Obligation, Quote, Sender, StoreError, Timestamp, json_error, store::TurnSeq,
+    Amends, Attachment, Author, Brief, CallerTrace, ChannelId, ChatKind, ConversationRef, Directed, EventKind,
+    Expectation, InboundEvent, Language, Obligation, Quote, Sender, StoreError, Timestamp, json_error, store::TurnSeq,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
