@@ -76,7 +76,9 @@ impl Platform for Api {
 fn models(config: &Config, section: &CompletionsSection) -> Models {
     let routing = &config.routing;
     let names = section.agent.iter().chain([&routing.default_agent]).chain(&routing.choosable);
-    let models = |name: &String| config.agents.get(name).map(|agent| agent.models().to_vec()).unwrap_or_default();
+    // Of a single model nothing can be chosen.
+    let models = |name: &String| config.agents.get(name).map(|agent| agent.models()).filter(|models| models.len() > 1);
+    let models = |name: &String| models(name).map(<[_]>::to_vec).unwrap_or_default();
     Models::new(names.map(|name| OfferedAgent { name: name.as_str().into(), models: models(name) }))
 }
 
