@@ -127,6 +127,7 @@ fn with_links<'a>(text: &'a str, files: &[Attachment]) -> Cow<'a, str> {
 
 /// The tokens that a turn used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the names of the protocol")]
 pub(crate) struct UsageObject {
     prompt_tokens: u64,
     completion_tokens: u64,

@@ -31,6 +31,7 @@
 
 mod access;
 mod answer;
+mod caller;
 mod capabilities;
 #[cfg(test)]
 mod conformance;

@@ -159,6 +159,7 @@ pub(crate) mod schema {
     /// The tokens that all runs of the turn used.
     #[derive(ToSchema)]
     #[schema(as = CompletionUsage)]
+    #[expect(clippy::struct_field_names, reason = "the names of the protocol")]
     pub(crate) struct Usage {
         prompt_tokens: u64,
         completion_tokens: u64,

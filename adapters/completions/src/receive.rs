@@ -1,6 +1,6 @@
 //! The HTTP routes of the APIs.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use axum::{
     Json, Router,
@@ -10,25 +10,20 @@ use axum::{
     response::{IntoResponse, Response},
     routing,
 };
-use rejoinder_core::{
-    Accepted, CallerTrace, ChannelAdapter, InboundEvent, Language, TurnId, TurnStatus, TurnView, Watch,
-};
+use rejoinder_core::{Accepted, CallerTrace, ChannelAdapter, InboundEvent, Language, TurnId, TurnView, Watch};
 use rejoinder_kit::{Peer, read_body};
 
 use crate::{
-    ApiContext, CompletionsAdapter, OperatorTokens,
+    CompletionsAdapter, OperatorTokens,
     access::Owner,
-    answer::{Answer, Completion, turn_of},
+    answer::{Completion, turn_of},
+    caller::Caller,
     error::ApiError,
     inbound::{self, Context},
     models::{Model, ModelList},
     openapi::schema,
     stream::Stream,
 };
-
-/// How much longer than its wait a request is held, so that the response can carry the deferral that the guard clears
-/// at the end of the wait.
-const GRACE: Duration = Duration::from_secs(2);
 
 /// The longest `Idempotency-Key`, in bytes.
 const MAX_KEY: usize = 255;
@@ -130,9 +125,9 @@ pub(crate) async fn create(State(api): Shared, request: Request) -> Result<Respo
         adapter: Arc::clone(adapter),
         context: Arc::clone(&context),
         model: question.model.clone(),
-        streams: question.streams,
         wants_usage: question.wants_usage,
     };
+    let streams = question.streams;
     let event = question.into_event(&Context {
         channel: adapter.channel(),
         owner: &owner,
@@ -167,7 +162,7 @@ pub(crate) async fn create(State(api): Shared, request: Request) -> Result<Respo
     {
         return Err(ApiError::key_reused(turn));
     }
-    let mut response = caller.answer(turn, watch, view).await?;
+    let mut response = caller.answer(turn, watch, view, streams).await?;
     if is_replayed {
         response.headers_mut().insert(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"));
     }
@@ -209,7 +204,7 @@ pub(crate) async fn retrieve(
     let view = view.ok_or_else(ApiError::unknown_completion)?;
     let answered_by = view.shown.as_ref().and_then(|shown| shown.agent.clone());
     let model = answered_by.unwrap_or_else(|| context.intake.agent()).to_string();
-    let caller = Caller { adapter: Arc::clone(adapter), context, model, streams: false, wants_usage: true };
+    let caller = Caller { adapter: Arc::clone(adapter), context, model, wants_usage: true };
     caller.whole(turn, Some(&view)).await
 }
 
@@ -301,20 +296,16 @@ impl Fingerprint {
     }
 }
 
-/// Makes the responses to one request.
-pub(crate) struct Caller {
-    pub(crate) adapter: Arc<CompletionsAdapter>,
-    context: Arc<ApiContext>,
-    /// As it was asked for.
-    pub(crate) model: String,
-    streams: bool,
-    pub(crate) wants_usage: bool,
-}
-
 impl Caller {
     /// The response to a question: the whole answer, or a stream of it. `view` is the turn's state, if it was asked before.
-    async fn answer(self, turn: TurnId, watch: Watch, view: Option<TurnView>) -> Result<Response, ApiError> {
-        if self.streams {
+    async fn answer(
+        self,
+        turn: TurnId,
+        watch: Watch,
+        view: Option<TurnView>,
+        streams: bool,
+    ) -> Result<Response, ApiError> {
+        if streams {
             return Ok(with_turn(Stream::begin(self, turn, watch, view.map(Arc::new)).into_response(), turn));
         }
         let view = match view {
@@ -341,32 +332,6 @@ impl Caller {
                 () = &mut alarm => return latest,
                 () = self.adapter.stop_waiting.cancelled() => return latest,
             }
-        }
-    }
-
-    /// How long the response may take.
-    pub(crate) fn patience(&self) -> Duration {
-        self.adapter.wait + GRACE
-    }
-
-    /// What the caller reads of a turn.
-    pub(crate) fn read<'a>(&'a self, turn: TurnId, view: Option<&'a TurnView>) -> Answer<'a> {
-        let (texts, url) = (&self.adapter.texts, || self.adapter.result_url(turn));
-        match view {
-            Some(view) => Answer::of(view, texts, url),
-            None => Answer::accepted(turn, texts, url()),
-        }
-    }
-
-    /// The tokens that a turn used. If they cannot be read, the answer goes without them.
-    pub(crate) async fn usage(&self, turn: TurnId) -> Option<rejoinder_core::Usage> {
-        self.context.intake.usage(turn).await.unwrap_or_default()
-    }
-
-    /// Notes that a caller read the end of a turn.
-    pub(crate) fn note_read(&self, turn: TurnId, status: Option<TurnStatus>) {
-        if status.is_some_and(TurnStatus::is_final) {
-            self.context.intake.fetched(turn);
         }
     }
 

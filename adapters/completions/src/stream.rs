@@ -12,8 +12,8 @@ use rejoinder_core::{TurnId, TurnStatus, TurnView, Watch};
 
 use crate::{
     answer::{About, Chunk, ChunkChoice, Delta, UsageObject, Written, completion_id},
+    caller::Caller,
     drafts::DraftReader,
-    receive::Caller,
 };
 
 /// How often something is written, so that no proxy takes the connection for idle.

@@ -6,7 +6,7 @@ use rejoinder_completions::{
     ApiTexts, CompletionsAdapter, CompletionsSection, CompletionsSettings, Models, OfferedAgent, OperatorToken,
     OperatorTokens,
 };
-use rejoinder_config::{Config, PlatformSection};
+use rejoinder_config::{Agent, Config, PlatformSection};
 use rejoinder_core::{ChannelAdapter, ChannelId, store::Role};
 use utoipa::openapi::OpenApi;
 
@@ -77,7 +77,7 @@ fn models(config: &Config, section: &CompletionsSection) -> Models {
     let routing = &config.routing;
     let names = section.agent.iter().chain([&routing.default_agent]).chain(&routing.choosable);
     // Of a single model nothing can be chosen.
-    let models = |name: &String| config.agents.get(name).map(|agent| agent.models()).filter(|models| models.len() > 1);
+    let models = |name: &String| config.agents.get(name).map(Agent::models).filter(|models| models.len() > 1);
     let models = |name: &String| models(name).map(<[_]>::to_vec).unwrap_or_default();
     Models::new(names.map(|name| OfferedAgent { name: name.as_str().into(), models: models(name) }))
 }

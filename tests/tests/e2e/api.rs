@@ -123,7 +123,7 @@ async fn a_token_for_chat_opens_the_api_and_nothing_else() {
         let asked = gateway.admin_request(method, path, Some(&chat)).send().await.expect("an answer");
         assert_eq!(asked.status(), StatusCode::FORBIDDEN, "{path}");
     }
-    gateway.run(&["tokens", "revoke", "chat-1"]);
+    assert!(gateway.run(&["tokens", "revoke", "chat-1"]).status.success());
     assert_eq!(json_of(ask(&gateway, &chat, &json!({}))).await.0, StatusCode::UNAUTHORIZED);
 }
 
