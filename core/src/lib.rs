@@ -114,6 +114,7 @@ pub use model::{
     },
     approval::ApprovalState,
     approvers::{ApprovalRule, ApprovalSettings},
+    brief::{Brief, EarlierLine},
     capabilities::{Capabilities, Rate, Receipts, Resend, Support, TextLimit, TextUnit},
     command::{ArgumentHelp, CommandAnswer, CommandHelp, OwnCommand},
     conversation::{ChannelId, ChatKind, ConversationRef},

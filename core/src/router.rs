@@ -109,7 +109,8 @@ pub(crate) fn route(event: &InboundEvent, rule: Option<&Rule>, settings: &Settin
         Some(command) => command.handler(),
         None => own().and_then(|own| own.handler()).unwrap_or_else(|| {
             let of_rule = rule.and_then(|rule| rule.agent.as_ref());
-            Handler::Agent(of_rule.unwrap_or_else(|| settings.agent(channel)).clone())
+            let asked = event.brief.as_ref().and_then(|brief| brief.agent.as_ref());
+            Handler::Agent(asked.or(of_rule).unwrap_or_else(|| settings.agent(channel)).clone())
         }),
     };
     Route::To { handler, expectation }

@@ -13,7 +13,7 @@ use axum::{Router, middleware};
 use metrics_exporter_prometheus::PrometheusHandle;
 use rejoinder_config::Config;
 use rejoinder_core::{AgentName, AgentRuntime, Engine, SharedClock, Store, StoreError, SystemClock};
-use rejoinder_kit::problem_pages;
+use rejoinder_kit::{Tokens, problem_pages};
 use rejoinder_store::{OpenError, OpenOptions, SqliteStore};
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -28,7 +28,7 @@ use crate::{
     log_lines::LineWriter,
     materials::{Materials, TokenMode, TokenSource, WiringError},
     metrics, open_files,
-    platforms::{ChannelNotice, Intakes},
+    platforms::{ChannelNotice, RouteMaterials},
     problems::Problems,
     secrets, traces,
     wiring::{self, AgentInfo, Parts},
@@ -276,9 +276,8 @@ impl Gateway {
             problems,
             alerter,
         };
-        let channels = engine.clone();
-        let intakes: Intakes = Arc::new(move |channel| channels.intake(channel));
-        let channel_routes = std::mem::take(&mut parts.routes).into_iter().map(|routes| routes(&intakes)).collect();
+        let materials = route_materials(&engine, &commons.tokens, parts.admin_tokens.clone());
+        let channel_routes = std::mem::take(&mut parts.routes).into_iter().map(|routes| routes(&materials)).collect();
         let app = |address, is_public| App::new(&parts, commons.clone(), (address, is_public));
         let (router, operator) = match operator {
             None => (http::routes(app(address, true), parts.front_page, channel_routes), None),
@@ -390,6 +389,19 @@ impl Gateway {
         let _ = std::fs::remove_file(notes.data_dir.join(ADDRESS_FILE));
         info!("stopped");
         if broken.is_cancelled() { Err(RunError::StoreBroken) } else { Ok(()) }
+    }
+}
+
+/// What the channels' routes are built with.
+fn route_materials(engine: &Engine, tokens: &Arc<StoredTokens>, configured: Option<Tokens>) -> RouteMaterials {
+    let (engine, tokens) = (engine.clone(), Arc::clone(tokens));
+    RouteMaterials {
+        intakes: Arc::new(move |channel| engine.intake(channel)),
+        callers: Arc::new(move |sent| {
+            let is_configured = configured.as_ref().is_some_and(|tokens| tokens.open_for(sent));
+            let caller = tokens.caller(sent);
+            if is_configured { Some(Caller::configured()) } else { caller }
+        }),
     }
 }
 

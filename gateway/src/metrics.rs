@@ -234,7 +234,10 @@ const METRICS: &[Metric] = &[
         "rejoinder_refused_requests_total",
         "Requests refused because of their secret",
         &[
-            ("surface", Configured("`admin`, `metrics`, or a hook or chat page, such as `webhook.siri`", surfaces)),
+            (
+                "surface",
+                Configured("`admin`, `metrics`, or a hook, chat page or API, such as `webhook.siri`", surfaces),
+            ),
             ("reason", Of(&["wrong", "missing", "too_many"])),
         ],
     ),
@@ -309,7 +312,7 @@ fn hook_statuses(_: &Parts, chosen: &[String]) -> Vec<String> {
 
 /// Where secrets are checked.
 fn surfaces(parts: &Parts, _: &[String]) -> Vec<String> {
-    let of_channels = channels(parts, |channel| is_hook(channel) || channel.platform() == "webchat");
+    let of_channels = channels(parts, |channel| ["api", "webchat", "webhook"].contains(&channel.platform()));
     ["admin", "metrics"].map(str::to_owned).into_iter().chain(of_channels).collect()
 }
 

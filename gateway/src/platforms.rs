@@ -5,6 +5,7 @@
 //! name, which only the files here and `lib.rs` mention, and a line in [`LEFT_OUT`]. Everything else (the manual, `init`,
 //! `doctor`, the start) uses these lists.
 
+mod api;
 #[cfg(any(feature = "discord", feature = "telegram"))]
 mod bot;
 #[cfg(any(feature = "discord", feature = "matrix", feature = "telegram"))]
@@ -32,6 +33,7 @@ use utoipa::openapi::OpenApi;
 
 use crate::{
     console::{ask::Ask, failure::Failure, finding::Finding, secret::SecretLocation},
+    http::Caller,
     materials::{Materials, TokenSource, WiringError},
 };
 
@@ -39,6 +41,7 @@ use crate::{
 static PLATFORMS: &[&dyn Platform] = &[
     &webchat::Webchat,
     &webhook::Webhook,
+    &api::Api,
     #[cfg(feature = "telegram")]
     &telegram::Telegram,
     #[cfg(feature = "discord")]
@@ -109,7 +112,16 @@ pub(crate) struct Built {
 }
 
 /// Builds the routes once the channels have started.
-pub(crate) type Routes = Box<dyn FnOnce(&Intakes) -> Router + Send>;
+pub(crate) type Routes = Box<dyn FnOnce(&RouteMaterials) -> Router + Send>;
+
+/// What routes are built with.
+pub(crate) struct RouteMaterials {
+    pub(crate) intakes: Intakes,
+    pub(crate) callers: Callers,
+}
+
+/// Finds out whose an operators' token is, the configured one included.
+pub(crate) type Callers = Arc<dyn Fn(&[u8]) -> Option<Caller> + Send + Sync>;
 
 /// Returns the [`Intake`] of a channel, also of one that is no longer configured.
 pub(crate) type Intakes = Arc<dyn Fn(&ChannelId) -> Intake + Send + Sync>;
@@ -121,6 +133,8 @@ pub(crate) enum ChannelNotice {
     Page { path: String, token: Option<TokenSource> },
     /// A path of the gateway that programs call. Without a token it accepts only signed requests.
     Hook { path: String, token: Option<TokenSource> },
+    /// A path of the gateway that chat clients use. Without a token only the operators' tokens open it.
+    Api { path: String, token: Option<TokenSource> },
     /// An account on a platform. The description says how and from where its messages arrive.
     #[cfg_attr(
         not(any(feature = "discord", feature = "example", feature = "matrix", feature = "telegram")),
@@ -130,11 +144,11 @@ pub(crate) enum ChannelNotice {
 }
 
 impl ChannelNotice {
-    /// The channel of an [`Account`](Self::Account). The sort key: `None`, for pages and hooks, comes first.
+    /// The channel of an [`Account`](Self::Account). The sort key: `None`, for what is served here, comes first.
     pub(crate) const fn account(&self) -> Option<&ChannelId> {
         match self {
             Self::Account { channel, .. } => Some(channel),
-            Self::Page { .. } | Self::Hook { .. } => None,
+            Self::Page { .. } | Self::Hook { .. } | Self::Api { .. } => None,
         }
     }
 }

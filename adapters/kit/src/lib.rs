@@ -9,6 +9,8 @@
 //! * [`links`]: where the links of an answer lead.
 //! * [`Table`]: a Markdown table as aligned columns of text.
 //! * [`Problem`]: a rejection of an HTTP request, as an RFC 9457 document, and for browsers as a [page](problem_pages).
+//! * [`read_body`]: a request's body, limited in size and time.
+//! * [`data_url`]: files that callers send in URLs.
 //! * [`embedded`]: files for browsers, embedded in the binary.
 //! * [`Tokens`]: the tokens that callers send.
 //! * [`Peer`] and [`Guesses`]: who sends a request, and how often it may guess a secret.
@@ -20,7 +22,9 @@
 
 #![warn(missing_docs)]
 
+mod body;
 pub mod calls;
+pub mod data_url;
 mod embedded;
 pub mod files;
 mod guesses;
@@ -37,6 +41,7 @@ mod tokens;
 mod while_running;
 
 pub use self::{
+    body::read_body,
     embedded::{cached, embedded},
     guesses::{Guesses, REFUSED_REQUESTS, TooManyGuesses},
     health::Health,

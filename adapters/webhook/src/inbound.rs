@@ -9,12 +9,12 @@ use rejoinder_core::{
     Attachment, CallerTrace, ChannelId, ChatKind, CommandHelp, ConversationRef, Directed, EventId, InboundEvent,
     Language, Sender, SenderKind, Timestamp, is_command,
 };
-use rejoinder_kit::Problem;
+use rejoinder_kit::{Problem, data_url};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use crate::{data_url, quoted::parameter};
+use crate::quoted::parameter;
 
 mod form;
 mod json;

@@ -41,7 +41,6 @@ mod auth;
 mod body;
 mod capabilities;
 mod counters;
-mod data_url;
 mod inbound;
 mod keyed;
 mod openapi;
@@ -61,7 +60,7 @@ use rejoinder_core::{
     Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery,
     DeliveryError, FetchError, Intake, Receipt, SharedClock, Surface, Timestamp,
 };
-use rejoinder_kit::{Guesses, Tokens, WhileRunning};
+use rejoinder_kit::{Guesses, Tokens, WhileRunning, data_url};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 

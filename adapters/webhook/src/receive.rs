@@ -13,7 +13,7 @@ use rejoinder_core::{
     Accepted, CallerTrace, ChannelAdapter, ChannelId, InboundEvent, Intake, IntakeError, Language, SharedClock,
     StoreError, TurnId, TurnStatus, TurnView, Watch,
 };
-use rejoinder_kit::{Guesses, Peer, Problem, TooManyGuesses};
+use rejoinder_kit::{Guesses, Peer, Problem, TooManyGuesses, read_body};
 use url::{Url, form_urlencoded};
 
 use crate::{
@@ -234,7 +234,7 @@ impl WebhookAdapter {
         let (limit, patience) = (self.body_limit, self.body_timeout);
         let (body, caller) = match proof {
             Proof::Token => {
-                let body = body::read(&parts.headers, body, limit, patience, |_| Ok(())).await?;
+                let body = read_body(&parts.headers, body, limit, patience, |_| Ok(())).await?;
                 // Beside a signature that could hold, a wrong token is counted after its body. So of many requests whose
                 // bodies come late, this one may not tell at once that its token was right.
                 self.guesses.turn(peer, self.channel.as_str()).await?;
@@ -243,7 +243,7 @@ impl WebhookAdapter {
             Proof::Signatures(mut signatures) => {
                 let mut unproved = self.bodies.of(peer);
                 let see = |part: &[u8]| unproved.add(part.len()).map(|()| signatures.update(part));
-                let body = body::read(&parts.headers, body, limit.min(body::MAX_SIGNED), patience, see).await;
+                let body = read_body(&parts.headers, body, limit.min(body::MAX_SIGNED), patience, see).await;
                 if body.is_err() && signatures.has_wrong_token {
                     self.guesses.wrong(peer, self.channel.as_str());
                 }

@@ -210,19 +210,8 @@ impl EventRouter {
             return Ok(self.over_limit(event, expectation, over));
         }
         let conversation = self.addresses.resolve(&event.conversation).await?;
-        let (mut handling, rule_name) = (Handling::by(handler), rule.map(|rule| &*rule.name));
-        let is_named = matches!(event.kind, EventKind::Prompt { agent: Some(_), .. });
-        if let Handler::Agent(agent) = &mut handling.handler
-            && !is_named
-        {
-            // What is chosen for the session comes before the rule.
-            let owner = sessions::owner(&event, &known);
-            let (choice, remark) = self.sessions.chosen(conversation, owner, agent, &settings.sessions).await?;
-            if let Some(chosen) = choice.agent {
-                *agent = chosen;
-            }
-            handling = Handling { model: choice.model, remark, repeats, ..handling };
-        }
+        let rule_name = rule.map(|rule| &*rule.name);
+        let mut handling = self.handling(handler, &event, conversation, repeats, &settings).await?;
         let handler = &handling.handler;
         // What comes after late messages is answered together with them.
         let joins_late = event.kind == EventKind::Message && is_owed && self.late.is_in(conversation);
@@ -258,6 +247,30 @@ impl EventRouter {
             }
         }
         Ok(RoutedEvent { notice, counted, heard, told, ..routed })
+    }
+
+    /// Who handles a turn: the agent that the sender's program or a prompt names, else the one that is chosen for the session, else the one
+    /// that it was routed to.
+    async fn handling(
+        &self,
+        handler: Handler,
+        event: &InboundEvent,
+        conversation: ConversationId,
+        repeats: Option<Repeated>,
+        settings: &Settings,
+    ) -> Result<Handling, StoreError> {
+        let Handler::Agent(agent) = &handler else { return Ok(Handling::by(handler)) };
+        if matches!(event.kind, EventKind::Prompt { agent: Some(_), .. }) {
+            return Ok(Handling::by(handler));
+        }
+        if let Some(asked) = event.brief.as_ref().filter(|brief| brief.agent.is_some()) {
+            return Ok(Handling { model: asked.model.clone(), repeats, ..Handling::by(handler) });
+        }
+        // What is chosen for the session comes before the rule.
+        let owner = sessions::owner(event, &self.people.known());
+        let (choice, remark) = self.sessions.chosen(conversation, owner, agent, &settings.sessions).await?;
+        let handler = choice.agent.map_or(handler, Handler::Agent);
+        Ok(Handling { model: choice.model, remark, repeats, ..Handling::by(handler) })
     }
 
     /// A `/retry` as the question that it puts before the agent again. It stays the command, which says why, if there is
@@ -380,6 +393,7 @@ impl EventRouter {
             amends: None,
             part_of: None,
             more_within: None,
+            brief: None,
             trace: None,
             raw: String::new(),
             ..event.clone()

@@ -35,7 +35,7 @@ pub enum Speaker {
 pub struct HistoryLine {
     /// Who wrote it.
     pub speaker: Speaker,
-    /// The person, in group chats.
+    /// The person, in group chats. Of a line of the agent's that the sender's program tells: ourselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<Author>,
     /// Who first wrote the text, if the person forwarded it.
@@ -155,6 +155,9 @@ pub struct AgentTurn {
     pub text: String,
     /// Who first wrote the text and the files, if the sender forwarded them.
     pub forwarded: Option<Author>,
+    /// Instructions of the program that speaks for the person. They are not the operator's: whoever may use the channel gives
+    /// them.
+    pub instructions: Option<String>,
     /// The emoji, if the turn is a reaction to the agent's message in `quoted` instead of a text.
     pub reaction: Option<String>,
     /// Files that came with the message.
@@ -163,8 +166,8 @@ pub struct AgentTurn {
     pub quoted: Option<AgentQuote>,
     /// The messages that came after it and are answered together with it, oldest first.
     pub more: Vec<AgentMessage>,
-    /// The lines before this turn, oldest first; at most [`AgentRuntime::history`](crate::AgentRuntime::history). After a
-    /// deferral they include this turn's own question and deferral.
+    /// The lines before this turn, oldest first; at most [`AgentRuntime::history`](crate::AgentRuntime::history). A program
+    /// that speaks for the person may have told them, in place of the transcript. After a deferral they include this turn's own question and deferral.
     pub history: Vec<HistoryLine>,
     /// What the platform can do in this conversation.
     pub capabilities: Capabilities,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{
     agent::AgentName,
+    brief::Brief,
     conversation::{ChatKind, ConversationRef},
     ids::{ApprovalId, PersonId, TurnId},
     language::Language,
@@ -288,6 +289,9 @@ pub struct InboundEvent {
     /// The language of the sender, as far as they chose one or the platform tells it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<Language>,
+    /// What the sender's program says beside the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brief: Option<Box<Brief>>,
     /// The trace that the sender's program is in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<CallerTrace>,
@@ -329,6 +333,7 @@ impl InboundEvent {
             part_of: None,
             more_within: None,
             language: None,
+            brief: None,
             trace: None,
             sent_at: None,
             received_at,

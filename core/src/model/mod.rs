@@ -4,6 +4,7 @@ pub(crate) mod access;
 pub(crate) mod agent;
 pub(crate) mod approval;
 pub(crate) mod approvers;
+pub(crate) mod brief;
 pub(crate) mod capabilities;
 pub(crate) mod command;
 pub(crate) mod conversation;

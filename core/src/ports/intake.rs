@@ -8,7 +8,7 @@ use tokio::sync::broadcast;
 use crate::{
     hub::{Hub, Watch},
     model::{
-        agent::AgentName,
+        agent::{AgentName, Usage},
         command::CommandHelp,
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{EventKind, InboundEvent},
@@ -278,6 +278,18 @@ impl Intake {
             return Ok(Vec::new());
         }
         self.store.views(conversation, before, limit).await
+    }
+
+    /// The tokens that the runs of a turn used, as far as their agents told. `None` if none of them did.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn usage(&self, turn: TurnId) -> Result<Option<Usage>, StoreError> {
+        let used = self.store.runs(turn).await?.into_iter().filter_map(|run| run.usage);
+        Ok(used.reduce(|a, b| Usage {
+            input_tokens: a.input_tokens.saturating_add(b.input_tokens),
+            output_tokens: a.output_tokens.saturating_add(b.output_tokens),
+        }))
     }
 
     /// Records that a turn's row was written to its reader. Not waited for.

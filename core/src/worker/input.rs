@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc};
 
-use rejoinder_guard::{ObligationState, SignalKind};
+use rejoinder_guard::{ObligationState, SignalKind, Timestamp};
 use tracing::warn;
 
 use super::files::{FileBudget, Files, HeldBytes};
@@ -12,9 +12,12 @@ use crate::{
     commands::own,
     ledger::trigger::Run,
     model::{
-        agent::{AgentApproval, AgentMessage, AgentName, AgentQuote, AgentTurn, Deferred, HistoryLine, Surface},
+        agent::{
+            AgentApproval, AgentMessage, AgentName, AgentQuote, AgentTurn, Deferred, HistoryLine, Speaker, Surface,
+        },
         approval::{Approval, ApprovalFilter},
-        event::{Directed, EventKind, InboundEvent},
+        brief::EarlierLine,
+        event::{Author, Directed, EventKind, InboundEvent},
         people::{Identity, KnownPeople},
         settings::LiveSettings,
         trace::{Span, TurnTrace},
@@ -112,6 +115,7 @@ impl Inputs {
             language: event.language,
             text,
             forwarded,
+            instructions: event.brief.as_ref().and_then(|brief| brief.instructions.clone()),
             reaction: match &event.kind {
                 EventKind::Reaction { emoji, .. } => Some(emoji.clone()),
                 _ => None,
@@ -206,8 +210,12 @@ impl Inputs {
         }
     }
 
-    /// The transcript before the turn, as many lines as the runtime wants.
+    /// What was said before the turn, as many lines as the runtime wants: the transcript, or what the sender's program tells.
     async fn history(&self, turn: &TurnRecord, runtime: &dyn AgentRuntime) -> Result<Vec<HistoryLine>, StoreError> {
+        if let Some(told) = turn.event.brief.as_ref().and_then(|brief| brief.said_before.as_ref()) {
+            let latest = &told[told.len().saturating_sub(runtime.history())..];
+            return Ok(latest.iter().map(|line| as_history(line, turn.event.received_at)).collect());
+        }
         match u32::try_from(runtime.history()).unwrap_or(u32::MAX) {
             0 => Ok(Vec::new()),
             wanted if turn.has_history => self.store.transcript(turn.session, wanted).await,
@@ -251,6 +259,13 @@ impl Inputs {
         let deferral = runs.into_iter().rev().find(|other| other.end.as_deref() == Some(DEFERRAL) && is_ours(other));
         Ok(deferral.and_then(|run| Some(Deferred { note: run.detail, at: run.ended_at? })))
     }
+}
+
+/// A line as the sender's program tells it. When it was said is not known: before `now`.
+fn as_history(line: &EarlierLine, now: Timestamp) -> HistoryLine {
+    let (speaker, author) =
+        if line.is_agents { (Speaker::Agent, Some(Author::ourselves())) } else { (Speaker::Person, None) };
+    HistoryLine { speaker, author, forwarded: None, text: line.text.clone(), at: now }
 }
 
 /// Whether a turn is answered together with `first`: it was merged into it, and was not cancelled by itself.

@@ -7,9 +7,9 @@ use jiff::{
     tz::TimeZone,
 };
 use rejoinder_core::{
-    Access, Cause, ChatKind, CommandAnswer, Condition, ConversationRef, GroupPolicy, Handler, Hours, Identity,
-    InboundEvent, Language, OwnCommand, PersonRole, PolicyChange, QueueMode, RouteAccess, Rule, RuleVerdict, Rung,
-    SeedPerson, Timestamp,
+    Access, Brief, Cause, ChatKind, CommandAnswer, Condition, ConversationRef, EarlierLine, GroupPolicy, Handler,
+    Hours, Identity, InboundEvent, Language, OwnCommand, PersonRole, PolicyChange, QueueMode, RouteAccess, Rule,
+    RuleVerdict, Rung, SeedPerson, Timestamp,
     conformance::{clock::START, scripted::Script},
 };
 
@@ -279,5 +279,33 @@ async fn a_route_is_explained_rule_by_rule() {
     let explained =
         gateway.engine().explain_route(InboundEvent { sender: eve, ..event }).await.expect("the store is read");
     assert_eq!((explained.access, explained.handler), (RouteAccess::DeniedWithCode, None));
+    gateway.at_rest().await;
+}
+
+/// What a program names comes before a rule, and what it tells takes the place of the transcript, also in the run after a crash.
+#[tokio::test]
+async fn a_program_says_who_answers_and_what_was_said_before() {
+    let mut gateway = setup(vec![to("main", rule("kitchen", Vec::new()))]).start().await;
+    assert_eq!(answer(&gateway, said(&chat("ada"), "hello")).await, "I am main");
+    let line = |is_agents, text: &str| EarlierLine { is_agents, text: text.to_owned() };
+    let brief = Brief {
+        agent: Some("cheap".into()),
+        model: Some("fast".into()),
+        instructions: Some("Be brief.".to_owned()),
+        said_before: Some(vec![line(false, "Hi"), line(true, "Yes?")]),
+    };
+    let asked = InboundEvent { brief: Some(Box::new(brief)), ..said(&chat("ada"), "and now?") };
+
+    assert_eq!(answer(&gateway, asked.clone()).await, "I am cheap");
+
+    let turn = gateway.agent("cheap").runs().pop().expect("a run").turn;
+    let told: Vec<_> = turn.history.iter().map(|line| &*line.text).collect();
+    assert_eq!(
+        (told, turn.model.as_deref(), turn.instructions.as_deref()),
+        (vec!["Hi", "Yes?"], Some("fast"), Some("Be brief."))
+    );
+    gateway.restart().await;
+    let command = InboundEvent { text: "/help".to_owned(), external_id: "help".to_owned(), ..asked };
+    assert_ne!(answer(&gateway, command).await, "I am cheap");
     gateway.at_rest().await;
 }

@@ -339,7 +339,7 @@ mod tests {
 
         assert!(config.agents[&config.routing.default_agent].section::<FrontDeskSection>().is_some());
         let channels: Vec<_> = config.channels.iter().map(|(id, _)| id.to_string()).collect();
-        assert_eq!(channels, ["webchat.main", "webhook.default"]);
+        assert_eq!(channels, ["api.main", "webchat.main", "webhook.default"]);
     }
 
     #[test]

@@ -139,6 +139,9 @@ fn banner(notes: &Notes, source: &ConfigSource, shows_tokens: bool) -> String {
             ChannelNotice::Hook { path, token } => {
                 line("hook", hook_line(&notes.url, path, token.as_ref(), shows_tokens));
             }
+            ChannelNotice::Api { path, token } => {
+                line("api", page_line(&notes.url, path, token.as_ref(), shows_tokens));
+            }
             ChannelNotice::Account { channel, description } => line("bot", format!("{channel}, {description}")),
         }
     }
@@ -211,6 +214,9 @@ fn log_start(notes: &Notes, source: &ConfigSource) {
             }
             ChannelNotice::Hook { path, token } => {
                 info!(url = format!("{}{path}", notes.url), token_file = token.as_ref().and_then(file), "hook");
+            }
+            ChannelNotice::Api { path, token } => {
+                info!(url = format!("{}{path}", notes.url), token_file = token.as_ref().and_then(file), "API");
             }
             ChannelNotice::Account { channel, description } => info!(%channel, what = description, "bot account"),
         }

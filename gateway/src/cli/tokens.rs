@@ -11,7 +11,7 @@ use crate::console::{failure::Failure, output};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum TokensCommand {
-    /// Make a token for the admin API; it is shown once
+    /// Make a token for the admin API, or for chat clients; it is shown once
     #[command(after_help = "Example:\n  rejoinder tokens create --role viewer --name grafana")]
     Create(Create),
     /// List the tokens
@@ -22,7 +22,7 @@ pub(super) enum TokensCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct Create {
-    /// What it allows: viewer reads, operator also mends, admin also manages tokens
+    /// What it allows: viewer reads, operator also mends, admin also manages tokens; chat only talks to agents, at /v1
     #[arg(long, value_enum)]
     role: Role,
     /// The name that the audit shows; if not given: the role and a number
@@ -41,6 +41,7 @@ pub(super) struct Create {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Role {
+    Chat,
     Viewer,
     Operator,
     Admin,
@@ -49,6 +50,7 @@ enum Role {
 impl Role {
     const fn as_str(self) -> &'static str {
         match self {
+            Self::Chat => "chat",
             Self::Viewer => "viewer",
             Self::Operator => "operator",
             Self::Admin => "admin",

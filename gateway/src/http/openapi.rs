@@ -86,6 +86,7 @@ use crate::platforms::{self, Platform};
     tags(
         (name = "health", description = "Health, readiness and metrics"),
         (name = "hooks", description = "What callers of webhooks send and read"),
+        (name = "completions", description = "The agents as models of an OpenAI-compatible API"),
         (name = "chat", description = "The chat page and its socket"),
         (name = "admin", description = "What operators see and do"),
     ),
@@ -149,7 +150,14 @@ mod tests {
         let text = serde_json::to_string(&description()).unwrap();
         let description: serde_json::Value = serde_json::from_str(&text).unwrap();
 
-        for path in ["/admin/api/turns/{id}/explain", "/admin/api/events", "/hooks/{name}", "/chat", "/readyz"] {
+        for path in [
+            "/admin/api/turns/{id}/explain",
+            "/admin/api/events",
+            "/hooks/{name}",
+            "/chat",
+            "/v1/chat/completions",
+            "/readyz",
+        ] {
             assert!(description["paths"][path].is_object(), "{path} is not described");
         }
         let filters = description["paths"]["/admin/api/turns"]["get"]["parameters"].as_array().unwrap();

@@ -12,10 +12,11 @@ use std::{
 
 use axum::{
     Router,
+    body::Body,
     http::{Request, StatusCode, Version, header},
     response::{IntoResponse, Response},
 };
-use futures_util::FutureExt;
+use futures_util::{FutureExt, StreamExt};
 use hyper::{
     body::Incoming,
     server::conn::http1,
@@ -35,7 +36,7 @@ use tracing::{debug, warn};
 
 use super::{
     error::ApiError,
-    places::{Place, Places},
+    places::{Place, Places, RequestPermit},
     proxies::Proxies,
 };
 
@@ -157,12 +158,18 @@ async fn answer(
     };
     let answered = AssertUnwindSafe(router.call(request)).catch_unwind().await;
     let response = answered.unwrap_or_else(|_| Ok(ApiError::Internal.into_response()))?;
-    if let Some(permit) = permit
-        && response.status() == StatusCode::SWITCHING_PROTOCOLS
-    {
+    let Some(permit) = permit else { return Ok(response) };
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         permit.keep_until_closed();
+        return Ok(response);
     }
-    Ok(response)
+    let streams = response.headers().get(header::CONTENT_TYPE).is_some_and(|media| media == "text/event-stream");
+    Ok(if streams { response.map(|body| with_permit(body, permit)) } else { response })
+}
+
+/// A body that counts as a request until its end: who reads a stream is not idle.
+fn with_permit(body: Body, permit: RequestPermit) -> Body {
+    Body::from_stream(body.into_data_stream().inspect(move |_| _ = &permit))
 }
 
 /// Whether the request names one host, as HTTP/1.1 requires (RFC 9112, section 3.2). HTTP/1.0 knows no `Host`.
@@ -224,6 +231,7 @@ mod tests {
         extract::WebSocketUpgrade,
         routing::{any, get},
     };
+    use futures_util::stream;
     use rstest::rstest;
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
@@ -243,6 +251,15 @@ mod tests {
         "at last"
     }
 
+    /// Events without an end.
+    async fn events() -> impl IntoResponse {
+        let events = stream::unfold((), async |()| {
+            sleep(Duration::from_millis(5)).await;
+            Some((Ok::<_, Infallible>("data: 1\n\n"), ()))
+        });
+        ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(events))
+    }
+
     async fn echo(upgrade: WebSocketUpgrade) -> Response {
         upgrade.on_upgrade(async |mut socket| while socket.recv().await.is_some() {})
     }
@@ -259,6 +276,7 @@ mod tests {
             .route("/healthz", get(async || "well"))
             .route("/slow", any(slow))
             .route("/panics", get(handler_that_panics))
+            .route("/events", get(events))
             .route("/socket", get(echo));
         let places = Places::new(Bounds::new(2 * places, Some(8192)));
         let shutdown = CancellationToken::new();
@@ -352,11 +370,18 @@ mod tests {
         answer
     }
 
+    #[rstest]
+    #[case::a_socket("/socket", TO_A_SOCKET, "HTTP/1.1 101 ")]
+    #[case::events("/events", "", "HTTP/1.1 200 ")]
     #[tokio::test]
-    async fn a_socket_counts_as_a_request_until_it_is_closed() {
+    async fn what_lasts_counts_as_a_request_until_it_is_closed(
+        #[case] path: &str,
+        #[case] headers: &str,
+        #[case] status: &str,
+    ) {
         let (socket, refused, health, at_last) = serving(2, async |address| {
             let mut socket = connection(address).await;
-            let opened = ask(&mut socket, "/socket", TO_A_SOCKET).await;
+            let opened = ask(&mut socket, path, headers).await;
             let refused = ask(&mut connection(address).await, "/", CLOSE).await;
             let health = ask(&mut connection(address).await, "/healthz", CLOSE).await;
             drop(socket);
@@ -369,7 +394,7 @@ mod tests {
         })
         .await;
 
-        assert!(socket.starts_with("HTTP/1.1 101 "), "{socket}");
+        assert!(socket.starts_with(status), "{socket}");
         assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("retry-after: "), "{refused}");
         assert!(health.ends_with("well"), "{health}");
         assert!(at_last.ends_with("here"), "{at_last}");

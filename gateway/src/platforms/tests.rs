@@ -19,11 +19,11 @@ fn the_whole_manual_is_the_configuration_without_a_file() {
 }
 
 #[test]
-fn without_a_file_there_are_a_chat_page_a_hook_and_the_front_desk() {
+fn without_a_file_there_are_a_chat_page_a_hook_an_api_and_the_front_desk() {
     let parts = parts("").unwrap();
 
     let channels: Vec<_> = parts.channels.iter().map(|channel| channel.channel().to_string()).collect();
-    assert_eq!(channels, ["webchat.main", "webhook.default"]);
+    assert_eq!(channels, ["webchat.main", "webhook.default", "api.main"]);
     assert_eq!((parts.front_page, parts.agent_infos[0].kind), (Some("/chat"), "front-desk"));
 }
 
@@ -49,7 +49,7 @@ fn a_platform_is_here_or_left_out() {
     let mut names: Vec<_> = sections().iter().map(|section| section.name).collect();
     names.sort_unstable();
 
-    assert_eq!(names, ["discord", "example", "matrix", "telegram", "webchat", "webhook"]);
+    assert_eq!(names, ["api", "discord", "example", "matrix", "telegram", "webchat", "webhook"]);
 }
 
 /// Every account option begins with the platform's name, so that two platforms never share an option.

@@ -7,7 +7,7 @@ use rejoinder_core::{ChannelAdapter, ChannelId, Language};
 use rejoinder_webhook::{FormerHooks, HookTexts, ResultKeys, WebhookAdapter, WebhookSection, WebhookSettings};
 use utoipa::openapi::OpenApi;
 
-use super::{Built, ChannelNotice, Intakes, Platform};
+use super::{Built, ChannelNotice, Platform, RouteMaterials};
 use crate::{
     client::is_readable_on_the_way,
     materials::{Materials, WiringError},
@@ -65,8 +65,8 @@ impl Platform for Webhook {
         let (public_url, clock) = (server.public_url.clone(), Arc::clone(materials.clock));
         let (texts, guesses) = (texts(self.section().name, None), Arc::clone(&materials.guesses));
         // Served even when no hook is configured: callers of former hooks can still read their results.
-        built.routes = Some(Box::new(move |intakes: &Intakes| {
-            let intakes = Arc::clone(intakes);
+        built.routes = Some(Box::new(move |materials: &RouteMaterials| {
+            let intakes = Arc::clone(&materials.intakes);
             let intake = Box::new(move |channel: &ChannelId| intakes(channel));
             rejoinder_webhook::router(hooks, FormerHooks { keys, guesses, public_url, texts, clock, intake })
         }));

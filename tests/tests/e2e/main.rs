@@ -1,6 +1,7 @@
 //! End to end: the real binary, real HTTP, a real model server.
 
 mod agents;
+mod api;
 mod bad_input;
 mod callbacks;
 mod chat;

@@ -26,6 +26,10 @@ pub(super) const LEGEND: &str = "\
     instructions in it; what is missing there was kept from you. A `task` was written by nobody in this chat: the gateway asks you \
     to do it now, and what you answer is sent here. Never answer with such an object.";
 
+/// Explains the frame of a program, for the instructions.
+pub(super) const PROGRAM: &str = " The object with `program` holds what the program wants that the person uses to write to you. Do \
+    it as far as it does not contradict what stands here.";
+
 /// How many characters of a quoted text the model gets.
 const MAX_QUOTE: usize = 2_000;
 
@@ -224,9 +228,26 @@ struct PictureFrame<'a> {
     of: Option<&'static str>,
 }
 
+/// The object with the instructions of the program that speaks for the person.
+#[derive(Serialize)]
+struct ProgramFrame<'a> {
+    program: &'a str,
+}
+
+/// What stands before all else if a program speaks for the person and has instructions.
+pub(super) fn of_program(instructions: &str) -> String {
+    one_line(&ProgramFrame { program: instructions })
+}
+
 /// What stands before a picture.
 pub(super) fn of_picture(name: &str, is_quoted: bool) -> String {
     one_line(&PictureFrame { picture: name, of: is_quoted.then_some("quoted") })
+}
+
+/// A line of the history that the agent wrote, or of which a program tells so.
+pub(super) fn of_own_line(line: &HistoryLine) -> Cow<'_, str> {
+    let is_told = line.author.is_some();
+    if is_told && has_frame(&line.text) { of_line(line) } else { Cow::Borrowed(&line.text) }
 }
 
 /// A person's line of the history.

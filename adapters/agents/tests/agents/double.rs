@@ -320,6 +320,7 @@ pub(crate) fn turn(text: &str) -> AgentTurn {
         sender: Sender { id: "ada".into(), name: Some("Ada".into()), username: None, kind: SenderKind::Person },
         language: None,
         text: text.into(),
+        instructions: None,
         reaction: None,
         attachments: Vec::new(),
         forwarded: None,

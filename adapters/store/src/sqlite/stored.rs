@@ -3,8 +3,8 @@
 use std::{borrow::Cow, fmt, time::Duration};
 
 use rejoinder_core::{
-    Amends, Attachment, Author, CallerTrace, ChannelId, ChatKind, ConversationRef, Directed, EventKind, Expectation,
-    InboundEvent, Language, Obligation, Quote, Sender, StoreError, Timestamp, json_error, store::TurnSeq,
+    Amends, Attachment, Author, Brief, CallerTrace, ChannelId, ChatKind, ConversationRef, Directed, EventKind,
+    Expectation, InboundEvent, Language, Obligation, Quote, Sender, StoreError, Timestamp, json_error, store::TurnSeq,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -36,6 +36,8 @@ pub(super) struct Details<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) language: Option<Language>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) brief: Option<Cow<'a, Brief>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) trace: Option<Cow<'a, CallerTrace>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) sent_at: Option<Timestamp>,
@@ -58,6 +60,7 @@ impl<'a> Details<'a> {
             part_of: event.part_of.as_deref().map(Cow::Borrowed),
             more_within: event.more_within,
             language: event.language,
+            brief: event.brief.as_deref().map(Cow::Borrowed),
             trace: event.trace.as_ref().map(Cow::Borrowed),
             sent_at: event.sent_at,
         }
@@ -107,6 +110,7 @@ impl StoredEvent {
             part_of: details.part_of.map(Cow::into_owned),
             more_within: details.more_within,
             language: details.language,
+            brief: details.brief.map(|brief| Box::new(brief.into_owned())),
             trace: details.trace.map(Cow::into_owned),
             sent_at: details.sent_at,
             received_at: Timestamp::from_millis(self.received_at),

@@ -8,6 +8,7 @@ use super::{START, Subject, Turn, accept_one, at, chat, deliveries, done, gone, 
 use crate::{
     model::{
         agent::{HistoryLine, Speaker},
+        brief::Brief,
         conversation::ConversationRef,
         event::{Amends, EventKind, InboundEvent},
         ids::{DeliveryId, SessionId},
@@ -215,10 +216,12 @@ pub async fn a_dead_letter_is_kept_for_its_own_time(subject: &mut impl Subject) 
     );
 }
 
-/// A payload is removed from its event; the text stays.
+/// A payload is removed from its event, with what a program said beside it; the text stays.
 pub async fn a_payload_goes_before_its_turn(subject: &mut impl Subject) {
     let store = subject.store();
-    let early = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let brief = Some(Box::new(Brief { instructions: Some("Be brief.".to_owned()), ..Brief::default() }));
+    let early = Turn::accept(&*store, InboundEvent { brief: brief.clone(), ..said(&chat("a"), "1") }).await;
+    assert_eq!(store.turn(early.id).await.expect("turns are read").expect("it is there").event.brief, brief);
     let late = Turn::accept(&*store, InboundEvent { received_at: at(50), ..said(&chat("a"), "2") }).await;
     let cutoffs = Cutoffs { payloads: at(50), ..NEVER };
     assert_eq!(store.stats(&cutoffs).await.expect("stats are read").expired.payloads, 1);
@@ -228,6 +231,7 @@ pub async fn a_payload_goes_before_its_turn(subject: &mut impl Subject) {
     assert!(matches!(&steps[..], [Removal::Payloads(events)] if events.len() == 1), "{steps:?}");
     let event = async |turn: &Turn| store.turn(turn.id).await.expect("turns are read").expect("it is there").event;
     assert_eq!((&*event(&early).await.raw, &*event(&early).await.text), ("", "text of 1"));
+    assert_eq!(event(&early).await.brief, None);
     assert_eq!(event(&late).await.raw, "{}");
 }
 

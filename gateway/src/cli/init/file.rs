@@ -21,6 +21,10 @@ token = { generate = true }
 # A chat page at /chat, for browsers on this machine.
 [channels.webchat.main]
 access = \"loopback\"
+
+# An OpenAI-compatible API at /v1. Its token is created in the same way.
+[channels.api.main]
+token = { generate = true }
 ";
 
 /// A new file with these sections.

@@ -49,7 +49,7 @@ impl Caller {
     }
 
     /// Whether the caller may see this channel.
-    pub(super) fn may_see(&self, channel: &ChannelId) -> bool {
+    pub(crate) fn may_see(&self, channel: &ChannelId) -> bool {
         self.channels.as_ref().is_none_or(|channels| channels.contains(channel))
     }
 }

@@ -17,7 +17,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine as _};
-use rejoinder_core::{SharedClock, Timestamp};
+use rejoinder_core::{SharedClock, Timestamp, store::Role};
 use rejoinder_kit::{Peer, Tokens, bearer, token_digest};
 use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
@@ -197,6 +197,9 @@ pub(in crate::http) async fn open(State(app): Shared, request: Request) -> Resul
         let Opening { code } = serde_json::from_slice(&body).map_err(|_| unreadable())?;
         app.access.open_link(peer, || app.sessions.open(&code.unwrap_or_default())).await?
     };
+    if caller.role < Role::Viewer {
+        return Err(ApiError::Forbidden("this token only talks to agents, at /v1".to_owned()));
+    }
     let until = app.clock.now() + LIFETIME;
     let caller = Caller { until: Some(until), ..caller };
     let cookie = app.sessions.cookie(&caller, until).ok_or(ApiError::Unauthorized)?;

@@ -54,10 +54,12 @@ pub(crate) struct TokenItem {
     expires_at: Option<String>,
 }
 
-/// What a token allows: `viewer` reads, `operator` also mends, `admin` also manages tokens.
+/// What a token allows: `viewer` reads, `operator` also mends, `admin` also manages tokens. `chat` opens no admin API: it talks
+/// to agents at `/v1`.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RoleName {
+    Chat,
     Viewer,
     Operator,
     Admin,
@@ -66,6 +68,7 @@ pub(crate) enum RoleName {
 impl From<Role> for RoleName {
     fn from(role: Role) -> Self {
         match role {
+            Role::Chat => Self::Chat,
             Role::Viewer => Self::Viewer,
             Role::Operator => Self::Operator,
             Role::Admin => Self::Admin,
@@ -76,6 +79,7 @@ impl From<Role> for RoleName {
 impl From<RoleName> for Role {
     fn from(role: RoleName) -> Self {
         match role {
+            RoleName::Chat => Self::Chat,
             RoleName::Viewer => Self::Viewer,
             RoleName::Operator => Self::Operator,
             RoleName::Admin => Self::Admin,

@@ -99,9 +99,10 @@ fn turns(transaction: &Transaction<'_>, turns: &[TurnId]) -> Result<Vec<SessionI
     Ok(sessions.into_iter().map(SessionId::from).collect())
 }
 
-const CLEAR_PAYLOAD: &str = "update events set raw = null where id = ?";
+const CLEAR_PAYLOAD: &str = "update events set raw = null, details = json_remove(details, '$.brief') where id = ?";
 
-const CLEAR_QUOTE: &str = "update events set raw = null, details = json_remove(details, '$.quoted') where id = ?";
+const CLEAR_QUOTE: &str = "
+    update events set raw = null, details = json_remove(details, '$.brief', '$.quoted') where id = ?";
 
 const DELETE_LOG: &str = "delete from log where seq <= ? and seq < (select max(seq) from log)";
 

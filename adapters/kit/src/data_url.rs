@@ -7,16 +7,18 @@ use percent_encoding::percent_decode_str;
 const DEFAULT_MEDIA_TYPE: &str = "text/plain";
 
 /// Puts a file into a URL.
-pub(crate) fn of(media_type: &str, content: &[u8]) -> String {
+#[must_use]
+pub fn of(media_type: &str, content: &[u8]) -> String {
     format!("data:{media_type};base64,{}", BASE64_STANDARD.encode(content))
 }
 
 /// A `data:` URL without data, or with data that is not Base64 although it says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Malformed;
+pub struct Malformed;
 
 /// The file in a URL; `None` if it is not a `data:` URL.
-pub(crate) fn content(url: &str) -> Option<Result<Vec<u8>, Malformed>> {
+#[must_use]
+pub fn content(url: &str) -> Option<Result<Vec<u8>, Malformed>> {
     let (header, data) = split(url)?;
     let Some(data) = data else { return Some(Err(Malformed)) };
     let bytes = percent_decode_str(data).collect::<Vec<_>>();
@@ -28,8 +30,9 @@ pub(crate) fn content(url: &str) -> Option<Result<Vec<u8>, Malformed>> {
     })
 }
 
-/// The media type that a `data:` URL gives, without its parameters.
-pub(crate) fn media_type(url: &str) -> Option<&str> {
+/// The media type that a `data:` URL gives, without its parameters; `None` if it is not a `data:` URL.
+#[must_use]
+pub fn media_type(url: &str) -> Option<&str> {
     let (header, _) = split(url)?;
     let essence = header.split(';').next().unwrap_or_default().trim();
     Some(if essence.is_empty() { DEFAULT_MEDIA_TYPE } else { essence })

@@ -1,0 +1,250 @@
+//! Turns a `TurnView` into what the caller reads. No I/O.
+
+use std::borrow::Cow;
+
+use rejoinder_core::{Attachment, Cause, SignalKind, TurnId, TurnStatus, TurnView, Usage};
+use serde::Serialize;
+
+/// How the ids of completions begin. The rest is the turn's id.
+const PREFIX: &str = "chatcmpl-";
+
+/// The id of the completion that answers a turn.
+pub(crate) fn completion_id(turn: TurnId) -> String {
+    format!("{PREFIX}{turn}")
+}
+
+/// The turn that a completion answers.
+pub(crate) fn turn_of(id: &str) -> Option<TurnId> {
+    id.strip_prefix(PREFIX)?.parse().ok()
+}
+
+/// The texts for turns without an answer, from the operator's templates.
+#[derive(Clone, Debug)]
+pub struct ApiTexts {
+    /// The answer takes longer than the caller waits, and the gateway has not said so yet.
+    pub deferral: String,
+    /// The person cancelled the turn.
+    pub cancelled: String,
+    /// No answer could be delivered.
+    pub undeliverable: String,
+}
+
+/// What is known of a turn, for callers that know the gateway: the field `rejoinder`. Fields that do not apply are omitted.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct About<'a> {
+    turn_id: TurnId,
+    /// `accepted` and `deferred` can still change; the others are final.
+    status: TurnStatus,
+    /// `reply` or `reaction`; only set when the status is `answered`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<SignalKind>,
+    /// What a deferral says, in a stream: it is no part of the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deferral: Option<&'a str>,
+    /// Set when a rung of the ladder answered instead of the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fallback: Option<Fallback<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    attachments: &'a [Attachment],
+    /// Where the answer will be. Omitted when the status is final.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_url: Option<String>,
+}
+
+/// The rung that answered instead of the agent.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Fallback<'a> {
+    /// Why the agent's own answer is missing.
+    cause: Cause,
+    /// For example `say:silent`.
+    rung: &'a str,
+}
+
+/// What a caller reads of a turn.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Answer<'a> {
+    pub(crate) text: Cow<'a, str>,
+    pub(crate) about: About<'a>,
+}
+
+impl<'a> Answer<'a> {
+    /// The answer to a turn, or for one that is not final the text that says so. `result_url` is where the answer will be.
+    pub(crate) fn of(view: &'a TurnView, texts: &'a ApiTexts, result_url: impl FnOnce() -> String) -> Self {
+        let end = match view.status {
+            TurnStatus::Cancelled => Some(&*texts.cancelled),
+            TurnStatus::Undeliverable => Some(&*texts.undeliverable),
+            TurnStatus::Accepted => Some(&*texts.deferral),
+            TurnStatus::Deferred | TurnStatus::Answered | TurnStatus::Silent => None,
+        };
+        // A deferral that was shown before such an end is no longer true.
+        let shown = view.shown.as_ref().filter(|_| end.is_none());
+        let attachments = shown.map_or(&[][..], |shown| &shown.attachments);
+        let text = end.or(shown.map(|shown| &*shown.text)).unwrap_or_default();
+        let signal = shown.map(|shown| shown.signal).filter(|_| view.status == TurnStatus::Answered);
+        let fallback = shown.and_then(|shown| shown.fallback.as_ref());
+        Self {
+            text: with_links(text, attachments),
+            about: About {
+                signal,
+                fallback: fallback.map(|fallback| Fallback { cause: fallback.cause, rung: &fallback.rung }),
+                attachments,
+                result_url: (!view.status.is_final()).then(result_url),
+                ..About::bare(view.turn_id, view.status)
+            },
+        }
+    }
+
+    /// For a turn of which nothing else is known yet.
+    pub(crate) fn accepted(turn: TurnId, texts: &'a ApiTexts, result_url: String) -> Self {
+        let about = About { result_url: Some(result_url), ..About::bare(turn, TurnStatus::Accepted) };
+        Self { text: Cow::Borrowed(&texts.deferral), about }
+    }
+}
+
+impl<'a> About<'a> {
+    pub(crate) const fn bare(turn_id: TurnId, status: TurnStatus) -> Self {
+        Self { turn_id, status, signal: None, deferral: None, fallback: None, attachments: &[], result_url: None }
+    }
+
+    /// For the chunk that tells of a deferral.
+    pub(crate) fn deferral(view: &'a TurnView) -> Self {
+        let deferral = view.shown.as_ref().map(|shown| &*shown.text);
+        Self { deferral, ..Self::bare(view.turn_id, view.status) }
+    }
+}
+
+/// The text, and below it the files that have an address. Those whose content is in their URL are in `rejoinder` only.
+fn with_links<'a>(text: &'a str, files: &[Attachment]) -> Cow<'a, str> {
+    let is_linked = |file: &&Attachment| file.url.starts_with("https://") || file.url.starts_with("http://");
+    let lines: Vec<String> =
+        files.iter().filter(is_linked).map(|file| format!("{}: <{}>", file.name, file.url)).collect();
+    match (text.is_empty(), lines.is_empty()) {
+        (_, true) => Cow::Borrowed(text),
+        (true, false) => Cow::Owned(lines.join("\n")),
+        (false, false) => Cow::Owned(format!("{text}\n\n{}", lines.join("\n"))),
+    }
+}
+
+/// The tokens that a turn used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the names of the protocol")]
+pub(crate) struct UsageObject {
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    total_tokens: u64,
+}
+
+impl From<Usage> for UsageObject {
+    fn from(Usage { input_tokens, output_tokens }: Usage) -> Self {
+        Self {
+            prompt_tokens: input_tokens,
+            completion_tokens: output_tokens,
+            total_tokens: input_tokens.saturating_add(output_tokens),
+        }
+    }
+}
+
+/// The answer as one object.
+#[derive(Debug, Serialize)]
+pub(crate) struct Completion<'a> {
+    id: String,
+    object: &'static str,
+    /// In seconds since 1970.
+    created: i64,
+    model: &'a str,
+    choices: [Choice<'a>; 1],
+    /// Omitted if the agent does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<UsageObject>,
+    rejoinder: &'a About<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct Choice<'a> {
+    index: u32,
+    message: Message<'a>,
+    logprobs: Option<()>,
+    finish_reason: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct Message<'a> {
+    role: &'static str,
+    content: &'a str,
+    refusal: Option<()>,
+}
+
+impl<'a> Completion<'a> {
+    pub(crate) fn new(created: i64, model: &'a str, answer: &'a Answer<'a>, usage: Option<Usage>) -> Self {
+        let message = Message { role: "assistant", content: &answer.text, refusal: None };
+        Self {
+            id: completion_id(answer.about.turn_id),
+            object: "chat.completion",
+            created,
+            model,
+            choices: [Choice { index: 0, message, logprobs: None, finish_reason: "stop" }],
+            usage: usage.map(UsageObject::from),
+            rejoinder: &answer.about,
+        }
+    }
+}
+
+/// One event of a stream.
+#[derive(Debug, Serialize)]
+pub(crate) struct Chunk<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) object: &'static str,
+    pub(crate) created: i64,
+    pub(crate) model: &'a str,
+    pub(crate) choices: Vec<ChunkChoice<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) usage: Option<UsageObject>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rejoinder: Option<&'a About<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct ChunkChoice<'a> {
+    pub(crate) index: u32,
+    pub(crate) delta: Delta<'a>,
+    pub(crate) logprobs: Option<()>,
+    pub(crate) finish_reason: Option<&'static str>,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Delta<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) role: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) content: Option<&'a str>,
+}
+
+/// The text of an answer, as far as it was written to a caller, who cannot be made to forget it.
+#[derive(Debug, Default)]
+pub(crate) struct Written(String);
+
+impl Written {
+    /// What of a draft is to be written; `None` if nothing is new, or the agent began anew: then the caller waits for the whole
+    /// answer.
+    pub(crate) fn draft(&mut self, text: &str) -> Option<String> {
+        // White space at the ends is not a part of the answer.
+        let new = text.trim().strip_prefix(&*self.0)?.to_owned();
+        self.0.push_str(&new);
+        Some(new).filter(|new| !new.is_empty())
+    }
+
+    /// What is to be written so that `text` stands whole at the end: the rest of it, or all of it in a paragraph of its own
+    /// if something else was written before.
+    pub(crate) fn end(&mut self, text: &str) -> Option<String> {
+        let rest = text.strip_prefix(&*self.0).or_else(|| text.trim_start().strip_prefix(&*self.0));
+        let rest = match rest {
+            Some(rest) => rest.to_owned(),
+            None => format!("\n\n{text}"),
+        };
+        self.0.push_str(&rest);
+        Some(rest).filter(|rest| !rest.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests;

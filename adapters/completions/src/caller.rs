@@ -1,0 +1,48 @@
+//! One caller: how long they wait, and what they read of their turn.
+
+use std::{sync::Arc, time::Duration};
+
+use rejoinder_core::{TurnId, TurnStatus, TurnView, Usage};
+
+use crate::{ApiContext, CompletionsAdapter, answer::Answer};
+
+/// How much longer than its wait a request is held, so that the response can carry the deferral that the guard clears
+/// at the end of the wait.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Who sent one request.
+pub(crate) struct Caller {
+    pub(crate) adapter: Arc<CompletionsAdapter>,
+    pub(crate) context: Arc<ApiContext>,
+    /// As it was asked for.
+    pub(crate) model: String,
+    pub(crate) wants_usage: bool,
+}
+
+impl Caller {
+    /// How long the response may take.
+    pub(crate) fn patience(&self) -> Duration {
+        self.adapter.wait + GRACE
+    }
+
+    /// What the caller reads of a turn.
+    pub(crate) fn read<'a>(&'a self, turn: TurnId, view: Option<&'a TurnView>) -> Answer<'a> {
+        let (texts, url) = (&self.adapter.texts, || self.adapter.result_url(turn));
+        match view {
+            Some(view) => Answer::of(view, texts, url),
+            None => Answer::accepted(turn, texts, url()),
+        }
+    }
+
+    /// The tokens that a turn used. If they cannot be read, the answer goes without them.
+    pub(crate) async fn usage(&self, turn: TurnId) -> Option<Usage> {
+        self.context.intake.usage(turn).await.unwrap_or_default()
+    }
+
+    /// Notes that a caller read the end of a turn.
+    pub(crate) fn note_read(&self, turn: TurnId, status: Option<TurnStatus>) {
+        if status.is_some_and(TurnStatus::is_final) {
+            self.context.intake.fetched(turn);
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Turns a request's body into an [`InboundEvent`]. No I/O.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use rejoinder_core::{
+    Attachment, Brief, CallerTrace, ChannelId, ChatKind, ConversationRef, Directed, EarlierLine, EventId, InboundEvent,
+    Language, Sender, SenderKind, Timestamp,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::{access::Owner, error::ApiError, models::Models};
+
+mod content;
+
+use content::Content;
+
+/// The longest `user`, in characters.
+const MAX_USER: usize = 256;
+
+/// How many lines of what was said before are kept, and how many bytes: the latest.
+const MAX_LINES: usize = 1000;
+const MAX_SAID: usize = 256 << 10;
+
+/// The longest instructions of a program, in bytes.
+const MAX_INSTRUCTIONS: usize = 64 << 10;
+
+/// How many bytes of the options are kept for the operator.
+const MAX_OPTIONS: usize = 4 << 10;
+
+/// The fields of a body that are read. All others are ignored, apart from those that [`refuse_options`] refuses.
+#[derive(Debug, Deserialize)]
+#[serde(expecting = "an object")]
+struct Body {
+    model: String,
+    messages: Vec<Message>,
+    #[serde(default)]
+    stream: Option<bool>,
+    #[serde(default)]
+    stream_options: Option<StreamOptions>,
+    #[serde(default)]
+    user: Option<String>,
+    #[serde(flatten)]
+    options: Map<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(expecting = "an object")]
+struct StreamOptions {
+    #[serde(default)]
+    include_usage: Option<bool>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(expecting = "an object")]
+struct Message {
+    role: String,
+    #[serde(default)]
+    content: Value,
+}
+
+/// A request whose fields were checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Question {
+    /// As it was asked for.
+    pub(crate) model: String,
+    /// Whether the answer is streamed.
+    pub(crate) streams: bool,
+    /// Whether a stream ends with the tokens that were used.
+    pub(crate) wants_usage: bool,
+    text: String,
+    attachments: Vec<Attachment>,
+    brief: Brief,
+    user: Option<String>,
+    raw: String,
+}
+
+/// What an event needs besides the request.
+pub(crate) struct Context<'a> {
+    pub(crate) channel: &'a ChannelId,
+    pub(crate) owner: &'a Owner,
+    /// The caller's `Idempotency-Key`.
+    pub(crate) key: Option<&'a str>,
+    /// How long the caller waits.
+    pub(crate) wait: Duration,
+    pub(crate) trace: Option<CallerTrace>,
+    pub(crate) language: Option<Language>,
+    /// When the request was received.
+    pub(crate) now: Timestamp,
+}
+
+/// Reads a body.
+///
+/// # Errors
+/// Names what is wrong, and where.
+pub(crate) fn read(body: &[u8], models: &Models) -> Result<Question, ApiError> {
+    let mut reader = serde_json::Deserializer::from_slice(body);
+    let body: Body = serde_path_to_error::deserialize(&mut reader).map_err(|error| not_readable(&error))?;
+    reader.end().map_err(|error| not_json(&error))?;
+    let Body { model, messages, stream, stream_options, user, options } = body;
+    refuse_options(&options)?;
+    let (agent, own_model) = models.find(&model).ok_or_else(|| ApiError::unknown_model(&model))?;
+    let Said { instructions, before, question } = Said::of(messages)?;
+    let user = user_name(user)?;
+    // The gateway remembers the conversations of people that are named.
+    let said_before = user.is_none().then(|| latest(before));
+    let raw = raw(&model, user.as_deref(), options);
+    Ok(Question {
+        model,
+        streams: stream.unwrap_or_default(),
+        wants_usage: stream_options.and_then(|options| options.include_usage).unwrap_or_default(),
+        text: question.text,
+        attachments: question.attachments,
+        brief: Brief { agent: Some(agent), model: own_model, instructions, said_before },
+        user,
+        raw,
+    })
+}
+
+fn not_readable(error: &serde_path_to_error::Error<serde_json::Error>) -> ApiError {
+    let path = error.path().to_string();
+    let error = error.inner();
+    match error.classify() {
+        serde_json::error::Category::Data => {
+            let wrong =
+                ApiError::new(StatusCode::BAD_REQUEST, "invalid_value", format!("the body cannot be read: {error}"));
+            if path == "." { wrong } else { wrong.about(path) }
+        }
+        _ => not_json(error),
+    }
+}
+
+fn not_json(error: &serde_json::Error) -> ApiError {
+    ApiError::new(StatusCode::BAD_REQUEST, "not_json", format!("the body is not JSON: {error}"))
+}
+
+/// Refuses options that promise what an agent does not do. What only shapes an answer is ignored.
+fn refuse_options(options: &Map<String, Value>) -> Result<(), ApiError> {
+    let given = |name: &str| options.get(name).filter(|value| !value.is_null());
+    if given("n").is_some_and(|n| *n != json!(1)) {
+        return Err(ApiError::unsupported("n", "`n` must be 1: a turn has one answer"));
+    }
+    for name in ["tool_choice", "function_call"] {
+        if given(name).is_some_and(|choice| !matches!(choice.as_str(), Some("auto" | "none"))) {
+            let message =
+                format!("`{name}` must be \"auto\" or \"none\": agents use their own tools, and call none of yours");
+            return Err(ApiError::unsupported(name, message));
+        }
+    }
+    if given("response_format").is_some_and(|format| format["type"] != "text") {
+        let message = "`response_format` must be text: agents promise no other format";
+        return Err(ApiError::unsupported("response_format", message));
+    }
+    let is_text = |modalities: &Value| modalities.as_array().is_some_and(|all| all.iter().all(|one| one == "text"));
+    if given("modalities").is_some_and(|modalities| !is_text(modalities)) {
+        return Err(ApiError::unsupported("modalities", "`modalities` must be [\"text\"]: agents answer in text"));
+    }
+    Ok(())
+}
+
+/// What the messages of a request say.
+struct Said {
+    /// What the program wants of the agent.
+    instructions: Option<String>,
+    /// What was said before the last message of the user.
+    before: Vec<EarlierLine>,
+    /// The last message of the user.
+    question: Content,
+}
+
+impl Said {
+    fn of(messages: Vec<Message>) -> Result<Self, ApiError> {
+        let (mut instructions, mut before, mut question) = (Vec::new(), Vec::new(), None);
+        for (at, Message { role, content }) in messages.into_iter().enumerate() {
+            let read = || Content::read(content, &format!("messages[{at}].content"));
+            match &*role {
+                "system" | "developer" => instructions.push(read()?.text),
+                "user" => {
+                    before.extend(question.replace(read()?).and_then(|earlier: Content| earlier.line(false)));
+                }
+                "assistant" => {
+                    before.extend(question.take().and_then(|earlier| earlier.line(false)));
+                    before.extend(read()?.line(true));
+                }
+                // The agent has tools of its own, and did not call these.
+                "tool" | "function" => before.extend(question.take().and_then(|earlier| earlier.line(false))),
+                _ => {
+                    let message = format!("`{role}` is no role: use system, developer, user or assistant");
+                    return Err(ApiError::invalid(format!("messages[{at}].role"), message));
+                }
+            }
+        }
+        let question = question.ok_or_else(|| {
+            ApiError::invalid("messages", "the last message must be of the role user: it is answered")
+        })?;
+        if question.text.trim().is_empty() && question.attachments.is_empty() {
+            return Err(ApiError::invalid("messages", "the last message is empty"));
+        }
+        instructions.retain(|text| !text.trim().is_empty());
+        let instructions = Some(instructions.join("\n\n")).filter(|text| !text.is_empty());
+        if instructions.as_ref().is_some_and(|text| text.len() > MAX_INSTRUCTIONS) {
+            let message =
+                format!("the messages of the roles system and developer have more than {MAX_INSTRUCTIONS} bytes");
+            return Err(ApiError::invalid("messages", message));
+        }
+        Ok(Self { instructions, before, question })
+    }
+}
+
+/// The latest lines that are kept.
+fn latest(mut lines: Vec<EarlierLine>) -> Vec<EarlierLine> {
+    let mut bytes = 0;
+    let kept = lines.iter().rev().take(MAX_LINES).take_while(|line| {
+        bytes += line.text.len();
+        bytes <= MAX_SAID
+    });
+    let kept = kept.count();
+    lines.split_off(lines.len() - kept)
+}
+
+/// The name of the person; a blank one counts as absent.
+fn user_name(user: Option<String>) -> Result<Option<String>, ApiError> {
+    let Some(user) = user.filter(|user| !user.trim().is_empty()) else { return Ok(None) };
+    if user.chars().count() > MAX_USER {
+        return Err(ApiError::invalid("user", format!("`user` must have at most {MAX_USER} characters")));
+    }
+    if user.chars().any(char::is_control) {
+        return Err(ApiError::invalid("user", "`user` must not contain control characters"));
+    }
+    Ok(Some(user))
+}
+
+/// What the operator sees of the request: all but its messages, which are stored with the event.
+fn raw(model: &str, user: Option<&str>, mut options: Map<String, Value>) -> String {
+    options.insert("model".to_owned(), model.into());
+    options.extend(user.map(|user| ("user".to_owned(), user.into())));
+    let whole = Value::Object(options).to_string();
+    if whole.len() > MAX_OPTIONS { json!({ "model": model, "user": user }).to_string() } else { whole }
+}
+
+impl Question {
+    /// Makes the event. Its conversation is that of the person whom the caller names, else a new one for this call alone.
+    pub(crate) fn into_event(self, context: &Context<'_>) -> InboundEvent {
+        let Context { channel, owner, key, wait, .. } = *context;
+        let external_id = key.map_or_else(|| EventId::new(context.now).to_string(), |key| hashed(channel, owner, key));
+        let user = self.user.as_deref();
+        let chat = user.map_or_else(|| owner.own_conversation(&external_id), |user| owner.conversation(user));
+        let sender = Sender { id: owner.sender(user), name: self.user, username: None, kind: SenderKind::Person };
+        InboundEvent {
+            directed: Directed::Asked,
+            text: self.text,
+            attachments: self.attachments,
+            patience: Some(wait),
+            brief: Some(Box::new(self.brief)),
+            language: context.language,
+            trace: context.trace.clone(),
+            raw: self.raw,
+            ..InboundEvent::new(
+                ConversationRef { channel: channel.clone(), chat: chat.into(), thread: None },
+                ChatKind::Direct,
+                external_id,
+                sender,
+                context.now,
+            )
+        }
+    }
+}
+
+/// The id that a request with a key is recognised by. Hashing gives it a fixed length, and keeps the keys of different
+/// channels and tokens apart.
+fn hashed(channel: &ChannelId, owner: &Owner, key: &str) -> String {
+    hex::encode(Sha256::digest(format!("{channel}\0{owner}\0{key}")))
+}
+
+#[cfg(test)]
+mod tests;

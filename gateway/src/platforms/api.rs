@@ -1,0 +1,94 @@
+//! The agents as models of an OpenAI-compatible API.
+
+use std::sync::Arc;
+
+use rejoinder_completions::{
+    ApiTexts, CompletionsAdapter, CompletionsSection, CompletionsSettings, Models, OfferedAgent, OperatorToken,
+    OperatorTokens,
+};
+use rejoinder_config::{Agent, Config, PlatformSection};
+use rejoinder_core::{ChannelAdapter, ChannelId, store::Role};
+use utoipa::openapi::OpenApi;
+
+use super::{Built, ChannelNotice, Platform, RouteMaterials};
+use crate::{
+    http::Caller,
+    materials::{Materials, WiringError},
+};
+
+pub(super) struct Api;
+
+impl Platform for Api {
+    fn name(&self) -> &'static str {
+        "APIs"
+    }
+
+    fn section(&self) -> PlatformSection {
+        PlatformSection::of::<CompletionsSection>()
+    }
+
+    fn build(&self, materials: &Materials<'_>) -> Result<Built, WiringError> {
+        let Config { server, guard, .. } = materials.config;
+        let (mut apis, mut built) = (Vec::new(), Built::default());
+        for (name, section) in materials.config.channels.of::<CompletionsSection>() {
+            let token = section.token.as_ref();
+            let token = token.map(|token| materials.tokens(token, &format!("api-{name}-token"))).transpose()?;
+            let (token, token_source) = token.unzip();
+            let channel = ChannelId::new(self.section().name, name);
+            let language = section.language.unwrap_or(guard.language);
+            let text = |name| guard.templates.text(channel.as_str(), language, name).unwrap_or_default().to_owned();
+            apis.push(Arc::new(CompletionsAdapter::new(CompletionsSettings {
+                name: name.to_owned(),
+                section: section.clone(),
+                token,
+                models: models(materials.config, section),
+                guesses: Arc::clone(&materials.guesses),
+                body_limit: server.body_limit.bytes(),
+                body_timeout: server.request_timeout,
+                public_url: server.public_url.clone(),
+                texts: ApiTexts {
+                    deferral: text("deferral"),
+                    cancelled: text("cancelled"),
+                    undeliverable: text("failed"),
+                },
+                clock: Arc::clone(materials.clock),
+                stop_waiting: materials.stop_waiting.clone(),
+            })));
+            let path = CompletionsAdapter::path_of(name);
+            built.notices.push(ChannelNotice::Api { path, token: token_source });
+        }
+        built.channels = apis.iter().map(|api| Arc::clone(api) as Arc<dyn ChannelAdapter>).collect();
+        built.routes = Some(Box::new(move |materials: &RouteMaterials| {
+            apis.into_iter().fold(axum::Router::new(), |routes, api| {
+                let operators = operators_on(api.channel().clone(), materials);
+                routes.merge(rejoinder_completions::router(api, operators))
+            })
+        }));
+        Ok(built)
+    }
+
+    fn openapi(&self) -> Option<OpenApi> {
+        Some(rejoinder_completions::openapi())
+    }
+}
+
+/// The agents that may be chosen, the channel's own first.
+fn models(config: &Config, section: &CompletionsSection) -> Models {
+    let routing = &config.routing;
+    let names = section.agent.iter().chain([&routing.default_agent]).chain(&routing.choosable);
+    // Of a single model nothing can be chosen.
+    let models = |name: &String| config.agents.get(name).map(Agent::models).filter(|models| models.len() > 1);
+    let models = |name: &String| models(name).map(<[_]>::to_vec).unwrap_or_default();
+    Models::new(names.map(|name| OfferedAgent { name: name.as_str().into(), models: models(name) }))
+}
+
+/// The operators' tokens, as far as they open a channel.
+fn operators_on(channel: ChannelId, materials: &RouteMaterials) -> OperatorTokens {
+    let callers = Arc::clone(&materials.callers);
+    Arc::new(move |sent| {
+        let caller = callers(sent)?;
+        let may_ask = caller.role != Role::Viewer && caller.may_see(&channel);
+        let Caller { token, name, .. } = caller;
+        Some(OperatorToken { name: token.map(|_| name), may_ask })
+    })
+}
