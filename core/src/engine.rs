@@ -62,6 +62,7 @@ use crate::{
         store::{
             Store, StoreError,
             record::{AbsentChannel, Pause},
+            transition::IdempotentAnswer,
         },
     },
     questions::{Expirer, Questions},
@@ -525,6 +526,14 @@ impl Engine {
         self.initiative.send(message, &by.name, &format!("{}:{key}", by.name), |channel| by.may(channel)).await
     }
 
+    /// Whether somebody has written, or something was sent, in a conversation.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn has_conversation(&self, place: &ConversationRef) -> Result<bool, StoreError> {
+        Ok(self.store.conversation(place).await?.is_some())
+    }
+
     /// Stores in the audit that an operator has had messages sent, with the answer to the request.
     ///
     /// # Errors
@@ -539,10 +548,10 @@ impl Engine {
         self.settings.get().time_zone.iana_name().unwrap_or("system").to_owned()
     }
 
-    /// All schedules, in the order of their names.
+    /// The schedules that may be seen by whoever is limited to these channels (`None`: to none), in the order of their names.
     #[must_use]
-    pub fn schedules(&self) -> Vec<Schedule> {
-        self.schedules.all()
+    pub fn schedules(&self, channels: Option<&[ChannelId]>) -> Vec<Schedule> {
+        self.schedules.all().into_iter().filter(|schedule| schedule.is_seen_by(channels)).collect()
     }
 
     /// The schedule with this name or id, and its latest runs, newest first.
@@ -555,12 +564,17 @@ impl Engine {
         Ok((schedule, runs))
     }
 
-    /// Makes a schedule.
+    /// Makes a schedule. `answer` is the answer to the request, which is stored with it.
     ///
     /// # Errors
     /// When it was not done; see [`OperationError`].
-    pub async fn add_schedule(&self, new: NewSchedule, by: &Actor) -> Result<Schedule, OperationError> {
-        self.schedules.add(new, by).await
+    pub async fn add_schedule(
+        &self,
+        new: NewSchedule,
+        by: &Actor,
+        answer: impl FnOnce(&Schedule) -> Option<IdempotentAnswer> + Send,
+    ) -> Result<Schedule, OperationError> {
+        self.schedules.add(new, by, answer).await
     }
 
     /// Removes a schedule, with its history. What it has begun goes on.
@@ -580,11 +594,18 @@ impl Engine {
     }
 
     /// Begins what a schedule begins, now and beside its times. `key` is the same for a request that is repeated.
+    /// `answer` is the answer to it, which is stored.
     ///
     /// # Errors
     /// When it was not done; see [`OperationError`].
-    pub async fn run_schedule(&self, name: &str, key: &str, by: &Actor) -> Result<Vec<Begun>, OperationError> {
-        self.schedules.run_now(name, key, by).await
+    pub async fn run_schedule(
+        &self,
+        name: &str,
+        key: &str,
+        by: &Actor,
+        answer: impl FnOnce(&[Begun]) -> Option<IdempotentAnswer> + Send,
+    ) -> Result<Vec<Begun>, OperationError> {
+        self.schedules.run_now(name, key, by, answer).await
     }
 
     /// Makes or revokes a token of an operator.

@@ -44,6 +44,7 @@ export class Deletions {
   refused(id, retry) {
     if (!retry) return this.accepted(id);
     const isOurs = recall(`deleted:${id}`) !== null;
+    if (isOurs) clearTimeout(this.#timer);
     if (isOurs) this.#timer = setTimeout(() => this.restart(), PAUSE);
     return isOurs;
   }

@@ -189,11 +189,16 @@ function files(attachments) {
   if (!attachments?.length) return null;
   const link = ({ name, href }) => {
     // It is saved, and never opened.
-    if (href?.startsWith("data:")) return make("a", { href, download: name, className: "save", title: name }, icon("save"), "Save as Markdown");
+    if (href?.startsWith("data:")) return make("a", { href, download: saved(name), className: "save" }, icon("save"), `Save ${saved(name)}`);
     return href ? make("a", { href, target: "_blank", rel: "noopener noreferrer nofollow" }, name) : name;
   };
   const file = (attachment) => make("li", {}, link(attachment));
   return make("ul", { className: "files", attributes: { "aria-label": "Files" } }, ...attachments.map(file));
+}
+
+/** The name under which a text is saved, whatever the agent called it. */
+function saved(name) {
+  return name.endsWith(".md") ? name : `${name}.md`;
 }
 
 /** Makes `item` show a message that the server has not accepted yet. */

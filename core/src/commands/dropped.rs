@@ -3,7 +3,10 @@
 use rejoinder_guard::Expectation;
 
 use super::command::{Answer, Call, Command};
-use crate::{ledger::trigger::TurnEvents, model::turn::TurnRecord, ports::store::StoreError, words::excerpt};
+use crate::{
+    ledger::trigger::TurnEvents, model::event::EventKind, model::turn::TurnRecord, ports::store::StoreError,
+    words::excerpt,
+};
 
 /// How many turns are dropped at once.
 const MOST: u32 = 1000;
@@ -24,7 +27,8 @@ pub(crate) const DROPPED: Command = Command {
 async fn drop_oldest(call: &Call<'_>) -> Result<Answer, StoreError> {
     let (cap, place) = (call.settings.queues.cap, call.turn.conversation);
     let mut waiting = call.store.waiting_turns(place, cap.saturating_add(MOST)).await?;
-    waiting.retain(|turn| turn.obligation.may_be_merged());
+    // What the gateway begins on its own is nobody's message.
+    waiting.retain(|turn| turn.obligation.may_be_merged() && turn.event.kind == EventKind::Message);
     waiting.extend(call.late.postponed(place).await?);
     waiting.sort_unstable_by_key(|turn| (is_owed(turn), turn.seq));
     waiting.truncate(waiting.len().saturating_sub(cap as usize));

@@ -8,6 +8,7 @@ use super::{
 use crate::{
     model::{
         conversation::ChatKind,
+        event::SenderKind,
         ids::SessionId,
         people::PersonRole,
         session::{SessionChange, SessionRecord, name},
@@ -218,7 +219,11 @@ async fn delete(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
 /// Deletes everything that was said here: stops what is open, and leaves only the sessions that another conversation continues in.
 async fn delete_all(call: &Call<'_>) -> Result<Answer, StoreError> {
     let held = call.sessions.deciding().await;
-    let sessions = call.store.usable_sessions(call.turn.conversation, call.owner, u32::MAX).await?;
+    let mut sessions = call.store.usable_sessions(call.turn.conversation, call.owner, u32::MAX).await?;
+    // Whoever has the key of a conversation deletes what was said in it, and not what its person said elsewhere.
+    if call.turn.event.sender.kind == SenderKind::KeyHolder {
+        sessions.retain(|session| session.began_here);
+    }
     let (kept, gone): (Vec<_>, Vec<_>) = sessions.iter().partition(|session| session.is_elsewhere);
     let mut lines = vec![Filled { template: "sessions_deleted", values: Vec::new() }];
     lines.extend(kept.iter().map(|session| of("session_elsewhere", session, call)));

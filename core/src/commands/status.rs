@@ -8,7 +8,7 @@ use super::command::{Answer, Call, Command, Filled, Words};
 use crate::{
     words::excerpt,
     {
-        model::{day::Day, turn::TurnRecord},
+        model::{day::Day, event::EventKind, turn::TurnRecord},
         ports::store::{StoreError, accept::DayUse},
     },
 };
@@ -79,7 +79,12 @@ fn of(turn: &TurnRecord, call: &Call<'_>) -> Filled {
         _ => "status_sending",
     };
     let time = spoken(call.now.since(turn.event.received_at));
-    Filled { template, values: vec![("time", time), ("text", excerpt(&turn.event.text, EXCERPT))] }
+    // What a schedule tells the agent is not for the chat.
+    let text = match turn.event.kind {
+        EventKind::Prompt { .. } => &turn.event.sender.id,
+        _ => &turn.event.text,
+    };
+    Filled { template, values: vec![("time", time), ("text", excerpt(text, EXCERPT))] }
 }
 
 /// A duration in its largest unit.

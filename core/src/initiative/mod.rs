@@ -55,6 +55,12 @@ pub(crate) struct Initiative {
     pub(crate) agents: HashSet<AgentName>,
 }
 
+/// To how many people something may be sent at once.
+const MOST_PEOPLE: usize = 200;
+
+/// How many bytes a message may have, with its files, for all to whom it is sent together.
+const MOST_BYTES: usize = 64 << 20;
+
 /// How many of the latest turns of a conversation are looked at to find out whether it is a group.
 const LOOKED_AT: u32 = 20;
 
@@ -75,12 +81,17 @@ impl Initiative {
         may: impl Fn(&ChannelId) -> bool,
     ) -> Result<Vec<Begun>, OperationError> {
         let at = self.clock.now();
+        let recipients = self.recipients(&new.to, may)?;
+        let bytes = new.text.len() + new.attachments.iter().map(|file| file.url.len()).sum::<usize>();
+        if bytes.saturating_mul(recipients.len()) > MOST_BYTES {
+            let why = format!("it is too large for {} people: send a link, or fewer files", recipients.len());
+            return Err(OperationError::Unfit(why));
+        }
         let event = |place: &ConversationRef| InboundEvent {
             attachments: new.attachments.clone(),
             ..message(place, new.text.clone(), by, "", at)
         };
-        self.begin(self.recipients(&new.to, may)?.into_iter().map(|to| (event(&to.place), to.person)).collect(), key)
-            .await
+        self.begin(recipients.into_iter().map(|to| (event(&to.place), to.person)).collect(), key).await
     }
 
     /// Begins what a schedule begins.
@@ -96,7 +107,7 @@ impl Initiative {
     pub(crate) async fn find(&self, new: &NewSchedule, key: &str) -> Result<Vec<Begun>, StoreError> {
         let mut found = Vec::new();
         for Recipient { place, person } in self.recipients(&new.to, |_| true).unwrap_or_default() {
-            let event = message(&place, String::new(), "", &of_person(key, person), self.clock.now());
+            let event = message(&place, String::new(), "", &key_for(key, &place, person), self.clock.now());
             found.extend(match person {
                 Some(person) => self.begun_before(&event, person).await?,
                 None => self.begun_as(event).await?,
@@ -126,7 +137,8 @@ impl Initiative {
         let filter = TurnFilter { conversation: Some(conversation), limit: LOOKED_AT, ..TurnFilter::default() };
         for turn in self.store.list_turns(&filter).await? {
             match self.store.turn(turn.turn_id).await {
-                Ok(Some(turn)) if turn.event.sender.kind != SenderKind::Operator => return Ok(turn.event.chat),
+                // A message of the gateway's own does not know.
+                Ok(Some(turn)) if knows_kind(&turn.event) => return Ok(turn.event.chat),
                 Ok(_) | Err(StoreError::CorruptTurn { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -143,7 +155,8 @@ impl Initiative {
         let at = self.clock.now();
         let (mut begun, mut events) = (Vec::new(), Vec::new());
         for (event, person) in made {
-            let external_id = format!("{}{}", event.external_id, of_person(key, person));
+            let key = key_for(key, &event.conversation, person);
+            let external_id = format!("{}{key}", event.external_id);
             let event = InboundEvent { external_id, ..event };
             match person {
                 Some(person) => match self.begun_before(&event, person).await? {
@@ -161,7 +174,9 @@ impl Initiative {
         for (accepted, to) in accepted.into_iter().zip(places) {
             match accepted {
                 Accepted::Turn(turn) | Accepted::Duplicate { turn: Some(turn), .. } => begun.push(Begun { turn, to }),
-                _ => return Err(StoreError::Failed(format!("the message to {to} was not accepted")).into()),
+                // It was begun before, and its turn has been removed since.
+                Accepted::Duplicate { turn: None, .. } => {}
+                _ => return Err(OperationError::Unfit(format!("what is for {to} cannot be stored"))),
             }
         }
         Ok(begun)
@@ -217,6 +232,10 @@ impl Initiative {
         let of_caller = chats.into_iter().filter(|(_, chat)| may(&chat.identity.channel));
         let recipients: Vec<_> =
             of_caller.map(|(person, chat)| Recipient { place: chat.conversation, person: Some(person) }).collect();
+        if recipients.len() > MOST_PEOPLE {
+            let why = format!("{to} means {} people, and at most {MOST_PEOPLE} are reached at once", recipients.len());
+            return Err(OperationError::Unfit(why));
+        }
         if recipients.is_empty() {
             return Err(OperationError::Unfit(unreachable(to, Unreachable::Silent)));
         }
@@ -250,9 +269,14 @@ fn unreachable(to: &Target, why: Unreachable) -> String {
     }
 }
 
-/// The key of what is for a person, who may be reached elsewhere when a request is repeated.
-fn of_person(key: &str, person: Option<PersonId>) -> String {
-    person.map_or_else(|| key.to_owned(), |person| format!("{key}:{person}"))
+/// The key of what is for a conversation, or for a person, who may be reached elsewhere when a request is repeated.
+fn key_for(key: &str, place: &ConversationRef, person: Option<PersonId>) -> String {
+    person.map_or_else(|| format!("{key}:{place}"), |person| format!("{key}:{person}"))
+}
+
+/// Whether an event tells if its conversation is a group.
+const fn knows_kind(event: &InboundEvent) -> bool {
+    !matches!(event.sender.kind, SenderKind::Operator) || matches!(event.kind, EventKind::Prompt { .. })
 }
 
 fn failed(error: IntakeError) -> StoreError {

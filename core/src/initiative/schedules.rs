@@ -29,7 +29,10 @@ use crate::{
     pauses,
     ports::{
         clock::SharedClock,
-        store::{Store, StoreError, transition::Transition},
+        store::{
+            Store, StoreError,
+            transition::{IdempotentAnswer, Transition},
+        },
     },
 };
 
@@ -60,8 +63,9 @@ impl Schedules {
         lifecycle: Lifecycle,
     ) -> Result<Self, StoreError> {
         let (store, clock) = (Arc::clone(&initiative.store), Arc::clone(&initiative.clock));
-        let mut known: BTreeMap<_, _> = store.schedules().await?.into_iter().map(|it| (it.id, it)).collect();
-        let schedules = planted(&settings.get().schedules.seeds, &mut known, clock.now());
+        let (stored, now) = (store.schedules().await?, clock.now());
+        let mut known: BTreeMap<_, _> = stored.into_iter().map(|it| (it.id, it.not_ahead_of(now))).collect();
+        let schedules = planted(&settings.get().schedules.seeds, &mut known, now);
         if !schedules.is_empty() {
             store.commit(Transition { schedules, ..Transition::default() }).await?;
         }
@@ -102,8 +106,13 @@ impl Schedules {
         all
     }
 
-    /// Makes a schedule.
-    pub(crate) async fn add(&self, new: NewSchedule, by: &Actor) -> Result<Schedule, OperationError> {
+    /// Makes a schedule, and stores the answer to the request that `answer` makes of it.
+    pub(crate) async fn add(
+        &self,
+        new: NewSchedule,
+        by: &Actor,
+        answer: impl FnOnce(&Schedule) -> Option<IdempotentAnswer> + Send,
+    ) -> Result<Schedule, OperationError> {
         let _deciding = self.deciding.lock().await;
         let now = self.clock.now();
         let next_at = new.check(now).map_err(|why| OperationError::Unfit(why.to_string()))?;
@@ -112,6 +121,11 @@ impl Schedules {
                 "there is a schedule `{}`: remove it, or choose another name",
                 new.name
             )));
+        }
+        if by.channels.is_some() && new.to.channel().is_none() {
+            let why =
+                "a token for certain channels makes schedules for conversations: people may be reached on any channel";
+            return Err(OperationError::Unfit(why.to_owned()));
         }
         self.initiative.check_target(&new.to, |channel| by.may(channel))?;
         if let ScheduledAction::Prompt { agent: Some(agent), .. } = &new.action
@@ -130,7 +144,8 @@ impl Schedules {
             next_at: Some(next_at),
             failures: 0,
         };
-        self.store_by(schedule.clone(), "schedule", by).await?;
+        let by = Actor { answer: answer(&schedule), ..by.clone() };
+        self.store_by(schedule.clone(), "schedule", &by).await?;
         Ok(schedule)
     }
 
@@ -160,7 +175,7 @@ impl Schedules {
                 schedule.why.clone_from(&by.reason);
             }
             (ScheduleState::Paused, false) => {
-                let next_at = schedule.next_after(now);
+                let next_at = schedule.next_after(now).map_err(|wrong| OperationError::Unfit(wrong.to_string()))?;
                 let state = if next_at.is_some() { ScheduleState::Active } else { ScheduleState::Done };
                 schedule = Schedule { state, why: None, next_at, failures: 0, ..schedule };
             }
@@ -171,13 +186,20 @@ impl Schedules {
     }
 
     /// Begins what a schedule begins, now and beside its times. `key` is the same for a request that is repeated.
-    pub(crate) async fn run_now(&self, name: &str, key: &str, by: &Actor) -> Result<Vec<Begun>, OperationError> {
+    pub(crate) async fn run_now(
+        &self,
+        name: &str,
+        key: &str,
+        by: &Actor,
+        answer: impl FnOnce(&[Begun]) -> Option<IdempotentAnswer> + Send,
+    ) -> Result<Vec<Begun>, OperationError> {
         let _deciding = self.deciding.lock().await;
         let (schedule, now) = (self.find(name, by)?, self.clock.now());
         let begun = self.begin(&schedule, &format!("{SENDER}:{}:{}:{key}", schedule.id, by.name)).await?;
         let turns = begun.iter().map(|one| one.turn).collect();
         let run = ScheduleRun { schedule: schedule.id, due: now, at: now, turns, problem: None };
-        let operation = operation(by, "run_schedule", &schedule.new.name, Subject::default(), now);
+        let by = Actor { answer: answer(&begun), ..by.clone() };
+        let operation = operation(&by, "run_schedule", &schedule.new.name, Subject::default(), now);
         let schedules = vec![ScheduleChange::Ran(run)];
         self.store.commit(Transition { schedules, operation: Some(operation), ..Transition::default() }).await?;
         Ok(begun)
@@ -187,7 +209,7 @@ impl Schedules {
     pub(crate) fn find(&self, name: &str, by: &Actor) -> Result<Schedule, OperationError> {
         let known = self.known();
         let mut meant = known.values().filter(|it| it.new.name == name || it.id.to_string() == name);
-        let schedule = meant.next().filter(|it| it.new.to.channel().is_none_or(|channel| by.may(channel)));
+        let schedule = meant.next().filter(|it| it.is_seen_by(by.channels.as_deref()));
         schedule.cloned().ok_or(OperationError::Unknown("there is no schedule with this name"))
     }
 
@@ -217,9 +239,12 @@ impl Schedules {
         let entry = |event| NewLogEntry { at: now, subject: subject(), event };
         let name = || schedule.new.name.clone();
         let (mut changes, mut log) = (Vec::new(), Vec::new());
-        let (mut failures, mut why) = self.failures(&schedule).await?;
         let most = self.settings.get().schedules.max_failures;
         let (due, mut passed) = schedule.due(now);
+        let is_passed_over = schedule.next_at.is_some_and(|first| !due.contains(&first));
+        // Each run is counted once: when the next one is added.
+        let unknown = (schedule.failures, String::new());
+        let (mut failures, mut why) = if due.is_empty() { unknown } else { self.failures(&schedule).await? };
         for at in due {
             if failures >= most {
                 break;
@@ -236,7 +261,7 @@ impl Schedules {
             log.push(entry(LogEvent::ScheduleRan { schedule: name(), due: rfc3339(at), problem: problem.clone() }));
             changes.push(ScheduleChange::Ran(ScheduleRun { schedule: schedule.id, due: at, at: now, turns, problem }));
         }
-        if let Some(begun) = self.begun_before(&schedule, now).await? {
+        if is_passed_over && let Some(begun) = self.begun_before(&schedule, now).await? {
             // The process died before this was noted.
             passed = passed.saturating_sub(1);
             changes.push(ScheduleChange::Ran(begun));
@@ -244,19 +269,19 @@ impl Schedules {
         if passed > 0 {
             log.push(entry(LogEvent::ScheduleMissed { schedule: name(), times: passed }));
         }
-        let next_at = schedule.next_after(now);
-        let is_failed = failures >= most && next_at.is_some();
-        if is_failed {
-            log.push(entry(LogEvent::SchedulePaused { schedule: name(), why: why.clone() }));
-            warn!(schedule = name(), why, "a schedule failed {failures} times in a row, and is paused");
-        }
-        schedule.state = match next_at {
-            None => ScheduleState::Done,
-            Some(_) if is_failed => ScheduleState::Paused,
-            Some(_) => ScheduleState::Active,
+        let (state, next_at, why) = match schedule.next_after(now) {
+            Ok(None) => (ScheduleState::Done, None, None),
+            Ok(next_at) if failures >= most => {
+                (ScheduleState::Paused, next_at, Some(format!("it failed {failures} times in a row: {why}")))
+            }
+            Ok(next_at) => (ScheduleState::Active, next_at, None),
+            Err(wrong) => (ScheduleState::Paused, None, Some(wrong.to_string())),
         };
-        schedule.why = is_failed.then(|| format!("it failed {failures} times in a row: {why}"));
-        (schedule.next_at, schedule.failures) = (next_at, failures);
+        if let Some(why) = &why {
+            log.push(entry(LogEvent::SchedulePaused { schedule: name(), why: why.clone() }));
+            warn!(schedule = name(), why, "a schedule is paused");
+        }
+        schedule = Schedule { state, next_at, why, failures, ..schedule };
         changes.push(ScheduleChange::Set(Box::new(schedule.clone())));
         self.store.commit(Transition { schedules: changes, log, ..Transition::default() }).await?;
         self.known().insert(schedule.id, schedule);
@@ -265,7 +290,7 @@ impl Schedules {
 
     /// What the first time that is passed over began already, if it did.
     async fn begun_before(&self, schedule: &Schedule, now: Timestamp) -> Result<Option<ScheduleRun>, StoreError> {
-        let Some(due) = schedule.next_at.filter(|first| !schedule.due(now).0.contains(first)) else { return Ok(None) };
+        let Some(due) = schedule.next_at else { return Ok(None) };
         let begun = self.initiative.find(&schedule.new, &key(schedule, due)).await?;
         let turns: Vec<_> = begun.into_iter().map(|one| one.turn).collect();
         Ok((!turns.is_empty()).then(|| ScheduleRun { schedule: schedule.id, due, at: now, turns, problem: None }))
@@ -281,15 +306,16 @@ impl Schedules {
         if let Some(problem) = last.problem {
             return Ok((schedule.failures, problem));
         }
-        let mut ended = false;
+        let mut failed = None;
         for turn in &last.turns {
             match self.failure(*turn).await? {
-                Some(Some(why)) => return Ok((schedule.failures + 1, why)),
-                Some(None) => ended = true,
+                Some(Some(why)) => failed = Some(why),
+                // What one of several people does costs no other.
+                Some(None) => return Ok((0, String::new())),
                 None => {}
             }
         }
-        Ok((if ended { 0 } else { schedule.failures }, String::new()))
+        Ok(failed.map_or((schedule.failures, String::new()), |why| (schedule.failures + 1, why)))
     }
 
     /// Why a turn failed, if it did; `None` if it has not ended.

@@ -4,7 +4,7 @@ use rejoinder_guard::ApprovalRequest;
 
 use crate::model::{
     agent::AgentName,
-    event::{InboundEvent, SenderKind},
+    event::InboundEvent,
     people::{Identity, KnownPeople, PersonRole},
     routing::Condition,
 };
@@ -70,18 +70,24 @@ impl ApprovalRule {
         self.kind.as_ref().is_none_or(is_kind)
             && (self.agents.is_empty() || self.agents.iter().any(|one| **one == *agent))
             && (self.people.is_empty() || self.is_theirs(event, known))
+            && (!self.approves || !self.conditions.iter().any(is_of_person) || event.sender.kind.is_person())
             && self.conditions.iter().all(|condition| condition.holds(event, known))
     }
 
     /// Whether somebody for whom the rule is wrote an event. What approves is for nobody who only has the key of a conversation.
     fn is_theirs(&self, event: &InboundEvent, known: &KnownPeople) -> bool {
-        if self.approves && event.sender.kind == SenderKind::KeyHolder {
+        if self.approves && !event.sender.kind.is_person() {
             return false;
         }
         let person = known.person(&event.conversation.channel, event.person());
         let identities = person.map_or(&[][..], |person| known.identities(person));
         identities.iter().any(|one| self.people.contains(one))
     }
+}
+
+/// Whether a condition is about who wrote.
+const fn is_of_person(condition: &Condition) -> bool {
+    matches!(condition, Condition::Role(_) | Condition::Person(_))
 }
 
 #[cfg(test)]

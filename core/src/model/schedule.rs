@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{
     agent::AgentName,
+    conversation::ChannelId,
     ids::{ScheduleId, TurnId},
     target::Target,
 };
@@ -25,8 +26,9 @@ const MAX_NAME: usize = 100;
 /// The longest text, in characters.
 const MAX_TEXT: usize = 20_000;
 
-/// The shortest pause between two times.
+/// The shortest and the longest pause between two times.
 const SHORTEST: Duration = Duration::from_mins(1);
+const LONGEST: Duration = Duration::from_hours(366 * 24);
 
 /// How long after its time something still counts as on time.
 pub(crate) const ON_TIME: Duration = Duration::from_mins(1);
@@ -212,9 +214,9 @@ pub enum NotASchedule {
     /// Its only time has passed.
     #[error("`at` must be in the future")]
     Passed,
-    /// It would act too often.
-    #[error("`every` must be at least a minute")]
-    TooOften,
+    /// It would act too often, or hardly ever.
+    #[error("`every` must be from a minute to 366 days")]
+    Distance,
     /// The pattern is none.
     #[error("`cron` must be a pattern of five fields such as \"0 8 * * MON-FRI\": {0}")]
     Cron(String),
@@ -241,7 +243,7 @@ impl NewSchedule {
         }
         match self.when {
             When::At(at) if at <= now => return Err(NotASchedule::Passed),
-            When::Every(every) if every < SHORTEST => return Err(NotASchedule::TooOften),
+            When::Every(every) if !(SHORTEST..=LONGEST).contains(&every) => return Err(NotASchedule::Distance),
             _ => {}
         }
         self.next_after(now, now)?.ok_or(NotASchedule::Never)
@@ -268,23 +270,31 @@ impl NewSchedule {
 
 impl Schedule {
     /// Its first time after `at`.
-    #[must_use]
-    pub fn next_after(&self, at: Timestamp) -> Option<Timestamp> {
-        // It was checked when it was made; a time zone may be gone since.
-        self.new.next_after(at, self.created_at).ok().flatten()
+    ///
+    /// # Errors
+    /// When that cannot be computed any more: its time zone is gone.
+    pub(crate) fn next_after(&self, at: Timestamp) -> Result<Option<Timestamp>, NotASchedule> {
+        self.new.next_after(at, self.created_at)
+    }
+
+    /// Whether it may be seen by whoever is limited to these channels. People may be reached on any.
+    pub(crate) fn is_seen_by(&self, channels: Option<&[ChannelId]>) -> bool {
+        channels.is_none_or(|channels| self.new.to.channel().is_some_and(|channel| channels.contains(channel)))
+    }
+
+    /// The schedule after the clock was ahead for a time: its next time is no later than it would be now.
+    pub(crate) fn not_ahead_of(self, now: Timestamp) -> Self {
+        let schedule = Self { created_at: self.created_at.min(now), ..self };
+        let is_repeated = !matches!(schedule.new.when, When::At(_));
+        match schedule.next_after(now) {
+            Ok(Some(next)) if is_repeated => Self { next_at: schedule.next_at.map(|at| at.min(next)), ..schedule },
+            _ => schedule,
+        }
     }
 
     /// Its times up to `now` that are to be acted on, and how many are passed over.
     pub(crate) fn due(&self, now: Timestamp) -> (Vec<Timestamp>, usize) {
-        let (mut due, mut next, mut passed) = (Vec::new(), self.next_at, 0);
-        while let Some(at) = next.filter(|at| *at <= now) {
-            due.push(at);
-            if due.len() > MOST_MISSED {
-                due.remove(0);
-                passed += 1;
-            }
-            next = self.next_after(at);
-        }
+        let (mut due, mut passed) = self.passed(now);
         let is_on_time = |at: &Timestamp| now.since(*at) <= ON_TIME;
         let kept = match self.new.missed {
             Missed::All => 0,
@@ -294,6 +304,38 @@ impl Schedule {
         passed += kept;
         due.drain(..kept);
         (due, passed)
+    }
+}
+
+impl Schedule {
+    /// Its times from the next one to `now`, the last hundred of them, and how many come before these (of a cron pattern: whether
+    /// any does).
+    fn passed(&self, now: Timestamp) -> (Vec<Timestamp>, usize) {
+        let Some(first) = self.next_at.filter(|first| *first <= now) else { return (Vec::new(), 0) };
+        let mut due: Vec<Timestamp> = match &self.new.when {
+            When::At(_) => vec![first],
+            When::Every(every) => {
+                let distance = every.as_millis().max(1);
+                let count = usize::try_from(now.since(first).as_millis() / distance).unwrap_or(usize::MAX);
+                let from = count.saturating_sub(MOST_MISSED - 1);
+                let at = |round: usize| first + every.saturating_mul(u32::try_from(round).unwrap_or(u32::MAX));
+                return ((from..=count).map(at).collect(), from);
+            }
+            When::Cron(pattern) => {
+                let (Ok(cron), Some(zone)) = (cron(pattern), zone(&self.new.time_zone)) else {
+                    // It is acted on once, and then paused.
+                    return (vec![first], 0);
+                };
+                let before = |at: &Zoned| cron.find_previous_occurrence(at, false).ok();
+                let last = cron.find_previous_occurrence(&zoned(now, zone), true).ok();
+                let times = std::iter::successors(last, before).map(|at| timestamp(&at));
+                times.take_while(|at| *at >= first).take(MOST_MISSED + 1).collect()
+            }
+        };
+        due.reverse();
+        let more = due.len().saturating_sub(MOST_MISSED);
+        due.drain(..more);
+        (due, more)
     }
 }
 
@@ -368,7 +410,7 @@ mod tests {
 
     fn times(when: &str, from: &str, count: usize) -> Vec<String> {
         let schedule = schedule(When::Cron(when.to_owned()), Missed::Once);
-        let next = |before: &Timestamp| schedule.next_after(*before);
+        let next = |before: &Timestamp| schedule.next_after(*before).unwrap();
         std::iter::successors(Some(at(from)), next)
             .skip(1)
             .take(count)
@@ -423,6 +465,7 @@ mod tests {
         let wrong = |when| schedule(when, Missed::Once).new.check(START).unwrap_err().to_string();
         assert!(wrong(When::At(START)).contains("future"));
         assert!(wrong(When::Every(Duration::from_secs(5))).contains("minute"));
+        assert!(wrong(When::Every(Duration::from_hours(1_000_000))).contains("366 days"));
         assert!(wrong(When::Cron("0 0 8 * * *".to_owned())).contains("five fields"));
         assert!(wrong(When::Cron("61 * * * *".to_owned())).contains("five fields"));
         let nowhere = NewSchedule {

@@ -28,6 +28,8 @@ pub struct SessionRecord {
     pub choice: SessionChoice,
     /// When something was last put before an agent in it, to the minute; before that, when it began.
     pub used_at: Timestamp,
+    /// Whether it began in the conversation.
+    pub began_here: bool,
     /// Whether the conversation continues in it.
     pub is_current: bool,
     /// Whether another conversation continues in it.

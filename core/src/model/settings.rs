@@ -221,7 +221,7 @@ impl Settings {
     /// What the sender of an event may do.
     pub(crate) fn limits(&self, event: &InboundEvent, known: &KnownPeople) -> PersonLimits {
         let SpecialLimits { roles, people } = &self.special_limits;
-        let special = known.get(&event.conversation.channel, event.person());
+        let special = event.known_as(known);
         let special = special.and_then(|(role, name)| people.get(name).or_else(|| roles.get(&role)));
         special.copied().unwrap_or(self.limits)
     }

@@ -142,7 +142,9 @@ fn asked(signal: &Signal, target: &Target<'_>, templates: &Templates) -> Option<
         }
         _ => return None,
     };
-    let is_for_one = turn.event.chat == ChatKind::Group && !anyone;
+    // What nobody asked for is for everybody.
+    let has_asker = turn.event.sender.kind != SenderKind::Operator;
+    let is_for_one = turn.event.chat == ChatKind::Group && !anyone && has_asker;
     Some(AskedQuestion {
         turn: turn.id,
         claim: signal.claim,

@@ -34,7 +34,7 @@ fn prompts(to: &str, quiet: bool) -> NewSchedule {
 }
 
 async fn adds(gateway: &TestGateway, new: NewSchedule) -> Schedule {
-    gateway.engine().add_schedule(new, &operator("a test")).await.expect("it is made")
+    gateway.engine().add_schedule(new, &operator("a test"), |_| None).await.expect("it is made")
 }
 
 async fn schedule(gateway: &TestGateway) -> (Schedule, Vec<Option<String>>) {
@@ -234,14 +234,14 @@ async fn a_schedule_is_paused_run_and_removed() {
     let gateway = guarded().await;
     let by = operator("a test");
     adds(&gateway, says_hello(&ada(), When::Every(HOUR))).await;
-    let again = gateway.engine().add_schedule(says_hello(&ada(), When::Every(HOUR)), &by).await;
+    let again = gateway.engine().add_schedule(says_hello(&ada(), When::Every(HOUR)), &by, |_| None).await;
     assert!(matches!(&again, Err(OperationError::Unfit(why)) if why.contains("there is a schedule")), "{again:?}");
 
     gateway.engine().pause_schedule("hello", true, &by).await.expect("it is paused");
     gateway.advance(HOUR * 2).await;
     assert_eq!(greetings(&gateway), 0);
     for _ in 0..2 {
-        let begun = gateway.engine().run_schedule("hello", "key", &by).await.expect("it is run");
+        let begun = gateway.engine().run_schedule("hello", "key", &by, |_| None).await.expect("it is run");
         gateway.settle().await;
         assert_eq!(gateway.status(begun[0].turn).await, TurnStatus::Answered);
     }

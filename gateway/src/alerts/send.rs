@@ -89,6 +89,8 @@ impl Sender {
     /// From here on it is a delivery like others: it is retried, and becomes a dead letter.
     async fn say(&self, to: &ConversationRef, alert: &Alert) -> Result<()> {
         let by = Actor { name: NAME.to_owned(), reason: None, channels: None, answer: None };
+        // Another way is tried then, which it is not once the platform has refused it.
+        ensure!(self.engine.has_conversation(to).await?, "there is no conversation {to}: nobody has written there yet");
         let (to, text) = (Target::Conversation(to.clone()), alert.data.text.clone());
         let sent = self.engine.send(&NewMessage { to, text, attachments: Vec::new() }, &alert.id, &by).await?;
         self.engine.note_sent(&sent, &by).await?;

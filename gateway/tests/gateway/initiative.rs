@@ -126,7 +126,7 @@ async fn what_is_no_schedule_is_refused() {
         (hello.clone(), "one of `at`"),
         (with(json!({ "at": "2001-01-01T00:00:00Z" })), "future"),
         (with(json!({ "at": "tomorrow" })), "`at` must be a time"),
-        (with(json!({ "every": "5s" })), "at least a minute"),
+        (with(json!({ "every": "5s" })), "from a minute"),
         (with(json!({ "cron": "every day" })), "five fields"),
         (with(json!({ "cron": "0 8 * * *", "time_zone": "Mars/Olympus" })), "Mars/Olympus"),
         (with(json!({ "every": "1h", "quiet": true })), "`prompt`"),

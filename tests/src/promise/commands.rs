@@ -14,8 +14,6 @@ const OWN: &str = "[routing]\ndefault_agent = \"main\"\nchoosable = [\"main\", \
 pub struct Abilities {
     /// It tells people apart.
     pub people: bool,
-    /// Files can be sent to people there.
-    pub files: bool,
 }
 
 /// What is said, and what the answer contains. Each goes on from those before it. It begins with an empty session.
@@ -70,7 +68,7 @@ const SAID: [(&str, &str); 51] = [
     ("/joke cats and dogs", "Tell a joke about cats and dogs. by big-model"),
     ("/stop it now", "stop it now by big-model"),
     ("/fly home", "fly home by big-model"),
-    ("/export", ""),
+    ("/export", "Everything since the last /new is in this file."),
 ];
 
 /// The same where people can be told apart, and where they cannot.
@@ -108,11 +106,9 @@ pub async fn with_own_commands(builder: GatewayBuilder) -> (GatewayBuilder, Scri
 
 /// Sends everything of the table in its order, and checks each answer: `ask` sends a text and returns what answers it.
 pub async fn each_is_answered(abilities: Abilities, mut ask: impl AsyncFnMut(&str) -> String) {
-    let Abilities { people, files } = abilities;
-    let export = if files { "Everything since the last /new is in this file." } else { "Files cannot be sent here." };
-    let said = SAID.into_iter().map(|(said, answer)| (said, if said == "/export" { export } else { answer }));
+    let Abilities { people } = abilities;
     let of_people = TOLD_OF_PEOPLE.into_iter().map(|(said, told, not)| (said, if people { told } else { not }));
-    for (said, expected) in said.chain(of_people) {
+    for (said, expected) in SAID.into_iter().chain(of_people) {
         let answer = ask(said).await;
         assert!(answer.contains(expected), "{said}: {answer:?} does not contain {expected:?}");
     }
@@ -134,7 +130,7 @@ pub async fn every_command_is_answered<P: Platform>(keys: &str, says: impl Async
     let ask = async |said: &str| answer(&platform, &gateway, &ada, said, &says).await;
 
     ask("/new").await;
-    each_is_answered(Abilities { people: true, files: true }, &ask).await;
+    each_is_answered(Abilities { people: true }, &ask).await;
 
     let code = code_in(&ask("/link").await);
     let own = ask(&format!("/link {}", code.to_lowercase().replace('-', " "))).await;

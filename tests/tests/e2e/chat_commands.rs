@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::{TOKEN, hook};
 
-/// Neither the page nor a hook tells its people apart, or takes files.
-const NAMELESS: Abilities = Abilities { people: false, files: false };
+/// Neither the page nor a hook tells its people apart.
+const NAMELESS: Abilities = Abilities { people: false };
 
 /// A11, B3, D18.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -9,6 +9,9 @@ use crate::{TOKEN, hook};
 
 /// Undoes what later versions have changed in the schema.
 const TO_THE_FIRST: &str = "
+    drop table schedule_runs;
+    drop table schedules;
+    alter table direct_chats drop column language;
     alter table direct_chats drop column is_home;
     drop table daily_use;
     drop table approval_notices;

@@ -80,7 +80,7 @@ async fn a_message_is_shown_once_whatever_step_the_process_ends_at() {
 
         let (all, plain) = shown(&double, &ada, before, &text);
         let most = if step == "attempt_ended:1" { 2 } else { 1 };
-        assert!(plain == 1 && all <= most, "{step}: {:?}", double.bot_texts(ada.chat()));
+        assert!(plain <= 1 && (1..=most).contains(&all), "{step}: {:?}", double.bot_texts(ada.chat()));
     }
     assert_eq!(gateway.undeliverable(), 0);
     assert_eq!(agent.calls().len(), 1, "the agent is not asked");
@@ -111,7 +111,7 @@ async fn a_time_is_acted_on_once(steps: &[&str], what: &str, text: &str) {
 
         let (all, plain) = shown(&double, &ada, before, "Hello.");
         let most = if *step == "attempt_ended:1" { 2 } else { 1 };
-        assert!(plain == 1 && all <= most, "{step}: {:?}", double.bot_texts(ada.chat()));
+        assert!(plain <= 1 && (1..=most).contains(&all), "{step}: {:?}", double.bot_texts(ada.chat()));
     }
     assert_eq!(gateway.undeliverable(), 0);
 }

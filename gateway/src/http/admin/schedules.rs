@@ -9,7 +9,7 @@ use axum::{
 };
 use jiff::{SignedDuration, civil::DateTime};
 use rejoinder_core::{
-    Actor, Missed, NewSchedule, ScheduledAction, Timestamp, TurnId, When,
+    Actor, Begun, Missed, NewSchedule, ScheduledAction, Timestamp, TurnId, When,
     store::{Schedule, ScheduleOrigin, ScheduleRun},
     zone,
 };
@@ -279,8 +279,7 @@ impl Wanted {
     responses((status = 200, description = "The schedules", body = ScheduleList), Reading),
     security(("admin_token" = [])))]
 pub(in crate::http) async fn list(State(app): Shared, Extension(caller): Extension<Caller>) -> Json<ScheduleList> {
-    let mut schedules = app.engine.schedules();
-    schedules.retain(|schedule| schedule.new.to.channel().is_none_or(|channel| caller.may_see(channel)));
+    let schedules = app.engine.schedules(caller.channels.as_deref());
     Json(ScheduleList { items: schedules.iter().map(ScheduleItem::from).collect(), next: None })
 }
 
@@ -314,7 +313,11 @@ pub(in crate::http) async fn add(
     let new = operation.body.read(&app.engine.time_zone(), now)?;
     new.check(now).map_err(|wrong| bad(wrong.to_string()))?;
     let by = operation.actor(operation.body.reason.as_deref(), StatusCode::CREATED, &())?;
-    let schedule = app.engine.add_schedule(new, &Actor { answer: None, ..by }).await?;
+    let answer = |schedule: &Schedule| {
+        let answer = ScheduleItem::from(schedule);
+        operation.actor(None, StatusCode::CREATED, &answer).ok().and_then(|actor| actor.answer)
+    };
+    let schedule = app.engine.add_schedule(new, &by, answer).await?;
     Ok((StatusCode::CREATED, Json(ScheduleItem::from(&schedule))))
 }
 
@@ -331,7 +334,11 @@ pub(in crate::http) async fn run(
 ) -> Result<(StatusCode, Json<SentMessages>), ApiError> {
     let by = actor(&operation)?;
     let key = operation.key().map_or_else(|| TurnId::new(app.clock.now()).to_string(), ToOwned::to_owned);
-    let begun = app.engine.run_schedule(&named(name)?, &key, &by).await?;
+    let answer = |begun: &[Begun]| {
+        let answer = SentMessages::of(begun)?;
+        operation.actor(None, StatusCode::ACCEPTED, &answer).ok().and_then(|actor| actor.answer)
+    };
+    let begun = app.engine.run_schedule(&named(name)?, &key, &by, answer).await?;
     Ok((StatusCode::ACCEPTED, Json(SentMessages::of(&begun).ok_or(ApiError::Internal)?)))
 }
 
@@ -380,7 +387,7 @@ pub(in crate::http) async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Who does it. What is done twice is the same or an error, so no answer is stored.
+/// Who does it. What is paused, resumed or removed twice is an error, so no answer is stored.
 fn actor(operation: &Operation<Reason>) -> Result<Actor, ApiError> {
     let by = operation.actor(operation.body.reason.as_deref(), StatusCode::OK, &())?;
     Ok(Actor { answer: None, ..by })

@@ -34,7 +34,7 @@ pub(in crate::sqlite) async fn usable_sessions(
             select s.*, coalesce(s.used_at, s.created_at) as used,
                 row_number() over (order by s.created_at, s.id) as number
             from sessions as s where s.conversation_id = ?1 and s.owner is null or s.owner = ?2)
-        select u.id, u.number, u.name, u.agent, u.model, u.used,
+        select u.id, u.number, u.name, u.agent, u.model, u.used, u.conversation_id = ?1 as began_here,
             exists (select 1 from conversations as c where c.session_id = u.id and c.id = ?1) as is_current,
             exists (select 1 from conversations as c where c.session_id = u.id and c.id <> ?1) as is_elsewhere, (
                 select coalesce(l.text, e.text)
@@ -51,6 +51,7 @@ pub(in crate::sqlite) async fn usable_sessions(
             name: row.value("name")?,
             choice: choice(row)?,
             used_at: row.at("used")?,
+            began_here: row.value("began_here")?,
             is_current: row.value("is_current")?,
             is_elsewhere: row.value("is_elsewhere")?,
             begins: row.value("begins")?,

@@ -251,15 +251,18 @@ pub(in crate::sqlite) async fn last_question(
         "where t.seq = (select max(seq) from (
             select * from (
                 select q.seq from transcript as w cross join turns as q on q.seq = w.seq
-                    cross join obligations as p on p.turn_id = q.id
+                    cross join obligations as p on p.turn_id = q.id cross join events as v on v.id = q.event_id
                 where w.session_id = ?1 and w.speaker = 'person' and q.command is null and q.left_out = 0
                     and p.owed = 1 and (?3 is null or p.channel = ?3 and p.person = ?4)
+                    and json_extract(v.details, '$.kind.prompt') is null
                 order by w.seq desc limit 1)
             union all
             select * from (
                 select q.seq from turns as q cross join obligations as p on p.turn_id = q.id
+                    cross join events as v on v.id = q.event_id
                 where q.conversation_id = ?2 and q.session_id = ?1 and q.command is null and q.left_out = 0
                     and p.owed = 1 and (?3 is null or p.channel = ?3 and p.person = ?4)
+                    and json_extract(v.details, '$.kind.prompt') is null
                 order by q.seq desc limit 1)))"
     );
     let row = sqlx::query(sql)

@@ -142,12 +142,13 @@ const DELETE_TURN: [&str; 16] = [
     "delete from runs where turn_id = ?",
     "delete from remarks where turn_id = ?",
     "delete from transcript where (session_id, seq) in (select session_id, seq from turns where id = ?)",
-    // The language that somebody chose goes with the last turn of theirs, unless they are known.
+    // The language that somebody chose goes with the last turn of theirs in a conversation, unless they are known.
     "delete from languages where (channel, id) = (select channel, person from obligations where turn_id = ?1)
         and not exists (select 1 from identities as i where i.channel = languages.channel and i.id = languages.id)
         and not exists (
-            select 1 from obligations as o
-            where o.channel = languages.channel and o.person = languages.id and o.turn_id <> ?1)",
+            select 1 from turns as t cross join obligations as o on o.turn_id = t.id
+            where t.conversation_id = (select conversation_id from turns where id = ?1) and t.id <> ?1
+                and o.person = languages.id)",
     "delete from obligations where turn_id = ?",
     // All events of a turn have the same key but for the revision.
     "update events set chat = '', thread = '', text = null, details = null, raw = null

@@ -20,6 +20,10 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &ScheduleChange) -> 
 }
 
 fn set(transaction: &Transaction<'_>, schedule: &Schedule) -> Result<(), StoreError> {
+    // One with the same name that cannot be read is not known to whoever makes this one.
+    let other = params![schedule.new.name, schedule.id.as_uuid()];
+    rows::change(transaction, REMOVE_OTHER_RUNS, other)?;
+    rows::change(transaction, REMOVE_OTHER, params![schedule.new.name, schedule.id.as_uuid()])?;
     rows::change_one(transaction, "schedules", SET, params![schedule.id.as_uuid(), schedule.new.name, json(schedule)])
 }
 
@@ -33,6 +37,11 @@ fn ran(transaction: &Transaction<'_>, run: &ScheduleRun) -> Result<(), StoreErro
 const SET: &str = "
     insert into schedules (id, name, body) values (?1, ?2, ?3)
     on conflict (id) do update set name = excluded.name, body = excluded.body";
+
+const REMOVE_OTHER: &str = "delete from schedules where name = ?1 and id <> ?2";
+
+const REMOVE_OTHER_RUNS: &str = "
+    delete from schedule_runs where schedule_id in (select id from schedules where name = ?1 and id <> ?2)";
 
 const REMOVE: &str = "delete from schedules where id = ?";
 
