@@ -20,7 +20,7 @@ mod tests;
 
 use std::{fmt::Debug, time::Duration};
 
-pub use commands::{Abilities, each_is_answered, every_command_is_answered, is_shown, with_own_commands};
+pub use commands::{TellsApart, each_is_answered, every_command_is_answered, is_shown, with_own_commands};
 pub use crashes::{
     a_crash_at_any_step_leaves_no_draft_behind, a_crash_at_any_step_loses_nothing_and_answers_once,
     a_crash_between_two_parts_sends_no_part_twice, a_crash_while_the_answer_grows_leaves_one,

@@ -9,11 +9,15 @@ const OWN: &str = "[routing]\ndefault_agent = \"main\"\nchoosable = [\"main\", \
     [commands.hours]\ndescription = \"When we are there\"\nwords = \"We are there {text}.\"\n\
     [commands.joke]\ndescription = \"A joke\"\nprompt = \"Tell a joke about {text}.\"\n";
 
-/// What a channel can do, as far as commands answer differently there.
+/// Whom a channel tells apart, as far as commands answer differently there.
 #[derive(Clone, Copy, Debug)]
-pub struct Abilities {
-    /// It tells people apart.
-    pub people: bool,
+pub enum TellsApart {
+    /// People.
+    People,
+    /// Those who have the key of a conversation.
+    Keys,
+    /// Nobody.
+    Nobody,
 }
 
 /// What is said, and what the answer contains. Each goes on from those before it. It begins with an empty session.
@@ -71,16 +75,17 @@ const SAID: [(&str, &str); 51] = [
     ("/export", "Everything since the last /new is in this file."),
 ];
 
-/// The same where people can be told apart, and where they cannot.
+/// What is said by somebody who can be told apart, and what the answer contains: to a person, and to whoever has a key. Nobody else is told
+/// apart.
 const TOLD_OF_PEOPLE: [(&str, &str, &str); 8] = [
-    ("/whoami", "You are Ada, an owner.", NAMELESS),
+    ("/whoami", "You are Ada, an owner.", "Here you are webchat."),
     ("/home", "I reach you where you wrote last.", NAMELESS),
     ("/home here", "From now on I reach you in this chat.", NAMELESS),
     ("/home", "I reach you on ", NAMELESS),
     ("/home off", "You have chosen no chat now.", NAMELESS),
-    ("/link", "On another channel, in a direct chat with me, write /link", NAMELESS),
-    ("/link AAAA-AAAA", "Nobody has this code.", NAMELESS),
-    ("/unlink", "There is nothing to take back", NAMELESS),
+    ("/link", "On another channel, in a direct chat with me, write /link", "Write /link where I do"),
+    ("/link AAAA-AAAA", "Nobody has this code.", "Nobody has this code."),
+    ("/unlink", "There is nothing to take back", "There is nothing to take back"),
 ];
 const NAMELESS: &str = "People cannot be told apart here.";
 
@@ -105,13 +110,20 @@ pub async fn with_own_commands(builder: GatewayBuilder) -> (GatewayBuilder, Scri
 }
 
 /// Sends everything of the table in its order, and checks each answer: `ask` sends a text and returns what answers it.
-pub async fn each_is_answered(abilities: Abilities, mut ask: impl AsyncFnMut(&str) -> String) {
-    let Abilities { people } = abilities;
-    let of_people = TOLD_OF_PEOPLE.into_iter().map(|(said, told, not)| (said, if people { told } else { not }));
+pub async fn each_is_answered(apart: TellsApart, mut ask: impl AsyncFnMut(&str) -> String) {
+    let mut wrong = Vec::new();
+    let of_people = TOLD_OF_PEOPLE.into_iter().map(|(said, person, key)| match apart {
+        TellsApart::People => (said, person),
+        TellsApart::Keys => (said, key),
+        TellsApart::Nobody => (said, NAMELESS),
+    });
     for (said, expected) in SAID.into_iter().chain(of_people) {
         let answer = ask(said).await;
-        assert!(answer.contains(expected), "{said}: {answer:?} does not contain {expected:?}");
+        if !answer.contains(expected) {
+            wrong.push(format!("{said}: {answer:?} does not contain {expected:?}"));
+        }
     }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 /// An owner sends every command, with what may follow it, and each is answered. `says` sends a text to the gateway in one of the
@@ -130,7 +142,7 @@ pub async fn every_command_is_answered<P: Platform>(keys: &str, says: impl Async
     let ask = async |said: &str| answer(&platform, &gateway, &ada, said, &says).await;
 
     ask("/new").await;
-    each_is_answered(Abilities { people: true }, &ask).await;
+    each_is_answered(TellsApart::People, &ask).await;
 
     let code = code_in(&ask("/link").await);
     let own = ask(&format!("/link {}", code.to_lowercase().replace('-', " "))).await;

@@ -2,16 +2,13 @@
 
 use rejoinder_tests::{
     Chat, Gateway, Reply, Script, ScriptedAgent,
-    promise::{Abilities, each_is_answered, is_shown, with_own_commands},
+    promise::{TellsApart, each_is_answered, is_shown, with_own_commands},
 };
 use reqwest::StatusCode;
 use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::{TOKEN, hook};
-
-/// Neither the page nor a hook tells its people apart.
-const NAMELESS: Abilities = Abilities { people: false };
 
 /// A11, B3, D18.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -22,7 +19,7 @@ async fn every_command_is_answered_on_the_chat_page() {
     let listed = std::mem::take(&mut chat.commands);
     let mut number = 0;
 
-    each_is_answered(NAMELESS, async |said: &str| {
+    each_is_answered(TellsApart::Keys, async |said: &str| {
         number += 1;
         let turn = chat.says(&format!("message-{number}"), said).await;
         chat.hears(&turn).await
@@ -51,7 +48,7 @@ async fn every_command_is_answered_with_a_hook(#[values(false, true)] in_a_field
         Reply::of(hook.call().json(&body)).await
     };
 
-    each_is_answered(NAMELESS, async |said: &str| asks(body(said)).await.text().to_owned()).await;
+    each_is_answered(TellsApart::Nobody, async |said: &str| asks(body(said)).await.text().to_owned()).await;
 
     for command in ["approve", "decline"] {
         let refused = asks(json!({ "command": command, "message": "AAAA-AAAA" })).await;

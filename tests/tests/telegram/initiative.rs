@@ -97,7 +97,11 @@ async fn a_time_is_acted_on_once(steps: &[&str], what: &str, text: &str) {
         let body = json!({
             "name": step, "every": "24h", "to": format!("telegram.test/{}", ada.chat()), what: text,
         });
-        assert_eq!(posts(&gateway, "schedules", &body, step).await, Some(StatusCode::CREATED), "{step}");
+        assert_eq!(
+            posts(&gateway, "schedules", &body, &format!("add {step}")).await,
+            Some(StatusCode::CREATED),
+            "{step}"
+        );
         gateway.stop().await;
         gateway.spawn(&[(CRASH_AT, step)]);
         gateway.until_ready().await;
