@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use super::{LISTED, agent, command::Command, home, language, own, queue};
+use super::{LISTED, agent, command::Command, home, language, queue};
 use crate::model::{
     command::{ArgumentHelp, CommandHelp},
     conversation::ChannelId,
@@ -12,7 +12,7 @@ use crate::model::{
 
 /// The commands in the order in which the menu of a channel lists them: the gateway's, and the operator's.
 pub(crate) fn listed(settings: &Settings, channel: &ChannelId) -> Vec<CommandHelp> {
-    LISTED.into_iter().map(|command| entry(command, settings, channel)).chain(own::help(settings, channel)).collect()
+    LISTED.into_iter().map(|command| entry(command, settings, channel)).chain(own(settings, channel)).collect()
 }
 
 fn entry(command: &Command, settings: &Settings, channel: &ChannelId) -> CommandHelp {
@@ -32,12 +32,23 @@ fn entry(command: &Command, settings: &Settings, channel: &ChannelId) -> Command
 }
 
 /// The template about any text that may follow a command.
-pub(super) const TEXT: &str = "menu_option_text";
+const TEXT: &str = "menu_option_text";
 
 /// What may follow a command, described by a template.
-pub(super) fn argument(template: &str, choices: Vec<String>, settings: &Settings, channel: &ChannelId) -> ArgumentHelp {
+fn argument(template: &str, choices: Vec<String>, settings: &Settings, channel: &ChannelId) -> ArgumentHelp {
     let (description, descriptions) = described(template, "What it is about", settings, channel);
     ArgumentHelp { description, descriptions, choices }
+}
+
+/// The entries of the operator's commands.
+fn own<'a>(settings: &'a Settings, channel: &ChannelId) -> impl Iterator<Item = CommandHelp> + use<'a> {
+    let argument = argument(TEXT, Vec::new(), settings, channel);
+    settings.commands.iter().map(move |(name, command)| CommandHelp {
+        name: name.clone().into(),
+        description: command.description.clone().into(),
+        descriptions: BTreeMap::new(),
+        argument: Some(argument.clone()),
+    })
 }
 
 /// All that may follow a command, if that is known; empty: any words.

@@ -4,14 +4,10 @@ use std::collections::BTreeMap;
 
 use rejoinder_guard::Reply;
 
-use super::{
-    command::{Answer, Call, Words},
-    menu,
-};
+use super::command::{Answer, Call, Words};
 use crate::{
     model::{
-        command::{CommandAnswer, CommandHelp, OwnCommand},
-        conversation::ChannelId,
+        command::{CommandAnswer, OwnCommand},
         settings::Settings,
         turn::Handler,
     },
@@ -61,15 +57,4 @@ pub(super) fn answer(call: &Call<'_>) -> Option<Answer> {
     let CommandAnswer::Words(words) = &command.answer else { return None };
     let values = [("text", rest.to_owned()), ("agent", call.agent().to_owned()), ("sender", event.sender.id.clone())];
     Some(Answer::saying(Words::Own(Reply::text(filled(words, &values)))))
-}
-
-/// The entries of the operator's commands in a platform's menu.
-pub(super) fn help<'a>(settings: &'a Settings, channel: &ChannelId) -> impl Iterator<Item = CommandHelp> + use<'a> {
-    let argument = menu::argument(menu::TEXT, Vec::new(), settings, channel);
-    settings.commands.iter().map(move |(name, command)| CommandHelp {
-        name: name.clone().into(),
-        description: command.description.clone().into(),
-        descriptions: BTreeMap::new(),
-        argument: Some(argument.clone()),
-    })
 }

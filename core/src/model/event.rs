@@ -1,12 +1,11 @@
 //! Inbound events, normalised.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use rejoinder_guard::{Attachment, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    agent::AgentName,
     brief::Brief,
     conversation::{ChatKind, ConversationRef},
     ids::{ApprovalId, PersonId, TurnId},
@@ -217,7 +216,7 @@ pub enum EventKind {
     Prompt {
         /// The agent, if not that of the conversation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        agent: Option<AgentName>,
+        agent: Option<Arc<str>>,
         /// Whether the agent owes no answer.
         #[serde(default)]
         quiet: bool,
