@@ -21,7 +21,7 @@ await visit(async (browser) => {
   const phone = await visitor(browser, { ...PHONE, storageState });
   await phone.isConnected();
   await saves(phone);
-  const { height } = await phone.page.getByRole("link", { name: "Save as Markdown" }).boundingBox();
+  const { height } = await phone.page.getByRole("link", { name: "Save conversation.md" }).boundingBox();
   assert.ok(height >= 44, `the link is ${height} pixels high`);
   await screenshot(phone.page, "export-390");
   await phone.leaves();
@@ -30,7 +30,7 @@ await visit(async (browser) => {
 
 async function saves({ page, complaints }) {
   const saved = page.waitForEvent("download");
-  await page.getByRole("link", { name: "Save as Markdown" }).click();
+  await page.getByRole("link", { name: "Save conversation.md" }).click();
   const file = await saved;
   assert.equal(file.suggestedFilename(), "conversation.md");
   const text = await readFile(await file.path(), "utf8");
