@@ -85,13 +85,13 @@ struct Every(
 impl Schedules {
     /// The schedules in the form that the core uses. `zone` is that of those that name none.
     pub fn seeds<'a>(&'a self, zone: &'a Zone) -> impl Iterator<Item = NewSchedule> + 'a {
-        self.0.iter().filter_map(|(name, schedule)| schedule.new(name, zone))
+        self.0.iter().filter_map(|(name, schedule)| schedule.seed(name, zone))
     }
 }
 
 impl Schedule {
     /// `None` if it has no time or nothing to begin, or several.
-    fn new(&self, name: &str, zone: &Zone) -> Option<NewSchedule> {
+    fn seed(&self, name: &str, zone: &Zone) -> Option<NewSchedule> {
         let when = match (&self.at, &self.every, &self.cron) {
             (Some(Time(at)), None, None) => When::At(Timestamp::from_millis(at.as_millisecond())),
             (None, Some(Every(every)), None) => When::Every(*every),
@@ -125,7 +125,7 @@ impl Section for Schedules {
             if schedule.prompt.is_none() && (schedule.agent.is_some() || schedule.quiet) {
                 checks.wrong(key.clone(), "has no `prompt`, and only that is put before an agent");
             }
-            let Some(new) = schedule.new(name, &Zone::system()) else {
+            let Some(new) = schedule.seed(name, &Zone::system()) else {
                 let what = "must have one of `at`, `every` and `cron`, and either a `message` or a `prompt`";
                 checks.wrong(key, what);
                 continue;

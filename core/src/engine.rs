@@ -360,8 +360,7 @@ impl Engine {
             clock: Arc::clone(&clock),
             agents: agent_names,
         });
-        let schedules = Schedules::load(Arc::clone(&initiative), settings.clone(), lifecycle.clone()).await?;
-        let schedules = Arc::new(schedules);
+        let calendar = Arc::new(Schedules::load(Arc::clone(&initiative), settings.clone(), lifecycle.clone()).await?);
         let welcomer = Arc::new(Welcomer {
             people: Arc::clone(&people),
             inlet: Arc::clone(&inlet) as Arc<dyn Inlet>,
@@ -406,7 +405,7 @@ impl Engine {
             caller,
             operations,
             initiative,
-            schedules: Arc::clone(&schedules),
+            schedules: Arc::clone(&calendar),
             agents: known_agents,
             people,
             sessions,
@@ -430,7 +429,7 @@ impl Engine {
         engine.keep("forwarder", move || Arc::clone(&forwarder).run());
         engine.keep("welcomer", move || Arc::clone(&welcomer).run());
         engine.keep("notifier", move || Arc::clone(&notifier).run());
-        engine.keep("schedules", move || Arc::clone(&schedules).run());
+        engine.keep("schedules", move || Arc::clone(&calendar).run());
         engine.keep("expirer", move || Arc::clone(&expirer).run());
         engine.keep("retention", move || Arc::clone(&retention).run());
         engine.keep("indexer", move || Arc::clone(&indexer).run());

@@ -43,7 +43,7 @@ fn shouted(text: &str, capitals: u64) -> String {
 /// Words of people's, each after a space.
 fn words(count: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Value = String> {
     vec((one_space(), "[^\\s]{1,8}"), count)
-        .prop_map(|words| words.into_iter().map(|(space, word)| format!("{space}{word}")).collect())
+        .prop_map(|words| words.into_iter().flat_map(|(space, word)| [space, word]).collect())
 }
 
 /// A name by which a command is invoked, with how many words may follow.
@@ -150,7 +150,7 @@ proptest! {
         let (known, rules) = (own_commands(), rules());
         let of_rule = |text: &str| text.split_whitespace().next().is_some_and(|first| first.eq_ignore_ascii_case("/code"));
         let is_command = |text: &str| find(text).is_some() || own::find(text, &known).is_some() || of_rule(text);
-        for text in [text.clone(), format!("!{text}"), format!("!{}{text}", name)] {
+        for text in [text.clone(), format!("!{text}"), format!("!{name}{text}")] {
             let slashed = text.trim_start().strip_prefix('!').map(|rest| format!("/{rest}"));
             let expected = slashed.filter(|slashed| is_command(slashed));
             prop_assert_eq!(bang::command(&text, &known, &rules), expected, "{:?}", text);

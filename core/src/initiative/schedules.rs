@@ -281,7 +281,7 @@ impl Schedules {
             log.push(entry(LogEvent::SchedulePaused { schedule: name(), why: why.clone() }));
             warn!(schedule = name(), why, "a schedule is paused");
         }
-        schedule = Schedule { state, next_at, why, failures, ..schedule };
+        schedule = Schedule { state, why, next_at, failures, ..schedule };
         changes.push(ScheduleChange::Set(Box::new(schedule.clone())));
         self.store.commit(Transition { schedules: changes, log, ..Transition::default() }).await?;
         self.known().insert(schedule.id, schedule);
@@ -293,7 +293,8 @@ impl Schedules {
         let Some(due) = schedule.next_at else { return Ok(None) };
         let begun = self.initiative.find(&schedule.new, &key(schedule, due)).await?;
         let turns: Vec<_> = begun.into_iter().map(|one| one.turn).collect();
-        Ok((!turns.is_empty()).then(|| ScheduleRun { schedule: schedule.id, due, at: now, turns, problem: None }))
+        let run = ScheduleRun { schedule: schedule.id, due, at: now, turns, problem: None };
+        Ok(Some(run).filter(|run| !run.turns.is_empty()))
     }
 
     async fn begin(&self, schedule: &Schedule, key: &str) -> Result<Vec<Begun>, OperationError> {

@@ -55,7 +55,7 @@ async fn a_message_is_sent_at_its_times() {
     let mut gateway = guarded().await;
     adds(&gateway, says_hello(&ada(), When::Every(HOUR))).await;
 
-    gateway.advance(HOUR - secs(1)).await;
+    gateway.advance(secs(3599)).await;
     assert_eq!(greetings(&gateway), 0);
     gateway.advance(secs(1)).await;
     assert_eq!(greetings(&gateway), 1);
@@ -265,7 +265,7 @@ async fn the_configuration_makes_schedules() {
     let other = NewSchedule { name: "other".to_owned(), ..says_hello(&chat("grace").to_string(), When::Every(HOUR)) };
     setup.schedules = vec![says_hello(&ada(), When::Every(HOUR)), other.clone()];
     let mut gateway = setup.start().await;
-    gateway.advance(HOUR - secs(60)).await;
+    gateway.advance(secs(3540)).await;
 
     gateway.change_schedules(vec![other]);
     gateway.restart().await;
@@ -281,7 +281,7 @@ async fn the_configuration_makes_schedules() {
 /// G2. A person's message waits for it like for any other turn, and is answered.
 #[tokio::test]
 async fn a_prompt_and_a_message_are_answered_one_after_the_other() {
-    let slow = |turn: &rejoinder_core::AgentTurn| Script::replies(&*turn.text).taking(secs(5));
+    let slow = |turn: &rejoinder_core::AgentTurn| Script::replies(&turn.text).taking(secs(5));
     let gateway = GatewaySetup::new().agent("main", slow).start().await;
     adds(&gateway, prompts(&ada(), false)).await;
     gateway.advance(HOUR).await;

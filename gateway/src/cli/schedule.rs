@@ -17,7 +17,7 @@ use crate::{
 pub(super) enum ScheduleCommand {
     /// Make a schedule: a message, or a prompt for the agent, at given times
     #[command(after_help = ADD_HELP)]
-    Add(Add),
+    Add(Box<Add>),
     /// List the schedules, with their next times
     List(List),
     /// Show a schedule, and what became of its last times

@@ -88,6 +88,8 @@ async fn a_message_is_shown_once_whatever_step_the_process_ends_at() {
 
 /// D1. A schedule's time comes, and the process ends at a step of what it begins.
 async fn a_time_is_acted_on_once(steps: &[&str], what: &str, text: &str) {
+    // The draft of an answer may be left beside it, which then says that it replaces it.
+    let has_draft = what == "prompt";
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
     let (mut gateway, ada) = met(&double, &agent).await;
 
@@ -114,7 +116,7 @@ async fn a_time_is_acted_on_once(steps: &[&str], what: &str, text: &str) {
         gateway.stop().await;
 
         let (all, plain) = shown(&double, &ada, before, "Hello.");
-        let most = if *step == "attempt_ended:1" { 2 } else { 1 };
+        let most = if has_draft || *step == "attempt_ended:1" { 2 } else { 1 };
         assert!(plain <= 1 && (1..=most).contains(&all), "{step}: {:?}", double.bot_texts(ada.chat()));
     }
     assert_eq!(gateway.undeliverable(), 0);
