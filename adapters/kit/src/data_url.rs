@@ -2,6 +2,7 @@
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use percent_encoding::percent_decode_str;
+use rejoinder_core::{Attachment, FetchError};
 
 /// The media type of a `data:` URL without one.
 const DEFAULT_MEDIA_TYPE: &str = "text/plain";
@@ -28,6 +29,16 @@ pub fn content(url: &str) -> Option<Result<Vec<u8>, Malformed>> {
         }
         _ => Ok(bytes),
     })
+}
+
+/// The bytes of a file that a caller sent in the body: at most `limit`.
+///
+/// # Errors
+/// When it is larger, its URL is malformed, or it is somewhere else: an address that a caller names is never fetched.
+pub fn fetch(attachment: &Attachment, limit: usize) -> Result<Vec<u8>, FetchError> {
+    let content = content(&attachment.url).ok_or_else(|| FetchError::NotOurs(attachment.name.clone()))?;
+    let bytes = content.map_err(|Malformed| FetchError::Failed("its data: URL is malformed".to_owned()))?;
+    if bytes.len() > limit { Err(FetchError::TooLarge { limit }) } else { Ok(bytes) }
 }
 
 /// The media type that a `data:` URL gives, without its parameters; `None` if it is not a `data:` URL.

@@ -241,12 +241,7 @@ impl ChannelAdapter for WebhookAdapter {
     }
 
     async fn fetch(&self, attachment: &Attachment, limit: usize) -> Result<Vec<u8>, FetchError> {
-        let Some(content) = data_url::content(&attachment.url) else {
-            return Err(FetchError::NotOurs(attachment.name.clone()));
-        };
-        let bytes =
-            content.map_err(|data_url::Malformed| FetchError::Failed("its data: URL is malformed".to_owned()))?;
-        if bytes.len() > limit { Err(FetchError::TooLarge { limit }) } else { Ok(bytes) }
+        data_url::fetch(attachment, limit)
     }
 
     async fn deliver(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
