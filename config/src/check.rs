@@ -92,7 +92,7 @@ impl<'a> Checks<'a> {
     }
 
     /// Reports `key` if there is no channel called `name`.
-    pub(crate) fn refers_to_channel(&mut self, key: Key, name: &str) {
+    pub fn refers_to_channel(&mut self, key: Key, name: &str) {
         self.refers(key, "channel", name, &self.names.channels.keys().cloned().collect());
     }
 

@@ -58,7 +58,7 @@ use crate::{
         agent::AgentRuntime,
         channel::{ChannelAdapter, ChannelHealth},
         clock::SharedClock,
-        intake::{Inlet, Intake},
+        intake::{Inlet, Intake, NewsDesk},
         store::{
             Store, StoreError,
             record::{AbsentChannel, Pause},
@@ -775,6 +775,7 @@ impl Engine {
         Intake {
             channel: channel.clone(),
             inlet: Arc::clone(&self.inlet),
+            news: Arc::clone(&self.initiative) as Arc<dyn NewsDesk>,
             store: Arc::clone(&self.store),
             hub: Arc::clone(&self.hub),
             clock: Arc::clone(&self.clock),

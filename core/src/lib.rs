@@ -143,7 +143,7 @@ pub use ports::{
     agent::{AgentError, AgentRuntime, RunEvent, RunEvents, SendResult},
     channel::{ChannelAdapter, ChannelError, ChannelHealth, FetchError},
     clock::{Clock, SharedClock, SystemClock},
-    intake::{Accepted, Intake, IntakeError},
+    intake::{Accepted, Intake, IntakeError, News, NewsError, Task},
     store::{Store, StoreError, accept::EarlierMessage},
 };
 

@@ -147,7 +147,26 @@ pub(crate) fn read(content_type: Option<&str>, body: &[u8]) -> Result<CheckedMes
     message.checked(body)
 }
 
-fn utf8(body: &[u8]) -> Result<&str, Problem> {
+/// Reads any body, whatever its fields: a text is a JSON string, and a form an object.
+///
+/// # Errors
+/// When it is not what its `Content-Type` says.
+pub(crate) fn read_any(content_type: Option<&str>, body: &str) -> Result<serde_json::Value, Problem> {
+    let content = body.strip_prefix('\u{feff}').unwrap_or(body);
+    match Media::of(content_type)? {
+        Some(Media::Json) => json::read_any(content),
+        None if content.trim_start().starts_with(['{', '[']) => json::read_any(content),
+        Some(Media::Form) => form::read_any(content),
+        Some(Media::Multipart { .. }) => Err(unsupported("this hook is for events: it reads no multipart/form-data")),
+        Some(Media::Text) | None => Ok(text(content).text.into()),
+    }
+}
+
+/// A body as text.
+///
+/// # Errors
+/// When it is not UTF-8.
+pub(crate) fn utf8(body: &[u8]) -> Result<&str, Problem> {
     std::str::from_utf8(body)
         .map_err(|error| not_utf8(format!("the body is not UTF-8 at byte {}", error.valid_up_to() + 1)))
 }
@@ -395,7 +414,7 @@ impl CheckedMessage {
 impl Key<'_> {
     /// The id that the request is deduplicated by. Hashing gives it a fixed length and keeps the keys of different
     /// hooks and kinds apart.
-    fn external_id(self, channel: &ChannelId) -> String {
+    pub(crate) fn external_id(self, channel: &ChannelId) -> String {
         let (kind, key) = match &self {
             Self::Idempotency(key) => ("idempotency-key", key.as_bytes()),
             Self::WebhookId(id) => ("webhook-id", id.as_bytes()),

@@ -8,6 +8,9 @@
 //!   and after a deferral also with a text that can be spoken.
 //! * `GET /hooks/{name}/turns/{turn_id}` returns the stored result.
 //!
+//! A hook with `deliver_to` takes events instead: what happened elsewhere is put before an agent, or sent as it is, in a
+//! conversation of another channel.
+//!
 //! The stored result is the hook's receipt. If the hook has a callback, a signed copy is posted there.
 //!
 //! The adapter never responds 5xx because the agent is still working, never fetches or posts to a URL that a
@@ -41,6 +44,7 @@ mod auth;
 mod body;
 mod capabilities;
 mod counters;
+mod events;
 mod inbound;
 mod keyed;
 mod openapi;
@@ -51,6 +55,7 @@ mod receive;
 mod result_key;
 mod result_url;
 mod section;
+mod template;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -72,7 +77,7 @@ pub use self::{
     result_key::ResultKeys,
     section::WebhookSection,
 };
-use self::{auth::Auth, counters::Counters, outbound::Callback, result_url::ResultUrls};
+use self::{auth::Auth, counters::Counters, events::Events, outbound::Callback, result_url::ResultUrls};
 
 /// What a [`WebhookAdapter`] is built from.
 pub struct WebhookSettings {
@@ -114,6 +119,9 @@ pub enum SettingsError {
     /// The named secret is not a Standard Webhooks key.
     #[error("{0} must be \"whsec_\" followed by a base64 key of 24 to 64 bytes")]
     NotASigningKey(&'static str),
+    /// The template is none.
+    #[error("template is no template")]
+    NotATemplate,
 }
 
 /// One hook: the channel `webhook.{name}`, served at `/hooks/{name}`.
@@ -129,6 +137,7 @@ pub struct WebhookAdapter {
     urls: ResultUrls,
     texts: HookTexts,
     callback: Option<Callback>,
+    events: Option<Events>,
     clock: SharedClock,
     stop_waiting: CancellationToken,
     counters: Counters,
@@ -149,6 +158,7 @@ impl WebhookAdapter {
     pub fn new(settings: WebhookSettings) -> Result<Self, SettingsError> {
         let auth = Auth::new(&settings)?;
         let callback = Callback::of(&settings)?;
+        let events = Events::of(&settings.section)?;
         let WebhookSettings {
             name,
             section,
@@ -174,6 +184,7 @@ impl WebhookAdapter {
             urls: ResultUrls::new(&name, public_url.as_ref()),
             texts,
             callback,
+            events,
             clock,
             stop_waiting,
             counters: Counters::new(name),
@@ -197,6 +208,7 @@ impl WebhookAdapter {
             urls: ResultUrls::new(name, former.public_url.as_ref()),
             texts: former.texts.clone(),
             callback: None,
+            events: None,
             clock: Arc::clone(&former.clock),
             stop_waiting: CancellationToken::new(),
             counters: Counters::new("unknown".to_owned()),

@@ -10,8 +10,8 @@ use axum::{
     routing,
 };
 use rejoinder_core::{
-    Accepted, CallerTrace, ChannelAdapter, ChannelId, InboundEvent, Intake, IntakeError, Language, SharedClock,
-    StoreError, TurnId, TurnStatus, TurnView, Watch,
+    Accepted, CallerTrace, ChannelAdapter, ChannelId, EventId, InboundEvent, Intake, IntakeError, Language, NewsError,
+    SharedClock, StoreError, TurnId, TurnStatus, TurnView, Watch,
 };
 use rejoinder_kit::{Guesses, Peer, Problem, TooManyGuesses, read_body};
 use url::{Url, form_urlencoded};
@@ -22,6 +22,7 @@ use crate::{
     auth::{AuthError, Caller, Proof},
     body,
     counters::REQUESTS,
+    events,
     inbound::{self, Context, Key},
     openapi::schema,
     prefer::Wait,
@@ -115,6 +116,9 @@ fn caller_trace(headers: &HeaderMap) -> Option<CallerTrace> {
 ///
 /// Starts a turn and returns its answer. If the wait ends first, the response is 202 with the URL of the result. An
 /// accepted turn is answered even if this request is aborted.
+///
+/// A hook with `deliver_to` takes events: any JSON, text or form. The response to one is 202 with the ids of the turns, which
+/// are not fetched here.
 #[utoipa::path(
     post,
     path = "/hooks/{name}",
@@ -145,7 +149,8 @@ fn caller_trace(headers: &HeaderMap) -> Option<CallerTrace> {
         (status = 404, description = "Not found: there is no such hook", body = schema::Problem, content_type = "application/problem+json"),
         (status = 405, description = "The method is not POST", body = schema::Problem, content_type = "application/problem+json"),
         (status = 408, description = "The body is too slow", body = schema::Problem, content_type = "application/problem+json"),
-        (status = 409, description = "The key was already used with another body", body = schema::Problem, content_type = "application/problem+json"),
+        (status = 204, description = "The event of a hook with `deliver_to` tells nothing"),
+        (status = 409, description = "The key was already used with another body, or the event reaches nobody", body = schema::Problem, content_type = "application/problem+json"),
         (status = 410, description = "The key was used before, and the answer was removed", body = schema::Problem, content_type = "application/problem+json"),
         (status = 413, description = "The body is too large", body = schema::Problem, content_type = "application/problem+json"),
         (status = 415, description = "The body's type or encoding is not supported", body = schema::Problem, content_type = "application/problem+json"),
@@ -258,6 +263,15 @@ impl WebhookAdapter {
             Caller::Token | Caller::ResultKey => idempotency_key.map(Key::Idempotency),
         };
         let content_type = parts.headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("?"));
+        if let Some(events) = &self.events {
+            let key = key.map_or_else(|| EventId::new(now).to_string(), |key| key.external_id(&self.channel));
+            let Some(news) = events.read(content_type, &parts.headers, &body, &key)? else {
+                return Ok(events::nothing_to_tell());
+            };
+            drop(body);
+            let begun = context.intake.report(news).await.map_err(news_problem)?;
+            return Ok(events::taken(begun.into_iter().map(|begun| begun.turn).collect()));
+        }
         let message = inbound::read(content_type, &body)?;
         message.check_command(|| context.intake.commands())?;
         drop(body);
@@ -549,6 +563,14 @@ fn intake_problem(error: &IntakeError) -> Problem {
     match error {
         IntakeError::ShuttingDown => not_running(),
         IntakeError::Store(error) => store_problem(error),
+    }
+}
+
+fn news_problem(error: NewsError) -> Problem {
+    match error {
+        NewsError::Intake(error) => intake_problem(&error),
+        NewsError::Limited { retry_after } => over_limit(retry_after),
+        NewsError::Unreachable(why) => events::unreachable(&why),
     }
 }
 

@@ -7,11 +7,11 @@ use rejoinder_config::{
     duration::{self, MINUTE},
     text,
 };
-use rejoinder_core::{Language, QueueMode};
+use rejoinder_core::{Language, QueueMode, Target};
 use serde::{Deserialize, Serialize, Serializer};
 use url::Url;
 
-use crate::auth;
+use crate::{auth, template::EventTemplate};
 
 /// A caller is accepted by any one of `token`, `signing_secret` and `hub_secret` that is set.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -46,6 +46,30 @@ pub struct WebhookSection {
     pub callback_secret: Option<Secret>,
     /// The largest body, if not `server.body_limit`.
     pub body_limit: Option<Size>,
+    /// What the agent owes for a call.
+    pub owes: Owes,
+    /// Makes the hook one for events: they are put before the agent, and what it says goes here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deliver_to: Option<Target>,
+    /// What the agent does with an event.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "text::filled_option")]
+    pub prompt: Option<String>,
+    /// What an event says, made of its body.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "text::filled_option")]
+    pub template: Option<String>,
+    /// Whether an event is sent as it is, without an agent.
+    pub deliver_only: bool,
+}
+
+/// What is owed for a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Owes {
+    /// An answer.
+    #[default]
+    Answer,
+    /// Nothing: the agent speaks only if it has something to say.
+    Nothing,
 }
 
 impl Default for WebhookSection {
@@ -62,6 +86,11 @@ impl Default for WebhookSection {
             callback_url: None,
             callback_secret: None,
             body_limit: None,
+            owes: Owes::default(),
+            deliver_to: None,
+            prompt: None,
+            template: None,
+            deliver_only: false,
         }
     }
 }
@@ -101,6 +130,42 @@ impl Section for WebhookSection {
                 );
             }
             (Some(_), Some(_)) | (None, None) => {}
+        }
+        self.check_events(checks);
+    }
+}
+
+impl WebhookSection {
+    /// Checks what is about events.
+    fn check_events(&self, checks: &mut Checks<'_>) {
+        let Some(to) = &self.deliver_to else {
+            let unused = [
+                ("owes", self.owes == Owes::Nothing),
+                ("prompt", self.prompt.is_some()),
+                ("template", self.template.is_some()),
+                ("deliver_only", self.deliver_only),
+            ];
+            for (key, _) in unused.into_iter().filter(|(_, is_set)| *is_set) {
+                checks.wrong(checks.key(&[key]), "needs `deliver_to`: whom is it for?");
+            }
+            return;
+        };
+        if let Some(channel) = to.channel() {
+            checks.refers_to_channel(checks.key(&["deliver_to"]), channel.as_str());
+        }
+        let unused = [
+            ("callback_url", self.callback_url.is_some(), "the answers go to `deliver_to`"),
+            ("conversation", self.conversation.is_some(), "events belong to the conversation of `deliver_to`"),
+            ("queue", self.queue.is_some(), "events belong to the conversation of `deliver_to`"),
+            ("prompt", self.deliver_only && self.prompt.is_some(), "with `deliver_only` no agent is asked"),
+            ("agent", self.deliver_only && self.agent.is_some(), "with `deliver_only` no agent is asked"),
+            ("owes", self.deliver_only && self.owes == Owes::Nothing, "with `deliver_only` no agent is asked"),
+        ];
+        for (key, _, why) in unused.into_iter().filter(|(_, is_set, _)| *is_set) {
+            checks.wrong(checks.key(&[key]), format!("is not used: {why}"));
+        }
+        if let Some(Err(error)) = self.template.as_deref().map(EventTemplate::check) {
+            checks.wrong(checks.key(&["template"]), format!("is no template: {error}"));
         }
     }
 }

@@ -3,9 +3,10 @@
 //! Each is an event of the gateway's own with a key, accepted like any other. So it takes the same way through the guard and the
 //! outbox, and what is done again after a crash is known by its key.
 
+mod news;
 pub(crate) mod schedules;
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use rejoinder_guard::Attachment;
 
@@ -43,6 +44,30 @@ pub struct NewMessage {
     pub text: String,
     /// Files that are sent with it.
     pub attachments: Vec<Attachment>,
+}
+
+/// Why something was not begun, or not for everybody whom it is for.
+#[derive(Debug)]
+enum NotBegun {
+    Operation(OperationError),
+    /// A limit holds for it.
+    Limited(Duration),
+}
+
+impl NotBegun {
+    const LIMITED: &'static str = "a limit holds for it";
+}
+
+impl From<OperationError> for NotBegun {
+    fn from(error: OperationError) -> Self {
+        Self::Operation(error)
+    }
+}
+
+impl From<StoreError> for NotBegun {
+    fn from(error: StoreError) -> Self {
+        Self::Operation(error.into())
+    }
 }
 
 /// Begins messages and turns.
@@ -91,7 +116,8 @@ impl Initiative {
             attachments: new.attachments.clone(),
             ..message(place, new.text.clone(), by, "", at)
         };
-        self.begin(recipients.into_iter().map(|to| (event(&to.place), to.person)).collect(), key).await
+        let events = recipients.into_iter().map(|to| (event(&to.place), to.person)).collect();
+        self.begin_unlimited(events, key).await
     }
 
     /// Begins what a schedule begins.
@@ -100,7 +126,7 @@ impl Initiative {
         for Recipient { place, person } in self.recipients(&new.to, |_| true)? {
             events.push((self.scheduled(new, &place).await?, person));
         }
-        self.begin(events, key).await
+        self.begin_unlimited(events, key).await
     }
 
     /// What a schedule began under a key, as far as it is for the same conversations as then.
@@ -146,12 +172,20 @@ impl Initiative {
         Ok(ChatKind::Direct)
     }
 
-    /// Begins events in one transaction, each with the person whom it is for. With a key that was used before, nothing new is begun.
-    async fn begin(
+    /// As [`begin`](Self::begin), for events for which no limits hold.
+    async fn begin_unlimited(
         &self,
-        made: Vec<(InboundEvent, Option<PersonId>)>,
+        events: Vec<(InboundEvent, Option<PersonId>)>,
         key: &str,
     ) -> Result<Vec<Begun>, OperationError> {
+        self.begin(events, key).await.map_err(|error| match error {
+            NotBegun::Operation(error) => error,
+            NotBegun::Limited(_) => OperationError::Unfit(NotBegun::LIMITED.to_owned()),
+        })
+    }
+
+    /// Begins events in one transaction, each with the person whom it is for. With a key that was used before, nothing new is begun.
+    async fn begin(&self, made: Vec<(InboundEvent, Option<PersonId>)>, key: &str) -> Result<Vec<Begun>, NotBegun> {
         let at = self.clock.now();
         let (mut begun, mut events) = (Vec::new(), Vec::new());
         for (event, person) in made {
@@ -171,15 +205,17 @@ impl Initiative {
         let places: Vec<_> = events.iter().map(|event| event.conversation.clone()).collect();
         let events = events.into_iter().map(|event| (TurnId::new(at), event)).collect();
         let accepted = self.inlet.accept(&channel, events, None).await.map_err(failed)?;
+        let mut limited = None;
         for (accepted, to) in accepted.into_iter().zip(places) {
             match accepted {
                 Accepted::Turn(turn) | Accepted::Duplicate { turn: Some(turn), .. } => begun.push(Begun { turn, to }),
                 // It was begun before, and its turn has been removed since.
                 Accepted::Duplicate { turn: None, .. } => {}
-                _ => return Err(OperationError::Unfit(format!("what is for {to} cannot be stored"))),
+                Accepted::Limited { retry_after } => limited = Some(retry_after),
+                _ => return Err(OperationError::Unfit(format!("what is for {to} cannot be stored")).into()),
             }
         }
-        Ok(begun)
+        limited.map_or(Ok(begun), |retry_after| Err(NotBegun::Limited(retry_after)))
     }
 
     /// What an earlier request with the same key began for a person, who may be reached elsewhere since.

@@ -197,8 +197,9 @@ impl EventRouter {
         if is_asked_about && !is_owed {
             return Ok(self.without_turn(event, None));
         }
-        // A command acts on turns that run and wait, and is not limited; nor is what the gateway begins on its own.
-        let is_limited = event.sender.kind != SenderKind::Operator;
+        // A command acts on turns that run and wait, and is not limited; nor is what the gateway begins on its own, unless
+        // somebody else has it do so.
+        let is_limited = event.sender.kind != SenderKind::Operator || event.is_news();
         let mut counted =
             match handler.agent().filter(|_| is_limited).map(|_| self.limits.count(&event, &known)).transpose() {
                 Ok(counted) => counted.flatten(),

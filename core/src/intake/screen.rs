@@ -2,7 +2,7 @@
 
 use crate::model::{
     access::Access,
-    event::{Author, InboundEvent, Quote},
+    event::{Author, InboundEvent, Quote, SenderKind},
     name::clean,
     people::KnownPeople,
     settings::Settings,
@@ -17,7 +17,9 @@ const UNNAMED_FILE: &str = "file";
 /// An event with clean names, and with the words of strangers as the channel's access rules want them.
 pub(super) fn screen(event: InboundEvent, settings: &Settings, known: &KnownPeople) -> InboundEvent {
     let access = settings.access.get(&event.conversation.channel);
-    let mut event = screened(event, access, known);
+    // What the gateway begins on its own says whose words it quotes.
+    let is_own = event.sender.kind == SenderKind::Operator;
+    let mut event = if is_own { event } else { screened(event, access, known) };
     clean_maybe(&mut event.sender.name);
     if let Some(author) = &mut event.forwarded {
         clean_maybe(&mut author.name);

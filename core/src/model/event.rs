@@ -361,6 +361,11 @@ impl InboundEvent {
         Some((if is_owner_here { role } else { role.min(PersonRole::Member) }, name))
     }
 
+    /// Whether it puts before an agent what happened elsewhere.
+    pub(crate) fn is_news(&self) -> bool {
+        matches!(self.kind, EventKind::Prompt { .. }) && self.quoted.is_some()
+    }
+
     /// Whether the message was deleted.
     #[must_use]
     pub fn is_withdrawn(&self) -> bool {

@@ -13,6 +13,7 @@ use crate::{
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{EventKind, InboundEvent},
         ids::TurnId,
+        target::{Begun, Target},
         view::TurnView,
     },
     ports::{
@@ -110,6 +111,56 @@ pub enum IntakeError {
     ShuttingDown,
 }
 
+/// Something that happened elsewhere, which a channel has for people.
+#[derive(Clone, Debug)]
+pub struct News {
+    /// For whom it is.
+    pub to: Target,
+    /// What happened. For a person it is Markdown; to an agent it is quoted as a stranger's words.
+    pub text: String,
+    /// What an agent does with it; `None`: the text is sent as it is.
+    pub task: Option<Task>,
+    /// The same for a report that is repeated.
+    pub key: String,
+    /// The payload as it was received, for the operator.
+    pub raw: String,
+}
+
+/// What an agent does with news.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// What it is told to do.
+    pub text: String,
+    /// The agent, if not that of the conversation.
+    pub agent: Option<AgentName>,
+    /// Whether the agent owes no answer.
+    pub quiet: bool,
+}
+
+/// Why news was not taken, or not by everybody whom it is for. It may come again with the same key.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum NewsError {
+    /// Nothing was stored: try again later.
+    #[error(transparent)]
+    Intake(#[from] IntakeError),
+    /// There is no one whom it can reach.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The channel has reported more than the limits allow.
+    #[error("more than the limits allow")]
+    Limited {
+        /// When to try again.
+        retry_after: Duration,
+    },
+}
+
+/// Takes news: the core's side of [`Intake::report`].
+#[async_trait]
+pub(crate) trait NewsDesk: Send + Sync {
+    /// Takes what `channel` reports.
+    async fn take(&self, channel: &ChannelId, news: News) -> Result<Vec<Begun>, NewsError>;
+}
+
 /// Accepts events: the core's side of an [`Intake`].
 #[async_trait]
 pub(crate) trait Inlet: Send + Sync {
@@ -142,6 +193,7 @@ pub(crate) trait Inlet: Send + Sync {
 pub struct Intake {
     pub(crate) channel: ChannelId,
     pub(crate) inlet: Arc<dyn Inlet>,
+    pub(crate) news: Arc<dyn NewsDesk>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) clock: SharedClock,
@@ -201,6 +253,15 @@ impl Intake {
             position,
         });
         self.inlet.accept(&self.channel, events, cursor).await
+    }
+
+    /// Passes on something that happened elsewhere: to people on any channel, or to an agent, whose answer they get. Returns the
+    /// turns, of which this channel sees nothing more.
+    ///
+    /// # Errors
+    /// When it was not taken by everybody whom it is for.
+    pub async fn report(&self, news: News) -> Result<Vec<Begun>, NewsError> {
+        self.news.take(&self.channel, news).await
     }
 
     /// The commands in the order in which a platform's menu lists them.

@@ -33,6 +33,7 @@ mod linking;
 mod log;
 mod marks;
 mod moves;
+mod news;
 mod operations;
 mod owners;
 mod pairing;

@@ -28,6 +28,22 @@ pub(super) fn read(content: &str) -> Result<HookMessage, Problem> {
     Ok(message)
 }
 
+/// Reads a form with any fields. Of a field that appears twice, the last counts. `curl -d '{…}'` sends JSON as a form unless its
+/// Content-Type is set.
+///
+/// # Errors
+/// When a field is not UTF-8.
+pub(super) fn read_any(content: &str) -> Result<serde_json::Value, Problem> {
+    if content.trim_start().starts_with('{') {
+        return super::json::read_any(content);
+    }
+    let fields = content.split('&').filter(|field| !field.is_empty()).map(|field| {
+        let (name, value) = field.split_once('=').unwrap_or((field, ""));
+        Ok((decoded(name)?, decoded(value)?.into()))
+    });
+    fields.collect::<Result<serde_json::Map<_, _>, _>>().map(Into::into)
+}
+
 fn decoded(text: &str) -> Result<String, Problem> {
     let spaced = text.replace('+', " ");
     let text = percent_decode_str(&spaced).decode_utf8();

@@ -26,6 +26,14 @@ pub(super) fn read(content: &str) -> Result<HookMessage, Problem> {
     })
 }
 
+/// Reads any JSON.
+///
+/// # Errors
+/// With line and column when it is none.
+pub(super) fn read_any(content: &str) -> Result<serde_json::Value, Problem> {
+    serde_json::from_str(content).map_err(|error| not_json(&error))
+}
+
 fn not_json(error: &serde_json::Error) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "not-json", "Bad request: the body is not JSON", error.to_string())
         .at(error.line(), error.column())

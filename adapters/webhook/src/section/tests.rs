@@ -11,6 +11,7 @@ fn the_manual_holds() {
         &[
             ("TICKETS_SIGNING_SECRET", "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="),
             ("TICKETS_HUB_SECRET", "hub-secret-of-these-tests"),
+            ("GITHUB_HOOK_SECRET", "hub-secret-of-these-tests"),
             ("TICKETS_CALLBACK_SECRET", "whsec_ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA="),
         ],
         &[
@@ -24,6 +25,10 @@ fn the_manual_holds() {
             "hub_secret",
             "callback_url",
             "callback_secret",
+            "deliver_to",
+            "owes",
+            "prompt",
+            "template",
         ],
     );
 }
@@ -32,6 +37,26 @@ fn the_manual_holds() {
 #[case::an_open_hook(
     "[channels.webhook.siri]\nwait = \"5s\"",
     "`channels.webhook.siri.token` must be set, unless `signing_secret` or `hub_secret` is: a hook is never open (`token = { generate = true }` makes a token) (rejoinder.toml:1)"
+)]
+#[case::an_event_for_nobody(
+    "[channels.webhook.github]\ntoken = \"token-of-these-tests\"\nowes = \"nothing\"",
+    "`channels.webhook.github.owes` needs `deliver_to`: whom is it for? (rejoinder.toml:3)"
+)]
+#[case::an_event_for_no_address(
+    "[channels.webhook.github]\ntoken = \"token-of-these-tests\"\ndeliver_to = \"telegram/42\"",
+    "`channels.webhook.github.deliver_to` must be a conversation (CHANNEL/CHAT or CHANNEL/CHAT/THREAD), the name of a person, or role:owner, role:member or role:guest (rejoinder.toml:3)"
+)]
+#[case::an_event_for_no_channel(
+    "[channels.webhook.github]\ntoken = \"token-of-these-tests\"\ndeliver_to = \"telegram.main/42\"",
+    "`channels.webhook.github.deliver_to` names the channel `telegram.main`, which does not exist: there is only `webhook.github` (rejoinder.toml:3)"
+)]
+#[case::a_prompt_without_an_agent(
+    "[channels.webhook.github]\ntoken = \"token-of-these-tests\"\ndeliver_to = \"ada\"\ndeliver_only = true\nprompt = \"Tell her.\"",
+    "`channels.webhook.github.prompt` is not used: with `deliver_only` no agent is asked (rejoinder.toml:5)"
+)]
+#[case::a_template_that_is_none(
+    "[channels.webhook.github]\ntoken = \"token-of-these-tests\"\ndeliver_to = \"ada\"\ntemplate = \"{{ body.\"",
+    "`channels.webhook.github.template` is no template: syntax error: unexpected end of input, expected identifier or integer (in template:1) (rejoinder.toml:4)"
 )]
 #[case::a_wait_that_is_too_long(
     "[channels.webhook.siri]\ntoken = \"token-of-these-tests\"\nwait = \"11m\"",

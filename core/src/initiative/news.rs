@@ -1,0 +1,60 @@
+//! What happened elsewhere, for people: sent to them as it is, or put before an agent whose answer they get.
+
+use async_trait::async_trait;
+
+use super::{Initiative, NotBegun, Recipient};
+use crate::{
+    commands::message::message,
+    model::{
+        conversation::{ChannelId, ConversationRef},
+        event::{Author, Directed, EventKind, InboundEvent, Quote},
+        target::Begun,
+    },
+    operations::OperationError,
+    ports::{
+        intake::{IntakeError, News, NewsDesk, NewsError, Task},
+        store::StoreError,
+    },
+};
+
+#[async_trait]
+impl NewsDesk for Initiative {
+    async fn take(&self, channel: &ChannelId, news: News) -> Result<Vec<Begun>, NewsError> {
+        let mut events = Vec::new();
+        for Recipient { place, person } in self.recipients(&news.to, |_| true).map_err(news_error)? {
+            events.push((self.news(&place, channel, &news).await.map_err(IntakeError::from)?, person));
+        }
+        let key = format!("news:{channel}:{}", news.key);
+        self.begin(events, &key).await.map_err(|error| match error {
+            NotBegun::Operation(error) => news_error(error),
+            NotBegun::Limited(retry_after) => NewsError::Limited { retry_after },
+        })
+    }
+}
+
+impl Initiative {
+    /// The event that news is in a conversation.
+    async fn news(&self, place: &ConversationRef, from: &ChannelId, news: &News) -> Result<InboundEvent, StoreError> {
+        let says = |text: &str| message(place, text.to_owned(), from.as_str(), "", self.clock.now());
+        let Some(Task { text, agent, quiet }) = &news.task else {
+            return Ok(InboundEvent { raw: news.raw.clone(), ..says(&news.text) });
+        };
+        let author = Author { name: Some(from.to_string()), is_stranger: true, ..Author::unknown() };
+        Ok(InboundEvent {
+            kind: EventKind::Prompt { agent: agent.clone(), quiet: *quiet },
+            chat: self.kind_of(place).await?,
+            // Who reports it learns whether it was taken.
+            directed: Directed::Asked,
+            quoted: Some(Quote { author, text: news.text.clone(), ..Quote::default() }),
+            raw: news.raw.clone(),
+            ..says(text)
+        })
+    }
+}
+
+fn news_error(error: OperationError) -> NewsError {
+    match error {
+        OperationError::Store(error) => NewsError::Intake(error.into()),
+        error => NewsError::Unreachable(error.to_string()),
+    }
+}
