@@ -59,6 +59,7 @@ mod telemetry;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod text;
+mod triggers;
 
 pub use crate::{
     admin::Admin,
@@ -97,4 +98,5 @@ pub use crate::{
     size::Size,
     store::{Store, StoreUrl},
     telemetry::Telemetry,
+    triggers::Triggers,
 };

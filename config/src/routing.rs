@@ -86,7 +86,7 @@ struct WrittenRule {
 
 /// `telegram.main/-100123`, or with a thread.
 #[derive(Clone, Debug)]
-struct Place(ConversationRef);
+pub(crate) struct Place(pub(crate) ConversationRef);
 
 impl Serialize for Place {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -104,7 +104,7 @@ impl<'de> Deserialize<'de> for Place {
 /// `direct` or `group`.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(transparent)]
-struct Chat(ChatKind);
+pub(crate) struct Chat(pub(crate) ChatKind);
 
 /// `22:00-07:00`.
 #[derive(Clone, Copy, Debug)]

@@ -12,7 +12,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     Admin, Agent, Alerts, Approvals, Build, Channels, Commands, Environment, Guard, Limits, Log, Metrics, Outbox,
-    Pairing, Persons, Queue, Retention, Routing, Schedules, Server, Sessions, Store, Telemetry,
+    Pairing, Persons, Queue, Retention, Routing, Schedules, Server, Sessions, Store, Telemetry, Triggers,
     check::{Checks, Names, Section},
     environment::ResolveContext,
     key::Key,
@@ -44,6 +44,7 @@ pub struct Config {
     pub limits: Limits,
     pub commands: Commands,
     pub schedules: Schedules,
+    pub triggers: Triggers,
     pub guard: Guard,
     pub outbox: Outbox,
     pub retention: Retention,
@@ -77,6 +78,7 @@ const SECTIONS: [&str; 21] = [
     "limits",
     "commands",
     "schedules",
+    "triggers",
     "guard",
     "outbox",
     "retention",
@@ -137,6 +139,7 @@ impl Config {
             section(&tree, "limits", &mut reader),
             section(&tree, "commands", &mut reader),
             section(&tree, "schedules", &mut reader),
+            section(&tree, "triggers", &mut reader),
             section(&tree, "outbox", &mut reader),
             section(&tree, "retention", &mut reader),
         );
@@ -158,6 +161,7 @@ impl Config {
                 Some(limits),
                 Some(commands),
                 Some(schedules),
+                Some(triggers),
                 Some(outbox),
                 Some(retention),
             ) if reader.problems.is_empty()
@@ -187,6 +191,7 @@ impl Config {
                     limits,
                     commands,
                     schedules,
+                    triggers,
                     guard,
                     outbox,
                     retention,

@@ -10,6 +10,7 @@ use tracing::{error, warn};
 use uuid::Uuid;
 
 use crate::{
+    activity::Activity,
     addresses::Addresses,
     approvals::Approvals,
     channels::{self, Channels},
@@ -17,7 +18,7 @@ use crate::{
     elsewhere::Forwarder,
     hub::Hub,
     indexer::Indexer,
-    initiative::{Initiative, NewMessage, schedules::Schedules},
+    initiative::{Initiative, NewMessage, schedules::Schedules, triggers::Triggers},
     intake::{accept::Acceptor, event_router::EventRouter, limits::Limits, pairs::Pairs},
     late::Late,
     lately::Lately,
@@ -340,6 +341,7 @@ impl Engine {
             clock: Arc::clone(&clock),
             owner,
         };
+        let activity = Arc::<Activity>::default();
         let inlet = Arc::new(Acceptor {
             router: Arc::new(router),
             store: Arc::clone(&store),
@@ -347,6 +349,7 @@ impl Engine {
             scheduler: Arc::clone(&scheduler),
             commands,
             late,
+            activity: Arc::clone(&activity),
             addresses,
             timer,
             health,
@@ -361,6 +364,14 @@ impl Engine {
             agents: agent_names,
         });
         let calendar = Arc::new(Schedules::load(Arc::clone(&initiative), settings.clone(), lifecycle.clone()).await?);
+        let triggers = Arc::new(Triggers {
+            store: Arc::clone(&store),
+            initiative: Arc::clone(&initiative),
+            activity,
+            settings: settings.clone(),
+            clock: Arc::clone(&clock),
+            lifecycle: lifecycle.clone(),
+        });
         let welcomer = Arc::new(Welcomer {
             people: Arc::clone(&people),
             inlet: Arc::clone(&inlet) as Arc<dyn Inlet>,
@@ -430,6 +441,7 @@ impl Engine {
         engine.keep("welcomer", move || Arc::clone(&welcomer).run());
         engine.keep("notifier", move || Arc::clone(&notifier).run());
         engine.keep("schedules", move || Arc::clone(&calendar).run());
+        engine.keep("triggers", move || Arc::clone(&triggers).run());
         engine.keep("expirer", move || Arc::clone(&expirer).run());
         engine.keep("retention", move || Arc::clone(&retention).run());
         engine.keep("indexer", move || Arc::clone(&indexer).run());

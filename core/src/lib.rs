@@ -17,6 +17,7 @@
 #![warn(missing_docs)]
 
 mod access;
+mod activity;
 mod addresses;
 mod approvals;
 mod channels;
@@ -118,6 +119,7 @@ pub use model::{
     capabilities::{Capabilities, Rate, Receipts, Resend, Support, TextLimit, TextUnit},
     command::{ArgumentHelp, CommandAnswer, CommandHelp, OwnCommand},
     conversation::{ChannelId, ChatKind, ConversationRef},
+    conversation_trigger::ConversationTrigger,
     delivery::{Action, Class, Content, Delivery, DeliveryError, MAX_RETRY_AFTER, Receipt, Scope},
     event::{Amends, Author, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind},
     ids::{ApprovalId, ConversationId, DeliveryId, EventId, OwnerId, PersonId, ScheduleId, SessionId, TurnId},

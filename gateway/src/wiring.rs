@@ -266,6 +266,7 @@ pub(crate) fn settings(config: &Config, masker: Masker) -> Settings {
             seeds: config.schedules.seeds(&routing.time_zone).collect(),
             max_failures: MAX_FAILURES,
         },
+        triggers: config.triggers.triggers(),
         time_zone: routing.time_zone.zone.clone(),
         limits: limits.general(),
         special_limits: special_limits(config),

@@ -5,6 +5,7 @@
 
 mod news;
 pub(crate) mod schedules;
+pub(crate) mod triggers;
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 

@@ -9,6 +9,7 @@ use tracing::{error, warn};
 
 use super::event_router::{EventRouter, RoutedEvent};
 use crate::{
+    activity::Activity,
     addresses::Addresses,
     commands::{self, Commands, message::question_expired},
     crash::crash_point,
@@ -49,6 +50,7 @@ pub(crate) struct Acceptor {
     pub(crate) scheduler: Arc<Scheduler>,
     pub(crate) commands: Arc<Commands>,
     pub(crate) late: Arc<Late>,
+    pub(crate) activity: Arc<Activity>,
     pub(crate) addresses: Arc<Addresses>,
     pub(crate) timer: Arc<Timer>,
     pub(crate) health: Arc<Health>,
@@ -295,6 +297,8 @@ impl Acceptor {
                 if turn.event.chat == ChatKind::Direct {
                     self.note_chat(&turn.event, told);
                 }
+                let (settings, known) = (self.router.settings.get(), self.router.people.known());
+                self.activity.note(&turn, &settings.triggers, &known, self.router.clock.now());
                 self.start(turn, slot, run);
                 accepted
             }

@@ -18,6 +18,7 @@ use crate::model::{
     approvers::ApprovalSettings,
     command::OwnCommand,
     conversation::{ChannelId, ChatKind},
+    conversation_trigger::ConversationTrigger,
     event::{EventKind, InboundEvent},
     language::Language,
     masker::Masker,
@@ -121,6 +122,8 @@ pub struct Settings {
     pub sessions: SessionSettings,
     /// What is scheduled by the configuration, and when schedules are given up.
     pub schedules: ScheduleSettings,
+    /// What is begun in conversations because of what is said there.
+    pub triggers: Vec<ConversationTrigger>,
     /// Where days begin at midnight.
     pub time_zone: TimeZone,
     /// What one person may do.

@@ -12,10 +12,10 @@ use std::{
 use jiff::tz::TimeZone;
 use rejoinder_core::{
     Accepted, Access, Action, Actor, AgentName, AgentRuntime, ApprovalSettings, Capabilities, Cause, ChannelAdapter,
-    ChannelId, ChatKind, Clock, ConversationRef, Directed, Engine, InboundEvent, Intake, Ladder, Language, Lifetimes,
-    Masker, NewSchedule, OperationError, OwnCommand, OwnerId, Parts, PersonLimits, Policies, Policy, Price, Question,
-    Queues, Rule, Rung, ScheduleSettings, SeedPerson, Sender, SenderKind, SessionSettings, Settings, SharedClock,
-    SignalKind, SpecialLimits, Store, Templates, TurnId, Via,
+    ChannelId, ChatKind, Clock, ConversationRef, ConversationTrigger, Directed, Engine, InboundEvent, Intake, Ladder,
+    Language, Lifetimes, Masker, NewSchedule, OperationError, OwnCommand, OwnerId, Parts, PersonLimits, Policies,
+    Policy, Price, Question, Queues, Rule, Rung, ScheduleSettings, SeedPerson, Sender, SenderKind, SessionSettings,
+    Settings, SharedClock, SignalKind, SpecialLimits, Store, Templates, TurnId, Via,
     conformance::{
         clock::TestClock,
         layered::Layered,
@@ -352,6 +352,7 @@ pub(crate) struct GatewaySetup {
     pub(crate) approvals: ApprovalSettings,
     pub(crate) sessions: SessionSettings,
     pub(crate) schedules: Vec<NewSchedule>,
+    pub(crate) triggers: Vec<ConversationTrigger>,
     pub(crate) queues: Queues,
     pub(crate) limits: PersonLimits,
     pub(crate) special_limits: SpecialLimits,
@@ -383,6 +384,7 @@ impl GatewaySetup {
             approvals: ApprovalSettings { owners: true, ..ApprovalSettings::default() },
             sessions: SessionSettings::default(),
             schedules: Vec::new(),
+            triggers: Vec::new(),
             queues: Queues { cap: 100_000, ..Queues::default() },
             limits: PersonLimits::default(),
             special_limits: SpecialLimits::default(),
@@ -490,6 +492,7 @@ impl TestGateway {
             queues: setup.queues,
             sessions: setup.sessions,
             schedules: ScheduleSettings { seeds: setup.schedules, max_failures: 3 },
+            triggers: setup.triggers,
             time_zone: TimeZone::UTC,
             limits: setup.limits,
             special_limits: setup.special_limits,

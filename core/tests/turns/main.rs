@@ -53,5 +53,6 @@ mod sessions;
 mod shares;
 mod stops;
 mod store;
+mod triggers;
 mod typing;
 mod unreadable;

@@ -8,6 +8,7 @@ mod commands;
 mod crashes;
 mod crowd;
 mod deferrals;
+mod events;
 mod failures;
 mod files;
 mod groups;

@@ -1,0 +1,111 @@
+//! `[triggers.<name>]`: what the gateway begins in conversations because of what is said there.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use rejoinder_core::{AgentName, Condition, ConversationTrigger};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    check::{Checks, Section},
+    duration::{self, DAY, MINUTE},
+    number,
+    one_or_more::OneOrMore,
+    routing::{Chat, Place},
+    text,
+};
+
+/// How many messages a trigger counts at most.
+const MOST_MESSAGES: u32 = 500;
+
+/// Triggers, by name.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(transparent)]
+pub struct Triggers(BTreeMap<String, Trigger>);
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Trigger {
+    #[serde(default, skip_serializing_if = "OneOrMore::is_empty")]
+    channel: OneOrMore<String>,
+    #[serde(default, skip_serializing_if = "OneOrMore::is_empty")]
+    conversation: OneOrMore<Place>,
+    #[serde(default, skip_serializing_if = "OneOrMore::is_empty")]
+    chat: OneOrMore<Chat>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    after_messages: Option<Messages>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    idle: Option<Pause>,
+    #[serde(default)]
+    cooldown: Pause,
+    #[serde(deserialize_with = "text::filled")]
+    prompt: String,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "text::filled_option")]
+    agent: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(transparent)]
+struct Messages(#[serde(deserialize_with = "number::between::<_, 1, { MOST_MESSAGES }>")] u32);
+
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(transparent)]
+struct Pause(
+    #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, MINUTE, { 366 * DAY }>")]
+    Duration,
+);
+
+impl Default for Pause {
+    fn default() -> Self {
+        Self(Duration::from_hours(1))
+    }
+}
+
+impl Triggers {
+    /// The triggers in the form that the core uses.
+    #[must_use]
+    pub fn triggers(&self) -> Vec<ConversationTrigger> {
+        self.0.iter().map(|(name, trigger)| trigger.trigger(name)).collect()
+    }
+}
+
+impl Trigger {
+    fn trigger(&self, name: &str) -> ConversationTrigger {
+        let conditions = [
+            self.channel.then(Condition::Channel),
+            self.conversation.then(|places| Condition::Conversation(places.into_iter().map(|Place(it)| it).collect())),
+            self.chat.then(|kinds| Condition::Chat(kinds.into_iter().map(|Chat(it)| it).collect())),
+        ];
+        ConversationTrigger {
+            name: name.into(),
+            conditions: conditions.into_iter().flatten().collect(),
+            after_messages: self.after_messages.map(|Messages(count)| count),
+            idle: self.idle.map(|Pause(idle)| idle),
+            cooldown: self.cooldown.0,
+            prompt: self.prompt.as_str().into(),
+            agent: self.agent.as_deref().map(AgentName::from),
+        }
+    }
+}
+
+impl Section for Triggers {
+    fn check(&self, checks: &mut Checks<'_>) {
+        for (name, trigger) in &self.0 {
+            let key = checks.key(&[name]);
+            if !text::is_name(name) {
+                checks.wrong(key.clone(), text::NAME_RULE);
+            }
+            if trigger.after_messages.is_none() && trigger.idle.is_none() {
+                checks.wrong(key.clone(), "must have `after_messages` or `idle`: when does it begin?");
+            }
+            for name in trigger.channel.iter() {
+                checks.refers_to_scope(key.name("channel"), name);
+            }
+            for Place(place) in trigger.conversation.iter() {
+                checks.refers_to_channel(key.name("conversation"), place.channel.as_str());
+            }
+            if let Some(agent) = &trigger.agent {
+                checks.refers_to_agent(key.name("agent"), agent);
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What is said in the conversations that have triggers. In memory, of those in which something was said lately: the store knows
+//! the rest.
+
+use std::{
+    collections::{HashMap, HashSet},
+    mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use rejoinder_guard::Timestamp;
+use tokio::sync::Notify;
+
+use crate::model::{
+    conversation::ConversationRef,
+    conversation_trigger::{ConversationTrigger, Said},
+    event::{EventKind, InboundEvent},
+    people::KnownPeople,
+    turn::TurnRecord,
+};
+
+/// A trigger, by its name, in a conversation.
+pub(crate) type Watched = (Arc<str>, ConversationRef);
+
+/// What is known of conversations.
+#[derive(Default)]
+pub(crate) struct Activity {
+    known: Mutex<Known>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Known {
+    /// `None`: something was said, and the store is to be asked what.
+    said: HashMap<Watched, Option<Said>>,
+    /// Those of which something new is known.
+    changed: HashSet<Watched>,
+}
+
+impl Activity {
+    /// A message was accepted.
+    pub(crate) fn note(
+        &self,
+        turn: &TurnRecord,
+        triggers: &[ConversationTrigger],
+        people: &KnownPeople,
+        at: Timestamp,
+    ) {
+        if triggers.is_empty() || turn.handler.is_gateway() || !is_said(&turn.event) {
+            return;
+        }
+        for trigger in triggers.iter().filter(|trigger| trigger.is_for(&turn.event, people)) {
+            let watched = (Arc::clone(&trigger.name), turn.event.conversation.clone());
+            let mut known = self.known();
+            let said = known.said.entry(watched.clone()).or_default();
+            if let Some(said) = said.as_mut().filter(|said| said.last != turn.id) {
+                *said = Said { messages: said.messages + 1, last: turn.id, last_at: at, ..*said };
+            }
+            known.changed.insert(watched);
+            self.changed.notify_one();
+        }
+    }
+
+    /// The store is to be asked what was said there.
+    pub(crate) fn ask_about(&self, watched: Watched) {
+        let mut known = self.known();
+        known.said.entry(watched.clone()).or_default();
+        known.changed.insert(watched);
+    }
+
+    /// Nothing needs to be known of it, unless something is said there from now on.
+    pub(crate) fn forget(&self, watched: &Watched) {
+        self.known().said.remove(watched);
+    }
+
+    /// What the store says. If something was said since it was [forgotten](Self::forget), the store is to be asked again.
+    pub(crate) fn learn(&self, watched: &Watched, said: Said) {
+        self.known().said.entry(watched.clone()).or_insert(Some(said));
+    }
+
+    /// A trigger fired because of what was said until then.
+    pub(crate) fn fired(&self, watched: &Watched, because: &Said, at: Timestamp) {
+        if let Some(Some(said)) = self.known().said.get_mut(watched) {
+            let messages = said.messages.saturating_sub(because.messages);
+            *said = Said { messages, fired_at: Some(at), ..*said };
+        }
+    }
+
+    /// What is known of it; `Some(None)`: the store is to be asked.
+    pub(crate) fn said(&self, watched: &Watched) -> Option<Option<Said>> {
+        self.known().said.get(watched).copied()
+    }
+
+    /// Those of which something new is known since this was last called.
+    pub(crate) fn take_changed(&self) -> HashSet<Watched> {
+        mem::take(&mut self.known().changed)
+    }
+
+    /// Something was said since [`take_changed`](Self::take_changed) was last called.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether somebody said something: triggers count that alone.
+fn is_said(event: &InboundEvent) -> bool {
+    event.sender.kind.is_human() && matches!(event.kind, EventKind::Message | EventKind::Choice { .. })
+}

@@ -1,0 +1,270 @@
+//! Triggers: begins turns in conversations because of what is said there.
+//!
+//! What was said since a trigger last fired is counted in the store's turns, so a restart changes nothing; the key of a turn holds
+//! the last message, so it is begun once.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use rejoinder_guard::Timestamp;
+use tracing::warn;
+
+use super::{Initiative, Recipient};
+use crate::{
+    activity::{Activity, Watched},
+    commands::message::message,
+    lifecycle::Lifecycle,
+    model::{
+        conversation::ConversationRef,
+        conversation_trigger::{ConversationTrigger, Said},
+        event::{EventKind, InboundEvent, SenderKind},
+        settings::LiveSettings,
+        target::Target,
+    },
+    operations::OperationError,
+    pauses,
+    ports::{
+        clock::SharedClock,
+        store::{
+            Store, StoreError,
+            list::{ConversationFilter, TurnFilter, TurnSummary},
+        },
+    },
+};
+
+/// The turns of a trigger have a sender with this before its name.
+const SENDER: &str = "trigger";
+
+/// For how long after its time a conversation that is idle is still acted on after a start.
+const LATE: Duration = Duration::from_hours(24);
+
+/// How many conversations are looked at after a start at most.
+const LOOKED_AT: u32 = 1000;
+
+/// How many turns of a conversation are read, beside the messages that a trigger counts: those of commands and of the gateway.
+const OTHERS: u32 = 100;
+
+/// Begins what triggers begin.
+pub(crate) struct Triggers {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) initiative: Arc<Initiative>,
+    pub(crate) activity: Arc<Activity>,
+    pub(crate) settings: LiveSettings,
+    pub(crate) clock: SharedClock,
+    pub(crate) lifecycle: Lifecycle,
+}
+
+/// When conversations are looked at next.
+#[derive(Default)]
+struct Agenda {
+    at: HashMap<Watched, (Timestamp, u64)>,
+    order: BTreeMap<(Timestamp, u64), Watched>,
+    number: u64,
+}
+
+impl Agenda {
+    /// It is looked at by then.
+    fn set(&mut self, watched: Watched, at: Timestamp) {
+        if self.at.get(&watched).is_some_and(|(known, _)| *known <= at) {
+            return;
+        }
+        self.number += 1;
+        let key = (at, self.number);
+        if let Some(later) = self.at.insert(watched.clone(), key) {
+            self.order.remove(&later);
+        }
+        self.order.insert(key, watched);
+    }
+
+    fn take_due(&mut self, now: Timestamp) -> Option<Watched> {
+        let entry = self.order.first_entry().filter(|entry| entry.key().0 <= now)?;
+        let watched = entry.remove();
+        self.at.remove(&watched);
+        Some(watched)
+    }
+
+    fn next(&self) -> Option<Timestamp> {
+        self.order.first_key_value().map(|((at, _), _)| *at)
+    }
+}
+
+impl Triggers {
+    /// Acts on all triggers, until the gateway stops.
+    pub(crate) async fn run(self: Arc<Self>) {
+        let mut agenda = Agenda::default();
+        while let Err(error) = self.look_back().await {
+            if !self.pauses_after(&error).await {
+                return;
+            }
+        }
+        loop {
+            let now = self.clock.now();
+            for watched in self.activity.take_changed() {
+                agenda.set(watched, now);
+            }
+            while let Some(watched) = agenda.take_due(now) {
+                match self.act(&watched).await {
+                    Ok(Some(next)) => agenda.set(watched, next),
+                    Ok(None) => {}
+                    Err(error) => {
+                        agenda.set(watched, now);
+                        if !self.pauses_after(&error).await {
+                            return;
+                        }
+                    }
+                }
+            }
+            let due = async {
+                match agenda.next() {
+                    Some(at) => self.clock.sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = due => {}
+                () = self.activity.changed() => {}
+                () = self.lifecycle.stopping.cancelled() => return,
+            }
+        }
+    }
+
+    /// Pauses because of an error; `false`: the gateway stops.
+    async fn pauses_after(&self, error: &StoreError) -> bool {
+        warn!(%error, "triggers cannot be acted on yet, retrying");
+        self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await
+    }
+
+    /// Acts on what was said in a conversation. Returns when to look at it again, unless something is said there before.
+    async fn act(&self, watched: &Watched) -> Result<Option<Timestamp>, StoreError> {
+        let settings = self.settings.get();
+        let Some(trigger) = settings.triggers.iter().find(|trigger| trigger.name == watched.0) else {
+            self.activity.forget(watched);
+            return Ok(None);
+        };
+        let said = match self.activity.said(watched) {
+            Some(Some(said)) => Some(said),
+            Some(None) => self.asked(trigger, watched).await?,
+            None => None,
+        };
+        let Some(said) = said else { return Ok(None) };
+        let now = self.clock.now();
+        match trigger.due_at(&said) {
+            Some(due) if due <= now => self.fire(trigger, watched, &said).await,
+            Some(due) => Ok(Some(due)),
+            None => {
+                let until = trigger.remembered_until(&said);
+                if until <= now {
+                    self.activity.forget(watched);
+                }
+                Ok(Some(until).filter(|until| *until > now))
+            }
+        }
+    }
+
+    /// What the store says of a conversation; `None` if the trigger is not for it, or nothing was said.
+    async fn asked(&self, trigger: &ConversationTrigger, watched: &Watched) -> Result<Option<Said>, StoreError> {
+        self.activity.forget(watched);
+        let said = match self.said(trigger, &watched.1).await {
+            Ok(said) => said,
+            Err(error) => {
+                self.activity.ask_about(watched.clone());
+                return Err(error);
+            }
+        };
+        if let Some(said) = said {
+            self.activity.learn(watched, said);
+        }
+        Ok(said)
+    }
+
+    /// Begins the turn of a trigger. Returns when it has cooled down.
+    async fn fire(
+        &self,
+        trigger: &ConversationTrigger,
+        watched: &Watched,
+        because: &Said,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        let now = self.clock.now();
+        let (name, place) = (sender(trigger), &watched.1);
+        let to = Target::Conversation(place.clone());
+        let recipients = self.initiative.recipients(&to, |_| true).unwrap_or_default();
+        let mut events = Vec::new();
+        for Recipient { place, person } in recipients {
+            let event = message(&place, trigger.prompt.to_string(), &name, "", now);
+            let kind = EventKind::Prompt { agent: trigger.agent.clone(), quiet: true };
+            events.push((InboundEvent { kind, chat: self.initiative.kind_of(&place).await?, ..event }, person));
+        }
+        match self.initiative.begin_unlimited(events, &format!("{name}:{}", because.last)).await {
+            Ok(_) => {}
+            Err(OperationError::Store(error)) => return Err(error),
+            Err(error) => {
+                warn!(trigger = &*trigger.name, conversation = %place, %error, "a trigger cannot begin a turn")
+            }
+        }
+        self.activity.fired(watched, because, now);
+        Ok(Some(now + trigger.cooldown))
+    }
+
+    /// After a start: the conversations in which something may be due.
+    async fn look_back(&self) -> Result<(), StoreError> {
+        let settings = self.settings.get();
+        let Some(longest) = settings.triggers.iter().map(|it| it.idle.unwrap_or_default().max(it.cooldown)).max()
+        else {
+            return Ok(());
+        };
+        let filter = ConversationFilter { limit: LOOKED_AT, ..ConversationFilter::default() };
+        for summary in self
+            .store
+            .conversations(&filter)
+            .await?
+            .into_iter()
+            .filter(|it| self.clock.now().since(it.last_at) <= longest + LATE)
+        {
+            for trigger in &settings.triggers {
+                self.activity.ask_about((Arc::clone(&trigger.name), summary.conversation.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// What was said in a conversation since a trigger last fired there; `None` if it is not for it, or nothing was said.
+    async fn said(&self, trigger: &ConversationTrigger, place: &ConversationRef) -> Result<Option<Said>, StoreError> {
+        let Some(conversation) = self.store.conversation(place).await? else { return Ok(None) };
+        let limit = trigger.after_messages.unwrap_or(1).saturating_add(OTHERS);
+        let filter = TurnFilter { conversation: Some(conversation), limit, ..TurnFilter::default() };
+        let (mut said, mut fired_at, own) = (None::<Said>, None, sender(trigger));
+        for turn in self.store.list_turns(&filter).await? {
+            if turn.sender.as_ref().is_some_and(|it| it.kind == SenderKind::Operator && it.id == own) {
+                fired_at = Some(turn.accepted_at);
+                break;
+            }
+            if !is_said(&turn) {
+                continue;
+            }
+            match &mut said {
+                Some(said) => said.messages += 1,
+                None => {
+                    let Some(record) = self.store.turn(turn.turn_id).await? else { continue };
+                    if !trigger.is_for(&record.event, &self.initiative.people.known()) {
+                        return Ok(None);
+                    }
+                    said = Some(Said { messages: 1, last: turn.turn_id, last_at: turn.accepted_at, fired_at: None });
+                }
+            }
+        }
+        Ok(said.map(|said| Said { fired_at, ..said }))
+    }
+}
+
+/// The sender of the turns of a trigger.
+fn sender(trigger: &ConversationTrigger) -> String {
+    format!("{SENDER}:{}", trigger.name)
+}
+
+/// Whether somebody said something that an agent got.
+fn is_said(turn: &TurnSummary) -> bool {
+    turn.handler.agent().is_some() && turn.sender.as_ref().is_some_and(|sender| sender.kind.is_human())
+}

@@ -1,0 +1,180 @@
+//! Triggers: turns that begin because of what is said in a conversation.
+
+use std::sync::Arc;
+
+use rejoinder_core::{
+    Access, AgentTurn, ChatKind, Condition, ConversationTrigger, Expectation, conformance::scripted::Script,
+};
+
+use crate::{
+    gateway::{GatewaySetup, TestGateway, ambient, chat, mention, secs},
+    life::Crash,
+    linking::{comes_in, says, setup},
+};
+
+const PROMPT: &str = "Sum it up.";
+
+fn trigger() -> ConversationTrigger {
+    ConversationTrigger {
+        name: "summary".into(),
+        conditions: Vec::new(),
+        after_messages: None,
+        idle: None,
+        cooldown: secs(3600),
+        prompt: PROMPT.into(),
+        agent: None,
+    }
+}
+
+fn after(messages: u32) -> ConversationTrigger {
+    ConversationTrigger { after_messages: Some(messages), ..trigger() }
+}
+
+fn idle(minutes: u64) -> ConversationTrigger {
+    ConversationTrigger { idle: Some(secs(minutes * 60)), ..trigger() }
+}
+
+/// An agent that repeats what it is told, and sums up.
+fn sums_up(turn: &AgentTurn) -> Script {
+    Script::replies(if &*turn.text == PROMPT { "So much for that." } else { &turn.text })
+}
+
+async fn with(triggers: Vec<ConversationTrigger>) -> TestGateway {
+    let mut setup = GatewaySetup::new().agent("main", sums_up);
+    setup.triggers = triggers;
+    setup.start().await
+}
+
+fn summaries(gateway: &TestGateway, name: &str) -> usize {
+    gateway.visible(&chat(name)).iter().filter(|text| *text == "So much for that.").count()
+}
+
+async fn hears(gateway: &TestGateway, name: &str, messages: usize) {
+    for _ in 0..messages {
+        comes_in(gateway, says(&chat(name), "hello")).await;
+    }
+}
+
+/// Each conversation counts for itself, over restarts; what the trigger itself says does not count.
+#[tokio::test]
+async fn a_turn_begins_after_some_messages() {
+    let mut gateway = with(vec![after(3)]).await;
+    hears(&gateway, "ada", 2).await;
+    hears(&gateway, "grace", 2).await;
+    gateway.restart().await;
+    assert_eq!(summaries(&gateway, "ada"), 0);
+
+    hears(&gateway, "ada", 1).await;
+    assert_eq!((summaries(&gateway, "ada"), summaries(&gateway, "grace")), (1, 0));
+    let turn = gateway.agent("main").runs().pop().expect("a run").turn;
+    assert_eq!((&*turn.text, turn.history.len()), (PROMPT, 6));
+
+    hears(&gateway, "ada", 2).await;
+    gateway.advance(secs(3600)).await;
+    assert_eq!(summaries(&gateway, "ada"), 1, "two messages are not three");
+    hears(&gateway, "ada", 1).await;
+    assert_eq!(summaries(&gateway, "ada"), 2);
+    gateway.at_rest().await;
+}
+
+/// Between two turns there is a time, over a restart as well; what was said meanwhile is not forgotten.
+#[rstest::rstest]
+#[case::one_life(false)]
+#[case::a_restart(true)]
+#[tokio::test]
+async fn a_trigger_cools_down(#[case] restarts: bool) {
+    let mut gateway = with(vec![after(2)]).await;
+    hears(&gateway, "ada", 2).await;
+    hears(&gateway, "ada", 5).await;
+    if restarts {
+        gateway.restart().await;
+    }
+    gateway.advance(secs(3599)).await;
+    assert_eq!(summaries(&gateway, "ada"), 1);
+    gateway.advance(secs(1)).await;
+    assert_eq!(summaries(&gateway, "ada"), 2);
+    gateway.advance(secs(7200)).await;
+    assert_eq!(summaries(&gateway, "ada"), 2, "nothing was said since");
+    gateway.at_rest().await;
+}
+
+/// The time may pass while the gateway is down.
+#[rstest::rstest]
+#[case::it_runs(false)]
+#[case::it_is_down(true)]
+#[tokio::test]
+async fn a_turn_begins_when_nothing_was_said_for_a_time(#[case] is_down: bool) {
+    let mut gateway = with(vec![idle(30)]).await;
+    hears(&gateway, "ada", 1).await;
+    gateway.advance(secs(1500)).await;
+    hears(&gateway, "ada", 1).await;
+    gateway.advance(secs(1799)).await;
+    assert_eq!(summaries(&gateway, "ada"), 0);
+    if is_down {
+        gateway.stop(secs(1)).await;
+        gateway.clock.advance(secs(600));
+        gateway.begin_life().await;
+        gateway.settle().await;
+    } else {
+        gateway.advance(secs(1)).await;
+    }
+    assert_eq!(summaries(&gateway, "ada"), 1);
+
+    gateway.restart().await;
+    gateway.advance(secs(86_400)).await;
+    assert_eq!(summaries(&gateway, "ada"), 1, "once for what was said");
+    gateway.at_rest().await;
+}
+
+/// It owes nothing: an agent that says nothing is heard of nowhere. In a group talk counts, and the turn is the group's.
+#[tokio::test]
+async fn a_trigger_owes_nothing() {
+    let silent = |turn: &AgentTurn| if &*turn.text == PROMPT { Script::is_silent("nothing") } else { sums_up(turn) };
+    let mut setup = GatewaySetup::new().agent("main", silent).agent("cheap", silent);
+    let is_group = vec![Condition::Chat(vec![ChatKind::Group])];
+    setup.triggers = vec![ConversationTrigger { conditions: is_group, agent: Some("cheap".into()), ..after(2) }];
+    let gateway = setup.start().await;
+    hears(&gateway, "ada", 2).await;
+    assert_eq!(gateway.agent("cheap").runs().len(), 0, "it is no group");
+
+    gateway.receives(mention(&chat("room"), "hello")).await;
+    gateway.receives(ambient(&chat("room"), "well")).await;
+
+    assert_eq!(gateway.agent("cheap").runs().len(), 1);
+    assert!(!gateway.visible(&chat("room")).contains(&crate::gateway::SILENT.to_owned()));
+    let turn = gateway.turns().await.remove(0);
+    let dossier = gateway.dossier(turn.turn_id).await;
+    assert_eq!(dossier.turn.obligation.expectation(), Expectation::Nothing);
+    assert_eq!(dossier.turn.event.chat, ChatKind::Group);
+    gateway.at_rest().await;
+}
+
+/// D1. Whatever write the gateway dies at, it begins once.
+#[tokio::test]
+async fn a_trigger_fires_once_whatever_write_the_gateway_dies_at() {
+    for crash in [Crash::Before, Crash::After] {
+        for write in 1..20 {
+            let mut idempotent = setup(Access::open());
+            idempotent.access.clear();
+            idempotent.agents.clear();
+            let mut idempotent = idempotent.agent("main", sums_up);
+            idempotent.triggers = vec![idle(1)];
+            let mut gateway = idempotent.start().await;
+            comes_in(&gateway, says(&chat("ada"), "hello")).await;
+            let life = Arc::clone(&gateway.life);
+            life.crash_at(write, crash);
+            gateway.advance(secs(60)).await;
+            let has_crashed = life.is_over();
+            gateway.restart().await;
+            gateway.advance(secs(7200)).await;
+
+            assert_eq!(gateway.visible(&chat("ada")), ["hello", "So much for that."], "{crash:?} write {write}");
+            gateway.at_rest().await;
+            if !has_crashed {
+                assert!(write > 3, "it takes more than {write} writes");
+                break;
+            }
+            assert!(write < 19, "no end of writes");
+        }
+    }
+}
