@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use rejoinder_core::Price;
+use rejoinder_core::{Price, ScheduleLimits};
 use serde::{Serialize, Serializer, de::DeserializeOwned};
 
 use crate::{
@@ -34,6 +34,11 @@ pub trait AgentSection: Section + DeserializeOwned + Serialize + Send + Sync + '
     /// The models of which one may be chosen, the agent's own first. Fewer than two: there is nothing to choose.
     fn models(&self) -> Vec<Arc<str>> {
         Vec::new()
+    }
+
+    /// What the agent may schedule; `None`: nothing.
+    fn schedules(&self) -> Option<ScheduleLimits> {
+        None
     }
 
     /// What the agent's tokens cost; `None`: unknown.
@@ -73,6 +78,7 @@ pub struct Agent {
     kind: &'static str,
     max_concurrent: Option<u32>,
     price: Option<Price>,
+    schedules: Option<ScheduleLimits>,
     models: Vec<Arc<str>>,
     section: Boxed,
 }
@@ -80,13 +86,20 @@ pub struct Agent {
 impl Agent {
     fn new<T: AgentSection>(section: T) -> Self {
         let (max_concurrent, price, models) = (section.max_concurrent(), section.price(), section.models());
-        Self { kind: T::KIND, max_concurrent, price, models, section: Boxed::new(section) }
+        let schedules = section.schedules();
+        Self { kind: T::KIND, max_concurrent, price, schedules, models, section: Boxed::new(section) }
     }
 
     /// How many turns the agent works on at once; `None`: as many as the gateway.
     #[must_use]
     pub const fn max_concurrent(&self) -> Option<u32> {
         self.max_concurrent
+    }
+
+    /// What the agent may schedule; `None`: nothing.
+    #[must_use]
+    pub const fn schedules(&self) -> Option<ScheduleLimits> {
+        self.schedules
     }
 
     /// What the agent's tokens cost; `None`: unknown.

@@ -59,7 +59,7 @@ pub struct Config {
     pub secrets: Vec<SecretString>,
 }
 
-const SECTIONS: [&str; 21] = [
+const SECTIONS: [&str; 22] = [
     "server",
     "store",
     "admin",

@@ -13,6 +13,7 @@ use crate::{
     activity::Activity,
     addresses::Addresses,
     approvals::Approvals,
+    calendar::Calendar,
     channels::{self, Channels},
     commands::{Commands, bang},
     elsewhere::Forwarder,
@@ -115,6 +116,7 @@ pub struct Engine {
     caller: Arc<Caller>,
     operations: Arc<Operations>,
     initiative: Arc<Initiative>,
+    calendar: Arc<Calendar>,
     schedules: Arc<Schedules>,
     agents: Arc<Agents>,
     people: Arc<People>,
@@ -216,6 +218,8 @@ impl Engine {
         let marker = Arc::new(Marker { ephemerals: Arc::clone(&ephemerals), marks, settings: settings.clone() });
         let tidier = Arc::new(Tidier::new(Arc::clone(&marker), left));
         let known_agents = Arc::new(Agents::new(agents.keys().cloned(), Arc::clone(&clock)));
+        let seeds = settings.get().schedules.seeds.clone();
+        let calendar = Arc::new(Calendar::load(Arc::clone(&store), Arc::clone(&clock), &seeds).await?);
         let worker = Arc::new(Worker {
             agents: Arc::clone(&known_agents),
             inputs: Inputs {
@@ -231,6 +235,7 @@ impl Engine {
             ledger: Arc::clone(&ledger),
             ephemerals,
             merges: Arc::clone(&merges),
+            calendar: Arc::clone(&calendar),
             settings: settings.clone(),
             clock: Arc::clone(&clock),
             lifecycle: lifecycle.clone(),
@@ -363,7 +368,12 @@ impl Engine {
             clock: Arc::clone(&clock),
             agents: agent_names,
         });
-        let calendar = Arc::new(Schedules::load(Arc::clone(&initiative), settings.clone(), lifecycle.clone()).await?);
+        let schedules = Arc::new(Schedules {
+            calendar: Arc::clone(&calendar),
+            initiative: Arc::clone(&initiative),
+            settings: settings.clone(),
+            lifecycle: lifecycle.clone(),
+        });
         let triggers = Arc::new(Triggers {
             store: Arc::clone(&store),
             initiative: Arc::clone(&initiative),
@@ -416,7 +426,8 @@ impl Engine {
             caller,
             operations,
             initiative,
-            schedules: Arc::clone(&calendar),
+            calendar,
+            schedules: Arc::clone(&schedules),
             agents: known_agents,
             people,
             sessions,
@@ -440,7 +451,7 @@ impl Engine {
         engine.keep("forwarder", move || Arc::clone(&forwarder).run());
         engine.keep("welcomer", move || Arc::clone(&welcomer).run());
         engine.keep("notifier", move || Arc::clone(&notifier).run());
-        engine.keep("schedules", move || Arc::clone(&calendar).run());
+        engine.keep("schedules", move || Arc::clone(&schedules).run());
         engine.keep("triggers", move || Arc::clone(&triggers).run());
         engine.keep("expirer", move || Arc::clone(&expirer).run());
         engine.keep("retention", move || Arc::clone(&retention).run());
@@ -562,7 +573,7 @@ impl Engine {
     /// The schedules that may be seen by whoever is limited to these channels (`None`: to none), in the order of their names.
     #[must_use]
     pub fn schedules(&self, channels: Option<&[ChannelId]>) -> Vec<Schedule> {
-        self.schedules.all().into_iter().filter(|schedule| schedule.is_seen_by(channels)).collect()
+        self.calendar.all().into_iter().filter(|schedule| schedule.is_seen_by(channels)).collect()
     }
 
     /// The schedule with this name or id, and its latest runs, newest first.
@@ -570,7 +581,7 @@ impl Engine {
     /// # Errors
     /// When there is none for channels that the operator may see, or the store cannot be read.
     pub async fn schedule(&self, name: &str, by: &Actor) -> Result<(Schedule, Vec<ScheduleRun>), OperationError> {
-        let schedule = self.schedules.find(name, by)?;
+        let schedule = self.calendar.find(name, by)?;
         let runs = self.store.schedule_runs(schedule.id, SHOWN_RUNS).await?;
         Ok((schedule, runs))
     }
@@ -593,7 +604,7 @@ impl Engine {
     /// # Errors
     /// When it was not done; see [`OperationError`].
     pub async fn remove_schedule(&self, name: &str, by: &Actor) -> Result<(), OperationError> {
-        self.schedules.remove(name, by).await
+        self.calendar.remove(name, by).await
     }
 
     /// Pauses a schedule, or resumes it: times that have passed are not made up for.
@@ -601,7 +612,7 @@ impl Engine {
     /// # Errors
     /// When it was not done; see [`OperationError`].
     pub async fn pause_schedule(&self, name: &str, pauses: bool, by: &Actor) -> Result<Schedule, OperationError> {
-        self.schedules.pause(name, pauses, by).await
+        self.calendar.pause(name, pauses, by).await
     }
 
     /// Begins what a schedule begins, now and beside its times. `key` is the same for a request that is repeated.

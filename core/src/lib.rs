@@ -20,6 +20,7 @@ mod access;
 mod activity;
 mod addresses;
 mod approvals;
+mod calendar;
 mod channels;
 mod commands;
 #[cfg(feature = "testing")]
@@ -130,7 +131,9 @@ pub use model::{
     queue::{Backlog, NotAQueueMode, Overflow, QueueMode, Queues},
     routing::{Condition, Hours, PolicyChange, Rule, day_name},
     run::{Cost, Currency, ModelInput, NotACurrency, Price, ToolUse},
-    schedule::{Missed, NewSchedule, NotASchedule, ScheduleSettings, ScheduledAction, When, zone},
+    schedule::{
+        Missed, NewSchedule, NotASchedule, ScheduleCall, ScheduleLimits, ScheduleSettings, ScheduledAction, When, zone,
+    },
     session::{SessionReset, SessionSettings},
     settings::{Lifetimes, PersonLimits, Policies, Question, Settings, SpecialLimits, Templates},
     target::{Begun, NotATarget, Target},

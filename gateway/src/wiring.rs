@@ -266,6 +266,10 @@ pub(crate) fn settings(config: &Config, masker: Masker) -> Settings {
             seeds: config.schedules.seeds(&routing.time_zone).collect(),
             max_failures: MAX_FAILURES,
         },
+        agent_schedules: agents
+            .iter()
+            .filter_map(|(name, agent)| Some((AgentName::from(&**name), agent.schedules()?)))
+            .collect(),
         triggers: config.triggers.triggers(),
         time_zone: routing.time_zone.zone.clone(),
         limits: limits.general(),

@@ -17,7 +17,7 @@ use axum::{
 };
 use futures_util::stream;
 use rejoinder_core::{
-    ApprovalRequest, Clock as _, Outcome, Reply, SystemClock,
+    ApprovalRequest, Clock as _, Outcome, Reply, ScheduleCall, SystemClock, When,
     conformance::scripted::{Gate, Script, ScriptEnd, ScriptStep},
 };
 use serde_json::{Value, json};
@@ -315,10 +315,27 @@ fn last_chunk(end: ScriptEnd, streamed: &str) -> Option<io::Result<String>> {
         }
         ScriptEnd::Outcome(Outcome::Silent(reason)) => tool_call("stay_silent", &json!({ "reason": reason })),
         ScriptEnd::Defer { note, within } => tool_call("defer", &json!({ "note": note, "seconds": within.as_secs() })),
+        ScriptEnd::Schedule(call) => tool_call("schedule", &arguments(call)),
         ScriptEnd::Fail(why) => return Some(Err(io::Error::other(why))),
         ScriptEnd::Hang => return None,
         other => panic!("no model server ends like this: {other:?}"),
     }))
+}
+
+/// What a model calls its tool for schedules with.
+fn arguments(call: ScheduleCall) -> Value {
+    match call {
+        ScheduleCall::Add { name, when: When::Cron(cron), time_zone, action } => json!({
+            "action": "add", "name": name, "cron": cron, "time_zone": time_zone, "task": action.text(),
+        }),
+        ScheduleCall::Add { name, when: When::At(at), action, .. } => json!({
+            "action": "add", "name": name, "message": action.text(),
+            "in_minutes": at.since(SystemClock.now()).as_secs_f64() / 60.0,
+        }),
+        ScheduleCall::List => json!({ "action": "list" }),
+        ScheduleCall::Remove { name } => json!({ "action": "remove", "name": name }),
+        other => panic!("no model server calls this: {other:?}"),
+    }
 }
 
 const DONE: &str = "data: [DONE]\n\n";

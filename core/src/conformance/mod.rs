@@ -66,6 +66,7 @@ pub fn parts_without_agents(store: Arc<dyn Store>, channels: Vec<Arc<dyn Channel
         queues: Queues::default(),
         sessions: SessionSettings::default(),
         schedules: ScheduleSettings::default(),
+        agent_schedules: HashMap::new(),
         triggers: Vec::new(),
         time_zone: TimeZone::UTC,
         limits: PersonLimits::default(),

@@ -3,76 +3,43 @@
 //! Each time of a schedule has a key, so what it begins is begun once, also if the process dies before it is noted that this
 //! was done.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::Arc;
 
 use rejoinder_guard::{ObligationState, Settlement, Timestamp, Via};
-use tokio::sync::Notify;
 use tracing::warn;
 
 use super::Initiative;
 use crate::{
+    calendar::Calendar,
     explain::text::rfc3339,
     lifecycle::Lifecycle,
     model::{
-        ids::{ScheduleId, TurnId},
+        ids::TurnId,
         log::{LogEvent, NewLogEntry, Subject},
-        schedule::{
-            NewSchedule, Schedule, ScheduleChange, ScheduleOrigin, ScheduleRun, ScheduleState, ScheduledAction,
-        },
+        schedule::{NewSchedule, Schedule, ScheduleChange, ScheduleRun, ScheduleState, ScheduledAction},
         settings::LiveSettings,
         target::Begun,
     },
     operations::{Actor, OperationError, operation},
     pauses,
-    ports::{
-        clock::SharedClock,
-        store::{
-            Store, StoreError,
-            transition::{IdempotentAnswer, Transition},
-        },
+    ports::store::{
+        StoreError,
+        transition::{IdempotentAnswer, Transition},
     },
 };
-
-/// The name under which the configuration's schedules are made.
-const CONFIGURATION: &str = "configuration";
 
 /// Who sends what a schedule says, and tells the agent what it prompts.
 const SENDER: &str = "schedule";
 
 /// Begins what is scheduled.
 pub(crate) struct Schedules {
-    store: Arc<dyn Store>,
-    initiative: Arc<Initiative>,
-    settings: LiveSettings,
-    clock: SharedClock,
-    lifecycle: Lifecycle,
-    known: Mutex<BTreeMap<ScheduleId, Schedule>>,
-    changed: Notify,
-    /// Held from the read to the write.
-    deciding: tokio::sync::Mutex<()>,
+    pub(crate) calendar: Arc<Calendar>,
+    pub(crate) initiative: Arc<Initiative>,
+    pub(crate) settings: LiveSettings,
+    pub(crate) lifecycle: Lifecycle,
 }
 
 impl Schedules {
-    /// Reads the schedules, and makes those of the configuration.
-    pub(crate) async fn load(
-        initiative: Arc<Initiative>,
-        settings: LiveSettings,
-        lifecycle: Lifecycle,
-    ) -> Result<Self, StoreError> {
-        let (store, clock) = (Arc::clone(&initiative.store), Arc::clone(&initiative.clock));
-        let (stored, now) = (store.schedules().await?, clock.now());
-        let mut known: BTreeMap<_, _> = stored.into_iter().map(|it| (it.id, it.not_ahead_of(now))).collect();
-        let schedules = planted(&settings.get().schedules.seeds, &mut known, now);
-        if !schedules.is_empty() {
-            store.commit(Transition { schedules, ..Transition::default() }).await?;
-        }
-        let (known, changed, deciding) = (Mutex::new(known), Notify::new(), tokio::sync::Mutex::default());
-        Ok(Self { store, initiative, settings, clock, lifecycle, known, changed, deciding })
-    }
-
     /// Acts on every time of every schedule, until the gateway stops.
     pub(crate) async fn run(self: Arc<Self>) {
         loop {
@@ -83,27 +50,19 @@ impl Schedules {
                 }
                 continue;
             }
-            let next =
-                self.known().values().filter(|it| it.state == ScheduleState::Active).filter_map(|it| it.next_at).min();
+            let next = self.calendar.next();
             let due = async {
                 match next {
-                    Some(at) => self.clock.sleep_until(at).await,
+                    Some(at) => self.calendar.clock.sleep_until(at).await,
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
                 () = due => {}
-                () = self.changed.notified() => {}
+                () = self.calendar.changed() => {}
                 () = self.lifecycle.stopping.cancelled() => return,
             }
         }
-    }
-
-    /// All schedules, in the order of their names.
-    pub(crate) fn all(&self) -> Vec<Schedule> {
-        let mut all: Vec<_> = self.known().values().cloned().collect();
-        all.sort_by(|one, other| one.new.name.cmp(&other.new.name));
-        all
     }
 
     /// Makes a schedule, and stores the answer to the request that `answer` makes of it.
@@ -113,15 +72,6 @@ impl Schedules {
         by: &Actor,
         answer: impl FnOnce(&Schedule) -> Option<IdempotentAnswer> + Send,
     ) -> Result<Schedule, OperationError> {
-        let _deciding = self.deciding.lock().await;
-        let now = self.clock.now();
-        let next_at = new.check(now).map_err(|why| OperationError::Unfit(why.to_string()))?;
-        if self.known().values().any(|other| other.new.name == new.name) {
-            return Err(OperationError::Unfit(format!(
-                "there is a schedule `{}`: remove it, or choose another name",
-                new.name
-            )));
-        }
         if by.channels.is_some() && new.to.channel().is_none() {
             let why =
                 "a token for certain channels makes schedules for conversations: people may be reached on any channel";
@@ -133,56 +83,7 @@ impl Schedules {
         {
             return Err(OperationError::Unfit(format!("there is no agent `{agent}`")));
         }
-        let schedule = Schedule {
-            id: ScheduleId::new(now),
-            new,
-            origin: ScheduleOrigin::Operator,
-            by: by.name.clone(),
-            created_at: now,
-            state: ScheduleState::Active,
-            why: None,
-            next_at: Some(next_at),
-            failures: 0,
-        };
-        let by = Actor { answer: answer(&schedule), ..by.clone() };
-        self.store_by(schedule.clone(), "schedule", &by).await?;
-        Ok(schedule)
-    }
-
-    /// Removes a schedule, with its history. What it has begun goes on.
-    pub(crate) async fn remove(&self, name: &str, by: &Actor) -> Result<(), OperationError> {
-        let _deciding = self.deciding.lock().await;
-        let schedule = self.find(name, by)?;
-        if schedule.origin == ScheduleOrigin::Configuration {
-            let why = "it is in the configuration, and would come back at the next start: remove it there, or pause it";
-            return Err(OperationError::Unfit(why.to_owned()));
-        }
-        let operation = operation(by, "unschedule", &schedule.new.name, Subject::default(), self.clock.now());
-        let schedules = vec![ScheduleChange::Removed(schedule.id)];
-        self.store.commit(Transition { schedules, operation: Some(operation), ..Transition::default() }).await?;
-        self.known().remove(&schedule.id);
-        self.changed.notify_one();
-        Ok(())
-    }
-
-    /// Pauses a schedule, or resumes it: times that have passed are not made up for.
-    pub(crate) async fn pause(&self, name: &str, pauses: bool, by: &Actor) -> Result<Schedule, OperationError> {
-        let _deciding = self.deciding.lock().await;
-        let (mut schedule, now) = (self.find(name, by)?, self.clock.now());
-        match (schedule.state, pauses) {
-            (ScheduleState::Active, true) => {
-                schedule.state = ScheduleState::Paused;
-                schedule.why.clone_from(&by.reason);
-            }
-            (ScheduleState::Paused, false) => {
-                let next_at = schedule.next_after(now).map_err(|wrong| OperationError::Unfit(wrong.to_string()))?;
-                let state = if next_at.is_some() { ScheduleState::Active } else { ScheduleState::Done };
-                schedule = Schedule { state, why: None, next_at, failures: 0, ..schedule };
-            }
-            (state, _) => return Err(OperationError::Unfit(format!("the schedule is {}", state.as_str()))),
-        }
-        self.store_by(schedule.clone(), if pauses { "pause_schedule" } else { "resume_schedule" }, by).await?;
-        Ok(schedule)
+        self.calendar.add(new, by, answer).await
     }
 
     /// Begins what a schedule begins, now and beside its times. `key` is the same for a request that is repeated.
@@ -193,37 +94,29 @@ impl Schedules {
         by: &Actor,
         answer: impl FnOnce(&[Begun]) -> Option<IdempotentAnswer> + Send,
     ) -> Result<Vec<Begun>, OperationError> {
-        let _deciding = self.deciding.lock().await;
-        let (schedule, now) = (self.find(name, by)?, self.clock.now());
+        let _deciding = self.calendar.deciding().await;
+        let (schedule, now) = (self.calendar.find(name, by)?, self.calendar.clock.now());
         let begun = self.begin(&schedule, &format!("{SENDER}:{}:{}:{key}", schedule.id, by.name)).await?;
         let turns = begun.iter().map(|one| one.turn).collect();
         let run = ScheduleRun { schedule: schedule.id, due: now, at: now, turns, problem: None };
         let by = Actor { answer: answer(&begun), ..by.clone() };
         let operation = operation(&by, "run_schedule", &schedule.new.name, Subject::default(), now);
         let schedules = vec![ScheduleChange::Ran(run)];
-        self.store.commit(Transition { schedules, operation: Some(operation), ..Transition::default() }).await?;
+        self.calendar
+            .store
+            .commit(Transition { schedules, operation: Some(operation), ..Transition::default() })
+            .await?;
         Ok(begun)
-    }
-
-    /// The schedule with this name or id, if it is for channels that the operator may see.
-    pub(crate) fn find(&self, name: &str, by: &Actor) -> Result<Schedule, OperationError> {
-        let known = self.known();
-        let mut meant = known.values().filter(|it| it.new.name == name || it.id.to_string() == name);
-        let schedule = meant.next().filter(|it| it.is_seen_by(by.channels.as_deref()));
-        schedule.cloned().ok_or(OperationError::Unknown("there is no schedule with this name"))
     }
 
     /// Acts on the times that have come.
     async fn act_on_due(&self) -> Result<(), StoreError> {
-        let now = self.clock.now();
-        let is_due = |it: &Schedule| it.state == ScheduleState::Active && it.next_at.is_some_and(|at| at <= now);
-        let due: Vec<_> = self.known().values().filter(|it| is_due(it)).map(|it| it.id).collect();
+        let now = self.calendar.clock.now();
         let mut failed = None;
-        for id in due {
-            let _deciding = self.deciding.lock().await;
+        for id in self.calendar.due(now) {
+            let _deciding = self.calendar.deciding().await;
             // It may have been removed or paused meanwhile.
-            let schedule = self.known().get(&id).filter(|it| is_due(it)).cloned();
-            if let Some(schedule) = schedule
+            if let Some(schedule) = self.calendar.still_due(id, now)
                 && let Err(error) = self.act_on(schedule, now).await
             {
                 // The others do not wait for it.
@@ -283,8 +176,8 @@ impl Schedules {
         }
         schedule = Schedule { state, why, next_at, failures, ..schedule };
         changes.push(ScheduleChange::Set(Box::new(schedule.clone())));
-        self.store.commit(Transition { schedules: changes, log, ..Transition::default() }).await?;
-        self.known().insert(schedule.id, schedule);
+        self.calendar.store.commit(Transition { schedules: changes, log, ..Transition::default() }).await?;
+        self.calendar.learn(schedule);
         Ok(())
     }
 
@@ -303,7 +196,9 @@ impl Schedules {
 
     /// How many of the latest runs failed one after the other, and why the last one did.
     async fn failures(&self, schedule: &Schedule) -> Result<(u32, String), StoreError> {
-        let Some(last) = self.store.schedule_runs(schedule.id, 1).await?.pop() else { return Ok((0, String::new())) };
+        let Some(last) = self.calendar.store.schedule_runs(schedule.id, 1).await?.pop() else {
+            return Ok((0, String::new()));
+        };
         if let Some(problem) = last.problem {
             return Ok((schedule.failures, problem));
         }
@@ -321,7 +216,7 @@ impl Schedules {
 
     /// Why a turn failed, if it did; `None` if it has not ended.
     async fn failure(&self, turn: TurnId) -> Result<Option<Option<String>>, StoreError> {
-        let turn = match self.store.turn(turn).await {
+        let turn = match self.calendar.store.turn(turn).await {
             Ok(turn) => turn,
             Err(StoreError::CorruptTurn { .. }) => None,
             Err(error) => return Err(error),
@@ -336,56 +231,9 @@ impl Schedules {
             _ => None,
         }))
     }
-
-    /// Stores a schedule that an operator has made or changed.
-    async fn store_by(&self, schedule: Schedule, action: &str, by: &Actor) -> Result<(), OperationError> {
-        let operation = operation(by, action, &schedule.new.name, Subject::default(), self.clock.now());
-        let schedules = vec![ScheduleChange::Set(Box::new(schedule.clone()))];
-        self.store.commit(Transition { schedules, operation: Some(operation), ..Transition::default() }).await?;
-        self.known().insert(schedule.id, schedule);
-        self.changed.notify_one();
-        Ok(())
-    }
-
-    fn known(&self) -> MutexGuard<'_, BTreeMap<ScheduleId, Schedule>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// The key of a time of a schedule.
 fn key(schedule: &Schedule, due: Timestamp) -> String {
     format!("{SENDER}:{}:{}", schedule.id, due.as_millis())
-}
-
-/// Makes the configuration's schedules, and removes those that are not in it any more. One that is the same keeps its times.
-fn planted(seeds: &[NewSchedule], known: &mut BTreeMap<ScheduleId, Schedule>, now: Timestamp) -> Vec<ScheduleChange> {
-    let mut changes = Vec::new();
-    let is_gone = |it: &Schedule| {
-        let is_named = seeds.iter().any(|seed| seed.name == it.new.name);
-        // Another one with that name gives way: names are the configuration's.
-        if it.origin == ScheduleOrigin::Configuration { !seeds.contains(&it.new) } else { is_named }
-    };
-    known.retain(|id, schedule| {
-        let is_gone = is_gone(schedule);
-        changes.extend(is_gone.then_some(ScheduleChange::Removed(*id)));
-        !is_gone
-    });
-    for seed in seeds.iter().filter(|seed| !known.values().any(|it| it.new == **seed)).cloned().collect::<Vec<_>>() {
-        // One whose only time has passed is done.
-        let next_at = seed.check(now).ok();
-        let schedule = Schedule {
-            id: ScheduleId::new(now),
-            new: seed,
-            origin: ScheduleOrigin::Configuration,
-            by: CONFIGURATION.to_owned(),
-            created_at: now,
-            state: if next_at.is_some() { ScheduleState::Active } else { ScheduleState::Done },
-            why: None,
-            next_at,
-            failures: 0,
-        };
-        changes.push(ScheduleChange::Set(Box::new(schedule.clone())));
-        known.insert(schedule.id, schedule);
-    }
-    changes
 }

@@ -147,6 +147,8 @@ pub struct AgentTurn {
     /// Whether the agent may end a run with [`Outcome::Approval`](rejoinder_guard::Outcome::Approval): there is somebody, or a
     /// rule, to decide it.
     pub may_ask_approval: bool,
+    /// Whether the agent may schedule something in this conversation with [`RunEvents::schedule`](crate::RunEvents::schedule).
+    pub may_schedule: bool,
     /// The person who wrote.
     pub sender: Sender,
     /// Their language, if it is known.

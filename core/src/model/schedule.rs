@@ -33,6 +33,9 @@ const LONGEST: Duration = Duration::from_hours(366 * 24);
 /// How long after its time something still counts as on time.
 pub(crate) const ON_TIME: Duration = Duration::from_mins(1);
 
+/// How many times are looked at to find the shortest distance between two.
+const LOOKED_AT: usize = 100;
+
 /// How many times that were missed are made up for at most.
 const MOST_MISSED: usize = 100;
 
@@ -152,6 +155,38 @@ pub struct ScheduleSettings {
     pub max_failures: u32,
 }
 
+/// What an agent may schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScheduleLimits {
+    /// How many schedules of agents a conversation may have.
+    pub most: u32,
+    /// The shortest distance between two times of one.
+    pub shortest: Duration,
+}
+
+/// What an agent wants of the schedules that agents have made in a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScheduleCall {
+    /// Makes one.
+    Add {
+        /// Its name; changed if there is one with it already.
+        name: String,
+        /// When something is begun.
+        when: When,
+        /// The time zone of a cron pattern.
+        time_zone: Arc<str>,
+        /// What.
+        action: ScheduledAction,
+    },
+    /// Shows them.
+    List,
+    /// Removes one.
+    Remove {
+        /// Its name.
+        name: String,
+    },
+}
+
 /// A schedule, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
@@ -163,6 +198,9 @@ pub struct Schedule {
     pub origin: ScheduleOrigin,
     /// The name of who made it.
     pub by: String,
+    /// The turn in which an agent made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
     /// When it was made.
     pub created_at: Timestamp,
     /// Whether it begins anything.
@@ -247,6 +285,17 @@ impl NewSchedule {
             _ => {}
         }
         self.next_after(now, now)?.ok_or(NotASchedule::Never)
+    }
+
+    /// The shortest distance between its next times; `None` if it has only one.
+    pub(crate) fn shortest_distance(&self, now: Timestamp) -> Option<Duration> {
+        let mut times = Vec::new();
+        while times.len() < LOOKED_AT
+            && let Ok(Some(next)) = self.next_after(times.last().copied().unwrap_or(now), now)
+        {
+            times.push(next);
+        }
+        times.windows(2).map(|pair| pair[1].since(pair[0])).min()
     }
 
     /// Its first time after `at`, if it was made at `made_at`.
@@ -396,6 +445,7 @@ mod tests {
             new,
             origin: ScheduleOrigin::Operator,
             by: "grace".to_owned(),
+            turn: None,
             created_at: START,
             state: ScheduleState::Active,
             why: None,

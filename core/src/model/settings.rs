@@ -26,7 +26,7 @@ use crate::model::{
     queue::{QueueMode, Queues},
     routing::{PolicyChange, Rule},
     run::Price,
-    schedule::ScheduleSettings,
+    schedule::{ScheduleLimits, ScheduleSettings},
     session::SessionSettings,
     turn::TurnRecord,
 };
@@ -122,6 +122,8 @@ pub struct Settings {
     pub sessions: SessionSettings,
     /// What is scheduled by the configuration, and when schedules are given up.
     pub schedules: ScheduleSettings,
+    /// What agents may schedule. One without an entry may schedule nothing.
+    pub agent_schedules: HashMap<AgentName, ScheduleLimits>,
     /// What is begun in conversations because of what is said there.
     pub triggers: Vec<ConversationTrigger>,
     /// Where days begin at midnight.

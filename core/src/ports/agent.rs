@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::model::{
     agent::{AgentMessage, AgentTurn, Usage},
     run::{ModelInput, ToolUse},
+    schedule::{Schedule, ScheduleCall},
 };
 
 /// An event that a runtime reports during a run.
@@ -25,6 +26,9 @@ pub enum RunEvent {
     Usage(Usage),
     /// A message to send to this turn's conversation now. The channel returns whether it was claimed.
     Send(Reply, oneshot::Sender<SendResult>),
+    /// What the agent wants of the schedules of this turn's conversation. The channel returns those that are meant, or why it is
+    /// not done.
+    Schedule(ScheduleCall, oneshot::Sender<Result<Vec<Schedule>, String>>),
     /// The runtime can take messages that have come since the run began. The channel returns them.
     Listen(oneshot::Sender<Vec<AgentMessage>>),
 }
@@ -83,6 +87,17 @@ impl RunEvents {
             return SendResult::Suppressed;
         }
         result.await.unwrap_or(SendResult::Suppressed)
+    }
+
+    /// Makes, shows or removes schedules of this turn's conversation. Returns when it is stored.
+    ///
+    /// # Errors
+    /// Says why it is not done, for the agent.
+    pub async fn schedule(&self, call: ScheduleCall) -> Result<Vec<Schedule>, String> {
+        let (answer, done) = oneshot::channel();
+        let ended = || "the run has ended".to_owned();
+        self.0.send(RunEvent::Schedule(call, answer)).await.map_err(|_| ended())?;
+        done.await.unwrap_or_else(|_| Err(ended()))
     }
 
     /// Takes the messages that have come since the run began and are to be answered by it: those of the queue mode `steer`.

@@ -17,8 +17,10 @@ use crate::{
         },
         approval::{Approval, ApprovalFilter},
         brief::EarlierLine,
+        capabilities::Receipts,
         event::{Author, Directed, EventKind, InboundEvent},
         people::{Identity, KnownPeople},
+        schedule::ScheduleLimits,
         settings::LiveSettings,
         trace::{Span, TurnTrace},
         turn::{Handler, TurnRecord},
@@ -76,6 +78,14 @@ impl From<AgentError> for PrepareError {
     }
 }
 
+/// Whether an agent may schedule something in the conversation of this event: if a person asks it to, and where the gateway can
+/// speak first.
+pub(super) fn may_schedule(limits: ScheduleLimits, event: &InboundEvent, channels: &Channels) -> bool {
+    let place = &event.conversation;
+    let receipts = channels.get(&place.channel).map(|channel| channel.capabilities(place).receipts);
+    limits.most > 0 && event.sender.kind.is_human() && receipts == Some(Receipts::Platform)
+}
+
 impl Inputs {
     pub(super) async fn prepare(&self, turn: &TurnRecord, run: &Run) -> Result<PreparedRun, PrepareError> {
         let event = &turn.event;
@@ -110,6 +120,11 @@ impl Inputs {
             attempt: run.attempt,
             deferred,
             approvals,
+            may_schedule: run
+                .handler
+                .agent()
+                .and_then(|agent| settings.agent_schedules.get(agent))
+                .is_some_and(|limits| may_schedule(*limits, event, &self.channels)),
             may_ask_approval: !settings.approvals.rules.is_empty() || self.people.has_approver(&settings.approvals),
             sender: event.sender.clone(),
             language: event.language,

@@ -7,6 +7,7 @@ pub(crate) mod agents;
 pub(crate) mod files;
 pub(crate) mod input;
 mod record;
+mod schedules;
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,6 +25,7 @@ use self::{
 };
 use crate::{
     approvals::MOST_WAITING,
+    calendar::Calendar,
     channels::Channels,
     crash::crash_point,
     ledger::{
@@ -67,6 +69,7 @@ pub(crate) struct Worker {
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) ephemerals: Arc<Ephemerals>,
     pub(crate) merges: Arc<Merges>,
+    pub(crate) calendar: Arc<Calendar>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
     pub(crate) lifecycle: Lifecycle,
@@ -280,7 +283,13 @@ impl Worker {
                     Some(RunEvent::Usage(consumed)) => recorder.usage = Some(consumed),
                     Some(RunEvent::Tool(call)) => recorder.tool(call),
                     Some(RunEvent::Shown(input)) => recorder.shown(input),
-                    Some(RunEvent::Text(_) | RunEvent::Rewrite(_) | RunEvent::Send(..) | RunEvent::Listen(_)) => {}
+                    Some(
+                        RunEvent::Text(_)
+                        | RunEvent::Rewrite(_)
+                        | RunEvent::Send(..)
+                        | RunEvent::Listen(_)
+                        | RunEvent::Schedule(..),
+                    ) => {}
                     None => std::future::pending().await,
                 }
             }
@@ -352,6 +361,10 @@ impl Worker {
                 let is_claimed = decided.is_some_and(|decided| decided.claimed);
                 // Fails if the runtime no longer waits for the result.
                 let _ = answer.send(if is_claimed { SendResult::Claimed } else { SendResult::Suppressed });
+            }
+            RunEvent::Schedule(call, answer) => {
+                let done = self.schedule(turn, run, call).await;
+                let _ = answer.send(done);
             }
             RunEvent::Listen(answer) => {
                 let messages = self.take_in(turn, run, held).await;

@@ -3,10 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    Access, Clock as _, Expectation, Missed, NewSchedule, OperationError, ScheduledAction, SenderKind, TurnStatus,
-    When,
+    Access, AgentTurn, Clock as _, Expectation, Missed, NewSchedule, OperationError, ScheduleCall, ScheduleLimits,
+    ScheduledAction, SenderKind, TurnStatus, When,
     conformance::scripted::{Fault, Script},
-    store::{Schedule, ScheduleState},
+    store::{Schedule, ScheduleOrigin, ScheduleState},
 };
 
 use crate::{
@@ -290,4 +290,127 @@ async fn a_prompt_and_a_message_are_answered_one_after_the_other() {
 
     assert_eq!(gateway.visible(&chat("ada")), ["Say what is new.", "hello"]);
     gateway.at_rest().await;
+}
+
+/// What an agent may schedule in these tests.
+const LIMITS: ScheduleLimits = ScheduleLimits { most: 2, shortest: HOUR };
+
+fn reminder(name: &str, when: When) -> ScheduleCall {
+    let action = ScheduledAction::Message("Tea!".to_owned());
+    ScheduleCall::Add { name: name.to_owned(), when, time_zone: "UTC".into(), action }
+}
+
+/// A platform that shows nothing twice, without an agent yet.
+fn idempotent() -> GatewaySetup {
+    let mut setup = setup(Access::open());
+    setup.access.clear();
+    setup.agents.clear();
+    setup
+}
+
+/// A gateway whose agent schedules what `call` makes of what it is told, and says what came of it.
+async fn scheduling(call: impl Fn(&AgentTurn) -> ScheduleCall + Clone + Send + Sync + 'static) -> TestGateway {
+    let schedules = move |turn: &AgentTurn| Script::schedules(call(turn));
+    let mut setup = idempotent().agent("main", schedules);
+    setup.agent_schedules = [("main".into(), LIMITS)].into();
+    setup.start().await
+}
+
+/// It is for the conversation in which the agent was asked. A run that is repeated makes it once.
+#[tokio::test]
+async fn an_agent_schedules_something_where_it_is_asked() {
+    let mut gateway = scheduling(|turn| reminder("tea", When::At(turn.now + HOUR))).await;
+    comes_in(&gateway, says(&chat("ada"), "remind me")).await;
+    assert_eq!(last(&gateway, &chat("ada")), "tea");
+    let (schedule, _) = gateway.engine().schedule("tea", &operator("a test")).await.expect("there is one");
+    assert_eq!(
+        (schedule.origin, &*schedule.by, schedule.new.to.to_string()),
+        (ScheduleOrigin::Agent, "agent main", ada())
+    );
+
+    gateway.restart().await;
+    gateway.advance(HOUR).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["tea", "Tea!"]);
+    gateway.at_rest().await;
+}
+
+/// The operator's limits hold, and names are told apart.
+#[tokio::test]
+async fn an_agent_schedules_no_more_than_it_may() {
+    let gateway = scheduling(|turn| match turn.text.split_once(' ') {
+        Some(("remove", name)) => ScheduleCall::Remove { name: name.to_owned() },
+        Some(("every", minutes)) => reminder("tea", When::Every(secs(60 * minutes.parse::<u64>().expect("a number")))),
+        Some(("cron", pattern)) => reminder("tea", When::Cron(pattern.to_owned())),
+        _ => ScheduleCall::List,
+    })
+    .await;
+    let asks = async |place: &str, text: &str| {
+        comes_in(&gateway, says(&chat(place), text)).await;
+        last(&gateway, &chat(place))
+    };
+
+    assert_eq!(asks("ada", "every 59").await, "too often: not more than once in 60 minutes");
+    assert_eq!(asks("ada", "cron 0,30 8 * * *").await, "too often: not more than once in 60 minutes");
+    assert_eq!(asks("ada", "every 60").await, "tea");
+    assert_eq!(asks("ada", "cron 0 8 * * *").await, "tea 2");
+    assert_eq!(asks("ada", "every 120").await, "there are 2 already: remove one first");
+    assert_eq!(asks("grace", "list").await, "none");
+    assert_eq!(asks("grace", "remove tea").await, "there is no schedule `tea` here");
+    assert_eq!(asks("ada", "list").await, "tea, tea 2");
+    assert_eq!(asks("ada", "remove tea").await, "tea");
+    assert_eq!(asks("ada", "list").await, "tea 2");
+    gateway.at_rest().await;
+}
+
+/// O4. What nobody wrote makes no schedules, and an agent without a limit has none.
+#[rstest::rstest]
+#[case::nobody_wrote_it(true)]
+#[case::it_may_not(false)]
+#[tokio::test]
+async fn an_agent_schedules_nothing_unless_a_person_asks(#[case] may: bool) {
+    let schedules = |turn: &AgentTurn| Script::schedules(reminder("tea", When::At(turn.now + HOUR)));
+    let mut setup = idempotent().agent("main", schedules);
+    setup.agent_schedules = [("main".into(), LIMITS)].into_iter().filter(|_| may).collect();
+    let gateway = setup.start().await;
+
+    if may {
+        adds(&gateway, prompts(&ada(), false)).await;
+        gateway.advance(HOUR).await;
+    } else {
+        comes_in(&gateway, says(&chat("ada"), "remind me")).await;
+    }
+
+    assert_eq!(last(&gateway, &chat("ada")), "nothing can be scheduled here");
+    assert!(!gateway.agent("main").runs()[0].turn.may_schedule);
+    gateway.at_rest().await;
+}
+
+/// D1. The run is repeated, and the schedule is there once.
+#[tokio::test]
+async fn an_agent_schedules_once_whatever_write_the_gateway_dies_at() {
+    for crash in [Crash::Before, Crash::After] {
+        for write in 1..20 {
+            let mut gateway = scheduling(|turn| reminder("tea", When::At(turn.now + HOUR))).await;
+            let life = Arc::clone(&gateway.life);
+            life.crash_at(write, crash);
+            let (intake, event) = (gateway.intake(), says(&chat("ada"), "remind me"));
+            let again = event.clone();
+            tokio::spawn(async move { intake.accept(event).await });
+            gateway.settle().await;
+            let has_crashed = life.is_over();
+            gateway.restart().await;
+            comes_in(&gateway, again).await;
+            gateway.advance(HOUR * 2).await;
+
+            let reminders = gateway.visible(&chat("ada")).iter().filter(|text| *text == "Tea!").count();
+            assert_eq!(reminders, 1, "{crash:?} write {write}");
+            gateway.at_rest().await;
+            if !has_crashed {
+                assert!(write > 3, "it takes more than {write} writes");
+                break;
+            }
+            assert!(write < 19, "no end of writes");
+        }
+    }
 }

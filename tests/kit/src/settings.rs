@@ -76,6 +76,8 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         queues: Queues { cap: 100_000, ..Queues::default() },
         sessions: SessionSettings::default(),
         schedules: ScheduleSettings::default(),
+        agent_schedules: HashMap::new(),
+        triggers: Vec::new(),
         time_zone: jiff::tz::TimeZone::UTC,
         limits: PersonLimits::default(),
         special_limits: SpecialLimits::default(),

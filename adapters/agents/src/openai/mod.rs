@@ -6,6 +6,7 @@
 //! | `request` | the messages of a turn, and the request's body (no I/O) |
 //! | `stream` | parses and assembles the answer (no I/O) |
 //! | `tools` | the outcomes that the guard knows, as tools, and how several choices become one outcome (no I/O) |
+//! | `schedule` | the tool with which a model schedules something (no I/O) |
 //! | `dialect` | which parts of the API a server refused |
 //! | `trial` | one short question, for `rejoinder init` |
 //! | `exchange` | one request and its answer: HTTP, timeouts, which errors are retried |
@@ -21,6 +22,7 @@ mod frame;
 mod request;
 #[cfg(test)]
 mod sample;
+mod schedule;
 mod section;
 mod stream;
 mod tools;
@@ -311,6 +313,7 @@ impl RunState {
                         true,
                     ),
                 },
+                Ok(Call::Schedule(call)) => (schedule::told(events.schedule(call).await), true),
                 Ok(call) => {
                     self.chosen.add(call);
                     ("noted".to_owned(), false)

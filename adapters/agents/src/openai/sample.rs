@@ -46,6 +46,7 @@ pub(super) fn turn(text: &str) -> AgentTurn {
         deferred: None,
         approvals: Vec::new(),
         may_ask_approval: false,
+        may_schedule: false,
         sender: Sender { id: "ada".into(), name: Some("Ada".into()), username: None, kind: SenderKind::Person },
         language: None,
         text: text.into(),

@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use rejoinder_config::{
     AgentSection, Checks, Secret, Section,
-    duration::{self, HOUR},
+    duration::{self, DAY, HOUR, MINUTE},
     number, text,
 };
-use rejoinder_core::{Currency, Price};
+use rejoinder_core::{Currency, Price, ScheduleLimits};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{Error, Unexpected},
@@ -59,8 +59,28 @@ pub struct OpenAiSection {
     /// How long the server may pause after that.
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 10, HOUR>")]
     pub idle_timeout: Duration,
+    /// What the model may schedule in a chat.
+    pub schedules: SchedulesSection,
     /// What the model's tokens cost. `None`: unknown.
     pub price: Option<PriceSection>,
+}
+
+/// What a model may schedule in a chat.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SchedulesSection {
+    /// How many at once; 0: nothing.
+    #[serde(deserialize_with = "number::between::<_, 0, 1000>")]
+    pub most: u32,
+    /// The shortest distance between two times.
+    #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, MINUTE, { 366 * DAY }>")]
+    pub shortest: Duration,
+}
+
+impl Default for SchedulesSection {
+    fn default() -> Self {
+        Self { most: 10, shortest: Duration::from_hours(1) }
+    }
 }
 
 /// What a million tokens cost.
@@ -96,6 +116,7 @@ impl Default for OpenAiSection {
             max_concurrent: 32,
             first_token_timeout: Duration::from_mins(2),
             idle_timeout: Duration::from_mins(1),
+            schedules: SchedulesSection::default(),
             price: None,
         }
     }
@@ -126,6 +147,11 @@ impl AgentSection for OpenAiSection {
 
     fn models(&self) -> Vec<Arc<str>> {
         std::iter::once(&self.model).chain(&self.models).map(|model| model.as_str().into()).collect()
+    }
+
+    fn schedules(&self) -> Option<ScheduleLimits> {
+        let SchedulesSection { most, shortest } = self.schedules;
+        self.tools.then_some(ScheduleLimits { most, shortest })
     }
 
     fn price(&self) -> Option<Price> {

@@ -1,13 +1,17 @@
 //! The tools with which a model can do something other than write text.
 //!
-//! `react`, `ask`, `request_approval`, `defer` and `stay_silent` are choices: they end the run without another request. `send` sends the answer
+//! `schedule` makes schedules, and the model gets the result. `react`, `ask`, `request_approval`, `defer` and `stay_silent` are choices: they end the run without another request. `send` sends the answer
 //! at once. [`Chosen::outcome`] combines several choices into one outcome.
 
 use std::{collections::HashSet, ops::RangeInclusive, sync::LazyLock, time::Duration};
 
-use rejoinder_core::{AgentTurn, ApprovalRequest, Choices, Outcome, Reply, Shim, Support, Timestamp, is_blank};
+use rejoinder_core::{
+    AgentTurn, ApprovalRequest, Choices, Outcome, Reply, ScheduleCall, Shim, Support, Timestamp, is_blank,
+};
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeSeq};
 use serde_json::value::{RawValue, to_raw_value};
+
+use super::schedule;
 
 /// The longest time for which a model may defer an answer. `guard.max_defer` may be stricter.
 const MAX_DEFER: Duration = Duration::from_hours(24 * 30);
@@ -29,6 +33,7 @@ const EXPIRY: (f64, f64) = (60.0, 30.0 * 24.0 * 3600.0);
 pub(super) struct Offer<'a> {
     react: Option<Tool<'a>>,
     may_ask_approval: bool,
+    may_schedule: bool,
 }
 
 /// The tools that every channel has, written as JSON once.
@@ -101,7 +106,42 @@ static REQUEST_APPROVAL: LazyLock<Box<RawValue>> = LazyLock::new(|| {
     to_raw_value(&tool).expect("texts and lists serialise to JSON")
 });
 
+/// The tool that is offered only where the gateway can speak first.
+static SCHEDULE_TOOL: LazyLock<Box<RawValue>> = LazyLock::new(|| {
+    let tool = Tool::new(
+        SCHEDULE,
+        "Begin something later in this chat: a reminder, or a task for yourself. Also lists and removes what you have scheduled \
+         here. You get the result, and answer the person then.",
+        vec![
+            ("action", Property { allowed: Some(&schedule::ACTIONS[..]), ..text("What to do: add, list or remove.") }),
+            ("name", text("A short name for it, by which it is removed.")),
+            ("message", text("To add a reminder: what the person is sent then, in Markdown, in their language.")),
+            (
+                "task",
+                text("Or to add a task: what you are told to do then, complete: you may have forgotten this chat."),
+            ),
+            (
+                "quiet",
+                Property {
+                    kind: "boolean",
+                    ..text("Whether you may stay silent after the task if there is nothing to say; false if left out.")
+                },
+            ),
+            ("in_minutes", number("When: in how many minutes, once.")),
+            ("at", text("Or at which time, once: RFC 3339, or 2030-01-31T09:00 in `time_zone`.")),
+            ("every_minutes", number("Or again and again, in how many minutes.")),
+            ("cron", text("Or at the times of a cron pattern of five fields: 0 8 * * MON-FRI.")),
+            ("time_zone", text("The time zone of `at` and `cron`, such as Europe/Vienna; UTC if left out.")),
+        ],
+        &["action"],
+    );
+    to_raw_value(&tool).expect("texts and lists serialise to JSON")
+});
+
 /// The name of that tool.
+const SCHEDULE: &str = "schedule";
+
+/// The name of the tool for approvals.
 const REQUEST: &str = "request_approval";
 
 impl<'a> Offer<'a> {
@@ -117,7 +157,7 @@ impl<'a> Offer<'a> {
                 &["emoji"],
             )
         });
-        Self { react, may_ask_approval: turn.may_ask_approval }
+        Self { react, may_ask_approval: turn.may_ask_approval, may_schedule: turn.may_schedule }
     }
 }
 
@@ -132,6 +172,9 @@ impl Serialize for Offer<'_> {
         }
         if self.may_ask_approval {
             tools.serialize_element(&*REQUEST_APPROVAL)?;
+        }
+        if self.may_schedule {
+            tools.serialize_element(&*SCHEDULE_TOOL)?;
         }
         tools.end()
     }
@@ -225,6 +268,8 @@ pub(super) enum Call {
     StaySilent(String),
     /// The answer's text.
     Send(String),
+    /// What it wants of the schedules of this chat.
+    Schedule(ScheduleCall),
 }
 
 #[derive(Deserialize)]
@@ -277,13 +322,13 @@ struct Send {
 /// A number. Some models write it as a text.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Number {
+pub(super) enum Number {
     Number(f64),
     Text(String),
 }
 
 impl Number {
-    fn value(&self) -> Option<f64> {
+    pub(super) fn value(&self) -> Option<f64> {
         match self {
             Self::Number(number) => Some(*number),
             Self::Text(text) => text.trim().parse().ok(),
@@ -321,6 +366,7 @@ impl Call {
                 }
                 Ok(Self::Approval(ApprovalRequest { action: action.trim().to_owned(), details, kind }))
             }
+            SCHEDULE if turn.may_schedule => Ok(Self::Schedule(read::<schedule::Arguments>(arguments)?.call(now)?)),
             "ask" => read::<Ask>(arguments)?.call(now),
             "defer" => {
                 let defer: Defer = read(arguments)?;
@@ -435,7 +481,7 @@ impl Chosen {
             Call::Approval(request) => self.approval = Some(request),
             Call::Defer { note, due } => self.defer = Some((note, due)),
             Call::StaySilent(reason) => self.silent = Some(reason),
-            Call::Send(_) => {}
+            Call::Send(_) | Call::Schedule(_) => {}
         }
     }
 

@@ -290,6 +290,9 @@ pub(crate) async fn run_hearing(
                     let _ = answer.send(send_result(heard.3.len()));
                     heard.3.push(text);
                 }
+                RunEvent::Schedule(_, answer) => {
+                    let _ = answer.send(Err("there are 10 already: remove one first".to_owned()));
+                }
                 RunEvent::Listen(answer) => {
                     let _ = answer.send(std::mem::take(&mut came));
                 }
@@ -317,6 +320,7 @@ pub(crate) fn turn(text: &str) -> AgentTurn {
         deferred: None,
         approvals: Vec::new(),
         may_ask_approval: false,
+        may_schedule: false,
         sender: Sender { id: "ada".into(), name: Some("Ada".into()), username: None, kind: SenderKind::Person },
         language: None,
         text: text.into(),

@@ -18,6 +18,7 @@ use crate::{
         agent::{AgentTurn, Usage},
         ids::TurnId,
         run::{ModelInput, ToolUse},
+        schedule::{Schedule, ScheduleCall},
     },
     ports::{
         agent::{AgentError, AgentRuntime, RunEvents, SendResult},
@@ -71,6 +72,8 @@ pub enum ScriptEnd {
         /// How long after the end of the run the answer is due.
         within: Duration,
     },
+    /// It wants this of the schedules, and answers with their names, or with why it is not done.
+    Schedule(ScheduleCall),
     /// With an error of this text.
     Fail(String),
     /// With this HTTP status, if the agent is called over HTTP; otherwise with an error.
@@ -154,6 +157,12 @@ impl Script {
     #[must_use]
     pub fn defers(note: Option<&str>, within: Duration) -> Self {
         Self::ends(ScriptEnd::Defer { note: note.map(str::to_owned), within })
+    }
+
+    /// Makes, shows or removes schedules; see [`ScriptEnd::Schedule`].
+    #[must_use]
+    pub const fn schedules(call: ScheduleCall) -> Self {
+        Self::ends(ScriptEnd::Schedule(call))
     }
 
     /// Fails with the error text `why`.
@@ -404,6 +413,11 @@ impl ScriptedAgent {
         match script.end {
             ScriptEnd::Outcome(outcome) => Ok(outcome),
             ScriptEnd::Defer { note, within } => Ok(Outcome::Defer { note, due: self.clock.now() + within }),
+            ScriptEnd::Schedule(call) => {
+                let names = |all: Vec<Schedule>| all.into_iter().map(|it| it.new.name).collect::<Vec<_>>().join(", ");
+                let text = events.schedule(call).await.map_or_else(|why| why, names);
+                Ok(Outcome::Reply(Reply::text(if text.is_empty() { "none".to_owned() } else { text })))
+            }
             ScriptEnd::Fail(why) => Err(AgentError::Failed(why)),
             ScriptEnd::Refuse(status) => {
                 Err(AgentError::Refused { status: status.to_string(), message: "refused".to_owned() })

@@ -1,0 +1,281 @@
+//! What is scheduled: the schedules of operators, of the configuration and of agents, as they are stored.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use rejoinder_guard::Timestamp;
+use tokio::sync::Notify;
+
+use crate::{
+    model::{
+        ids::{ScheduleId, TurnId},
+        log::Subject,
+        schedule::{NewSchedule, Schedule, ScheduleChange, ScheduleLimits, ScheduleOrigin, ScheduleState},
+        target::Target,
+    },
+    operations::{Actor, OperationError, operation},
+    ports::{
+        clock::SharedClock,
+        store::{
+            Store, StoreError,
+            transition::{IdempotentAnswer, Transition},
+        },
+    },
+};
+
+/// The name under which the configuration's schedules are made.
+const CONFIGURATION: &str = "configuration";
+
+/// The schedules.
+pub(crate) struct Calendar {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: SharedClock,
+    known: Mutex<BTreeMap<ScheduleId, Schedule>>,
+    changed: Notify,
+    /// Held from the read to the write.
+    deciding: tokio::sync::Mutex<()>,
+}
+
+impl Calendar {
+    /// Reads the schedules, and makes those of the configuration.
+    pub(crate) async fn load(
+        store: Arc<dyn Store>,
+        clock: SharedClock,
+        seeds: &[NewSchedule],
+    ) -> Result<Self, StoreError> {
+        let (stored, now) = (store.schedules().await?, clock.now());
+        let mut known: BTreeMap<_, _> = stored.into_iter().map(|it| (it.id, it.not_ahead_of(now))).collect();
+        let schedules = planted(seeds, &mut known, now);
+        if !schedules.is_empty() {
+            store.commit(Transition { schedules, ..Transition::default() }).await?;
+        }
+        let (known, changed, deciding) = (Mutex::new(known), Notify::new(), tokio::sync::Mutex::default());
+        Ok(Self { store, clock, known, changed, deciding })
+    }
+
+    /// All schedules, in the order of their names.
+    pub(crate) fn all(&self) -> Vec<Schedule> {
+        let mut all: Vec<_> = self.known().values().cloned().collect();
+        all.sort_by(|one, other| one.new.name.cmp(&other.new.name));
+        all
+    }
+
+    /// Makes a schedule, and stores the answer to the request that `answer` makes of it.
+    pub(crate) async fn add(
+        &self,
+        new: NewSchedule,
+        by: &Actor,
+        answer: impl FnOnce(&Schedule) -> Option<IdempotentAnswer> + Send,
+    ) -> Result<Schedule, OperationError> {
+        let _deciding = self.deciding.lock().await;
+        let schedule = self.made(new, by)?;
+        let by = Actor { answer: answer(&schedule), ..by.clone() };
+        self.store_by(schedule.clone(), "schedule", &by).await?;
+        Ok(schedule)
+    }
+
+    /// A schedule that somebody makes, before it is stored.
+    fn made(&self, new: NewSchedule, by: &Actor) -> Result<Schedule, OperationError> {
+        let now = self.clock.now();
+        let next_at = new.check(now).map_err(|why| OperationError::Unfit(why.to_string()))?;
+        if self.known().values().any(|other| other.new.name == new.name) {
+            return Err(OperationError::Unfit(format!(
+                "there is a schedule `{}`: remove it, or choose another name",
+                new.name
+            )));
+        }
+        Ok(Schedule {
+            id: ScheduleId::new(now),
+            new,
+            origin: ScheduleOrigin::Operator,
+            by: by.name.clone(),
+            turn: None,
+            created_at: now,
+            state: ScheduleState::Active,
+            why: None,
+            next_at: Some(next_at),
+            failures: 0,
+        })
+    }
+
+    /// Makes the schedule of an agent, once in a turn. Those of agents in the same conversation that are done are removed.
+    pub(crate) async fn add_of_agent(
+        &self,
+        new: NewSchedule,
+        turn: TurnId,
+        limits: ScheduleLimits,
+        by: &Actor,
+    ) -> Result<Schedule, OperationError> {
+        let _deciding = self.deciding.lock().await;
+        let own = self.of_agents(&new.to);
+        let is_same = |it: &&Schedule| it.turn == Some(turn) && it.new.action == new.action && is_called(it, &new.name);
+        if let Some(same) = own.iter().find(is_same) {
+            return Ok(same.clone());
+        }
+        let (done, active): (Vec<_>, Vec<_>) = own.into_iter().partition(|it| it.state == ScheduleState::Done);
+        if active.len() >= limits.most as usize {
+            return Err(OperationError::Unfit(format!("there are {} already: remove one first", active.len())));
+        }
+        if new.shortest_distance(self.clock.now()).is_some_and(|distance| distance < limits.shortest) {
+            let why = format!("too often: not more than once in {} minutes", limits.shortest.as_secs().div_ceil(60));
+            return Err(OperationError::Unfit(why));
+        }
+        let schedules: Vec<_> = done.iter().map(|it| ScheduleChange::Removed(it.id)).collect();
+        if !schedules.is_empty() {
+            self.store.commit(Transition { schedules, ..Transition::default() }).await?;
+            self.known().retain(|id, _| done.iter().all(|it| it.id != *id));
+        }
+        let new = NewSchedule { name: self.free_name(&new.name), ..new };
+        let schedule = Schedule { origin: ScheduleOrigin::Agent, turn: Some(turn), ..self.made(new, by)? };
+        self.store_by(schedule.clone(), "schedule", by).await?;
+        Ok(schedule)
+    }
+
+    /// The schedules that agents have made for a conversation, in the order of their names.
+    pub(crate) fn of_agents(&self, to: &Target) -> Vec<Schedule> {
+        self.all().into_iter().filter(|it| it.origin == ScheduleOrigin::Agent && it.new.to == *to).collect()
+    }
+
+    /// The name, or one that begins with it, which no schedule has.
+    fn free_name(&self, name: &str) -> String {
+        let known = self.known();
+        let is_free = |name: &String| known.values().all(|it| it.new.name != *name);
+        let numbered = (2..).map(|number| format!("{name} {number}"));
+        std::iter::once(name.to_owned()).chain(numbered).find(is_free).unwrap_or_default()
+    }
+
+    /// Removes a schedule, with its history. What it has begun goes on.
+    pub(crate) async fn remove(&self, name: &str, by: &Actor) -> Result<(), OperationError> {
+        let _deciding = self.deciding.lock().await;
+        let schedule = self.find(name, by)?;
+        if schedule.origin == ScheduleOrigin::Configuration {
+            let why = "it is in the configuration, and would come back at the next start: remove it there, or pause it";
+            return Err(OperationError::Unfit(why.to_owned()));
+        }
+        let operation = operation(by, "unschedule", &schedule.new.name, Subject::default(), self.clock.now());
+        let schedules = vec![ScheduleChange::Removed(schedule.id)];
+        self.store.commit(Transition { schedules, operation: Some(operation), ..Transition::default() }).await?;
+        self.known().remove(&schedule.id);
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    /// Pauses a schedule, or resumes it: times that have passed are not made up for.
+    pub(crate) async fn pause(&self, name: &str, pauses: bool, by: &Actor) -> Result<Schedule, OperationError> {
+        let _deciding = self.deciding.lock().await;
+        let (mut schedule, now) = (self.find(name, by)?, self.clock.now());
+        match (schedule.state, pauses) {
+            (ScheduleState::Active, true) => {
+                schedule.state = ScheduleState::Paused;
+                schedule.why.clone_from(&by.reason);
+            }
+            (ScheduleState::Paused, false) => {
+                let next_at = schedule.next_after(now).map_err(|wrong| OperationError::Unfit(wrong.to_string()))?;
+                let state = if next_at.is_some() { ScheduleState::Active } else { ScheduleState::Done };
+                schedule = Schedule { state, why: None, next_at, failures: 0, ..schedule };
+            }
+            (state, _) => return Err(OperationError::Unfit(format!("the schedule is {}", state.as_str()))),
+        }
+        self.store_by(schedule.clone(), if pauses { "pause_schedule" } else { "resume_schedule" }, by).await?;
+        Ok(schedule)
+    }
+
+    /// The schedule with this name or id, if it is for channels that the operator may see.
+    pub(crate) fn find(&self, name: &str, by: &Actor) -> Result<Schedule, OperationError> {
+        let known = self.known();
+        let mut meant = known.values().filter(|it| it.new.name == name || it.id.to_string() == name);
+        let schedule = meant.next().filter(|it| it.is_seen_by(by.channels.as_deref()));
+        schedule.cloned().ok_or(OperationError::Unknown("there is no schedule with this name"))
+    }
+
+    /// The schedules whose time has come.
+    pub(crate) fn due(&self, now: Timestamp) -> Vec<ScheduleId> {
+        self.known().values().filter(|it| is_due(it, now)).map(|it| it.id).collect()
+    }
+
+    /// The schedule, if its time has still come.
+    pub(crate) fn still_due(&self, id: ScheduleId, now: Timestamp) -> Option<Schedule> {
+        self.known().get(&id).filter(|it| is_due(it, now)).cloned()
+    }
+
+    /// When the next schedule is due.
+    pub(crate) fn next(&self) -> Option<Timestamp> {
+        let known = self.known();
+        known.values().filter(|it| it.state == ScheduleState::Active).filter_map(|it| it.next_at).min()
+    }
+
+    /// A schedule was stored.
+    pub(crate) fn learn(&self, schedule: Schedule) {
+        self.known().insert(schedule.id, schedule);
+    }
+
+    /// While this is held, nobody else changes a schedule.
+    pub(crate) async fn deciding(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.deciding.lock().await
+    }
+
+    /// A schedule was made, changed or removed.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Stores a schedule that an operator has made or changed.
+    async fn store_by(&self, schedule: Schedule, action: &str, by: &Actor) -> Result<(), OperationError> {
+        let operation = operation(by, action, &schedule.new.name, Subject::default(), self.clock.now());
+        let schedules = vec![ScheduleChange::Set(Box::new(schedule.clone()))];
+        self.store.commit(Transition { schedules, operation: Some(operation), ..Transition::default() }).await?;
+        self.known().insert(schedule.id, schedule);
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<ScheduleId, Schedule>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether it has this name, or had it before another one took it.
+fn is_called(schedule: &Schedule, name: &str) -> bool {
+    let rest = schedule.new.name.strip_prefix(name);
+    rest.is_some_and(|rest| rest.is_empty() || rest.trim_start().parse::<u32>().is_ok())
+}
+
+fn is_due(schedule: &Schedule, now: Timestamp) -> bool {
+    schedule.state == ScheduleState::Active && schedule.next_at.is_some_and(|at| at <= now)
+}
+
+/// Makes the configuration's schedules, and removes those that are not in it any more. One that is the same keeps its times.
+fn planted(seeds: &[NewSchedule], known: &mut BTreeMap<ScheduleId, Schedule>, now: Timestamp) -> Vec<ScheduleChange> {
+    let mut changes = Vec::new();
+    let is_gone = |it: &Schedule| {
+        let is_named = seeds.iter().any(|seed| seed.name == it.new.name);
+        // Another one with that name gives way: names are the configuration's.
+        if it.origin == ScheduleOrigin::Configuration { !seeds.contains(&it.new) } else { is_named }
+    };
+    known.retain(|id, schedule| {
+        let is_gone = is_gone(schedule);
+        changes.extend(is_gone.then_some(ScheduleChange::Removed(*id)));
+        !is_gone
+    });
+    for seed in seeds.iter().filter(|seed| !known.values().any(|it| it.new == **seed)).cloned().collect::<Vec<_>>() {
+        // One whose only time has passed is done.
+        let next_at = seed.check(now).ok();
+        let schedule = Schedule {
+            id: ScheduleId::new(now),
+            new: seed,
+            origin: ScheduleOrigin::Configuration,
+            by: CONFIGURATION.to_owned(),
+            turn: None,
+            created_at: now,
+            state: if next_at.is_some() { ScheduleState::Active } else { ScheduleState::Done },
+            why: None,
+            next_at,
+            failures: 0,
+        };
+        changes.push(ScheduleChange::Set(Box::new(schedule.clone())));
+        known.insert(schedule.id, schedule);
+    }
+    changes
+}

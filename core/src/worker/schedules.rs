@@ -1,0 +1,52 @@
+//! What agents schedule in the conversations in which they answer.
+
+use super::{Worker, input::may_schedule};
+use crate::{
+    ledger::trigger::Run,
+    model::{
+        schedule::{Missed, NewSchedule, Schedule, ScheduleCall},
+        target::Target,
+        turn::TurnRecord,
+    },
+    operations::{Actor, OperationError},
+};
+
+impl Worker {
+    /// Does what an agent wants of the schedules of the turn's conversation. Returns those that are meant, or what it is told.
+    pub(super) async fn schedule(
+        &self,
+        turn: &TurnRecord,
+        run: &Run,
+        call: ScheduleCall,
+    ) -> Result<Vec<Schedule>, String> {
+        let settings = self.settings.get();
+        let limits = run.handler.agent().and_then(|agent| settings.agent_schedules.get(agent)).copied();
+        let Some(limits) = limits.filter(|limits| may_schedule(*limits, &turn.event, &self.channels)) else {
+            return Err("nothing can be scheduled here".to_owned());
+        };
+        let to = Target::Conversation(turn.event.conversation.clone());
+        let by = Actor { name: format!("agent {}", run.handler), reason: None, channels: None, answer: None };
+        match call {
+            ScheduleCall::List => Ok(self.calendar.of_agents(&to)),
+            ScheduleCall::Add { name, when, time_zone, action } => {
+                let new = NewSchedule { name, when, time_zone, to, action, missed: Missed::Once };
+                let added = self.calendar.add_of_agent(new, turn.id, limits, &by).await;
+                added.map(|added| vec![added]).map_err(|error| told(&error))
+            }
+            ScheduleCall::Remove { name } => {
+                let own = self.calendar.of_agents(&to).into_iter().find(|it| it.new.name == name);
+                let own = own.ok_or_else(|| format!("there is no schedule `{name}` here"))?;
+                self.calendar.remove(&own.id.to_string(), &by).await.map_err(|error| told(&error))?;
+                Ok(vec![own])
+            }
+        }
+    }
+}
+
+/// What an agent is told of why something was not done.
+fn told(error: &OperationError) -> String {
+    match error {
+        OperationError::Store(_) => "it cannot be stored now: try again later".to_owned(),
+        error => error.to_string(),
+    }
+}
