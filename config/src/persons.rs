@@ -4,13 +4,14 @@
 
 use std::collections::BTreeMap;
 
-use rejoinder_core::{ChannelId, Identity, Language, PersonLimits, PersonRole, SeedPerson, is_blank};
+use rejoinder_core::{ChannelId, Hours, Identity, Language, PersonLimits, PersonRole, SeedPerson, is_blank};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{
     Channels, Limits, SomeLimits,
     check::{Checks, Section},
     key::Key,
+    routing::Span,
     text,
 };
 
@@ -32,6 +33,9 @@ struct Person {
     /// The language in which they are told something if they chose none and the platform tells none.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "text::language_option")]
     language: Option<Language>,
+    /// When they are not disturbed by what the gateway begins on its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    quiet_hours: Option<Span>,
     /// What differs from the limits of her role.
     #[serde(default, skip_serializing_if = "SomeLimits::is_empty")]
     limits: SomeLimits,
@@ -55,6 +59,13 @@ impl Persons {
     pub(crate) fn identities(&self, name: &str) -> Option<Vec<Identity>> {
         let person = self.0.get(name)?;
         Some(person.identities.iter().map(|Written(identity)| identity.clone()).collect())
+    }
+
+    /// The quiet hours of people who have some, by name.
+    #[must_use]
+    pub fn quiet_hours(&self) -> BTreeMap<String, Hours> {
+        let quiet = |(name, person): (&String, &Person)| Some((name.clone(), person.quiet_hours?.0));
+        self.0.iter().filter_map(quiet).collect()
     }
 
     /// The limits of people who have some of their own, by name.

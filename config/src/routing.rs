@@ -108,7 +108,7 @@ pub(crate) struct Chat(pub(crate) ChatKind);
 
 /// `22:00-07:00`.
 #[derive(Clone, Copy, Debug)]
-struct Span(Hours);
+pub(crate) struct Span(pub(crate) Hours);
 
 impl Serialize for Span {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -365,6 +365,7 @@ impl Engine {
             channels: Arc::clone(&channels),
             people: Arc::clone(&people),
             inlet: Arc::clone(&inlet) as Arc<dyn Inlet>,
+            settings: settings.clone(),
             clock: Arc::clone(&clock),
             agents: agent_names,
         });

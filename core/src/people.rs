@@ -289,6 +289,14 @@ impl People {
             .collect()
     }
 
+    /// The name of the person who is reached in a direct chat.
+    pub(crate) fn name_in(&self, place: &ConversationRef) -> Option<String> {
+        let state = self.state();
+        let mut people = state.people.iter();
+        let reached = people.find(|person| state.chats_of(person).any(|chat| chat.conversation == *place))?;
+        Some(reached.name.clone())
+    }
+
     /// Whether somebody who is known is meant by a target.
     pub(crate) fn is_meant(&self, target: &Target) -> bool {
         let is_meant = |person: &PersonRecord| match target {

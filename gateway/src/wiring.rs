@@ -271,6 +271,7 @@ pub(crate) fn settings(config: &Config, masker: Masker) -> Settings {
             .filter_map(|(name, agent)| Some((AgentName::from(&**name), agent.schedules()?)))
             .collect(),
         triggers: config.triggers.triggers(),
+        quiet_hours: people.quiet_hours(),
         time_zone: routing.time_zone.zone.clone(),
         limits: limits.general(),
         special_limits: special_limits(config),

@@ -68,6 +68,7 @@ pub fn parts_without_agents(store: Arc<dyn Store>, channels: Vec<Arc<dyn Channel
         schedules: ScheduleSettings::default(),
         agent_schedules: HashMap::new(),
         triggers: Vec::new(),
+        quiet_hours: BTreeMap::new(),
         time_zone: TimeZone::UTC,
         limits: PersonLimits::default(),
         special_limits: SpecialLimits::default(),

@@ -9,7 +9,7 @@ pub(crate) mod triggers;
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use rejoinder_guard::Attachment;
+use rejoinder_guard::{Attachment, Timestamp};
 
 use crate::{
     channels::Channels,
@@ -21,6 +21,7 @@ use crate::{
         event::{EventKind, InboundEvent, SenderKind},
         ids::{EventId, PersonId, TurnId},
         schedule::{NewSchedule, ScheduledAction},
+        settings::LiveSettings,
         target::{Begun, Target},
     },
     operations::OperationError,
@@ -45,6 +46,8 @@ pub struct NewMessage {
     pub text: String,
     /// Files that are sent with it.
     pub attachments: Vec<Attachment>,
+    /// Whether it is sent in quiet hours as well.
+    pub is_urgent: bool,
 }
 
 /// Why something was not begun, or not for everybody whom it is for.
@@ -77,6 +80,7 @@ pub(crate) struct Initiative {
     pub(crate) channels: Arc<Channels>,
     pub(crate) people: Arc<People>,
     pub(crate) inlet: Arc<dyn Inlet>,
+    pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
     pub(crate) agents: HashSet<AgentName>,
 }
@@ -118,7 +122,7 @@ impl Initiative {
             ..message(place, new.text.clone(), by, "", at)
         };
         let events = recipients.into_iter().map(|to| (event(&to.place), to.person)).collect();
-        self.begin_unlimited(events, key).await
+        self.begin_unlimited(events, key, new.is_urgent).await
     }
 
     /// Begins what a schedule begins.
@@ -127,7 +131,7 @@ impl Initiative {
         for Recipient { place, person } in self.recipients(&new.to, |_| true)? {
             events.push((self.scheduled(new, &place).await?, person));
         }
-        self.begin_unlimited(events, key).await
+        self.begin_unlimited(events, key, false).await
     }
 
     /// What a schedule began under a key, as far as it is for the same conversations as then.
@@ -178,18 +182,28 @@ impl Initiative {
         &self,
         events: Vec<(InboundEvent, Option<PersonId>)>,
         key: &str,
+        is_urgent: bool,
     ) -> Result<Vec<Begun>, OperationError> {
-        self.begin(events, key).await.map_err(|error| match error {
+        self.begin(events, key, is_urgent).await.map_err(|error| match error {
             NotBegun::Operation(error) => error,
             NotBegun::Limited(_) => OperationError::Unfit(NotBegun::LIMITED.to_owned()),
         })
     }
 
     /// Begins events in one transaction, each with the person whom it is for. With a key that was used before, nothing new is begun.
-    async fn begin(&self, made: Vec<(InboundEvent, Option<PersonId>)>, key: &str) -> Result<Vec<Begun>, NotBegun> {
+    /// Unless it is urgent, what is sent because of them waits for the end of quiet hours.
+    async fn begin(
+        &self,
+        made: Vec<(InboundEvent, Option<PersonId>)>,
+        key: &str,
+        is_urgent: bool,
+    ) -> Result<Vec<Begun>, NotBegun> {
         let at = self.clock.now();
         let (mut begun, mut events) = (Vec::new(), Vec::new());
-        for (event, person) in made {
+        for (mut event, person) in made {
+            if !is_urgent {
+                event.not_before = self.quiet_until(&event.conversation);
+            }
             let key = key_for(key, &event.conversation, person);
             let external_id = format!("{}{key}", event.external_id);
             let event = InboundEvent { external_id, ..event };
@@ -217,6 +231,16 @@ impl Initiative {
             }
         }
         limited.map_or(Ok(begun), |retry_after| Err(NotBegun::Limited(retry_after)))
+    }
+
+    /// When the quiet hours end of the person who is reached in a conversation, if they are now.
+    fn quiet_until(&self, place: &ConversationRef) -> Option<Timestamp> {
+        let settings = self.settings.get();
+        if settings.quiet_hours.is_empty() {
+            return None;
+        }
+        let hours = settings.quiet_hours.get(&self.people.name_in(place)?)?;
+        hours.end(self.clock.now(), &settings.time_zone)
     }
 
     /// What an earlier request with the same key began for a person, who may be reached elsewhere since.

@@ -25,7 +25,7 @@ impl NewsDesk for Initiative {
             events.push((self.news(&place, channel, &news).await.map_err(IntakeError::from)?, person));
         }
         let key = format!("news:{channel}:{}", news.key);
-        self.begin(events, &key).await.map_err(|error| match error {
+        self.begin(events, &key, false).await.map_err(|error| match error {
             NotBegun::Operation(error) => news_error(error),
             NotBegun::Limited(retry_after) => NewsError::Limited { retry_after },
         })

@@ -197,7 +197,7 @@ impl Triggers {
             let kind = EventKind::Prompt { agent: trigger.agent.clone(), quiet: true };
             events.push((InboundEvent { kind, chat: self.initiative.kind_of(&place).await?, ..event }, person));
         }
-        match self.initiative.begin_unlimited(events, &format!("{name}:{}", because.last)).await {
+        match self.initiative.begin_unlimited(events, &format!("{name}:{}", because.last), false).await {
             Ok(_) => {}
             Err(OperationError::Store(error)) => return Err(error),
             Err(error) => {

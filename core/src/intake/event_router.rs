@@ -438,7 +438,9 @@ impl EventRouter {
         let settings = self.settings.get();
         let Handling { handler, rule, model, remark, repeats } = handling;
         let policy = &*settings.policy_for(&event, rule.as_deref());
-        let mut obligation = Obligation::open(expectation, policy, event.patience, now);
+        // Nobody waits for it before the end of quiet hours.
+        let owed_from = event.not_before.map_or(now, |until| until.max(now));
+        let mut obligation = Obligation::open(expectation, policy, event.patience, owed_from);
         let begins = handler.is_gateway() || slot.as_ref().is_some_and(Slot::has_permit);
         let run = begins.then(|| begin(&mut obligation, policy, &handler, now)).flatten();
         let owner = self.owner;

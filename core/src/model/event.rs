@@ -294,6 +294,9 @@ pub struct InboundEvent {
     /// The trace that the sender's program is in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<CallerTrace>,
+    /// What is sent because of it waits until then: they are somebody's quiet hours. Set by the core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
     /// When it was sent, as far as the platform tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_at: Option<Timestamp>,
@@ -334,6 +337,7 @@ impl InboundEvent {
             language: None,
             brief: None,
             trace: None,
+            not_before: None,
             sent_at: None,
             received_at,
             raw: String::new(),

@@ -2,7 +2,11 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use jiff::{Zoned, civil::Time, civil::Weekday, tz::TimeZone};
+use jiff::{
+    Zoned,
+    civil::{Date, Time, Weekday},
+    tz::TimeZone,
+};
 use rejoinder_guard::{Cause, Policy, Rung, Timestamp};
 
 use crate::model::{
@@ -92,6 +96,18 @@ impl Hours {
     pub fn contains(&self, time: Time) -> bool {
         let Self { from, until } = *self;
         if from <= until { from <= time && time < until } else { from <= time || time < until }
+    }
+
+    /// When they end, if `at` is within them.
+    pub(crate) fn end(&self, at: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+        let now = zoned(at, zone);
+        if !self.contains(now.time()) {
+            return None;
+        }
+        let on = |date: Date| Some(date.to_datetime(self.until).to_zoned(zone.clone()).ok()?.timestamp());
+        let today = on(now.date()).filter(|end| *end > now.timestamp());
+        let end = today.or_else(|| on(now.date().tomorrow().ok()?))?;
+        Some(Timestamp::from_millis(end.as_millisecond()))
     }
 }
 

@@ -24,7 +24,7 @@ use crate::model::{
     masker::Masker,
     people::{KnownPeople, PersonRole, SeedPerson},
     queue::{QueueMode, Queues},
-    routing::{PolicyChange, Rule},
+    routing::{Hours, PolicyChange, Rule},
     run::Price,
     schedule::{ScheduleLimits, ScheduleSettings},
     session::SessionSettings,
@@ -126,6 +126,8 @@ pub struct Settings {
     pub agent_schedules: HashMap<AgentName, ScheduleLimits>,
     /// What is begun in conversations because of what is said there.
     pub triggers: Vec<ConversationTrigger>,
+    /// When people who are known by these names are not disturbed by what the gateway begins on its own.
+    pub quiet_hours: BTreeMap<String, Hours>,
     /// Where days begin at midnight.
     pub time_zone: TimeZone,
     /// What one person may do.

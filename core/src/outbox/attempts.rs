@@ -97,7 +97,7 @@ impl Attempts {
     /// sent; it is withdrawn then.
     pub(crate) async fn begin(&self, waiting: DeliveryRecord) -> Result<Option<StartedAttempt>, StoreError> {
         let number = self.next_number(&waiting).await?;
-        let is_late = waiting.parked || waiting.retried_at.is_some();
+        let is_late = (waiting.parked && waiting.attempts > 0) || waiting.retried_at.is_some();
         let is_overtaken = is_late && self.store.is_overtaken(waiting.id).await?;
         // If it has changed since, the attempt is not stored, and the turn is read.
         let claimed = self.ledger.claimed.take(waiting.turn);

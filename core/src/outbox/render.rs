@@ -56,6 +56,7 @@ impl Target<'_> {
 
     /// A delivery that waits for its first attempt, or for the operator who holds the turn.
     fn pending(&self, claim: u32, class: Class, signal: SignalKind, via: Via, action: Action) -> DeliveryRecord {
+        let quiet_until = self.turn.event.not_before.filter(|until| *until > self.now);
         DeliveryRecord {
             id: DeliveryId::new(self.now),
             turn: self.turn.id,
@@ -71,9 +72,10 @@ impl Target<'_> {
             action,
             state: if self.turn.obligation.is_held() { DeliveryState::Held } else { DeliveryState::Pending },
             attempts: 0,
-            next_attempt_at: self.now,
+            next_attempt_at: quiet_until.unwrap_or(self.now),
             label: None,
-            parked: false,
+            // Answers to what somebody writes meanwhile do not wait for it.
+            parked: quiet_until.is_some(),
             message_ids: Vec::new(),
             error: None,
             created_at: self.now,

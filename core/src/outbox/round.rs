@@ -49,11 +49,18 @@ impl Round {
         let next = candidates[failed.map_or(0, |index| index + 1)..]
             .iter()
             // Each attempt of a labelled one may add a copy.
-            .find(|one| is_due(one) || self.is_hurried || (is_retry && one.label != Some(Label::Resent)));
+            .find(|one| {
+                is_due(one) || (self.is_hurried && !is_quiet(one)) || (is_retry && one.label != Some(Label::Resent))
+            });
         if next.is_some() {
             return next;
         }
         *self = Self::default();
         candidates.iter().find(|one| is_due(one))
     }
+}
+
+/// Whether it waits for the end of somebody's quiet hours: it was never tried.
+const fn is_quiet(one: &DeliveryRecord) -> bool {
+    one.parked && one.attempts == 0
 }

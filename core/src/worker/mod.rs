@@ -36,7 +36,7 @@ use crate::{
     merges::{self, Merges},
     model::{
         agent::{AgentMessage, Usage},
-        capabilities::Support,
+        capabilities::{Capabilities, Support},
         conversation::ChatKind,
         run::{Cost, RunContent},
         settings::LiveSettings,
@@ -224,8 +224,14 @@ impl Worker {
         };
         let PreparedRun { runtime, input, mut held } = prepared;
         let deadline = Some(input.deadline);
-        let mut drafting = Drafting::new(&self.ephemerals, &input.capabilities, show);
-        let typing = (input.capabilities.typing != Support::No)
+        // In quiet hours nothing is shown before its time.
+        let is_quiet = turn.event.not_before.is_some_and(|until| until > self.clock.now());
+        let shown = Capabilities {
+            drafts: if is_quiet { Support::No } else { input.capabilities.drafts },
+            ..input.capabilities.clone()
+        };
+        let mut drafting = Drafting::new(&self.ephemerals, &shown, show);
+        let typing = (input.capabilities.typing != Support::No && !is_quiet)
             .then(|| Typing::start(&self.ephemerals, turn, &input.capabilities, show));
         let (events, mut reported) = RunEvents::channel();
         let cancel = stop.child_token();

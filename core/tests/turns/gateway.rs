@@ -12,10 +12,10 @@ use std::{
 use jiff::tz::TimeZone;
 use rejoinder_core::{
     Accepted, Access, Action, Actor, AgentName, AgentRuntime, ApprovalSettings, Capabilities, Cause, ChannelAdapter,
-    ChannelId, ChatKind, Clock, ConversationRef, ConversationTrigger, Directed, Engine, InboundEvent, Intake, Ladder,
-    Language, Lifetimes, Masker, NewSchedule, OperationError, OwnCommand, OwnerId, Parts, PersonLimits, Policies,
-    Policy, Price, Question, Queues, Rule, Rung, ScheduleLimits, ScheduleSettings, SeedPerson, Sender, SenderKind,
-    SessionSettings, Settings, SharedClock, SignalKind, SpecialLimits, Store, Templates, TurnId, Via,
+    ChannelId, ChatKind, Clock, ConversationRef, ConversationTrigger, Directed, Engine, Hours, InboundEvent, Intake,
+    Ladder, Language, Lifetimes, Masker, NewSchedule, OperationError, OwnCommand, OwnerId, Parts, PersonLimits,
+    Policies, Policy, Price, Question, Queues, Rule, Rung, ScheduleLimits, ScheduleSettings, SeedPerson, Sender,
+    SenderKind, SessionSettings, Settings, SharedClock, SignalKind, SpecialLimits, Store, Templates, TurnId, Via,
     conformance::{
         clock::TestClock,
         layered::Layered,
@@ -353,6 +353,7 @@ pub(crate) struct GatewaySetup {
     pub(crate) sessions: SessionSettings,
     pub(crate) schedules: Vec<NewSchedule>,
     pub(crate) triggers: Vec<ConversationTrigger>,
+    pub(crate) quiet_hours: BTreeMap<String, Hours>,
     pub(crate) agent_schedules: HashMap<AgentName, ScheduleLimits>,
     pub(crate) queues: Queues,
     pub(crate) limits: PersonLimits,
@@ -386,6 +387,7 @@ impl GatewaySetup {
             sessions: SessionSettings::default(),
             schedules: Vec::new(),
             triggers: Vec::new(),
+            quiet_hours: BTreeMap::new(),
             agent_schedules: HashMap::new(),
             queues: Queues { cap: 100_000, ..Queues::default() },
             limits: PersonLimits::default(),
@@ -495,6 +497,7 @@ impl TestGateway {
             sessions: setup.sessions,
             schedules: ScheduleSettings { seeds: setup.schedules, max_failures: 3 },
             triggers: setup.triggers,
+            quiet_hours: setup.quiet_hours,
             agent_schedules: setup.agent_schedules,
             time_zone: TimeZone::UTC,
             limits: setup.limits,

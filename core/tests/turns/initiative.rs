@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use rejoinder_core::{
-    Access, Attachment, Begun, ConversationRef, NewMessage, OperationError, Target, TurnStatus,
-    conformance::scripted::Fault,
+    Access, Attachment, Begun, ConversationRef, Hours, NewMessage, News, OperationError, Target, Task, TurnStatus,
+    conformance::scripted::{Fault, Script},
 };
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
 };
 
 fn message(to: &str, text: &str) -> NewMessage {
-    NewMessage { to: to.parse().expect("a target"), text: text.to_owned(), attachments: Vec::new() }
+    NewMessage { to: to.parse().expect("a target"), text: text.to_owned(), attachments: Vec::new(), is_urgent: false }
 }
 
 async fn sends(gateway: &TestGateway, to: &str, key: &str) -> Result<Vec<Begun>, OperationError> {
@@ -161,4 +161,69 @@ async fn a_message_is_shown_once_whenever_the_gateway_is_killed() {
 fn a_target_is_a_conversation_with_a_channel() {
     assert_eq!(chat("ada").to_string().parse(), Ok(Target::Conversation(chat("ada"))));
     assert_eq!(chat("ada").channel, main_channel());
+}
+
+/// J4. In somebody's quiet hours only what is urgent is sent, and what they are answered; the rest comes afterwards, once, over a
+/// restart as well.
+#[rstest::rstest]
+#[case::one_life(false)]
+#[case::a_restart(true)]
+#[tokio::test]
+async fn nobody_is_disturbed_in_their_quiet_hours(#[case] restarts: bool) {
+    let mut settings = setup(Access::open());
+    let hour = |hours| jiff::civil::time(hours, 0, 0, 0);
+    // The tests begin at midnight.
+    settings.quiet_hours = [("Ada".to_owned(), Hours { from: hour(23), until: hour(1) })].into();
+    let mut gateway = settings.start().await;
+    for place in [chat("ada"), chat("grace")] {
+        comes_in(&gateway, says(&place, "hello")).await;
+    }
+
+    for to in ["Ada".to_owned(), "role:owner".to_owned(), chat("ada").to_string()] {
+        sends(&gateway, &to, &to).await.expect("it is stored");
+    }
+    let urgent = NewMessage { is_urgent: true, ..message("Ada", "It burns.") };
+    gateway.engine().send(&urgent, "urgent", &operator("a test")).await.expect("it is sent");
+    gateway.settle().await;
+    comes_in(&gateway, says(&chat("ada"), "hm?")).await;
+    if restarts {
+        gateway.restart().await;
+    }
+    assert_eq!(gateway.visible(&chat("ada")), ["hello", "It burns.", "hello"]);
+    assert_eq!(last(&gateway, &chat("grace")), "The report is ready.");
+
+    gateway.advance(secs(3600)).await;
+
+    let report = "The report is ready.";
+    assert_eq!(gateway.visible(&chat("ada")), ["hello", "It burns.", "hello", report, report]);
+    gateway.at_rest().await;
+}
+
+/// What an agent says because of a prompt waits as well, and nothing is shown of it before.
+#[tokio::test]
+async fn an_answer_that_nobody_asked_for_waits_for_the_end_of_quiet_hours() {
+    let mut settings = setup(Access::open());
+    settings.agents.clear();
+    let mut settings = settings.agent("main", |_| Script::replies("hello").streaming("hel").taking(secs(5)));
+    let hour = |hours| jiff::civil::time(hours, 0, 0, 0);
+    settings.quiet_hours = [("Ada".to_owned(), Hours { from: hour(23), until: hour(1) })].into();
+    let gateway = settings.start().await;
+    comes_in(&gateway, says(&chat("ada"), "hello")).await;
+    gateway.advance(secs(5)).await;
+    let task = Task { text: "Tell Ada.".to_owned(), agent: None, quiet: true };
+    let news = News {
+        to: "Ada".parse().expect("a target"),
+        text: "It burns.".to_owned(),
+        task: Some(task),
+        key: "one".to_owned(),
+        raw: String::new(),
+    };
+
+    gateway.engine().intake(&main_channel()).report(news).await.expect("it is taken");
+    gateway.advance(secs(600)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["hello"]);
+    gateway.advance(secs(3600)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["hello", "hello"]);
+    gateway.at_rest().await;
 }

@@ -293,7 +293,8 @@ async fn what_is_not_there_is_not_found() {
 async fn sends(gateway: &TestGateway, text: &str, by: Actor) -> Result<TurnId, OperationError> {
     let (to, text) = (Target::Conversation(chat("ada")), text.to_owned());
     let key = TurnId::new(gateway.clock.now()).to_string();
-    let sent = gateway.engine().send(&NewMessage { to, text, attachments: Vec::new() }, &key, &by).await?;
+    let sent =
+        gateway.engine().send(&NewMessage { to, text, attachments: Vec::new(), is_urgent: false }, &key, &by).await?;
     gateway.engine().note_sent(&sent, &by).await?;
     Ok(sent[0].turn)
 }

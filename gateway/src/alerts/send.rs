@@ -92,7 +92,10 @@ impl Sender {
         // Another way is tried then, which it is not once the platform has refused it.
         ensure!(self.engine.has_conversation(to).await?, "there is no conversation {to}: nobody has written there yet");
         let (to, text) = (Target::Conversation(to.clone()), alert.data.text.clone());
-        let sent = self.engine.send(&NewMessage { to, text, attachments: Vec::new() }, &alert.id, &by).await?;
+        let sent = self
+            .engine
+            .send(&NewMessage { to, text, attachments: Vec::new(), is_urgent: true }, &alert.id, &by)
+            .await?;
         self.engine.note_sent(&sent, &by).await?;
         Ok(())
     }

@@ -43,6 +43,9 @@ pub(super) struct Send {
     /// A file to send with it; may be repeated
     #[arg(long, value_name = "PATH")]
     file: Vec<PathBuf>,
+    /// Send it in the person's quiet hours as well
+    #[arg(long)]
+    urgent: bool,
     /// A request with the same key is done once
     #[arg(long)]
     key: Option<String>,
@@ -61,8 +64,7 @@ impl Send {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let gateway = RunningGateway::find(global)?;
         let attachments = self.file.iter().map(|path| attachment(path)).collect::<Result<Vec<_>, _>>()?;
-        let body =
-            json!({ "to": self.target, "text": self.text()?, "attachments": attachments, "reason": self.reason });
+        let body = json!({ "to": self.target, "text": self.text()?, "attachments": attachments, "urgent": self.urgent, "reason": self.reason });
         let sent = gateway.post_once("messages", self.key.as_deref(), &body).await?;
         let until = Instant::now() + Duration::from_secs(self.wait);
         let mut turns = Vec::new();

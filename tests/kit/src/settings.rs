@@ -78,6 +78,7 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         schedules: ScheduleSettings::default(),
         agent_schedules: HashMap::new(),
         triggers: Vec::new(),
+        quiet_hours: BTreeMap::new(),
         time_zone: jiff::tz::TimeZone::UTC,
         limits: PersonLimits::default(),
         special_limits: SpecialLimits::default(),

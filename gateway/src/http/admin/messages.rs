@@ -47,6 +47,9 @@ pub(crate) struct Message {
     #[serde(default)]
     #[schema(max_items = 10)]
     attachments: Vec<File>,
+    /// Whether it is sent in the person's quiet hours as well.
+    #[serde(default)]
+    urgent: bool,
     /// Why, for the audit.
     #[schema(max_length = 1000)]
     reason: Option<String>,
@@ -121,6 +124,7 @@ pub(in crate::http) async fn send(
         to: target(&app, body).await?,
         text: text(body)?,
         attachments: body.attachments.iter().map(file).collect::<Result<_, _>>()?,
+        is_urgent: body.urgent,
     };
     let by = operation.actor(body.reason.as_deref(), StatusCode::ACCEPTED, &())?;
     // Without a key each request is another one.
