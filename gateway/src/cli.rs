@@ -99,7 +99,7 @@ Files:
   ~/.config/rejoinder/rejoinder.toml        the user's configuration
   ~/.local/share/rejoinder                  the database and tokens";
 
-const EXIT_CODES: &str = "Exit code: 0, 1 if the command failed, 2 if the arguments or the configuration are invalid.";
+const EXIT_CODES: &str = "Exit code: 0, 1 if the command failed, 2 if the arguments or the configuration are invalid; `ask --help` has more.";
 
 fn description() -> String {
     format!(

@@ -103,10 +103,13 @@ async fn the_exit_code_of_a_question_is_its_outcome() {
     let (code, answer, why) = ask(&["--wait", "1", "wait"]);
     assert_eq!((code, answer.as_str()), (Some(3), ""));
     assert!(why.contains("no answer yet") && why.contains("rejoinder turns show 01"), "{why}");
+    let (code, turn, _) = ask(&["--wait", "1", "--json", "wait"]);
+    let turn: Value = serde_json::from_str(&turn).expect("it is JSON");
+    assert_eq!((code, &turn["status"], &turn["text"]), (Some(3), &json!("accepted"), &json!("wait")));
 
     assert_eq!(ask(&[" "]).0, Some(2));
     assert_eq!(ask(&["-"]).2, "error: the question is empty\n", "nothing is on standard input");
-    assert_eq!(outcome(&ask_with_input(&gateway, &["ask"], &[b'x'; 65_537])).0, Some(2));
+    assert_eq!(outcome(&ask_with_input(&gateway, &["ask"], "x".repeat(65_537).as_bytes())).0, Some(2));
     assert_eq!(outcome(&ask_with_input(&gateway, &["ask"], b"\xff")).0, Some(2));
     let (code, _, why) = outcome(&gateway.run(&["chat"]));
     assert!(code == Some(2) && why.contains("rejoinder ask"), "{why}");
@@ -288,9 +291,7 @@ async fn a_choice_is_picked_in_the_terminal_and_what_runs_is_stopped() {
     terminal.types("\u{3}");
 
     terminal
-        .until("it is stopped, and the line is not lost", |screen| {
-            screen.contains("(Stopped.)") && screen.ends_with("› not lost")
-        })
+        .until("it is stopped, and the line is not lost", |screen| screen.ends_with("› hang\n(Stopped.)\n\n› not lost"))
         .await;
     let settled = gateway.turns("settled");
     assert_eq!(settled.iter().filter(|turn| turn["status"] == "cancelled").count(), 1, "{settled:#?}");

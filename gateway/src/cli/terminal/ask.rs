@@ -45,7 +45,7 @@ pub(in super::super) const HELP: &str = "\
 Standard output gets the answer and nothing else: its text as Markdown, or the emoji of a reaction. What the gateway says in the
 agent's place, deferrals, choices and files go to standard error. The question is a message in a web chat of the running gateway.
 
-Exit codes:
+Exit code:
   0    the agent answered, or the gateway did what a command (/status) asked for
   1    the agent gave no answer: the gateway spoke in its place, the turn was cancelled, undeliverable or silent, or the gateway
        cannot be reached
@@ -192,6 +192,7 @@ struct Question {
     connection: Connection,
     /// The message's id.
     message: String,
+    text: String,
     /// The turn that was accepted for it.
     id: Option<String>,
     agent: String,
@@ -201,8 +202,16 @@ struct Question {
 
 impl Question {
     fn ask(connection: Connection, text: String) -> Self {
-        let message = connection.say(Say::Text(text));
-        Self { connection, message, id: None, agent: String::new(), book: Book::default(), is_deferral_told: false }
+        let message = connection.say(Say::Text(text.clone()));
+        Self {
+            connection,
+            message,
+            text,
+            id: None,
+            agent: String::new(),
+            book: Book::default(),
+            is_deferral_told: false,
+        }
     }
 
     /// The turn that answers it, in its latest state.
@@ -225,7 +234,10 @@ impl Question {
                     }
                 }
                 Event::Lost => eprintln!("The connection to the gateway is lost. Trying again."),
-                Event::Accepted { id, turn } if id == self.message => self.id = turn,
+                Event::Accepted { id, turn: Some(turn) } if id == self.message => {
+                    self.book.learn(Turn::accepted(turn.clone(), self.text.clone()));
+                    self.id = Some(turn);
+                }
                 Event::Refused { id, why } if id.as_ref().is_none_or(|id| *id == self.message) => {
                     return Err(printable(&why));
                 }

@@ -8,7 +8,10 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::{
+    process::Signal,
+    termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr},
+};
 use tokio::{
     signal::unix::{SignalKind, signal},
     time::{Instant, sleep_until},
@@ -34,6 +37,9 @@ const TURNS_AT_FIRST: usize = 5;
 
 /// How long a typing notice counts without another one.
 const TYPING_FOR: Duration = Duration::from_secs(25);
+
+/// What a stop says in the conversation.
+const STOP: &str = "/stop";
 
 /// The longest reference to a question, in characters.
 const REFERENCE: usize = 40;
@@ -119,8 +125,8 @@ struct Talk {
     shown: HashMap<String, Shown>,
     /// Whether what runs was told to stop.
     is_stopping: bool,
-    /// How many typed lines were taken in.
-    lines_seen: usize,
+    /// How many of the prompt's breaks the screen knows of.
+    breaks_seen: usize,
 }
 
 impl Talk {
@@ -144,7 +150,7 @@ impl Talk {
             is_stopping: false,
             last_question: None,
             shown: HashMap::new(),
-            lines_seen: 0,
+            breaks_seen: 0,
         })
     }
 
@@ -159,10 +165,9 @@ impl Talk {
                 self.take_in_turn(turn)?;
             }
         }
-        let (mut ended, mut hung_up) = (
-            signal(SignalKind::terminate()).context("cannot wait for signals")?,
-            signal(SignalKind::hangup()).context("cannot wait for signals")?,
-        );
+        let wait_for = |kind| signal(kind).context("cannot wait for signals");
+        let (mut ended, mut hung_up) = (wait_for(SignalKind::terminate())?, wait_for(SignalKind::hangup())?);
+        let mut resumed = wait_for(SignalKind::from_raw(Signal::CONT.as_raw()))?;
         loop {
             self.note_running();
             let quiet_at = self.typing.values().min().copied();
@@ -182,6 +187,8 @@ impl Talk {
                     event => self.take_in(event)?,
                 },
                 () = sleep_until(quiet_at.unwrap_or_else(Instant::now)), if quiet_at.is_some() => self.end_typing()?,
+                // The shell has printed something.
+                _ = resumed.recv() => self.screen.break_off(),
                 _ = ended.recv() => return Ok(()),
                 _ = hung_up.recv() => return Ok(()),
             }
@@ -199,8 +206,7 @@ impl Talk {
 
     /// The person has typed a line.
     fn line(&mut self, line: &str) -> Result<(), Failure> {
-        self.lines_seen += 1;
-        self.screen.typed();
+        self.note_breaks();
         if line.trim().is_empty() {
             return Ok(());
         }
@@ -285,6 +291,12 @@ impl Talk {
         let id = turn.turn_id.clone();
         let is_foreign = self.book.turn(&id).is_none();
         let text = turn.text.clone();
+        // Ctrl-C: what was stopped says so itself.
+        if is_foreign && self.is_stopping && text == STOP && turn.is_final() {
+            self.remember(&turn);
+            self.book.learn(turn);
+            return Ok(());
+        }
         if !self.book.learn(turn) {
             return Ok(());
         }
@@ -301,7 +313,7 @@ impl Talk {
 
     /// Shows the state of a turn.
     fn show(&mut self, id: &str) -> Result<(), Failure> {
-        self.note_lines();
+        self.note_breaks();
         let Some(turn) = self.book.turn(id) else { return Ok(()) };
         let progress =
             Progress { draft: self.drafts.get(id).map(String::as_str), is_typing: self.typing.contains_key(id) };
@@ -347,7 +359,7 @@ impl Talk {
     }
 
     fn print(&mut self, lines: &[String]) -> Result<(), Failure> {
-        self.note_lines();
+        self.note_breaks();
         let out = self.screen.print(lines, self.room()?);
         self.prompt.print(out)
     }
@@ -357,10 +369,12 @@ impl Talk {
         self.prompt.set_running(!self.is_stopping && !self.book.open().is_empty());
     }
 
-    /// Takes note of lines that stand on the screen and are still on their way here.
-    fn note_lines(&mut self) {
-        if self.prompt.typed_lines() > self.lines_seen {
-            self.screen.typed();
+    /// Takes note of what stands below the last block now.
+    fn note_breaks(&mut self) {
+        let breaks = self.prompt.breaks();
+        if breaks != self.breaks_seen {
+            self.breaks_seen = breaks;
+            self.screen.break_off();
         }
     }
 

@@ -11,9 +11,10 @@ use std::{
 
 use anyhow::{Context as _, anyhow};
 use rustyline::{
-    Cmd, ConditionalEventHandler, Config, Editor, Event, EventContext, EventHandler, ExternalPrinter, Helper, KeyCode,
-    KeyEvent, Modifiers, Movement, RepeatCount,
+    Cmd, CompletionType, ConditionalEventHandler, Config, Editor, Event, EventContext, EventHandler, ExternalPrinter,
+    Helper, KeyCode, KeyEvent, Modifiers, Movement, RepeatCount,
     completion::{Completer, Pair},
+    config::Builder,
     error::ReadlineError,
     highlight::Highlighter,
     hint::Hinter,
@@ -47,8 +48,8 @@ pub(super) enum Input {
 struct Shared {
     /// Whether something runs that Ctrl-C stops.
     is_running: AtomicBool,
-    /// How many lines were typed.
-    lines: AtomicUsize,
+    /// How often something came to stand between what was printed above the prompt and the prompt.
+    breaks: AtomicUsize,
     typed: Mutex<String>,
     commands: Mutex<Vec<Command>>,
 }
@@ -67,8 +68,8 @@ impl Prompt {
     /// When this terminal cannot edit lines.
     pub(super) fn start(history: PathBuf) -> Result<Self, Failure> {
         let shared = Arc::new(Shared::default());
-        let config =
-            Config::builder().max_history_size(HISTORY).map(|config| config.history_ignore_space(true).build());
+        let config = Config::builder().completion_type(CompletionType::List).history_ignore_space(true);
+        let config = config.max_history_size(HISTORY).map(Builder::build);
         let mut editor: Editor<Typing, FileHistory> =
             config.and_then(Editor::with_config).context("cannot edit lines")?;
         let (sender, inputs) = mpsc::unbounded_channel();
@@ -97,9 +98,10 @@ impl Prompt {
         Ok(self.printer.print(text).context("cannot print")?)
     }
 
-    /// How many lines were typed so far, also those that are still on their way to [`next`](Self::next).
-    pub(super) fn typed_lines(&self) -> usize {
-        self.shared.lines.load(Ordering::SeqCst)
+    /// How often something came to stand between what was printed and the prompt: a typed line, also one that is still on its way
+    /// to [`next`](Self::next), or a list of completions.
+    pub(super) fn breaks(&self) -> usize {
+        self.shared.breaks.load(Ordering::SeqCst)
     }
 
     /// What is being typed.
@@ -164,7 +166,7 @@ impl Hinter for Typing {
 impl Validator for Typing {
     /// Every line is valid. It is called when Enter is pressed, before the line stands above the next prompt.
     fn validate(&self, _: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        self.shared.lines.fetch_add(1, Ordering::SeqCst);
+        self.shared.breaks.fetch_add(1, Ordering::SeqCst);
         lock(&self.shared.typed).clear();
         Ok(ValidationResult::Valid(None))
     }
@@ -174,7 +176,11 @@ impl Completer for Typing {
     type Candidate = Pair;
 
     fn complete(&self, line: &str, pos: usize, _: &rustyline::Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
-        Ok((0, completions(&lock(&self.shared.commands), &line[..pos])))
+        let found = completions(&lock(&self.shared.commands), &line[..pos]);
+        if found.len() > 1 {
+            self.shared.breaks.fetch_add(1, Ordering::SeqCst);
+        }
+        Ok((0, found))
     }
 }
 

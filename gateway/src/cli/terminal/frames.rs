@@ -94,6 +94,8 @@ pub(super) struct Command {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Turn {
     pub(super) turn_id: String,
+    /// Its place in the conversation; 0: not known yet.
+    #[serde(skip_serializing_if = "is_zero")]
     pub(super) seq: i64,
     pub(super) text: String,
     pub(super) status: TurnStatus,
@@ -138,6 +140,11 @@ pub(super) struct File {
     /// Where it is; `None` if it is not safe to follow, or left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) href: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+const fn is_zero(number: &i64) -> bool {
+    *number == 0
 }
 
 impl Turn {

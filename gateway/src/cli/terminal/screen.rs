@@ -47,8 +47,8 @@ impl Screen {
         self.last.as_ref().is_some_and(|last| last.turn == turn)
     }
 
-    /// The person has typed a line: it stands below the last block.
-    pub(super) fn typed(&mut self) {
+    /// Something else stands below the last block now, such as a typed line.
+    pub(super) fn break_off(&mut self) {
         self.last = None;
     }
 
@@ -224,7 +224,7 @@ mod tests {
         let mut screen = Screen::new(false);
         screen.show("t", Some(&draft("one")), ROOM);
 
-        screen.typed();
+        screen.break_off();
 
         assert!(!screen.ends_with("t"));
         assert_eq!(screen.show("t", Some(&block("one")), ROOM), "main\n  one\n\n");
