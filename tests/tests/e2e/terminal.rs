@@ -8,6 +8,7 @@ use std::{
 
 use rejoinder_tests::{Gate, Gateway, GatewayBuilder, Script, ScriptedAgent, Terminal, eventually};
 use reqwest::Method;
+use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::hook;
@@ -168,6 +169,26 @@ async fn a_question_survives_a_kill_of_the_gateway() {
     assert_eq!((code, answer.as_str()), (Some(0), "at last\n"), "{told}");
     assert!(told.contains("lost. Trying again.") && told.contains("The gateway is back."), "{told}");
     assert_eq!(gateway.turns("settled").len(), 1);
+}
+
+/// E1: a question that was not acknowledged is asked again, under the same id, and is one turn.
+#[rstest]
+#[case::received_before_the_commit("received:1")]
+#[case::committed_before_the_caller_is_told("accepted:1")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_question_is_one_turn_however_often_it_is_sent(#[case] point: &str) {
+    let agent = ScriptedAgent::start(|_, number| Script::replies(&format!("answer {number}"))).await;
+    let mut gateway = with(&agent).prepare();
+    gateway.spawn(&[("REJOINDER_CRASH_AT", point)]);
+    gateway.until_ready().await;
+
+    let asking = start(&gateway, &["ask", "hello"]);
+    gateway.until_crashed().await;
+    gateway.restart().await;
+    let (code, answer, told) = outcome(&asking.wait_with_output().expect("it ends"));
+
+    assert_eq!((code, answer.as_str()), (Some(0), "answer 0\n"), "{told}");
+    assert_eq!((gateway.turns("settled").len(), agent.calls().len()), (1, 1));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -69,7 +69,7 @@ pub(in super::super) struct Ask {
     #[arg(long = "continue")]
     continues: bool,
     /// How many seconds to wait for the answer
-    #[arg(long, default_value_t = WAIT)]
+    #[arg(long, value_name = "SECONDS", default_value_t = WAIT)]
     wait: u64,
     /// Print the turn as JSON, whatever became of it
     #[arg(long)]
@@ -80,9 +80,10 @@ impl Ask {
     pub(in super::super) async fn perform(&self, global: &super::super::Global) -> Result<(), Failure> {
         let text = self.text()?;
         let door = Door::find(global, &self.chat)?;
-        let conversation = match self.continues {
-            true => door.kept_conversation(false)?,
-            false => secrets::new_token().context("cannot make a conversation's id")?,
+        let conversation = if self.continues {
+            door.kept_conversation(false)?
+        } else {
+            secrets::new_token().context("cannot make a conversation's id")?
         };
         let mut question = Question::ask(Connection::open(door, conversation), text);
         let deadline = Instant::now() + Duration::from_secs(self.wait);

@@ -46,23 +46,23 @@ pub(super) fn block(turn: &Turn, progress: Progress<'_>, agent: &str) -> Option<
         return Some(Block { head, body, foot, speaker: Speaker::Agent, is_passing: true });
     }
     match (turn.status, &turn.shown) {
-        (TurnStatus::Silent, _) => Some(said_of(format!("{agent} says nothing: no answer was owed."))),
-        (TurnStatus::Cancelled, _) => Some(said_of("Stopped.".to_owned())),
+        (TurnStatus::Silent, _) => Some(said_of(&format!("{agent} says nothing: no answer was owed."))),
+        (TurnStatus::Cancelled, _) => Some(said_of("Stopped.")),
         (TurnStatus::Undeliverable, _) => {
             let how = format!("No answer could be delivered. Why: rejoinder turns explain {}", turn.turn_id);
-            Some(said_of(how))
+            Some(said_of(&how))
         }
         (_, Some(shown)) => Some(block_of(shown, turn.picked.as_deref(), agent)),
         (TurnStatus::Accepted | TurnStatus::Deferred, None) if progress.is_typing => {
-            Some(Block { is_passing: true, ..said_of(format!("{agent} is writing…")) })
+            Some(Block { is_passing: true, ..said_of(&format!("{agent} is writing…")) })
         }
         (_, None) => None,
     }
 }
 
 /// A line of this program's own.
-fn said_of(words: String) -> Block {
-    Block { head: format!("({})", printable(&words)), ..Block::default() }
+fn said_of(words: &str) -> Block {
+    Block { head: format!("({})", printable(words)), ..Block::default() }
 }
 
 fn block_of(shown: &Signal, picked: Option<&str>, agent: &str) -> Block {

@@ -78,7 +78,6 @@ impl Chat {
         let mut talk = Talk::begin(connection, &welcome, history)?;
         let ended = talk.run(*welcome).await;
         drop(mode);
-        output::print("")?;
         if let Some(farewell) = talk.farewell() {
             output::print(farewell)?;
         }
@@ -89,6 +88,9 @@ impl Chat {
 /// The mode of the terminal, which is restored on drop: the prompt may still be reading.
 struct TerminalMode(Option<Termios>);
 
+/// Ends the mode in which a terminal marks what is pasted.
+const NO_BRACKETED_PASTE: &str = "\u{1b}[?2004l";
+
 impl TerminalMode {
     fn now() -> Self {
         Self(tcgetattr(stdin()).ok())
@@ -97,10 +99,11 @@ impl TerminalMode {
 
 impl Drop for TerminalMode {
     fn drop(&mut self) {
+        // The terminal may be gone.
         if let Some(mode) = &self.0 {
-            // The terminal may be gone.
             let _ = tcsetattr(stdin(), OptionalActions::Drain, mode);
         }
+        let _ = output::print(NO_BRACKETED_PASTE);
     }
 }
 
@@ -173,7 +176,7 @@ impl Talk {
             let quiet_at = self.typing.values().min().copied();
             tokio::select! {
                 input = self.prompt.next() => match input {
-                    Input::Line(line) => self.line(&line)?,
+                    Input::Line(line) => self.line(&line),
                     Input::Stop => {
                         // Once: what does not stop must not keep the person here.
                         self.is_stopping = true;
@@ -205,16 +208,15 @@ impl Talk {
     }
 
     /// The person has typed a line.
-    fn line(&mut self, line: &str) -> Result<(), Failure> {
+    fn line(&mut self, line: &str) {
         self.note_breaks();
         if line.trim().is_empty() {
-            return Ok(());
+            return;
         }
         let say = self.choice(line).unwrap_or_else(|| Say::Text(line.to_owned()));
         let id = self.connection.say(say);
         self.unaccepted.push((id, line.to_owned()));
         (self.last_question, self.is_stopping) = (None, false);
-        Ok(())
     }
 
     /// The choice that a line picks: its number or its text.
@@ -340,7 +342,8 @@ impl Talk {
             self.typing.remove(id);
         }
         let out = self.screen.show(id, block.as_ref(), self.room()?);
-        self.prompt.print(out)
+        self.prompt.print(out);
+        Ok(())
     }
 
     fn remember(&mut self, turn: &Turn) {
@@ -361,7 +364,8 @@ impl Talk {
     fn print(&mut self, lines: &[String]) -> Result<(), Failure> {
         self.note_breaks();
         let out = self.screen.print(lines, self.room()?);
-        self.prompt.print(out)
+        self.prompt.print(out);
+        Ok(())
     }
 
     /// Tells the prompt whether something runs that Ctrl-C stops.

@@ -146,7 +146,7 @@ impl Keeper {
             let socket = match self.connect().await {
                 Ok((socket, welcome)) => {
                     (self.is_known, pause) = (true, FIRST_PAUSE);
-                    self.tell(Event::Welcome(Box::new(welcome)));
+                    self.tell(Event::Welcome(welcome));
                     Ok(socket)
                 }
                 Err(end) => Err(end),
@@ -179,7 +179,7 @@ impl Keeper {
     }
 
     /// Opens the socket and the conversation.
-    async fn connect(&mut self) -> Result<(Socket, Welcome), End> {
+    async fn connect(&mut self) -> Result<(Socket, Box<Welcome>), End> {
         let url = self.door.url().map_err(|why| End::Lost(why.to_string()))?;
         let opened = timeout(OPEN_TIMEOUT, connect_async(&url)).await;
         let late = || End::Lost(format!("the gateway at {url} does not answer"));
@@ -269,7 +269,7 @@ impl Keeper {
                 }
                 self.tell(Event::Refused { id, why: message });
             }
-            ServerFrame::Turn { turn } => self.tell(Event::Turn(Box::new(turn))),
+            ServerFrame::Turn { turn } => self.tell(Event::Turn(turn)),
             ServerFrame::Sync { turns } => turns.into_iter().for_each(|turn| self.tell(Event::Turn(Box::new(turn)))),
             ServerFrame::Draft { turn_id, text: Some(text) } => self.tell(Event::Draft { turn: turn_id, text }),
             ServerFrame::Typing { turn_id, on } => self.tell(Event::Typing { turn: turn_id, on }),

@@ -91,11 +91,11 @@ impl Prompt {
     }
 
     /// Prints above the prompt.
-    pub(super) fn print(&mut self, text: String) -> Result<(), Failure> {
-        if text.is_empty() {
-            return Ok(());
+    pub(super) fn print(&mut self, text: String) {
+        if !text.is_empty() {
+            // It fails once the prompt has ended, which `next` says.
+            let _ = self.printer.print(text);
         }
-        Ok(self.printer.print(text).context("cannot print")?)
     }
 
     /// How often something came to stand between what was printed and the prompt: a typed line, also one that is still on its way

@@ -38,13 +38,13 @@ impl ClientFrame<'_> {
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ServerFrame {
-    Welcome(Welcome),
+    Welcome(Box<Welcome>),
     Accepted {
         id: String,
         turn_id: Option<String>,
     },
     Turn {
-        turn: Turn,
+        turn: Box<Turn>,
     },
     Draft {
         turn_id: String,
@@ -92,6 +92,7 @@ pub(super) struct Command {
 
 /// A turn. Fields that are not used here are kept, for printing it as JSON.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the name on the wire")]
 pub(super) struct Turn {
     pub(super) turn_id: String,
     /// Its place in the conversation; 0: not known yet.
@@ -110,6 +111,7 @@ pub(super) struct Turn {
 
 /// What a turn shows.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the name on the wire")]
 pub(super) struct Signal {
     pub(super) signal: SignalKind,
     /// The agent that said it; `None`: the gateway itself.
