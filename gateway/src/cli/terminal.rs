@@ -12,6 +12,7 @@ mod door;
 mod editor;
 mod frames;
 mod outbox;
+mod save;
 mod screen;
 
 pub(super) use self::{

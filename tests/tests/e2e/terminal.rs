@@ -260,7 +260,8 @@ async fn a_deferral_is_replaced_in_the_terminal() {
     })
     .await;
     let gateway = with(&agent).start().await;
-    let mut terminal = Terminal::start(&mut gateway.command(&["chat"]));
+    let folder = gateway.data();
+    let mut terminal = Terminal::start(gateway.command(&["chat"]).current_dir(&folder));
     terminal.shows("main answers").await;
 
     terminal.types("later\r");
@@ -273,12 +274,16 @@ async fn a_deferral_is_replaced_in_the_terminal() {
     terminal.types("hello\r");
     terminal.shows("› hello\nmain\n  Meanwhile.").await;
     terminal.shows("main, to “later, too”\n  Here it is.\n\n›").await;
+    terminal.types("/export\r");
+    terminal.shows("conversation.md (text/markdown): saved as").await;
+    let exported = std::fs::read_to_string(folder.join("conversation.md")).expect("it is saved");
+    assert!(exported.contains("Meanwhile."), "{exported}");
     // Ctrl-D leaves.
     terminal.types("\u{4}");
     assert!(terminal.ends().await.success());
 
     let again = Terminal::start(&mut gateway.command(&["chat"]));
-    let screen = again.shows("› hello\nmain\n  Meanwhile.\n\n›").await;
+    let screen = again.shows("› hello\nmain\n  Meanwhile.\n\n› /export\ngateway\n").await;
     assert!(screen.contains("› later, too\nmain\n  Here it is.\n\n› hello"), "{screen}");
     let new = Terminal::start(&mut gateway.command(&["chat", "--new"]));
     let screen = new.until("a prompt", |screen| screen.ends_with('›')).await;

@@ -100,7 +100,7 @@ fn foot(shown: &Signal, picked: Option<&str>) -> Vec<String> {
 pub(super) fn file(file: &File) -> String {
     let File { name, media_type, href } = file;
     let place = match href.as_deref() {
-        Some(href) if href.starts_with("data:") => "save it from the chat page",
+        Some(href) if href.starts_with("data:") => "not saved; its content came with the answer",
         Some(href) => href,
         None => "no link",
     };
@@ -199,7 +199,7 @@ mod tests {
         let foot = shown(&turn("answered", &answer)).unwrap().foot;
 
         assert_eq!(foot[0], "[file] a.pdf (application/pdf): https://example.org/a.pdf");
-        assert_eq!(foot[1], "[file] b.md (text/markdown): save it from the chat page");
+        assert_eq!(foot[1], "[file] b.md (text/markdown): not saved; its content came with the answer");
     }
 
     /// Nothing that an agent says controls the terminal.

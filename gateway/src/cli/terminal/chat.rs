@@ -25,6 +25,7 @@ use super::{
     editor::{Input, PROMPT, Prompt},
     frames::{Turn, Welcome},
     outbox::Say,
+    save::save_files,
     screen::{Room, Screen, row_count},
 };
 use crate::console::{
@@ -289,9 +290,15 @@ impl Talk {
         std::mem::take(&mut self.held).into_iter().try_for_each(|event| self.take_in(event))
     }
 
-    fn take_in_turn(&mut self, turn: Turn) -> Result<(), Failure> {
+    fn take_in_turn(&mut self, mut turn: Turn) -> Result<(), Failure> {
         let id = turn.turn_id.clone();
         let is_foreign = self.book.turn(&id).is_none();
+        if self.book.turn(&id).is_some_and(|known| !known.is_final())
+            && turn.is_final()
+            && let Some(shown) = &mut turn.shown
+        {
+            save_files(shown, &std::env::current_dir().context("the working directory is unknown")?);
+        }
         let text = turn.text.clone();
         // Ctrl-C: what was stopped says so itself.
         if is_foreign && self.is_stopping && text == STOP && turn.is_final() {
