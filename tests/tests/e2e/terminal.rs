@@ -104,7 +104,7 @@ async fn the_exit_code_of_a_question_is_its_outcome() {
     let (code, answer, why) = ask(&["--wait", "1", "wait"]);
     assert_eq!((code, answer.as_str()), (Some(3), ""));
     assert!(why.contains("no answer yet") && why.contains("rejoinder turns show 01"), "{why}");
-    let (code, turn, _) = ask(&["--wait", "1", "--json", "wait"]);
+    let (code, turn, _) = ask(&["--wait", "0", "--json", "wait"]);
     let turn: Value = serde_json::from_str(&turn).expect("it is JSON");
     assert_eq!((code, &turn["status"], &turn["text"]), (Some(3), &json!("accepted"), &json!("wait")));
 

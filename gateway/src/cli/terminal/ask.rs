@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context, anyhow};
 use clap::Args;
 use rejoinder_core::{SignalKind, TurnStatus};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, error::Elapsed, timeout, timeout_at};
 
 use super::{
     block::{Progress, block, file},
@@ -31,6 +31,9 @@ const WAIT: u64 = 600;
 
 /// The longest text, in UTF-8 bytes: the web chat takes no longer message.
 const MAX_TEXT: u64 = 64 * 1024;
+
+/// How long the gateway may take to store the question, also if --wait is less.
+const ACCEPT_WAIT: Duration = Duration::from_secs(10);
 
 /// How long an interrupted command waits for the turn to stop.
 const STOP_WAIT: Duration = Duration::from_secs(5);
@@ -68,7 +71,7 @@ pub(in super::super) struct Ask {
     /// Ask in the conversation of `rejoinder chat`, which is kept, instead of a new one
     #[arg(long = "continue")]
     continues: bool,
-    /// How many seconds to wait for the answer
+    /// How many seconds to wait for the answer; 0: only until the question is stored
     #[arg(long, value_name = "SECONDS", default_value_t = WAIT)]
     wait: u64,
     /// Print the turn as JSON, whatever became of it
@@ -88,7 +91,7 @@ impl Ask {
         let mut question = Question::ask(Connection::open(door, conversation), text);
         let deadline = Instant::now() + Duration::from_secs(self.wait);
         let ended = tokio::select! {
-            ended = timeout_at(deadline, question.ended()) => ended,
+            ended = question.ended_by(deadline) => ended,
             interrupted = tokio::signal::ctrl_c() => {
                 interrupted.context("cannot wait for Ctrl-C")?;
                 return question.stop().await;
@@ -221,40 +224,64 @@ impl Question {
         self.book.answering(id).or_else(|| self.book.turn(id))
     }
 
+    /// Waits until the gateway has stored it.
+    async fn accepted(&mut self) -> Result<(), String> {
+        while self.id.is_none() {
+            self.take_in().await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until it has ended, or the time is up, but in any case for a while until it is stored.
+    async fn ended_by(&mut self, deadline: Instant) -> Result<Result<(), String>, Elapsed> {
+        let stored_by = deadline.max(Instant::now() + ACCEPT_WAIT);
+        match timeout_at(stored_by, self.accepted()).await? {
+            Ok(()) => timeout_at(deadline, self.ended()).await,
+            refused => Ok(refused),
+        }
+    }
+
     /// Waits until it has ended.
     async fn ended(&mut self) -> Result<(), String> {
         loop {
-            match self.connection.next().await {
-                Event::Welcome(welcome) => {
-                    if !self.agent.is_empty() {
-                        eprintln!("The gateway is back.");
-                    }
-                    self.agent = printable(&welcome.agent);
-                    for turn in welcome.turns {
-                        self.book.learn(turn);
-                    }
+            if let Some(turn) = self.turn() {
+                if turn.is_final() && (turn.shown.is_some() || turn.merged_into.is_none()) {
+                    return Ok(());
                 }
-                Event::Lost => eprintln!("The connection to the gateway is lost. Trying again."),
-                Event::Accepted { id, turn: Some(turn) } if id == self.message => {
-                    self.book.learn(Turn::accepted(turn.clone(), self.text.clone()));
-                    self.id = Some(turn);
+                if turn.status == TurnStatus::Deferred && !self.is_deferral_told {
+                    eprintln!("{}", instead(turn, &self.agent));
+                    self.is_deferral_told = true;
                 }
-                Event::Refused { id, why } if id.as_ref().is_none_or(|id| *id == self.message) => {
-                    return Err(printable(&why));
-                }
-                Event::Turn(turn) => drop(self.book.learn(*turn)),
-                Event::Ended(why) => return Err(why),
-                Event::Accepted { .. } | Event::Refused { .. } | Event::Draft { .. } | Event::Typing { .. } => {}
             }
-            let Some(turn) = self.turn() else { continue };
-            if turn.is_final() && (turn.shown.is_some() || turn.merged_into.is_none()) {
-                return Ok(());
-            }
-            if turn.status == TurnStatus::Deferred && !self.is_deferral_told {
-                eprintln!("{}", instead(turn, &self.agent));
-                self.is_deferral_told = true;
-            }
+            self.take_in().await?;
         }
+    }
+
+    /// Takes in what the gateway says next.
+    async fn take_in(&mut self) -> Result<(), String> {
+        match self.connection.next().await {
+            Event::Welcome(welcome) => {
+                if !self.agent.is_empty() {
+                    eprintln!("The gateway is back.");
+                }
+                self.agent = printable(&welcome.agent);
+                for turn in welcome.turns {
+                    self.book.learn(turn);
+                }
+            }
+            Event::Lost => eprintln!("The connection to the gateway is lost. Trying again."),
+            Event::Accepted { id, turn: Some(turn) } if id == self.message => {
+                self.book.learn(Turn::accepted(turn.clone(), self.text.clone()));
+                self.id = Some(turn);
+            }
+            Event::Refused { id, why } if id.as_ref().is_none_or(|id| *id == self.message) => {
+                return Err(printable(&why));
+            }
+            Event::Turn(turn) => drop(self.book.learn(*turn)),
+            Event::Ended(why) => return Err(why),
+            Event::Accepted { .. } | Event::Refused { .. } | Event::Draft { .. } | Event::Typing { .. } => {}
+        }
+        Ok(())
     }
 
     /// Stops it, because the person has interrupted this command.
