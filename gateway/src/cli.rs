@@ -1,7 +1,7 @@
 //! The command line.
 //!
 //! One file per command. Results go to standard output, errors to standard error. The exit code is 0, 1 (the command
-//! failed) or 2 (wrong arguments, or an invalid configuration).
+//! failed) or 2 (wrong arguments, or an invalid configuration); the help of a command names others.
 
 mod alerts;
 mod approvals;
@@ -30,6 +30,7 @@ mod send;
 mod service;
 mod status;
 mod store;
+mod terminal;
 mod tokens;
 mod turns;
 
@@ -78,6 +79,8 @@ Examples:
   rejoinder doctor                          find problems and say how to fix them
   rejoinder config check                    check the configuration
   rejoinder status                          say whether anything is late or down
+  rejoinder chat                            talk to the agent in the terminal
+  rejoinder ask \"Is it done?\"              print the agent's answer
   rejoinder dashboard                       print a link to the operator's page
   rejoinder turns list --state overdue      list the turns that are late
   rejoinder turns explain 0199a1            say why a turn ended as it did
@@ -96,7 +99,7 @@ Files:
   ~/.config/rejoinder/rejoinder.toml        the user's configuration
   ~/.local/share/rejoinder                  the database and tokens";
 
-const EXIT_CODES: &str = "Exit code: 0, 1 if the command failed, 2 if the arguments or the configuration are invalid.";
+const EXIT_CODES: &str = "Exit code: 0, 1 if the command failed, 2 if the arguments or the configuration are invalid; `ask --help` has more.";
 
 fn description() -> String {
     format!(
@@ -183,6 +186,12 @@ enum Command {
     /// Send a message to a conversation, a person, or everybody with a role
     #[command(after_help = send::HELP)]
     Send(send::Send),
+    /// Talk to the agent in the terminal
+    #[command(after_help = terminal::CHAT_HELP)]
+    Chat(terminal::Chat),
+    /// Ask the agent one thing and print its answer
+    #[command(after_help = terminal::ASK_HELP)]
+    Ask(terminal::Ask),
     /// Messages and prompts at given times
     #[command(subcommand)]
     Schedule(schedule::ScheduleCommand),
@@ -253,6 +262,8 @@ impl Cli {
             Command::Approvals(command) => in_one_thread(command.perform(global)),
             Command::People(command) => in_one_thread(command.perform(global)),
             Command::Send(send) => in_one_thread(send.perform(global)),
+            Command::Chat(chat) => in_one_thread(chat.perform(global)),
+            Command::Ask(ask) => in_one_thread(ask.perform(global)),
             Command::Schedule(command) => in_one_thread(command.perform(global)),
             Command::Route(command) => in_one_thread(command.perform(global)),
             Command::Logs(logs) => in_one_thread(logs.perform(global)),

@@ -50,7 +50,7 @@ fn commands() -> String {
     cli.build();
     let mut text = format!(
         "# The command line\n\n{ORIGIN}Results go to standard output, errors to standard error. The exit code is 0, 1 (the \
-         command failed) or 2 (wrong arguments, or\nan invalid configuration). Without a command, `rejoinder` runs the gateway.\n"
+         command failed) or 2 (wrong arguments, or\nan invalid configuration); `ask` has more. Without a command, `rejoinder` runs the gateway.\n"
     );
     text.push_str("\n## Options of every command\n\n");
     add_arguments(&mut text, cli.get_arguments().filter(|argument| argument.is_global_set()));

@@ -533,7 +533,9 @@ impl Gateway {
         list["items"].as_array().expect("the list has items").clone()
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    /// A command of the binary on this gateway's folder, with nothing on its standard input.
+    #[must_use]
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new("sh");
         let limit = self.open_files.map(|most| format!("ulimit -n {most}; ")).unwrap_or_default();
         command

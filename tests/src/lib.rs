@@ -14,6 +14,7 @@ mod gateway;
 mod hook;
 pub mod promise;
 mod queries;
+mod terminal;
 mod wait;
 
 pub use agent::{Call, ModelServer, ScriptedAgent};
@@ -23,4 +24,5 @@ pub use collector::{CollectedSpan, Collector};
 pub use gateway::{Gateway, GatewayBuilder};
 pub use hook::{Hook, Reply};
 pub use rejoinder_core::conformance::scripted::{Gate, Script};
+pub use terminal::Terminal;
 pub use wait::{PATIENCE, eventually};

@@ -20,7 +20,7 @@ use crate::{
 pub(crate) fn show(rooms: &Rooms, chat: &str, turn_id: TurnId, action: &Action) -> Result<(), DeliveryError> {
     match action {
         Action::Draft { text, .. } => {
-            let draft = || ServerFrame::Draft { turn_id, html: format::to_html(text) }.to_text();
+            let draft = || ServerFrame::Draft { turn_id, html: format::to_html(text), text }.to_text();
             rooms.broadcast(chat, draft, |mailbox, draft| mailbox.put_draft(turn_id, draft));
             Ok(())
         }
@@ -53,7 +53,7 @@ mod tests {
     const CHAT: &str = "abcdefghijklmnopqrstuv";
 
     #[test]
-    fn a_draft_reaches_the_open_page_as_html() {
+    fn a_draft_reaches_the_open_page_as_html_and_as_markdown() {
         let rooms = Arc::new(Rooms::default());
         let handle = rooms.join(&CHAT.into()).expect("a free handle");
         let turn = TurnId::new(Timestamp::from_millis(1));
@@ -64,6 +64,7 @@ mod tests {
         let pending = handle.take();
         assert_eq!(pending.drafts.len(), 1);
         assert!(pending.drafts[0].1.contains("<em>a</em>"));
+        assert!(pending.drafts[0].1.contains(r#""text":"*a*""#));
     }
 
     #[test]

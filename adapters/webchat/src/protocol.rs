@@ -95,8 +95,8 @@ pub(crate) enum ServerFrame<'a> {
     Accepted { id: &'a str, turn_id: Option<TurnId> },
     /// The current state of a turn.
     Turn { turn: Turn },
-    /// The text so far of a running turn.
-    Draft { turn_id: TurnId, html: String },
+    /// The text so far of a running turn: as it is shown, and as Markdown.
+    Draft { turn_id: TurnId, html: String, text: &'a str },
     /// The person is shown that an answer is being written, or no longer.
     Typing { turn_id: TurnId, on: bool },
     /// A frame could not be handled. `id` is that of the client's message or choice.

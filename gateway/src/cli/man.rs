@@ -50,7 +50,7 @@ fn pages() -> io::Result<Vec<(String, Vec<u8>)>> {
 /// A page whose sections after the options are those of the help.
 fn page(command: &Command, man: &Man) -> io::Result<Vec<u8>> {
     let mut help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-    if !help.contains("Exit code: ") {
+    if !help.contains("Exit code:") {
         help = format!("{help}\n\n{EXIT_CODES}");
     }
     let paragraphs = help.split("\n\n").map(str::trim_end).filter(|text| !text.is_empty());
@@ -86,7 +86,9 @@ fn page(command: &Command, man: &Man) -> io::Result<Vec<u8>> {
 /// The title and the text of a paragraph of the help that is a section: `Examples:` above indented lines, or the exit code.
 fn section(paragraph: &str) -> Option<(String, &str)> {
     match paragraph.split_once(':')? {
-        ("Exit code", text) => Some(("EXIT STATUS".to_owned(), text.trim_start())),
+        ("Exit code", text) => {
+            Some(("EXIT STATUS".to_owned(), text.strip_prefix('\n').unwrap_or_else(|| text.trim_start())))
+        }
         (title, text) if text.starts_with("\n  ") => Some((title.to_uppercase(), &text[1..])),
         _ => None,
     }
@@ -122,6 +124,9 @@ mod tests {
         for title in ["EXAMPLES", "ENVIRONMENT", "FILES", "\"EXIT STATUS\""] {
             assert_eq!(page.matches(&format!(".SH {title}\n")).count(), 1, "{title}: {page}");
         }
+
+        let page = text("rejoinder-ask.1");
+        assert_eq!(page.matches(".SH \"EXIT STATUS\"\n.nf\n  0  ").count(), 1, "{page}");
 
         let page = text("rejoinder-doctor.1");
         assert_eq!(page.matches(".SH \"EXIT STATUS\"\n").count(), 1, "{page}");

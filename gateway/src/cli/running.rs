@@ -30,7 +30,7 @@ pub(super) fn find_url(global: &Global, config: &Config, data_dir: &Path) -> Res
     }
 }
 
-fn none_runs(global: &Global, data_dir: &Path) -> Failure {
+pub(super) fn none_runs(global: &Global, data_dir: &Path) -> Failure {
     let (data_dir, advice) = (data_dir.display(), advice(global));
     anyhow!("no gateway runs with the data directory {data_dir}: {advice}").into()
 }

@@ -23,6 +23,7 @@ mod queues;
 mod retention;
 mod routing;
 mod search;
+mod terminal;
 mod time;
 mod traces;
 mod upgrades;

@@ -26,8 +26,8 @@ use crate::{
 const ABOUT: &str = "data";
 const ABOUT_DATABASE: &str = "database";
 
-/// How the names of generated secrets end.
-const SECRETS: [&str; 2] = ["-token", "-key"];
+/// How the names of generated secrets end, and of what else is for one person.
+const SECRETS: [&str; 4] = ["-token", "-key", "-conversation", "-history"];
 
 /// How much disk space should be free, in bytes.
 const MIN_FREE_SPACE: u64 = 256 << 20;

@@ -1,0 +1,218 @@
+//! The frames of a web chat's socket, as a client writes and reads them.
+
+use rejoinder_core::{SignalKind, TurnStatus};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A frame to the gateway.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum ClientFrame<'a> {
+    Hello {
+        conversation: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        token: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        language: Option<&'a str>,
+    },
+    Message {
+        id: &'a str,
+        text: &'a str,
+    },
+    Choose {
+        id: &'a str,
+        turn_id: &'a str,
+        choice: usize,
+    },
+    Stop,
+    Pong,
+}
+
+impl ClientFrame<'_> {
+    pub(super) fn to_text(&self) -> String {
+        serde_json::to_string(self).expect("frames serialise to JSON")
+    }
+}
+
+/// A frame from the gateway.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum ServerFrame {
+    Welcome(Box<Welcome>),
+    Accepted {
+        id: String,
+        turn_id: Option<String>,
+    },
+    Turn {
+        turn: Box<Turn>,
+    },
+    Draft {
+        turn_id: String,
+        /// The Markdown so far.
+        #[serde(default)]
+        text: Option<String>,
+    },
+    Typing {
+        turn_id: String,
+        on: bool,
+    },
+    Sync {
+        turns: Vec<Turn>,
+    },
+    Error {
+        id: Option<String>,
+        code: String,
+        message: String,
+        #[serde(default)]
+        retry: bool,
+    },
+    Ping,
+    #[serde(other)]
+    Unknown,
+}
+
+/// The answer to the hello.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Welcome {
+    pub(super) title: String,
+    pub(super) agent: String,
+    #[serde(default)]
+    pub(super) commands: Vec<Command>,
+    /// The last turns of the conversation, oldest first.
+    pub(super) turns: Vec<Turn>,
+}
+
+/// A command of the gateway's.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Command {
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) description: String,
+}
+
+/// A turn. Fields that are not used here are kept, for printing it as JSON.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the name on the wire")]
+pub(super) struct Turn {
+    pub(super) turn_id: String,
+    /// Its place in the conversation; 0: not known yet.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(super) seq: i64,
+    pub(super) text: String,
+    pub(super) status: TurnStatus,
+    pub(super) shown: Option<Signal>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) picked: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) merged_into: Option<String>,
+    #[serde(flatten)]
+    pub(super) rest: Map<String, Value>,
+}
+
+/// What a turn shows.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the name on the wire")]
+pub(super) struct Signal {
+    pub(super) signal: SignalKind,
+    /// The agent that said it; `None`: the gateway itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) agent: Option<String>,
+    /// Whether the gateway said it because the agent gave no answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) fallback: bool,
+    pub(super) text: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) attachments: Vec<File>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) choices: Vec<String>,
+    /// When the answer is due, in RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) due: Option<String>,
+    /// When it was shown, in RFC 3339 with milliseconds.
+    pub(super) at: String,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+/// A file of an answer.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct File {
+    pub(super) name: String,
+    pub(super) media_type: String,
+    /// Where it is; `None` if it is not safe to follow, or left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) href: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+const fn is_zero(number: &i64) -> bool {
+    *number == 0
+}
+
+impl Turn {
+    /// A turn of which only this is known: it was accepted.
+    pub(super) fn accepted(id: String, text: String) -> Self {
+        Self {
+            turn_id: id,
+            seq: 0,
+            text,
+            status: TurnStatus::Accepted,
+            shown: None,
+            picked: None,
+            merged_into: None,
+            rest: Map::new(),
+        }
+    }
+
+    /// Whether nothing more is owed for it.
+    pub(super) fn is_final(&self) -> bool {
+        self.status.is_final()
+    }
+}
+
+#[cfg(test)]
+pub(super) mod examples {
+    use serde_json::{Value, json};
+
+    use super::Turn;
+
+    /// A turn with this status that shows `shown`.
+    pub(crate) fn turn(status: &str, shown: &Value) -> Turn {
+        let turn = json!({ "turn_id": "t1", "seq": 7, "at": "2026-01-01T10:00:00.000Z", "text": "hello?",
+            "status": status, "shown": shown });
+        serde_json::from_value(turn).unwrap()
+    }
+
+    /// A reply of the agent `main`.
+    pub(crate) fn reply(text: &str) -> Value {
+        json!({ "signal": "reply", "agent": "main", "text": text, "html": "<p>", "at": "2026-01-01T10:00:01.000Z" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case(r#"{"type":"accepted","id":"a","turn_id":null}"#)]
+    #[case(r#"{"type":"draft","turn_id":"t","html":"<p>"}"#)]
+    #[case(r#"{"type":"error","code":"limited","message":"no","retry":false}"#)]
+    #[case(r#"{"type":"ping","later":1}"#)]
+    #[case(r#"{"type":"of another version","x":1}"#)]
+    fn frames_are_read(#[case] frame: &str) {
+        serde_json::from_str::<ServerFrame>(frame).unwrap();
+    }
+
+    #[test]
+    fn a_turn_is_printed_with_all_that_came() {
+        let turn = examples::turn("answered", &examples::reply("hi"));
+
+        let printed = serde_json::to_value(&turn).unwrap();
+
+        assert_eq!((&printed["at"], &printed["shown"]["html"]), (&json!("2026-01-01T10:00:00.000Z"), &json!("<p>")));
+        assert!(printed.get("picked").is_none());
+    }
+}
