@@ -136,6 +136,10 @@ impl<L: Layer> Turns for Layered<L> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.conversation(address)).await
     }
+    async fn conversation_of(&self, person: &Identity) -> Result<Option<ConversationRef>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.conversation_of(person)).await
+    }
     async fn address(&self, conversation: ConversationId) -> Result<Option<ConversationRef>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.address(conversation)).await
@@ -517,6 +521,9 @@ impl Turns for NullStore {
         Ok(None)
     }
     async fn conversation(&self, _address: &ConversationRef) -> Result<Option<ConversationId>, StoreError> {
+        Ok(None)
+    }
+    async fn conversation_of(&self, _person: &Identity) -> Result<Option<ConversationRef>, StoreError> {
         Ok(None)
     }
     async fn address(&self, _conversation: ConversationId) -> Result<Option<ConversationRef>, StoreError> {

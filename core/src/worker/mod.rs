@@ -34,8 +34,9 @@ use crate::{
     merges::{self, Merges},
     model::{
         agent::{AgentMessage, Usage},
-        capabilities::Support,
+        capabilities::{Capabilities, Support},
         conversation::ChatKind,
+        event::EventKind,
         run::{Cost, RunContent},
         settings::LiveSettings,
         turn::TurnRecord,
@@ -221,9 +222,10 @@ impl Worker {
         };
         let PreparedRun { runtime, input, mut held } = prepared;
         let deadline = Some(input.deadline);
-        let mut drafting = Drafting::new(&self.ephemerals, &input.capabilities, show);
-        let typing = (input.capabilities.typing != Support::No)
-            .then(|| Typing::start(&self.ephemerals, turn, &input.capabilities, show));
+        let capabilities = if is_quiet(turn) { silent(&input.capabilities) } else { input.capabilities.clone() };
+        let mut drafting = Drafting::new(&self.ephemerals, &capabilities, show);
+        let typing = (capabilities.typing != Support::No)
+            .then(|| Typing::start(&self.ephemerals, turn, &capabilities, show));
         let (events, mut reported) = RunEvents::channel();
         let cancel = stop.child_token();
         let _cancel_on_drop = cancel.clone().drop_guard();
@@ -359,6 +361,16 @@ impl Worker {
             }
         }
     }
+}
+
+/// Whether nobody is to notice a turn unless its agent says something.
+fn is_quiet(turn: &TurnRecord) -> bool {
+    matches!(turn.event.kind, EventKind::Prompt { quiet: true, .. })
+}
+
+/// What shows nothing of a run while it is in flight.
+fn silent(capabilities: &Capabilities) -> Capabilities {
+    Capabilities { drafts: Support::No, typing: Support::No, ..capabilities.clone() }
 }
 
 /// Counts a run that has ended.

@@ -277,6 +277,10 @@ impl Turns for SqliteStore {
         read::conversation(&self.readers, address).await
     }
 
+    async fn conversation_of(&self, person: &Identity) -> Result<Option<ConversationRef>, StoreError> {
+        read::conversation_of(&self.operator, person).await
+    }
+
     async fn address(&self, conversation: ConversationId) -> Result<Option<ConversationRef>, StoreError> {
         read::address(&self.readers, conversation).await
     }

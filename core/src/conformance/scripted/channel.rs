@@ -27,6 +27,7 @@ const AGAIN: Duration = Duration::from_millis(50);
 pub const fn capabilities() -> Capabilities {
     Capabilities {
         receipts: Receipts::Platform,
+        can_write_first: true,
         resend: Resend::Ambiguous,
         edit: Support::Full,
         reactions: Support::Full,
