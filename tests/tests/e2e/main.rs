@@ -25,6 +25,7 @@ mod routing;
 mod search;
 mod time;
 mod traces;
+mod unasked;
 mod upgrades;
 mod waiting;
 

@@ -283,7 +283,8 @@ pub trait Turns: Send + Sync + 'static {
     /// A turn, as clients see it.
     async fn view(&self, turn: TurnId) -> Result<Option<TurnView>, StoreError>;
 
-    /// The last `limit` turns of a conversation that were accepted before `before`, oldest first.
+    /// The last `limit` turns of a conversation that were accepted before `before`, oldest first. Without those that the gateway
+    /// began by itself and that have ended with nothing to see.
     async fn views(
         &self,
         conversation: &ConversationRef,

@@ -63,6 +63,8 @@ pub(in crate::sqlite) async fn views(
         cross join events as e on e.id = t.event_id
         where c.channel = ? and c.chat = ? and c.thread = ? and c.succeeded_by is null
             and t.seq < coalesce((select seq from turns where id = ?), ?)
+            and not (e.details ->> '$.sender.kind' is 'operator' and o.ended_at is not null
+                and not exists (select 1 from deliveries as d where d.turn_id = t.id))
         order by t.seq desc
         limit ?"
     );
