@@ -177,7 +177,7 @@ impl Initiative {
                 Accepted::Turn(turn) | Accepted::Duplicate { turn: Some(turn), .. } => begun.push(Begun { turn, to }),
                 // It was begun before, and its turn has been removed since.
                 Accepted::Duplicate { turn: None, .. } => {}
-                _ => return Err(OperationError::Unfit(format!("what is for {to} cannot be stored"))),
+                _ => return Err(OperationError::Unfit(format!("what is for {} cannot be stored", to.channel))),
             }
         }
         Ok(begun)

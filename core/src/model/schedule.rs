@@ -167,7 +167,7 @@ pub struct Schedule {
     pub created_at: Timestamp,
     /// Whether it begins anything.
     pub state: ScheduleState,
-    /// Why it is paused, if it was not an operator who paused it.
+    /// Why it is paused: what failed, or the operator's reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// Its next time; `None` if there is none.
@@ -269,6 +269,13 @@ impl NewSchedule {
 }
 
 impl Schedule {
+    /// Whether it is paused because it failed, or because its next time cannot be computed, and not by an operator: who pauses it
+    /// knows of its failures, and they are counted anew.
+    #[must_use]
+    pub fn has_paused_itself(&self) -> bool {
+        self.state == ScheduleState::Paused && (self.failures > 0 || self.next_at.is_none())
+    }
+
     /// Its first time after `at`.
     ///
     /// # Errors
