@@ -126,8 +126,7 @@ impl ConsequenceExecutor {
         let merged_into = TurnView::merged_into(&turn.obligation);
         if merged_into.is_none() && (shown.is_some() || turn.obligation.claims() == 0) {
             let event = &turn.event;
-            let (text, attachments) =
-                TurnView::said(event.sender.kind, event.text.clone(), event.attachments.clone());
+            let (text, attachments) = TurnView::said(event.sender.kind, event.text.clone(), event.attachments.clone());
             let view = TurnView {
                 turn_id: id,
                 seq: turn.seq,

@@ -224,8 +224,8 @@ impl Worker {
         let deadline = Some(input.deadline);
         let capabilities = if is_quiet(turn) { silent(&input.capabilities) } else { input.capabilities.clone() };
         let mut drafting = Drafting::new(&self.ephemerals, &capabilities, show);
-        let typing = (capabilities.typing != Support::No)
-            .then(|| Typing::start(&self.ephemerals, turn, &capabilities, show));
+        let typing =
+            (capabilities.typing != Support::No).then(|| Typing::start(&self.ephemerals, turn, &capabilities, show));
         let (events, mut reported) = RunEvents::channel();
         let cancel = stop.child_token();
         let _cancel_on_drop = cancel.clone().drop_guard();

@@ -142,11 +142,11 @@ const UNITS = { d: "day", h: "hour", m: "minute", s: "second" };
 const DAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 const SHORT_DAYS = DAYS.map((name) => name.slice(0, 3).toUpperCase());
 
-/** When a schedule begins something, as words: "every 6 hours", "at 08:00 on Monday to Friday". */
+/** When a schedule begins something, as words: "every 6 hours", "at 08:00 on Monday to Friday". Null for an unusual pattern. */
 export function scheduleTimes({ at, every, cron }) {
   if (at) return "once";
   if (every) return `every ${lengthWords(every)}`;
-  return cronWords(cron) ?? "at the times of a pattern";
+  return cronWords(cron);
 }
 
 /** A length of time such as `1h 30m`, in words: without the "1" of a single unit. */

@@ -37,9 +37,8 @@ const scheduleTable = (view, items, refresh) =>
   table(
     "Schedules",
     [
-      { name: "Schedule", className: "main-cell", cell: (one) => link(hrefOf(one), make("strong", { dir: "auto" }, one.name), make("span", { className: "words", dir: "auto" }, `${what(one)}: ${excerpt(one.message ?? one.prompt, 80)}`)) },
-      { name: "For", cell: ({ to }) => to },
-      { name: "When", cell: when },
+      { name: "Schedule", className: "main-cell", cell: (one) => link(hrefOf(one), make("strong", { dir: "auto" }, one.name), make("span", { className: "words", dir: "auto" }, `${what(one)} for ${one.to}: ${excerpt(one.message ?? one.prompt, 80)}`)) },
+      { name: "When", cell: (one) => [words(one), one.cron && make("span", { className: "why" }, isKnown(one) ? zone(one) : make("code", {}, one.cron))] },
       { name: "Last", cell: ({ last }) => (last ? [time(last.at), last.problem && make("span", { className: "why" }, last.problem)] : "–") },
       { name: "Next", cell: ({ state, next_at: at }) => (at && state === "active" ? time(at) : "–") },
       { name: "State", cell: (one) => [badge(scheduleState(one)), one.why && make("span", { className: "why" }, one.why)] },
@@ -49,12 +48,12 @@ const scheduleTable = (view, items, refresh) =>
     ({ id }) => id,
   );
 
-/** When it begins something, in words, and the pattern that says so. */
-const when = (one) => [
-  capital(scheduleTimes(one)),
-  one.at && [", ", time(one.at, { isExact: true })],
-  one.cron && make("span", { className: "why" }, make("code", {}, one.cron), ` in ${one.time_zone === "system" ? "the time zone of the machine" : one.time_zone}`),
-];
+/** When it begins something, in words. */
+const words = (one) => [capital(scheduleTimes(one) ?? "at the times of a pattern"), one.at && [", ", time(one.at, { isExact: true })]];
+
+const isKnown = (one) => scheduleTimes(one) !== null;
+
+const zone = ({ time_zone: name }) => (name === "system" ? "the machine's time zone" : name);
 
 /** The buttons of a schedule, without that which removes it. */
 function acts(one, refresh) {
@@ -121,7 +120,8 @@ export function schedule(view) {
       { className: "card", data: { key: one.id } },
       one.state === "paused" && make("p", { className: "problem" }, `Paused${one.why ? `: ${one.why}` : ""}`),
       facts([
-        ["When", ...when(one)],
+        ["When", ...words(one)],
+        ["Pattern", one.cron && [make("code", {}, one.cron), ` in ${zone(one)}`]],
         ["Next", one.state === "active" && time(one.next_at)],
         ["For", one.to],
         ["Agent", one.agent],

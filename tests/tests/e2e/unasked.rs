@@ -58,7 +58,8 @@ fn pair(said: &str, answer: &str) -> (String, String) {
 
 async fn met() -> (ScriptedAgent, Gateway) {
     let agent = agent().await;
-    let gateway = Gateway::builder().config(&agent.section()).config(&hook("")).config("[channels.webchat.main]\n").start().await;
+    let gateway =
+        Gateway::builder().config(&agent.section()).config(&hook("")).config("[channels.webchat.main]\n").start().await;
     let mut chat = Chat::open(&gateway.url(), KEY).await;
     let turn = chat.says("message-1", "hello").await;
     assert_eq!(chat.hears(&turn).await, "Hello.");
@@ -95,7 +96,8 @@ async fn an_operator_writes_to_a_page() {
     }
 
     gateway.hook("test", TOKEN).ask("hello").await;
-    for (to, why) in [("webchat.main/another-conversation", "nobody has written"), ("webhook.test/1", "callers fetch")] {
+    for (to, why) in [("webchat.main/another-conversation", "nobody has written"), ("webhook.test/1", "callers fetch")]
+    {
         let refused = json!({ "to": to, "text": "Is anybody there?" });
         let refused = is_done(&gateway, "messages", &refused, to, StatusCode::CONFLICT).await;
         assert!(refused.to_string().contains(why), "{refused}");

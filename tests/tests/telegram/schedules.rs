@@ -1,6 +1,6 @@
 //! Schedules, as the operator sees them: one that pauses itself is told of, and the page has all of them.
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::{os::unix::fs::PermissionsExt as _, time::Duration};
 
 use rejoinder_telegram_double::TelegramDouble;
 use rejoinder_tests::{Browser, Gateway, GatewayBuilder, ScriptedAgent, eventually};
@@ -35,6 +35,21 @@ async fn state(gateway: &Gateway) -> String {
     gateway.admin("schedules/broken").await["state"].as_str().expect("a state").to_owned()
 }
 
+/// Whether the log has an entry with this topic.
+async fn has_logged(gateway: &Gateway, topic: &str) -> bool {
+    let path = format!("events?after=0&topic={topic}");
+    let mut entries = gateway.admin_request(Method::GET, &path, None).send().await.expect("it answers");
+    let mut read = String::new();
+    while !read.contains(topic) {
+        // There is no end: it waits for what comes next.
+        match tokio::time::timeout(Duration::from_millis(500), entries.chunk()).await {
+            Ok(Ok(Some(chunk))) => read.push_str(&String::from_utf8_lossy(&chunk)),
+            _ => return false,
+        }
+    }
+    true
+}
+
 /// J2, J4. Once, also over a restart, and until an operator resumes it. One that an operator pauses is no problem.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_schedule_that_pauses_itself_is_told_until_it_is_resumed() {
@@ -50,6 +65,7 @@ async fn a_schedule_that_pauses_itself_is_told_until_it_is_resumed() {
     };
     let mut gateway = with_a_broken_schedule(between(&double, &agent).config(&alerts)).await;
     eventually("somebody is told", async || (told().len() == 1).then_some(())).await;
+    eventually("that is stored", async || has_logged(&gateway, "alert.raised").await.then_some(())).await;
     gateway.kill();
     gateway.restart().await;
 

@@ -117,8 +117,7 @@ fn view_of(row: &SqliteRow, parts: &HashMap<TurnId, Vec<DeliveryRecord>>) -> Res
     // Once its time has come, the agent works again, and the debt is due with the run.
     let is_working = obligation.is_running() || obligation.is_waiting();
     let due = obligation.due().filter(|_| !is_working);
-    let (text, attachments) =
-        TurnView::said(details.sender.kind, row.value("text")?, details.attachments.into_owned());
+    let (text, attachments) = TurnView::said(details.sender.kind, row.value("text")?, details.attachments.into_owned());
     Ok(TurnView {
         turn_id,
         seq: row.value("seq")?,
