@@ -38,8 +38,8 @@ const scheduleTable = (view, items, refresh) =>
     "Schedules",
     [
       { name: "Schedule", className: "main-cell", cell: (one) => link(hrefOf(one), make("strong", { dir: "auto" }, one.name), make("span", { className: "words", dir: "auto" }, `${what(one)} for ${one.to}: ${excerpt(one.message ?? one.prompt, 80)}`)) },
-      { name: "When", cell: (one) => [words(one), one.cron && make("span", { className: "why" }, isKnown(one) ? zone(one) : make("code", {}, one.cron))] },
-      { name: "Last", cell: ({ last }) => (last ? [time(last.at), last.problem && make("span", { className: "why" }, last.problem)] : "–") },
+      { name: "When", className: "when", cell: (one) => [words(one), one.cron && make("span", { className: "why" }, isKnown(one) ? zone(one) : make("code", {}, one.cron))] },
+      { name: "Last", cell: ({ last }) => (last ? [last.turns.length ? link(`/admin/turns/${last.turns[0]}`, time(last.at)) : time(last.at), last.problem && make("span", { className: "why" }, last.problem)] : "–") },
       { name: "Next", cell: ({ state, next_at: at }) => (at && state === "active" ? time(at) : "–") },
       { name: "State", cell: (one) => [badge(scheduleState(one)), one.why && make("span", { className: "why" }, one.why)] },
       ...(view.mayChange ? [{ name: "Change", cell: (one) => buttons(acts(one, refresh)) }] : []),
