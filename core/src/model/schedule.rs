@@ -411,6 +411,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn who_has_paused_it_is_known_of_a_schedule() {
+        let hourly = || schedule(When::Every(Duration::from_hours(1)), Missed::Once);
+        let paused = |failures, next_at| Schedule { state: ScheduleState::Paused, failures, next_at, ..hourly() };
+
+        assert!(paused(5, hourly().next_at).has_paused_itself());
+        assert!(paused(0, None).has_paused_itself(), "its time zone is gone");
+        assert!(!paused(0, hourly().next_at).has_paused_itself());
+        assert!(!Schedule { failures: 3, ..hourly() }.has_paused_itself());
+        assert!(!Schedule { state: ScheduleState::Done, next_at: None, ..hourly() }.has_paused_itself());
+    }
+
     fn at(text: &str) -> Timestamp {
         Timestamp::from_millis(text.parse::<jiff::Timestamp>().unwrap().as_millisecond())
     }
