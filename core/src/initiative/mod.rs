@@ -107,7 +107,11 @@ impl Initiative {
     /// What a schedule began under a key, as far as it is for the same conversations as then.
     pub(crate) async fn find(&self, new: &NewSchedule, key: &str) -> Result<Vec<Begun>, StoreError> {
         let mut found = Vec::new();
-        for Recipient { place, person } in self.recipients(&new.to, |_| true).await.unwrap_or_default() {
+        let recipients = match self.recipients(&new.to, |_| true).await {
+            Err(OperationError::Store(error)) => return Err(error),
+            recipients => recipients.unwrap_or_default(),
+        };
+        for Recipient { place, person } in recipients {
             let event = message(&place, String::new(), "", &key_for(key, &place, person), self.clock.now());
             found.extend(match person {
                 Some(person) => self.begun_before(&event, person).await?,

@@ -71,6 +71,7 @@ pub struct Rate {
 
 /// What a platform can do in one conversation. Pure data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each says something else about the platform")]
 pub struct Capabilities {
     /// When a signal counts as delivered.
     pub receipts: Receipts,
