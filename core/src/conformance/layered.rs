@@ -136,9 +136,9 @@ impl<L: Layer> Turns for Layered<L> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.conversation(address)).await
     }
-    async fn conversation_of(&self, person: &Identity) -> Result<Option<ConversationRef>, StoreError> {
+    async fn addresses(&self, channel: &ChannelId) -> Result<Vec<ConversationRef>, StoreError> {
         let pass = self.layer.before_read().await;
-        self.layer.finish(pass, self.store.conversation_of(person)).await
+        self.layer.finish(pass, self.store.addresses(channel)).await
     }
     async fn address(&self, conversation: ConversationId) -> Result<Option<ConversationRef>, StoreError> {
         let pass = self.layer.before_read().await;
@@ -523,8 +523,8 @@ impl Turns for NullStore {
     async fn conversation(&self, _address: &ConversationRef) -> Result<Option<ConversationId>, StoreError> {
         Ok(None)
     }
-    async fn conversation_of(&self, _person: &Identity) -> Result<Option<ConversationRef>, StoreError> {
-        Ok(None)
+    async fn addresses(&self, _channel: &ChannelId) -> Result<Vec<ConversationRef>, StoreError> {
+        Ok(Vec::new())
     }
     async fn address(&self, _conversation: ConversationId) -> Result<Option<ConversationRef>, StoreError> {
         Ok(None)

@@ -24,7 +24,7 @@ pub(crate) fn page() -> ChannelId {
     ChannelId::new("test", "page")
 }
 
-pub(crate) fn theirs() -> Identity {
+fn theirs() -> Identity {
     identity(page(), STAND_IN)
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn with_key(key: &str, stand_in: &str, text: &str) -> InboundEvent {
     InboundEvent { sender, ..said(&ConversationRef::new(page(), key), text) }
 }
 
-pub(crate) fn writes(text: &str) -> InboundEvent {
+fn writes(text: &str) -> InboundEvent {
     with_key(KEY, STAND_IN, text)
 }
 

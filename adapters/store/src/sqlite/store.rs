@@ -277,8 +277,8 @@ impl Turns for SqliteStore {
         read::conversation(&self.readers, address).await
     }
 
-    async fn conversation_of(&self, person: &Identity) -> Result<Option<ConversationRef>, StoreError> {
-        read::conversation_of(&self.operator, person).await
+    async fn addresses(&self, channel: &ChannelId) -> Result<Vec<ConversationRef>, StoreError> {
+        read::addresses(&self.operator, channel).await
     }
 
     async fn address(&self, conversation: ConversationId) -> Result<Option<ConversationRef>, StoreError> {

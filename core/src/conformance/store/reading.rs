@@ -13,9 +13,8 @@ use crate::{
         agent::{HistoryLine, Speaker},
         conversation::{ChannelId, ConversationRef},
         delivery::{Action, Content},
-        event::{InboundEvent, Sender, SenderKind},
+        event::{InboundEvent, Sender},
         ids::{ConversationId, DeliveryId, TurnId},
-        people::Identity,
         stored_delivery::{DeliveryRecord, DeliveryState},
         turn::Handler,
         view::{FallbackView, TurnStatus},
@@ -53,26 +52,23 @@ async fn first_turns(store: &dyn Store, limit: u32) -> Vec<TurnId> {
     found.iter().map(|found| found.turn).collect()
 }
 
-/// By whoever wrote there, also if they have a key and are called by something else; not by what an operator sends there.
-pub async fn a_conversation_is_found_by_who_wrote_there(subject: &mut impl Subject) {
+/// Those of another channel are not among them.
+pub async fn the_conversations_of_a_channel_have_addresses(subject: &mut impl Subject) {
     let store = subject.store();
-    let from = |place: &ConversationRef, id: &str, text: &str| {
-        let sender = Sender { id: id.to_owned(), name: None, username: None, kind: SenderKind::KeyHolder };
-        InboundEvent { sender, ..said(place, text) }
-    };
-    for (place, id) in [(chat("key"), "5f2a"), (chat("other-key"), "77")] {
-        Turn::accept(&*store, from(&place, id, &format!("from {id}"))).await;
+    let other = ConversationRef::new(ChannelId::new("test", "other"), "c");
+    let places = [chat("a"), chat("b").in_thread("7"), other.clone()];
+    for place in &places {
+        Turn::accept(&*store, said(place, &place.to_string())).await;
     }
-    let found = async |channel: ChannelId, id: &str| {
-        let found = store.conversation_of(&Identity { channel, id: id.to_owned() }).await;
-        found.expect("it is read")
+    let addresses = async |channel: &ChannelId| {
+        let mut found = store.addresses(channel).await.expect("they are read");
+        found.sort();
+        found
     };
 
-    let here = || ChannelId::new("test", "main");
-    assert_eq!(found(here(), "5f2a").await, Some(chat("key")));
-    assert_eq!(found(here(), "77").await, Some(chat("other-key")));
-    assert_eq!(found(here(), "key").await, None);
-    assert_eq!(found(ChannelId::new("test", "other"), "5f2a").await, None);
+    assert_eq!(addresses(&places[0].channel).await, places[..2]);
+    assert_eq!(addresses(&other.channel).await, [other.clone()]);
+    assert_eq!(addresses(&ChannelId::new("test", "none")).await, []);
 }
 
 /// D1, D9: a conversation that waits is found with its first turn.

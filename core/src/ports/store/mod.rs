@@ -144,9 +144,8 @@ pub trait Turns: Send + Sync + 'static {
     /// The conversation at an address, if an event opened one there.
     async fn conversation(&self, address: &ConversationRef) -> Result<Option<ConversationId>, StoreError>;
 
-    /// The conversation in which somebody with this identity has written, the newest if there are several. The duration grows
-    /// with the number of turns of the channel.
-    async fn conversation_of(&self, person: &Identity) -> Result<Option<ConversationRef>, StoreError>;
+    /// The current addresses of all conversations of a channel.
+    async fn addresses(&self, channel: &ChannelId) -> Result<Vec<ConversationRef>, StoreError>;
 
     /// The current address of a conversation, which changes when its chat gets a new id.
     async fn address(&self, conversation: ConversationId) -> Result<Option<ConversationRef>, StoreError>;

@@ -1,7 +1,7 @@
 //! Conversations and their addresses.
 
 use rejoinder_core::{
-    ConversationId, ConversationRef, Identity, StoreError,
+    ChannelId, ConversationId, ConversationRef, StoreError,
     store::{ConversationFilter, ConversationSummary, SessionSummary},
 };
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
@@ -27,20 +27,13 @@ pub(in crate::sqlite) async fn conversation(
     row.map(|row| row.id("id")).transpose()
 }
 
-/// Looks at all turns of the channel, as operators rarely ask for it.
-pub(in crate::sqlite) async fn conversation_of(
+pub(in crate::sqlite) async fn addresses(
     pool: &SqlitePool,
-    person: &Identity,
-) -> Result<Option<ConversationRef>, StoreError> {
-    let sql = "
-        select c.channel, c.chat, c.thread from conversations as c
-        where c.channel = ?1 and c.succeeded_by is null and exists (
-            select 1 from turns as t cross join obligations as o on o.turn_id = t.id
-            where t.conversation_id = c.id and o.person = ?2)
-        order by c.id desc limit 1";
-    let query = sqlx::query(sql).bind(person.channel.as_str()).bind(&person.id);
-    let row = query.fetch_optional(pool).await.map_err(store_error)?;
-    row.map(|row| row.conversation()).transpose()
+    channel: &ChannelId,
+) -> Result<Vec<ConversationRef>, StoreError> {
+    let sql = "select channel, chat, thread from conversations where channel = ? and succeeded_by is null";
+    let rows = sqlx::query(sql).bind(channel.as_str()).fetch_all(pool).await.map_err(store_error)?;
+    rows.iter().map(Columns::conversation).collect()
 }
 
 pub(in crate::sqlite) async fn address(
