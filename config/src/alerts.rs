@@ -129,6 +129,8 @@ pub enum AlertKind {
     Undeliverable,
     /// Callbacks of hooks were given up.
     Callbacks,
+    /// A schedule has paused itself.
+    Schedule,
 }
 
 /// A value, or `"off"`.

@@ -168,8 +168,7 @@ impl Calendar {
         let (mut schedule, now) = (self.find(name, by)?, self.clock.now());
         match (schedule.state, pauses) {
             (ScheduleState::Active, true) => {
-                schedule.state = ScheduleState::Paused;
-                schedule.why.clone_from(&by.reason);
+                schedule = Schedule { state: ScheduleState::Paused, why: by.reason.clone(), failures: 0, ..schedule };
             }
             (ScheduleState::Paused, false) => {
                 let next_at = schedule.next_after(now).map_err(|wrong| OperationError::Unfit(wrong.to_string()))?;

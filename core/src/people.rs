@@ -112,6 +112,25 @@ pub(crate) enum Unreachable {
     Silent,
 }
 
+/// Somebody who is known and is meant by a target.
+pub(crate) struct Meant {
+    pub(crate) person: PersonId,
+    pub(crate) role: PersonRole,
+    /// The direct chat in which they are reached.
+    pub(crate) chat: Option<DirectChat>,
+    pub(crate) identities: Vec<KnownIdentity>,
+}
+
+impl Target {
+    fn means(&self, person: &PersonRecord) -> bool {
+        match self {
+            Self::Conversation(_) => false,
+            Self::Person(name) => person.name == *name,
+            Self::Role(role) => person.role == *role,
+        }
+    }
+}
+
 impl People {
     /// Reads who is known, and adds those whom the configuration names.
     pub(crate) async fn load(
@@ -299,38 +318,26 @@ impl People {
 
     /// Whether somebody who is known is meant by a target.
     pub(crate) fn is_meant(&self, target: &Target) -> bool {
-        let is_meant = |person: &PersonRecord| match target {
-            Target::Conversation(_) => false,
-            Target::Person(name) => person.name == *name,
-            Target::Role(role) => person.role == *role,
-        };
-        self.state().people.iter().any(is_meant)
+        self.state().people.iter().any(|person| target.means(person))
     }
 
-    /// The direct chat in which the person with this name is reached.
-    pub(crate) fn chat_of_name(
-        &self,
-        name: &str,
-        channels: &Channels,
-    ) -> Result<Vec<(PersonId, DirectChat)>, Unreachable> {
-        let called = self.state().people.iter().filter(|person| person.name == name).count();
-        match called {
-            0 => Err(Unreachable::Unknown),
-            1 => or_silent(self.reachable(channels, |person| person.name == name)),
-            _ => Err(Unreachable::Ambiguous),
+    /// Those whom a name or a role means, each with the direct chat in which they are reached.
+    pub(crate) fn whom(&self, target: &Target, channels: &Channels) -> Result<Vec<Meant>, Unreachable> {
+        let state = self.state();
+        let of_target = state.people.iter().filter(|person| target.means(person));
+        let meant: Vec<_> = of_target
+            .map(|person| Meant {
+                person: person.id,
+                role: person.role,
+                chat: state.reached(person, |chat| channels.takes_messages(chat)),
+                identities: person.identities.clone(),
+            })
+            .collect();
+        match (target, meant.len()) {
+            (_, 0) => Err(Unreachable::Unknown),
+            (Target::Person(_), 2..) => Err(Unreachable::Ambiguous),
+            _ => Ok(meant),
         }
-    }
-
-    /// The direct chats in which the people with this role are reached.
-    pub(crate) fn chats_of_role(
-        &self,
-        role: PersonRole,
-        channels: &Channels,
-    ) -> Result<Vec<(PersonId, DirectChat)>, Unreachable> {
-        if self.state().people.iter().all(|person| person.role != role) {
-            return Err(Unreachable::Unknown);
-        }
-        or_silent(self.reachable(channels, |person| person.role == role))
     }
 
     /// The direct chat in which the sender of an event is reached on another channel.
@@ -681,10 +688,6 @@ fn apply(people: &mut Vec<PersonRecord>, change: &PeopleChange) {
         | PeopleChange::Home(..)
         | PeopleChange::Speaks(..) => {}
     }
-}
-
-fn or_silent(chats: Vec<(PersonId, DirectChat)>) -> Result<Vec<(PersonId, DirectChat)>, Unreachable> {
-    if chats.is_empty() { Err(Unreachable::Silent) } else { Ok(chats) }
 }
 
 /// Changes who asks, as the store does.

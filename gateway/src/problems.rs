@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use rejoinder_config::AlertKind;
-use rejoinder_core::{Engine, Part, Store, store::Backlog};
+use rejoinder_core::{
+    Engine, Part, Store,
+    store::{Backlog, Schedule},
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -13,7 +16,7 @@ use crate::disk::Room;
 const ROOM: u64 = 1 << 30;
 
 /// What people are told of.
-const ALERTS: [(&str, AlertKind); 7] = [
+const ALERTS: [(&str, AlertKind); 8] = [
     ("store", AlertKind::Store),
     ("disk", AlertKind::Disk),
     ("channel", AlertKind::Channel),
@@ -21,16 +24,17 @@ const ALERTS: [(&str, AlertKind); 7] = [
     ("overdue", AlertKind::Overdue),
     ("undeliverable", AlertKind::Undeliverable),
     ("callbacks", AlertKind::Callbacks),
+    ("schedule", AlertKind::Schedule),
 ];
 
 /// Something that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Problem {
-    /// `store`, `disk`, `channel`, `paused`, `agent`, `overdue`, `undeliverable`, `callbacks` or `absent`.
+    /// `store`, `disk`, `channel`, `paused`, `agent`, `overdue`, `undeliverable`, `callbacks`, `absent` or `schedule`.
     pub(crate) kind: &'static str,
     /// What is wrong, in one sentence.
     pub(crate) text: String,
-    /// The channel or agent that it is about.
+    /// The channel, the agent or the schedule that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) subject: Option<String>,
     /// How many turns or deliveries it is about.
@@ -82,6 +86,7 @@ impl Problems {
         down.sort_by(|one, other| (other.kind, &one.subject).cmp(&(one.kind, &other.subject)));
         problems.extend(down);
         problems.extend(backlog.into_iter().flat_map(counted));
+        problems.extend(self.engine.schedules(None).iter().filter(|it| it.has_paused_itself()).map(of_schedule));
         problems
     }
 }
@@ -95,6 +100,14 @@ fn of_part((part, problem): (Part, String)) -> Problem {
         }
     };
     Problem { kind, text, subject: Some(subject), count: None }
+}
+
+/// A schedule that has paused itself.
+fn of_schedule(schedule: &Schedule) -> Problem {
+    let name = &schedule.new.name;
+    let why = schedule.why.as_deref().unwrap_or("it failed too often");
+    let text = format!("The schedule {name} is paused: {}.", why.trim_end_matches('.'));
+    Problem { subject: Some(name.clone()), ..Problem::new("schedule", text) }
 }
 
 fn counted(backlog: &Backlog) -> impl Iterator<Item = Problem> {

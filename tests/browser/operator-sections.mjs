@@ -14,6 +14,8 @@ const SECTIONS = {
   Deliveries: "/deliveries",
   Conversations: "/conversations",
   People: "/people",
+  Approvals: "/approvals",
+  Schedules: "/schedules",
   Channels: "/channels",
   Live: "/live",
   Logs: "/logs",

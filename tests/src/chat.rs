@@ -107,6 +107,19 @@ impl Chat {
         }
     }
 
+    /// Waits until a turn is answered that the gateway began by itself; returns it.
+    ///
+    /// # Panics
+    /// If there is none in time.
+    pub async fn hears_unasked(&mut self) -> Value {
+        loop {
+            let mut frame = self.next_frame("turn").await;
+            if frame["turn"]["text"] == "" && frame["turn"]["status"] == "answered" {
+                return frame["turn"].take();
+            }
+        }
+    }
+
     async fn send_frame(&mut self, frame: &Value) {
         self.socket.send(Message::text(frame.to_string())).await.expect("the socket is open");
     }

@@ -11,6 +11,8 @@ pub(crate) const fn table() -> Capabilities {
     Capabilities {
         // The caller reads the stored answer.
         receipts: Receipts::Row,
+        // Nobody would see it.
+        can_write_first: false,
         resend: Resend::Idempotent,
         // What was streamed cannot be taken back.
         edit: Support::No,

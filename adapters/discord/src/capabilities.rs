@@ -11,6 +11,7 @@ pub(crate) fn capabilities(is_private: bool, streams: bool, limits: &Limits) -> 
     Capabilities {
         // "Create Message" returns the message.
         receipts: Receipts::Platform,
+        can_write_first: true,
         // "Create Message", `enforce_nonce`. When the nonce has expired, the channel is read back first.
         resend: Resend::Idempotent,
         // "Edit Message": no time limit for our own messages. "Edit Original Interaction Response": 15 minutes.

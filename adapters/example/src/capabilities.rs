@@ -10,6 +10,7 @@ pub(crate) const fn capabilities() -> Capabilities {
     Capabilities {
         // `sent MESSAGE`.
         receipts: Receipts::Platform,
+        can_write_first: true,
         // A repeated KEY has no effect.
         resend: Resend::Idempotent,
         edit: Support::No,

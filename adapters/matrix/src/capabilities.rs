@@ -15,6 +15,7 @@ pub(crate) fn capabilities(options: &MatrixSection) -> Capabilities {
     Capabilities {
         // "PUT /rooms/{roomId}/send/{eventType}/{txnId}" returns the event id.
         receipts: Receipts::Platform,
+        can_write_first: true,
         // "Transaction identifiers": repeating one on the same device returns the same event.
         resend: Resend::Idempotent,
         // "Event replacements".

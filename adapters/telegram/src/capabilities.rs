@@ -29,6 +29,7 @@ pub(crate) fn capabilities(chat: ChatTraits, limits: &Limits, reactions: Arc<[St
     Capabilities {
         // "sendMessage" returns the sent Message.
         receipts: Receipts::Platform,
+        can_write_first: true,
         // No method accepts an idempotency key.
         resend: Resend::Ambiguous,
         // "editMessageText". There is no time limit for our own messages.

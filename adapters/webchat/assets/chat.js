@@ -2,7 +2,7 @@
 
 import { Composer } from "./composer.js";
 import { Connection } from "./connection.js";
-import { isCommand, isFinal, voiceOf } from "./conversation.js";
+import { isCommand, isFinal, isUnasked, voiceOf } from "./conversation.js";
 import { Conversations } from "./conversations.js";
 import { Deletions } from "./deletions.js";
 import { arrange, make } from "./dom.js";
@@ -139,15 +139,15 @@ function adopt(unsentId, turnId) {
 
 function show() {
   keepingPlace(() => {
-    const turns = conversation.turns;
+    const turns = conversation.seen;
     const unfinished = conversation.unfinished;
-    const last = turns.findLast((turn) => !isCommand(turn) && !turn.merged_into);
+    const last = turns.findLast((turn) => !isCommand(turn) && !isUnasked(turn) && !turn.merged_into);
     // A turn that arrives before its "accepted" is the same message: it is shown once.
     const unsent = outbox.entries.filter((entry) => !(entry.wasSent && turns.some((turn) => isSame(turn, entry))));
     const wanted = [];
     turns.forEach((turn, index) => {
       const day = dayOf(turn.at);
-      const next = turns.slice(index + 1).find((other) => other.merged_into !== turn.turn_id) ?? unsent[0];
+      const next = turns.slice(index + 1).find((other) => other.merged_into !== turn.turn_id && !isUnasked(other)) ?? unsent[0];
       const isWriting = conversation.isTyping(turn.turn_id) || turn === unfinished[0];
       const item = itemOf(turn.turn_id);
       item.context = {

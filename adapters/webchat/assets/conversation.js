@@ -19,6 +19,12 @@ export class Conversation {
     return [...this.#turns.values()].sort((a, b) => (place(a) === place(b) ? 0 : place(a) - place(b)));
   }
 
+  /** The turns of which there is something to see. One that the gateway begins by itself may come to nothing. */
+  get seen() {
+    const isSeen = (turn) => !isUnasked(turn) || turn.shown || this.draft(turn.turn_id) !== undefined || this.isTyping(turn.turn_id);
+    return this.turns.filter(isSeen);
+  }
+
   turn(id) {
     return this.#turns.get(id);
   }
@@ -38,7 +44,7 @@ export class Conversation {
 
   /** The turns that run or wait for a run. */
   get unfinished() {
-    return this.turns.filter((turn) => !isFinal(turn) && !isCommand(turn));
+    return this.seen.filter((turn) => !isFinal(turn) && !isCommand(turn));
   }
 
   /** Stores a turn unless the known state is newer. Returns whether it was stored. */
@@ -98,6 +104,11 @@ export class Conversation {
 
 export function isFinal(turn) {
   return !(turn.status in RANK);
+}
+
+/** Whether the person has said nothing: the gateway began the turn by itself. */
+export function isUnasked(turn) {
+  return turn.text.trim() === "" && !turn.attachments?.length;
 }
 
 /** Whether a turn is a command of the gateway. Its answer is shown as a single line. */

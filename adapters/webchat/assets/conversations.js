@@ -106,7 +106,7 @@ export class Conversations {
 
   /** Notes what was said in the conversation that is open. */
   note() {
-    const turns = this.#loaded.get(this.current).turns;
+    const turns = this.#loaded.get(this.current).seen;
     const last = turns.findLast((turn) => !isCommand(turn)) ?? turns.at(-1);
     if (!last) return;
     const known = this.#listed.get(this.current);
@@ -192,7 +192,7 @@ function beginning(words, longest = LONGEST_WORDS) {
 
 /** What a conversation is called in which `said` was said: its first words that are no command. */
 function title(said) {
-  return beginning(said.find((words) => !words.trim().startsWith("/")) ?? "", LONGEST_NAME);
+  return beginning(said.find((words) => words.trim() && !words.trim().startsWith("/")) ?? "", LONGEST_NAME);
 }
 
 /** Markdown without its marks. */

@@ -1,6 +1,6 @@
 // Renders turns. Markup comes only from the server, which emits a closed set of tags; everything else is text.
 
-import { isCommand, isFinal, isUnanswered, voiceOf } from "./conversation.js";
+import { isCommand, isFinal, isUnanswered, isUnasked, voiceOf } from "./conversation.js";
 import { icon, make } from "./dom.js";
 import { isPast, lengthSince, promised, time } from "./time.js";
 
@@ -11,11 +11,14 @@ const WORDS = {
   undeliverable: "This could not be answered.",
 };
 
-/** How each voice is named, and what stands over what it says. The agent has a name of its own. */
+/**
+ * How each voice is named, what stands over what it says, and what that is called if the person had said nothing. The agent has a
+ * name of its own.
+ */
 const VOICES = {
-  agent: { label: "Answer" },
-  "stand-in": { label: "In place of an answer", name: "The gateway, not the agent" },
-  gateway: { label: "Answer of the gateway", name: "The gateway" },
+  agent: { label: "Answer", unasked: "Message of the agent" },
+  "stand-in": { label: "In place of an answer", unasked: "In place of a message", name: "The gateway, not the agent" },
+  gateway: { label: "Answer of the gateway", unasked: "Message of the gateway", name: "The gateway" },
 };
 
 /** Makes `element` show `html`. Keeps unchanged leading nodes, with their selections and copy buttons. */
@@ -64,9 +67,11 @@ function build(item, turn, context) {
     item.append(make("p", { className: "remark answer" }, turn.shown?.text ?? "…"));
     return;
   }
-  item.append(said(turn, context));
+  if (!isUnasked(turn)) item.append(said(turn, context));
   const answer = answerOf(turn, context, draft);
-  if (answer) item.append(answer);
+  if (!answer) return;
+  if (isUnasked(turn) && answer.dataset.voice) answer.setAttribute("aria-label", VOICES[answer.dataset.voice].unasked);
+  item.append(answer);
 }
 
 function separators({ day, isMissed }) {
@@ -100,6 +105,7 @@ function answerOf(turn, context, draft) {
   if (status !== "answered" || !shown) return make("p", { className: "remark answer", data: { signal: "none" } }, WORDS[status] ?? "");
   const voice = voiceOf(shown);
   const meta = (...buttons) => buttons.some(Boolean) && make("p", { className: "meta" }, ...buttons);
+  if (shown.signal === "reaction" && isUnasked(turn)) return box("reaction", voice, shown, make("p", { className: "words" }, shown.text));
   if (shown.signal === "reaction") {
     // The reaction itself is on the message.
     if (voice !== "stand-in") return null;

@@ -14,6 +14,8 @@ pub(crate) const fn table() -> Capabilities {
     Capabilities {
         // The page reads our rows: a signal is delivered when its row is committed.
         receipts: Receipts::Row,
+        // As a turn in which the person said nothing.
+        can_write_first: true,
         resend: Resend::Idempotent,
         // The page replaces a turn's answer, which it knows by the turn's id.
         edit: Support::Full,

@@ -94,7 +94,7 @@ fn event(
 
 /// What stands for a conversation where its id would be a key in other hands: 128 bits, as anybody may choose an id in search of
 /// the same.
-fn stand_in(conversation: &str) -> String {
+pub(crate) fn stand_in(conversation: &str) -> String {
     let digest = Sha256::digest(conversation);
     hex::encode(&digest[..16])
 }

@@ -9,6 +9,8 @@ pub(crate) fn capabilities(has_callback: bool) -> Capabilities {
     Capabilities {
         // The caller reads the stored result; a callback receives a copy of it.
         receipts: if has_callback { Receipts::RowThenCopy } else { Receipts::Row },
+        // Nobody would see it.
+        can_write_first: false,
         // A resent callback keeps its `webhook-id`: https://www.standardwebhooks.com, "Webhook metadata".
         resend: Resend::Idempotent,
         // A response cannot be changed once written; the result URL shows the latest state anyway.

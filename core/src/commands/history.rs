@@ -4,7 +4,10 @@ use rejoinder_guard::Reply;
 
 use super::command::{Answer, Call, Command, Filled, Words};
 use crate::{
-    model::agent::{HistoryLine, Speaker},
+    model::{
+        agent::{HistoryLine, Speaker},
+        event::SenderKind,
+    },
     outbox::render::text_file,
     ports::store::StoreError,
     words::excerpt,
@@ -42,6 +45,7 @@ pub(super) const EXPORT: Command = Command {
 
 async fn history(call: &Call<'_>) -> Result<Answer, StoreError> {
     let lines = call.store.transcript(call.turn.session, SHOWN.0).await?;
+    let lines: Vec<_> = lines.into_iter().filter(is_for_people).collect();
     if lines.is_empty() {
         return Ok(Answer::of("history_empty"));
     }
@@ -55,6 +59,7 @@ async fn export(call: &Call<'_>) -> Result<Answer, StoreError> {
     }
     // One more, to know whether there are earlier ones.
     let lines = call.store.transcript(call.turn.session, u32::from(MAX_LINES) + 1).await?;
+    let lines: Vec<_> = lines.into_iter().filter(is_for_people).collect();
     if lines.is_empty() {
         return Ok(Answer::of("history_empty"));
     }
@@ -65,6 +70,11 @@ async fn export(call: &Call<'_>) -> Result<Answer, StoreError> {
     let text = format!("{}{}\n", notice.unwrap_or_default(), kept.join(GAP));
     let file = text_file("conversation.md", "text/markdown", &text);
     Ok(Answer::saying(Words::Own(Reply { attachments: vec![file], ..Reply::text(say("export_ready")) })))
+}
+
+/// Whether people are shown a line: not what the gateway told the agent to do by itself.
+fn is_for_people(line: &HistoryLine) -> bool {
+    line.author.as_ref().is_none_or(|author| author.kind != SenderKind::Operator)
 }
 
 /// The last lines, as many as a file holds.

@@ -7,7 +7,7 @@ mod news;
 pub(crate) mod schedules;
 pub(crate) mod triggers;
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{cmp::Reverse, collections::HashSet, sync::Arc, time::Duration};
 
 use rejoinder_guard::{Attachment, Timestamp};
 
@@ -20,6 +20,7 @@ use crate::{
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{EventKind, InboundEvent, SenderKind},
         ids::{EventId, PersonId, TurnId},
+        people::{KnownIdentity, PersonRole},
         schedule::{NewSchedule, ScheduledAction},
         settings::LiveSettings,
         target::{Begun, Target},
@@ -111,7 +112,7 @@ impl Initiative {
         may: impl Fn(&ChannelId) -> bool,
     ) -> Result<Vec<Begun>, OperationError> {
         let at = self.clock.now();
-        let recipients = self.recipients(&new.to, may)?;
+        let recipients = self.recipients(&new.to, may).await?;
         let bytes = new.text.len() + new.attachments.iter().map(|file| file.url.len()).sum::<usize>();
         if bytes.saturating_mul(recipients.len()) > MOST_BYTES {
             let why = format!("it is too large for {} people: send a link, or fewer files", recipients.len());
@@ -128,7 +129,7 @@ impl Initiative {
     /// Begins what a schedule begins.
     pub(crate) async fn begin_scheduled(&self, new: &NewSchedule, key: &str) -> Result<Vec<Begun>, OperationError> {
         let mut events = Vec::new();
-        for Recipient { place, person } in self.recipients(&new.to, |_| true)? {
+        for Recipient { place, person } in self.recipients(&new.to, |_| true).await? {
             events.push((self.scheduled(new, &place).await?, person));
         }
         self.begin_unlimited(events, key, false).await
@@ -137,7 +138,11 @@ impl Initiative {
     /// What a schedule began under a key, as far as it is for the same conversations as then.
     pub(crate) async fn find(&self, new: &NewSchedule, key: &str) -> Result<Vec<Begun>, StoreError> {
         let mut found = Vec::new();
-        for Recipient { place, person } in self.recipients(&new.to, |_| true).unwrap_or_default() {
+        let recipients = match self.recipients(&new.to, |_| true).await {
+            Err(OperationError::Store(error)) => return Err(error),
+            recipients => recipients.unwrap_or_default(),
+        };
+        for Recipient { place, person } in recipients {
             let event = message(&place, String::new(), "", &key_for(key, &place, person), self.clock.now());
             found.extend(match person {
                 Some(person) => self.begun_before(&event, person).await?,
@@ -227,7 +232,10 @@ impl Initiative {
                 // It was begun before, and its turn has been removed since.
                 Accepted::Duplicate { turn: None, .. } => {}
                 Accepted::Limited { retry_after } => limited = Some(retry_after),
-                _ => return Err(OperationError::Unfit(format!("what is for {to} cannot be stored")).into()),
+                _ => {
+                    let why = format!("what is for {} cannot be stored", to.channel);
+                    return Err(OperationError::Unfit(why).into());
+                }
             }
         }
         limited.map_or(Ok(begun), |retry_after| Err(NotBegun::Limited(retry_after)))
@@ -268,31 +276,40 @@ impl Initiative {
     }
 
     /// Whether something can be for a target, as far as that is known before.
-    pub(crate) fn check_target(&self, to: &Target, may: impl Fn(&ChannelId) -> bool) -> Result<(), OperationError> {
-        match to {
-            Target::Conversation(place) => self.check(place, may),
-            Target::Person(_) | Target::Role(_) => match self.recipients(to, may) {
-                // They may write later.
-                Err(_) if self.people.is_meant(to) => Ok(()),
-                result => result.map(drop),
-            },
+    pub(crate) async fn check_target(
+        &self,
+        to: &Target,
+        may: impl Fn(&ChannelId) -> bool,
+    ) -> Result<(), OperationError> {
+        match self.recipients(to, may).await {
+            Err(OperationError::Store(error)) => Err(error.into()),
+            // They may write later.
+            Err(_) if self.people.is_meant(to) => Ok(()),
+            result => result.map(drop),
         }
     }
 
     /// The conversations for which something is.
-    fn recipients(&self, to: &Target, may: impl Fn(&ChannelId) -> bool) -> Result<Vec<Recipient>, OperationError> {
-        let chats = match to {
-            Target::Conversation(place) => {
-                self.check(place, may)?;
-                return Ok(vec![Recipient { place: place.clone(), person: None }]);
-            }
-            Target::Person(name) => self.people.chat_of_name(name, &self.channels),
-            Target::Role(role) => self.people.chats_of_role(*role, &self.channels),
-        };
-        let chats = chats.map_err(|why| OperationError::Unfit(unreachable(to, why)))?;
-        let of_caller = chats.into_iter().filter(|(_, chat)| may(&chat.identity.channel));
-        let recipients: Vec<_> =
-            of_caller.map(|(person, chat)| Recipient { place: chat.conversation, person: Some(person) }).collect();
+    async fn recipients(
+        &self,
+        to: &Target,
+        may: impl Fn(&ChannelId) -> bool,
+    ) -> Result<Vec<Recipient>, OperationError> {
+        if let Target::Conversation(named) = to {
+            return Ok(vec![Recipient { place: self.place(named, may).await?, person: None }]);
+        }
+        let meant = self.people.whom(to, &self.channels);
+        let mut recipients = Vec::new();
+        for one in meant.map_err(|why| OperationError::Unfit(unreachable(to, why)))? {
+            let place = match &one.chat {
+                Some(chat) => Some(chat.conversation.clone()),
+                // Whoever has the key of a conversation is no owner there.
+                None if one.role == PersonRole::Owner && matches!(to, Target::Role(_)) => None,
+                None => self.place_with_key(one.identities).await?,
+            };
+            let place = place.filter(|place| may(&place.channel));
+            recipients.extend(place.map(|place| Recipient { place, person: Some(one.person) }));
+        }
         if recipients.len() > MOST_PEOPLE {
             let why = format!("{to} means {} people, and at most {MOST_PEOPLE} are reached at once", recipients.len());
             return Err(OperationError::Unfit(why));
@@ -303,16 +320,54 @@ impl Initiative {
         Ok(recipients)
     }
 
-    /// Whether something can be sent to a conversation. Whether it exists, its platform says.
-    fn check(&self, place: &ConversationRef, may: impl Fn(&ChannelId) -> bool) -> Result<(), OperationError> {
-        let channel = self.channels.get(&place.channel).filter(|_| may(&place.channel));
+    /// The conversation that is meant by an address, if something can be sent there.
+    async fn place(
+        &self,
+        named: &ConversationRef,
+        may: impl Fn(&ChannelId) -> bool,
+    ) -> Result<ConversationRef, OperationError> {
+        let channel = self.channels.get(&named.channel).filter(|_| may(&named.channel));
         let channel =
-            channel.ok_or_else(|| OperationError::Unfit(format!("the channel {} is not configured", place.channel)))?;
-        if channel.capabilities(place).receipts == Receipts::Platform {
-            return Ok(());
+            channel.ok_or_else(|| OperationError::Unfit(format!("the channel {} is not configured", named.channel)))?;
+        let capabilities = channel.capabilities(named);
+        if !capabilities.can_write_first {
+            let why = "its callers fetch the answers to their own turns";
+            return Err(OperationError::Unfit(format!("messages cannot be sent to {}: {why}", named.channel)));
         }
-        let why = "its callers fetch the answers to their own turns";
-        Err(OperationError::Unfit(format!("messages cannot be sent to {}: {why}", place.channel)))
+        if capabilities.receipts == Receipts::Platform {
+            // Whether it exists, its platform says.
+            return Ok(named.clone());
+        }
+        // Its address is a key, so lists call it by whoever has that. Another one may have that name for a key.
+        if let Some(place) = self.held_by(&named.channel, &named.chat).await? {
+            return Ok(place);
+        }
+        if self.store.conversation(named).await?.is_some() {
+            return Ok(named.clone());
+        }
+        let why = "nobody has written in it, so nobody would see the message";
+        Err(OperationError::Unfit(format!("there is no such conversation on {}: {why}", named.channel)))
+    }
+
+    /// The conversation of somebody who is in no direct chat, but has the key of a conversation: the one that became theirs last.
+    async fn place_with_key(&self, mut theirs: Vec<KnownIdentity>) -> Result<Option<ConversationRef>, StoreError> {
+        theirs.sort_by_key(|known| Reverse(known.added_at));
+        for KnownIdentity { identity, .. } in theirs {
+            let named = ConversationRef::new(identity.channel.clone(), &identity.id);
+            let capabilities = self.channels.get(&named.channel).map(|channel| channel.capabilities(&named));
+            let is_read = capabilities.is_some_and(|it| it.can_write_first && it.receipts != Receipts::Platform);
+            if is_read && let Some(place) = self.held_by(&identity.channel, &identity.id).await? {
+                return Ok(Some(place));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The conversation whose key somebody has whom the channel knows by this id. Looks at all conversations of the channel.
+    async fn held_by(&self, channel: &ChannelId, id: &str) -> Result<Option<ConversationRef>, StoreError> {
+        let Some(adapter) = self.channels.get(channel) else { return Ok(None) };
+        let places = self.store.addresses(channel).await?;
+        Ok(places.into_iter().find(|place| adapter.key_holder(place).as_deref() == Some(id)))
     }
 }
 

@@ -77,7 +77,7 @@ impl Schedules {
                 "a token for certain channels makes schedules for conversations: people may be reached on any channel";
             return Err(OperationError::Unfit(why.to_owned()));
         }
-        self.initiative.check_target(&new.to, |channel| by.may(channel))?;
+        self.initiative.check_target(&new.to, |channel| by.may(channel)).await?;
         if let ScheduledAction::Prompt { agent: Some(agent), .. } = &new.action
             && !self.initiative.agents.contains(agent)
         {

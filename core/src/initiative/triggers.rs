@@ -190,7 +190,10 @@ impl Triggers {
         let now = self.clock.now();
         let (name, place) = (sender(trigger), &watched.1);
         let to = Target::Conversation(place.clone());
-        let recipients = self.initiative.recipients(&to, |_| true).unwrap_or_default();
+        let recipients = match self.initiative.recipients(&to, |_| true).await {
+            Err(OperationError::Store(error)) => return Err(error),
+            recipients => recipients.unwrap_or_default(),
+        };
         let mut events = Vec::new();
         for Recipient { place, person } in recipients {
             let event = message(&place, trigger.prompt.to_string(), &name, "", now);
@@ -201,7 +204,7 @@ impl Triggers {
             Ok(_) => {}
             Err(OperationError::Store(error)) => return Err(error),
             Err(error) => {
-                warn!(trigger = &*trigger.name, conversation = %place, %error, "a trigger cannot begin a turn")
+                warn!(trigger = &*trigger.name, channel = %place.channel, %error, "a trigger cannot begin a turn")
             }
         }
         self.activity.fired(watched, because, now);

@@ -125,13 +125,15 @@ impl ConsequenceExecutor {
         let (id, version) = (turn.id, turn.version);
         let merged_into = TurnView::merged_into(&turn.obligation);
         if merged_into.is_none() && (shown.is_some() || turn.obligation.claims() == 0) {
+            let event = &turn.event;
+            let (text, attachments) = TurnView::said(event.sender.kind, event.text.clone(), event.attachments.clone());
             let view = TurnView {
                 turn_id: id,
                 seq: turn.seq,
                 conversation: turn.event.conversation.clone(),
                 at: turn.event.received_at,
-                text: turn.event.text.clone(),
-                attachments: turn.event.attachments.clone(),
+                text,
+                attachments,
                 status: TurnStatus::of(&turn.obligation),
                 shown,
                 picked: None,

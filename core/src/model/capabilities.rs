@@ -71,9 +71,13 @@ pub struct Rate {
 
 /// What a platform can do in one conversation. Pure data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each says something else about the platform")]
 pub struct Capabilities {
     /// When a signal counts as delivered.
     pub receipts: Receipts,
+    /// Whether the gateway can write first: people see what answers none of their messages. Not where callers only fetch the
+    /// answers to their own turns.
+    pub can_write_first: bool,
     /// The effect of sending the same message again.
     pub resend: Resend,
     /// Editing a message that was sent. Where `Full`, answers replace deferrals and drafts in place.

@@ -205,7 +205,7 @@ pub struct Schedule {
     pub created_at: Timestamp,
     /// Whether it begins anything.
     pub state: ScheduleState,
-    /// Why it is paused, if it was not an operator who paused it.
+    /// Why it is paused: what failed, or the operator's reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// Its next time; `None` if there is none.
@@ -318,6 +318,13 @@ impl NewSchedule {
 }
 
 impl Schedule {
+    /// Whether it is paused because it failed, or because its next time cannot be computed, and not by an operator: who pauses it
+    /// knows of its failures, and they are counted anew.
+    #[must_use]
+    pub fn has_paused_itself(&self) -> bool {
+        self.state == ScheduleState::Paused && (self.failures > 0 || self.next_at.is_none())
+    }
+
     /// Its first time after `at`.
     ///
     /// # Errors
@@ -452,6 +459,18 @@ mod tests {
             next_at,
             failures: 0,
         }
+    }
+
+    #[test]
+    fn who_has_paused_it_is_known_of_a_schedule() {
+        let hourly = || schedule(When::Every(Duration::from_hours(1)), Missed::Once);
+        let paused = |failures, next_at| Schedule { state: ScheduleState::Paused, failures, next_at, ..hourly() };
+
+        assert!(paused(5, hourly().next_at).has_paused_itself());
+        assert!(paused(0, None).has_paused_itself(), "its time zone is gone");
+        assert!(!paused(0, hourly().next_at).has_paused_itself());
+        assert!(!Schedule { failures: 3, ..hourly() }.has_paused_itself());
+        assert!(!Schedule { state: ScheduleState::Done, next_at: None, ..hourly() }.has_paused_itself());
     }
 
     fn at(text: &str) -> Timestamp {

@@ -7,6 +7,7 @@ use crate::model::{
     agent::AgentName,
     conversation::ConversationRef,
     delivery::Action,
+    event::SenderKind,
     ids::TurnId,
     stored_delivery::DeliveryRecord,
     turn::{Handler, TurnSeq},
@@ -23,7 +24,7 @@ pub struct TurnView {
     pub conversation: ConversationRef,
     /// When it was accepted.
     pub at: Timestamp,
-    /// The person's message.
+    /// The person's message; empty if the gateway began the turn by itself.
     pub text: String,
     /// Files that came with the message.
     pub attachments: Vec<Attachment>,
@@ -49,6 +50,13 @@ impl TurnView {
             }
             _ => None,
         }
+    }
+
+    /// What a turn's sender said, as it is shown to them: nothing if the gateway began the turn by itself. A prompt's text is for
+    /// the agent, and that of a message is its answer.
+    #[must_use]
+    pub fn said(sender: SenderKind, text: String, attachments: Vec<Attachment>) -> (String, Vec<Attachment>) {
+        if sender == SenderKind::Operator { (String::new(), Vec::new()) } else { (text, attachments) }
     }
 
     /// The view of a turn for which `other` answers: with the status and the signal of that one.

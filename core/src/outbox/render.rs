@@ -298,6 +298,7 @@ fn parts(channel: Option<&dyn ChannelAdapter>, text: &str) -> Vec<String> {
 pub(crate) const fn minimal_capabilities() -> Capabilities {
     Capabilities {
         receipts: Receipts::Platform,
+        can_write_first: true,
         resend: Resend::Ambiguous,
         edit: Support::No,
         reactions: Support::No,

@@ -17,7 +17,6 @@ use crate::{
         },
         approval::{Approval, ApprovalFilter},
         brief::EarlierLine,
-        capabilities::Receipts,
         event::{Author, Directed, EventKind, InboundEvent},
         people::{Identity, KnownPeople},
         schedule::ScheduleLimits,
@@ -82,8 +81,9 @@ impl From<AgentError> for PrepareError {
 /// speak first.
 pub(super) fn may_schedule(limits: ScheduleLimits, event: &InboundEvent, channels: &Channels) -> bool {
     let place = &event.conversation;
-    let receipts = channels.get(&place.channel).map(|channel| channel.capabilities(place).receipts);
-    limits.most > 0 && event.sender.kind.is_human() && receipts == Some(Receipts::Platform)
+    let can_write_first =
+        channels.get(&place.channel).is_some_and(|channel| channel.capabilities(place).can_write_first);
+    limits.most > 0 && event.sender.kind.is_human() && can_write_first
 }
 
 impl Inputs {

@@ -38,6 +38,7 @@ use crate::{
         agent::{AgentMessage, Usage},
         capabilities::{Capabilities, Support},
         conversation::ChatKind,
+        event::EventKind,
         run::{Cost, RunContent},
         settings::LiveSettings,
         turn::TurnRecord,
@@ -224,15 +225,11 @@ impl Worker {
         };
         let PreparedRun { runtime, input, mut held } = prepared;
         let deadline = Some(input.deadline);
-        // In quiet hours nothing is shown before its time.
-        let is_quiet = turn.event.not_before.is_some_and(|until| until > self.clock.now());
-        let shown = Capabilities {
-            drafts: if is_quiet { Support::No } else { input.capabilities.drafts },
-            ..input.capabilities.clone()
-        };
-        let mut drafting = Drafting::new(&self.ephemerals, &shown, show);
-        let typing = (input.capabilities.typing != Support::No && !is_quiet)
-            .then(|| Typing::start(&self.ephemerals, turn, &input.capabilities, show));
+        let is_quiet = is_quiet(turn, self.clock.now());
+        let capabilities = if is_quiet { silent(&input.capabilities) } else { input.capabilities.clone() };
+        let mut drafting = Drafting::new(&self.ephemerals, &capabilities, show);
+        let typing =
+            (capabilities.typing != Support::No).then(|| Typing::start(&self.ephemerals, turn, &capabilities, show));
         let (events, mut reported) = RunEvents::channel();
         let cancel = stop.child_token();
         let _cancel_on_drop = cancel.clone().drop_guard();
@@ -378,6 +375,17 @@ impl Worker {
             }
         }
     }
+}
+
+/// Whether nobody is to notice a turn unless its agent says something, or before somebody's quiet hours end.
+fn is_quiet(turn: &TurnRecord, now: Timestamp) -> bool {
+    let is_early = turn.event.not_before.is_some_and(|until| until > now);
+    is_early || matches!(turn.event.kind, EventKind::Prompt { quiet: true, .. })
+}
+
+/// What shows nothing of a run while it is in flight.
+fn silent(capabilities: &Capabilities) -> Capabilities {
+    Capabilities { drafts: Support::No, typing: Support::No, ..capabilities.clone() }
 }
 
 /// Counts a run that has ended.

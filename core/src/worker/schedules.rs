@@ -4,6 +4,7 @@ use super::{Worker, input::may_schedule};
 use crate::{
     ledger::trigger::Run,
     model::{
+        conversation::ConversationRef,
         schedule::{Missed, NewSchedule, Schedule, ScheduleCall},
         target::Target,
         turn::TurnRecord,
@@ -24,7 +25,11 @@ impl Worker {
         let Some(limits) = limits.filter(|limits| may_schedule(*limits, &turn.event, &self.channels)) else {
             return Err("nothing can be scheduled here".to_owned());
         };
-        let to = Target::Conversation(turn.event.conversation.clone());
+        let place = &turn.event.conversation;
+        // Where the address is a key, lists call it by whoever has that.
+        let holder = self.channels.get(&place.channel).and_then(|channel| channel.key_holder(place));
+        let named = holder.map(|id| ConversationRef::new(place.channel.clone(), &id));
+        let to = Target::Conversation(named.unwrap_or_else(|| place.clone()));
         let by = Actor { name: format!("agent {}", run.handler), reason: None, channels: None, answer: None };
         match call {
             ScheduleCall::List => Ok(self.calendar.of_agents(&to)),

@@ -3,12 +3,16 @@
 use std::sync::Arc;
 
 use rejoinder_core::{
-    Access, Attachment, Begun, ConversationRef, Hours, NewMessage, News, OperationError, Target, Task, TurnStatus,
-    conformance::scripted::{Fault, Script},
+    Access, AgentTurn, Attachment, Begun, Capabilities, ConversationRef, Hours, Identity, InboundEvent, Missed,
+    NewMessage, NewSchedule, News, OperationError, Receipts, ScheduledAction, Support, Target, Task, TurnStatus,
+    TurnView, When,
+    conformance::scripted::{Fault, Script, capabilities},
+    store::AuditFilter,
 };
 
 use crate::{
-    gateway::{TestGateway, chat, main_channel, operator, secs},
+    gateway::{GatewaySetup, TestGateway, chat, main_channel, operator, secs},
+    keys::{self, KEY, page, place, with_key},
     life::Crash,
     linking::{code_for, comes_in, guarded, last, says, setup, there},
 };
@@ -150,6 +154,210 @@ async fn a_message_is_shown_once_whenever_the_gateway_is_killed() {
             gateway.at_rest().await;
             if !has_crashed {
                 assert!(write > 3, "it takes more than {write} writes");
+                break;
+            }
+            assert!(write < 19, "no end of writes");
+        }
+    }
+}
+
+/// What the scripted channel calls whoever has a key.
+fn holder(key: &str) -> String {
+    key.chars().rev().collect()
+}
+
+fn held() -> String {
+    format!("{}/{}", page(), holder(KEY))
+}
+
+fn writes_with(key: &str, text: &str) -> InboundEvent {
+    with_key(key, &holder(key), text)
+}
+
+fn writes(text: &str) -> InboundEvent {
+    writes_with(KEY, text)
+}
+
+/// A gateway with a page that reads rows, in whose conversation somebody has written.
+async fn with_page(change: impl FnOnce(&mut GatewaySetup, &mut Capabilities)) -> TestGateway {
+    let mut setup = keys::setup();
+    let mut rows = Capabilities { receipts: Receipts::Row, ..capabilities() };
+    change(&mut setup, &mut rows);
+    let of_page = setup.channels.iter_mut().find(|(channel, _)| *channel == page()).expect("there is a page");
+    of_page.1 = rows;
+    let gateway = setup.start().await;
+    comes_in(&gateway, writes("one")).await;
+    gateway
+}
+
+/// What the page shows: what the person said, and what was answered.
+async fn on_page(gateway: &TestGateway) -> Vec<(String, Option<String>)> {
+    let views = gateway.store.views(&place(), None, 10).await.expect("readable");
+    views.into_iter().map(|TurnView { text, shown, .. }| (text, shown.map(|shown| shown.text))).collect()
+}
+
+fn shows(said: &str, answer: &str) -> (String, Option<String>) {
+    (said.to_owned(), Some(answer.to_owned()))
+}
+
+/// J4. The person has said nothing, and an open page is told at once.
+#[tokio::test]
+async fn a_message_to_a_page_answers_nothing_that_the_person_said() {
+    let mut gateway = with_page(|_, _| {}).await;
+    let mut open = gateway.engine().intake(&page()).follow();
+    let file = Attachment {
+        name: "report.txt".to_owned(),
+        media_type: "text/plain".to_owned(),
+        url: "https://a.example/report.txt".to_owned(),
+    };
+    let new = NewMessage { attachments: vec![file.clone()], ..message(&place().to_string(), "The report is ready.") };
+
+    let sent = gateway.engine().send(&new, "one", &operator("a test")).await.expect("it is stored");
+    gateway.settle().await;
+
+    assert_eq!(on_page(&gateway).await, [shows("one", "one []"), shows("", "The report is ready.")]);
+    let told = open.try_recv().expect("it is told");
+    assert_eq!((told.turn_id, &*told.text, told.status), (sent[0].turn, "", TurnStatus::Answered));
+    let shown = told.shown.as_ref().expect("it is shown");
+    assert_eq!((&shown.agent, &shown.attachments, told.attachments.len()), (&None, &vec![file], 0));
+    assert_eq!(gateway.status(sent[0].turn).await, TurnStatus::Answered);
+    gateway.restart().await;
+    assert_eq!(on_page(&gateway).await.len(), 2);
+    gateway.at_rest().await;
+}
+
+/// Lists of people name it by whoever has its key. Nobody would see what is said in a conversation that nobody has opened.
+#[tokio::test]
+async fn a_conversation_with_a_key_is_named_by_whoever_has_it() {
+    let gateway = with_page(|_, _| {}).await;
+    // Somebody has chosen the other's name for a key.
+    comes_in(&gateway, writes_with(&holder(KEY), "mine")).await;
+
+    let sent = sends(&gateway, &held(), "one").await.expect("it is stored");
+    assert_eq!(places(&sent), [place()]);
+    assert_eq!(sends(&gateway, &held(), "one").await.expect("it was stored"), sent);
+    assert_eq!(on_page(&gateway).await.len(), 2);
+    let refused = refusal(&gateway, "test.page/another").await;
+    assert!(refused.contains("nobody has written") && !refused.contains("another"), "{refused}");
+    let audit = gateway.store.audit(&AuditFilter { before: None, limit: 100 }).await.expect("readable");
+    assert!(!format!("{audit:?}").contains(KEY), "{audit:?}");
+    gateway.at_rest().await;
+}
+
+/// Its callers fetch the answers to their own turns.
+#[tokio::test]
+async fn nothing_is_sent_where_nobody_would_see_it() {
+    let gateway = with_page(|_, rows| rows.can_write_first = false).await;
+
+    assert!(refusal(&gateway, &place().to_string()).await.contains("callers fetch"));
+    let by = operator("a test");
+    let nowhere = gateway.engine().add_schedule(tells(&place().to_string(), false), &by, |_| None);
+    assert!(matches!(nowhere.await, Err(OperationError::Unfit(_))));
+    gateway.at_rest().await;
+}
+
+/// Somebody has a direct chat, and later only a conversation on the page. An owner is none there.
+#[tokio::test]
+async fn somebody_who_is_in_no_direct_chat_is_reached_on_the_page() {
+    let gateway = with_page(|_, _| {}).await;
+    for (name, key) in [("ada", KEY), ("grace", "her-key")] {
+        let code = code_for(&gateway, &chat(name)).await;
+        comes_in(&gateway, writes_with(key, &format!("/link {code}"))).await;
+    }
+    assert_eq!(places(&sends(&gateway, "Ada", "one").await.expect("it is sent")), [chat("ada")]);
+
+    for name in ["ada", "grace"] {
+        let identity = Identity { channel: main_channel(), id: name.to_owned() };
+        gateway.engine().revoke(&identity, operator("a lost phone")).await.expect("it is done");
+    }
+    for (to, key) in [("Ada", "two"), ("role:member", "three")] {
+        assert_eq!(places(&sends(&gateway, to, key).await.expect("it is stored")), [place()], "{to}");
+    }
+    assert!(refusal(&gateway, "role:owner").await.contains("has written"));
+    assert_eq!(sends(&gateway, "Grace", "four").await.expect("it is stored").len(), 1);
+    let theirs = Identity { channel: page(), id: holder(KEY) };
+    gateway.engine().revoke(&theirs, operator("all is lost")).await.expect("it is done");
+    assert!(refusal(&gateway, "Ada").await.contains("nobody who is known"));
+    gateway.at_rest().await;
+}
+
+fn tells(to: &str, quiet: bool) -> NewSchedule {
+    let text = "Say what is new.".to_owned();
+    NewSchedule {
+        name: "news".to_owned(),
+        when: When::Every(secs(3600)),
+        time_zone: "UTC".into(),
+        to: to.parse().expect("a target"),
+        action: ScheduledAction::Prompt { text, agent: None, quiet },
+        missed: Missed::Once,
+    }
+}
+
+/// What the agent is told is for the agent. Of a quiet one who says nothing, the page shows nothing, not even meanwhile.
+#[rstest::rstest]
+#[case::answers(false, "Nothing is new.", &[("", Some("Nothing is new."))])]
+#[case::quiet(true, "Nothing is new.", &[("", Some("Nothing is new."))])]
+#[case::silent(true, "", &[])]
+#[tokio::test]
+async fn a_page_shows_the_answer_to_a_prompt_alone(
+    #[case] quiet: bool,
+    #[case] answer: &'static str,
+    #[case] shown: &[(&str, Option<&str>)],
+) {
+    let script = move |turn: &AgentTurn| match &*turn.text {
+        "Say what is new." if answer.is_empty() => {
+            Script::is_silent("nothing is new").streaming("Let me see").taking(secs(5))
+        }
+        "Say what is new." => Script::replies(answer).streaming("Nothing").taking(secs(5)),
+        text => Script::replies(text),
+    };
+    let gateway = with_page(|setup, rows| {
+        setup.agents.clear();
+        *setup = std::mem::replace(setup, GatewaySetup::new()).agent("main", script);
+        (rows.typing, rows.drafts) = (Support::Full, Support::Full);
+    })
+    .await;
+    let before = gateway.platform.calls();
+    gateway.engine().add_schedule(tells(&held(), quiet), &operator("a test"), |_| None).await.expect("made");
+
+    gateway.advance(secs(3600)).await;
+    gateway.advance(secs(5)).await;
+
+    let all = on_page(&gateway).await;
+    let told: Vec<_> = all[1..].iter().map(|(said, answer)| (&**said, answer.as_deref())).collect();
+    assert_eq!(told, shown);
+    assert_eq!(gateway.platform.calls() == before, quiet, "notices of typing, and drafts");
+    comes_in(&gateway, writes("/history")).await;
+    let history = on_page(&gateway).await.pop().and_then(|(_, shown)| shown).expect("it is told");
+    assert!(history.contains("one") && !history.contains("Say what"), "{history}");
+    gateway.at_rest().await;
+}
+
+/// `kill -9` at every write: the page shows it once.
+#[tokio::test]
+async fn a_page_shows_a_message_once_whenever_the_gateway_is_killed() {
+    for crash in [Crash::Before, Crash::After] {
+        for write in 1..20 {
+            let mut gateway = with_page(|_, _| {}).await;
+            let life = Arc::clone(&gateway.life);
+            life.crash_at(write, crash);
+            let engine = gateway.engine().clone();
+            tokio::spawn(async move {
+                let by = operator("a test");
+                let sent = engine.send(&message(&held(), "Now."), "key", &by).await?;
+                engine.note_sent(&sent, &by).await
+            });
+            gateway.settle().await;
+            let has_crashed = life.is_over();
+            gateway.restart().await;
+            let by = operator("a test");
+            gateway.engine().send(&message(&held(), "Now."), "key", &by).await.expect("it is stored");
+            gateway.advance(secs(60)).await;
+
+            assert_eq!(on_page(&gateway).await, [shows("one", "one []"), shows("", "Now.")], "{crash:?} write {write}");
+            gateway.at_rest().await;
+            if !has_crashed {
+                assert!(write > 2, "it takes more than {write} writes");
                 break;
             }
             assert!(write < 19, "no end of writes");

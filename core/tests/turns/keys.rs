@@ -15,12 +15,12 @@ use crate::{
 };
 
 /// The id of the conversation: whoever has it may read and write there.
-const KEY: &str = "secret-key";
+pub(crate) const KEY: &str = "secret-key";
 
 /// What the channel calls whoever has it.
 const STAND_IN: &str = "5f2a";
 
-fn page() -> ChannelId {
+pub(crate) fn page() -> ChannelId {
     ChannelId::new("test", "page")
 }
 
@@ -28,12 +28,12 @@ fn theirs() -> Identity {
     identity(page(), STAND_IN)
 }
 
-fn place() -> ConversationRef {
+pub(crate) fn place() -> ConversationRef {
     ConversationRef::new(page(), KEY)
 }
 
 /// Somebody with the key of a conversation writes in it.
-fn with_key(key: &str, stand_in: &str, text: &str) -> InboundEvent {
+pub(crate) fn with_key(key: &str, stand_in: &str, text: &str) -> InboundEvent {
     let sender = Sender {
         id: stand_in.to_owned(),
         name: Some("visitor".to_owned()),
@@ -48,7 +48,7 @@ fn writes(text: &str) -> InboundEvent {
 }
 
 /// Ada and the owner Grace are known on the main channel. On the page nobody can be told apart.
-fn setup() -> GatewaySetup {
+pub(crate) fn setup() -> GatewaySetup {
     let person = |name: &str, role| SeedPerson {
         name: name.to_owned(),
         role,

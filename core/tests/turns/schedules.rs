@@ -199,12 +199,21 @@ async fn a_schedule_that_fails_is_paused() {
     assert_eq!((paused.state, runs.len()), (ScheduleState::Paused, 3));
     assert!(paused.why.as_ref().is_some_and(|why| why.starts_with("it failed 3 times in a row: ")), "{:?}", paused.why);
     assert!(gateway.log().await.iter().any(|entry| entry.topic == "schedule.paused"));
+    assert!(paused.has_paused_itself());
 
     gateway.platform.choose_faults(|_| None);
     let resumed = gateway.engine().pause_schedule("hello", false, &operator("mended")).await.expect("it is resumed");
     assert_eq!((resumed.state, resumed.failures, resumed.why), (ScheduleState::Active, 0, None));
     gateway.advance(HOUR).await;
     assert_eq!(greetings(&gateway), 1);
+
+    key();
+    for _ in 0..2 {
+        gateway.advance(HOUR).await;
+    }
+    assert_eq!(schedule(&gateway).await.0.failures, 1);
+    let paused = gateway.engine().pause_schedule("hello", true, &operator("later")).await.expect("it is paused");
+    assert!(!paused.has_paused_itself(), "{paused:?}");
     gateway.at_rest().await;
 }
 

@@ -16,6 +16,7 @@ import { logs } from "./logs.js";
 import { overview } from "./overview.js";
 import { heading } from "./parts.js";
 import { people } from "./people.js";
+import { schedule, schedules } from "./schedules.js";
 import { turn } from "./turn.js";
 import { turns } from "./turns.js";
 
@@ -31,6 +32,7 @@ const SECTIONS = {
   conversations: { title: "Conversations", icon: "conversations", list: conversations, one: conversation },
   people: { title: "People", icon: "people", list: people },
   approvals: { title: "Approvals", icon: "approvals", list: approvals },
+  schedules: { title: "Schedules", icon: "schedules", list: schedules, one: schedule },
   channels: { title: "Channels and agents", short: "Channels", icon: "channels", list: channels },
   live: { title: "Live", icon: "live", list: feed },
   logs: { title: "Errors and logs", short: "Logs", icon: "logs", list: logs },

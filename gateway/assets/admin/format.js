@@ -131,6 +131,64 @@ export function channelState(channel) {
 /** The state of an agent: `[word, tone]`. */
 export const agentState = ({ up, failing_since }) => (!up ? ["Fails", "bad"] : failing_since ? ["Its last run failed", "warn"] : ["Up", "good"]);
 
+/** The state of a schedule: `[word, tone]`. */
+export function scheduleState({ state, failures }) {
+  if (state === "paused") return ["Paused", "warn"];
+  if (state === "done") return ["Done", "quiet"];
+  return failures ? [`${plural(failures, "run")} failed`, "warn"] : ["Active", "good"];
+}
+
+const UNITS = { d: "day", h: "hour", m: "minute", s: "second" };
+const DAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+const SHORT_DAYS = DAYS.map((name) => name.slice(0, 3).toUpperCase());
+
+/** When a schedule begins something, as words: "every 6 hours", "at 08:00 on Monday to Friday". Null for an unusual pattern. */
+export function scheduleTimes({ at, every, cron }) {
+  if (at) return "once";
+  if (every) return `every ${lengthWords(every)}`;
+  return cronWords(cron);
+}
+
+/** A length of time such as `1h 30m`, in words: without the "1" of a single unit. */
+function lengthWords(text) {
+  const parts = [...text.matchAll(/(\d+)\s*([dhms])/g)].map(([, count, unit]) => [Number(count), unit]);
+  const whole = parts.length === 1 && parts[0][1] === "h" && parts[0][0] % 24 === 0 ? [[parts[0][0] / 24, "d"]] : parts;
+  if (!whole.length) return text;
+  const words = whole.map(([count, unit]) => plural(count, UNITS[unit])).join(" and ");
+  return whole.length === 1 ? words.replace(/^1 /, "") : words;
+}
+
+/** The usual cron patterns in words; null for the others. */
+function cronWords(pattern) {
+  const known = { "@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *" };
+  const fields = (known[pattern.toLowerCase()] ?? pattern).trim().split(/\s+/);
+  if (fields.length !== 5) return null;
+  const [minutes, hours, day, month, weekday] = fields;
+  const days = dayWords(day, month, weekday);
+  if (!days) return null;
+  const step = /^\*\/(\d+)$/.exec(minutes);
+  if (hours === "*" && days === "every day") {
+    if (minutes === "*") return "every minute";
+    // Others begin anew with each hour.
+    if (step && 60 % step[1] === 0) return `every ${plural(Number(step[1]), "minute").replace(/^1 /, "")}`;
+    return /^\d+$/.test(minutes) ? `every hour, at minute ${minutes}` : null;
+  }
+  if (!/^\d+$/.test(minutes) || !/^\d+(,\d+)*$/.test(hours)) return null;
+  const times = hours.split(",").map((hour) => `${hour.padStart(2, "0")}:${minutes.padStart(2, "0")}`);
+  return `at ${times.join(" and ")} ${days}`;
+}
+
+function dayWords(day, month, weekday) {
+  if (month !== "*") return null;
+  if (day === "*" && weekday === "*") return "every day";
+  if (weekday === "*") return /^L$/i.test(day) ? "on the last day of the month" : /^\d+$/.test(day) ? `on day ${day} of the month` : null;
+  if (day !== "*") return null;
+  const name = (text) => DAYS[/^[0-7]$/.test(text) ? text % 7 : SHORT_DAYS.indexOf(text.toUpperCase())];
+  const parts = weekday.split(",").map((part) => part.split("-").map(name));
+  if (parts.some((part) => part.length > 2 || part.includes(undefined))) return null;
+  return `on ${parts.map((part) => part.join(" to ")).join(" and ")}`;
+}
+
 /** Why a delivery exists. */
 export function via(delivery) {
   const known = { answer: "the answer", agent_send: "a message of the agent", late_answer: "a late answer", deferral: "a deferral of the gateway", draft: "a draft" };

@@ -56,6 +56,7 @@ function detail({ kind }) {
     undeliverable: "Send again what could not be sent, or look first.",
     callbacks: "Send them again, or look first.",
     absent: "Configure the channel again, or give these turns up.",
+    schedule: "It begins nothing until it is resumed.",
   };
   return words[kind] ?? "";
 }
@@ -84,6 +85,7 @@ function mend(view, { kind, subject }, refresh) {
     undeliverable: dead,
     callbacks: dead,
     absent: () => [look("/admin/turns?state=absent", "Look at these turns")],
+    schedule: () => [look(`/admin/schedules/${encodeURIComponent(subject)}`, "Look at the schedule")],
   };
   return acts[kind]?.().filter(Boolean) ?? [];
 }

@@ -10,7 +10,7 @@ use rejoinder_core::{
 
 use crate::problems::Problem;
 
-/// What an alert is about: a kind, and its channel or agent.
+/// What an alert is about: a kind, and its channel, agent or schedule.
 pub(super) type Key = (AlertKind, Option<String>);
 
 /// When something is told.
@@ -233,6 +233,7 @@ fn over((problem, lasted): &(Problem, Duration)) -> String {
         "agent" => format!("The agent {subject} answers again"),
         "overdue" => "No turn is late any more".to_owned(),
         "undeliverable" => "No dead letter is left".to_owned(),
+        "schedule" => format!("The schedule {subject} was resumed or removed"),
         _ => "No callback that was given up is left".to_owned(),
     };
     format!("{what}, after {}.", crate::time::age(*lasted))

@@ -23,7 +23,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 pub(super) const HELP: &str = "\
 TARGET is a conversation (CHANNEL/CHAT or CHANNEL/CHAT/THREAD), the name of somebody who is known (`rejoinder people list`), or
-everybody with a role (role:owner). People get it in the direct chat in which they are reached.
+everybody with a role (role:owner). People get it in the direct chat in which they are reached. A conversation of the chat page is
+named as `rejoinder people list` and /whoami name it.
 
 The command ends when the platform has acknowledged the message. Exit code 1: it cannot be delivered. If it takes longer than
 --wait, the gateway goes on with it, and the exit code is 0.

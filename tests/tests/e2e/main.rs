@@ -26,6 +26,7 @@ mod search;
 mod terminal;
 mod time;
 mod traces;
+mod unasked;
 mod upgrades;
 mod waiting;
 

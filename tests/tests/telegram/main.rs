@@ -18,6 +18,7 @@ mod linked;
 mod operator;
 mod outages;
 mod promise;
+mod schedules;
 mod streaming;
 
 use rejoinder_telegram_double::TelegramDouble;

@@ -13,6 +13,7 @@ use super::OpenAiSection;
 pub(super) fn capabilities() -> Capabilities {
     Capabilities {
         receipts: Receipts::Platform,
+        can_write_first: true,
         resend: Resend::Idempotent,
         edit: Support::Full,
         reactions: Support::Full,

@@ -333,6 +333,7 @@ pub(crate) fn turn(text: &str) -> AgentTurn {
         history: Vec::new(),
         capabilities: Capabilities {
             receipts: Receipts::Platform,
+            can_write_first: true,
             resend: Resend::Idempotent,
             edit: Support::Full,
             reactions: Support::Full,

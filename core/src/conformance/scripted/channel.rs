@@ -27,6 +27,7 @@ const AGAIN: Duration = Duration::from_millis(50);
 pub const fn capabilities() -> Capabilities {
     Capabilities {
         receipts: Receipts::Platform,
+        can_write_first: true,
         resend: Resend::Ambiguous,
         edit: Support::Full,
         reactions: Support::Full,
@@ -73,6 +74,10 @@ impl ChannelAdapter for ScriptedChannel {
 
     fn capabilities(&self, _conversation: &ConversationRef) -> Capabilities {
         self.capabilities.clone()
+    }
+
+    fn key_holder(&self, conversation: &ConversationRef) -> Option<String> {
+        Some(conversation.chat.chars().rev().collect())
     }
 
     fn is_group(&self, conversation: &ConversationRef) -> bool {

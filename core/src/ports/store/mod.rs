@@ -144,6 +144,9 @@ pub trait Turns: Send + Sync + 'static {
     /// The conversation at an address, if an event opened one there.
     async fn conversation(&self, address: &ConversationRef) -> Result<Option<ConversationId>, StoreError>;
 
+    /// The current addresses of all conversations of a channel.
+    async fn addresses(&self, channel: &ChannelId) -> Result<Vec<ConversationRef>, StoreError>;
+
     /// The current address of a conversation, which changes when its chat gets a new id.
     async fn address(&self, conversation: ConversationId) -> Result<Option<ConversationRef>, StoreError>;
 
@@ -279,7 +282,8 @@ pub trait Turns: Send + Sync + 'static {
     /// A turn, as clients see it.
     async fn view(&self, turn: TurnId) -> Result<Option<TurnView>, StoreError>;
 
-    /// The last `limit` turns of a conversation that were accepted before `before`, oldest first.
+    /// The last `limit` turns of a conversation that were accepted before `before`, oldest first. Without those that the gateway
+    /// began by itself and that have ended with nothing to see.
     async fn views(
         &self,
         conversation: &ConversationRef,

@@ -108,7 +108,8 @@ impl SentMessages {
 }
 
 /// Has the gateway send a message. Its deliveries belong to a turn of its own, whose id is in the answer: they are retried, and
-/// become dead letters, like answers. Whether the conversation exists, its platform says: the turn tells.
+/// become dead letters, like answers. Whether the conversation exists, its platform says: the turn tells. On the chat page somebody
+/// must have written in it; it may be named as lists of people name whoever did.
 #[utoipa::path(post, path = "/admin/api/messages", tag = "admin", operation_id = "send_message",
     params(IdempotencyKey),
     request_body(content = Message),

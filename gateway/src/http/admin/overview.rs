@@ -122,9 +122,11 @@ pub(in crate::http) async fn show(
 /// What is wrong, as far as a caller may see it.
 async fn problems(app: &App, caller: &Caller, backlog: &Backlog, channels: &[ChannelItem]) -> Vec<Problem> {
     let mut problems = app.problems.find(app.probe.store_writes().await.err(), Some(backlog));
-    problems.retain(|problem| {
-        let channel = problem.subject.as_deref().filter(|_| problem.kind == "channel").map(ChannelId::from_stored);
-        channel.is_none_or(|channel| caller.may_see(&channel))
+    let schedules = app.engine.schedules(caller.channels.as_deref());
+    problems.retain(|problem| match (problem.kind, problem.subject.as_deref()) {
+        ("channel", Some(channel)) => caller.may_see(&ChannelId::from_stored(channel)),
+        ("schedule", Some(name)) => schedules.iter().any(|schedule| schedule.new.name == name),
+        _ => true,
     });
     let paused = channels.iter().filter_map(|channel| Some((channel, channel.paused.as_ref()?)));
     let paused = paused.map(|(channel, paused)| {
@@ -132,7 +134,8 @@ async fn problems(app: &App, caller: &Caller, backlog: &Backlog, channels: &[Cha
         let text = format!("{} is paused by {}{why}.", channel.channel, paused.by);
         Problem { subject: Some(channel.channel.clone()), ..Problem::new("paused", text) }
     });
-    let place = problems.iter().position(|problem| problem.kind == "agent" || problem.count.is_some());
+    let is_less = |problem: &Problem| matches!(problem.kind, "agent" | "schedule") || problem.count.is_some();
+    let place = problems.iter().position(is_less);
     problems.splice(place.unwrap_or(problems.len())..place.unwrap_or(problems.len()), paused.collect::<Vec<_>>());
     problems
 }

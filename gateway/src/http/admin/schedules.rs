@@ -30,10 +30,20 @@ use crate::{
 /// The schedules, in the order of their names.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ScheduleList {
-    items: Vec<ScheduleItem>,
+    items: Vec<ListedSchedule>,
     /// Always null: there is only one page.
     #[schema(value_type = Option<String>)]
     next: Option<&'static str>,
+}
+
+/// A schedule, and what became of its last time.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ListedSchedule {
+    #[serde(flatten)]
+    schedule: ScheduleItem,
+    /// Missing before its first time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last: Option<ScheduleRunItem>,
 }
 
 /// A schedule.
@@ -274,13 +284,20 @@ impl Wanted {
     }
 }
 
-/// Lists the schedules, in the order of their names.
+/// Lists the schedules, in the order of their names, each with what became of its last time.
 #[utoipa::path(get, path = "/admin/api/schedules", tag = "admin", operation_id = "list_schedules",
     responses((status = 200, description = "The schedules", body = ScheduleList), Reading),
     security(("admin_token" = [])))]
-pub(in crate::http) async fn list(State(app): Shared, Extension(caller): Extension<Caller>) -> Json<ScheduleList> {
-    let schedules = app.engine.schedules(caller.channels.as_deref());
-    Json(ScheduleList { items: schedules.iter().map(ScheduleItem::from).collect(), next: None })
+pub(in crate::http) async fn list(
+    State(app): Shared,
+    Extension(caller): Extension<Caller>,
+) -> Result<Json<ScheduleList>, ApiError> {
+    let mut items = Vec::new();
+    for schedule in app.engine.schedules(caller.channels.as_deref()) {
+        let last = app.store.schedule_runs(schedule.id, 1).await?.pop().map(ScheduleRunItem::from);
+        items.push(ListedSchedule { schedule: ScheduleItem::from(&schedule), last });
+    }
+    Ok(Json(ScheduleList { items, next: None }))
 }
 
 /// Shows a schedule, and what became of its times.

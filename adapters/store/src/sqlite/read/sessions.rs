@@ -39,7 +39,8 @@ pub(in crate::sqlite) async fn usable_sessions(
             exists (select 1 from conversations as c where c.session_id = u.id and c.id <> ?1) as is_elsewhere, (
                 select coalesce(l.text, e.text)
                 from transcript as l cross join turns as t on t.seq = l.seq cross join events as e on e.id = t.event_id
-                where l.session_id = u.id and l.speaker = 'person' and t.command is null order by l.seq limit 1) as begins
+                where l.session_id = u.id and l.speaker = 'person' and t.command is null
+                    and coalesce(l.author ->> 'kind', '') <> 'operator' order by l.seq limit 1) as begins
         from (select * from usable order by used desc, number desc limit ?3) as u
         order by u.used desc, u.number desc";
     let query = sqlx::query(sql).bind(conversation.as_uuid()).bind(owner.map(PersonId::as_uuid)).bind(limit);

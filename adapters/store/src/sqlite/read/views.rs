@@ -63,6 +63,8 @@ pub(in crate::sqlite) async fn views(
         cross join events as e on e.id = t.event_id
         where c.channel = ? and c.chat = ? and c.thread = ? and c.succeeded_by is null
             and t.seq < coalesce((select seq from turns where id = ?), ?)
+            and not (e.details ->> '$.sender.kind' is 'operator' and o.ended_at is not null
+                and not exists (select 1 from deliveries as d where d.turn_id = t.id))
         order by t.seq desc
         limit ?"
     );
@@ -115,13 +117,14 @@ fn view_of(row: &SqliteRow, parts: &HashMap<TurnId, Vec<DeliveryRecord>>) -> Res
     // Once its time has come, the agent works again, and the debt is due with the run.
     let is_working = obligation.is_running() || obligation.is_waiting();
     let due = obligation.due().filter(|_| !is_working);
+    let (text, attachments) = TurnView::said(details.sender.kind, row.value("text")?, details.attachments.into_owned());
     Ok(TurnView {
         turn_id,
         seq: row.value("seq")?,
         conversation: row.conversation()?,
         at: row.at("accepted_at")?,
-        text: row.value("text")?,
-        attachments: details.attachments.into_owned(),
+        text,
+        attachments,
         status: TurnStatus::of(&obligation),
         shown: Shown::of(parts, agent.as_ref(), due),
         picked: row.value("picked")?,
