@@ -28,10 +28,19 @@ pub(crate) struct Activity {
     changed: Notify,
 }
 
+/// What is known of what was said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// Something, and the store is to be asked what.
+    #[default]
+    Something,
+    /// All of it.
+    All(Said),
+}
+
 #[derive(Default)]
 struct Known {
-    /// `None`: something was said, and the store is to be asked what.
-    said: HashMap<Watched, Option<Said>>,
+    said: HashMap<Watched, Heard>,
     /// Those of which something new is known.
     changed: HashSet<Watched>,
 }
@@ -52,7 +61,9 @@ impl Activity {
             let watched = (Arc::clone(&trigger.name), turn.event.conversation.clone());
             let mut known = self.known();
             let said = known.said.entry(watched.clone()).or_default();
-            if let Some(said) = said.as_mut().filter(|said| said.last != turn.id) {
+            if let Heard::All(said) = said
+                && said.last != turn.id
+            {
                 *said = Said { messages: said.messages + 1, last: turn.id, last_at: at, ..*said };
             }
             known.changed.insert(watched);
@@ -74,19 +85,19 @@ impl Activity {
 
     /// What the store says. If something was said since it was [forgotten](Self::forget), the store is to be asked again.
     pub(crate) fn learn(&self, watched: &Watched, said: Said) {
-        self.known().said.entry(watched.clone()).or_insert(Some(said));
+        self.known().said.entry(watched.clone()).or_insert(Heard::All(said));
     }
 
     /// A trigger fired because of what was said until then.
     pub(crate) fn fired(&self, watched: &Watched, because: &Said, at: Timestamp) {
-        if let Some(Some(said)) = self.known().said.get_mut(watched) {
+        if let Some(Heard::All(said)) = self.known().said.get_mut(watched) {
             let messages = said.messages.saturating_sub(because.messages);
             *said = Said { messages, fired_at: Some(at), ..*said };
         }
     }
 
-    /// What is known of it; `Some(None)`: the store is to be asked.
-    pub(crate) fn said(&self, watched: &Watched) -> Option<Option<Said>> {
+    /// What is known of it; `None`: nothing was said since it was forgotten.
+    pub(crate) fn heard(&self, watched: &Watched) -> Option<Heard> {
         self.known().said.get(watched).copied()
     }
 

@@ -369,7 +369,7 @@ impl Engine {
             clock: Arc::clone(&clock),
             agents: agent_names,
         });
-        let schedules = Arc::new(Schedules {
+        let planner = Arc::new(Schedules {
             calendar: Arc::clone(&calendar),
             initiative: Arc::clone(&initiative),
             settings: settings.clone(),
@@ -428,7 +428,7 @@ impl Engine {
             operations,
             initiative,
             calendar,
-            schedules: Arc::clone(&schedules),
+            schedules: Arc::clone(&planner),
             agents: known_agents,
             people,
             sessions,
@@ -452,7 +452,7 @@ impl Engine {
         engine.keep("forwarder", move || Arc::clone(&forwarder).run());
         engine.keep("welcomer", move || Arc::clone(&welcomer).run());
         engine.keep("notifier", move || Arc::clone(&notifier).run());
-        engine.keep("schedules", move || Arc::clone(&schedules).run());
+        engine.keep("schedules", move || Arc::clone(&planner).run());
         engine.keep("triggers", move || Arc::clone(&triggers).run());
         engine.keep("expirer", move || Arc::clone(&expirer).run());
         engine.keep("retention", move || Arc::clone(&retention).run());

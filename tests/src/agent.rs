@@ -334,7 +334,7 @@ fn arguments(call: ScheduleCall) -> Value {
         }),
         ScheduleCall::List => json!({ "action": "list" }),
         ScheduleCall::Remove { name } => json!({ "action": "remove", "name": name }),
-        other => panic!("no model server calls this: {other:?}"),
+        other @ ScheduleCall::Add { .. } => panic!("no model server calls this: {other:?}"),
     }
 }
 

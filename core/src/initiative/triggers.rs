@@ -14,7 +14,7 @@ use tracing::warn;
 
 use super::{Initiative, Recipient};
 use crate::{
-    activity::{Activity, Watched},
+    activity::{Activity, Heard, Watched},
     commands::message::message,
     lifecycle::Lifecycle,
     model::{
@@ -144,9 +144,9 @@ impl Triggers {
             self.activity.forget(watched);
             return Ok(None);
         };
-        let said = match self.activity.said(watched) {
-            Some(Some(said)) => Some(said),
-            Some(None) => self.asked(trigger, watched).await?,
+        let said = match self.activity.heard(watched) {
+            Some(Heard::All(said)) => Some(said),
+            Some(Heard::Something) => self.asked(trigger, watched).await?,
             None => None,
         };
         let Some(said) = said else { return Ok(None) };
@@ -204,7 +204,7 @@ impl Triggers {
             Ok(_) => {}
             Err(OperationError::Store(error)) => return Err(error),
             Err(error) => {
-                warn!(trigger = &*trigger.name, channel = %place.channel, %error, "a trigger cannot begin a turn")
+                warn!(trigger = &*trigger.name, channel = %place.channel, %error, "a trigger cannot begin a turn");
             }
         }
         self.activity.fired(watched, because, now);
@@ -247,16 +247,15 @@ impl Triggers {
             if !is_said(&turn) {
                 continue;
             }
-            match &mut said {
-                Some(said) => said.messages += 1,
-                None => {
-                    let Some(record) = self.store.turn(turn.turn_id).await? else { continue };
-                    if !trigger.is_for(&record.event, &self.initiative.people.known()) {
-                        return Ok(None);
-                    }
-                    said = Some(Said { messages: 1, last: turn.turn_id, last_at: turn.accepted_at, fired_at: None });
-                }
+            if let Some(said) = &mut said {
+                said.messages += 1;
+                continue;
             }
+            let Some(record) = self.store.turn(turn.turn_id).await? else { continue };
+            if !trigger.is_for(&record.event, &self.initiative.people.known()) {
+                return Ok(None);
+            }
+            said = Some(Said { messages: 1, last: turn.turn_id, last_at: turn.accepted_at, fired_at: None });
         }
         Ok(said.map(|said| Said { fired_at, ..said }))
     }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use rejoinder_core::{Clock as _, SystemClock};
+use rejoinder_core::{Clock as _, ScheduleCall, ScheduledAction, SystemClock, When};
 use rejoinder_telegram_double::{Person, TelegramDouble};
-use rejoinder_tests::{Gateway, ScriptedAgent, eventually};
+use rejoinder_tests::{Gateway, Script, ScriptedAgent, eventually};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -165,4 +165,63 @@ async fn a_time_that_passes_while_the_gateway_is_down_is_made_up_for_once() {
     gateway.stop().await;
 
     assert_eq!(shown(&double, &ada, 0, "It is time."), (1, 1));
+}
+
+/// "Remind me in two seconds": the model makes a schedule with its tool, and the reminder comes, also if the process is killed
+/// before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_model_reminds_of_something() {
+    let double = TelegramDouble::start().await;
+    let agent = ScriptedAgent::start(|_, number| match number {
+        0 => Script::schedules(ScheduleCall::Add {
+            name: "tea".to_owned(),
+            when: When::At(SystemClock.now() + Duration::from_secs(2)),
+            time_zone: "UTC".into(),
+            action: ScheduledAction::Message("Your tea!".to_owned()),
+        }),
+        _ => Script::replies("I will."),
+    })
+    .await;
+    let mut gateway = between(&double, &agent).start().await;
+    let ada = double.person("Ada");
+
+    ada.says("Remind me of my tea.");
+    ada.hears("I will.").await;
+    gateway.until_settled().await;
+    let told = agent.calls()[1].body["messages"].to_string();
+    assert!(told.contains("Your tea!") && told.contains("next"), "{told}");
+    gateway.kill();
+    gateway.restart().await;
+    ada.hears("Your tea!").await;
+    gateway.until_settled().await;
+
+    assert_eq!(double.bot_texts(ada.chat()), ["I will.", "Your tea!"]);
+    let listed = gateway.output_of(&["schedule", "list", "--json"]);
+    assert!(listed.contains("\"agent main\"") && listed.contains("\"tea\""), "{listed}");
+}
+
+/// After two messages the cheaper agent is asked to sum up, and says something only if it wants to.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_trigger_asks_an_agent_to_sum_up() {
+    let double = TelegramDouble::start().await;
+    let agent = ScriptedAgent::start(|call, _| match &*call.said() {
+        said if said.contains("Sum it up.") => Script::replies("So much for that."),
+        _ => Script::replies("Yes."),
+    })
+    .await;
+    let trigger = "[triggers.summary]\nchannel = \"telegram\"\nafter_messages = 2\nprompt = \"Sum it up.\"\n";
+    let mut gateway = between(&double, &agent).config(trigger).start().await;
+    let ada = double.person("Ada");
+
+    ada.says("one");
+    ada.hears("Yes.").await;
+    gateway.until_settled().await;
+    gateway.kill();
+    gateway.restart().await;
+    ada.says("two");
+    ada.hears("So much for that.").await;
+    gateway.until_settled().await;
+
+    let shown = double.bot_texts(ada.chat());
+    assert_eq!(shown.iter().filter(|text| *text == "So much for that.").count(), 1, "{shown:?}");
 }
