@@ -1,5 +1,8 @@
 //! Answers that take long.
 
+use std::time::Duration;
+
+use rejoinder_core::{Clock as _, SystemClock};
 use rejoinder_telegram_double::{Fault, TelegramDouble};
 use rejoinder_tests::{Gate, Gateway, Script, ScriptedAgent, eventually};
 
@@ -116,4 +119,96 @@ async fn an_answer_that_cannot_be_edited_in_holds_up_no_other() {
     assert!(said[0].ends_with("the second"), "{said:?}");
     assert!(said[1].contains("Sent again") && said[1].contains("belongs to an earlier message"), "{said:?}");
     assert_eq!(copy.reply_to, Some(question));
+}
+
+/// An agent that defers its answer by two seconds, and then gives it.
+async fn promising() -> ScriptedAgent {
+    ScriptedAgent::start(|call, _| match call.last_message().contains("reminder") {
+        true => Script::replies("As promised."),
+        false => Script::defers(Some("Give me a moment."), Duration::from_secs(2)),
+    })
+    .await
+}
+
+/// H3. The agent is asked again with its own note, and the message with the note becomes the answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_agents_deferral_becomes_its_answer() {
+    let (double, agent) = (TelegramDouble::start().await, promising().await);
+    let _gateway = between(&double, &agent).start().await;
+    let ada = double.person("Ada");
+
+    ada.says("When does it rain?");
+    let note = ada.hears("Give me a moment.").await;
+    let answer = ada.hears("As promised.").await;
+
+    assert_eq!((answer.id, double.bot_texts(ada.chat())), (note.id, vec!["As promised.".to_owned()]));
+    let reminded = agent.calls()[1].last_message();
+    assert!(reminded.contains("Give me a moment.") && reminded.contains("When does it rain?"), "{reminded}");
+}
+
+/// H3. The time comes while the gateway is down.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_agents_deferral_is_kept_after_a_time_in_which_the_gateway_was_down() {
+    let (double, agent) = (TelegramDouble::start().await, promising().await);
+    let mut gateway = between(&double, &agent).start().await;
+    let ada = double.person("Ada");
+    ada.says("When does it rain?");
+    let note = ada.hears("Give me a moment.").await;
+    eventually("the deferral is acknowledged", async || {
+        let turns = gateway.open_turns();
+        turns.iter().any(|turn| turn["status"] == "deferred").then_some(())
+    })
+    .await;
+    let due = SystemClock.now() + Duration::from_secs(3);
+
+    gateway.kill();
+    eventually("the time has passed", async || (SystemClock.now() > due).then_some(())).await;
+    gateway.restart().await;
+
+    assert_eq!(ada.hears("As promised.").await.id, note.id);
+    assert_eq!(double.bot_texts(ada.chat()), ["As promised."]);
+}
+
+/// H3, D1. `kill -9` at every step of the deferral and of the answer. Where the response of the platform may be lost, a copy of the
+/// note, or of the answer, says that it is one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_agents_deferral_is_kept_whatever_step_the_process_ends_at() {
+    const STEPS: [&str; 14] = [
+        "received:1",
+        "accepted:1",
+        "run_started:1",
+        "run_ended:1",
+        "before_commit:1",
+        "after_commit:1",
+        "attempt_started:1",
+        "attempt_ended:1",
+        "run_started:2",
+        "run_ended:2",
+        "before_commit:2",
+        "after_commit:2",
+        "attempt_started:2",
+        "attempt_ended:2",
+    ];
+    let (double, agent) = (TelegramDouble::start().await, promising().await);
+    let mut gateway = between(&double, &agent).start().await;
+    let ada = double.person("Ada");
+    gateway.stop().await;
+
+    for step in STEPS {
+        let before = double.bot_texts(ada.chat()).len();
+        let shown = || double.bot_texts(ada.chat()).split_off(before);
+        gateway.spawn(&[("REJOINDER_CRASH_AT", step)]);
+        gateway.until_ready().await;
+        ada.says(step);
+        gateway.until_crashed().await;
+        gateway.restart().await;
+        eventually(step, async || shown().iter().any(|text| text.contains("As promised.")).then_some(())).await;
+        gateway.until_settled().await;
+        gateway.stop().await;
+
+        let plain = shown().iter().filter(|text| *text == "As promised.").count();
+        let answers = shown().iter().filter(|text| text.contains("As promised.")).count();
+        assert!(answers == 1 && plain <= 1 && shown().len() <= 2, "{step}: {:?}", shown());
+    }
+    assert_eq!(gateway.undeliverable(), 0);
 }
