@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use rejoinder_guard::Timestamp;
@@ -12,7 +13,7 @@ use crate::{
     model::{
         ids::{ScheduleId, TurnId},
         log::Subject,
-        schedule::{NewSchedule, Schedule, ScheduleChange, ScheduleLimits, ScheduleOrigin, ScheduleState},
+        schedule::{NewSchedule, Schedule, ScheduleChange, ScheduleLimits, ScheduleOrigin, ScheduleState, When},
         target::Target,
     },
     operations::{Actor, OperationError, operation},
@@ -27,6 +28,8 @@ use crate::{
 
 /// The name under which the configuration's schedules are made.
 const CONFIGURATION: &str = "configuration";
+
+const HOUR: Duration = Duration::from_hours(1);
 
 /// The schedules.
 pub(crate) struct Calendar {
@@ -104,13 +107,17 @@ impl Calendar {
     pub(crate) async fn add_of_agent(
         &self,
         new: NewSchedule,
-        turn: TurnId,
+        (turn, run_began): (TurnId, Timestamp),
         limits: ScheduleLimits,
         by: &Actor,
     ) -> Result<Schedule, OperationError> {
         let _deciding = self.deciding.lock().await;
         let own = self.of_agents(&new.to);
-        let is_same = |it: &&Schedule| it.turn == Some(turn) && it.new.action == new.action && is_called(it, &new.name);
+        // An earlier run of the turn made it, perhaps for a time that was counted from its own beginning.
+        let is_same = |it: &&Schedule| {
+            let is_repeated = it.created_at < run_began || it.new.when == new.when;
+            it.turn == Some(turn) && it.new.action == new.action && is_called(it, &new.name) && is_repeated
+        };
         if let Some(same) = own.iter().find(is_same) {
             return Ok(same.clone());
         }
@@ -118,18 +125,17 @@ impl Calendar {
         if active.len() >= limits.most as usize {
             return Err(OperationError::Unfit(format!("there are {} already: remove one first", active.len())));
         }
-        if new.shortest_distance(self.clock.now()).is_some_and(|distance| distance < limits.shortest) {
+        // On the day on which clocks are set forward, the times of a daily pattern are an hour closer.
+        let is_daily = matches!(new.when, When::Cron(_)) && limits.shortest > HOUR;
+        let tolerated = if is_daily { HOUR } else { Duration::ZERO };
+        if new.shortest_distance(self.clock.now()).is_some_and(|distance| distance + tolerated < limits.shortest) {
             let why = format!("too often: not more than once in {} minutes", limits.shortest.as_secs().div_ceil(60));
             return Err(OperationError::Unfit(why));
         }
-        let schedules: Vec<_> = done.iter().map(|it| ScheduleChange::Removed(it.id)).collect();
-        if !schedules.is_empty() {
-            self.store.commit(Transition { schedules, ..Transition::default() }).await?;
-            self.known().retain(|id, _| done.iter().all(|it| it.id != *id));
-        }
         let new = NewSchedule { name: self.free_name(&new.name), ..new };
         let schedule = Schedule { origin: ScheduleOrigin::Agent, turn: Some(turn), ..self.made(new, by)? };
-        self.store_by(schedule.clone(), "schedule", by).await?;
+        let removed: Vec<_> = done.iter().map(|it| it.id).collect();
+        self.store_and_remove(schedule.clone(), &removed, "schedule", by).await?;
         Ok(schedule)
     }
 
@@ -220,12 +226,27 @@ impl Calendar {
         self.changed.notified().await;
     }
 
-    /// Stores a schedule that an operator has made or changed.
+    /// Stores a schedule that somebody has made or changed.
     async fn store_by(&self, schedule: Schedule, action: &str, by: &Actor) -> Result<(), OperationError> {
+        self.store_and_remove(schedule, &[], action, by).await
+    }
+
+    /// As [`store_by`](Self::store_by), and removes others.
+    async fn store_and_remove(
+        &self,
+        schedule: Schedule,
+        removed: &[ScheduleId],
+        action: &str,
+        by: &Actor,
+    ) -> Result<(), OperationError> {
         let operation = operation(by, action, &schedule.new.name, Subject::default(), self.clock.now());
-        let schedules = vec![ScheduleChange::Set(Box::new(schedule.clone()))];
+        let mut schedules: Vec<_> = removed.iter().copied().map(ScheduleChange::Removed).collect();
+        schedules.push(ScheduleChange::Set(Box::new(schedule.clone())));
         self.store.commit(Transition { schedules, operation: Some(operation), ..Transition::default() }).await?;
-        self.known().insert(schedule.id, schedule);
+        let mut known = self.known();
+        known.retain(|id, _| !removed.contains(id));
+        known.insert(schedule.id, schedule);
+        drop(known);
         self.changed.notify_one();
         Ok(())
     }

@@ -337,7 +337,8 @@ impl Caller {
 
     async fn whole(&self, turn: TurnId, view: Option<&TurnView>) -> Result<Response, ApiError> {
         let answer = self.read(turn, view);
-        let usage = self.usage(turn).await;
+        // Clients expect it in every answer that is not streamed.
+        let usage = Some(self.usage(turn).await.unwrap_or_default());
         self.note_read(turn, view.map(|view| view.status));
         let created = view.map_or_else(|| self.adapter.clock.now(), |view| view.at).as_millis() / 1000;
         Ok(with_turn(Json(Completion::new(created, &self.model, &answer, usage)).into_response(), turn))

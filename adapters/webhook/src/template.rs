@@ -22,7 +22,10 @@ const CUT: &str = "…";
 
 /// Makes the text of events.
 #[derive(Debug)]
-pub(crate) struct EventTemplate(Option<Environment<'static>>);
+pub(crate) struct EventTemplate {
+    environment: Option<Environment<'static>>,
+    is_for_person: bool,
+}
 
 /// A request, as templates see it.
 pub(crate) struct EventRequest<'a> {
@@ -39,7 +42,8 @@ impl EventTemplate {
     /// # Errors
     /// When it is no template.
     pub(crate) fn new(template: Option<&str>, is_for_person: bool) -> Result<Self, Error> {
-        Ok(Self(template.map(|template| environment(template, is_for_person)).transpose()?))
+        let environment = template.map(|template| environment(template, is_for_person)).transpose()?;
+        Ok(Self { environment, is_for_person })
     }
 
     /// Checks a template.
@@ -55,7 +59,7 @@ impl EventTemplate {
     /// # Errors
     /// When the template does not fit the request.
     pub(crate) fn text(&self, request: &EventRequest<'_>) -> Result<String, Error> {
-        let text = match &self.0 {
+        let text = match &self.environment {
             Some(environment) => {
                 let body = Value::from(Serde(&request.body));
                 let headers = Value::from_pairs(request.headers.iter().copied());
@@ -65,6 +69,8 @@ impl EventTemplate {
         };
         let text = text.trim();
         Ok(match text.char_indices().nth(MAX_TEXT) {
+            // It may be cut where code begins: what follows would be read as Markdown.
+            Some((end, _)) if self.is_for_person => format!("{}{CUT}", escaped(&text[..end])),
             Some((end, _)) => format!("{}{CUT}", &text[..end]),
             None => text.to_owned(),
         })
@@ -85,7 +91,10 @@ fn environment(template: &str, is_for_person: bool) -> Result<Environment<'stati
         let is_plain = value.is_safe() || matches!(state.auto_escape(), AutoEscape::None);
         Ok(out.write_str(&if is_plain { text } else { escaped(&text) })?)
     });
-    environment.add_filter("code", |text: &str| Value::from_safe_string(code(text)));
+    environment.add_filter("code", |value: Value| {
+        let is_missing = matches!(value.kind(), ValueKind::Undefined | ValueKind::None);
+        Value::from_safe_string(if is_missing { String::new() } else { code(&value.to_string()) })
+    });
     environment.add_template_owned(NAME, template.to_owned())?;
     Ok(environment)
 }
@@ -170,6 +179,16 @@ mod tests {
             shown,
             "\\[pay\\]\\(https\\:\\/\\/evil\\.example\\)\n\\# now ``` a`b ``c ``` [pay](https://evil.example)\n# now"
         );
+    }
+
+    /// Where a text is cut, nothing of it becomes markup; and `code` takes numbers, and what is missing.
+    #[test]
+    fn code_is_never_cut_open() {
+        let long = format!("[pay](https://evil.example) {}", "a".repeat(MAX_TEXT));
+        let shown = text(Some("{{ body.title | code }}"), true, json!({ "title": long }));
+        assert!(shown.starts_with("\\` \\[pay\\]\\(https"), "{}", &shown[..40]);
+        let missing = text(Some("{{ body.number | code }}{{ body.nothing | code }}."), true, json!({ "number": 7 }));
+        assert_eq!(missing, "` 7 `.");
     }
 
     #[test]

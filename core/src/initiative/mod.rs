@@ -51,7 +51,7 @@ pub struct NewMessage {
     pub is_urgent: bool,
 }
 
-/// Why something was not begun, or not for everybody whom it is for.
+/// Why something was not begun.
 #[derive(Debug)]
 enum NotBegun {
     Operation(OperationError),
@@ -238,7 +238,11 @@ impl Initiative {
                 }
             }
         }
-        limited.map_or(Ok(begun), |retry_after| Err(NotBegun::Limited(retry_after)))
+        // Who repeats a request without a key must not tell anybody twice.
+        match limited.filter(|_| begun.is_empty()) {
+            Some(retry_after) => Err(NotBegun::Limited(retry_after)),
+            None => Ok(begun),
+        }
     }
 
     /// When the quiet hours end of the person who is reached in a conversation, if they are now.

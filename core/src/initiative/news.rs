@@ -22,7 +22,12 @@ impl NewsDesk for Initiative {
     async fn take(&self, channel: &ChannelId, news: News) -> Result<Vec<Begun>, NewsError> {
         let mut events = Vec::new();
         for Recipient { place, person } in self.recipients(&news.to, |_| true).await.map_err(news_error)? {
-            events.push((self.news(&place, channel, &news).await.map_err(IntakeError::from)?, person));
+            let mut event = self.news(&place, channel, &news).await.map_err(IntakeError::from)?;
+            // The payload is kept once.
+            if events.is_empty() {
+                event.raw.clone_from(&news.raw);
+            }
+            events.push((event, person));
         }
         let key = format!("news:{channel}:{}", news.key);
         self.begin(events, &key, false).await.map_err(|error| match error {
@@ -37,7 +42,7 @@ impl Initiative {
     async fn news(&self, place: &ConversationRef, from: &ChannelId, news: &News) -> Result<InboundEvent, StoreError> {
         let says = |text: &str| message(place, text.to_owned(), from.as_str(), "", self.clock.now());
         let Some(Task { text, agent, quiet }) = &news.task else {
-            return Ok(InboundEvent { raw: news.raw.clone(), ..says(&news.text) });
+            return Ok(says(&news.text));
         };
         let author = Author { name: Some(from.to_string()), is_stranger: true, ..Author::unknown() };
         Ok(InboundEvent {
@@ -46,7 +51,6 @@ impl Initiative {
             // Who reports it learns whether it was taken.
             directed: Directed::Asked,
             quoted: Some(Quote { author, text: news.text.clone(), ..Quote::default() }),
-            raw: news.raw.clone(),
             ..says(text)
         })
     }

@@ -12,7 +12,7 @@ use std::{
 use rejoinder_guard::Timestamp;
 use tracing::warn;
 
-use super::{Initiative, Recipient};
+use super::Initiative;
 use crate::{
     activity::{Activity, Heard, Watched},
     commands::message::message,
@@ -22,7 +22,6 @@ use crate::{
         conversation_trigger::{ConversationTrigger, Said},
         event::{EventKind, InboundEvent, SenderKind},
         settings::LiveSettings,
-        target::Target,
     },
     operations::OperationError,
     pauses,
@@ -44,8 +43,8 @@ const LATE: Duration = Duration::from_hours(24);
 /// How many conversations are looked at after a start at most.
 const LOOKED_AT: u32 = 1000;
 
-/// How many turns of a conversation are read, beside the messages that a trigger counts: those of commands and of the gateway.
-const OTHERS: u32 = 100;
+/// How many turns of a conversation are read at once.
+const PAGE: u32 = 200;
 
 /// Begins what triggers begin.
 pub(crate) struct Triggers {
@@ -144,6 +143,13 @@ impl Triggers {
             self.activity.forget(watched);
             return Ok(None);
         };
+        let place = &watched.1;
+        let channel = self.initiative.channels.get(&place.channel);
+        // Callers of hooks would not see what an agent says.
+        if !channel.is_some_and(|channel| channel.capabilities(place).can_write_first) {
+            self.activity.forget(watched);
+            return Ok(None);
+        }
         let said = match self.activity.heard(watched) {
             Some(Heard::All(said)) => Some(said),
             Some(Heard::Something) => self.asked(trigger, watched).await?,
@@ -152,6 +158,11 @@ impl Triggers {
         let Some(said) = said else { return Ok(None) };
         let now = self.clock.now();
         match trigger.due_at(&said) {
+            // It was missed while the gateway was down.
+            Some(due) if due + LATE < now => {
+                self.activity.forget(watched);
+                Ok(None)
+            }
             Some(due) if due <= now => self.fire(trigger, watched, &said).await,
             Some(due) => Ok(Some(due)),
             None => {
@@ -189,18 +200,10 @@ impl Triggers {
     ) -> Result<Option<Timestamp>, StoreError> {
         let now = self.clock.now();
         let (name, place) = (sender(trigger), &watched.1);
-        let to = Target::Conversation(place.clone());
-        let recipients = match self.initiative.recipients(&to, |_| true).await {
-            Err(OperationError::Store(error)) => return Err(error),
-            recipients => recipients.unwrap_or_default(),
-        };
-        let mut events = Vec::new();
-        for Recipient { place, person } in recipients {
-            let event = message(&place, trigger.prompt.to_string(), &name, "", now);
-            let kind = EventKind::Prompt { agent: trigger.agent.clone(), quiet: true };
-            events.push((InboundEvent { kind, chat: self.initiative.kind_of(&place).await?, ..event }, person));
-        }
-        match self.initiative.begin_unlimited(events, &format!("{name}:{}", because.last), false).await {
+        let event = message(place, trigger.prompt.to_string(), &name, "", now);
+        let kind = EventKind::Prompt { agent: trigger.agent.clone(), quiet: true };
+        let event = InboundEvent { kind, chat: self.initiative.kind_of(place).await?, ..event };
+        match self.initiative.begin_unlimited(vec![(event, None)], &format!("{name}:{}", because.last), false).await {
             Ok(_) => {}
             Err(OperationError::Store(error)) => return Err(error),
             Err(error) => {
@@ -236,26 +239,39 @@ impl Triggers {
     /// What was said in a conversation since a trigger last fired there; `None` if it is not for it, or nothing was said.
     async fn said(&self, trigger: &ConversationTrigger, place: &ConversationRef) -> Result<Option<Said>, StoreError> {
         let Some(conversation) = self.store.conversation(place).await? else { return Ok(None) };
-        let limit = trigger.after_messages.unwrap_or(1).saturating_add(OTHERS);
-        let filter = TurnFilter { conversation: Some(conversation), limit, ..TurnFilter::default() };
+        let now = self.clock.now();
         let (mut said, mut fired_at, own) = (None::<Said>, None, sender(trigger));
-        for turn in self.store.list_turns(&filter).await? {
-            if turn.sender.as_ref().is_some_and(|it| it.kind == SenderKind::Operator && it.id == own) {
-                fired_at = Some(turn.accepted_at);
-                break;
+        let mut filter = TurnFilter { conversation: Some(conversation), limit: PAGE, ..TurnFilter::default() };
+        loop {
+            let page = self.store.list_turns(&filter).await?;
+            for turn in &page {
+                if turn.sender.as_ref().is_some_and(|it| it.kind == SenderKind::Operator && it.id == own) {
+                    fired_at = Some(turn.accepted_at);
+                    break;
+                }
+                if !is_said(turn) {
+                    continue;
+                }
+                if let Some(said) = &mut said {
+                    said.messages += 1;
+                    continue;
+                }
+                let Some(record) = self.store.turn(turn.turn_id).await? else { continue };
+                if !trigger.is_for(&record.event, &self.initiative.people.known()) {
+                    return Ok(None);
+                }
+                said = Some(Said { messages: 1, last: turn.turn_id, last_at: turn.accepted_at, fired_at: None });
             }
-            if !is_said(&turn) {
-                continue;
+            let last = page.last().filter(|_| page.len() == PAGE as usize && fired_at.is_none());
+            // What is older changes nothing.
+            let is_enough = |turn: &TurnSummary| {
+                let counted = said.map_or(0, |said| said.messages);
+                turn.accepted_at + trigger.cooldown <= now && counted >= trigger.after_messages.unwrap_or(1)
+            };
+            match last {
+                Some(last) if !is_enough(last) => filter.before = Some(last.turn_id),
+                _ => break,
             }
-            if let Some(said) = &mut said {
-                said.messages += 1;
-                continue;
-            }
-            let Some(record) = self.store.turn(turn.turn_id).await? else { continue };
-            if !trigger.is_for(&record.event, &self.initiative.people.known()) {
-                return Ok(None);
-            }
-            said = Some(Said { messages: 1, last: turn.turn_id, last_at: turn.accepted_at, fired_at: None });
         }
         Ok(said.map(|said| Said { fired_at, ..said }))
     }

@@ -104,9 +104,13 @@ impl Hours {
         if !self.contains(now.time()) {
             return None;
         }
-        let on = |date: Date| Some(date.to_datetime(self.until).to_zoned(zone.clone()).ok()?.timestamp());
-        let today = on(now.date()).filter(|end| *end > now.timestamp());
-        let end = today.or_else(|| on(now.date().tomorrow().ok()?))?;
+        let on = |date: Date| {
+            // A time that the clock repeats comes twice.
+            let times = zone.to_ambiguous_zoned(date.to_datetime(self.until));
+            [times.clone().compatible(), times.later()].into_iter().filter_map(|time| Some(time.ok()?.timestamp()))
+        };
+        let days = [now.date(), now.date().tomorrow().ok()?];
+        let end = days.into_iter().flat_map(on).find(|end| *end > now.timestamp())?;
         Some(Timestamp::from_millis(end.as_millisecond()))
     }
 }

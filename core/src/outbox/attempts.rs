@@ -106,6 +106,8 @@ impl Attempts {
             let at = self.clock.now();
             let mut delivery =
                 DeliveryRecord { attempts: waiting.attempts + 1, state: DeliveryState::Sending, ..waiting.clone() };
+            // Quiet hours are over: from here on it is one like others.
+            delivery.parked &= waiting.attempts > 0;
             let turn = match claimed.take() {
                 Some(turn) => turn,
                 None => self.ledger.turn(delivery.turn).await?,

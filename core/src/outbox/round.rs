@@ -44,7 +44,7 @@ impl Round {
     pub(crate) fn next<'a>(&mut self, candidates: &'a [DeliveryRecord], now: Timestamp) -> Option<&'a DeliveryRecord> {
         let is_due = |one: &DeliveryRecord| one.next_attempt_at <= now;
         // If none is fresh, the trouble may be the same for all.
-        let is_retry = candidates.iter().all(|one| one.attempts > 0) && candidates.iter().any(is_due);
+        let is_retry = candidates.iter().all(|one| one.attempts > 0 || is_quiet(one)) && candidates.iter().any(is_due);
         let failed = candidates.iter().position(|one| Some(one.id) == self.failed);
         let next = candidates[failed.map_or(0, |index| index + 1)..]
             .iter()

@@ -137,7 +137,7 @@ pub struct Task {
     pub quiet: bool,
 }
 
-/// Why news was not taken, or not by everybody whom it is for. It may come again with the same key.
+/// Why news was not taken. It may come again with the same key.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum NewsError {
     /// Nothing was stored: try again later.
@@ -259,7 +259,7 @@ impl Intake {
     /// turns, of which this channel sees nothing more.
     ///
     /// # Errors
-    /// When it was not taken by everybody whom it is for.
+    /// When it was taken for nobody. For whom limits hold while it is taken for others, it is left out.
     pub async fn report(&self, news: News) -> Result<Vec<Begun>, NewsError> {
         self.news.take(&self.channel, news).await
     }

@@ -395,6 +395,24 @@ async fn an_agent_schedules_nothing_unless_a_person_asks(#[case] may: bool) {
     gateway.at_rest().await;
 }
 
+/// Two calls of one run, with the same words for different times, are two reminders.
+#[tokio::test]
+async fn an_agent_reminds_twice_of_the_same() {
+    let twice = |turn: &AgentTurn| {
+        let at = |hours| reminder("tea", When::At(turn.now + HOUR * hours));
+        Script::schedules(at(2)).scheduling(at(1))
+    };
+    let mut setup = idempotent().agent("main", twice);
+    setup.agent_schedules = [("main".into(), LIMITS)].into();
+    let gateway = setup.start().await;
+    comes_in(&gateway, says(&chat("ada"), "remind me twice")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["tea 2"]);
+    gateway.advance(HOUR * 2).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["tea 2", "Tea!", "Tea!"]);
+    gateway.at_rest().await;
+}
+
 /// D1. The run is repeated, and the schedule is there once.
 #[tokio::test]
 async fn an_agent_schedules_once_whatever_write_the_gateway_dies_at() {

@@ -19,6 +19,7 @@ mod dialect;
 mod exchange;
 mod files;
 mod frame;
+mod number;
 mod request;
 #[cfg(test)]
 mod sample;

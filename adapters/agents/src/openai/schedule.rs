@@ -5,7 +5,7 @@ use std::{sync::LazyLock, time::Duration};
 use rejoinder_core::{ScheduleCall, ScheduledAction, Timestamp, When, is_blank, store::Schedule, zone};
 use serde::{Deserialize, Serialize};
 
-use super::tools::Number;
+use super::number::Number;
 
 /// The time zone of a model that names none.
 const UTC: &str = "UTC";

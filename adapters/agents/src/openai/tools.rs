@@ -1,6 +1,7 @@
 //! The tools with which a model can do something other than write text.
 //!
-//! `schedule` makes schedules, and the model gets the result. `react`, `ask`, `request_approval`, `defer` and `stay_silent` are choices: they end the run without another request. `send` sends the answer
+//! `schedule` makes schedules, and the model gets the result.
+//! `react`, `ask`, `request_approval`, `defer` and `stay_silent` are choices: they end the run without another request. `send` sends the answer
 //! at once. [`Chosen::outcome`] combines several choices into one outcome.
 
 use std::{collections::HashSet, ops::RangeInclusive, sync::LazyLock, time::Duration};
@@ -11,7 +12,7 @@ use rejoinder_core::{
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeSeq};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::schedule;
+use super::{number::Number, schedule};
 
 /// The longest time for which a model may defer an answer. `guard.max_defer` may be stricter.
 const MAX_DEFER: Duration = Duration::from_hours(24 * 30);
@@ -317,23 +318,6 @@ struct StaySilent {
 #[derive(Deserialize)]
 struct Send {
     text: String,
-}
-
-/// A number. Some models write it as a text.
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(super) enum Number {
-    Number(f64),
-    Text(String),
-}
-
-impl Number {
-    pub(super) fn value(&self) -> Option<f64> {
-        match self {
-            Self::Number(number) => Some(*number),
-            Self::Text(text) => text.trim().parse().ok(),
-        }
-    }
 }
 
 impl Call {

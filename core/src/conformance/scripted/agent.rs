@@ -56,6 +56,8 @@ pub enum ScriptStep {
     Use(Usage),
     /// Sends a message to the conversation, as the turn's answer.
     Send(String),
+    /// Wants this of the schedules.
+    Schedule(ScheduleCall),
     /// Takes in the messages that came since the run began.
     Listen,
 }
@@ -251,6 +253,12 @@ impl Script {
         self.doing(ScriptStep::Listen)
     }
 
+    /// Adds a step that makes, shows or removes schedules.
+    #[must_use]
+    pub fn scheduling(self, call: ScheduleCall) -> Self {
+        self.doing(ScriptStep::Schedule(call))
+    }
+
     /// Makes the run continue when it is cancelled.
     #[must_use]
     pub const fn ignoring_cancel(mut self) -> Self {
@@ -403,6 +411,7 @@ impl ScriptedAgent {
                     let sent = events.send(Reply::text(text)).await;
                     self.runs.lock().unwrap_or_else(PoisonError::into_inner)[index].sent.push(sent);
                 }
+                ScriptStep::Schedule(call) => drop(events.schedule(call).await),
                 ScriptStep::Listen => {
                     let heard = events.listen().await.into_iter().map(|message| message.text);
                     self.runs.lock().unwrap_or_else(PoisonError::into_inner)[index].heard.extend(heard);
