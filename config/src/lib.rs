@@ -54,6 +54,7 @@ mod server;
 mod sessions;
 mod show;
 mod size;
+mod span;
 mod store;
 mod telemetry;
 #[cfg(feature = "testing")]

@@ -11,7 +11,7 @@ use crate::{
     Channels, Limits, SomeLimits,
     check::{Checks, Section},
     key::Key,
-    routing::Span,
+    span::Span,
     text,
 };
 

@@ -8,14 +8,13 @@ use std::{
 
 use jiff::civil::Weekday;
 use rejoinder_core::{
-    AgentName, ChatKind, Condition, ConversationRef, Hours, Identity, Language, PersonRole, PolicyChange, Rule,
-    day_name,
+    AgentName, ChatKind, Condition, ConversationRef, Identity, Language, PersonRole, PolicyChange, Rule, day_name,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{
     Channels, Guard,
-    alerts::{Zone, parse_hours},
+    alerts::Zone,
     check::{Checks, Section},
     duration,
     guard::{Deadlines, Rungs, SoftDeadline, hard_option},
@@ -23,6 +22,7 @@ use crate::{
     number,
     one_or_more::OneOrMore,
     persons::parse_identity,
+    span::Span,
     text,
 };
 
@@ -105,25 +105,6 @@ impl<'de> Deserialize<'de> for Place {
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(transparent)]
 pub(crate) struct Chat(pub(crate) ChatKind);
-
-/// `22:00-07:00`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Span(pub(crate) Hours);
-
-impl Serialize for Span {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for Span {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let expected = "two different times of day such as \"22:00-07:00\"";
-        text::parsed(deserializer, expected, |text| {
-            parse_hours(text).filter(|hours| hours.from != hours.until).map(Self)
-        })
-    }
-}
 
 /// `mon`.
 #[derive(Clone, Copy, Debug)]
