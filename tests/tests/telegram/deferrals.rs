@@ -123,9 +123,12 @@ async fn an_answer_that_cannot_be_edited_in_holds_up_no_other() {
 
 /// An agent that defers its answer by two seconds, and then gives it.
 async fn promising() -> ScriptedAgent {
-    ScriptedAgent::start(|call, _| match call.last_message().contains("reminder") {
-        true => Script::replies("As promised."),
-        false => Script::defers(Some("Give me a moment."), Duration::from_secs(2)),
+    ScriptedAgent::start(|call, _| {
+        if call.last_message().contains("reminder") {
+            Script::replies("As promised.")
+        } else {
+            Script::defers(Some("Give me a moment."), Duration::from_secs(2))
+        }
     })
     .await
 }
