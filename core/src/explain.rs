@@ -278,14 +278,14 @@ fn attempt(delivery: &DeliveryRecord, now: Timestamp) -> String {
         DeliveryState::Sending => format!("Attempt {} is under way.", delivery.attempts),
         _ if delivery.next_attempt_at > now => {
             let due = format!("Attempt {number} is due at {}.", until(delivery.next_attempt_at, now));
-            match delivery {
-                DeliveryRecord { parked: true, attempts: 0, .. } => {
-                    due + " It waits for the end of the person's quiet hours; what comes after it in the chat does not wait for it."
-                }
-                DeliveryRecord { parked: true, .. } => {
-                    due + " It gets nowhere and is parked: what comes after it in the chat does not wait for it."
-                }
-                _ => due,
+            let quiet = " It waits for the end of the person's quiet hours; what comes after it in the chat does not wait for it.";
+            let parked = " It gets nowhere and is parked: what comes after it in the chat does not wait for it.";
+            if delivery.is_quiet() {
+                due + quiet
+            } else if delivery.parked {
+                due + parked
+            } else {
+                due
             }
         }
         _ => format!("Attempt {number} is due, and waits in its conversation's lane."),

@@ -159,15 +159,10 @@ impl Expirer {
                     Some(self.clock.now())
                 }
             };
-            let due = async {
-                match next {
-                    // What is due already was not closed, or there are many: neither is tried without a pause.
-                    Some(at) => self.clock.sleep_until(at.max(self.clock.now() + pauses::READ_AGAIN)).await,
-                    None => std::future::pending().await,
-                }
-            };
+            // What is due already was not closed, or there are many: neither is tried without a pause.
+            let next = next.map(|at| at.max(self.clock.now() + pauses::READ_AGAIN));
             tokio::select! {
-                () = due => {}
+                () = self.clock.sleep_until_next(next) => {}
                 () = self.questions.expiring.notified() => {}
                 () = self.lifecycle.stopping.cancelled() => return,
             }

@@ -131,14 +131,8 @@ impl Sweep {
                 }
                 return;
             }
-            let due = async {
-                match self.timer.next() {
-                    Some(at) => self.clock.sleep_until(at).await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
-                () = due => {}
+                () = self.clock.sleep_until_next(self.timer.next()) => {}
                 () = self.timer.brought_forward() => {}
                 () = self.lifecycle.ended.cancelled() => return,
             }

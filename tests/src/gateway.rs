@@ -272,6 +272,15 @@ impl Gateway {
         self.until_ready().await;
     }
 
+    /// Starts it, without waiting for it. It ends by itself, as with `kill -9`, when it passes this crash point, such as `accepted:1`,
+    /// for the time that the number says.
+    ///
+    /// # Panics
+    /// If the binary cannot be started.
+    pub fn spawn_crashing_at(&mut self, point: &str) {
+        self.spawn(&[("REJOINDER_CRASH_AT", point)]);
+    }
+
     /// Starts it with additional environment variables, without waiting for it.
     ///
     /// # Panics

@@ -26,3 +26,20 @@ pub use hook::{Hook, Reply};
 pub use rejoinder_core::conformance::scripted::{Gate, Script};
 pub use terminal::Terminal;
 pub use wait::{PATIENCE, eventually};
+
+/// The crash points that every turn passes, in order, for [`Gateway::spawn_crashing_at`]: until its event is stored, its run, its
+/// claim, and the attempt to send it.
+pub const TURN_STEPS: [&str; 8] = [
+    "received:1",
+    "accepted:1",
+    "run_started:1",
+    "run_ended:1",
+    "before_commit:1",
+    "after_commit:1",
+    "attempt_started:1",
+    "attempt_ended:1",
+];
+
+/// The same where our own row is the receipt: there is no attempt.
+pub const ROW_STEPS: [&str; 6] =
+    ["received:1", "accepted:1", "run_started:1", "run_ended:1", "before_commit:1", "after_commit:1"];

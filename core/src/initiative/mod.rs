@@ -154,14 +154,25 @@ impl Initiative {
 
     /// The event that a schedule begins in a conversation.
     async fn scheduled(&self, new: &NewSchedule, place: &ConversationRef) -> Result<InboundEvent, StoreError> {
-        let event = message(place, new.action.text().to_owned(), &new.name, "", self.clock.now());
-        Ok(match &new.action {
-            ScheduledAction::Message(_) => event,
-            ScheduledAction::Prompt { agent, quiet, .. } => {
-                let kind = EventKind::Prompt { agent: agent.clone(), quiet: *quiet };
-                InboundEvent { kind, chat: self.kind_of(place).await?, ..event }
+        match &new.action {
+            ScheduledAction::Message(text) => Ok(message(place, text.clone(), &new.name, "", self.clock.now())),
+            ScheduledAction::Prompt { text, agent, quiet } => {
+                self.prompt(place, text, &new.name, agent.clone(), *quiet).await
             }
-        })
+        }
+    }
+
+    /// The event that puts a prompt before an agent in a conversation: `agent`, or that of the conversation. `by` is who gives it.
+    async fn prompt(
+        &self,
+        place: &ConversationRef,
+        text: &str,
+        by: &str,
+        agent: Option<AgentName>,
+        quiet: bool,
+    ) -> Result<InboundEvent, StoreError> {
+        let event = message(place, text.to_owned(), by, "", self.clock.now());
+        Ok(InboundEvent { kind: EventKind::Prompt { agent, quiet }, chat: self.kind_of(place).await?, ..event })
     }
 
     /// Whether a conversation is a group, as far as its adapter knows or its latest turns tell.

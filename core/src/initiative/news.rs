@@ -7,7 +7,7 @@ use crate::{
     commands::message::message,
     model::{
         conversation::{ChannelId, ConversationRef},
-        event::{Author, Directed, EventKind, InboundEvent, Quote},
+        event::{Author, Directed, InboundEvent, Quote},
         target::Begun,
     },
     operations::OperationError,
@@ -40,18 +40,15 @@ impl NewsDesk for Initiative {
 impl Initiative {
     /// The event that news is in a conversation.
     async fn news(&self, place: &ConversationRef, from: &ChannelId, news: &News) -> Result<InboundEvent, StoreError> {
-        let says = |text: &str| message(place, text.to_owned(), from.as_str(), "", self.clock.now());
         let Some(Task { text, agent, quiet }) = &news.task else {
-            return Ok(says(&news.text));
+            return Ok(message(place, news.text.clone(), from.as_str(), "", self.clock.now()));
         };
         let author = Author { name: Some(from.to_string()), is_stranger: true, ..Author::unknown() };
         Ok(InboundEvent {
-            kind: EventKind::Prompt { agent: agent.clone(), quiet: *quiet },
-            chat: self.kind_of(place).await?,
             // Who reports it learns whether it was taken.
             directed: Directed::Asked,
             quoted: Some(Quote { author, text: news.text.clone(), ..Quote::default() }),
-            ..says(text)
+            ..self.prompt(place, text, from.as_str(), agent.clone(), *quiet).await?
         })
     }
 }

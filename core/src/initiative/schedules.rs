@@ -50,15 +50,8 @@ impl Schedules {
                 }
                 continue;
             }
-            let next = self.calendar.next();
-            let due = async {
-                match next {
-                    Some(at) => self.calendar.clock.sleep_until(at).await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
-                () = due => {}
+                () = self.calendar.clock.sleep_until_next(self.calendar.next()) => {}
                 () = self.calendar.changed() => {}
                 () = self.lifecycle.stopping.cancelled() => return,
             }

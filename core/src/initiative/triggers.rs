@@ -15,12 +15,11 @@ use tracing::warn;
 use super::Initiative;
 use crate::{
     activity::{Activity, Heard, Watched},
-    commands::message::message,
     lifecycle::Lifecycle,
     model::{
         conversation::ConversationRef,
         conversation_trigger::{ConversationTrigger, Said},
-        event::{EventKind, InboundEvent, SenderKind},
+        event::SenderKind,
         settings::LiveSettings,
     },
     operations::OperationError,
@@ -116,14 +115,8 @@ impl Triggers {
                     }
                 }
             }
-            let due = async {
-                match agenda.next() {
-                    Some(at) => self.clock.sleep_until(at).await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
-                () = due => {}
+                () = self.clock.sleep_until_next(agenda.next()) => {}
                 () = self.activity.changed() => {}
                 () = self.lifecycle.stopping.cancelled() => return,
             }
@@ -200,9 +193,7 @@ impl Triggers {
     ) -> Result<Option<Timestamp>, StoreError> {
         let now = self.clock.now();
         let (name, place) = (sender(trigger), &watched.1);
-        let event = message(place, trigger.prompt.to_string(), &name, "", now);
-        let kind = EventKind::Prompt { agent: trigger.agent.clone(), quiet: true };
-        let event = InboundEvent { kind, chat: self.initiative.kind_of(place).await?, ..event };
+        let event = self.initiative.prompt(place, &trigger.prompt, &name, trigger.agent.clone(), true).await?;
         match self.initiative.begin_unlimited(vec![(event, None)], &format!("{name}:{}", because.last), false).await {
             Ok(_) => {}
             Err(OperationError::Store(error)) => return Err(error),
@@ -222,13 +213,8 @@ impl Triggers {
             return Ok(());
         };
         let filter = ConversationFilter { limit: LOOKED_AT, ..ConversationFilter::default() };
-        for summary in self
-            .store
-            .conversations(&filter)
-            .await?
-            .into_iter()
-            .filter(|it| self.clock.now().since(it.last_at) <= longest + LATE)
-        {
+        let (latest, now) = (self.store.conversations(&filter).await?, self.clock.now());
+        for summary in latest.into_iter().filter(|it| now.since(it.last_at) <= longest + LATE) {
             for trigger in &settings.triggers {
                 self.activity.ask_about((Arc::clone(&trigger.name), summary.conversation.clone()));
             }

@@ -124,6 +124,12 @@ impl DeliveryRecord {
         self.claim == Draft::CLAIM
     }
 
+    /// Whether it waits for the end of somebody's quiet hours: it is passed over like one that gets nowhere, and was never tried.
+    #[must_use]
+    pub const fn is_quiet(&self) -> bool {
+        self.parked && self.attempts == 0
+    }
+
     /// The name of its state for the operator: that of its [`DeliveryState`], or `parked`.
     #[must_use]
     pub const fn state_name(&self) -> &'static str {

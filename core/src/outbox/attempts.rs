@@ -97,7 +97,7 @@ impl Attempts {
     /// sent; it is withdrawn then.
     pub(crate) async fn begin(&self, waiting: DeliveryRecord) -> Result<Option<StartedAttempt>, StoreError> {
         let number = self.next_number(&waiting).await?;
-        let is_late = (waiting.parked && waiting.attempts > 0) || waiting.retried_at.is_some();
+        let is_late = (waiting.parked && !waiting.is_quiet()) || waiting.retried_at.is_some();
         let is_overtaken = is_late && self.store.is_overtaken(waiting.id).await?;
         // If it has changed since, the attempt is not stored, and the turn is read.
         let claimed = self.ledger.claimed.take(waiting.turn);
@@ -107,7 +107,7 @@ impl Attempts {
             let mut delivery =
                 DeliveryRecord { attempts: waiting.attempts + 1, state: DeliveryState::Sending, ..waiting.clone() };
             // Quiet hours are over: from here on it is one like others.
-            delivery.parked &= waiting.attempts > 0;
+            delivery.parked &= !waiting.is_quiet();
             let turn = match claimed.take() {
                 Some(turn) => turn,
                 None => self.ledger.turn(delivery.turn).await?,

@@ -44,13 +44,13 @@ impl Round {
     pub(crate) fn next<'a>(&mut self, candidates: &'a [DeliveryRecord], now: Timestamp) -> Option<&'a DeliveryRecord> {
         let is_due = |one: &DeliveryRecord| one.next_attempt_at <= now;
         // If none is fresh, the trouble may be the same for all.
-        let is_retry = candidates.iter().all(|one| one.attempts > 0 || is_quiet(one)) && candidates.iter().any(is_due);
+        let is_retry = candidates.iter().all(|one| one.attempts > 0 || one.is_quiet()) && candidates.iter().any(is_due);
         let failed = candidates.iter().position(|one| Some(one.id) == self.failed);
         let next = candidates[failed.map_or(0, |index| index + 1)..]
             .iter()
             // Each attempt of a labelled one may add a copy.
             .find(|one| {
-                is_due(one) || (self.is_hurried && !is_quiet(one)) || (is_retry && one.label != Some(Label::Resent))
+                is_due(one) || (self.is_hurried && !one.is_quiet()) || (is_retry && one.label != Some(Label::Resent))
             });
         if next.is_some() {
             return next;
@@ -58,9 +58,4 @@ impl Round {
         *self = Self::default();
         candidates.iter().find(|one| is_due(one))
     }
-}
-
-/// Whether it waits for the end of somebody's quiet hours: it was never tried.
-const fn is_quiet(one: &DeliveryRecord) -> bool {
-    one.parked && one.attempts == 0
 }

@@ -32,6 +32,14 @@ pub trait Clock: Debug + Send + Sync + 'static {
             self.sleep(duration).await;
         }
     }
+
+    /// As [`sleep_until`](Self::sleep_until) the next time, if there is one. Without one it never returns.
+    async fn sleep_until_next(&self, at: Option<Timestamp>) {
+        match at {
+            Some(at) => self.sleep_until(at).await,
+            None => std::future::pending().await,
+        }
+    }
 }
 
 /// A clock that all parts of the core share.

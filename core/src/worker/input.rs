@@ -20,7 +20,7 @@ use crate::{
         event::{Author, Directed, EventKind, InboundEvent},
         people::{Identity, KnownPeople},
         schedule::ScheduleLimits,
-        settings::LiveSettings,
+        settings::{LiveSettings, Settings},
         trace::{Span, TurnTrace},
         turn::{Handler, TurnRecord},
     },
@@ -77,13 +77,18 @@ impl From<AgentError> for PrepareError {
     }
 }
 
-/// Whether an agent may schedule something in the conversation of this event: if a person asks it to, and where the gateway can
+/// What the agent of a run may schedule in the conversation of this event, if a person asks it to, and where the gateway can
 /// speak first.
-pub(super) fn may_schedule(limits: ScheduleLimits, event: &InboundEvent, channels: &Channels) -> bool {
+pub(super) fn schedule_limits(
+    run: &Run,
+    event: &InboundEvent,
+    settings: &Settings,
+    channels: &Channels,
+) -> Option<ScheduleLimits> {
+    let limits = settings.agent_schedules.get(run.handler.agent()?)?;
     let place = &event.conversation;
-    let can_write_first =
-        channels.get(&place.channel).is_some_and(|channel| channel.capabilities(place).can_write_first);
-    limits.most > 0 && event.sender.kind.is_human() && can_write_first
+    let can_write_first = channels.get(&place.channel)?.capabilities(place).can_write_first;
+    Some(*limits).filter(|limits| limits.most > 0 && event.sender.kind.is_human() && can_write_first)
 }
 
 impl Inputs {
@@ -120,11 +125,7 @@ impl Inputs {
             attempt: run.attempt,
             deferred,
             approvals,
-            may_schedule: run
-                .handler
-                .agent()
-                .and_then(|agent| settings.agent_schedules.get(agent))
-                .is_some_and(|limits| may_schedule(*limits, event, &self.channels)),
+            may_schedule: schedule_limits(run, event, &settings, &self.channels).is_some(),
             may_ask_approval: !settings.approvals.rules.is_empty() || self.people.has_approver(&settings.approvals),
             sender: event.sender.clone(),
             language: event.language,

@@ -1,6 +1,6 @@
 //! What agents schedule in the conversations in which they answer.
 
-use super::{Worker, input::may_schedule};
+use super::{Worker, input::schedule_limits};
 use crate::{
     ledger::trigger::Run,
     model::{
@@ -20,11 +20,8 @@ impl Worker {
         run: &Run,
         call: ScheduleCall,
     ) -> Result<Vec<Schedule>, String> {
-        let settings = self.settings.get();
-        let limits = run.handler.agent().and_then(|agent| settings.agent_schedules.get(agent)).copied();
-        let Some(limits) = limits.filter(|limits| may_schedule(*limits, &turn.event, &self.channels)) else {
-            return Err("nothing can be scheduled here".to_owned());
-        };
+        let limits = schedule_limits(run, &turn.event, &self.settings.get(), &self.channels);
+        let limits = limits.ok_or_else(|| "nothing can be scheduled here".to_owned())?;
         let place = &turn.event.conversation;
         // Where the address is a key, lists call it by whoever has that.
         let holder = self.channels.get(&place.channel).and_then(|channel| channel.key_holder(place));

@@ -9,7 +9,7 @@ use rejoinder_core::{
 
 use crate::{
     gateway::{GatewaySetup, TestGateway, chat, main_channel, mention, operator, secs},
-    life::Crash,
+    life::at_every_write,
     linking::{code_for, comes_in, guarded, identity, last, other_channel, says, setup, there},
 };
 
@@ -243,28 +243,23 @@ async fn a_home_goes_with_its_identity() {
 /// `kill -9` at every write: the answer is shown once, and says what is stored.
 #[tokio::test]
 async fn a_home_is_chosen_once_whenever_the_gateway_is_killed() {
-    for crash in [Crash::Before, Crash::After] {
-        for write in 1..20 {
-            let mut gateway = linked(setup(Access::default())).await;
-            let life = Arc::clone(&gateway.life);
-            life.crash_at(write, crash);
-            let (intake, event) = (gateway.intake(), says(&chat("grace"), "/home here"));
-            let again = event.clone();
-            tokio::spawn(async move { intake.accept(event).await });
-            gateway.settle().await;
-            let has_crashed = life.is_over();
-            gateway.restart().await;
-            comes_in(&gateway, again).await;
-            gateway.advance(secs(60)).await;
+    at_every_write(3, async |crash, write| {
+        let mut gateway = linked(setup(Access::default())).await;
+        let life = Arc::clone(&gateway.life);
+        life.crash_at(write, crash);
+        let (intake, event) = (gateway.intake(), says(&chat("grace"), "/home here"));
+        let again = event.clone();
+        tokio::spawn(async move { intake.accept(event).await });
+        gateway.settle().await;
+        let has_crashed = life.is_over();
+        gateway.restart().await;
+        comes_in(&gateway, again).await;
+        gateway.advance(secs(60)).await;
 
-            assert_eq!(gateway.visible(&chat("grace"))[2..], ["Here."], "{crash:?} write {write}");
-            assert_eq!(tells(&gateway, &there("hopper"), "/home").await, "Home is test.main.");
-            gateway.at_rest().await;
-            if !has_crashed {
-                assert!(write > 3, "it takes more than {write} writes");
-                break;
-            }
-            assert!(write < 19, "no end of writes");
-        }
-    }
+        assert_eq!(gateway.visible(&chat("grace"))[2..], ["Here."], "{crash:?} write {write}");
+        assert_eq!(tells(&gateway, &there("hopper"), "/home").await, "Home is test.main.");
+        gateway.at_rest().await;
+        has_crashed
+    })
+    .await;
 }

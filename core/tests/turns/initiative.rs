@@ -13,7 +13,7 @@ use rejoinder_core::{
 use crate::{
     gateway::{GatewaySetup, TestGateway, chat, main_channel, operator, secs},
     keys::{self, KEY, page, place, with_key},
-    life::Crash,
+    life::at_every_write,
     linking::{code_for, comes_in, guarded, last, says, setup, there},
 };
 
@@ -130,35 +130,30 @@ async fn a_repeated_request_sends_nothing_again() {
 /// `kill -9` at every write: the caller repeats the request, and the message is shown once.
 #[tokio::test]
 async fn a_message_is_shown_once_whenever_the_gateway_is_killed() {
-    for crash in [Crash::Before, Crash::After] {
-        for write in 1..20 {
-            let mut gateway = guarded().await;
-            comes_in(&gateway, says(&chat("ada"), "hello")).await;
-            comes_in(&gateway, says(&chat("grace"), "hello")).await;
-            let life = Arc::clone(&gateway.life);
-            life.crash_at(write, crash);
-            let engine = gateway.engine().clone();
-            tokio::spawn(async move {
-                let by = operator("a test");
-                let sent = engine.send(&message("role:owner", "Now."), "key", &by).await?;
-                engine.note_sent(&sent, &by).await
-            });
-            gateway.settle().await;
-            let has_crashed = life.is_over();
-            gateway.restart().await;
+    at_every_write(3, async |crash, write| {
+        let mut gateway = guarded().await;
+        comes_in(&gateway, says(&chat("ada"), "hello")).await;
+        comes_in(&gateway, says(&chat("grace"), "hello")).await;
+        let life = Arc::clone(&gateway.life);
+        life.crash_at(write, crash);
+        let engine = gateway.engine().clone();
+        tokio::spawn(async move {
             let by = operator("a test");
-            gateway.engine().send(&message("role:owner", "Now."), "key", &by).await.expect("it is sent");
-            gateway.advance(secs(60)).await;
+            let sent = engine.send(&message("role:owner", "Now."), "key", &by).await?;
+            engine.note_sent(&sent, &by).await
+        });
+        gateway.settle().await;
+        let has_crashed = life.is_over();
+        gateway.restart().await;
+        let by = operator("a test");
+        gateway.engine().send(&message("role:owner", "Now."), "key", &by).await.expect("it is sent");
+        gateway.advance(secs(60)).await;
 
-            assert_eq!(gateway.visible(&chat("grace")), ["hello", "Now."], "{crash:?} write {write}");
-            gateway.at_rest().await;
-            if !has_crashed {
-                assert!(write > 3, "it takes more than {write} writes");
-                break;
-            }
-            assert!(write < 19, "no end of writes");
-        }
-    }
+        assert_eq!(gateway.visible(&chat("grace")), ["hello", "Now."], "{crash:?} write {write}");
+        gateway.at_rest().await;
+        has_crashed
+    })
+    .await;
 }
 
 /// What the scripted channel calls whoever has a key.
@@ -336,33 +331,28 @@ async fn a_page_shows_the_answer_to_a_prompt_alone(
 /// `kill -9` at every write: the page shows it once.
 #[tokio::test]
 async fn a_page_shows_a_message_once_whenever_the_gateway_is_killed() {
-    for crash in [Crash::Before, Crash::After] {
-        for write in 1..20 {
-            let mut gateway = with_page(|_, _| {}).await;
-            let life = Arc::clone(&gateway.life);
-            life.crash_at(write, crash);
-            let engine = gateway.engine().clone();
-            tokio::spawn(async move {
-                let by = operator("a test");
-                let sent = engine.send(&message(&held(), "Now."), "key", &by).await?;
-                engine.note_sent(&sent, &by).await
-            });
-            gateway.settle().await;
-            let has_crashed = life.is_over();
-            gateway.restart().await;
+    at_every_write(2, async |crash, write| {
+        let mut gateway = with_page(|_, _| {}).await;
+        let life = Arc::clone(&gateway.life);
+        life.crash_at(write, crash);
+        let engine = gateway.engine().clone();
+        tokio::spawn(async move {
             let by = operator("a test");
-            gateway.engine().send(&message(&held(), "Now."), "key", &by).await.expect("it is stored");
-            gateway.advance(secs(60)).await;
+            let sent = engine.send(&message(&held(), "Now."), "key", &by).await?;
+            engine.note_sent(&sent, &by).await
+        });
+        gateway.settle().await;
+        let has_crashed = life.is_over();
+        gateway.restart().await;
+        let by = operator("a test");
+        gateway.engine().send(&message(&held(), "Now."), "key", &by).await.expect("it is stored");
+        gateway.advance(secs(60)).await;
 
-            assert_eq!(on_page(&gateway).await, [shows("one", "one []"), shows("", "Now.")], "{crash:?} write {write}");
-            gateway.at_rest().await;
-            if !has_crashed {
-                assert!(write > 2, "it takes more than {write} writes");
-                break;
-            }
-            assert!(write < 19, "no end of writes");
-        }
-    }
+        assert_eq!(on_page(&gateway).await, [shows("one", "one []"), shows("", "Now.")], "{crash:?} write {write}");
+        gateway.at_rest().await;
+        has_crashed
+    })
+    .await;
 }
 
 #[test]

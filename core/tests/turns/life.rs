@@ -21,6 +21,20 @@ pub(crate) enum Crash {
     After,
 }
 
+/// Has a test end the gateway before and after each of its writes, until there are no more: there must be more than `least`. The
+/// test returns whether the gateway has died.
+pub(crate) async fn at_every_write(least: u64, test: impl AsyncFn(Crash, u64) -> bool) {
+    for crash in [Crash::Before, Crash::After] {
+        for write in 1..20 {
+            if !test(crash, write).await {
+                assert!(write > least, "it takes more than {write} writes");
+                break;
+            }
+            assert!(write < 19, "no end of writes");
+        }
+    }
+}
+
 /// Counts the calls of one life of the gateway, and can end it.
 #[derive(Debug, Default)]
 pub(crate) struct Life {

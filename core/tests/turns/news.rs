@@ -8,7 +8,7 @@ use rejoinder_core::{
 
 use crate::{
     gateway::{TestGateway, chat, mention, secs},
-    life::Crash,
+    life::at_every_write,
     linking::{comes_in, guarded, last, other_channel, says, setup},
 };
 
@@ -134,27 +134,22 @@ async fn what_reaches_nobody_is_refused() {
 /// D1. The reporter repeats what it is not told was taken; it is answered once.
 #[tokio::test]
 async fn it_is_answered_once_whatever_write_the_gateway_dies_at() {
-    for crash in [Crash::Before, Crash::After] {
-        for write in 1..20 {
-            let mut gateway = guarded().await;
-            comes_in(&gateway, says(&chat("ada"), "hello")).await;
-            let life = Arc::clone(&gateway.life);
-            life.crash_at(write, crash);
-            let intake = hook(&gateway);
-            tokio::spawn(async move { intake.report(task("Ada", "one", false)).await });
-            gateway.settle().await;
-            let has_crashed = life.is_over();
-            gateway.restart().await;
-            reports(&gateway, task("Ada", "one", false)).await.expect("it is taken");
-            gateway.advance(secs(60)).await;
+    at_every_write(3, async |crash, write| {
+        let mut gateway = guarded().await;
+        comes_in(&gateway, says(&chat("ada"), "hello")).await;
+        let life = Arc::clone(&gateway.life);
+        life.crash_at(write, crash);
+        let intake = hook(&gateway);
+        tokio::spawn(async move { intake.report(task("Ada", "one", false)).await });
+        gateway.settle().await;
+        let has_crashed = life.is_over();
+        gateway.restart().await;
+        reports(&gateway, task("Ada", "one", false)).await.expect("it is taken");
+        gateway.advance(secs(60)).await;
 
-            assert_eq!(gateway.visible(&chat("ada")), ["hello", "hello"], "{crash:?} write {write}");
-            gateway.at_rest().await;
-            if !has_crashed {
-                assert!(write > 3, "it takes more than {write} writes");
-                break;
-            }
-            assert!(write < 19, "no end of writes");
-        }
-    }
+        assert_eq!(gateway.visible(&chat("ada")), ["hello", "hello"], "{crash:?} write {write}");
+        gateway.at_rest().await;
+        has_crashed
+    })
+    .await;
 }

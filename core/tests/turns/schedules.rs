@@ -11,7 +11,7 @@ use rejoinder_core::{
 
 use crate::{
     gateway::{GatewaySetup, SILENT, TestGateway, chat, mention, operator, said, secs},
-    life::Crash,
+    life::at_every_write,
     linking::{code_for, comes_in, guarded, last, says, setup, there},
 };
 
@@ -159,28 +159,23 @@ async fn times_that_passed_are_made_up_for_as_it_says(#[case] missed: Missed, #[
 #[case(Missed::All)]
 #[tokio::test]
 async fn a_time_is_acted_on_once_whenever_the_gateway_is_killed(#[case] missed: Missed) {
-    for crash in [Crash::Before, Crash::After] {
-        for write in 1..20 {
-            let mut gateway = guarded().await;
-            adds(&gateway, NewSchedule { missed, ..says_hello(&ada(), When::Every(HOUR)) }).await;
-            let life = Arc::clone(&gateway.life);
-            life.crash_at(write, crash);
-            gateway.advance(HOUR).await;
-            let has_crashed = life.is_over();
-            gateway.restart().await;
-            gateway.advance(secs(300)).await;
+    at_every_write(3, async |crash, write| {
+        let mut gateway = guarded().await;
+        adds(&gateway, NewSchedule { missed, ..says_hello(&ada(), When::Every(HOUR)) }).await;
+        let life = Arc::clone(&gateway.life);
+        life.crash_at(write, crash);
+        gateway.advance(HOUR).await;
+        let has_crashed = life.is_over();
+        gateway.restart().await;
+        gateway.advance(secs(300)).await;
 
-            assert_eq!(greetings(&gateway), 1, "{crash:?} write {write}");
-            let (_, runs) = schedule(&gateway).await;
-            assert_eq!(runs, [None], "{crash:?} write {write}");
-            gateway.at_rest().await;
-            if !has_crashed {
-                assert!(write > 3, "it takes more than {write} writes");
-                break;
-            }
-            assert!(write < 19, "no end of writes");
-        }
-    }
+        assert_eq!(greetings(&gateway), 1, "{crash:?} write {write}");
+        let (_, runs) = schedule(&gateway).await;
+        assert_eq!(runs, [None], "{crash:?} write {write}");
+        gateway.at_rest().await;
+        has_crashed
+    })
+    .await;
 }
 
 /// The platform refuses it three times; then it is paused, and says why, until it is resumed.
@@ -416,28 +411,23 @@ async fn an_agent_reminds_twice_of_the_same() {
 /// D1. The run is repeated, and the schedule is there once.
 #[tokio::test]
 async fn an_agent_schedules_once_whatever_write_the_gateway_dies_at() {
-    for crash in [Crash::Before, Crash::After] {
-        for write in 1..20 {
-            let mut gateway = scheduling(|turn| reminder("tea", When::At(turn.now + HOUR))).await;
-            let life = Arc::clone(&gateway.life);
-            life.crash_at(write, crash);
-            let (intake, event) = (gateway.intake(), says(&chat("ada"), "remind me"));
-            let again = event.clone();
-            tokio::spawn(async move { intake.accept(event).await });
-            gateway.settle().await;
-            let has_crashed = life.is_over();
-            gateway.restart().await;
-            comes_in(&gateway, again).await;
-            gateway.advance(HOUR * 2).await;
+    at_every_write(3, async |crash, write| {
+        let mut gateway = scheduling(|turn| reminder("tea", When::At(turn.now + HOUR))).await;
+        let life = Arc::clone(&gateway.life);
+        life.crash_at(write, crash);
+        let (intake, event) = (gateway.intake(), says(&chat("ada"), "remind me"));
+        let again = event.clone();
+        tokio::spawn(async move { intake.accept(event).await });
+        gateway.settle().await;
+        let has_crashed = life.is_over();
+        gateway.restart().await;
+        comes_in(&gateway, again).await;
+        gateway.advance(HOUR * 2).await;
 
-            let reminders = gateway.visible(&chat("ada")).iter().filter(|text| *text == "Tea!").count();
-            assert_eq!(reminders, 1, "{crash:?} write {write}");
-            gateway.at_rest().await;
-            if !has_crashed {
-                assert!(write > 3, "it takes more than {write} writes");
-                break;
-            }
-            assert!(write < 19, "no end of writes");
-        }
-    }
+        let reminders = gateway.visible(&chat("ada")).iter().filter(|text| *text == "Tea!").count();
+        assert_eq!(reminders, 1, "{crash:?} write {write}");
+        gateway.at_rest().await;
+        has_crashed
+    })
+    .await;
 }

@@ -5,8 +5,6 @@ use std::sync::{Arc, Mutex};
 use super::{Pace, Platform, SentMessage, WHOLE, texts, wait_for_text};
 use crate::{Gate, Gateway, Script, ScriptedAgent};
 
-/// The environment variable that names the crash point.
-const CRASH_AT: &str = "REJOINDER_CRASH_AT";
 /// No deferral, and a turn that several crashes interrupt is not given up: neither is the subject here.
 const PATIENT: &str = "[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\nmax_runs = 10\n";
 const QUIET: &str = "streaming = \"off\"";
@@ -112,7 +110,7 @@ async fn crash_at_each<P: Platform>(
     for step in steps {
         let (before, runs) = (platform.messages_of(&ada).await.len(), agent.calls().len());
         gates.close();
-        gateway.spawn(&[(CRASH_AT, step.point)]);
+        gateway.spawn_crashing_at(step.point);
         gateway.until_ready().await;
         platform.says(&ada, "hello").await;
         gateway.until_crashed().await;
@@ -156,7 +154,7 @@ pub async fn a_crash_between_two_parts_sends_no_part_twice<P: Platform>(point: &
     let agent = ScriptedAgent::replying(&(1..=PARTS).map(paragraph).collect::<Vec<_>>().join("\n\n")).await;
     let mut gateway = platform.gateway(QUIET).config(&agent.section()).config(PATIENT).prepare();
 
-    gateway.spawn(&[(CRASH_AT, point)]);
+    gateway.spawn_crashing_at(point);
     gateway.until_ready().await;
     let ada = platform.person().await;
     platform.says(&ada, "tell me all").await;
@@ -177,13 +175,13 @@ pub async fn a_poisonous_turn_is_quarantined_and_answered<P: Platform>() {
     let (platform, agent) = (P::new().await, ScriptedAgent::replying("never seen").await);
     let mut gateway = platform.gateway(QUIET).config(&agent.section()).prepare();
 
-    gateway.spawn(&[(CRASH_AT, "run_started:1")]);
+    gateway.spawn_crashing_at("run_started:1");
     gateway.until_ready().await;
     let ada = platform.person().await;
     platform.says(&ada, "poison").await;
     gateway.until_crashed().await;
     for _ in 0..2 {
-        gateway.spawn(&[(CRASH_AT, "run_started:1")]);
+        gateway.spawn_crashing_at("run_started:1");
         gateway.until_crashed().await;
     }
     gateway.restart().await;

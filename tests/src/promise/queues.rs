@@ -1,22 +1,10 @@
 //! Messages that come while the agent works.
 
 use super::{Platform, texts};
-use crate::{Gateway, Script, ScriptedAgent};
+use crate::{Gateway, Script, ScriptedAgent, TURN_STEPS};
 
-/// The environment variable that names the crash point.
-const CRASH_AT: &str = "REJOINDER_CRASH_AT";
 /// No deferral, and a turn that several crashes interrupt is not given up: neither is the subject here.
 const PATIENT: &str = "[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\nmax_runs = 10\n";
-const STEPS: [&str; 8] = [
-    "received:1",
-    "accepted:1",
-    "run_started:1",
-    "run_ended:1",
-    "before_commit:1",
-    "after_commit:1",
-    "attempt_started:1",
-    "attempt_ended:1",
-];
 
 /// Three messages come at once, in a queue mode, and the process ends at each step: each message has its answer, once.
 pub async fn what_comes_at_once_is_answered_once_in_a_queue<P: Platform>(mode: &str) {
@@ -30,9 +18,9 @@ pub async fn what_comes_at_once_is_answered_once_in_a_queue<P: Platform>(mode: &
     until_settled(&platform, &gateway).await;
     gateway.stop().await;
 
-    for (number, step) in STEPS.iter().enumerate() {
+    for (number, step) in TURN_STEPS.iter().enumerate() {
         let before = platform.messages_of(&ada).await.len();
-        gateway.spawn(&[(CRASH_AT, step)]);
+        gateway.spawn_crashing_at(step);
         gateway.until_ready().await;
         let tokens = ["a", "b", "c"].map(|letter| format!("{letter}{number}x"));
         for token in &tokens {

@@ -251,7 +251,7 @@ async fn a_crash_at_any_step_of_a_command_leaves_one_answer(#[case] point: &str)
     gateway.until_settled().await;
     gateway.stop().await;
 
-    gateway.spawn(&[("REJOINDER_CRASH_AT", point)]);
+    gateway.spawn_crashing_at(point);
     gateway.until_ready().await;
     asks(&scene.ada, general, "hello").await;
     gateway.until_crashed().await;

@@ -120,7 +120,7 @@ async fn a_crash_around_the_opening_of_a_thread_leaves_one_answer(#[case] point:
     let general = server.guild("Family").await.channel("general").await;
     let ada = server.person("Ada").await;
 
-    gateway.spawn(&[("REJOINDER_CRASH_AT", point)]);
+    gateway.spawn_crashing_at(point);
     gateway.until_ready().await;
     let asked = ada.mentions(&general, "where?").await;
     gateway.until_crashed().await;

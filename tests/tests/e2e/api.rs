@@ -52,7 +52,7 @@ async fn a_crash_at_any_step_leaves_one_completion(#[case] point: &str, #[case] 
         { "role": "user", "content": "hello" },
     ]);
 
-    gateway.spawn(&[("REJOINDER_CRASH_AT", point)]);
+    gateway.spawn_crashing_at(point);
     gateway.until_ready().await;
     let keyed = |gateway: &Gateway, fields: &Value| ask(gateway, TOKEN, fields).header("Idempotency-Key", "the same");
     let lost = keyed(&gateway, &json!({ "messages": told })).send().await;

@@ -192,7 +192,7 @@ async fn a_crash_around_an_attempt_ends_in_one_delivery(#[case] point: &str, #[c
     let (receiver, agent) = (Receiver::start(&[]).await, ScriptedAgent::replying("posted").await);
     let mut gateway = Gateway::builder().config(&receiver.section()).config(&agent.section()).prepare();
 
-    gateway.spawn(&[("REJOINDER_CRASH_AT", point)]);
+    gateway.spawn_crashing_at(point);
     gateway.until_ready().await;
     // The hook's response may or may not be sent before the crash.
     let _answer = gateway.hook("test", TOKEN).message("hello").send().await;

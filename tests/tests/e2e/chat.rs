@@ -205,7 +205,7 @@ async fn what_is_said_around_a_crash_is_said_once(#[case] point: &str) {
     let agent = ScriptedAgent::replying("Once.").await;
     let mut gateway = Gateway::builder().config(&agent.section()).prepare();
 
-    gateway.spawn(&[("REJOINDER_CRASH_AT", point)]);
+    gateway.spawn_crashing_at(point);
     gateway.until_ready().await;
     let mut browser = Browser::start("lost-acceptance", &gateway.url());
     browser.reaches("crashed").await;

@@ -23,7 +23,7 @@ async fn a_crash_at_any_step_leaves_one_answer(#[case] point: &str, #[case] runs
     let hook = gateway.hook("test", TOKEN);
     let ask = || hook.message("hello").header("Idempotency-Key", "the same");
 
-    gateway.spawn(&[("REJOINDER_CRASH_AT", point)]);
+    gateway.spawn_crashing_at(point);
     gateway.until_ready().await;
     let lost = ask().send().await;
     gateway.until_crashed().await;
@@ -91,12 +91,12 @@ async fn a_poisonous_turn_is_quarantined_and_answered() {
     let mut gateway = Gateway::builder().config(&hook("")).config(&agent.section()).prepare();
     let hook = gateway.hook("test", TOKEN);
 
-    gateway.spawn(&[("REJOINDER_CRASH_AT", "run_started:1")]);
+    gateway.spawn_crashing_at("run_started:1");
     gateway.until_ready().await;
     let _lost = hook.message("poison").header("Idempotency-Key", "poison").send().await;
     gateway.until_crashed().await;
     for _ in 0..2 {
-        gateway.spawn(&[("REJOINDER_CRASH_AT", "run_started:1")]);
+        gateway.spawn_crashing_at("run_started:1");
         gateway.until_crashed().await;
     }
     gateway.restart().await;
@@ -155,7 +155,7 @@ async fn a_gateway_whose_store_has_panicked_ends_and_a_new_one_answers() {
     let hook = gateway.hook("test", TOKEN);
     let ask = || hook.message("hello").header("Idempotency-Key", "the same");
 
-    gateway.spawn(&[("REJOINDER_CRASH_AT", "writing_events:1")]);
+    gateway.spawn_crashing_at("writing_events:1");
     gateway.until_ready().await;
     let refused = ask().send().await;
     let ended = gateway.until_crashed().await;

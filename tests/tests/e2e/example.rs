@@ -111,7 +111,7 @@ async fn an_account_whose_token_is_refused_says_so() {
 async fn a_crash_at_any_step_leaves_one_answer(#[case] point: &str) {
     let (server, agent) = (server().await, ScriptedAgent::start(|_, _| Script::replies("once")).await);
     let mut gateway = Gateway::builder().config(&channel(&server)).config(&agent.section()).prepare();
-    gateway.spawn(&[("REJOINDER_CRASH_AT", point)]);
+    gateway.spawn_crashing_at(point);
     gateway.until_ready().await;
 
     server.writes("ada", "ada", "hello");

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use futures_util::future::join_all;
-use rejoinder_tests::{Chat, Gateway, Reply, Script, ScriptedAgent, eventually};
+use rejoinder_tests::{Chat, Gateway, ROW_STEPS, Reply, Script, ScriptedAgent, eventually};
 use rstest::rstest;
 
 use crate::{TOKEN, hook};
@@ -11,8 +11,6 @@ use crate::{TOKEN, hook};
 const CONVERSATION: &str = "a-conversation-of-tests";
 /// No deferral, and a turn that several crashes interrupt is not given up: neither is the subject here.
 const PATIENT: &str = "[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\nmax_runs = 10\n";
-const STEPS: [&str; 6] =
-    ["received:1", "accepted:1", "run_started:1", "run_ended:1", "before_commit:1", "after_commit:1"];
 
 /// An agent that answers with all that it was told.
 async fn hearing() -> ScriptedAgent {
@@ -43,9 +41,9 @@ async fn calls_that_come_at_once_are_answered_once(#[values("followup", "collect
     let ask = |message: &str| {
         hook.message_in("kitchen", message).header("Idempotency-Key", message).header("Prefer", "wait=0")
     };
-    for (number, step) in STEPS.iter().enumerate() {
+    for (number, step) in ROW_STEPS.iter().enumerate() {
         let messages = messages(number);
-        gateway.spawn(&[("REJOINDER_CRASH_AT", step)]);
+        gateway.spawn_crashing_at(step);
         gateway.until_ready().await;
         // Some of them are lost with the process.
         join_all(messages.iter().map(|message| ask(message).send())).await;
@@ -71,9 +69,9 @@ async fn what_is_said_at_once_in_the_web_chat_is_answered_once(
     let agent = hearing().await;
     let section = format!("[channels.webchat.main]\nqueue = \"{mode}\"\n");
     let mut gateway = Gateway::builder().config(&section).config(&agent.section()).config(PATIENT).prepare();
-    for (number, step) in STEPS.iter().enumerate() {
+    for (number, step) in ROW_STEPS.iter().enumerate() {
         let messages = messages(number);
-        gateway.spawn(&[("REJOINDER_CRASH_AT", step)]);
+        gateway.spawn_crashing_at(step);
         gateway.until_ready().await;
         let mut chat = Chat::open(&gateway.url(), CONVERSATION).await;
         for message in &messages {

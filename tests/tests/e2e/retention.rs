@@ -62,7 +62,7 @@ async fn turns_past_their_time_disappear_through_a_crash_and_the_file_shrinks() 
     gateway.reconfigure(|toml| format!("{toml}{SHORT}"));
 
     for step in ["removed:1", "removed:2", "removed:2"] {
-        gateway.spawn(&[("REJOINDER_CRASH_AT", step)]);
+        gateway.spawn_crashing_at(step);
         gateway.until_crashed().await;
     }
     gateway.restart().await;

@@ -179,7 +179,7 @@ async fn a_question_survives_a_kill_of_the_gateway() {
 async fn a_question_is_one_turn_however_often_it_is_sent(#[case] point: &str) {
     let agent = ScriptedAgent::start(|_, number| Script::replies(&format!("answer {number}"))).await;
     let mut gateway = with(&agent).prepare();
-    gateway.spawn(&[("REJOINDER_CRASH_AT", point)]);
+    gateway.spawn_crashing_at(point);
     gateway.until_ready().await;
 
     let asking = start(&gateway, &["ask", "hello"]);

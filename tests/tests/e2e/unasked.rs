@@ -1,13 +1,10 @@
 //! The gateway writes first on the chat page: messages, and what agents answer to prompts.
 
-use rejoinder_tests::{Browser, Chat, Gateway, Script, ScriptedAgent, eventually};
+use rejoinder_tests::{Browser, Chat, Gateway, ROW_STEPS, Script, ScriptedAgent, eventually};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{TOKEN, hook};
-
-/// The environment variable that names the crash point.
-const CRASH_AT: &str = "REJOINDER_CRASH_AT";
 
 /// The id of the conversation, and how lists of people call whoever has it.
 const KEY: &str = "a-conversation-of-tests";
@@ -15,10 +12,6 @@ const HOLDER: &str = "webchat.main/10ac60a3c22e3783621b0f985c825c2f";
 
 /// The steps of a message of the gateway's own: the row is its receipt.
 const STEPS: [&str; 4] = ["received:1", "accepted:1", "before_commit:1", "after_commit:1"];
-
-/// The steps of a prompt, which an agent answers.
-const PROMPT_STEPS: [&str; 6] =
-    ["received:1", "accepted:1", "run_started:1", "run_ended:1", "before_commit:1", "after_commit:1"];
 
 /// What the agent is told, and nobody else.
 const PROMPT: &str = "Tell her what is new, and be brief.";
@@ -112,7 +105,7 @@ async fn a_message_to_a_page_is_shown_once_whatever_step_the_process_ends_at() {
     gateway.stop().await;
 
     for step in STEPS {
-        gateway.spawn(&[(CRASH_AT, step)]);
+        gateway.spawn_crashing_at(step);
         gateway.until_ready().await;
         let body = json!({ "to": HOLDER, "text": format!("After {step}.") });
         posts(&gateway, "messages", &body, step).await;
@@ -137,8 +130,8 @@ async fn a_page_shows_the_answer_to_a_prompt_once_whatever_step_the_process_ends
     is_done(&gateway, "schedules", &body, "add", StatusCode::CREATED).await;
     gateway.stop().await;
 
-    for (count, step) in PROMPT_STEPS.into_iter().enumerate() {
-        gateway.spawn(&[(CRASH_AT, step)]);
+    for (count, step) in ROW_STEPS.into_iter().enumerate() {
+        gateway.spawn_crashing_at(step);
         gateway.until_ready().await;
         posts(&gateway, "schedules/news/run", &json!({}), step).await;
         gateway.until_crashed().await;
@@ -149,7 +142,7 @@ async fn a_page_shows_the_answer_to_a_prompt_once_whatever_step_the_process_ends
         gateway.stop().await;
     }
     gateway.restart().await;
-    assert_eq!(shown(&gateway).await[1..], vec![pair("", "Two letters have come."); PROMPT_STEPS.len()]);
+    assert_eq!(shown(&gateway).await[1..], vec![pair("", "Two letters have come."); ROW_STEPS.len()]);
     assert!(agent.calls().last().is_some_and(|call| call.last_message().contains(PROMPT)));
     gateway.stop().await;
 }

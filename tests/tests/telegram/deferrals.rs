@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rejoinder_core::{Clock as _, SystemClock};
 use rejoinder_telegram_double::{Fault, TelegramDouble};
-use rejoinder_tests::{Gate, Gateway, Script, ScriptedAgent, eventually};
+use rejoinder_tests::{Gate, Gateway, Script, ScriptedAgent, TURN_STEPS, eventually};
 
 use crate::{between, telegram};
 
@@ -176,31 +176,17 @@ async fn an_agents_deferral_is_kept_after_a_time_in_which_the_gateway_was_down()
 /// note, or of the answer, says that it is one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_agents_deferral_is_kept_whatever_step_the_process_ends_at() {
-    const STEPS: [&str; 14] = [
-        "received:1",
-        "accepted:1",
-        "run_started:1",
-        "run_ended:1",
-        "before_commit:1",
-        "after_commit:1",
-        "attempt_started:1",
-        "attempt_ended:1",
-        "run_started:2",
-        "run_ended:2",
-        "before_commit:2",
-        "after_commit:2",
-        "attempt_started:2",
-        "attempt_ended:2",
-    ];
+    const OF_THE_ANSWER: [&str; 6] =
+        ["run_started:2", "run_ended:2", "before_commit:2", "after_commit:2", "attempt_started:2", "attempt_ended:2"];
     let (double, agent) = (TelegramDouble::start().await, promising().await);
     let mut gateway = between(&double, &agent).start().await;
     let ada = double.person("Ada");
     gateway.stop().await;
 
-    for step in STEPS {
+    for step in TURN_STEPS.into_iter().chain(OF_THE_ANSWER) {
         let before = double.bot_texts(ada.chat()).len();
         let shown = || double.bot_texts(ada.chat()).split_off(before);
-        gateway.spawn(&[("REJOINDER_CRASH_AT", step)]);
+        gateway.spawn_crashing_at(step);
         gateway.until_ready().await;
         ada.says(step);
         gateway.until_crashed().await;

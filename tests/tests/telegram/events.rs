@@ -2,7 +2,7 @@
 
 use hmac::{Hmac, Mac};
 use rejoinder_telegram_double::{Person, TelegramDouble};
-use rejoinder_tests::{Gateway, Script, ScriptedAgent, eventually};
+use rejoinder_tests::{Gateway, Script, ScriptedAgent, TURN_STEPS, eventually};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use sha2::Sha256;
@@ -10,18 +10,6 @@ use sha2::Sha256;
 use crate::between;
 
 const SECRET: &str = "the secret of these tests";
-
-/// The steps of an event that an agent tells of, at which the process ends.
-const STEPS: [&str; 8] = [
-    "received:1",
-    "accepted:1",
-    "run_started:1",
-    "run_ended:1",
-    "before_commit:1",
-    "after_commit:1",
-    "attempt_started:1",
-    "attempt_ended:1",
-];
 
 /// A hook as GitHub calls it, with these keys.
 fn hook(ada: &Person, keys: &str) -> String {
@@ -99,10 +87,10 @@ async fn an_event_is_told_once_whatever_step_the_process_ends_at() {
     let mut gateway = between(&double, &agent).config(&hook(&ada, "owes = \"nothing\"\n")).start().await;
     gateway.stop().await;
 
-    for step in STEPS {
+    for step in TURN_STEPS {
         let before = double.bot_texts(ada.chat()).len();
         let shown = || double.bot_texts(ada.chat()).split_off(before);
-        gateway.spawn(&[("REJOINDER_CRASH_AT", step)]);
+        gateway.spawn_crashing_at(step);
         gateway.until_ready().await;
         happens(&gateway, &opened(step)).await;
         gateway.until_crashed().await;

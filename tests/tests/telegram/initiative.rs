@@ -4,30 +4,15 @@ use std::time::Duration;
 
 use rejoinder_core::{Clock as _, ScheduleCall, ScheduledAction, SystemClock, When};
 use rejoinder_telegram_double::{Person, TelegramDouble};
-use rejoinder_tests::{Gateway, Script, ScriptedAgent, eventually};
+use rejoinder_tests::{Gateway, Script, ScriptedAgent, TURN_STEPS, eventually};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::between;
 
-/// The environment variable that names the crash point.
-const CRASH_AT: &str = "REJOINDER_CRASH_AT";
-
 /// The steps of a message of the gateway's own. At the last one it may have arrived without the gateway knowing.
 const STEPS: [&str; 6] =
     ["received:1", "accepted:1", "before_commit:1", "after_commit:1", "attempt_started:1", "attempt_ended:1"];
-
-/// The steps of a prompt, which an agent answers.
-const PROMPT_STEPS: [&str; 8] = [
-    "received:1",
-    "accepted:1",
-    "run_started:1",
-    "run_ended:1",
-    "before_commit:1",
-    "after_commit:1",
-    "attempt_started:1",
-    "attempt_ended:1",
-];
 
 async fn met(double: &TelegramDouble, agent: &ScriptedAgent) -> (Gateway, Person) {
     let mut gateway = between(double, agent).start().await;
@@ -66,7 +51,7 @@ async fn a_message_is_shown_once_whatever_step_the_process_ends_at() {
 
     for step in STEPS {
         let before = double.bot_texts(ada.chat()).len();
-        gateway.spawn(&[(CRASH_AT, step)]);
+        gateway.spawn_crashing_at(step);
         gateway.until_ready().await;
         let body = json!({ "to": format!("telegram.test/{}", ada.chat()), "text": format!("After {step}.") });
         posts(&gateway, "messages", &body, step).await;
@@ -105,7 +90,7 @@ async fn a_time_is_acted_on_once(steps: &[&str], what: &str, text: &str) {
             "{step}"
         );
         gateway.stop().await;
-        gateway.spawn(&[(CRASH_AT, step)]);
+        gateway.spawn_crashing_at(step);
         gateway.until_ready().await;
         posts(&gateway, &format!("schedules/{step}/run"), &json!({}), step).await;
         gateway.until_crashed().await;
@@ -129,7 +114,7 @@ async fn a_scheduled_message_is_shown_once_whatever_step_the_process_ends_at() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_prompt_is_answered_once_whatever_step_the_process_ends_at() {
-    a_time_is_acted_on_once(&PROMPT_STEPS, "prompt", "Say hello.").await;
+    a_time_is_acted_on_once(&TURN_STEPS, "prompt", "Say hello.").await;
 }
 
 /// The time passes while the gateway is down, and it is started twice afterwards.

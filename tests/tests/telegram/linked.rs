@@ -146,7 +146,7 @@ async fn an_answer_that_telegram_refuses_comes_on_discord() {
 async fn a_crash_before_an_answer_goes_elsewhere_loses_nothing() {
     let mut linked = Linked::start().await;
     linked.gateway.stop().await;
-    linked.gateway.spawn(&[("REJOINDER_CRASH_AT", "before_elsewhere:1")]);
+    linked.gateway.spawn_crashing_at("before_elsewhere:1");
     linked.gateway.until_ready().await;
 
     linked.asks_and_blocks().await;
