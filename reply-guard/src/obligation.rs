@@ -395,6 +395,7 @@ impl Obligation {
             Event::Resumed => self.resume(&mut context),
             Event::Postponed => self.postpone(),
             Event::Continued => self.go_on(&mut context),
+            Event::Hurried => self.hurried(&mut context),
             Event::Superseded => self.superseded(&mut context),
             Event::Absorbed { turns, owed } => self.absorbed(turns, owed, &context),
             Event::Merged { into } => self.merged(into, &mut context),

@@ -60,6 +60,7 @@ fn events() -> impl Strategy<Value = Event> {
         1 => texts().prop_map(|text| Event::Redirected { reply: Reply::text(text) }),
         1 => texts().prop_map(|text| Event::SentElsewhere { reply: Reply::text(text) }),
         1 => Just(Event::Cancelled { by: CancelledBy::Operator("it is too old".to_owned()) }),
+        1 => Just(Event::Hurried),
         1 => Just(Event::Superseded),
         1 => Just(Event::Absorbed {
             turns: vec![MergedTurn { turn: "later".to_owned(), place: 2 }],
@@ -205,6 +206,7 @@ impl Turn {
                 | Event::Cancelled { by: CancelledBy::Operator(_) }
         );
         let is_tick = matches!(event, Event::Tick { .. });
+        let (is_hurried, may_be_hurried) = (event == Event::Hurried, before.may_be_hurried());
         let may_defer = matches!(event, Event::Outcome(Outcome::Defer { .. }));
         self.uncounted_runs += u32::from(
             may_defer || (matches!(event, Event::Interrupted | Event::Superseded) && self.obligation.is_running()),
@@ -217,6 +219,9 @@ impl Turn {
         }
         let effects = self.obligation.on(event, &self.policy, self.now).effects;
         self.check_effects(&before, &effects, is_begin)?;
+        if is_hurried && !may_be_hurried {
+            prop_assert_eq!(&before, &self.obligation, "a turn was hurried that does not wait for its time");
+        }
         self.check_state(&before, may_change_a_dead_letter)?;
         if is_tick {
             prop_assert!(self.obligation.wake_at().is_none_or(|at| at > self.now), "the wake time is in the past");

@@ -118,6 +118,9 @@ pub enum Event {
     /// A postponed turn is to be answered: it waits for its run, as if it had been accepted now. One that is not to be answered
     /// is [cancelled](Self::Cancelled).
     Continued,
+    /// The agent is asked now for what it deferred, as if the time that it named had come. Only a turn that
+    /// [may be hurried](crate::Obligation::may_be_hurried) changes.
+    Hurried,
     /// A newer message stops the run in flight: the turn is run again, together with it, and this run does not count.
     Superseded,
     /// The turn answers for these turns as well, each of which is [merged](Self::Merged) into it in the same transaction.

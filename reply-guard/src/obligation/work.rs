@@ -202,23 +202,42 @@ impl Obligation {
                 }
             }
             ObligationState::Deferred if passed(self.due()) => match self.work {
-                Work::Idle if self.may_run_again(context) => {
-                    self.work = Work::Waiting;
-                    if let Some(debt) = &mut self.debt {
-                        debt.due = context.now + context.policy.hard_deadline;
-                    }
-                    context.emit(Effect::RunAgain);
-                }
+                Work::Idle => self.ask_again(context),
                 // No deadline applies while it waits for its run.
                 Work::Waiting | Work::Late => {}
                 Work::Running if may_defer => self.defer(None, answer_by, Via::Deferral, context),
-                Work::Idle | Work::Running => {
+                Work::Running => {
                     self.stop_work(context);
                     self.time_out("the debt fell due", context);
                 }
             },
             _ => {}
         }
+    }
+
+    /// Whether the turn is deferred and waits for the time that the agent named: [`Event::Hurried`] has the agent asked now.
+    #[must_use]
+    pub fn may_be_hurried(&self) -> bool {
+        let is_deferred = self.state == ObligationState::Deferred && self.work == Work::Idle;
+        is_deferred && self.decide_by.is_none() && !self.held
+    }
+
+    pub(super) fn hurried(&mut self, context: &mut EventContext<'_>) {
+        if self.may_be_hurried() {
+            self.ask_again(context);
+        }
+    }
+
+    /// The time has come at which the agent answers what it deferred: it is asked again.
+    fn ask_again(&mut self, context: &mut EventContext<'_>) {
+        if !self.may_run_again(context) {
+            return self.time_out("the debt fell due", context);
+        }
+        self.work = Work::Waiting;
+        if let Some(debt) = &mut self.debt {
+            debt.due = context.now + context.policy.hard_deadline;
+        }
+        context.emit(Effect::RunAgain);
     }
 
     fn time_out(&mut self, why: &str, context: &mut EventContext<'_>) {

@@ -188,6 +188,8 @@ pub(crate) enum Action {
     AgentDrafts,
     PersonCancels,
     PersonDeletes,
+    /// Somebody wants what was deferred now.
+    Hurry,
     /// Somebody decides the approval.
     Decide,
     /// The second message is merged into the first.
@@ -570,6 +572,9 @@ impl Model for World {
                 actions.push(Action::AgentSends);
             }
             actions.push(Action::PersonCancels);
+            if moment.obligation.may_be_hurried() {
+                actions.push(Action::Hurry);
+            }
             if let Some(second) = &moment.second {
                 actions.push(Action::PersonDeletes);
                 if !second.state().is_final() {
@@ -667,8 +672,13 @@ impl Model for World {
             Action::PersonDeletes | Action::Merge | Action::Supersede | Action::SecondIsDeleted => {
                 self.merge(&mut next, &action);
             }
-            Action::PersonCancels | Action::SendElsewhere | Action::Postpone | Action::GoOn | Action::Leave => {
-                next.oddities_left -= u8::from(action == Action::PersonCancels);
+            Action::PersonCancels
+            | Action::Hurry
+            | Action::SendElsewhere
+            | Action::Postpone
+            | Action::GoOn
+            | Action::Leave => {
+                next.oddities_left -= u8::from(matches!(action, Action::PersonCancels | Action::Hurry));
                 self.decide(&mut next, event_of(&action));
             }
             Action::OperatorRetries
@@ -890,6 +900,7 @@ fn wakes_are_served(world: &World, moment: &Moment) -> bool {
 fn event_of(action: &Action) -> Event {
     match action {
         Action::SendElsewhere => sent_elsewhere(),
+        Action::Hurry => Event::Hurried,
         Action::Postpone => Event::Postponed,
         Action::GoOn => Event::Continued,
         _ => Event::Cancelled { by: CancelledBy::Turn("cancel".to_owned()) },

@@ -142,6 +142,44 @@ fn a_debt_that_falls_due_runs_the_agent_again() {
     assert_eq!(turn.on(reply("done")), ["send 2 for d1: done"]);
 }
 
+#[test]
+fn an_agent_is_asked_before_its_time_if_somebody_wants_the_answer_now() {
+    let mut turn = Turn::running().after([defer(None, 900)]);
+    turn.shown_as("d1");
+    turn.now = 100;
+
+    assert!(turn.obligation.may_be_hurried());
+    assert_eq!(turn.on(Event::Hurried), ["run again"]);
+    assert_eq!(turn.obligation.due(), Some(at(100 + HARD)));
+    assert!(turn.obligation.is_waiting() && !turn.obligation.may_be_hurried());
+    assert_eq!(turn.on(Event::Hurried), no_effects(), "it is asked once");
+
+    turn.now = 200;
+    assert_eq!(turn.on(Event::Begin), ["run 2"]);
+    assert_eq!((turn.obligation.due(), turn.wakes_at()), (Some(at(200 + HARD)), Some(200 + HARD)));
+    assert_eq!(turn.ticks(790), no_effects());
+    assert_eq!(turn.on(reply("done")), ["send 2 for d1: done"]);
+}
+
+#[test]
+fn only_a_turn_that_waits_for_its_time_is_hurried() {
+    let held = || {
+        let mut turn = Turn::running().after([defer(None, 900)]);
+        turn.shown_as("d1");
+        turn.after([Event::Held])
+    };
+    let mut asking = Turn::running().after([approval("pay")]);
+    asking.shown_as("d1");
+    let settled = Turn::running().after([reply("done")]);
+
+    for mut turn in [Turn::owed(), Turn::running(), Turn::deferred(), held(), asking, settled] {
+        let before = turn.obligation.clone();
+        assert!(!turn.obligation.may_be_hurried(), "{before:?}");
+        assert_eq!(turn.on(Event::Hurried), no_effects());
+        assert_eq!(turn.obligation, before);
+    }
+}
+
 /// A15.
 #[test]
 fn an_agent_that_only_defers_ends_on_the_ladder() {
