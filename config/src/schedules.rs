@@ -37,6 +37,8 @@ struct Schedule {
     agent: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     quiet: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    digest: bool,
     #[serde(default)]
     missed: Missed,
 }
@@ -99,9 +101,10 @@ impl Schedule {
             _ => return None,
         };
         let agent = self.agent.as_deref().map(AgentName::from);
-        let action = match (&self.message, &self.prompt) {
-            (Some(message), None) => ScheduledAction::Message(message.clone()),
-            (None, Some(prompt)) => ScheduledAction::Prompt { text: prompt.clone(), agent, quiet: self.quiet },
+        let action = match (&self.message, &self.prompt, self.digest) {
+            (Some(message), None, false) => ScheduledAction::Message(message.clone()),
+            (None, Some(prompt), false) => ScheduledAction::Prompt { text: prompt.clone(), agent, quiet: self.quiet },
+            (None, None, true) => ScheduledAction::Digest,
             _ => return None,
         };
         let time_zone = self.time_zone.as_ref().unwrap_or(zone).name().into();
@@ -126,7 +129,8 @@ impl Section for Schedules {
                 checks.wrong(key.clone(), "has no `prompt`, and only that is put before an agent");
             }
             let Some(new) = schedule.seed(name, &Zone::system()) else {
-                let what = "must have one of `at`, `every` and `cron`, and either a `message` or a `prompt`";
+                let what =
+                    "must have one of `at`, `every` and `cron`, and one of `message`, `prompt` and `digest = true`";
                 checks.wrong(key, what);
                 continue;
             };

@@ -26,6 +26,7 @@ mod commands;
 #[cfg(feature = "testing")]
 pub mod conformance;
 mod crash;
+mod digest;
 mod elsewhere;
 mod engine;
 pub mod explain;
@@ -38,6 +39,7 @@ mod late;
 mod lately;
 mod ledger;
 mod lifecycle;
+mod loops;
 mod markdown;
 mod merges;
 mod model;
@@ -107,6 +109,7 @@ pub use engine::{Engine, Parts};
 pub use hub::Watch;
 pub use initiative::NewMessage;
 pub use json::json_error;
+pub use loops::{LoopKind, OpenLoop, open_loops};
 pub use markdown::{read_markdown, row_cells, shows_anything, split_markdown};
 pub use model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},
@@ -154,6 +157,7 @@ pub use ports::{
 
 pub use router::explain::{ExplainedRule, RouteAccess, RouteExplanation, RuleVerdict};
 pub use watch::Part;
+pub use words::age;
 pub use worker::agents::AgentHealth;
 
 pub use rejoinder_guard::{

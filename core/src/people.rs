@@ -310,10 +310,18 @@ impl People {
 
     /// The name of the person who is reached in a direct chat.
     pub(crate) fn name_in(&self, place: &ConversationRef) -> Option<String> {
+        self.in_chat(place, |person| person.name.clone())
+    }
+
+    /// The person who is reached in a direct chat.
+    pub(crate) fn reached_in(&self, place: &ConversationRef) -> Option<PersonId> {
+        self.in_chat(place, |person| person.id)
+    }
+
+    fn in_chat<T>(&self, place: &ConversationRef, read: impl Fn(&PersonRecord) -> T) -> Option<T> {
         let state = self.state();
         let mut people = state.people.iter();
-        let reached = people.find(|person| state.chats_of(person).any(|chat| chat.conversation == *place))?;
-        Some(reached.name.clone())
+        people.find(|person| state.chats_of(person).any(|chat| chat.conversation == *place)).map(read)
     }
 
     /// Whether somebody who is known is meant by a target.

@@ -13,7 +13,8 @@ use tokio::sync::Notify;
 use tracing::warn;
 
 use crate::{
-    commands::{late::LATE_ASKS, message::expired},
+    commands::{digest::DIGEST, late::LATE_ASKS, message::expired},
+    digest::{self, Digest},
     lifecycle::Lifecycle,
     model::{
         approval::{ApprovalFilter, ApprovalState},
@@ -21,6 +22,7 @@ use crate::{
         ids::{ApprovalId, ConversationId, PersonId, TurnId},
         question::{AskedQuestion, QuestionFilter, QuestionRecord},
         settings::LiveSettings,
+        turn::TurnRecord,
     },
     pauses,
     ports::{
@@ -42,6 +44,10 @@ pub(crate) enum Asks {
     Approve(ApprovalId, PersonId),
     /// Whether late messages of the conversation are to be answered.
     Late,
+    /// What is to become of something that this person's digest lists.
+    Digest(PersonId),
+    /// What another question asks, which a digest shows again.
+    Again(TurnId),
 }
 
 /// The questions that wait for a pick.
@@ -107,16 +113,23 @@ impl Questions {
 
     /// What the question that answered a turn asks somebody to decide, if it is one of the gateway's own.
     pub(crate) async fn asks(&self, turn: TurnId) -> Result<Option<Asks>, StoreError> {
-        match self.store.turn(turn).await {
-            Ok(turn) => Ok(turn.and_then(|turn| match turn.event.kind {
-                EventKind::PersonAsks { .. } => Some(Asks::LetIn),
-                EventKind::ApprovalAsked { approval, person } => Some(Asks::Approve(approval, person)),
-                _ if turn.handler == LATE_ASKS.handler() => Some(Asks::Late),
-                _ => None,
-            })),
-            Err(StoreError::CorruptTurn { .. }) => Ok(None),
-            Err(error) => Err(error),
+        let Some(turn) = digest::read(self.store.as_ref(), turn).await? else { return Ok(None) };
+        Ok(match turn.event.kind {
+            EventKind::PersonAsks { .. } => Some(Asks::LetIn),
+            EventKind::ApprovalAsked { approval, person } => Some(Asks::Approve(approval, person)),
+            _ if turn.handler == LATE_ASKS.handler() => Some(Asks::Late),
+            _ if turn.handler == DIGEST.handler() => self.digest_asks(&turn).await?,
+            _ => None,
+        })
+    }
+
+    /// What the question asks with which a digest, or a press of one of its buttons, was answered.
+    async fn digest_asks(&self, turn: &TurnRecord) -> Result<Option<Asks>, StoreError> {
+        let store = self.store.as_ref();
+        if let Some(asked) = digest::shown_again(store, turn).await? {
+            return Ok(Some(Asks::Again(asked)));
         }
+        Ok(Digest::of(store, turn).await?.map(|digest| Asks::Digest(digest.person)))
     }
 
     /// Whether whoever was asked is told that it is too late: not of what somebody else has decided, nor of somebody who asked to
@@ -124,7 +137,7 @@ impl Questions {
     async fn is_told_of_expiry(&self, turn: TurnId) -> Result<bool, StoreError> {
         Ok(match self.asks(turn).await? {
             None | Some(Asks::Late) => true,
-            Some(Asks::LetIn) => false,
+            Some(Asks::LetIn | Asks::Digest(_) | Asks::Again(_)) => false,
             Some(Asks::Approve(approval, _)) => {
                 let approval = self.store.approvals(ApprovalFilter::Is(approval), 1).await?.pop();
                 approval.is_some_and(|it| matches!(it.state, ApprovalState::Waiting | ApprovalState::Expired))

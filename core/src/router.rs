@@ -6,7 +6,7 @@ use rejoinder_guard::Expectation;
 
 use crate::{
     access::Permit,
-    commands::{self, asks::ASKS, link, message::MESSAGE},
+    commands::{self, asks::ASKS, digest::DIGEST, link, message::MESSAGE},
     model::{
         access::Access,
         conversation::ChatKind,
@@ -56,8 +56,11 @@ pub(crate) fn route(event: &InboundEvent, rule: Option<&Rule>, settings: &Settin
         return Route::To { handler: Handler::Agent(agent.clone()), expectation };
     }
     if event.sender.kind == SenderKind::Operator {
-        let is_asked = matches!(event.kind, EventKind::PersonAsks { .. } | EventKind::ApprovalAsked { .. });
-        let command = if is_asked { ASKS } else { MESSAGE };
+        let command = match event.kind {
+            EventKind::PersonAsks { .. } | EventKind::ApprovalAsked { .. } => ASKS,
+            EventKind::Digest { .. } => DIGEST,
+            _ => MESSAGE,
+        };
         return Route::To { handler: command.handler(), expectation: Expectation::Nothing };
     }
     let channel = &event.conversation.channel;
@@ -76,6 +79,7 @@ pub(crate) fn route(event: &InboundEvent, rule: Option<&Rule>, settings: &Settin
         | EventKind::PersonAsks { .. }
         | EventKind::ApprovalAsked { .. }
         | EventKind::Prompt { .. }
+        | EventKind::Digest { .. }
         | EventKind::Other => {
             return Route::NoTurn;
         }

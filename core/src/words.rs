@@ -1,5 +1,7 @@
 //! Texts for people, and what is put into them.
 
+use std::time::Duration;
+
 /// A text with its placeholders filled in. What is filled in is no template: a placeholder in it stays.
 pub(crate) fn filled(text: &str, values: &[(&'static str, String)]) -> String {
     let next = |rest: &str| {
@@ -25,6 +27,17 @@ pub(crate) fn excerpt(text: &str, most: usize) -> String {
     match line.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
+    }
+}
+
+/// How long something has lasted: `5 min`.
+#[must_use]
+pub fn age(age: Duration) -> String {
+    match age.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3_600 => format!("{} min", seconds / 60),
+        seconds @ 3_600..86_400 => format!("{} h", seconds / 3_600),
+        seconds => format!("{} d", seconds / 86_400),
     }
 }
 

@@ -39,7 +39,6 @@ mod gateway;
 mod http;
 mod log_lines;
 mod logging;
-mod loops;
 mod materials;
 mod metrics;
 mod open_files;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use rejoinder_core::Timestamp;
+pub(crate) use rejoinder_core::age;
 
 /// RFC 3339 in UTC with milliseconds. A time outside its range is written as the stored number.
 pub(crate) fn rfc3339(at: Timestamp) -> String {
@@ -31,16 +32,6 @@ pub(crate) fn local(at: Timestamp) -> String {
     let zone = jiff::tz::TimeZone::system();
     jiff::Timestamp::from_millisecond(at.as_millis())
         .map_or_else(|_| at.to_string(), |at| at.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S").to_string())
-}
-
-/// How long ago, in its largest unit: `5 s`, `12 min`, `3 h`, `40 d`.
-pub(crate) fn age(age: Duration) -> String {
-    match age.as_secs() {
-        seconds @ 0..60 => format!("{seconds} s"),
-        seconds @ 60..3_600 => format!("{} min", seconds / 60),
-        seconds @ 3_600..86_400 => format!("{} h", seconds / 3_600),
-        seconds => format!("{} d", seconds / 86_400),
-    }
 }
 
 /// A short time: `850 ms`, `12.3 s`.

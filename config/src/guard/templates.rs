@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
-pub const TEMPLATES: [&str; 146] = [
+pub const TEMPLATES: [&str; 163] = [
     "silent",
     "failed",
     "late",
@@ -105,6 +105,23 @@ pub const TEMPLATES: [&str; 146] = [
     "approval_was_declined",
     "approval_over",
     "approval_not_yours",
+    "digest",
+    "digest_more",
+    "digest_nothing",
+    "digest_late",
+    "digest_deferred",
+    "digest_open",
+    "digest_asked",
+    "digest_failed",
+    "digest_about",
+    "digest_answer",
+    "digest_snooze",
+    "digest_drop",
+    "digest_tried",
+    "digest_waits",
+    "digest_snoozed",
+    "digest_dropped",
+    "digest_over",
     "link_code",
     "link_unknown",
     "linked",

@@ -119,7 +119,7 @@ async fn asked_by(approval: &Approval, call: &Call<'_>) -> Result<Vec<Arc<Inboun
 }
 
 /// Who wrote a message: the name by which they are known, or the one that they chose, with their id.
-fn name_of(event: &InboundEvent, call: &Call<'_>) -> String {
+pub(super) fn name_of(event: &InboundEvent, call: &Call<'_>) -> String {
     const LONGEST: usize = 80;
     let known = call.people.known();
     if let Some((_, name)) = event.known_as(&known) {

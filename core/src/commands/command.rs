@@ -8,13 +8,14 @@ use crate::{
     approvals::Approvals,
     channels::Channels,
     late::Late,
-    ledger::trigger::{DecidedApproval, DecidedPerson, TurnEvents},
+    ledger::trigger::{DecidedApproval, DecidedPerson, OperatorStep, TurnEvents},
     merges::Merges,
     model::{
         capabilities::{Capabilities, Receipts, Support},
         event::Amends,
         ids::{PersonId, TurnId},
         language::Language,
+        log::NewLogEntry,
         queue::QueueMode,
         session::{SessionChange, SessionChoice},
         settings::Settings,
@@ -94,8 +95,10 @@ pub(super) struct Answer {
     pub(super) decision: Option<Decision>,
     /// What was decided about the wish of an agent.
     pub(super) approval: Option<ApprovalDecision>,
-    /// The turn that was answered with a question which this closes.
-    pub(super) closes: Option<TurnId>,
+    /// The turns that were answered with questions which this closes.
+    pub(super) closes: Vec<TurnId>,
+    /// What is done with another turn, as an operator does it, and what the log says of that.
+    pub(super) step: Option<DecidedStep>,
     /// The language of the reply, if not the sender's.
     pub(super) language: Option<Language>,
     /// Held until the effects are stored.
@@ -114,6 +117,12 @@ pub(super) struct ApprovalDecision {
     pub(super) decided: DecidedApproval,
     /// Held until it is stored: nobody else decides meanwhile.
     pub(super) held: Held,
+}
+
+/// What is done with another turn, as an operator does it. Its events are among those for other turns.
+pub(super) struct DecidedStep {
+    pub(super) step: Option<OperatorStep>,
+    pub(super) log: Vec<NewLogEntry>,
 }
 
 /// A change of what is known of people.
@@ -151,7 +160,8 @@ impl Answer {
             queue: None,
             decision: None,
             approval: None,
-            closes: None,
+            closes: Vec::new(),
+            step: None,
             language: None,
             held: None,
         }

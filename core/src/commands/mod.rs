@@ -8,6 +8,7 @@ mod approve;
 pub(crate) mod asks;
 pub(crate) mod bang;
 pub(crate) mod command;
+pub(crate) mod digest;
 pub(crate) mod dropped;
 mod help;
 mod history;
@@ -76,11 +77,12 @@ const LISTED: [&Command; 18] = [
 ];
 
 /// The commands for owners, and the notices.
-const UNLISTED: [&Command; 12] = [
+const UNLISTED: [&Command; 13] = [
     &approve::APPROVE,
     &approve::DECLINE,
     &asks::ASKS,
     &asks::DECIDE,
+    &digest::DIGEST,
     &stranger::STRANGER,
     &pairing::PAIRING,
     &limited::LIMITED,
@@ -138,9 +140,15 @@ impl Commands {
 
     /// Like [`perform`](Self::perform), without retries. Does nothing if the turn has ended.
     pub(crate) async fn try_to_perform(&self, turn: TurnId) -> Result<(), StoreError> {
-        let Some(turn) = self.store.turn(turn).await? else { return Ok(()) };
+        while !self.perform_once(turn).await? {}
+        Ok(())
+    }
+
+    /// `false` if another turn with which the command does something was changed meanwhile.
+    async fn perform_once(&self, turn: TurnId) -> Result<bool, StoreError> {
+        let Some(turn) = self.store.turn(turn).await? else { return Ok(true) };
         if turn.obligation.state().is_final() {
-            return Ok(());
+            return Ok(true);
         }
         let command = all().find(|command| turn.handler == command.handler());
         debug_assert!(command.is_none_or(|it| it.is_recorded == turn.handler.is_recorded()), "{}", turn.handler);
@@ -168,8 +176,18 @@ impl Commands {
             Some(command) => (command.act)(&call).await?,
             None => own::answer(&call).unwrap_or_else(|| Answer::of(UNKNOWN)),
         };
-        let Answer { words, mut turn_events, session, queue, decision, approval, closes, language, held: held_late } =
-            answer;
+        let Answer {
+            words,
+            mut turn_events,
+            session,
+            queue,
+            decision,
+            approval,
+            closes,
+            step,
+            language,
+            held: held_late,
+        } = answer;
         let replaced = call.replaced().await?;
         let edited = || Event::Cancelled { by: CancelledBy::Edit(call.turn.id.to_string()) };
         turn_events.extend(replaced.map(|turn| TurnEvents { turn, events: vec![edited()] }));
@@ -192,8 +210,18 @@ impl Commands {
         let (sessions, held_too) = session.map(|session| (session.changes, session.held)).unzip();
         let sessions = sessions.unwrap_or_default();
         self.sessions.note(&sessions);
-        let trigger = Trigger::Command { end, sessions, queue, person, approval, closes };
-        self.ledger.decide_all(&mut turn_events, &trigger).await?;
+        let (step, log) = step.map(|decided| (decided.step.map(Box::new), decided.log)).unwrap_or_default();
+        let trigger = Trigger::Command { end, sessions, queue, person, approval, closes, step, log };
+        if let Trigger::Command { step: Some(_), .. } = &trigger {
+            if self.ledger.try_to_decide(&mut turn_events, &trigger).await?.is_none() {
+                return Ok(false);
+            }
+        } else {
+            self.ledger.decide_all(&mut turn_events, &trigger).await?;
+        }
+        if let Trigger::Command { log, .. } = &trigger {
+            log.iter().for_each(digest::count);
+        }
         if let Some((conversation, mode)) = queue {
             self.merges.choose(conversation, mode);
         }
@@ -201,7 +229,7 @@ impl Commands {
             self.people.apply(&changes);
         }
         drop((held, held_too, held_approval, held_late));
-        Ok(())
+        Ok(true)
     }
 }
 

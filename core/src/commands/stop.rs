@@ -25,7 +25,7 @@ pub(super) async fn stopped(call: &Call<'_>) -> Result<(Answer, bool), StoreErro
     let are_any = !open.is_empty();
     // The question about late messages ends with them.
     let question = if held.is_some() { call.late.question(place).await? } else { None };
-    let closes = question.as_ref().map(|question| question.id);
+    let closes = question.iter().map(|question| question.id).collect();
     let asks = question.filter(|question| !question.obligation.state().is_final());
     let cancelled = |turn| TurnEvents { turn, events: vec![call.cancelled()] };
     let turn_events = open.into_iter().chain(asks).map(cancelled).collect();

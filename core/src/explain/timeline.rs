@@ -277,6 +277,7 @@ fn remark_entry(remark: &Remark, dossier: &Dossier, entries: &mut Entries) {
         "approved" => format!("Approved {detail}."),
         "declined" => format!("Declined {detail}."),
         "approval_closed" => format!("The approval is closed: {detail}."),
+        "hurry" => format!("Asked for now {detail}."),
         "hold" => format!("Held {detail}."),
         "resume" => format!("Resumed {detail}."),
         kind => format!("{kind}: {detail}."),

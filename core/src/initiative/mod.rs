@@ -3,6 +3,7 @@
 //! Each is an event of the gateway's own with a key, accepted like any other. So it takes the same way through the guard and the
 //! outbox, and what is done again after a crash is known by its key.
 
+mod digest;
 mod news;
 pub(crate) mod schedules;
 pub(crate) mod triggers;
@@ -20,6 +21,7 @@ use crate::{
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{EventKind, InboundEvent, SenderKind},
         ids::{EventId, PersonId, TurnId},
+        language::Language,
         people::{KnownIdentity, PersonRole},
         schedule::{NewSchedule, ScheduledAction},
         settings::LiveSettings,
@@ -99,6 +101,10 @@ const LOOKED_AT: u32 = 20;
 struct Recipient {
     place: ConversationRef,
     person: Option<PersonId>,
+    /// Whether that person is an owner there.
+    is_owner: bool,
+    /// The language in which they are told.
+    language: Option<Language>,
 }
 
 impl Initiative {
@@ -129,8 +135,8 @@ impl Initiative {
     /// Begins what a schedule begins.
     pub(crate) async fn begin_scheduled(&self, new: &NewSchedule, key: &str) -> Result<Vec<Begun>, OperationError> {
         let mut events = Vec::new();
-        for Recipient { place, person } in self.recipients(&new.to, |_| true).await? {
-            events.push((self.scheduled(new, &place).await?, person));
+        for to in self.recipients(&new.to, |_| true).await? {
+            events.push((self.scheduled(new, &to).await?, to.person));
         }
         self.begin_unlimited(events, key, false).await
     }
@@ -142,7 +148,7 @@ impl Initiative {
             Err(OperationError::Store(error)) => return Err(error),
             recipients => recipients.unwrap_or_default(),
         };
-        for Recipient { place, person } in recipients {
+        for Recipient { place, person, .. } in recipients {
             let event = message(&place, String::new(), "", &key_for(key, &place, person), self.clock.now());
             found.extend(match person {
                 Some(person) => self.begun_before(&event, person).await?,
@@ -153,12 +159,14 @@ impl Initiative {
     }
 
     /// The event that a schedule begins in a conversation.
-    async fn scheduled(&self, new: &NewSchedule, place: &ConversationRef) -> Result<InboundEvent, StoreError> {
+    async fn scheduled(&self, new: &NewSchedule, to: &Recipient) -> Result<InboundEvent, OperationError> {
+        let place = &to.place;
         match &new.action {
             ScheduledAction::Message(text) => Ok(message(place, text.clone(), &new.name, "", self.clock.now())),
             ScheduledAction::Prompt { text, agent, quiet } => {
-                self.prompt(place, text, &new.name, agent.clone(), *quiet).await
+                Ok(self.prompt(place, text, &new.name, agent.clone(), *quiet).await?)
             }
+            ScheduledAction::Digest => self.digest(to, &new.name).await,
         }
     }
 
@@ -311,7 +319,8 @@ impl Initiative {
         may: impl Fn(&ChannelId) -> bool,
     ) -> Result<Vec<Recipient>, OperationError> {
         if let Target::Conversation(named) = to {
-            return Ok(vec![Recipient { place: self.place(named, may).await?, person: None }]);
+            let place = self.place(named, may).await?;
+            return Ok(vec![Recipient { place, person: None, is_owner: false, language: None }]);
         }
         let meant = self.people.whom(to, &self.channels);
         let mut recipients = Vec::new();
@@ -323,7 +332,10 @@ impl Initiative {
                 None => self.place_with_key(one.identities).await?,
             };
             let place = place.filter(|place| may(&place.channel));
-            recipients.extend(place.map(|place| Recipient { place, person: Some(one.person) }));
+            let is_owner = one.role == PersonRole::Owner && one.chat.is_some();
+            let language = one.chat.as_ref().and_then(|chat| self.people.spoken_language(chat));
+            let recipient = |place| Recipient { place, person: Some(one.person), is_owner, language };
+            recipients.extend(place.map(recipient));
         }
         if recipients.len() > MOST_PEOPLE {
             let why = format!("{to} means {} people, and at most {MOST_PEOPLE} are reached at once", recipients.len());

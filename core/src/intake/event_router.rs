@@ -17,6 +17,7 @@ use crate::{
         self,
         asks::{self, DECIDE},
         bang,
+        digest::DIGEST,
         dropped::DROPPED,
         late::{LATE, LATE_ASKS},
         limited::{LIMITED, LIMITED_TODAY},
@@ -24,6 +25,7 @@ use crate::{
         retry::RETRY,
         stranger::STRANGER,
     },
+    digest,
     intake::limits::{Counted, Full, Limits, OverLimit},
     late::{Late, may_be_asked},
     ledger::trigger::Run,
@@ -312,13 +314,19 @@ impl EventRouter {
         known: &KnownPeople,
     ) -> Result<(Option<Handler>, InboundEvent), StoreError> {
         let EventKind::Choice { turn } = event.kind else { return Ok((None, event)) };
-        match self.questions.asks(turn).await? {
-            None => Ok((None, event)),
-            Some(Asks::Approve(_, person)) if !asks::may_decide(&event, person, settings, known) => {
-                Ok((Some(DECIDE.handler()), InboundEvent { kind: EventKind::Message, ..event }))
-            }
-            Some(Asks::LetIn | Asks::Approve(..) | Asks::Late) => Ok((Some(DECIDE.handler()), event)),
+        let (mut event, mut asks) = (event, self.questions.asks(turn).await?);
+        if let Some(Asks::Again(turn)) = asks {
+            event = InboundEvent { kind: EventKind::Choice { turn }, ..event };
+            asks = self.questions.asks(turn).await?;
         }
+        let (command, is_theirs) = match asks {
+            None | Some(Asks::Again(_)) => return Ok((None, event)),
+            Some(Asks::Approve(_, person)) => (DECIDE, asks::may_decide(&event, person, settings, known)),
+            Some(Asks::Digest(person)) => (DIGEST, digest::may_press(&event, person, known)),
+            Some(Asks::LetIn | Asks::Late) => (DECIDE, true),
+        };
+        let kind = if is_theirs { event.kind.clone() } else { EventKind::Message };
+        Ok((Some(command.handler()), InboundEvent { kind, ..event }))
     }
 
     /// Whether the writer with this id and unique name may talk to the agent in a chat.

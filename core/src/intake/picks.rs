@@ -77,10 +77,12 @@ impl EventRouter {
         let mut left = Vec::with_capacity(open.len());
         for mut record in open {
             match self.questions.asks(record.question.turn).await? {
-                Some(Asks::LetIn | Asks::Approve(..)) if !is_only_one || !has_words(&record) => continue,
+                Some(Asks::LetIn | Asks::Approve(..) | Asks::Digest(_)) if !is_only_one || !has_words(&record) => {
+                    continue;
+                }
                 // Only late messages can have come since: any other closes the question. Without them it asks nothing.
                 Some(Asks::Late) => record.is_overtaken = self.late.postponed(conversation).await?.is_empty(),
-                Some(Asks::LetIn | Asks::Approve(..)) | None => {}
+                Some(Asks::LetIn | Asks::Approve(..) | Asks::Digest(_) | Asks::Again(_)) | None => {}
             }
             left.push(record);
         }

@@ -10,7 +10,7 @@ use rejoinder_guard::{ApprovalRequest, Cleared, Draft, Effect, Event, Obligation
 use super::{
     consequences::Consequences,
     log,
-    trigger::{AttemptEnded, Decided, DecidedApproval, DecidedAtOnce, Run, Trigger, TurnEvents},
+    trigger::{AttemptEnded, Decided, DecidedApproval, DecidedAtOnce, OperatorStep, Run, Trigger, TurnEvents},
 };
 use crate::{
     channels::Channels,
@@ -100,16 +100,20 @@ impl<'a> Transaction<'a> {
                 transition.runs_ended.push(end.clone());
                 transition.remarks.extend(remark.clone());
             }
-            Trigger::Command { end, sessions, queue, person, approval, closes } => {
+            Trigger::Command { end, sessions, queue, person, approval, closes, step, log } => {
                 transition.queue = *queue;
                 transition.runs_ended.push(end.clone());
                 transition.sessions.clone_from(sessions);
                 transition.people.extend(person.iter().flat_map(|person| person.changes.iter().cloned()));
                 transition.operation = person.as_ref().and_then(|person| person.operation.clone());
-                transition.closed_questions.extend(closes.map(|turn| ClosedQuestion { turn, at: now }));
+                transition.closed_questions.extend(closes.iter().map(|turn| ClosedQuestion { turn: *turn, at: now }));
                 if let Some(decided) = approval {
                     add_decision(&mut transition, decided);
                 }
+                if let Some(step) = step {
+                    add_step(&mut transition, step);
+                }
+                transition.log.extend(log.iter().cloned());
             }
             Trigger::AttemptBegins { start, delivery: change, subject } => {
                 transition.attempts_started.push(start.clone());
@@ -123,10 +127,7 @@ impl<'a> Transaction<'a> {
                 transition.withdrawn.extend(ended.later_parts_withdrawal());
             }
             Trigger::Approval(decided) => add_decision(&mut transition, decided),
-            Trigger::Operator(step) => {
-                transition.operation.clone_from(&step.operation);
-                transition.remarks.push(step.remark.clone());
-            }
+            Trigger::Operator(step) => add_step(&mut transition, step),
         }
         Self { context, trigger, now, transition, delivery }
     }
@@ -164,10 +165,12 @@ impl<'a> Transaction<'a> {
                         self.transition.deliveries.push(draft);
                     }
                     Effect::Withdraw { claim } => self.withdraw(&turn, claim),
-                    Effect::SendAgain { claim, labelled } => self.send_again(claim, labelled, &mut consequences),
-                    Effect::Hold => self.change_waiting(DeliveryState::Pending, DeliveryState::Held, &mut consequences),
+                    Effect::SendAgain { claim, labelled } => self.send_again(&turn, claim, labelled, &mut consequences),
+                    Effect::Hold => {
+                        self.change_waiting(&turn, DeliveryState::Pending, DeliveryState::Held, &mut consequences);
+                    }
                     Effect::Release => {
-                        self.change_waiting(DeliveryState::Held, DeliveryState::Pending, &mut consequences);
+                        self.change_waiting(&turn, DeliveryState::Held, DeliveryState::Pending, &mut consequences);
                     }
                     Effect::Run { agent, attempt } => decided.run = Some(self.start_run(&mut turn, agent, attempt)),
                     Effect::RunAgain => consequences.runs_again = Some(self.context.next_agent(&turn)),
@@ -226,10 +229,7 @@ impl<'a> Transaction<'a> {
     where
         'a: 'b,
     {
-        let turn = match self.trigger {
-            Trigger::Operator(step) => step.elsewhere.as_ref().unwrap_or(turn),
-            _ => turn,
-        };
+        let turn = self.trigger.step(turn.id).and_then(|step| step.elsewhere.as_ref()).unwrap_or(turn);
         let channel = self.context.channels.get(&turn.event.conversation.channel);
         Target { turn, channel: channel.map(AsRef::as_ref), now: self.now }
     }
@@ -294,8 +294,8 @@ impl<'a> Transaction<'a> {
     }
 
     /// Has the rest of a claim that could not be delivered sent again, now.
-    fn send_again(&mut self, claim: u32, labelled: bool, consequences: &mut Consequences) {
-        let Trigger::Operator(step) = self.trigger else { return };
+    fn send_again(&mut self, turn: &TurnRecord, claim: u32, labelled: bool, consequences: &mut Consequences) {
+        let Some(step) = self.trigger.step(turn.id) else { return };
         let is_left =
             |one: &&DeliveryRecord| one.claim == claim && !one.is_copy && one.state != DeliveryState::Delivered;
         for (index, delivery) in step.deliveries.iter().filter(is_left).enumerate() {
@@ -311,8 +311,14 @@ impl<'a> Transaction<'a> {
     }
 
     /// Changes the state of the turn's deliveries that wait: for their next attempt, or for the operator.
-    fn change_waiting(&mut self, from: DeliveryState, to: DeliveryState, consequences: &mut Consequences) {
-        let Trigger::Operator(step) = self.trigger else { return };
+    fn change_waiting(
+        &mut self,
+        turn: &TurnRecord,
+        from: DeliveryState,
+        to: DeliveryState,
+        consequences: &mut Consequences,
+    ) {
+        let Some(step) = self.trigger.step(turn.id) else { return };
         for delivery in step.deliveries.iter().filter(|one| one.state == from && !one.is_copy) {
             let change = DeliveryChange { state: to, ..DeliveryChange::of(delivery) };
             consequences.sends(&DeliveryRecord { state: to, ..delivery.clone() });
@@ -425,6 +431,11 @@ impl<'a> Transaction<'a> {
 fn audited(by: String, state: ApprovalState, target: String, subject: Subject, at: Timestamp) -> Operation {
     let entry = AuditEntry { by, action: state.audit_action().to_owned(), target, reason: None };
     Operation { at, entry, subject, answer: None }
+}
+
+fn add_step(transition: &mut Transition, step: &OperatorStep) {
+    transition.operation.clone_from(&step.operation);
+    transition.remarks.push(step.remark.clone());
 }
 
 fn add_decision(transition: &mut Transition, decided: &DecidedApproval) {

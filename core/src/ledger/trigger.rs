@@ -52,8 +52,12 @@ pub(crate) enum Trigger {
         person: Option<Box<DecidedPerson>>,
         /// What was decided about the wish of an agent.
         approval: Option<Box<DecidedApproval>>,
-        /// The turn that was answered with a question which is closed.
-        closes: Option<TurnId>,
+        /// The turns that were answered with questions which are closed.
+        closes: Vec<TurnId>,
+        /// What the command does with another turn, as an operator does.
+        step: Option<Box<OperatorStep>>,
+        /// What the log says of it.
+        log: Vec<NewLogEntry>,
     },
     /// An attempt is about to send its first byte.
     AttemptBegins { start: AttemptStart, delivery: DeliveryChange, subject: Subject },
@@ -65,6 +69,18 @@ pub(crate) enum Trigger {
     Approval(Box<DecidedApproval>),
     /// The operator steps in.
     Operator(Box<OperatorStep>),
+}
+
+impl Trigger {
+    /// What is done with this turn as an operator does it.
+    pub(super) fn step(&self, turn: TurnId) -> Option<&OperatorStep> {
+        let step = match self {
+            Self::Operator(step) => Some(step),
+            Self::Command { step, .. } => step.as_ref(),
+            _ => None,
+        };
+        step.map(|step| &**step).filter(|step| step.remark.turn == turn)
+    }
 }
 
 /// A change of what is known of people, which a command makes.

@@ -221,6 +221,16 @@ pub enum EventKind {
         #[serde(default)]
         quiet: bool,
     },
+    /// The gateway tells somebody what is open: a message of its own.
+    Digest {
+        /// Who is told, and nobody else decides by an answer to it.
+        person: PersonId,
+        /// The turns that are listed, in this order.
+        items: Vec<TurnId>,
+        /// How many more there are.
+        #[serde(default)]
+        more: usize,
+    },
     /// Any other event: stored, opens no turn.
     Other,
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{
     conversation::ChannelId,
-    ids::{ApprovalId, ConversationId, DeliveryId, TurnId},
+    ids::{ApprovalId, ConversationId, DeliveryId, PersonId, TurnId},
     turn::Handler,
     view::FallbackView,
 };
@@ -285,6 +285,16 @@ pub enum LogEvent {
         /// What failed.
         why: String,
     },
+    /// `digest.pressed`: somebody pressed a button below what a digest listed.
+    DigestPressed {
+        /// The button: `answer`, `snooze` or `drop`.
+        button: &'static str,
+        /// Who.
+        person: PersonId,
+        /// Until when it is left out of their digests, in RFC 3339.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        until: Option<String>,
+    },
     /// `operator.…`: an operator did something.
     Operator(AuditEntry),
 }
@@ -327,6 +337,7 @@ impl LogEvent {
             Self::ScheduleRan { .. } => "schedule.ran",
             Self::ScheduleMissed { .. } => "schedule.missed",
             Self::SchedulePaused { .. } => "schedule.paused",
+            Self::DigestPressed { .. } => "digest.pressed",
             Self::Operator(entry) => return Cow::Owned(format!("operator.{}", entry.action)),
         })
     }

@@ -68,14 +68,17 @@ pub enum ScheduledAction {
         #[serde(default)]
         quiet: bool,
     },
+    /// A message that lists what is open, with buttons. An owner is told of everything, others of what is theirs.
+    Digest,
 }
 
 impl ScheduledAction {
-    /// The message, or the prompt.
+    /// The message, or the prompt; `None` if the gateway writes the text.
     #[must_use]
-    pub fn text(&self) -> &str {
+    pub fn text(&self) -> Option<&str> {
         match self {
-            Self::Message(text) | Self::Prompt { text, .. } => text,
+            Self::Message(text) | Self::Prompt { text, .. } => Some(text),
+            Self::Digest => None,
         }
     }
 }
@@ -249,6 +252,9 @@ pub enum NotASchedule {
     /// The text is empty or long.
     #[error("the text must have 1 to {MAX_TEXT} characters")]
     Text,
+    /// A digest is for a conversation.
+    #[error("a digest is for a person or a role, not for a conversation: it shows what is theirs")]
+    Digest,
     /// Its only time has passed.
     #[error("`at` must be in the future")]
     Passed,
@@ -276,8 +282,11 @@ impl NewSchedule {
         if !is_fit(&self.name, MAX_NAME) || self.name.chars().any(char::is_control) {
             return Err(NotASchedule::Name);
         }
-        if !is_fit(self.action.text(), MAX_TEXT) {
+        if self.action.text().is_some_and(|text| !is_fit(text, MAX_TEXT)) {
             return Err(NotASchedule::Text);
+        }
+        if self.action == ScheduledAction::Digest && self.to.channel().is_some() {
+            return Err(NotASchedule::Digest);
         }
         match self.when {
             When::At(at) if at <= now => return Err(NotASchedule::Passed),

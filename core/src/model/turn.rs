@@ -36,12 +36,13 @@ impl Handler {
     /// talk to it, not what was said before, told again, or what is said of it, and not what names people or their codes.
     #[must_use]
     pub fn is_recorded(&self) -> bool {
-        const UNRECORDED: [&str; 21] = [
+        const UNRECORDED: [&str; 22] = [
             "agent",
             "approve",
             "asks",
             "decide",
             "decline",
+            "digest",
             "export",
             "history",
             "home",

@@ -146,6 +146,27 @@ const OF_SESSIONS: [(&str, &str); 29] = [
     ("undo_nothing", "Nothing to forget."),
 ];
 
+/// What is said of what is open.
+const OF_DIGESTS: [(&str, &str); 17] = [
+    ("digest", "Open: {count}"),
+    ("digest_more", "There is more of it: {count}."),
+    ("digest_nothing", "Nothing is open."),
+    ("digest_late", "late"),
+    ("digest_deferred", "promised"),
+    ("digest_open", "owed"),
+    ("digest_asked", "asked"),
+    ("digest_failed", "failed"),
+    ("digest_about", "What about {number}, “{text}”?"),
+    ("digest_answer", "Answer"),
+    ("digest_snooze", "Snooze"),
+    ("digest_drop", "Drop"),
+    ("digest_tried", "{number} is being answered now."),
+    ("digest_waits", "{number} is being answered already."),
+    ("digest_snoozed", "I leave {number} out for a day."),
+    ("digest_dropped", "{number} is dropped."),
+    ("digest_over", "{number} is done already."),
+];
+
 /// What is told about approvals.
 const OF_APPROVALS: [(&str, &str); 11] = [
     ("status_approval", "Approval for {time}: {text}"),
@@ -266,6 +287,7 @@ fn templates() -> Templates {
     .into_iter()
     .chain(OF_SESSIONS)
     .chain(OF_APPROVALS)
+    .chain(OF_DIGESTS)
     .chain(OF_LATE)
     .chain(OF_PEOPLE)
     .fold(german(), |templates, (name, text)| templates.with_template("", name, text))

@@ -18,6 +18,7 @@ mod crowd;
 mod deadlines;
 mod deferrals;
 mod deliveries;
+mod digests;
 mod drafts;
 mod elsewhere;
 mod floods;

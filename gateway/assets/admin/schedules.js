@@ -31,13 +31,16 @@ export function schedules(view) {
 const hrefOf = ({ id }) => `/admin/schedules/${id}`;
 
 /** What a schedule begins. */
-const what = ({ prompt, quiet }) => (prompt === undefined ? "Message" : quiet ? "Quiet prompt" : "Prompt");
+const what = ({ prompt, quiet, digest }) => (digest ? "Digest" : prompt === undefined ? "Message" : quiet ? "Quiet prompt" : "Prompt");
+
+/** Its text, where the gateway does not write it. */
+const textOf = ({ message, prompt }) => message ?? prompt;
 
 const scheduleTable = (view, items, refresh) =>
   table(
     "Schedules",
     [
-      { name: "Schedule", className: "main-cell", cell: (one) => link(hrefOf(one), make("strong", { dir: "auto" }, one.name), make("span", { className: "words", dir: "auto" }, `${what(one)} for ${one.to}: ${excerpt(one.message ?? one.prompt, 80)}`)) },
+      { name: "Schedule", className: "main-cell", cell: (one) => link(hrefOf(one), make("strong", { dir: "auto" }, one.name), make("span", { className: "words", dir: "auto" }, `${what(one)} for ${one.to}${one.digest ? "" : `: ${excerpt(textOf(one), 80)}`}`)) },
       { name: "When", className: "when", cell: (one) => [words(one), one.cron && make("span", { className: "why" }, isKnown(one) ? zone(one) : make("code", {}, one.cron))] },
       { name: "Last", cell: ({ last }) => (last ? [last.turns.length ? link(`/admin/turns/${last.turns[0]}`, time(last.at)) : time(last.at), last.problem && make("span", { className: "why" }, last.problem)] : "–") },
       { name: "Next", cell: ({ state, next_at: at }) => (at && state === "active" ? time(at) : "–") },
@@ -66,7 +69,7 @@ const pathOf = ({ id }, verb) => `schedules/${id}${verb ? `/${verb}` : ""}`;
 const run = (one) =>
   operate({
     title: `Run ${one.name} now?`,
-    text: `${what(one) === "Message" ? "The message is sent" : "The prompt is put before the agent"} now, for ${one.to}. Its times stay as they are.`,
+    text: `${one.digest ? "The digest is sent" : what(one) === "Message" ? "The message is sent" : "The prompt is put before the agent"} now, for ${one.to}. Its times stay as they are.`,
     action: "Run now",
     path: pathOf(one, "run"),
     done: `${one.name} has begun.`,
@@ -130,7 +133,7 @@ export function schedule(view) {
         ["Made", time(one.created_at), isConfigured ? " by the configuration" : ` by ${one.by}`],
       ]),
       make("h3", {}, what(one)),
-      make("blockquote", { className: "words", dir: "auto" }, one.message ?? one.prompt),
+      textOf(one) && make("blockquote", { className: "words", dir: "auto" }, textOf(one)),
       one.quiet && make("p", { className: "quiet" }, "The agent owes no answer: it speaks only if it has something to say."),
       isConfigured && make("p", { className: "quiet" }, "It is in the configuration: change it or remove it there."),
       view.mayChange && buttons(acts(one, refresh), !isConfigured && button("Remove", gone)),
@@ -171,11 +174,11 @@ function begun({ turns, problem }) {
 
 const MISSED = { once: "One run makes up for all", skip: "None is made up for", all: "Each is made up for" };
 
-const KINDS = { message: "Message: sent as it is", prompt: "Prompt: the agent's answer is sent", quiet: "Quiet prompt: the agent speaks only if it has something to say" };
+const KINDS = { message: "Message: sent as it is", prompt: "Prompt: the agent's answer is sent", quiet: "Quiet prompt: the agent speaks only if it has something to say", digest: "Digest: what is open, with buttons" };
 const TIMES = { at: "Once", every: "Again and again", cron: "By a cron pattern" };
 
 /** The fields that only some schedules have, with what has to be chosen for them. */
-const ONLY = { agent: ["kind", "prompt", "quiet"], at: ["times", "at"], every: ["times", "every"], cron: ["times", "cron"], time_zone: ["times", "cron"] };
+const ONLY = { text: ["kind", "message", "prompt", "quiet"], agent: ["kind", "prompt", "quiet"], at: ["times", "at"], every: ["times", "every"], cron: ["times", "cron"], time_zone: ["times", "cron"] };
 
 const isFor = (form, name) => !(name in ONLY) || ONLY[name].slice(1).includes(form.elements[ONLY[name][0]].value);
 
@@ -216,14 +219,14 @@ function fit(form) {
     const control = form.elements[name];
     const isThere = isFor(form, name);
     control.closest(".field").hidden = !isThere;
-    control.required = isThere && name === form.elements.times.value;
+    control.required = isThere && ["text", form.elements.times.value].includes(name);
   }
 }
 
 /** What is sent of a form. */
 function wanted(form, values) {
   const { kind, times, text, ...others } = Object.fromEntries(Object.entries(values).filter(([name]) => isFor(form, name)));
-  const body = { ...others, [kind === "message" ? "message" : "prompt"]: text };
+  const body = { ...others, ...(kind === "digest" ? { digest: true } : { [kind === "message" ? "message" : "prompt"]: text }) };
   if (kind === "quiet") body.quiet = true;
   if (body.at) body.at = new Date(body.at).toISOString();
   return body;

@@ -3,12 +3,11 @@
 use std::fmt::Write as _;
 
 use jiff::{ToSpan, Zoned, civil::Time, tz::TimeZone};
-use rejoinder_core::{Store, StoreError, Timestamp};
+use rejoinder_core::{OpenLoop, Store, StoreError, Timestamp, open_loops};
 
 use crate::{
     console::output::excerpt,
     figures::{Figures, PROMPT},
-    loops::{Loop, open_loops},
     problems::Problem,
     time::age,
 };
@@ -65,10 +64,10 @@ pub(super) async fn text(
     Ok(text)
 }
 
-fn line(Loop { turn, kind, .. }: &Loop, now: Timestamp) -> String {
+fn line(OpenLoop { turn, kind, .. }: &OpenLoop, now: Timestamp) -> String {
     let who = turn.sender.as_ref().map(|sender| sender.name.clone().unwrap_or_else(|| sender.id.clone()));
     let (who, since) = (who.unwrap_or_default(), age(now.since(turn.accepted_at)));
-    format!("{kind}, {since}: {who} on {}: {}", turn.conversation.channel, excerpt(&turn.text, 60))
+    format!("{}, {since}: {who} on {}: {}", kind.as_str(), turn.conversation.channel, excerpt(&turn.text, 60))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ScheduleCommand {
-    /// Make a schedule: a message, or a prompt for the agent, at given times
+    /// Make a schedule: a message, a prompt for the agent, or a digest, at given times
     #[command(after_help = ADD_HELP)]
     Add(Box<Add>),
     /// List the schedules, with their next times
@@ -39,7 +39,8 @@ Examples:
   rejoinder schedule add --at 2030-01-31T09:00:00+01:00 --to telegram.main/42 --message \"Happy birthday!\"
   rejoinder schedule add --in 20m --to ada --message \"The pasta.\"
   rejoinder schedule add --cron \"0 8 * * MON-FRI\" --time-zone Europe/Vienna --to ada --prompt \"What is on today?\"
-  rejoinder schedule add --every 6h --to role:owner --prompt \"Has anything failed?\" --quiet --name watch";
+  rejoinder schedule add --every 6h --to role:owner --prompt \"Has anything failed?\" --quiet --name watch
+  rejoinder schedule add --cron \"0 8 * * *\" --to ada --digest --name digest";
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("when").required(true)), group(ArgGroup::new("what").required(true)))]
@@ -68,11 +69,14 @@ pub(super) struct Add {
     /// A prompt that is put before the agent, whose answer is sent
     #[arg(long, value_name = "TEXT", group = "what")]
     prompt: Option<String>,
+    /// What is open (owed, asked, failed), with buttons: of a person what is theirs, of an owner everything
+    #[arg(long, group = "what")]
+    digest: bool,
     /// The agent, if not that of the conversation
-    #[arg(long, conflicts_with = "message")]
+    #[arg(long, conflicts_with_all = ["message", "digest"])]
     agent: Option<String>,
     /// The agent owes no answer, and speaks only if it has something to say
-    #[arg(long, conflicts_with = "message")]
+    #[arg(long, conflicts_with_all = ["message", "digest"])]
     quiet: bool,
     /// The name of the schedule; if not given, one is made up
     #[arg(long)]
@@ -193,8 +197,8 @@ impl Add {
         };
         Ok(json!({
             "name": self.name, "at": at, "every": self.every, "cron": self.cron, "time_zone": self.time_zone, "to": self.to,
-            "message": self.message, "prompt": self.prompt, "agent": self.agent, "quiet": self.quiet,
-            "missed": self.missed.as_str(), "reason": self.reason,
+            "message": self.message, "prompt": self.prompt, "digest": self.digest, "agent": self.agent,
+            "quiet": self.quiet, "missed": self.missed.as_str(), "reason": self.reason,
         }))
     }
 }
@@ -227,6 +231,7 @@ fn when(schedule: &Value) -> String {
 /// What it begins.
 fn what(schedule: &Value) -> String {
     match (schedule["message"].as_str(), schedule["prompt"].as_str()) {
+        _ if schedule["digest"] == true => "digest".to_owned(),
         (Some(message), _) => format!("message: {}", output::excerpt(message, 40)),
         (_, prompt) => format!("prompt: {}", output::excerpt(prompt.unwrap_or_default(), 40)),
     }

@@ -68,7 +68,7 @@ impl Arguments {
             (None, None, None, Some(cron)) => When::Cron(cron),
             _ => return Err("error: say when with one of `in_minutes`, `at`, `every_minutes` and `cron`".to_owned()),
         };
-        let name = filled(self.name).unwrap_or_else(|| name_of(action.text()));
+        let name = filled(self.name).unwrap_or_else(|| name_of(action.text().unwrap_or_default()));
         Ok(ScheduleCall::Add { name, when, time_zone: time_zone.into(), action })
     }
 }
@@ -117,7 +117,7 @@ pub(super) fn told(done: Result<Vec<Schedule>, String>) -> String {
             name: &schedule.new.name,
             next: next.map(|at| at.to_string()),
             state: schedule.state.as_str(),
-            text: schedule.new.action.text(),
+            text: schedule.new.action.text().unwrap_or_default(),
         }
     });
     serde_json::to_string(&shown.collect::<Vec<_>>()).expect("texts serialise to JSON")

@@ -74,6 +74,9 @@ impl Origin {
     /// The gateway's command that handles the messages of operators.
     pub const MESSAGE: &str = "message";
 
+    /// The gateway's command that tells somebody what is open, and does what they press below that.
+    pub const DIGEST: &str = "digest";
+
     /// The name in interfaces.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -1,16 +1,16 @@
-//! Open loops: what is owed to people, and what they were asked.
+//! Open loops: what is owed to people, what they were asked, and what could not be delivered.
 
 use axum::{
     Extension, Json,
     extract::{Query, State, rejection::QueryRejection},
 };
+use rejoinder_core::open_loops;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{caller::Caller, responses::Reading};
 use crate::{
     http::{Shared, error::ApiError, paging},
-    loops::open_loops,
     view::TurnItem,
 };
 
@@ -30,7 +30,7 @@ pub(in crate::http) struct Filter {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LoopList {
     items: Vec<LoopItem>,
-    /// How many there are in all, of the newest 500 that are late, the newest 500 that are owed, and the newest 500 questions.
+    /// How many there are in all, of the newest 500 of each kind.
     total: usize,
     /// Always null: there is only one page.
     #[schema(value_type = Option<String>)]
@@ -41,14 +41,16 @@ pub(crate) struct LoopList {
 #[derive(Debug, Serialize, ToSchema)]
 struct LoopItem {
     /// `late`: the person should have seen a signal by now. `deferred`: they were promised an answer. `open`: they wait.
-    /// `asked`: they were asked a question within the last seven days, and have not answered.
+    /// `asked`: they were asked a question within the last seven days, and have not answered. `failed`: what they were to be told
+    /// is a dead letter.
     kind: &'static str,
     /// How pressing it is: a weight for the kind, times the minutes since the person asked.
     score: u64,
     turn: TurnItem,
 }
 
-/// Lists what is owed to people, and the questions that they have not answered, the most pressing first.
+/// Lists what is owed to people, the questions that they have not answered, and what could not be delivered, the most pressing
+/// first.
 #[utoipa::path(get, path = "/admin/api/loops", tag = "admin", operation_id = "list_loops",
     params(Filter),
     responses((status = 200, description = "What is open", body = LoopList), Reading),
@@ -63,6 +65,7 @@ pub(in crate::http) async fn list(
     let loops = open_loops(app.store.as_ref(), caller.channels(channel.as_deref()), app.clock.now()).await?;
     let total = loops.len();
     let items = loops.into_iter().take(limit);
-    let items = items.map(|open| LoopItem { kind: open.kind, score: open.score, turn: open.turn.into() }).collect();
+    let items =
+        items.map(|open| LoopItem { kind: open.kind.as_str(), score: open.score, turn: open.turn.into() }).collect();
     Ok(Json(LoopList { items, total, next: None }))
 }

@@ -75,6 +75,9 @@ pub(crate) struct ScheduleItem {
     /// The prompt that is put before the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt: Option<String>,
+    /// Whether it tells what is open, with buttons.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    digest: bool,
     /// The agent, if not that of the conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
@@ -161,6 +164,9 @@ pub(crate) struct Wanted {
     /// A prompt that is put before the agent, whose answer is sent.
     #[schema(max_length = 20_000)]
     prompt: Option<String>,
+    /// In place of both: what is open, with buttons. For people only: an owner is told of everything, others of what is theirs.
+    #[serde(default)]
+    digest: bool,
     /// The agent, if not that of the conversation.
     #[schema(max_length = 256)]
     agent: Option<String>,
@@ -180,6 +186,7 @@ impl From<&Schedule> for ScheduleItem {
         let (message, prompt, agent, quiet) = match action {
             ScheduledAction::Message(message) => (Some(message.clone()), None, None, false),
             ScheduledAction::Prompt { text, agent, quiet } => (None, Some(text.clone()), agent.as_ref(), *quiet),
+            ScheduledAction::Digest => (None, None, None, false),
         };
         Self {
             id: schedule.id.to_string(),
@@ -191,6 +198,7 @@ impl From<&Schedule> for ScheduleItem {
             to: to.to_string(),
             message,
             prompt,
+            digest: *action == ScheduledAction::Digest,
             agent: agent.map(ToString::to_string),
             quiet,
             missed: match missed {
@@ -239,18 +247,7 @@ impl Wanted {
             name: self.name.as_deref().map(str::trim).map_or_else(made_up, ToOwned::to_owned),
             when: self.when(&time_zone)?,
             to: self.to.parse().map_err(|wrong| bad(format!("`to` {wrong}")))?,
-            action: match (&self.message, &self.prompt) {
-                (Some(message), None) if self.agent.is_none() && !self.quiet => {
-                    ScheduledAction::Message(message.clone())
-                }
-                (Some(_), None) => return Err(bad("`agent` and `quiet` are for a `prompt`")),
-                (None, Some(text)) => ScheduledAction::Prompt {
-                    text: text.clone(),
-                    agent: self.agent.as_deref().map(Into::into),
-                    quiet: self.quiet,
-                },
-                _ => return Err(bad("give either `message` or `prompt`")),
-            },
+            action: self.action()?,
             missed: match self.missed {
                 MissedName::Once => Missed::Once,
                 MissedName::Skip => Missed::Skip,
@@ -258,6 +255,22 @@ impl Wanted {
             },
             time_zone,
         })
+    }
+
+    fn action(&self) -> Result<ScheduledAction, ApiError> {
+        let action = match (&self.message, &self.prompt, self.digest) {
+            (Some(message), None, false) => ScheduledAction::Message(message.clone()),
+            (None, None, true) => ScheduledAction::Digest,
+            (None, Some(text), false) => {
+                let agent = self.agent.as_deref().map(Into::into);
+                return Ok(ScheduledAction::Prompt { text: text.clone(), agent, quiet: self.quiet });
+            }
+            _ => return Err(bad("give one of `message`, `prompt` and `digest`")),
+        };
+        if self.agent.is_some() || self.quiet {
+            return Err(bad("`agent` and `quiet` are for a `prompt`"));
+        }
+        Ok(action)
     }
 
     fn when(&self, time_zone: &str) -> Result<When, ApiError> {

@@ -138,10 +138,13 @@ fn push_state(sql: &mut QueryBuilder<Sqlite>, state: Option<TurnListState>, now:
             sql.push(
                 " and o.state = 'settled' and not exists (
                 select 1 from turns as l
-                where l.conversation_id = t.conversation_id and l.seq > t.seq and l.command is not ",
+                where l.conversation_id = t.conversation_id and l.seq > t.seq
+                    and coalesce(l.command, '') not in (",
             )
             .push_bind(Origin::MESSAGE)
-            .push(")");
+            .push(", ")
+            .push_bind(Origin::DIGEST)
+            .push("))");
         }
     }
 }
