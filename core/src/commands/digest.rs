@@ -105,7 +105,7 @@ async fn press(call: &Call<'_>, asked: TurnId) -> Result<Answer, StoreError> {
     let question = call.store.questions(QuestionFilter::Of(asked), 1).await?.pop().map(|it| it.question);
     let pressed = question.and_then(|question| digest::pressed(&question.choices, &call.turn.event.text));
     let digest = Digest::of(call.store, call.turn).await?;
-    let (Some((button, number)), Some(digest)) = (pressed, digest) else { return Ok(Answer::of("digest_over")) };
+    let (Some((button, number)), Some(digest)) = (pressed, digest) else { return Ok(Answer::of("approval_over")) };
     let item = match digest.item(number) {
         Some(id) => Item::read(call, number, id).await?.filter(|item| item.is_seen_by(&digest, call)),
         None => None,

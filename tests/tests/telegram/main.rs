@@ -8,6 +8,7 @@ mod commands;
 mod crashes;
 mod crowd;
 mod deferrals;
+mod digests;
 mod events;
 mod failures;
 mod files;
