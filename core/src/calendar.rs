@@ -11,10 +11,12 @@ use tokio::sync::Notify;
 
 use crate::{
     model::{
-        ids::{ScheduleId, TurnId},
+        ids::ScheduleId,
         log::Subject,
-        schedule::{NewSchedule, Schedule, ScheduleChange, ScheduleLimits, ScheduleOrigin, ScheduleState, When},
+        people::Identity,
+        schedule::{Asker, NewSchedule, Schedule, ScheduleChange, ScheduleLimits, ScheduleOrigin, ScheduleState, When},
         target::Target,
+        turn::TurnRecord,
     },
     operations::{Actor, OperationError, operation},
     ports::{
@@ -95,6 +97,7 @@ impl Calendar {
             origin: ScheduleOrigin::Operator,
             by: by.name.clone(),
             turn: None,
+            asked_by: None,
             created_at: now,
             state: ScheduleState::Active,
             why: None,
@@ -107,7 +110,7 @@ impl Calendar {
     pub(crate) async fn add_of_agent(
         &self,
         new: NewSchedule,
-        (turn, run_began): (TurnId, Timestamp),
+        (turn, run_began): (&TurnRecord, Timestamp),
         limits: ScheduleLimits,
         by: &Actor,
     ) -> Result<Schedule, OperationError> {
@@ -116,7 +119,7 @@ impl Calendar {
         // An earlier run of the turn made it, perhaps for a time that was counted from its own beginning.
         let is_same = |it: &&Schedule| {
             let is_repeated = it.created_at < run_began || it.new.when == new.when;
-            it.turn == Some(turn) && it.new.action == new.action && is_called(it, &new.name) && is_repeated
+            it.turn == Some(turn.id) && it.new.action == new.action && is_called(it, &new.name) && is_repeated
         };
         if let Some(same) = own.iter().find(is_same) {
             return Ok(same.clone());
@@ -133,7 +136,8 @@ impl Calendar {
             return Err(OperationError::Unfit(why));
         }
         let new = NewSchedule { name: self.free_name(&new.name), ..new };
-        let schedule = Schedule { origin: ScheduleOrigin::Agent, turn: Some(turn), ..self.made(new, by)? };
+        let (origin, asked_by) = (ScheduleOrigin::Agent, Some(Asker::of(&turn.event)));
+        let schedule = Schedule { origin, turn: Some(turn.id), asked_by, ..self.made(new, by)? };
         let removed: Vec<_> = done.iter().map(|it| it.id).collect();
         self.store_and_remove(schedule.clone(), &removed, "schedule", by).await?;
         Ok(schedule)
@@ -164,6 +168,21 @@ impl Calendar {
         let schedules = vec![ScheduleChange::Removed(schedule.id)];
         self.store.commit(Transition { schedules, operation: Some(operation), ..Transition::default() }).await?;
         self.known().remove(&schedule.id);
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    /// Removes what somebody had agents schedule.
+    pub(crate) async fn forget(&self, who: &Identity) -> Result<(), StoreError> {
+        let _deciding = self.deciding.lock().await;
+        let is_theirs = |it: &Schedule| {
+            let asked_there = it.new.to.channel() == Some(&who.channel);
+            asked_there && it.asked_by.as_ref().is_some_and(|asker| asker.person == who.id)
+        };
+        let theirs: Vec<_> = self.known().values().filter(|it| is_theirs(it)).map(|it| it.id).collect();
+        let schedules = theirs.iter().copied().map(ScheduleChange::Removed).collect();
+        self.store.commit(Transition { schedules, ..Transition::default() }).await?;
+        self.known().retain(|id, _| !theirs.contains(id));
         self.changed.notify_one();
         Ok(())
     }
@@ -288,6 +307,7 @@ fn planted(seeds: &[NewSchedule], known: &mut BTreeMap<ScheduleId, Schedule>, no
             origin: ScheduleOrigin::Configuration,
             by: CONFIGURATION.to_owned(),
             turn: None,
+            asked_by: None,
             created_at: now,
             state: if next_at.is_some() { ScheduleState::Active } else { ScheduleState::Done },
             why: None,

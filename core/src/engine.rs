@@ -294,6 +294,7 @@ impl Engine {
             caller: Arc::clone(&caller),
             people: Arc::clone(&people),
             approvals: Arc::clone(&approvals),
+            calendar: Arc::clone(&calendar),
             settings: settings.clone(),
             clock: Arc::clone(&clock),
             operating: Mutex::default(),

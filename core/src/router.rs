@@ -50,7 +50,7 @@ pub(crate) fn language(event: &InboundEvent, rule: Option<&Rule>, people: &Peopl
 /// Routes an event, with the rule that it meets. Only an event that a person, or an agent who is let in, directs at the agent
 /// is owed an answer. What an operator has the gateway send is a turn of its own, for which access rules do not hold.
 pub(crate) fn route(event: &InboundEvent, rule: Option<&Rule>, settings: &Settings, people: &People) -> Route {
-    if let (SenderKind::Operator, EventKind::Prompt { agent, quiet }) = (&event.sender.kind, &event.kind) {
+    if let (SenderKind::Operator, EventKind::Prompt { agent, quiet, .. }) = (&event.sender.kind, &event.kind) {
         let agent = agent.as_ref().unwrap_or_else(|| settings.agent(&event.conversation.channel));
         let expectation = if *quiet { Expectation::Nothing } else { Expectation::Answer };
         return Route::To { handler: Handler::Agent(agent.clone()), expectation };

@@ -13,6 +13,7 @@ use std::{cmp::Reverse, collections::HashSet, sync::Arc, time::Duration};
 use rejoinder_guard::{Attachment, Timestamp};
 
 use crate::{
+    access::Permit,
     channels::Channels,
     commands::message::message,
     model::{
@@ -23,7 +24,7 @@ use crate::{
         ids::{EventId, PersonId, TurnId},
         language::Language,
         people::{KnownIdentity, PersonRole},
-        schedule::{NewSchedule, ScheduledAction},
+        schedule::{Asker, NewSchedule, Schedule, ScheduledAction},
         settings::LiveSettings,
         target::{Begun, Target},
     },
@@ -133,10 +134,13 @@ impl Initiative {
     }
 
     /// Begins what a schedule begins.
-    pub(crate) async fn begin_scheduled(&self, new: &NewSchedule, key: &str) -> Result<Vec<Begun>, OperationError> {
+    pub(crate) async fn begin_scheduled(&self, schedule: &Schedule, key: &str) -> Result<Vec<Begun>, OperationError> {
         let mut events = Vec::new();
-        for to in self.recipients(&new.to, |_| true).await? {
-            events.push((self.scheduled(new, &to).await?, to.person));
+        for to in self.recipients(&schedule.new.to, |_| true).await? {
+            if let Some(asker) = &schedule.asked_by {
+                self.require_access(asker, &to.place)?;
+            }
+            events.push((self.scheduled(schedule, &to).await?, to.person));
         }
         self.begin_unlimited(events, key, false).await
     }
@@ -158,19 +162,31 @@ impl Initiative {
         Ok(found)
     }
 
+    /// What somebody had an agent schedule is begun only while they may talk to one.
+    fn require_access(&self, asker: &Asker, place: &ConversationRef) -> Result<(), OperationError> {
+        let (settings, known) = (self.settings.get(), self.people.known());
+        let access = settings.access.get(&place.channel);
+        if access.is_none_or(|access| access.permit(&asker.asks_in(place), &known) == Permit::Granted) {
+            return Ok(());
+        }
+        Err(OperationError::Unfit("whoever asked for it may not talk to the agent any more".to_owned()))
+    }
+
     /// The event that a schedule begins in a conversation.
-    async fn scheduled(&self, new: &NewSchedule, to: &Recipient) -> Result<InboundEvent, OperationError> {
-        let place = &to.place;
+    async fn scheduled(&self, schedule: &Schedule, to: &Recipient) -> Result<InboundEvent, OperationError> {
+        let (place, Schedule { new, asked_by, .. }) = (&to.place, schedule);
         match &new.action {
             ScheduledAction::Message(text) => Ok(message(place, text.clone(), &new.name, "", self.clock.now())),
             ScheduledAction::Prompt { text, agent, quiet } => {
-                Ok(self.prompt(place, text, &new.name, agent.clone(), *quiet).await?)
+                let asked_by = asked_by.as_ref().map(|asker| asker.person.as_str());
+                Ok(self.prompt(place, text, &new.name, agent.clone(), *quiet, asked_by).await?)
             }
             ScheduledAction::Digest => self.digest(to, &new.name).await,
         }
     }
 
-    /// The event that puts a prompt before an agent in a conversation: `agent`, or that of the conversation. `by` is who gives it.
+    /// The event that puts a prompt before an agent in a conversation: `agent`, or that of the conversation. `by` is who gives it,
+    /// and `asked_by` whoever had an agent schedule it.
     async fn prompt(
         &self,
         place: &ConversationRef,
@@ -178,9 +194,14 @@ impl Initiative {
         by: &str,
         agent: Option<AgentName>,
         quiet: bool,
+        asked_by: Option<&str>,
     ) -> Result<InboundEvent, StoreError> {
         let event = message(place, text.to_owned(), by, "", self.clock.now());
-        Ok(InboundEvent { kind: EventKind::Prompt { agent, quiet }, chat: self.kind_of(place).await?, ..event })
+        Ok(InboundEvent {
+            kind: EventKind::Prompt { agent, quiet, asked_by: asked_by.map(Arc::from) },
+            chat: self.kind_of(place).await?,
+            ..event
+        })
     }
 
     /// Whether a conversation is a group, as far as its adapter knows or its latest turns tell.

@@ -48,7 +48,7 @@ impl Initiative {
             // Who reports it learns whether it was taken.
             directed: Directed::Asked,
             quoted: Some(Quote { author, text: news.text.clone(), ..Quote::default() }),
-            ..self.prompt(place, text, from.as_str(), agent.clone(), *quiet).await?
+            ..self.prompt(place, text, from.as_str(), agent.clone(), *quiet, None).await?
         })
     }
 }

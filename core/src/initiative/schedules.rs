@@ -184,7 +184,7 @@ impl Schedules {
     }
 
     async fn begin(&self, schedule: &Schedule, key: &str) -> Result<Vec<Begun>, OperationError> {
-        self.initiative.begin_scheduled(&schedule.new, key).await
+        self.initiative.begin_scheduled(schedule, key).await
     }
 
     /// How many of the latest runs failed one after the other, and why the last one did.

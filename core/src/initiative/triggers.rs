@@ -193,7 +193,8 @@ impl Triggers {
     ) -> Result<Option<Timestamp>, StoreError> {
         let now = self.clock.now();
         let (name, place) = (sender(trigger), &watched.1);
-        let event = self.initiative.prompt(place, &trigger.prompt, &name, trigger.agent.clone(), true).await?;
+        let agent = trigger.agent.clone();
+        let event = self.initiative.prompt(place, &trigger.prompt, &name, agent, true, None).await?;
         match self.initiative.begin_unlimited(vec![(event, None)], &format!("{name}:{}", because.last), false).await {
             Ok(_) => {}
             Err(OperationError::Store(error)) => return Err(error),

@@ -201,7 +201,7 @@ impl EventRouter {
         }
         // A command acts on turns that run and wait, and is not limited; nor is what the gateway begins on its own, unless
         // somebody else has it do so.
-        let is_limited = event.sender.kind != SenderKind::Operator || event.is_news();
+        let is_limited = event.sender.kind != SenderKind::Operator || event.is_news() || event.is_asked_for();
         let mut counted =
             match handler.agent().filter(|_| is_limited).map(|_| self.limits.count(&event, &known)).transpose() {
                 Ok(counted) => counted.flatten(),
@@ -352,7 +352,9 @@ impl EventRouter {
     /// An event that its sender's limits do not allow to be a turn. Who waits for the result of accepting it is told by
     /// that, and may send it again. Of the others, who would be owed an answer gets a notice.
     fn over_limit(&self, event: InboundEvent, expectation: Expectation, over: OverLimit) -> RoutedEvent {
-        let is_told = event.directed == Directed::Asked || event.sender.kind.is_anybody();
+        let is_told = matches!(event.directed, Directed::Asked)
+            || event.sender.kind.is_anybody()
+            || event.sender.kind == SenderKind::Operator;
         let wants_notice = expectation == Expectation::Answer && !is_told;
         let notice = wants_notice.then_some(match over.day {
             Some(day) => Notice::LimitedToday { day },

@@ -220,6 +220,9 @@ pub enum EventKind {
         /// Whether the agent owes no answer.
         #[serde(default)]
         quiet: bool,
+        /// Who had an agent schedule it, by their key within the channel: it counts as theirs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked_by: Option<Arc<str>>,
     },
     /// The gateway tells somebody what is open: a message of its own.
     Digest {
@@ -355,10 +358,19 @@ impl InboundEvent {
     }
 
     /// The key of the sender within the channel, for shares and limits. Where the channel cannot tell people apart, each
-    /// conversation counts as a person.
+    /// conversation counts as a person. A prompt is of whoever had an agent schedule it.
     #[must_use]
     pub fn person(&self) -> &str {
-        if self.sender.kind == SenderKind::Unnamed { &self.conversation.chat } else { &self.sender.id }
+        match &self.kind {
+            EventKind::Prompt { asked_by: Some(person), .. } => person,
+            _ if self.sender.kind == SenderKind::Unnamed => &self.conversation.chat,
+            _ => &self.sender.id,
+        }
+    }
+
+    /// Whether the gateway puts it before an agent because somebody had that scheduled.
+    pub(crate) const fn is_asked_for(&self) -> bool {
+        matches!(self.kind, EventKind::Prompt { asked_by: Some(_), .. })
     }
 
     /// Who the sender is: see [`person`](Self::person).
@@ -368,10 +380,10 @@ impl InboundEvent {
     }
 
     /// The role and the name of the sender, if they are known. Whoever has the key of a conversation is no owner there: operators
-    /// can read the key, and so can whoever uses the same browser.
+    /// can read the key, and so can whoever uses the same browser. Nor is somebody in what the gateway does later because they asked.
     pub(crate) fn known_as<'a>(&self, known: &'a KnownPeople) -> Option<(PersonRole, &'a str)> {
         let (role, name) = known.get(&self.conversation.channel, self.person())?;
-        let is_owner_here = self.sender.kind != SenderKind::KeyHolder;
+        let is_owner_here = !matches!(self.sender.kind, SenderKind::KeyHolder | SenderKind::Operator);
         Some((if is_owner_here { role } else { role.min(PersonRole::Member) }, name))
     }
 

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{
     agent::AgentName,
-    conversation::ChannelId,
+    conversation::{ChannelId, ChatKind, ConversationRef},
+    event::{Directed, InboundEvent, Sender},
     ids::{ScheduleId, TurnId},
     target::Target,
 };
@@ -190,6 +191,30 @@ pub enum ScheduleCall {
     },
 }
 
+/// Who asked an agent to schedule something: it counts as theirs, while they may talk to the agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asker {
+    /// Their key within the channel: see [`InboundEvent::person`](crate::InboundEvent::person).
+    pub person: String,
+    /// As the platform knew them.
+    pub sender: Sender,
+    /// The kind of the chat in which they asked.
+    pub chat: ChatKind,
+}
+
+impl Asker {
+    pub(crate) fn of(event: &InboundEvent) -> Self {
+        Self { person: event.person().to_owned(), sender: event.sender.clone(), chat: event.chat }
+    }
+
+    /// A message of theirs to an agent in a conversation.
+    pub(crate) fn asks_in(&self, place: &ConversationRef) -> InboundEvent {
+        let at = Timestamp::from_millis(0);
+        let event = InboundEvent::new(place.clone(), self.chat, String::new(), self.sender.clone(), at);
+        InboundEvent { directed: Directed::Mention, ..event }
+    }
+}
+
 /// A schedule, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
@@ -204,6 +229,9 @@ pub struct Schedule {
     /// The turn in which an agent made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
+    /// Who asked the agent for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<Asker>,
     /// When it was made.
     pub created_at: Timestamp,
     /// Whether it begins anything.
@@ -462,6 +490,7 @@ mod tests {
             origin: ScheduleOrigin::Operator,
             by: "grace".to_owned(),
             turn: None,
+            asked_by: None,
             created_at: START,
             state: ScheduleState::Active,
             why: None,

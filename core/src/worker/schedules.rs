@@ -32,7 +32,7 @@ impl Worker {
             ScheduleCall::List => Ok(self.calendar.of_agents(&to)),
             ScheduleCall::Add { name, when, time_zone, action } => {
                 let new = NewSchedule { name, when, time_zone, to, action, missed: Missed::Once };
-                let added = self.calendar.add_of_agent(new, (turn.id, run.started_at), limits, &by).await;
+                let added = self.calendar.add_of_agent(new, (turn, run.started_at), limits, &by).await;
                 added.map(|added| vec![added]).map_err(|error| told(&error))
             }
             ScheduleCall::Remove { name } => {

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    Access, AgentTurn, Clock as _, Expectation, Missed, NewSchedule, OperationError, ScheduleCall, ScheduleLimits,
-    ScheduledAction, SenderKind, TurnStatus, When,
+    Access, AgentTurn, Clock as _, Expectation, Missed, NewSchedule, OperationError, PersonLimits, ScheduleCall,
+    ScheduleLimits, ScheduledAction, SenderKind, TurnStatus, When,
     conformance::scripted::{Fault, Script},
     store::{Schedule, ScheduleOrigin, ScheduleState},
 };
@@ -430,4 +430,61 @@ async fn an_agent_schedules_once_whatever_write_the_gateway_dies_at() {
         has_crashed
     })
     .await;
+}
+
+/// A task for the agent every hour, which somebody asked for.
+fn hourly_task(turn: &AgentTurn) -> Script {
+    if turn.text != "every hour" {
+        return Script::replies(&turn.text);
+    }
+    let action = ScheduledAction::Prompt { text: "Look again.".to_owned(), agent: None, quiet: false };
+    let (name, time_zone) = ("look".to_owned(), "UTC".into());
+    Script::schedules(ScheduleCall::Add { name, when: When::Every(HOUR), time_zone, action })
+}
+
+/// L2. What somebody had an agent schedule counts as theirs, and nobody is told of a limit in its place.
+#[tokio::test]
+async fn what_somebody_had_scheduled_counts_towards_their_limits() {
+    let mut setup = idempotent().agent("main", hourly_task);
+    setup.agent_schedules = [("main".into(), LIMITS)].into();
+    setup.limits = PersonLimits { turns_per_day: Some(3), ..PersonLimits::default() };
+    let mut gateway = setup.start().await;
+    comes_in(&gateway, says(&chat("ada"), "every hour")).await;
+
+    gateway.advance(HOUR).await;
+    gateway.restart().await;
+    gateway.advance(HOUR * 3).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["look", "Look again.", "Look again."]);
+    let (_, runs) = gateway.engine().schedule("look", &operator("a test")).await.expect("there is one");
+    let problems: Vec<_> = runs.into_iter().filter_map(|run| run.problem).collect();
+    assert_eq!(problems, ["a limit holds for it", "a limit holds for it"]);
+    gateway.engine().remove_schedule("look", &operator("enough")).await.expect("it is removed");
+    gateway.at_rest().await;
+}
+
+/// I2. It ends with the access of whoever asked for it.
+#[tokio::test]
+async fn what_somebody_had_scheduled_ends_with_their_access() {
+    let mut setup = setup(Access::open());
+    setup.agents.clear();
+    let mut setup = setup.agent("main", hourly_task);
+    setup.agent_schedules = [("main".into(), LIMITS)].into();
+    let gateway = setup.start().await;
+    comes_in(&gateway, says(&chat("ada"), "every hour")).await;
+    gateway.advance(HOUR).await;
+    assert_eq!(last(&gateway, &chat("ada")), "Look again.");
+
+    gateway.engine().revoke(&says(&chat("ada"), "").identity(), operator("she left")).await.expect("she is revoked");
+    gateway.advance(HOUR).await;
+
+    let looks = gateway.visible(&chat("ada")).iter().filter(|text| *text == "Look again.").count();
+    assert_eq!(looks, 1);
+    let (_, runs) = gateway.engine().schedule("look", &operator("a test")).await.expect("there is one");
+    let problem = runs[0].problem.as_deref();
+    assert_eq!(problem, Some("whoever asked for it may not talk to the agent any more"));
+    let ada = says(&chat("ada"), "").identity();
+    gateway.engine().forget(&ada, secs(60), operator("her wish")).await.expect("it is done");
+    assert!(gateway.engine().schedules(None).is_empty());
+    gateway.at_rest().await;
 }
