@@ -10,15 +10,16 @@ use serde::Deserialize;
 
 use crate::{
     model::{
-        event::{EventKind, InboundEvent},
+        conversation::{ChatKind, ConversationRef},
+        event::{EventKind, InboundEvent, Sender, SenderKind},
         ids::{PersonId, TurnId},
         log::{LogEntry, LogFilter},
         people::KnownPeople,
         question::{AskedQuestion, QuestionFilter},
-        turn::TurnRecord,
+        turn::{Handler, TurnRecord},
     },
     people::People,
-    ports::store::{Store, StoreError},
+    ports::store::{Store, StoreError, list::Origin},
 };
 
 /// How many turns a digest lists.
@@ -33,8 +34,11 @@ pub(crate) const SNOOZED: Duration = Duration::from_hours(24);
 /// How many presses are looked at.
 const PRESSES: u32 = 10_000;
 
+/// How many open questions of a conversation are looked at.
+pub(crate) const QUESTIONS: u32 = 100;
+
 /// The topic of a press in the log.
-pub(crate) const PRESSED: &str = "digest.pressed";
+const PRESSED: &str = "digest.pressed";
 
 /// A button below what a digest lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,37 +79,60 @@ pub(crate) struct Digest {
 }
 
 impl Digest {
-    /// The digest that a turn is, or that somebody pressed a button of, which is the turn.
-    pub(crate) async fn of(store: &dyn Store, turn: &TurnRecord) -> Result<Option<Self>, StoreError> {
-        let mut event = turn.event.clone();
+    /// The digest that an event is, or a press of one of its buttons.
+    pub(crate) async fn of(store: &dyn Store, event: &InboundEvent) -> Result<Option<Self>, StoreError> {
+        let mut kind = event.kind.clone();
         for _ in 0..STEPS {
-            let before = match &event.kind {
-                EventKind::Digest { person, items, .. } => {
-                    return Ok(Some(Self { person: *person, items: items.clone() }));
-                }
-                EventKind::Choice { turn } => read(store, *turn).await?,
+            let before = match kind {
+                EventKind::Digest { person, items, .. } => return Ok(Some(Self { person, items })),
+                EventKind::Choice { turn } => store.readable_turn(turn).await?,
                 _ => None,
             };
-            match before {
-                Some(before) => event = before.event,
-                None => return Ok(None),
-            }
+            let Some(before) = before else { return Ok(None) };
+            kind = before.event.kind.clone();
         }
         Ok(None)
     }
-
-    /// The turn with a number, counted from 1.
-    pub(crate) fn item(&self, number: usize) -> Option<TurnId> {
-        self.items.get(number.checked_sub(1)?).copied()
-    }
 }
 
-/// A turn; `None` if it is gone or cannot be read.
-pub(crate) async fn read(store: &dyn Store, turn: TurnId) -> Result<Option<TurnRecord>, StoreError> {
-    match store.turn(turn).await {
-        Err(StoreError::CorruptTurn { .. }) => Ok(None),
-        read => read,
+/// What stands for the thing at a place of a digest: a letter, because choices have numbers.
+pub(crate) fn letter(place: usize) -> char {
+    ('A'..='Z').nth(place).unwrap_or('?')
+}
+
+/// The button that a choice of a question is, and the place of what it is about. The last two buttons are always there.
+pub(crate) fn pressed(choices: &[String], text: &str) -> Option<(Button, usize)> {
+    let index = choices.iter().position(|choice| choice == text)?;
+    let button = *Button::ALL.get(Button::ALL.len().checked_sub(choices.len())? + index)?;
+    let (_, letter) = text.rsplit_once(' ')?;
+    let place = ('A'..='Z').position(|one| letter.chars().eq([one]))?;
+    Some((button, place))
+}
+
+/// What an event presses below a digest.
+pub(crate) async fn press(
+    store: &dyn Store,
+    event: &InboundEvent,
+) -> Result<Option<(Digest, Button, usize)>, StoreError> {
+    let EventKind::Choice { turn } = event.kind else { return Ok(None) };
+    let question = store.questions(QuestionFilter::Of(turn), 1).await?.pop();
+    let pressed = question.and_then(|asked| pressed(&asked.question.choices, &event.text));
+    let digest = Digest::of(store, event).await?;
+    Ok(pressed.zip(digest).map(|((button, place), digest)| (digest, button, place)))
+}
+
+/// The question with which an agent answered a turn, if it is open. What the gateway asks is decided where it is asked.
+pub(crate) async fn open_question(store: &dyn Store, turn: &TurnRecord) -> Result<Option<AskedQuestion>, StoreError> {
+    if !is_agents(&turn.handler) {
+        return Ok(None);
     }
+    let open = store.questions(QuestionFilter::OpenIn(turn.conversation), QUESTIONS).await?;
+    Ok(open.into_iter().map(|it| it.question).find(|question| question.turn == turn.id))
+}
+
+/// Whether a question of a turn is an agent's.
+pub(crate) fn is_agents(handler: &Handler) -> bool {
+    !matches!(handler, Handler::Gateway(name) if &**name != Origin::ASKS_AGAIN)
 }
 
 /// What somebody has snoozed, so that their digests leave it out.
@@ -120,13 +147,8 @@ pub(crate) async fn snoozed(
         person: PersonId,
     }
     let after = store.log_before(now.before(SNOOZED)).await?;
-    let filter = LogFilter {
-        after,
-        topics: vec![PRESSED.to_owned()],
-        newest_first: true,
-        limit: PRESSES,
-        ..LogFilter::default()
-    };
+    let topics = vec![PRESSED.to_owned()];
+    let filter = LogFilter { after, topics, newest_first: true, limit: PRESSES, ..LogFilter::default() };
     let is_theirs = |entry: &LogEntry| {
         let pressed = serde_json::from_value::<Pressed>(entry.data.clone());
         pressed.is_ok_and(|it| it.person == person && it.button == Button::Snooze.as_str())
@@ -136,36 +158,18 @@ pub(crate) async fn snoozed(
 }
 
 /// Whether a turn is somebody's own: they wrote it, or it is in their direct chat.
-pub(crate) fn is_theirs(event: &InboundEvent, person: PersonId, people: &People) -> bool {
-    let identity = event.identity();
-    people.known().person(&identity.channel, &identity.id) == Some(person)
-        || people.reached_in(&event.conversation) == Some(person)
+pub(crate) fn is_theirs(sender: &Sender, place: &ConversationRef, person: PersonId, people: &People) -> bool {
+    let id = if sender.kind == SenderKind::Unnamed { &*place.chat } else { &*sender.id };
+    let wrote = || sender.kind.is_human() && people.known().person(&place.channel, id) == Some(person);
+    wrote() || people.reached_in(place) == Some(person)
 }
 
-/// Whether an event is somebody's answer to a digest of their own.
+/// Whether an event is somebody's answer to a digest of their own, where nobody else reads what it says.
 pub(crate) fn may_press(event: &InboundEvent, person: PersonId, known: &KnownPeople) -> bool {
     let identity = event.identity();
-    event.sender.kind.is_human() && known.person(&identity.channel, &identity.id) == Some(person)
-}
-
-/// The button that a choice of a question is, and the number of what it is about. The last two buttons are always there.
-pub(crate) fn pressed(choices: &[String], text: &str) -> Option<(Button, usize)> {
-    let place = choices.iter().rev().position(|choice| choice == text)?;
-    let button = Button::ALL.into_iter().rev().nth(place)?;
-    let number = text.rsplit(' ').next()?.parse().ok()?;
-    Some((button, number))
-}
-
-/// The turn whose question the answer to a press shows again, if it does.
-pub(crate) async fn shown_again(store: &dyn Store, press: &TurnRecord) -> Result<Option<TurnId>, StoreError> {
-    let EventKind::Choice { turn: before } = press.event.kind else { return Ok(None) };
-    let question = async |turn| Ok(store.questions(QuestionFilter::Of(turn), 1).await?.pop().map(|it| it.question));
-    let (Some(shown), Some(asked)) = (question(press.id).await?, question(before).await?) else { return Ok(None) };
-    let Some((Button::Answer, number)) = pressed(&asked.choices, &press.event.text) else { return Ok(None) };
-    let item = Digest::of(store, press).await?.and_then(|digest| digest.item(number));
-    let Some(item) = item else { return Ok(None) };
-    let is_same = |it: &AskedQuestion| it.text == shown.text && it.choices == shown.choices;
-    Ok(question(item).await?.filter(is_same).map(|it| it.turn))
+    event.chat == ChatKind::Direct
+        && event.sender.kind.is_human()
+        && known.person(&identity.channel, &identity.id) == Some(person)
 }
 
 #[cfg(test)]
@@ -173,13 +177,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_button_is_known_by_its_place_and_its_number() {
-        let all = ["Answer 2", "Snooze 2", "Drop 2"].map(ToOwned::to_owned);
+    fn a_button_is_known_by_its_place_and_its_letter() {
+        let all = ["Answer B", "Snooze B", "Drop B"].map(ToOwned::to_owned);
 
-        assert_eq!(pressed(&all, "Answer 2"), Some((Button::Answer, 2)));
-        assert_eq!(pressed(&all, "Drop 2"), Some((Button::Drop, 2)));
-        assert_eq!(pressed(&all[1..], "Snooze 2"), Some((Button::Snooze, 2)));
-        assert_eq!(pressed(&all[1..], "Answer 2"), None, "it was not offered");
-        assert_eq!(pressed(&["Yes".to_owned(), "No".to_owned()], "No"), None);
+        assert_eq!(pressed(&all, "Answer B"), Some((Button::Answer, 1)));
+        assert_eq!(pressed(&all, "Drop B"), Some((Button::Drop, 1)));
+        assert_eq!(pressed(&all[1..], "Snooze B"), Some((Button::Snooze, 1)));
+        assert_eq!(pressed(&all[1..], "Answer B"), None, "it was not offered");
+        for other in [vec!["Yes", "No"], vec!["Table 1", "Table 2"], vec!["A B", "B C", "C D", "D E"]] {
+            let other: Vec<_> = other.into_iter().map(ToOwned::to_owned).collect();
+            assert_eq!(pressed(&other, &other[1]), None, "{other:?}");
+        }
+    }
+
+    /// If the operator's words for them are the same, the one that loses nothing is meant.
+    #[test]
+    fn of_equal_words_the_first_button_is_meant() {
+        let same = ["Later A", "Later A"].map(ToOwned::to_owned);
+
+        assert_eq!(pressed(&same, "Later A"), Some((Button::Snooze, 0)));
     }
 }

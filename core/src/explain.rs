@@ -143,6 +143,7 @@ fn owed(dossier: &Dossier) -> String {
         };
     }
     let why = match event.directed {
+        _ if event.is_prompt() => "a prompt of the gateway's asks for one",
         Directed::DirectChat => "it was sent in a direct chat",
         Directed::Mention => "it mentions the agent",
         Directed::ReplyToUs => "it replies to a message of ours",
@@ -153,6 +154,9 @@ fn owed(dossier: &Dossier) -> String {
     let mut text = format!("An answer, because {why}.");
     if let Some(rule) = &dossier.turn.rule {
         let _ = write!(text, " It was routed by the rule `{rule}`.");
+    }
+    if event.brief.as_ref().is_some_and(|brief| brief.agent.is_some()) {
+        text.push_str(" The caller named the agent, as the model.");
     }
     if let Some(patience) = event.patience {
         let _ = write!(text, " The caller waited up to {} for it.", span(patience));

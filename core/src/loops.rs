@@ -2,10 +2,10 @@
 
 use std::{cmp::Reverse, collections::HashSet};
 
-use rejoinder_guard::Timestamp;
+use rejoinder_guard::{Obligation, ObligationState, Settlement, Timestamp};
 
 use crate::{
-    model::{conversation::ChannelId, turn::Handler, view::TurnStatus},
+    model::{turn::Handler, view::TurnStatus},
     ports::store::{
         Store, StoreError,
         list::{Origin, TurnFilter, TurnListState, TurnSummary},
@@ -31,6 +31,18 @@ pub enum LoopKind {
 }
 
 impl LoopKind {
+    /// How a turn is open, if it is. A turn that was answered was, as far as it knows, answered with a question.
+    pub(crate) fn of(obligation: &Obligation, now: Timestamp) -> Option<Self> {
+        Some(match obligation.state() {
+            ObligationState::Undeliverable { .. } => Self::Failed,
+            ObligationState::Settled(Settlement::Signal { .. }) => Self::Asked,
+            ObligationState::Settled(_) | ObligationState::Merged { .. } => return None,
+            _ if obligation.overdue_at().is_some_and(|at| at < now) => Self::Late,
+            _ if TurnStatus::of(obligation) == TurnStatus::Deferred => Self::Deferred,
+            _ => Self::Open,
+        })
+    }
+
     /// The name in records and interfaces.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -71,18 +83,13 @@ pub struct OpenLoop {
     pub score: u64,
 }
 
-/// What is open on these channels, or on all, the most pressing first: of each kind the newest 500.
+/// What is open among the turns that a filter lets through, the most pressing first: of each kind the newest 500.
 ///
 /// # Errors
 /// When the store cannot be read.
-pub async fn open_loops(
-    store: &dyn Store,
-    channels: Option<Vec<ChannelId>>,
-    now: Timestamp,
-) -> Result<Vec<OpenLoop>, StoreError> {
+pub async fn open_loops(store: &dyn Store, among: &TurnFilter, now: Timestamp) -> Result<Vec<OpenLoop>, StoreError> {
     let list = async |state| {
-        let channels = channels.clone();
-        let filter = TurnFilter { state: Some(state), channels, limit: MOST, now: Some(now), ..TurnFilter::default() };
+        let filter = TurnFilter { state: Some(state), limit: MOST, now: Some(now), ..among.clone() };
         store.list_turns(&filter).await
     };
     let late = list(TurnListState::Overdue).await?;

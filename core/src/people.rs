@@ -318,6 +318,13 @@ impl People {
         self.in_chat(place, |person| person.id)
     }
 
+    /// The direct chats in which somebody is reached.
+    pub(crate) fn direct_chats(&self, person: PersonId) -> Vec<ConversationRef> {
+        let state = self.state();
+        let people = state.people.iter().filter(|one| one.id == person);
+        people.flat_map(|one| state.chats_of(one)).map(|chat| chat.conversation.clone()).collect()
+    }
+
     fn in_chat<T>(&self, place: &ConversationRef, read: impl Fn(&PersonRecord) -> T) -> Option<T> {
         let state = self.state();
         let mut people = state.people.iter();

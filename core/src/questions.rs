@@ -14,15 +14,14 @@ use tracing::warn;
 
 use crate::{
     commands::{digest::DIGEST, late::LATE_ASKS, message::expired},
-    digest::{self, Digest},
+    digest::{self, Button, Digest},
     lifecycle::Lifecycle,
     model::{
         approval::{ApprovalFilter, ApprovalState},
-        event::EventKind,
+        event::{EventKind, InboundEvent},
         ids::{ApprovalId, ConversationId, PersonId, TurnId},
         question::{AskedQuestion, QuestionFilter, QuestionRecord},
         settings::LiveSettings,
-        turn::TurnRecord,
     },
     pauses,
     ports::{
@@ -46,8 +45,6 @@ pub(crate) enum Asks {
     Late,
     /// What is to become of something that this person's digest lists.
     Digest(PersonId),
-    /// What another question asks, which a digest shows again.
-    Again(TurnId),
 }
 
 /// The questions that wait for a pick.
@@ -113,23 +110,25 @@ impl Questions {
 
     /// What the question that answered a turn asks somebody to decide, if it is one of the gateway's own.
     pub(crate) async fn asks(&self, turn: TurnId) -> Result<Option<Asks>, StoreError> {
-        let Some(turn) = digest::read(self.store.as_ref(), turn).await? else { return Ok(None) };
+        let Some(turn) = self.store.readable_turn(turn).await? else { return Ok(None) };
         Ok(match turn.event.kind {
             EventKind::PersonAsks { .. } => Some(Asks::LetIn),
             EventKind::ApprovalAsked { approval, person } => Some(Asks::Approve(approval, person)),
             _ if turn.handler == LATE_ASKS.handler() => Some(Asks::Late),
-            _ if turn.handler == DIGEST.handler() => self.digest_asks(&turn).await?,
+            _ if turn.handler == DIGEST.handler() => {
+                Digest::of(self.store.as_ref(), &turn.event).await?.map(|digest| Asks::Digest(digest.person))
+            }
             _ => None,
         })
     }
 
-    /// What the question asks with which a digest, or a press of one of its buttons, was answered.
-    async fn digest_asks(&self, turn: &TurnRecord) -> Result<Option<Asks>, StoreError> {
+    /// Whether an event has a question of an agent's shown again that a digest lists: it was asked in the same chat, and is open.
+    pub(crate) async fn is_shown_again(&self, event: &InboundEvent) -> Result<bool, StoreError> {
         let store = self.store.as_ref();
-        if let Some(asked) = digest::shown_again(store, turn).await? {
-            return Ok(Some(Asks::Again(asked)));
-        }
-        Ok(Digest::of(store, turn).await?.map(|digest| Asks::Digest(digest.person)))
+        let Some((digest, Button::Answer, place)) = digest::press(store, event).await? else { return Ok(false) };
+        let Some(item) = digest.items.get(place) else { return Ok(false) };
+        let Some(item) = store.readable_turn(*item).await? else { return Ok(false) };
+        Ok(digest::open_question(store, &item).await?.is_some_and(|asked| asked.place == event.conversation))
     }
 
     /// Whether whoever was asked is told that it is too late: not of what somebody else has decided, nor of somebody who asked to
@@ -137,7 +136,7 @@ impl Questions {
     async fn is_told_of_expiry(&self, turn: TurnId) -> Result<bool, StoreError> {
         Ok(match self.asks(turn).await? {
             None | Some(Asks::Late) => true,
-            Some(Asks::LetIn | Asks::Digest(_) | Asks::Again(_)) => false,
+            Some(Asks::LetIn | Asks::Digest(_)) => false,
             Some(Asks::Approve(approval, _)) => {
                 let approval = self.store.approvals(ApprovalFilter::Is(approval), 1).await?.pop();
                 approval.is_some_and(|it| matches!(it.state, ApprovalState::Waiting | ApprovalState::Expired))

@@ -30,7 +30,7 @@ pub(crate) fn excerpt(text: &str, most: usize) -> String {
     }
 }
 
-/// How long something has lasted: `5 min`.
+/// A duration in its largest unit: `5 min`.
 #[must_use]
 pub fn age(age: Duration) -> String {
     match age.as_secs() {
@@ -51,6 +51,13 @@ pub(crate) fn plain(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_duration_is_told_in_its_largest_unit() {
+        let told = [0, 59, 60, 3599, 3600, 86_399, 86_400].map(|seconds| age(Duration::from_secs(seconds)));
+
+        assert_eq!(told, ["0 s", "59 s", "1 min", "59 min", "1 h", "23 h", "1 d"]);
+    }
 
     #[test]
     fn a_long_text_is_cut_between_characters() {

@@ -205,10 +205,7 @@ async fn decide_wish(
 
 /// The turn that waits for an approval.
 async fn waiting(call: &Call<'_>, turn: TurnId) -> Result<Option<TurnRecord>, StoreError> {
-    let turn = match call.store.turn(turn).await {
-        Err(StoreError::CorruptTurn { .. }) => None,
-        read => read?,
-    };
+    let turn = call.store.readable_turn(turn).await?;
     Ok(turn.filter(|turn| turn.obligation.decide_by().is_some()))
 }
 

@@ -97,8 +97,10 @@ pub(super) struct Answer {
     pub(super) approval: Option<ApprovalDecision>,
     /// The turns that were answered with questions which this closes.
     pub(super) closes: Vec<TurnId>,
-    /// What is done with another turn, as an operator does it, and what the log says of that.
-    pub(super) step: Option<DecidedStep>,
+    /// What is done with another turn, as an operator does it. Its events are among those for other turns.
+    pub(super) step: Option<OperatorStep>,
+    /// Entries of the log.
+    pub(super) log: Vec<NewLogEntry>,
     /// The language of the reply, if not the sender's.
     pub(super) language: Option<Language>,
     /// Held until the effects are stored.
@@ -117,12 +119,6 @@ pub(super) struct ApprovalDecision {
     pub(super) decided: DecidedApproval,
     /// Held until it is stored: nobody else decides meanwhile.
     pub(super) held: Held,
-}
-
-/// What is done with another turn, as an operator does it. Its events are among those for other turns.
-pub(super) struct DecidedStep {
-    pub(super) step: Option<OperatorStep>,
-    pub(super) log: Vec<NewLogEntry>,
 }
 
 /// A change of what is known of people.
@@ -162,6 +158,7 @@ impl Answer {
             approval: None,
             closes: Vec::new(),
             step: None,
+            log: Vec::new(),
             language: None,
             held: None,
         }

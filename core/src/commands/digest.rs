@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use rejoinder_guard::{CancelledBy, Choices, Event, ObligationState, Reply, Settlement};
+use rejoinder_guard::{CancelledBy, Choices, Event, Reply};
 
 use super::{
     asks::name_of,
-    command::{Answer, Call, Command, DecidedStep, Words},
+    command::{Answer, Call, Command, Words},
 };
 use crate::{
-    digest::{self, Button, Digest, SNOOZED},
+    digest::{self, Button, Digest, QUESTIONS, SNOOZED, letter},
     explain::text::rfc3339,
     ledger::{
         log::subject_of,
@@ -17,15 +17,16 @@ use crate::{
     },
     loops::LoopKind,
     model::{
-        event::EventKind,
+        conversation::ConversationRef,
+        event::{EventKind, SenderKind},
         ids::TurnId,
         log::{LogEvent, NewLogEntry},
         people::PersonRole,
         question::{AskedQuestion, QuestionFilter},
+        stored_delivery::DeliveryRecord,
         turn::TurnRecord,
-        view::TurnStatus,
     },
-    operations::{Actor, operation},
+    operations::{Actor, operation, sent_to},
     ports::store::{StoreError, list::Origin, record::Remark},
     words::{age, excerpt, filled, plain},
 };
@@ -35,9 +36,6 @@ const EXCERPT: usize = 80;
 
 /// How long the question about something is open.
 const PATIENCE: Duration = Duration::from_hours(24);
-
-/// How many open questions of a conversation are looked at.
-const QUESTIONS: u32 = 100;
 
 pub(crate) const DIGEST: Command = Command {
     name: Origin::DIGEST,
@@ -49,48 +47,63 @@ pub(crate) const DIGEST: Command = Command {
         Box::pin(async {
             match &call.turn.event.kind {
                 EventKind::Digest { items, more, .. } => list(call, items, *more).await,
-                EventKind::Choice { turn } => press(call, *turn).await,
+                EventKind::Choice { .. } => press(call).await,
                 _ => Ok(Answer::of("approval_not_yours")),
             }
         })
     },
 };
 
+/// Its question is an agent's: what is picked from it is for an agent.
+pub(crate) const ASKS_AGAIN: Command = Command {
+    name: Origin::ASKS_AGAIN,
+    texts: &[],
+    arguments: 0,
+    description: "Show a question again that somebody was asked",
+    is_recorded: false,
+    act: |call| Box::pin(ask_again(call)),
+};
+
 /// Something that a digest lists, and is still open.
 struct Item {
-    /// Its number in the digest, counted from 1.
-    number: usize,
+    /// What stands for it.
+    letter: char,
     turn: TurnRecord,
     kind: LoopKind,
     /// The question that waits, if it is one.
     question: Option<AskedQuestion>,
+    /// Its deliveries, if it is a dead letter or held.
+    deliveries: Vec<DeliveryRecord>,
 }
 
-/// How something is answered.
-enum Answering {
-    /// The guard decides on this, which is called so in the audit.
-    Step(&'static str, Event),
-    /// The question is shown again.
-    Again(AskedQuestion),
+/// What the guard decides on when something is answered.
+struct Step {
+    /// Its name in the audit.
+    action: &'static str,
+    event: Event,
 }
 
 /// Lists what is open, and asks about the first of it.
 async fn list(call: &Call<'_>, items: &[TurnId], more: usize) -> Result<Answer, StoreError> {
-    let mut lines = Vec::new();
-    let mut first = None;
-    for (number, id) in (1..).zip(items) {
-        if let Some(item) = Item::read(call, number, *id).await? {
-            lines.push(format!("* {}", item.line(call)));
-            first.get_or_insert(item);
-        }
+    let mut open = Vec::new();
+    for (place, id) in items.iter().enumerate() {
+        open.extend(Item::read(call, place, *id).await?);
     }
-    let Some(first) = first else { return Ok(Answer::of("digest_nothing")) };
-    let count = (lines.len() + more).to_string();
-    let mut text = vec![filled(call.say("digest"), &[("count", count)]), lines.join("\n")];
+    let mut text = Vec::new();
+    if !open.is_empty() {
+        text.push(filled(call.say("digest"), &[("count", (open.len() + more).to_string())]));
+        let lines: Vec<_> = open.iter().map(|item| format!("* {}", item.line(call))).collect();
+        text.push(lines.join("\n"));
+    }
     if more > 0 {
         text.push(filled(call.say("digest_more"), &[("count", more.to_string())]));
     }
-    Ok(Answer { closes: earlier(call).await?, ..Answer::saying(Words::Own(first.ask(text, call))) })
+    let words = match open.first() {
+        Some(first) => Words::Own(first.ask(text, call)),
+        None if more > 0 => Words::Own(Reply::text(text.join("\n\n"))),
+        None => Answer::of("digest_nothing").words,
+    };
+    Ok(Answer { closes: earlier(call).await?, ..Answer::saying(words) })
 }
 
 /// The turns with which earlier digests asked about something: what is said in words from now on is about this one.
@@ -100,94 +113,103 @@ async fn earlier(call: &Call<'_>) -> Result<Vec<TurnId>, StoreError> {
     Ok(open.into_iter().map(|it| it.question.turn).collect())
 }
 
-/// Does what was pressed of the question with which a turn was answered, and asks about what comes next.
-async fn press(call: &Call<'_>, asked: TurnId) -> Result<Answer, StoreError> {
-    let question = call.store.questions(QuestionFilter::Of(asked), 1).await?.pop().map(|it| it.question);
-    let pressed = question.and_then(|question| digest::pressed(&question.choices, &call.turn.event.text));
-    let digest = Digest::of(call.store, call.turn).await?;
-    let (Some((button, number)), Some(digest)) = (pressed, digest) else { return Ok(Answer::of("approval_over")) };
-    let item = match digest.item(number) {
-        Some(id) => Item::read(call, number, id).await?.filter(|item| item.is_seen_by(&digest, call)),
-        None => None,
-    };
-    let (template, mut answer) = match item {
-        Some(item) => match item.pressed(button, &digest, call).await? {
-            Done::Shown(answer) => return Ok(answer),
-            Done::Said(template, answer) => (template, answer),
-        },
+/// What somebody presses, if they still may.
+async fn pressed(call: &Call<'_>) -> Result<Option<(Digest, Button, usize)>, StoreError> {
+    let pressed = digest::press(call.store, &call.turn.event).await?;
+    let known = call.people.known();
+    Ok(pressed.filter(|(digest, ..)| digest::may_press(&call.turn.event, digest.person, &known)))
+}
+
+/// Does what was pressed, and asks about what comes next.
+async fn press(call: &Call<'_>) -> Result<Answer, StoreError> {
+    let Some((digest, button, place)) = pressed(call).await? else { return Ok(Answer::of("approval_over")) };
+    let (template, answer) = match Item::of(call, &digest, place).await? {
+        Some(item) => item.press(button, &digest, call),
         None => ("digest_over", Answer::nothing()),
     };
-    let said = filled(call.say(template), &[("number", number.to_string())]);
-    answer.words = Words::Own(match next(call, &digest, number).await? {
+    let said = filled(call.say(template), &[("letter", letter(place).to_string())]);
+    let words = Words::Own(match next(call, &digest, place).await? {
         Some(next) => next.ask(vec![said], call),
         None => Reply::text(said),
     });
-    Ok(answer)
+    Ok(Answer { words, ..answer })
 }
 
-/// What comes after a number in a digest, and is still open.
-async fn next(call: &Call<'_>, digest: &Digest, number: usize) -> Result<Option<Item>, StoreError> {
-    for (number, id) in (1..).zip(&digest.items).skip(number) {
-        let item = Item::read(call, number, *id).await?;
-        if let Some(item) = item.filter(|item| item.is_seen_by(digest, call)) {
+/// Shows a question again, in place of the message that asked it before.
+async fn ask_again(call: &Call<'_>) -> Result<Answer, StoreError> {
+    let Some((digest, button, place)) = pressed(call).await? else { return Ok(Answer::of("approval_over")) };
+    let item = Item::of(call, &digest, place).await?;
+    let Some((item, asked)) = item.and_then(|mut item| item.question.take().map(|asked| (item, asked))) else {
+        return Ok(Answer::filled("digest_over", vec![("letter", letter(place).to_string())]));
+    };
+    let AskedQuestion { text, choices, free_text, expires_at, .. } = asked;
+    let choices = Choices { options: choices, free_text, expires: expires_at };
+    let words = Words::Own(Reply::question(text, choices));
+    let log = vec![item.log_entry(button, &digest, call)];
+    Ok(Answer { closes: vec![item.turn.id], log, ..Answer::saying(words) })
+}
+
+/// What comes after a place in a digest, and is still open.
+async fn next(call: &Call<'_>, digest: &Digest, place: usize) -> Result<Option<Item>, StoreError> {
+    for place in place + 1..digest.items.len() {
+        if let Some(item) = Item::of(call, digest, place).await? {
             return Ok(Some(item));
         }
     }
     Ok(None)
 }
 
-/// Counts a press that is stored.
-pub(super) fn count(entry: &NewLogEntry) {
-    if let LogEvent::DigestPressed { button, .. } = entry.event {
-        metrics::counter!("rejoinder_digest_presses_total", "button" => button).increment(1);
-    }
+/// The button that an entry of the log tells of.
+pub(super) fn button(entry: &NewLogEntry) -> Option<&'static str> {
+    if let LogEvent::DigestPressed { button, .. } = entry.event { Some(button) } else { None }
 }
 
-/// What a press has done.
-enum Done {
-    /// This is the whole answer.
-    Shown(Answer),
-    /// This template says it.
-    Said(&'static str, Answer),
+/// Counts a press that is stored.
+pub(super) fn count(button: &'static str) {
+    metrics::counter!("rejoinder_digest_presses_total", "button" => button).increment(1);
 }
 
 impl Item {
-    async fn read(call: &Call<'_>, number: usize, id: TurnId) -> Result<Option<Self>, StoreError> {
-        let Some(turn) = digest::read(call.store, id).await? else { return Ok(None) };
-        let state = turn.obligation.state();
-        let kind = match state {
-            ObligationState::Undeliverable { .. } => LoopKind::Failed,
-            ObligationState::Settled(Settlement::Signal { .. }) => LoopKind::Asked,
-            ObligationState::Settled(_) | ObligationState::Merged { .. } => return Ok(None),
-            _ if turn.obligation.overdue_at().is_some_and(|at| at < call.now) => LoopKind::Late,
-            _ if TurnStatus::of(&turn.obligation) == TurnStatus::Deferred => LoopKind::Deferred,
-            _ => LoopKind::Open,
+    /// What is at a place of a digest, if it is open, and whoever presses may still see it.
+    async fn of(call: &Call<'_>, digest: &Digest, place: usize) -> Result<Option<Self>, StoreError> {
+        let Some(id) = digest.items.get(place) else { return Ok(None) };
+        let is_theirs = |turn: &TurnRecord| {
+            digest::is_theirs(&turn.event.sender, &turn.event.conversation, digest.person, call.people)
         };
-        let mut question = None;
-        if kind == LoopKind::Asked {
-            let open = call.store.questions(QuestionFilter::OpenIn(turn.conversation), QUESTIONS).await?;
-            question = open.into_iter().map(|it| it.question).find(|question| question.turn == id);
-            if question.is_none() {
-                return Ok(None);
-            }
+        let item = Self::read(call, place, *id).await?;
+        Ok(item.filter(|item| is_owner(call) || is_theirs(&item.turn)))
+    }
+
+    async fn read(call: &Call<'_>, place: usize, id: TurnId) -> Result<Option<Self>, StoreError> {
+        let Some(turn) = call.store.readable_turn(id).await? else { return Ok(None) };
+        let Some(kind) = LoopKind::of(&turn.obligation, call.now) else { return Ok(None) };
+        let question = match kind {
+            LoopKind::Asked => digest::open_question(call.store, &turn).await?,
+            _ => None,
+        };
+        if kind == LoopKind::Asked && question.is_none() {
+            return Ok(None);
         }
-        Ok(Some(Self { number, turn, kind, question }))
+        let is_sent_on = kind == LoopKind::Failed || turn.obligation.is_held();
+        let deliveries = if is_sent_on { call.store.deliveries(id).await? } else { Vec::new() };
+        Ok(Some(Self { letter: letter(place), turn, kind, question, deliveries }))
     }
 
-    /// Whether whoever presses may still see it.
-    fn is_seen_by(&self, digest: &Digest, call: &Call<'_>) -> bool {
-        let known = call.people.known();
-        let role = call.turn.event.known_as(&known).map(|(role, _)| role);
-        role == Some(PersonRole::Owner) || digest::is_theirs(&self.turn.event, digest.person, call.people)
-    }
-
+    /// How it begins. What an agent was told to do is not for people, who are told who told it.
     fn text(&self) -> String {
-        let text = self.question.as_ref().map_or(&self.turn.event.text, |question| &question.text);
-        plain(&excerpt(text, EXCERPT))
+        let event = &self.turn.event;
+        let text = match &self.question {
+            Some(question) => &question.text,
+            None if event.is_prompt() => &event.sender.id,
+            None => &event.text,
+        };
+        let of_file = || event.attachments.first().map(|file| file.name.clone());
+        let text = if text.trim().is_empty() { of_file().unwrap_or_else(|| "…".to_owned()) } else { text.clone() };
+        plain(&excerpt(&text, EXCERPT))
     }
 
     fn line(&self, call: &Call<'_>) -> String {
-        let Self { number, turn, .. } = self;
+        let event = &self.turn.event;
         let kind = call.say(match self.kind {
             LoopKind::Late => "digest_late",
             LoopKind::Deferred => "digest_deferred",
@@ -195,87 +217,101 @@ impl Item {
             LoopKind::Asked => "digest_asked",
             LoopKind::Failed => "digest_failed",
         });
-        let (since, who) = (age(call.now.since(turn.event.received_at)), name_of(&turn.event, call));
-        format!("**{number}** {kind}, {since}: {} ({who}, {})", self.text(), turn.event.conversation.channel)
+        let (since, channel) = (age(call.now.since(event.received_at)), &event.conversation.channel);
+        let place = match event.sender.kind {
+            SenderKind::Operator => channel.to_string(),
+            _ => format!("{}, {channel}", name_of(event, call)),
+        };
+        format!("**{}** {kind}, {since}: {} ({place})", self.letter, self.text())
     }
 
     /// The question about it, after what else is said.
     fn ask(&self, mut said: Vec<String>, call: &Call<'_>) -> Reply {
-        let values = [("number", self.number.to_string()), ("text", self.text())];
+        let values = [("letter", self.letter.to_string()), ("text", self.text())];
         said.push(filled(call.say("digest_about"), &values));
-        let can_answer = self.answering(call).is_some();
+        let can_answer = self.is_asked_here(call) || self.answering(call).is_some();
         let buttons = Button::ALL.into_iter().filter(|button| can_answer || *button != Button::Answer);
-        let options = buttons.map(|button| format!("{} {}", call.say(button.template()), self.number)).collect();
+        let options = buttons.map(|button| format!("{} {}", call.say(button.template()), self.letter)).collect();
         let choices = Choices { options, free_text: false, expires: Some(call.now + PATIENCE) };
         Reply::question(said.join("\n\n"), choices)
     }
 
+    /// Whether it is a question that was asked in the chat of the digest.
+    fn is_asked_here(&self, call: &Call<'_>) -> bool {
+        self.question.as_ref().is_some_and(|asked| asked.conversation == call.turn.conversation)
+    }
+
     /// How it is answered, if there is something to do for that besides waiting.
-    fn answering(&self, call: &Call<'_>) -> Option<Answering> {
-        let Self { turn, .. } = self;
-        let has_channel = call.channels.get(&turn.event.conversation.channel).is_some();
+    fn answering(&self, call: &Call<'_>) -> Option<Step> {
+        let Self { turn, deliveries, .. } = self;
+        let has_channel = |to: &ConversationRef| call.channels.get(&to.channel).is_some();
+        let step = |action, event| Some(Step { action, event });
         match self.kind {
-            LoopKind::Asked => {
-                let here = |question: &&AskedQuestion| question.conversation == call.turn.conversation;
-                self.question.as_ref().filter(here).cloned().map(Answering::Again)
+            LoopKind::Asked => None,
+            LoopKind::Failed if !has_channel(sent_to(turn, deliveries)) => None,
+            LoopKind::Failed => step("retry", Event::Retried),
+            _ if !has_channel(&turn.event.conversation) => None,
+            // An operator holds it.
+            _ if turn.obligation.is_held() => {
+                is_owner(call).then_some(Step { action: "resume", event: Event::Resumed })
             }
-            _ if !has_channel => None,
-            LoopKind::Failed => Some(Answering::Step("retry", Event::Retried)),
-            _ if turn.obligation.is_held() => Some(Answering::Step("resume", Event::Resumed)),
-            _ if turn.obligation.may_be_hurried() => Some(Answering::Step("hurry", Event::Hurried)),
+            _ if turn.obligation.may_be_hurried() => step("hurry", Event::Hurried),
             _ => None,
         }
     }
 
-    /// Does what a button says.
-    async fn pressed(self, button: Button, digest: &Digest, call: &Call<'_>) -> Result<Done, StoreError> {
-        let until = (button == Button::Snooze).then(|| rfc3339(call.now + SNOOZED));
-        let event = LogEvent::DigestPressed { button: button.as_str(), person: digest.person, until };
-        let entry = NewLogEntry { at: call.now, subject: subject_of(&self.turn), event };
-        let mut answer = Answer::nothing();
-        let mut decided = DecidedStep { step: None, log: vec![entry] };
-        let (template, step) = match (button, self.answering(call)) {
-            (Button::Answer, Some(Answering::Again(question))) => {
-                let AskedQuestion { text, choices, free_text, expires_at, .. } = question;
-                let choices = Choices { options: choices, free_text, expires: expires_at };
-                answer.words = Words::Own(Reply::question(text, choices));
-                answer.step = Some(decided);
-                return Ok(Done::Shown(answer));
+    /// Does what a button says. Returns the template that tells it, and the effects.
+    fn press(self, button: Button, digest: &Digest, call: &Call<'_>) -> (&'static str, Answer) {
+        let log = vec![self.log_entry(button, digest, call)];
+        let answer = Answer { log, ..Answer::nothing() };
+        match button {
+            Button::Answer => match self.answering(call) {
+                Some(step) => ("digest_tried", self.take(step, answer, call)),
+                None => ("digest_waits", answer),
+            },
+            Button::Snooze => ("digest_snoozed", answer),
+            Button::Drop if self.kind == LoopKind::Asked => {
+                ("digest_dropped", Answer { closes: vec![self.turn.id], ..answer })
             }
-            (Button::Answer, Some(Answering::Step(action, event))) => ("digest_tried", Some((action, event))),
-            (Button::Answer, None) => ("digest_waits", None),
-            (Button::Snooze, _) => ("digest_snoozed", None),
-            (Button::Drop, _) if self.kind == LoopKind::Asked => {
-                answer.closes = vec![self.turn.id];
-                ("digest_dropped", None)
-            }
-            (Button::Drop, _) => {
+            Button::Drop => {
                 let action = if self.kind == LoopKind::Failed { "discard" } else { "cancel" };
                 let by = CancelledBy::Operator("dropped from a digest".to_owned());
-                ("digest_dropped", Some((action, Event::Cancelled { by })))
+                ("digest_dropped", self.take(Step { action, event: Event::Cancelled { by } }, answer, call))
             }
-        };
-        if let Some((action, event)) = step {
-            decided.step = Some(self.step(action, call).await?);
-            answer.turn_events = vec![TurnEvents { turn: self.turn, events: vec![event] }];
         }
-        answer.step = Some(decided);
-        Ok(Done::Said(template, answer))
     }
 
-    /// What is done with its turn, as it is stored.
-    async fn step(&self, action: &str, call: &Call<'_>) -> Result<OperatorStep, StoreError> {
-        let known = call.people.known();
-        let event = &call.turn.event;
-        let name = event.known_as(&known).map(|(_, name)| format!("{name} ({})", event.identity()));
+    fn log_entry(&self, button: Button, digest: &Digest, call: &Call<'_>) -> NewLogEntry {
+        let until = (button == Button::Snooze).then(|| rfc3339(call.now + SNOOZED));
+        let event = LogEvent::DigestPressed { button: button.as_str(), person: digest.person, until };
+        NewLogEntry { at: call.now, subject: subject_of(&self.turn), event }
+    }
+
+    /// Has the guard decide on something that happens to its turn, as an operator does.
+    fn take(self, Step { action, event }: Step, answer: Answer, call: &Call<'_>) -> Answer {
+        let (known, presser) = (call.people.known(), &call.turn.event);
+        let name = presser.known_as(&known).map(|(_, name)| format!("{name} ({})", presser.identity()));
         let by = Actor { name: name.unwrap_or_default(), reason: None, channels: None, answer: None };
         let (id, at) = (self.turn.id, call.now);
-        let remark = Remark { turn: id, at, kind: action.to_owned(), detail: format!("by {}, from a digest", by.name) };
-        Ok(OperatorStep {
+        let detail = format!("by {}, from a digest", by.name);
+        let step = OperatorStep {
             operation: Some(operation(&by, action, id, subject_of(&self.turn), at)),
-            remark,
-            deliveries: call.store.deliveries(id).await?,
+            remark: Remark { turn: id, at, kind: action.to_owned(), detail },
+            deliveries: self.deliveries,
             elsewhere: None,
-        })
+        };
+        Answer { turn_events: vec![TurnEvents { turn: self.turn, events: vec![event] }], step: Some(step), ..answer }
     }
+}
+
+/// Whether whoever is told, or presses, is an owner.
+fn is_owner(call: &Call<'_>) -> bool {
+    let (known, event) = (call.people.known(), &call.turn.event);
+    let role = match event.kind {
+        EventKind::Digest { person, .. } => {
+            known.identities(person).first().and_then(|one| known.get(&one.channel, &one.id)).map(|(role, _)| role)
+        }
+        _ => event.known_as(&known).map(|(role, _)| role),
+    };
+    role == Some(PersonRole::Owner)
 }

@@ -1,10 +1,7 @@
 //! The notices to a person who wrote more than the limits allow.
 
-use super::{
-    command::{Answer, Call, Command},
-    status::spoken,
-};
-use crate::model::day::Day;
+use super::command::{Answer, Call, Command};
+use crate::{model::day::Day, words::age};
 
 pub(crate) const LIMITED: Command = Command {
     name: "limited",
@@ -26,5 +23,5 @@ pub(crate) const LIMITED_TODAY: Command = Command {
 
 fn today(call: &Call<'_>) -> Answer {
     let ends_at = Day::of(call.now, &call.settings.time_zone).ends_at;
-    Answer::filled("limited_today", vec![("time", spoken(ends_at.since(call.now)))])
+    Answer::filled("limited_today", vec![("time", age(ends_at.since(call.now)))])
 }

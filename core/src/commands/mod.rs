@@ -77,12 +77,13 @@ const LISTED: [&Command; 18] = [
 ];
 
 /// The commands for owners, and the notices.
-const UNLISTED: [&Command; 13] = [
+const UNLISTED: [&Command; 14] = [
     &approve::APPROVE,
     &approve::DECLINE,
     &asks::ASKS,
     &asks::DECIDE,
     &digest::DIGEST,
+    &digest::ASKS_AGAIN,
     &stranger::STRANGER,
     &pairing::PAIRING,
     &limited::LIMITED,
@@ -185,6 +186,7 @@ impl Commands {
             approval,
             closes,
             step,
+            log,
             language,
             held: held_late,
         } = answer;
@@ -210,18 +212,19 @@ impl Commands {
         let (sessions, held_too) = session.map(|session| (session.changes, session.held)).unzip();
         let sessions = sessions.unwrap_or_default();
         self.sessions.note(&sessions);
-        let (step, log) = step.map(|decided| (decided.step.map(Box::new), decided.log)).unwrap_or_default();
+        let presses: Vec<_> = log.iter().filter_map(digest::button).collect();
+        let is_step = step.is_some();
+        let step = step.map(Box::new);
         let trigger = Trigger::Command { end, sessions, queue, person, approval, closes, step, log };
-        if let Trigger::Command { step: Some(_), .. } = &trigger {
+        if is_step {
+            // What it is about may have changed: then the command is decided anew.
             if self.ledger.try_to_decide(&mut turn_events, &trigger).await?.is_none() {
                 return Ok(false);
             }
         } else {
             self.ledger.decide_all(&mut turn_events, &trigger).await?;
         }
-        if let Trigger::Command { log, .. } = &trigger {
-            log.iter().for_each(digest::count);
-        }
+        presses.into_iter().for_each(digest::count);
         if let Some((conversation, mode)) = queue {
             self.merges.choose(conversation, mode);
         }

@@ -2,7 +2,6 @@
 
 use super::{
     command::{Answer, Call, Command, DecidedSession, Filled, Words},
-    status::spoken,
     stop::stopped,
 };
 use crate::{
@@ -14,7 +13,7 @@ use crate::{
         session::{SessionChange, SessionRecord, name},
     },
     ports::store::StoreError,
-    words::{excerpt, plain},
+    words::{age, excerpt, plain},
 };
 
 /// How many sessions are listed.
@@ -103,7 +102,7 @@ fn called(session: &SessionRecord, call: &Call<'_>) -> String {
 }
 
 fn of(template: &'static str, session: &SessionRecord, call: &Call<'_>) -> Filled {
-    let time = spoken(call.now.since(session.used_at));
+    let time = age(call.now.since(session.used_at));
     let agent = session.choice.agent.as_ref().map_or_else(|| call.configured_agent().to_owned(), ToString::to_string);
     let number = session.number.to_string();
     let values = vec![("number", number), ("session", called(session, call)), ("time", time), ("by", agent)];

@@ -1,12 +1,10 @@
 //! `/status`: tells what is being worked on, what waits and what is promised.
 
-use std::time::Duration;
-
 use rejoinder_guard::ObligationState;
 
 use super::command::{Answer, Call, Command, Filled, Words};
 use crate::{
-    words::excerpt,
+    words::{age, excerpt},
     {
         model::{day::Day, event::EventKind, turn::TurnRecord},
         ports::store::{StoreError, accept::DayUse},
@@ -78,33 +76,11 @@ fn of(turn: &TurnRecord, call: &Call<'_>) -> Filled {
         _ if turn.obligation.is_waiting() || turn.obligation.is_postponed() => "status_waiting",
         _ => "status_sending",
     };
-    let time = spoken(call.now.since(turn.event.received_at));
+    let time = age(call.now.since(turn.event.received_at));
     // What a schedule tells the agent is not for the chat.
     let text = match turn.event.kind {
         EventKind::Prompt { .. } => &turn.event.sender.id,
         _ => &turn.event.text,
     };
     Filled { template, values: vec![("time", time), ("text", excerpt(text, EXCERPT))] }
-}
-
-/// A duration in its largest unit.
-pub(super) fn spoken(duration: Duration) -> String {
-    match duration.as_secs() {
-        seconds @ 0..60 => format!("{seconds} s"),
-        seconds @ 60..3600 => format!("{} min", seconds / 60),
-        seconds @ 3600..86_400 => format!("{} h", seconds / 3600),
-        seconds => format!("{} d", seconds / 86_400),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_duration_is_told_in_its_largest_unit() {
-        let told = [0, 59, 60, 3599, 3600, 86_399, 86_400].map(|seconds| spoken(Duration::from_secs(seconds)));
-
-        assert_eq!(told, ["0 s", "59 s", "1 min", "59 min", "1 h", "23 h", "1 d"]);
-    }
 }

@@ -11,6 +11,7 @@ use crate::{
     conformance::answer,
     model::{
         agent::Usage,
+        brief::Brief,
         conversation::{ChannelId, ChatKind, ConversationRef},
         delivery::{Action, Content},
         event::{Directed, InboundEvent, Sender, SenderKind},
@@ -287,6 +288,18 @@ Owed: An answer, because it was sent in a direct chat.
 
 Next: Nothing more: the turn is settled."
     );
+}
+
+#[test]
+fn an_agent_that_the_caller_named_is_told() {
+    let mut life = Life::new();
+    let event = (*life.dossier.turn.event).clone();
+    let brief = Brief { agent: Some("main".into()), ..Brief::default() };
+    life.dossier.turn.event = Arc::new(InboundEvent { brief: Some(Box::new(brief)), ..event });
+
+    let text = life.explained();
+
+    assert!(text.contains("The caller named the agent, as the model."), "{text}");
 }
 
 #[test]

@@ -1,45 +1,75 @@
 //! What a digest tells: chosen when it begins, so that what is pressed later means what was shown.
 
+use std::collections::HashSet;
+
+use rejoinder_guard::Timestamp;
+
 use super::{Initiative, Recipient};
 use crate::{
     commands::message::message,
-    digest::{LISTED, is_theirs, read, snoozed},
-    loops::open_loops,
+    digest::{LISTED, is_agents, is_theirs, snoozed},
+    loops::{LoopKind, OpenLoop, open_loops},
     model::{
         event::{EventKind, InboundEvent},
         ids::PersonId,
+        schedule::NotASchedule,
     },
     operations::OperationError,
-    ports::store::{StoreError, list::TurnSummary},
+    ports::store::{StoreError, list::TurnFilter},
 };
 
 impl Initiative {
     /// The event that tells somebody what is open: an owner everything, others what is theirs.
     pub(super) async fn digest(&self, to: &Recipient, by: &str) -> Result<InboundEvent, OperationError> {
-        let Some(person) = to.person else {
-            return Err(OperationError::Unfit("a digest is for a person or a role".to_owned()));
+        let person = to.person.ok_or_else(|| OperationError::Unfit(NotASchedule::Digest.to_string()))?;
+        let now = self.clock.now();
+        let open = if to.is_owner {
+            open_loops(self.store.as_ref(), &TurnFilter::default(), now).await?
+        } else {
+            self.open_of(person, now).await?
         };
-        let (store, now) = (self.store.as_ref(), self.clock.now());
-        let snoozed = snoozed(store, person, now).await?;
-        let (mut items, mut more) = (Vec::new(), 0);
-        for open in open_loops(store, None, now).await? {
+        let snoozed = snoozed(self.store.as_ref(), person, now).await?;
+        let is_listed = |open: &OpenLoop| {
             let turn = &open.turn;
-            let is_listed = turn.state != "merged" && !snoozed.contains(&turn.turn_id);
-            if !is_listed || !(to.is_owner || self.is_theirs(turn, person).await?) {
-                continue;
-            }
-            if items.len() < LISTED {
-                items.push(turn.turn_id);
-            } else {
-                more += 1;
-            }
-        }
+            let is_readable = !turn.is_unreadable && turn.state != "merged";
+            // What the gateway itself asks is decided where it is asked.
+            let is_asked = open.kind != LoopKind::Asked || is_agents(&turn.handler);
+            is_readable && is_asked && !snoozed.contains(&turn.turn_id)
+        };
+        let mut items: Vec<_> = open.into_iter().filter(is_listed).map(|open| open.turn.turn_id).collect();
+        let more = items.len().saturating_sub(LISTED);
+        items.truncate(LISTED);
         let kind = EventKind::Digest { person, items, more };
         Ok(InboundEvent { kind, language: to.language, ..message(&to.place, String::new(), by, "", now) })
     }
 
-    async fn is_theirs(&self, turn: &TurnSummary, person: PersonId) -> Result<bool, StoreError> {
-        let turn = read(self.store.as_ref(), turn.turn_id).await?;
-        Ok(turn.is_some_and(|turn| is_theirs(&turn.event, person, &self.people)))
+    /// What is open of somebody: what they wrote, and what is in their direct chats.
+    async fn open_of(&self, person: PersonId, now: Timestamp) -> Result<Vec<OpenLoop>, StoreError> {
+        let known = self.people.known();
+        let mut among: Vec<_> = known
+            .identities(person)
+            .iter()
+            .map(|who| TurnFilter {
+                channels: Some(vec![who.channel.clone()]),
+                person: Some(who.id.clone()),
+                ..TurnFilter::default()
+            })
+            .collect();
+        for place in self.people.direct_chats(person) {
+            if let Some(conversation) = self.store.conversation(&place).await? {
+                among.push(TurnFilter { conversation: Some(conversation), ..TurnFilter::default() });
+            }
+        }
+        let (mut open, mut seen) = (Vec::new(), HashSet::new());
+        for among in among {
+            let found = open_loops(self.store.as_ref(), &among, now).await?;
+            open.extend(found.into_iter().filter(|one| seen.insert(one.turn.turn_id)));
+        }
+        // The filter also finds names.
+        open.retain(|OpenLoop { turn, .. }| {
+            turn.sender.as_ref().is_some_and(|sender| is_theirs(sender, &turn.conversation, person, &self.people))
+        });
+        open.sort_by_key(|open| std::cmp::Reverse(open.score));
+        Ok(open)
     }
 }

@@ -440,7 +440,7 @@ fn key_for(key: &str, place: &ConversationRef, person: Option<PersonId>) -> Stri
 
 /// Whether an event tells if its conversation is a group.
 const fn knows_kind(event: &InboundEvent) -> bool {
-    !matches!(event.sender.kind, SenderKind::Operator) || matches!(event.kind, EventKind::Prompt { .. })
+    !matches!(event.sender.kind, SenderKind::Operator) || event.is_prompt()
 }
 
 fn failed(error: IntakeError) -> StoreError {

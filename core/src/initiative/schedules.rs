@@ -209,11 +209,7 @@ impl Schedules {
 
     /// Why a turn failed, if it did; `None` if it has not ended.
     async fn failure(&self, turn: TurnId) -> Result<Option<Option<String>>, StoreError> {
-        let turn = match self.calendar.store.turn(turn).await {
-            Ok(turn) => turn,
-            Err(StoreError::CorruptTurn { .. }) => None,
-            Err(error) => return Err(error),
-        };
+        let turn = self.calendar.store.readable_turn(turn).await?;
         Ok(turn.map_or(Some(None), |turn| match turn.obligation.state() {
             ObligationState::Undeliverable { reason } => Some(Some(reason.clone())),
             ObligationState::Settled(Settlement::Signal { via: Via::Fallback { .. }, .. }) => {

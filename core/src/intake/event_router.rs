@@ -17,7 +17,7 @@ use crate::{
         self,
         asks::{self, DECIDE},
         bang,
-        digest::DIGEST,
+        digest::{ASKS_AGAIN, DIGEST},
         dropped::DROPPED,
         late::{LATE, LATE_ASKS},
         limited::{LIMITED, LIMITED_TODAY},
@@ -314,16 +314,14 @@ impl EventRouter {
         known: &KnownPeople,
     ) -> Result<(Option<Handler>, InboundEvent), StoreError> {
         let EventKind::Choice { turn } = event.kind else { return Ok((None, event)) };
-        let (mut event, mut asks) = (event, self.questions.asks(turn).await?);
-        if let Some(Asks::Again(turn)) = asks {
-            event = InboundEvent { kind: EventKind::Choice { turn }, ..event };
-            asks = self.questions.asks(turn).await?;
-        }
-        let (command, is_theirs) = match asks {
-            None | Some(Asks::Again(_)) => return Ok((None, event)),
-            Some(Asks::Approve(_, person)) => (DECIDE, asks::may_decide(&event, person, settings, known)),
-            Some(Asks::Digest(person)) => (DIGEST, digest::may_press(&event, person, known)),
-            Some(Asks::LetIn | Asks::Late) => (DECIDE, true),
+        let (command, is_theirs) = match self.questions.asks(turn).await? {
+            None => return Ok((None, event)),
+            Some(Asks::Approve(_, person)) => (&DECIDE, asks::may_decide(&event, person, settings, known)),
+            Some(Asks::Digest(person)) => {
+                let command = if self.questions.is_shown_again(&event).await? { &ASKS_AGAIN } else { &DIGEST };
+                (command, digest::may_press(&event, person, known))
+            }
+            Some(Asks::LetIn | Asks::Late) => (&DECIDE, true),
         };
         let kind = if is_theirs { event.kind.clone() } else { EventKind::Message };
         Ok((Some(command.handler()), InboundEvent { kind, ..event }))

@@ -52,13 +52,30 @@ impl EventRouter {
             EventKind::Message if may_pick(&event) => {
                 let conversation = self.addresses.resolve(&event.conversation).await?;
                 let open = match replied_to(&event) {
-                    Some(message) => self.questions.open_as(conversation, message).await?,
+                    Some(message) => self.open_to_reply(conversation, message, &event.text).await?,
                     None => self.open_to_words(conversation, &event).await?,
                 };
                 Ok(picked_from(&open, &event).unwrap_or(event))
             }
             _ => Ok(event),
         }
+    }
+
+    /// The open questions from which a reply to a message may pick. A digest has letters, so a number in a reply to it means nothing.
+    async fn open_to_reply(
+        &self,
+        conversation: ConversationId,
+        message: &str,
+        text: &str,
+    ) -> Result<Vec<QuestionRecord>, StoreError> {
+        let mut open = Vec::new();
+        for record in self.questions.open_as(conversation, message).await? {
+            let asks = self.questions.asks(record.question.turn).await?;
+            if !matches!(asks, Some(Asks::Digest(_))) || has_words(&record, text) {
+                open.push(record);
+            }
+        }
+        Ok(open)
     }
 
     /// The open questions from which a message that is no reply may pick, without those of the gateway's own that it must not
@@ -70,8 +87,7 @@ impl EventRouter {
         event: &InboundEvent,
     ) -> Result<Vec<QuestionRecord>, StoreError> {
         let Some(open) = self.questions.open_in(conversation).await? else { return Ok(Vec::new()) };
-        let text = plain(&event.text);
-        let has_words = |record: &QuestionRecord| record.question.choices.iter().any(|choice| plain(choice) == text);
+        let has_words = |record: &QuestionRecord| has_words(record, &event.text);
         // Those that were not read may have these words as well.
         let is_only_one = open.len() < PAGE as usize && open.iter().filter(|record| has_words(record)).count() == 1;
         let mut left = Vec::with_capacity(open.len());
@@ -82,12 +98,18 @@ impl EventRouter {
                 }
                 // Only late messages can have come since: any other closes the question. Without them it asks nothing.
                 Some(Asks::Late) => record.is_overtaken = self.late.postponed(conversation).await?.is_empty(),
-                Some(Asks::LetIn | Asks::Approve(..) | Asks::Digest(_) | Asks::Again(_)) | None => {}
+                Some(Asks::LetIn | Asks::Approve(..) | Asks::Digest(_)) | None => {}
             }
             left.push(record);
         }
         Ok(left)
     }
+}
+
+/// Whether a text is the words of a choice.
+fn has_words(record: &QuestionRecord, text: &str) -> bool {
+    let text = plain(text);
+    record.question.choices.iter().any(|choice| plain(choice) == text)
 }
 
 fn quote(question: &AskedQuestion) -> Quote {

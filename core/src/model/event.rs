@@ -387,9 +387,14 @@ impl InboundEvent {
         Some((if is_owner_here { role } else { role.min(PersonRole::Member) }, name))
     }
 
+    /// Whether the gateway puts it before an agent on its own.
+    pub(crate) const fn is_prompt(&self) -> bool {
+        matches!(self.kind, EventKind::Prompt { .. })
+    }
+
     /// Whether it puts before an agent what happened elsewhere.
-    pub(crate) fn is_news(&self) -> bool {
-        matches!(self.kind, EventKind::Prompt { .. }) && self.quoted.is_some()
+    pub(crate) const fn is_news(&self) -> bool {
+        self.is_prompt() && self.quoted.is_some()
     }
 
     /// Whether the message was deleted.

@@ -389,9 +389,11 @@ impl Schedule {
     pub(crate) fn due(&self, now: Timestamp) -> (Vec<Timestamp>, usize) {
         let (mut due, mut passed) = self.passed(now);
         let is_on_time = |at: &Timestamp| now.since(*at) <= ON_TIME;
+        // Two digests at once would tell the same.
+        let is_digest = self.new.action == ScheduledAction::Digest;
         let kept = match self.new.missed {
-            Missed::All => 0,
-            Missed::Once => due.len().saturating_sub(1),
+            Missed::All if !is_digest => 0,
+            Missed::Once | Missed::All => due.len().saturating_sub(1),
             Missed::Skip => due.iter().filter(|at| !is_on_time(at)).count(),
         };
         passed += kept;

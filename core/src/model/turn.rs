@@ -36,10 +36,11 @@ impl Handler {
     /// talk to it, not what was said before, told again, or what is said of it, and not what names people or their codes.
     #[must_use]
     pub fn is_recorded(&self) -> bool {
-        const UNRECORDED: [&str; 22] = [
+        const UNRECORDED: [&str; 23] = [
             "agent",
             "approve",
             "asks",
+            "asks_again",
             "decide",
             "decline",
             "digest",

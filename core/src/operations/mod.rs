@@ -125,11 +125,8 @@ impl Operations {
         let _operating = self.operating.lock().await;
         match self.dead_letter(id, &by).await? {
             DeadLetter::Turn(turn) => {
-                // A redirected answer goes where it was redirected to.
                 let deliveries = self.store.deliveries(turn.id).await?;
-                let claim = turn.obligation.undelivered_claim();
-                let last = deliveries.iter().rfind(|one| !one.is_copy && Some(one.claim) == claim);
-                self.require_channel(last.map_or(&turn.event.conversation, |last| &last.conversation), &by)?;
+                self.require_channel(sent_to(&turn, &deliveries), &by)?;
                 let step = Step { action: "retry", target: id, event: Event::Retried, elsewhere: None };
                 self.step(*turn, step, by).await
             }
@@ -393,6 +390,13 @@ impl Operations {
         self.store.commit(transition).await?;
         Ok(())
     }
+}
+
+/// Where a dead letter is sent again: an answer that was redirected goes where it was redirected to.
+pub(crate) fn sent_to<'a>(turn: &'a TurnRecord, deliveries: &'a [DeliveryRecord]) -> &'a ConversationRef {
+    let claim = turn.obligation.undelivered_claim();
+    let last = deliveries.iter().rfind(|one| !one.is_copy && Some(one.claim) == claim);
+    last.map_or(&turn.event.conversation, |last| &last.conversation)
 }
 
 /// Something that an operator does to `target`, as it is stored.

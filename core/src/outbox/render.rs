@@ -11,7 +11,7 @@ use crate::{
         capabilities::{Capabilities, Receipts, Resend, Support},
         conversation::ChatKind,
         delivery::{Action, Class, Content, Delivery},
-        event::{Author, EventKind, SenderKind},
+        event::{Author, SenderKind},
         ids::DeliveryId,
         question::{AskedQuestion, numbered},
         settings::{Question, Settings, Templates},
@@ -370,7 +370,7 @@ fn transcript(
 /// no text. An operator's text is the message that is sent.
 pub(crate) fn persons_line(turn: &TurnRecord) -> Option<TranscriptLine> {
     let event = &turn.event;
-    let is_prompt = matches!(event.kind, EventKind::Prompt { .. });
+    let is_prompt = event.is_prompt();
     if event.text.trim().is_empty() || (event.sender.kind == SenderKind::Operator && !is_prompt) {
         return None;
     }

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    Accepted, AgentTurn, Clock as _, EventKind, Identity, InboundEvent, Missed, NewSchedule, PersonRole, Resend,
-    ScheduledAction, SeedPerson, Sender, TurnId, TurnStatus, When,
+    Accepted, AgentTurn, ChatKind, Clock as _, Directed, EventKind, Identity, InboundEvent, Missed, NewSchedule,
+    PersonRole, Resend, ScheduledAction, SeedPerson, Sender, TurnId, TurnStatus, When,
     conformance::scripted::{Fault, Script},
     store::{AuditFilter, Handler, QuestionFilter},
 };
@@ -26,6 +26,7 @@ fn puts_off(turn: &AgentTurn) -> Script {
     match (&*turn.text, &turn.deferred) {
         ("later", None) => Script::defers(Some("Soon."), HOUR * 40),
         ("later", Some(_)) => Script::replies("Here it is."),
+        ("pay", _) if turn.approvals.is_empty() => Script::asks_approval("pay the rent", None),
         ("ask", _) => Script::asks("Tea or coffee?", &["tea", "coffee"]),
         (text, _) => Script::replies(text),
     }
@@ -73,7 +74,9 @@ async fn tells(gateway: &TestGateway, who: &str) {
 /// The turns that asked somebody what is to become of something, oldest first.
 async fn asked(gateway: &TestGateway) -> Vec<TurnId> {
     let turns = gateway.turns().await.into_iter().rev();
-    turns.filter(|turn| turn.handler == Handler::Gateway("digest".into())).map(|turn| turn.turn_id).collect()
+    let is_digest =
+        |handler: &Handler| ["digest", "asks_again"].into_iter().any(|name| *handler == Handler::Gateway(name.into()));
+    turns.filter(|turn| is_digest(&turn.handler)).map(|turn| turn.turn_id).collect()
 }
 
 /// Presses a button below the last question of a digest.
@@ -83,6 +86,12 @@ async fn presses(gateway: &TestGateway, who: &str, choice: &str) -> Accepted {
     let accepted = gateway.intake().accept(event).await.expect("it is accepted");
     gateway.settle().await;
     accepted
+}
+
+/// The choices below the last question of a digest.
+async fn choices(gateway: &TestGateway) -> Vec<String> {
+    let question = asked(gateway).await.pop().expect("there is one");
+    gateway.store.questions(QuestionFilter::Of(question), 1).await.expect("readable").remove(0).question.choices
 }
 
 fn last(gateway: &TestGateway, who: &str) -> String {
@@ -99,26 +108,26 @@ async fn an_owner_is_told_of_everything_and_does_one_thing_after_the_other() {
 
     tells(&gateway, "Grace").await;
     let told = last(&gateway, "grace");
-    let expected = "Open: 3\n\n* **1** failed, 10 min: this fails (bob, test.main)\n* **2** promised, 0 s: later (Ada, test.main)\n\
-                    * **3** asked, 0 s: Tea or coffee? (Grace, test.main)\n\nWhat about 1, “this fails”?";
+    let expected = "Open: 3\n\n* **A** failed, 10 min: this fails (bob, test.main)\n* **B** promised, 0 s: later (Ada, test.main)\n\
+                    * **C** asked, 0 s: Tea or coffee? (Grace, test.main)\n\nWhat about A, “this fails”?";
     assert!(told.starts_with(expected), "{told}");
-    let question = asked(&gateway).await.pop().expect("there is one");
-    let question = gateway.store.questions(QuestionFilter::Of(question), 1).await.expect("readable").remove(0);
-    assert_eq!(question.question.choices, ["Answer 1", "Snooze 1", "Drop 1"]);
+    assert_eq!(choices(&gateway).await, ["Answer A", "Snooze A", "Drop A"]);
 
     gateway.platform.choose_faults(|_| None);
-    presses(&gateway, "grace", "Answer 1").await;
-    assert!(last(&gateway, "grace").starts_with("1 is being answered now.\n\nWhat about 2, “later”?"));
+    presses(&gateway, "grace", "Answer A").await;
+    assert!(last(&gateway, "grace").starts_with("A is being answered now.\n\nWhat about B, “later”?"));
     assert_eq!((last(&gateway, "bob"), gateway.status(failed).await), ("this fails".to_owned(), TurnStatus::Answered));
 
-    presses(&gateway, "grace", "Answer 2").await;
+    presses(&gateway, "grace", "Answer B").await;
     assert_eq!((last(&gateway, "ada"), gateway.status(later).await), ("Here it is.".to_owned(), TurnStatus::Answered));
 
     // The question is shown again, and what is picked from it is the answer to it.
-    presses(&gateway, "grace", "Answer 3").await;
+    presses(&gateway, "grace", "Answer C").await;
     assert!(last(&gateway, "grace").starts_with("Tea or coffee?"), "{}", last(&gateway, "grace"));
     presses(&gateway, "grace", "coffee").await;
     assert_eq!(last(&gateway, "grace"), "coffee");
+    gateway.receives(says(&gateway, "grace", "2")).await;
+    assert_eq!(last(&gateway, "grace"), "2", "it picks from neither of the two messages that asked");
 
     tells(&gateway, "Grace").await;
     assert_eq!(last(&gateway, "grace"), "Nothing is open.");
@@ -141,10 +150,10 @@ async fn what_is_snoozed_comes_again_after_a_day_and_what_is_dropped_does_not() 
     gateway.receives(says(&gateway, "grace", "ask")).await;
 
     tells(&gateway, "Grace").await;
-    presses(&gateway, "grace", "Snooze 1").await;
-    presses(&gateway, "grace", "Drop 2").await;
-    presses(&gateway, "grace", "Drop 3").await;
-    assert_eq!(last(&gateway, "grace"), "3 is dropped.");
+    presses(&gateway, "grace", "Snooze A").await;
+    presses(&gateway, "grace", "Drop B").await;
+    presses(&gateway, "grace", "Drop C").await;
+    assert_eq!(last(&gateway, "grace"), "C is dropped.");
     assert_eq!(gateway.status(later).await, TurnStatus::Cancelled);
     let late_pick = says(&gateway, "grace", "coffee");
     gateway.receives(late_pick).await;
@@ -156,8 +165,8 @@ async fn what_is_snoozed_comes_again_after_a_day_and_what_is_dropped_does_not() 
     gateway.advance(HOUR * 24).await;
     gateway.engine().remove_schedule(&digest("Grace").name, &operator("enough")).await.expect("it is removed");
     tells(&gateway, "Grace").await;
-    assert!(last(&gateway, "grace").contains("**1** failed, 1 d: this fails"), "{}", last(&gateway, "grace"));
-    presses(&gateway, "grace", "Drop 1").await;
+    assert!(last(&gateway, "grace").contains("**A** failed, 1 d: this fails"), "{}", last(&gateway, "grace"));
+    presses(&gateway, "grace", "Drop A").await;
     assert_eq!(gateway.status(failed).await, TurnStatus::Cancelled);
     gateway.at_rest().await;
 }
@@ -170,19 +179,133 @@ async fn a_member_is_told_of_what_is_theirs_and_nobody_else_presses() {
 
     tells(&gateway, "Ada").await;
     let told = last(&gateway, "ada");
-    assert!(told.starts_with("Open: 1\n\n* **1** promised, 0 s: later (Ada, test.main)\n\nWhat about 1"), "{told}");
+    assert!(told.starts_with("Open: 1\n\n* **A** promised, 0 s: later (Ada, test.main)\n\nWhat about A"), "{told}");
     gateway.platform.choose_faults(|_| None);
-    presses(&gateway, "bob", "Drop 1").await;
+    presses(&gateway, "bob", "Drop A").await;
     assert_eq!((last(&gateway, "bob"), gateway.status(later).await), ("Not yours.".to_owned(), TurnStatus::Deferred));
 
     // A number in words is no press.
     gateway.receives(says(&gateway, "ada", "2")).await;
     assert_eq!(gateway.status(later).await, TurnStatus::Deferred);
     tells(&gateway, "Ada").await;
-    gateway.receives(says(&gateway, "ada", "drop 1")).await;
+    let question = asked(&gateway).await.pop().expect("there is one");
+    gateway.receives(says(&gateway, "ada", "drop A")).await;
+    assert_eq!(last(&gateway, "ada"), "A is dropped.");
     assert_eq!(gateway.status(later).await, TurnStatus::Cancelled);
-    let again = presses(&gateway, "ada", "Drop 1").await;
-    assert!(matches!(again, Accepted::Turn(_) | Accepted::Picked { .. }), "{again:?}");
+    let again = InboundEvent { kind: EventKind::Choice { turn: question }, ..says(&gateway, "ada", "Drop A") };
+    let again = gateway.intake().accept(again).await.expect("it is accepted");
+    assert!(matches!(again, Accepted::Picked { .. }), "{again:?}");
+    gateway.at_rest().await;
+}
+
+/// N3. In a group, others would read the words of what comes next.
+#[tokio::test]
+async fn nobody_presses_in_a_group() {
+    let gateway = known().await;
+    let later = gateway.receives(says(&gateway, "ada", "later")).await;
+    tells(&gateway, "Ada").await;
+    let question = asked(&gateway).await.pop().expect("there is one");
+    let press = says(&gateway, "ada", "Drop A");
+    let (kind, directed) = (EventKind::Choice { turn: question }, Directed::Mention);
+    let press = InboundEvent { kind, directed, chat: ChatKind::Group, ..press };
+
+    gateway.intake().accept(press).await.expect("it is accepted");
+    gateway.settle().await;
+
+    assert_eq!((last(&gateway, "ada"), gateway.status(later).await), ("Not yours.".to_owned(), TurnStatus::Deferred));
+    gateway.engine().cancel(later, operator("enough")).await.expect("it is given up");
+    gateway.at_rest().await;
+}
+
+/// G3. What somebody is asked to approve is decided where they are asked, and nowhere else.
+#[tokio::test]
+async fn what_the_gateway_asks_is_not_listed() {
+    let gateway = known().await;
+    let pay = gateway.receives(says(&gateway, "ada", "pay")).await;
+    assert_eq!(last(&gateway, "grace"), "main wants pay the rent for Ada (test.main): pay");
+
+    tells(&gateway, "Grace").await;
+
+    let told = last(&gateway, "grace");
+    assert!(told.starts_with("Open: 1\n\n* **A** promised, 0 s: pay (Ada, test.main)\n\nWhat about A"), "{told}");
+    presses(&gateway, "grace", "Drop A").await;
+    assert_eq!(gateway.status(pay).await, TurnStatus::Cancelled);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn what_an_operator_holds_goes_on_when_an_owner_says_so() {
+    let gateway = known().await;
+    let later = gateway.receives(says(&gateway, "ada", "later")).await;
+    gateway.engine().hold(later, operator("a look at it")).await.expect("it is held");
+
+    tells(&gateway, "Ada").await;
+    assert_eq!(choices(&gateway).await, ["Snooze A", "Drop A"]);
+    tells(&gateway, "Grace").await;
+    assert_eq!(choices(&gateway).await, ["Answer A", "Snooze A", "Drop A"]);
+    presses(&gateway, "grace", "Answer A").await;
+
+    let audit = gateway.store.audit(&AuditFilter { before: None, limit: 1 }).await.expect("readable").remove(0);
+    assert_eq!((&*audit.entry.by, &*audit.entry.action), ("Grace (test.main/grace)", "resume"));
+    gateway.advance(HOUR * 40).await;
+    assert!(gateway.visible(&chat("ada")).contains(&"Here it is.".to_owned()));
+    gateway.at_rest().await;
+}
+
+/// What an agent was told to do by a schedule is not quoted.
+#[tokio::test]
+async fn a_prompt_is_told_by_its_name() {
+    let gateway = known().await;
+    gateway.platform.choose_faults(|delivery| (*delivery.conversation() == chat("ada")).then_some(Fault::Refuse));
+    let action = ScheduledAction::Prompt { text: "Be secretive.".to_owned(), agent: None, quiet: false };
+    let prompts = NewSchedule { name: "morning".to_owned(), action, ..digest("test.main/ada") };
+    let by = operator("a test");
+    gateway.engine().add_schedule(prompts, &by, |_| None).await.expect("it is made");
+    gateway.engine().run_schedule("morning", "1", &by, |_| None).await.expect("it is begun");
+    gateway.settle().await;
+    gateway.platform.choose_faults(|_| None);
+
+    for (who, chat) in [("Ada", "ada"), ("Grace", "grace")] {
+        tells(&gateway, who).await;
+        let told = last(&gateway, chat);
+        assert!(told.starts_with("Open: 1\n\n* **A** failed, ") && told.contains("s: morning (test.main)"), "{told}");
+    }
+    presses(&gateway, "grace", "Drop A").await;
+    gateway.engine().remove_schedule("morning", &by).await.expect("it is removed");
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn ten_things_are_listed_and_the_others_counted() {
+    let gateway = known().await;
+    for number in 0..12 {
+        gateway.receives(says(&gateway, "bob", &format!("number {number}"))).await;
+        gateway.advance(secs(60)).await;
+    }
+
+    tells(&gateway, "Grace").await;
+
+    let told = last(&gateway, "grace");
+    assert!(told.starts_with("Open: 12\n\n* **A** failed, 12 min: number 0 (bob, test.main)\n* **B**"), "{told}");
+    assert!(told.contains("**J** failed, 3 min: number 9") && told.contains("\n\n2 more.\n\nWhat about A"), "{told}");
+    gateway.at_rest().await;
+}
+
+/// What was told to somebody of their own words goes with them.
+#[tokio::test]
+async fn the_digests_of_a_forgotten_person_are_gone() {
+    let gateway = known().await;
+    gateway.receives(says(&gateway, "ada", "later")).await;
+    tells(&gateway, "Ada").await;
+    assert_eq!(asked(&gateway).await.len(), 1);
+
+    let ada = says(&gateway, "ada", "").identity();
+    let engine = gateway.engine().clone();
+    let forgetting = tokio::spawn(async move { engine.forget(&ada, secs(60), operator("her wish")).await });
+    gateway.advance(secs(1)).await;
+
+    assert!(forgetting.await.expect("it ends").expect("it is done").is_done);
+    assert!(asked(&gateway).await.is_empty());
     gateway.at_rest().await;
 }
 
@@ -199,14 +322,14 @@ async fn what_is_done_meanwhile_is_passed_over() {
     for turn in [first, second] {
         gateway.engine().cancel(turn, operator("done by hand")).await.expect("it is given up");
     }
-    presses(&gateway, "grace", "Answer 1").await;
+    presses(&gateway, "grace", "Answer A").await;
 
     assert!(
-        last(&gateway, "grace").starts_with("1 is done already.\n\nWhat about 3, “later”?"),
+        last(&gateway, "grace").starts_with("A is done already.\n\nWhat about C, “later”?"),
         "{}",
         last(&gateway, "grace")
     );
-    presses(&gateway, "grace", "Drop 3").await;
+    presses(&gateway, "grace", "Drop C").await;
     gateway.at_rest().await;
 }
 
@@ -219,7 +342,7 @@ async fn a_press_survives_a_crash_at_every_write() {
         tells(&gateway, "Grace").await;
         gateway.platform.choose_faults(|_| None);
         let question = asked(&gateway).await.pop().expect("there is one");
-        let event = InboundEvent { kind: EventKind::Choice { turn: question }, ..says(&gateway, "grace", "Answer 1") };
+        let event = InboundEvent { kind: EventKind::Choice { turn: question }, ..says(&gateway, "grace", "Answer A") };
         let life = Arc::clone(&gateway.life);
         life.crash_at(write, crash);
         let (intake, again) = (gateway.intake(), event.clone());
@@ -231,7 +354,7 @@ async fn a_press_survives_a_crash_at_every_write() {
         gateway.advance(secs(600)).await;
 
         assert_eq!(gateway.visible(&chat("bob")), ["hello", "this fails"], "{crash:?} write {write}");
-        assert_eq!(last(&gateway, "grace"), "1 is being answered now.", "{crash:?} write {write}");
+        assert_eq!(last(&gateway, "grace"), "A is being answered now.", "{crash:?} write {write}");
         let pressed = gateway.log().await.into_iter().filter(|entry| entry.topic == "digest.pressed").count();
         assert_eq!(pressed, 1, "{crash:?} write {write}");
         gateway.at_rest().await;

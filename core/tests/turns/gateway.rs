@@ -149,22 +149,22 @@ const OF_SESSIONS: [(&str, &str); 29] = [
 /// What is said of what is open.
 const OF_DIGESTS: [(&str, &str); 17] = [
     ("digest", "Open: {count}"),
-    ("digest_more", "There is more of it: {count}."),
+    ("digest_more", "{count} more."),
     ("digest_nothing", "Nothing is open."),
     ("digest_late", "late"),
     ("digest_deferred", "promised"),
     ("digest_open", "owed"),
     ("digest_asked", "asked"),
     ("digest_failed", "failed"),
-    ("digest_about", "What about {number}, “{text}”?"),
+    ("digest_about", "What about {letter}, “{text}”?"),
     ("digest_answer", "Answer"),
     ("digest_snooze", "Snooze"),
     ("digest_drop", "Drop"),
-    ("digest_tried", "{number} is being answered now."),
-    ("digest_waits", "{number} is being answered already."),
-    ("digest_snoozed", "I leave {number} out for a day."),
-    ("digest_dropped", "{number} is dropped."),
-    ("digest_over", "{number} is done already."),
+    ("digest_tried", "{letter} is being answered now."),
+    ("digest_waits", "{letter} is being answered already."),
+    ("digest_snoozed", "I leave {letter} out for a day."),
+    ("digest_dropped", "{letter} is dropped."),
+    ("digest_over", "{letter} is done already."),
 ];
 
 /// What is told about approvals.

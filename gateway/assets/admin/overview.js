@@ -162,11 +162,12 @@ const KINDS = {
   deferred: ["Promised", "warn"],
   open: ["Waits", ""],
   asked: ["Was asked", ""],
+  failed: ["Failed", "bad"],
 };
 
-/** What is owed, and what people were asked, the most pressing first. */
+/** What is owed, what people were asked and what has failed, the most pressing first. */
 function loopTable({ items, total }) {
-  if (!items.length) return empty("Nothing is owed, and nobody was asked anything that they have not answered.");
+  if (!items.length) return empty("Nothing is owed or has failed, and nobody was asked anything that they have not answered.");
   const turns = items.map(({ kind, turn }) => ({ ...turn, kind }));
   const what = { name: "What", cell: ({ kind, wake_at: at }) => [badge(KINDS[kind]), kind === "deferred" && at && make("span", { className: "why" }, "due ", time(at))] };
   return [turnTable("Open loops", what, turns), total > items.length && make("p", { className: "quiet" }, `And ${number(total - items.length)} more.`)];

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use jiff::{ToSpan, Zoned, civil::Time, tz::TimeZone};
-use rejoinder_core::{OpenLoop, Store, StoreError, Timestamp, open_loops};
+use rejoinder_core::{OpenLoop, Store, StoreError, Timestamp, open_loops, store::TurnFilter};
 
 use crate::{
     console::output::excerpt,
@@ -38,7 +38,7 @@ pub(super) async fn text(
     now: Timestamp,
 ) -> Result<String, StoreError> {
     let (day, _) = figures.read(now).await?;
-    let loops = open_loops(store, None, now).await?;
+    let loops = open_loops(store, &TurnFilter::default(), now).await?;
     let mut text = format!("**The last 24 hours**: {} turns", day.turns);
     if let (Some(p50), Some(p95)) = (day.p50_ms, day.p95_ms) {
         let percent = (day.prompt * 100).checked_div(day.signals).unwrap_or(100);

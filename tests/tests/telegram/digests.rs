@@ -55,7 +55,7 @@ async fn what_is_pressed_is_done_once_whatever_step_the_process_ends_at() {
 
         gateway.spawn_crashing_at(step);
         gateway.until_ready().await;
-        grace.presses(listed, "Answer 1");
+        grace.presses(listed, "Answer A");
         gateway.until_crashed().await;
         gateway.restart().await;
         let answers = || double.bot_texts(grace.chat()).iter().filter(|text| text.contains("Here it is.")).count();

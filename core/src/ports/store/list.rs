@@ -77,6 +77,9 @@ impl Origin {
     /// The gateway's command that tells somebody what is open, and does what they press below that.
     pub const DIGEST: &str = "digest";
 
+    /// The gateway's command that shows an agent's question again, as somebody pressed below a digest.
+    pub const ASKS_AGAIN: &str = "asks_again";
+
     /// The name in interfaces.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -150,6 +150,14 @@ pub trait Turns: Send + Sync + 'static {
     /// The current address of a conversation, which changes when its chat gets a new id.
     async fn address(&self, conversation: ConversationId) -> Result<Option<ConversationRef>, StoreError>;
 
+    /// A turn; `None` also if it cannot be read.
+    async fn readable_turn(&self, id: TurnId) -> Result<Option<TurnRecord>, StoreError> {
+        match self.turn(id).await {
+            Err(StoreError::CorruptTurn { .. }) => Ok(None),
+            read => read,
+        }
+    }
+
     /// A turn with its obligation and event. If it cannot be read, the error is [`StoreError::CorruptTurn`].
     async fn turn(&self, turn: TurnId) -> Result<Option<TurnRecord>, StoreError>;
 

@@ -4,7 +4,7 @@ use axum::{
     Extension, Json,
     extract::{Query, State, rejection::QueryRejection},
 };
-use rejoinder_core::open_loops;
+use rejoinder_core::{open_loops, store::TurnFilter};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -62,7 +62,8 @@ pub(in crate::http) async fn list(
 ) -> Result<Json<LoopList>, ApiError> {
     let Query(Filter { channel, limit }) = filter?;
     let limit = paging::limit(limit)? as usize;
-    let loops = open_loops(app.store.as_ref(), caller.channels(channel.as_deref()), app.clock.now()).await?;
+    let among = TurnFilter { channels: caller.channels(channel.as_deref()), ..TurnFilter::default() };
+    let loops = open_loops(app.store.as_ref(), &among, app.clock.now()).await?;
     let total = loops.len();
     let items = loops.into_iter().take(limit);
     let items =

@@ -159,8 +159,9 @@ macro_rules! with_theirs {
             "with theirs (conversation_id, is_shared) as materialized (
                 select o.conversation_id, exists (
                     select 1 from turns as t cross join obligations as p on p.turn_id = t.id
+                        cross join events as e on e.id = t.event_id
                     where t.conversation_id = o.conversation_id and p.person <> ?2
-                        and t.command is not 'message')
+                        and coalesce(json_extract(e.details, '$.sender.kind'), 'person') <> 'operator')
                 from obligations as o where o.channel = ?1 and o.person = ?2 group by o.conversation_id
             )",
             $query
@@ -185,13 +186,14 @@ const SHARED_QUOTES: &str = with_theirs!(
     where h.is_shared and json_type(f.details, '$.quoted') is not null limit ?3"
 );
 
-/// The messages that operators sent to conversations without others.
-const MESSAGES_TO_THEM: &str = concat!(
+/// What the gateway itself began in conversations without others.
+const BEGUN_THERE: &str = concat!(
     with_theirs!(
         "select o.turn_id as id
         from theirs as h cross join turns as t on t.conversation_id = h.conversation_id
             cross join obligations as o on o.turn_id = t.id
-        where not h.is_shared and t.command is 'message' and "
+            cross join events as e on e.id = t.event_id
+        where not h.is_shared and json_extract(e.details, '$.sender.kind') = 'operator' and "
     ),
     removable!(),
     " limit ?3"
@@ -227,7 +229,7 @@ pub(in crate::sqlite) async fn stored_of(
     if !quotes.is_empty() {
         return Ok(Some(Removal::Quotes(quotes)));
     }
-    for sql in [MESSAGES_TO_THEM, TURNS_OF_THEM] {
+    for sql in [BEGUN_THERE, TURNS_OF_THEM] {
         let turns = ids(&rows(sql).await?)?;
         if !turns.is_empty() {
             return Ok(Some(Removal::Turns(turns)));

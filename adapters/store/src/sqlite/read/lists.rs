@@ -144,6 +144,8 @@ fn push_state(sql: &mut QueryBuilder<Sqlite>, state: Option<TurnListState>, now:
             .push_bind(Origin::MESSAGE)
             .push(", ")
             .push_bind(Origin::DIGEST)
+            .push(", ")
+            .push_bind(Origin::ASKS_AGAIN)
             .push("))");
         }
     }
