@@ -6,6 +6,7 @@
 //!  │                            └ unknown ──► resend, labelled if it could show twice
 //!  │                                                           └ operator: retry, redirect, discard
 //!  ├─ approval asked ──► Claimed(deferral) ──► Deferred ── decided, or nobody did in time ──► runs again
+//!  ├─ the agent defers ──► Claimed(deferral) ── receipt or refusal ──► Deferred ── the time it named ──► runs again
 //!  └─ soft deadline ──► Claimed(deferral) ── receipt ──► Deferred ── outcome ──► Claimed …
 //! ```
 
@@ -13,6 +14,7 @@ mod approval;
 mod candidate;
 mod climb;
 mod decision;
+mod deferral;
 mod drafts;
 mod event;
 mod merging;
@@ -65,7 +67,11 @@ enum Work {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct Debt {
     due: Timestamp,
+    /// Of the deferral, where it could be shown.
     messages: Vec<String>,
+    /// How many deferrals were shown.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    shown: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -127,6 +133,12 @@ pub struct Obligation {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     in_doubt: bool,
     deferrals: u32,
+    /// How many of them are the gateway's own.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    own_deferrals: u32,
+    /// The time that the agent named in its latest deferral.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    named: Option<Timestamp>,
     /// How many approvals the agent has asked for.
     #[serde(default, skip_serializing_if = "is_zero")]
     approvals: u32,
@@ -192,6 +204,8 @@ impl Obligation {
             claims: 0,
             in_doubt: false,
             deferrals: 0,
+            own_deferrals: 0,
+            named: None,
             approvals: 0,
             decide_by: None,
             handoff: None,
@@ -284,13 +298,31 @@ impl Obligation {
         self.deferrals
     }
 
+    /// How often an agent has deferred the turn.
+    #[must_use]
+    pub const fn agents_deferrals(&self) -> u32 {
+        self.deferrals.saturating_sub(self.own_deferrals)
+    }
+
+    /// The time that the agent named in its latest deferral, within [`Policy::max_defer`].
+    #[must_use]
+    pub const fn named_time(&self) -> Option<Timestamp> {
+        self.named
+    }
+
+    /// How many deferrals were shown to the person, the gateway's own included.
+    #[must_use]
+    pub fn shown_deferrals(&self) -> u32 {
+        self.debt.as_ref().map_or(0, |debt| debt.shown)
+    }
+
     /// The number of the latest claim; 0 before the first.
     #[must_use]
     pub const fn claims(&self) -> u32 {
         self.claims
     }
 
-    /// When the debt is due; `None` until a deferral is delivered.
+    /// When the debt is due; `None` until a deferral is delivered, or the agent's own cannot be.
     #[must_use]
     pub fn due(&self) -> Option<Timestamp> {
         self.debt.as_ref().map(|debt| debt.due)
@@ -340,10 +372,10 @@ impl Obligation {
             ObligationState::Open => self.soft_at.filter(|_| !self.is_draft_attempted()),
             // While the turn waits for its run, no deadline applies: its debt is due after the run.
             ObligationState::Deferred => self.due().filter(|_| self.work != Work::Waiting),
-            ObligationState::Claimed { .. }
-            | ObligationState::Settled(_)
-            | ObligationState::Merged { .. }
-            | ObligationState::Undeliverable { .. } => None,
+            ObligationState::Claimed { .. } => self.asked_at(),
+            ObligationState::Settled(_) | ObligationState::Merged { .. } | ObligationState::Undeliverable { .. } => {
+                None
+            }
         };
         earlier(self.hard_deadline(), other)
     }
@@ -427,4 +459,13 @@ fn earlier(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 const fn is_zero(count: &u32) -> bool {
     *count == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_one(count: &u32) -> bool {
+    *count == 1
+}
+
+const fn one() -> u32 {
+    1
 }

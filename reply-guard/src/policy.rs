@@ -40,7 +40,7 @@ pub struct Policy {
     /// How many runs of the same agent one turn gets, for example after crashes. A run that a shutdown stopped does not
     /// count, nor does one that ends in a deferral: [`max_deferrals`](Self::max_deferrals) limits those.
     pub max_runs: u32,
-    /// How many deferrals one turn may get.
+    /// How often an agent may defer one turn. The gateway's own deferrals are counted apart, and are no more than that.
     pub max_deferrals: u32,
     /// How far ahead an agent may set the due date of a deferral.
     pub max_defer: Duration,

@@ -76,10 +76,8 @@ impl Obligation {
         }
         self.pending.take_if(|pending| pending.is_approval());
         self.work = Work::Waiting;
-        let debt = self.debt.as_mut().map(|debt| &mut debt.due);
-        for due in debt.into_iter().chain(&mut self.deferral_due) {
-            *due = context.now + context.policy.hard_deadline;
-        }
+        let due = context.now + context.policy.hard_deadline;
+        self.due_dates().for_each(|date| *date = due);
         self.run_again(context);
     }
 

@@ -47,13 +47,18 @@ impl Candidate {
         matches!(self, Self::Outcome(NormalisedOutcome::Approval(_)))
     }
 
+    /// Whether the agent answers later.
+    pub(super) const fn is_deferral(&self) -> bool {
+        matches!(self, Self::Outcome(NormalisedOutcome::Defer { .. }))
+    }
+
     /// How it fares against a claim of rank `held`.
     pub(super) fn against(&self, held: End, via: &Via) -> Race {
         if matches!(self, Self::Outcome(_)) && self.is_answer() && *via == Via::AgentSend {
             return Race::Waits;
         }
-        // The person is told what it waits for.
-        if self.is_approval() && held == End::Deferral {
+        // The person is told what the agent waits for, and until when.
+        if self.rank() == End::Deferral && held == End::Deferral {
             return Race::Wins;
         }
         // A candidate without an answer could only start the ladder, so it competes with a deferral only:

@@ -1,12 +1,12 @@
 //! The race between ends, and the signal that the winner claims.
 
 use super::{
-    Debt, Effect, Late, Obligation, ObligationState, Settlement, Work,
+    Effect, Late, Obligation, ObligationState, Settlement, Work,
     candidate::{Candidate, Race, describe},
-    decision::{EventContext, Suppressed},
+    decision::EventContext,
 };
 use crate::{
-    Body, CancelledBy, Cause, Cleared, End, Expectation, LateAnswer, Rung, Signal, SignalKind, Timestamp, Via,
+    Body, CancelledBy, Cause, Cleared, End, Expectation, LateAnswer, Rung, Signal, SignalKind, Via,
     outcome::NormalisedOutcome,
 };
 
@@ -35,11 +35,6 @@ impl Obligation {
             Race::Waits => self.wait_for_result(candidate, context),
             Race::Loses => {
                 let reason = format!("lost to the {} that was already claimed", describe(signal, via));
-                // Two deferrals make one debt, due when the agent says.
-                if let (End::Deferral, Candidate::Outcome(NormalisedOutcome::Defer { due, .. })) = (rank, &candidate) {
-                    self.deferral_due = Some(within_bounds(*due, context));
-                    self.uncount_run();
-                }
                 candidate.suppress(reason, context);
             }
         }
@@ -67,16 +62,9 @@ impl Obligation {
             Candidate::Outcome(NormalisedOutcome::React(emoji)) => {
                 self.claim(Body::React(emoji), self.answer_via(), End::Outcome, context);
             }
-            Candidate::Outcome(NormalisedOutcome::Defer { note, due })
-                if self.deferrals < context.policy.max_deferrals =>
-            {
-                // A run that ends in a deferral does not count towards `max_runs`.
-                self.uncount_run();
-                self.defer(note, within_bounds(due, context), Via::Answer, context);
-            }
-            Candidate::Outcome(NormalisedOutcome::Defer { .. }) => {
-                let why = format!("deferred {} times already", self.deferrals);
-                self.fall_back(Cause::Timeout, why, context);
+            Candidate::Outcome(NormalisedOutcome::Defer { note, due }) => {
+                self.count_promise(due);
+                self.claim_deferral(note, due, Via::Answer, context);
             }
             Candidate::Outcome(NormalisedOutcome::Approval(request)) => self.wait_for_decision(request, context),
             Candidate::Outcome(NormalisedOutcome::Silent(why)) => self.fall_back(Cause::Silent, why, context),
@@ -93,7 +81,7 @@ impl Obligation {
         }
     }
 
-    /// Whether an answer is owed: the turn was directed at the agent, or a deferral was delivered.
+    /// Whether an answer is owed: the turn was directed at the agent, or it is deferred.
     pub(super) fn is_owed(&self) -> bool {
         self.owed == Expectation::Answer || self.debt.is_some()
     }
@@ -136,24 +124,6 @@ impl Obligation {
         let summary = (signal.kind(), signal.via.clone());
         context.emit(Effect::Send(Cleared::new(signal)));
         summary
-    }
-
-    pub(super) fn defer(&mut self, note: Option<String>, due: Timestamp, via: Via, context: &mut EventContext<'_>) {
-        self.deferrals += 1;
-        self.soft_at = None;
-        self.deferral_due = Some(due);
-        self.claim(Body::Defer { note, due }, via, End::Deferral, context);
-    }
-
-    /// Where the draft shows the answer so far, it is the deferral: another text would replace it. `false` if none does.
-    pub(super) fn defer_by_draft(&mut self, due: Timestamp, context: &mut EventContext<'_>) -> bool {
-        let Some(message) = self.draft_message().filter(|_| self.may_draft()).map(str::to_owned) else { return false };
-        self.deferrals += 1;
-        self.debt = Some(Debt { due, messages: vec![message] });
-        self.state = ObligationState::Deferred;
-        let reason = "the answer so far is in the chat".to_owned();
-        context.emit(Effect::Suppress(Suppressed { what: End::Deferral, text: None, reason }));
-        true
     }
 
     /// Withdraws the claim in flight: no further attempt on it may begin.
@@ -248,8 +218,4 @@ impl Obligation {
             None => candidate.suppress("a fallback had already been sent".to_owned(), context),
         }
     }
-}
-
-fn within_bounds(due: Timestamp, context: &EventContext<'_>) -> Timestamp {
-    due.clamp(context.now, context.now + context.policy.max_defer)
 }

@@ -1,7 +1,7 @@
 //! Results of attempts on a claim.
 
 use super::{
-    Debt, Effect, Late, Obligation, ObligationState, Settlement, Work,
+    Effect, Late, Obligation, ObligationState, Settlement, Work,
     candidate::Candidate,
     decision::{EventContext, Suppressed},
 };
@@ -71,7 +71,7 @@ impl Obligation {
         if let Some(by) = self.cancelled_by.take() {
             self.withdraw(context);
             self.settle(Settlement::Cancelled { by });
-        } else if let Some(pending) = self.pending.take_if(|pending| pending.rank() > rank) {
+        } else if let Some(pending) = self.pending.take_if(|pending| rank == End::Deferral || pending.rank() > rank) {
             self.withdraw(context);
             self.proceed(pending, context);
         }
@@ -83,8 +83,7 @@ impl Obligation {
         };
         if signal == SignalKind::Deferral {
             let due = self.deferral_due.take().unwrap_or(context.now);
-            self.debt = Some(Debt { due, messages });
-            self.state = ObligationState::Deferred;
+            self.deferral_shown(due, messages);
             if let Some(pending) = self.pending.take() {
                 self.proceed(pending, context);
             }
@@ -145,6 +144,7 @@ impl Obligation {
         context: &mut EventContext<'_>,
     ) {
         self.note_undelivered();
+        let promised = self.deferral_due;
         self.reopen();
         if let Some(by) = self.cancelled_by.take() {
             return self.settle(Settlement::Cancelled { by });
@@ -163,10 +163,11 @@ impl Obligation {
             }
             return;
         }
-        if self.is_owed() {
-            self.climb(Cause::Refused, &reason, context);
-        } else {
-            self.give_up(reason, context);
+        match promised {
+            // What waits for an approval says so, or does not wait.
+            Some(due) if is_deferral && self.decide_by.is_none() => self.deferral_not_shown(due),
+            _ if self.is_owed() => self.climb(Cause::Refused, &reason, context),
+            _ => self.give_up(reason, context),
         }
     }
 

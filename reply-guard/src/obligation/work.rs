@@ -6,7 +6,7 @@ use super::{
     Effect, Expectation, Obligation, ObligationState, Postponement, Work, candidate::Candidate, decision::EventContext,
     first_signal_by,
 };
-use crate::{Cause, End, Timestamp, Via};
+use crate::{Cause, End, Timestamp, outcome::NormalisedOutcome};
 
 impl Obligation {
     /// Whether the turn still needs an answer: it has not ended, and at most a deferral was claimed.
@@ -33,7 +33,11 @@ impl Obligation {
         }
         self.work = Work::Idle;
         self.hard_at = None;
-        let candidate = if candidate.is_approval() { self.bounded_approval(candidate, context) } else { candidate };
+        let candidate = match candidate {
+            Candidate::Outcome(NormalisedOutcome::Defer { note, due }) => self.bounded_deferral(note, due, context),
+            candidate if candidate.is_approval() => self.bounded_approval(candidate, context),
+            candidate => candidate,
+        };
         self.end(candidate, context);
     }
 
@@ -51,15 +55,12 @@ impl Obligation {
         let hard_at = context.now + context.policy.hard_deadline;
         self.hard_at = Some(hard_at);
         // A debt must not fall due during the run that pays it.
-        let debt = self.debt.as_mut().map(|debt| &mut debt.due);
-        for due in debt.into_iter().chain(&mut self.deferral_due) {
-            *due = hard_at.max(*due);
-        }
+        self.due_dates().for_each(|due| *due = hard_at.max(*due));
         context.emit(Effect::Run { agent: self.handoff.clone(), attempt: self.runs });
     }
 
     /// Whether `max_runs` allows the current agent another run.
-    const fn may_run_again(&self, context: &EventContext<'_>) -> bool {
+    pub(super) const fn may_run_again(&self, context: &EventContext<'_>) -> bool {
         self.runs.saturating_sub(self.uncounted_runs) < context.policy.max_runs
     }
 
@@ -170,10 +171,7 @@ impl Obligation {
         let corrected = context.now + left;
         self.hard_at = Some(corrected);
         // A debt that was due with the run is due with it still.
-        let debt = self.debt.as_mut().map(|debt| &mut debt.due);
-        for due in debt.into_iter().chain(&mut self.deferral_due).filter(|due| **due <= hard_at) {
-            *due = corrected;
-        }
+        self.due_dates().filter(|due| **due <= hard_at).for_each(|due| *due = corrected);
     }
 
     pub(super) fn tick(&mut self, ran: Option<Duration>, context: &mut EventContext<'_>) {
@@ -191,21 +189,22 @@ impl Obligation {
         if passed(self.decide_by) && !self.held {
             self.approval_expired(context);
         }
-        let may_defer = self.deferrals < context.policy.max_deferrals;
+        let may_defer = self.may_defer_itself(context.policy);
         let answer_by = self.hard_at.unwrap_or(context.now + context.policy.hard_deadline);
         match &self.state {
             _ if self.held || self.is_postponed() || self.decide_by.is_some() => {}
             ObligationState::Open if passed(self.soft_at) && !self.is_draft_attempted() => {
                 self.soft_at = None;
-                if may_defer && !self.defer_by_draft(answer_by, context) {
-                    self.defer(None, answer_by, Via::Deferral, context);
+                if may_defer {
+                    self.defer_itself(answer_by, context);
                 }
             }
+            ObligationState::Claimed { .. } if passed(self.asked_at()) => self.ask_again(context),
             ObligationState::Deferred if passed(self.due()) => match self.work {
                 Work::Idle => self.ask_again(context),
                 // No deadline applies while it waits for its run.
                 Work::Waiting | Work::Late => {}
-                Work::Running if may_defer => self.defer(None, answer_by, Via::Deferral, context),
+                Work::Running if may_defer => self.defer_itself(answer_by, context),
                 Work::Running => {
                     self.stop_work(context);
                     self.time_out("the debt fell due", context);
@@ -215,32 +214,7 @@ impl Obligation {
         }
     }
 
-    /// Whether the turn is deferred and waits for the time that the agent named: [`Event::Hurried`] has the agent asked now.
-    #[must_use]
-    pub fn may_be_hurried(&self) -> bool {
-        let is_deferred = self.state == ObligationState::Deferred && self.work == Work::Idle;
-        is_deferred && self.decide_by.is_none() && !self.held
-    }
-
-    pub(super) fn hurried(&mut self, context: &mut EventContext<'_>) {
-        if self.may_be_hurried() {
-            self.ask_again(context);
-        }
-    }
-
-    /// The time has come at which the agent answers what it deferred: it is asked again.
-    fn ask_again(&mut self, context: &mut EventContext<'_>) {
-        if !self.may_run_again(context) {
-            return self.time_out("the debt fell due", context);
-        }
-        self.work = Work::Waiting;
-        if let Some(debt) = &mut self.debt {
-            debt.due = context.now + context.policy.hard_deadline;
-        }
-        context.emit(Effect::RunAgain);
-    }
-
-    fn time_out(&mut self, why: &str, context: &mut EventContext<'_>) {
+    pub(super) fn time_out(&mut self, why: &str, context: &mut EventContext<'_>) {
         self.end(Candidate::Failed { cause: Cause::Timeout, why: why.to_owned() }, context);
     }
 }

@@ -118,17 +118,108 @@ fn an_agent_may_not_put_the_answer_off_for_longer_than_the_operator_allows() {
     assert_eq!(Turn::running().on(defer(None, -5)), ["send 1: defer until 0"]);
 }
 
+/// The person reads the agent's own words, and the agent is asked when it said.
 #[test]
-fn an_agent_that_puts_off_while_a_deferral_is_on_its_way_sets_its_due_date() {
-    let mut turn = Turn::running();
-    turn.ticks(SOFT);
+fn what_an_agent_puts_off_takes_the_place_of_the_gateways_own_deferral() {
+    let mut unsent = Turn::running();
+    unsent.ticks(SOFT);
+    assert_eq!(unsent.on(defer(Some("tomorrow"), 7200)), ["withdraw 1", "send 2: tomorrow until 7200"]);
 
-    assert_eq!(
-        turn.on(defer(Some("tomorrow"), 7200)),
-        ["suppress Deferral tomorrow: lost to the deferral that was already claimed"]
-    );
+    let attempted = || {
+        let mut turn = Turn::running();
+        turn.ticks(SOFT);
+        turn.attempted();
+        assert_eq!(turn.on(defer(Some("tomorrow"), 7200)), no_effects());
+        assert_eq!(turn.wakes_at(), Some(7200));
+        turn
+    };
+    let note = "send 2: tomorrow until 7200";
+    assert_eq!(attempted().not_sent(), ["withdraw 1", note]);
+    assert_eq!(attempted().refused(), [note]);
+    assert_eq!(attempted().lost(false), ["withdraw 1", note]);
+    let mut turn = attempted();
+    assert_eq!(turn.shown_as("d1"), ["send 2 for d1: tomorrow until 7200"]);
     turn.shown_as("d1");
-    assert_eq!(turn.obligation.due(), Some(at(7200)));
+    assert_eq!((turn.obligation.due(), turn.obligation.shown_deferrals()), (Some(at(7200)), 2));
+}
+
+/// A channel may be down for longer than that.
+#[test]
+fn the_agent_is_asked_at_its_time_though_its_note_is_still_on_its_way() {
+    let mut turn = Turn::running().after([defer(Some("soon"), 60)]);
+
+    assert_eq!((turn.wakes_at(), turn.obligation.may_be_hurried()), (Some(60), true));
+    assert_eq!(turn.ticks(60), ["run again"]);
+    assert_eq!(turn.wakes_at(), None);
+    assert_eq!(turn.on(Event::Begin), ["run 2"]);
+    assert_eq!(turn.on(reply("done")), ["withdraw 1", "send 2: done"]);
+}
+
+#[test]
+fn a_note_that_arrives_during_the_run_that_pays_is_replaced() {
+    let mut turn = Turn::running().after([defer(Some("soon"), 60)]);
+    turn.ticks(60);
+    turn.on(Event::Begin);
+    turn.shown_as("d1");
+
+    assert_eq!(turn.obligation.due(), Some(at(60 + HARD)));
+    assert_eq!(turn.on(reply("done")), ["send 2 for d1: done"]);
+}
+
+/// The result of an attempt may be long in coming.
+#[test]
+fn the_agent_is_asked_at_its_time_though_its_note_waits_for_another_one() {
+    let mut turn = Turn::running_with(Policy { max_runs: 1, ..policy() });
+    turn.ticks(SOFT);
+    turn.attempted();
+    turn.on(defer(Some("soon"), 60));
+
+    assert_eq!(turn.ticks(60), ["suppress Deferral soon: its time came before it could be sent", "run again"]);
+    assert_eq!((turn.obligation.agents_deferrals(), turn.obligation.named_time()), (1, Some(at(60))));
+    assert_eq!(turn.on(Event::Begin), ["run 2"]);
+    assert_eq!(turn.on(reply("done")), no_effects());
+    assert_eq!(turn.shown_as("d1"), ["send 2 for d1: done"]);
+}
+
+/// A15. Also where no note arrives.
+#[test]
+fn an_agent_that_only_defers_ends_on_the_ladder_on_a_channel_that_is_down() {
+    let mut turn = Turn::running();
+    for n in 1..=3 {
+        let due = turn.now + 60;
+        turn.on(defer(None, due));
+        assert_eq!(turn.ticks(due), ["run again"], "after promise {n}");
+        turn.on(Event::Begin);
+    }
+    assert_eq!(turn.on(defer(None, turn.now + 60)), ["withdraw 3", "send 4: say timeout"]);
+}
+
+/// A15. What the gateway says by itself is no promise of the agent's.
+#[test]
+fn the_gateways_own_deferral_costs_the_agent_none_of_its_own() {
+    let policy = Policy { max_deferrals: 1, ..policy() };
+    let mut turn = Turn::deferred_with(policy.clone());
+    assert_eq!((turn.obligation.deferrals(), turn.obligation.deferrals_left(&policy)), (1, 1));
+
+    assert_eq!(turn.on(defer(Some("tomorrow"), 7200)), ["send 2 for d1: tomorrow until 7200"]);
+    turn.shown_as("d1");
+    assert_eq!(turn.obligation.deferrals_left(&policy), 0);
+    assert_eq!(turn.ticks(7200), ["run again"]);
+    turn.on(Event::Begin);
+    assert_eq!(turn.on(defer(None, 9000)), ["send 3 for d1: say timeout"]);
+}
+
+/// Earlier versions counted both together, and noted no deferral that was not shown.
+#[test]
+fn what_an_earlier_version_stored_is_read() {
+    let mut turn = Turn::running().after([defer(None, 900)]);
+    turn.shown_as("d1");
+    let mut stored = serde_json::to_value(&turn.obligation).expect("plain data");
+    assert_eq!(stored["debt"], serde_json::json!({ "due": 900_000, "messages": ["d1"] }));
+    stored.as_object_mut().expect("an object").remove("named");
+
+    let read: Obligation = serde_json::from_value(stored).expect("it can be read");
+    assert_eq!((read.agents_deferrals(), read.shown_deferrals(), read.named_time()), (1, 1, None));
 }
 
 #[test]
@@ -314,10 +405,37 @@ fn a_refused_deferral_leaves_the_turn_to_its_run() {
     assert_eq!(turn.on(reply("done")), ["send 2: done"]);
 }
 
+/// A18. The promise holds without its note.
 #[test]
-fn a_refused_deferral_of_an_agent_that_has_ended_is_answered_by_the_ladder() {
-    let mut turn = Turn::running().after([defer(None, 60)]);
-    assert_eq!(turn.refused(), ["send 2: say refused"]);
+fn an_agent_is_asked_at_its_time_though_the_person_could_not_be_told() {
+    let promised = || Turn::running().after([defer(Some("soon"), 60)]);
+    let (mut refused, mut expired, mut held) = (promised(), promised(), promised());
+    held.policy.on_unknown = OnUnknown::Hold;
+
+    assert_eq!(refused.refused(), no_effects());
+    assert_eq!(expired.expired(), no_effects());
+    assert_eq!(held.lost(false), ["withdraw 1"]);
+    for mut turn in [refused, expired, held] {
+        assert_eq!((turn.state(), turn.wakes_at(), turn.obligation.shown_deferrals()), ("deferred", Some(60), 0));
+        assert_eq!(turn.ticks(60), ["run again"]);
+        assert_eq!(turn.on(Event::Begin), ["run 2"]);
+        assert_eq!(turn.on(reply("done")), ["send 2: done"]);
+    }
+}
+
+#[test]
+fn a_second_deferral_that_is_refused_leaves_the_first_in_the_chat() {
+    let mut turn = Turn::running().after([defer(Some("soon"), 60)]);
+    turn.shown_as("d1");
+    turn.ticks(60);
+    turn.on(Event::Begin);
+    turn.on(defer(Some("later"), 120));
+
+    assert_eq!(turn.refused(), no_effects());
+    assert_eq!((turn.wakes_at(), turn.obligation.shown_deferrals()), (Some(120), 1));
+    turn.ticks(120);
+    turn.on(Event::Begin);
+    assert_eq!(turn.on(reply("done")), ["send 3 for d1: done"]);
 }
 
 #[test]

@@ -1,0 +1,147 @@
+//! Deferrals: the gateway's own while a run takes long, and the agent's promise to answer later.
+
+use super::{
+    Debt, Effect, Obligation, ObligationState, Work,
+    candidate::Candidate,
+    decision::{EventContext, Suppressed},
+};
+use crate::{Body, Cause, End, Policy, Timestamp, Via, outcome::NormalisedOutcome};
+
+impl Obligation {
+    /// How often an agent may still defer the turn.
+    #[must_use]
+    pub const fn deferrals_left(&self, policy: &Policy) -> u32 {
+        policy.max_deferrals.saturating_sub(self.agents_deferrals())
+    }
+
+    /// Whether the turn is deferred and waits for the time that the agent named: [`Event::Hurried`](crate::Event::Hurried) has
+    /// the agent asked now.
+    #[must_use]
+    pub fn may_be_hurried(&self) -> bool {
+        self.asked_at().is_some() && self.decide_by.is_none() && !self.held
+    }
+
+    /// Whether an answer is still to come and no run is in flight or waited for: the turn waits for the time that a deferral
+    /// named, or for an approval.
+    #[must_use]
+    pub fn is_put_off(&self) -> bool {
+        self.asked_at().is_some() || self.decide_by.is_some()
+    }
+
+    /// When the agent is asked for what it deferred. `None` while it runs or waits for its run.
+    pub(super) fn asked_at(&self) -> Option<Timestamp> {
+        match (&self.state, &self.pending) {
+            _ if self.work != Work::Idle => None,
+            (ObligationState::Deferred, _) => self.due(),
+            // Its note is on its way, or waits for the result of an attempt.
+            (ObligationState::Claimed { rank: End::Deferral, .. }, None) => self.deferral_due,
+            (
+                ObligationState::Claimed { rank: End::Deferral, .. },
+                Some(Candidate::Outcome(NormalisedOutcome::Defer { due, .. })),
+            ) => Some(*due),
+            _ => None,
+        }
+    }
+
+    /// A deferral by the agent, due within bounds, or the failure of an agent that defers too often.
+    pub(super) fn bounded_deferral(
+        &self,
+        note: Option<String>,
+        due: Timestamp,
+        context: &EventContext<'_>,
+    ) -> Candidate {
+        if self.deferrals_left(context.policy) == 0 {
+            let why = format!("deferred {} times already", self.agents_deferrals());
+            return Candidate::Failed { cause: Cause::Timeout, why };
+        }
+        let due = due.clamp(context.now, context.now + context.policy.max_defer);
+        Candidate::Outcome(NormalisedOutcome::Defer { note, due })
+    }
+
+    /// The agent has promised the answer for `due`.
+    pub(super) fn count_promise(&mut self, due: Timestamp) {
+        // A run that ends in a deferral does not count towards `max_runs`.
+        self.uncount_run();
+        self.deferrals += 1;
+        self.named = Some(due);
+    }
+
+    pub(super) fn claim_deferral(
+        &mut self,
+        note: Option<String>,
+        due: Timestamp,
+        via: Via,
+        context: &mut EventContext<'_>,
+    ) {
+        self.soft_at = None;
+        self.deferral_due = Some(due);
+        self.claim(Body::Defer { note, due }, via, End::Deferral, context);
+    }
+
+    /// Whether the gateway may defer by itself. What the agent defers does not count.
+    pub(super) const fn may_defer_itself(&self, policy: &Policy) -> bool {
+        self.own_deferrals < policy.max_deferrals
+    }
+
+    /// The gateway defers by itself.
+    pub(super) fn defer_itself(&mut self, due: Timestamp, context: &mut EventContext<'_>) {
+        (self.deferrals, self.own_deferrals) = (self.deferrals + 1, self.own_deferrals + 1);
+        if !self.defer_by_draft(due, context) {
+            self.claim_deferral(None, due, Via::Deferral, context);
+        }
+    }
+
+    /// Where the draft shows the answer so far, it is the deferral: another text would replace it. `false` if none does.
+    fn defer_by_draft(&mut self, due: Timestamp, context: &mut EventContext<'_>) -> bool {
+        let is_open = self.state == ObligationState::Open;
+        let draft = self.draft_message().filter(|_| is_open && self.may_draft());
+        let Some(message) = draft.map(str::to_owned) else { return false };
+        self.deferral_shown(due, vec![message]);
+        let reason = "the answer so far is in the chat".to_owned();
+        context.emit(Effect::Suppress(Suppressed { what: End::Deferral, text: None, reason }));
+        true
+    }
+
+    /// The person sees the deferral in these messages: the answer is a debt.
+    pub(super) fn deferral_shown(&mut self, due: Timestamp, messages: Vec<String>) {
+        self.debt = Some(Debt { due, messages, shown: self.shown_deferrals() + 1 });
+        self.state = ObligationState::Deferred;
+    }
+
+    /// The person cannot be told that the agent answers later. The agent is asked at that time all the same.
+    pub(super) fn deferral_not_shown(&mut self, due: Timestamp) {
+        let (shown, messages) = (self.shown_deferrals(), self.debt.take().map(|debt| debt.messages));
+        self.debt = Some(Debt { due, messages: messages.unwrap_or_default(), shown });
+        self.state = ObligationState::Deferred;
+    }
+
+    pub(super) fn hurried(&mut self, context: &mut EventContext<'_>) {
+        if self.may_be_hurried() {
+            self.ask_again(context);
+        }
+    }
+
+    /// The time has come at which the agent answers what it deferred: it is asked again.
+    pub(super) fn ask_again(&mut self, context: &mut EventContext<'_>) {
+        if let Some(Candidate::Outcome(NormalisedOutcome::Defer { note, due })) =
+            self.pending.take_if(|pending| pending.is_deferral())
+        {
+            self.count_promise(due);
+            let late = Candidate::Outcome(NormalisedOutcome::Defer { note, due });
+            late.suppress("its time came before it could be sent".to_owned(), context);
+        }
+        if !self.may_run_again(context) {
+            return self.time_out("the debt fell due", context);
+        }
+        self.work = Work::Waiting;
+        let due = context.now + context.policy.hard_deadline;
+        self.due_dates().for_each(|date| *date = due);
+        context.emit(Effect::RunAgain);
+    }
+
+    /// The due dates of the debt and of the deferral in flight.
+    pub(super) fn due_dates(&mut self) -> impl Iterator<Item = &mut Timestamp> {
+        let debt = self.debt.as_mut().map(|debt| &mut debt.due);
+        debt.into_iter().chain(&mut self.deferral_due)
+    }
+}
