@@ -122,6 +122,9 @@ fn headline(dossier: &Dossier) -> String {
             format!("A {signal} is in flight and not acknowledged yet.")
         }
         ObligationState::Claimed { signal, .. } => format!("A {signal} is to be sent; nothing has been shown yet."),
+        ObligationState::Deferred if obligation.shown_deferrals() == 0 => {
+            "The agent deferred the answer, and the person could not be told: it is a debt.".to_owned()
+        }
         ObligationState::Deferred => "A deferral was shown: the answer is a debt.".to_owned(),
         ObligationState::Open if obligation.is_running() => {
             "The agent is working on it; nothing has been shown yet.".to_owned()

@@ -114,8 +114,8 @@ pub use markdown::{read_markdown, row_cells, shows_anything, split_markdown};
 pub use model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},
     agent::{
-        AgentApproval, AgentFile, AgentMessage, AgentName, AgentQuote, AgentTurn, Deferred, HistoryLine, Speaker,
-        Surface, Usage,
+        AgentApproval, AgentFile, AgentMessage, AgentName, AgentQuote, AgentTurn, DeferralLimits, Deferred,
+        HistoryLine, Speaker, Surface, Usage,
     },
     approval::ApprovalState,
     approvers::{ApprovalRule, ApprovalSettings},

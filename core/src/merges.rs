@@ -150,11 +150,12 @@ impl Merges {
     }
 
     /// Whether others may be answered together with a turn: not where its answer is also posted elsewhere, under its own id, nor
-    /// once something was to be approved for those who wrote it.
+    /// once something was to be approved for those who wrote it, nor once its agent has deferred it: what comes now is no part of
+    /// what was promised before.
     fn merges_in(&self, first: &TurnRecord) -> bool {
         let place = &first.event.conversation;
         let receipts = self.channels.get(&place.channel).map(|channel| channel.capabilities(place).receipts);
-        let is_free = !first.obligation.has_asked_approval();
+        let is_free = !first.obligation.has_asked_approval() && first.obligation.agents_deferrals() == 0;
         is_free && first.event.kind == EventKind::Message && receipts != Some(Receipts::RowThenCopy)
     }
 

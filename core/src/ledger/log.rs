@@ -1,6 +1,6 @@
 //! The entries of the log that a decision makes.
 
-use rejoinder_guard::{Expectation, ObligationState, Settlement, Signal, SignalKind, Timestamp, Via};
+use rejoinder_guard::{Expectation, ObligationState, Settlement, Signal, Timestamp, Via};
 
 use super::trigger::AttemptEnded;
 use crate::{
@@ -44,14 +44,9 @@ pub(super) fn turn_changed(before: &TurnRecord, after: &TurnRecord, now: Timesta
         (true, false) if !is.state().is_final() => Some(LogEvent::TurnResumed),
         _ => None,
     };
-    // Whether a deferral was shown before, and the answer was due.
-    let deferred = was.due().is_some();
-    let is_deferred_again = matches!(
-        (was.state(), is.state()),
-        (ObligationState::Claimed { signal: SignalKind::Deferral, .. }, ObligationState::Deferred)
-    ) && was.due() != is.due();
+    let deferred = was.shown_deferrals() > 0;
     // The answer may have waited for the deferral, and be claimed at once.
-    let deferral = (is.due().is_some() && (!deferred || is_deferred_again)).then(|| {
+    let deferral = (is.shown_deferrals() > was.shown_deferrals()).then(|| {
         let due = is.due().map(rfc3339).unwrap_or_default();
         LogEvent::TurnDeferred { due, waited_ms, deferred }
     });

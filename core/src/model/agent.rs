@@ -1,6 +1,6 @@
 //! The input of an agent's run.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use rejoinder_guard::{Attachment, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -76,6 +76,17 @@ pub struct Deferred {
     pub note: Option<String>,
     /// When the run that deferred ended.
     pub at: Timestamp,
+    /// The time that the agent named, within its bounds. It is still to come if somebody did not want to wait for it.
+    pub due: Timestamp,
+}
+
+/// How an agent may defer a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeferralLimits {
+    /// How many more times. A deferral beyond that is answered by the ladder.
+    pub left: u32,
+    /// For how long at most. A time beyond that is moved to it.
+    pub longest: Duration,
 }
 
 /// What became of an approval that the agent asked for in an earlier run of the same turn.
@@ -142,6 +153,8 @@ pub struct AgentTurn {
     pub attempt: u32,
     /// Set if this agent deferred the turn before: the answer is due now.
     pub deferred: Option<Deferred>,
+    /// How it may end this run with [`Outcome::Defer`](rejoinder_guard::Outcome::Defer).
+    pub may_defer: DeferralLimits,
     /// The approvals that were asked for in earlier runs of the turn, oldest first, by whichever agent.
     pub approvals: Vec<AgentApproval>,
     /// Whether the agent may end a run with [`Outcome::Approval`](rejoinder_guard::Outcome::Approval): there is somebody, or a

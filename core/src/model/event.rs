@@ -238,8 +238,8 @@ pub enum EventKind {
     Other,
 }
 
-/// How an event changes the turn that an earlier revision of it opened, while that turn waits for its run. A turn
-/// that runs or has ended is not changed.
+/// How an event changes the turn that an earlier revision of it opened, while that turn waits for its run; a deletion also while
+/// [its answer is put off](crate::Obligation::is_put_off). A turn that runs or has ended is not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Amends {

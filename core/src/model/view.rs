@@ -72,7 +72,7 @@ impl TurnView {
 pub enum TurnStatus {
     /// Accepted; no signal was shown yet.
     Accepted,
-    /// A deferral was shown; the answer is a debt.
+    /// A deferral was shown, or could not be; the answer is a debt.
     Deferred,
     /// Settled by a signal, its own or that of the turn it was merged into.
     Answered,

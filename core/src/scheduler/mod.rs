@@ -258,10 +258,10 @@ impl Scheduler {
         }
     }
 
-    /// Cancels a turn whose message was deleted while it waited.
+    /// Cancels a turn whose message was deleted while it waited: for its run, or because the agent has deferred it.
     pub(crate) async fn cancel_deleted_turn(&self, turn: TurnId) {
         match self.store.turn(turn).await {
-            Ok(Some(mut turn)) if turn.event.is_withdrawn() && turn.obligation.is_waiting() => {
+            Ok(Some(mut turn)) if turn.event.is_withdrawn() && waits(&turn) => {
                 self.cancel_deleted(&mut turn).await;
             }
             Ok(_) => {}
@@ -320,4 +320,9 @@ impl Scheduler {
         let _ = tokio::time::timeout(PATIENCE, all_have_begun.recv()).await;
         Ok(())
     }
+}
+
+/// Whether no run of a turn is in flight and one is still to come.
+fn waits(turn: &TurnRecord) -> bool {
+    turn.obligation.is_waiting() || turn.obligation.is_put_off()
 }

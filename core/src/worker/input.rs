@@ -13,7 +13,8 @@ use crate::{
     ledger::trigger::Run,
     model::{
         agent::{
-            AgentApproval, AgentMessage, AgentName, AgentQuote, AgentTurn, Deferred, HistoryLine, Speaker, Surface,
+            AgentApproval, AgentMessage, AgentName, AgentQuote, AgentTurn, DeferralLimits, Deferred, HistoryLine,
+            Speaker, Surface,
         },
         approval::{Approval, ApprovalFilter},
         brief::EarlierLine,
@@ -124,6 +125,7 @@ impl Inputs {
             model: turn.model.clone().filter(|_| run.handler == turn.handler),
             attempt: run.attempt,
             deferred,
+            may_defer: DeferralLimits { left: turn.obligation.deferrals_left(&policy), longest: policy.max_defer },
             approvals,
             may_schedule: schedule_limits(run, event, &settings, &self.channels).is_some(),
             may_ask_approval: !settings.approvals.rules.is_empty() || self.people.has_approver(&settings.approvals),
@@ -265,7 +267,7 @@ impl Inputs {
 
     /// The latest deferral of the turn by the agent of `run`, if there is one.
     async fn deferred(&self, turn: &TurnRecord, run: &Run) -> Result<Option<Deferred>, StoreError> {
-        if run.number == 1 || turn.obligation.deferrals() == 0 {
+        if run.number == 1 || turn.obligation.agents_deferrals() == 0 {
             return Ok(None);
         }
         // The agent that replaces one that is gone also takes over its deferrals.
@@ -273,7 +275,9 @@ impl Inputs {
         let is_ours = |other: &RunRecord| other.handler == run.handler || is_gone(&other.handler);
         let runs = self.store.runs(turn.id).await?;
         let deferral = runs.into_iter().rev().find(|other| other.end.as_deref() == Some(DEFERRAL) && is_ours(other));
-        Ok(deferral.and_then(|run| Some(Deferred { note: run.detail, at: run.ended_at? })))
+        // What an earlier version stored has no time.
+        let due = turn.obligation.named_time().unwrap_or(run.started_at);
+        Ok(deferral.and_then(|run| Some(Deferred { note: run.detail, at: run.ended_at?, due })))
     }
 }
 

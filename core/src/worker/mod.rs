@@ -62,6 +62,9 @@ const MOST_ACTION: usize = 300;
 const MOST_DETAILS: usize = 2000;
 const MOST_KIND: usize = 64;
 
+/// How many characters are kept of the note of a deferral.
+const MOST_NOTE: usize = 4000;
+
 /// Runs agents on turns and passes their outcomes to the guard.
 pub(crate) struct Worker {
     pub(crate) agents: Arc<Agents>,
@@ -406,15 +409,18 @@ fn count(run: &Run, end: &'static str, usage: Option<Usage>, cost: Option<Cost>)
     }
 }
 
-/// An outcome whose request for an approval is short enough to be decided in a chat.
+/// An outcome whose request for an approval is short enough to be decided in a chat, and whose note is one.
 fn bounded(outcome: Outcome) -> Outcome {
-    let Outcome::Approval(ApprovalRequest { action, details, kind }) = outcome else { return outcome };
     let short = |text: &str, most| text.trim().chars().take(most).collect::<String>();
-    Outcome::Approval(ApprovalRequest {
-        action: excerpt(&action, MOST_ACTION),
-        details: details.map(|details| short(&details, MOST_DETAILS)).filter(|details| !details.is_empty()),
-        kind: kind.map(|kind| short(&kind, MOST_KIND)).filter(|kind| !kind.is_empty()),
-    })
+    match outcome {
+        Outcome::Approval(ApprovalRequest { action, details, kind }) => Outcome::Approval(ApprovalRequest {
+            action: excerpt(&action, MOST_ACTION),
+            details: details.map(|details| short(&details, MOST_DETAILS)).filter(|details| !details.is_empty()),
+            kind: kind.map(|kind| short(&kind, MOST_KIND)).filter(|kind| !kind.is_empty()),
+        }),
+        Outcome::Defer { note, due } => Outcome::Defer { note: note.map(|note| short(&note, MOST_NOTE)), due },
+        outcome => outcome,
+    }
 }
 
 /// The `end` and the `detail` of an outcome, as a run's record holds them.

@@ -1,6 +1,11 @@
 //! Deferrals by the agent, which is run again when the time that it named has come.
 
-use rejoinder_core::{AgentTurn, Cause, HistoryLine, Policy, Rung, Speaker, conformance::scripted::Script};
+use rejoinder_core::{
+    AgentTurn, Amends, Cause, Clock, HistoryLine, InboundEvent, Policy, QueueMode, Queues, Rung, Speaker,
+    conformance::scripted::{Fault, Script},
+    store::TurnStatus,
+};
+use rstest::rstest;
 
 use crate::gateway::{GatewaySetup, LATE, SOFT_DEADLINE, TestGateway, chat, policy, said, secs};
 
@@ -166,5 +171,105 @@ async fn the_gateways_own_deferral_is_not_put_into_the_agents_mouth() {
     let runs = gateway.agent("main").runs();
     assert!(runs[1].turn.history.is_empty());
     assert_eq!(lines(&runs[2].turn), [(Speaker::Person, "one"), (Speaker::Agent, "None")]);
+    gateway.at_rest().await;
+}
+
+/// A18. The promise holds without its note, and is no signal that anybody saw.
+#[tokio::test]
+async fn an_agent_is_asked_again_though_its_note_was_refused() {
+    let gateway = stateless().await;
+    gateway.platform.queue_fault(Fault::Refuse);
+    let turn = gateway.receives(said(&chat("ada"), "later")).await;
+    assert_eq!(gateway.visible(&chat("ada")), [""; 0]);
+
+    gateway.advance(secs(60)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["As I said: Some(\"Soon.\")"]);
+    assert!(!gateway.topics(turn).await.contains(&"turn.deferred".to_owned()));
+    gateway.at_rest().await;
+}
+
+/// G2. What waited to be said has been overtaken by the answer.
+#[tokio::test]
+async fn an_agent_is_asked_at_its_time_though_its_channel_is_down() {
+    let gateway = stateless().await;
+    gateway.platform.set_down(true);
+    gateway.receives(said(&chat("ada"), "later")).await;
+    gateway.advance(secs(60)).await;
+    assert_eq!(gateway.agent("main").runs().len(), 2, "it is asked at its time");
+
+    gateway.platform.set_down(false);
+    gateway.advance(secs(600)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["As I said: Some(\"Soon.\")"]);
+    assert_eq!(gateway.platform.posts(&chat("ada")).len(), 1, "the note was not sent any more");
+    gateway.at_rest().await;
+}
+
+/// The agent is told what it has promised, and how often it may do so again.
+#[tokio::test]
+async fn an_agent_knows_its_bounds() {
+    let gateway = GatewaySetup::new()
+        .policy(Policy { max_deferrals: 2, max_defer: secs(30), ..policy() })
+        .always(Script::defers(Some("Soon."), secs(60)))
+        .start()
+        .await;
+    let start = gateway.clock.now();
+    gateway.receives(said(&chat("ada"), "later")).await;
+    gateway.advance(secs(30)).await;
+    gateway.advance(secs(30)).await;
+
+    let runs = gateway.agent("main").runs();
+    let told: Vec<_> = runs.iter().map(|run| (run.turn.may_defer.left, run.turn.may_defer.longest)).collect();
+    assert_eq!(told, [(2, secs(30)), (1, secs(30)), (0, secs(30))]);
+    let due: Vec<_> = runs.iter().map(|run| run.turn.deferred.as_ref().map(|deferred| deferred.due)).collect();
+    assert_eq!(due, [None, Some(start + secs(30)), Some(start + secs(60))]);
+    assert_eq!(gateway.visible(&chat("ada")), [LATE]);
+    gateway.at_rest().await;
+}
+
+/// B2. What comes when the time has come is no part of what was promised before.
+#[rstest]
+#[tokio::test]
+async fn what_comes_later_is_not_answered_with_what_was_put_off(
+    #[values(QueueMode::Collect, QueueMode::Steer, QueueMode::Interrupt)] mode: QueueMode,
+) {
+    let agent = |turn: &AgentTurn| match (&*turn.text, &turn.deferred) {
+        ("later", None) => Script::defers(Some("Soon."), secs(60)),
+        ("later", Some(_)) => Script::replies(&format!("later + {}", turn.more.len())).taking(secs(5)).listening(),
+        (text, _) => Script::replies(text),
+    };
+    let queues = Queues { mode, ..Queues::default() };
+    let gateway = GatewaySetup { queues, ..GatewaySetup::new().agent("main", agent) }.start().await;
+    let now = |text: &str| InboundEvent { received_at: gateway.clock.now(), ..said(&chat("ada"), text) };
+    gateway.receives(now("later")).await;
+    gateway.advance(secs(5)).await;
+    gateway.advance(secs(60)).await;
+    gateway.receives(now("hello")).await;
+    gateway.advance(secs(30)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["later + 0", "hello"]);
+    let runs = gateway.agent("main").runs();
+    assert!(runs.iter().all(|run| run.heard.is_empty()), "no run took it in");
+    assert_eq!(runs.len(), 3, "no run was stopped");
+    gateway.at_rest().await;
+}
+
+/// B8. Nothing is owed for a question that its author has taken back.
+#[tokio::test]
+async fn a_deferral_ends_when_its_question_is_deleted() {
+    let gateway = stateless().await;
+    let event = said(&chat("ada"), "later");
+    let turn = gateway.receives(event.clone()).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["Soon."]);
+
+    let deletion = InboundEvent { revision: 1, amends: Some(Amends::Withdraws), text: String::new(), ..event };
+    gateway.intake().accept(deletion).await.expect("it is accepted");
+    gateway.advance(secs(5)).await;
+
+    assert_eq!(gateway.status(turn).await, TurnStatus::Cancelled);
+    assert_eq!(gateway.visible(&chat("ada")), [""; 0], "the note is removed");
+    gateway.advance(secs(120)).await;
+    assert_eq!(gateway.agent("main").runs().len(), 1);
     gateway.at_rest().await;
 }

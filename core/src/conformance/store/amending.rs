@@ -70,9 +70,16 @@ pub async fn what_is_taken_back_is_known_of_the_turn_that_waits(subject: &mut im
 
     let mut other = Turn::accept(&*store, said(&chat("a"), "2")).await;
     other.begin(&*store).await;
-    let event = InboundEvent { revision: 1, amends: Some(Amends::Withdraws), ..said(&chat("a"), "2") };
-    let late = NewEvent { turn: None, ..new_turn(event) };
-    assert_eq!(accept_one(&*store, late).await, Stored::Kept, "its turn runs already");
+    let late = |revision: i64, amends: Amends| {
+        let event = InboundEvent { revision, amends: Some(amends), ..said(&chat("a"), "2") };
+        NewEvent { turn: None, ..new_turn(event) }
+    };
+    assert_eq!(accept_one(&*store, late(1, Amends::Withdraws)).await, Stored::Kept, "its turn runs already");
+
+    let deferral = rejoinder_guard::Outcome::Defer { note: None, due: at(60) };
+    done(&*store, other.on(rejoinder_guard::Event::Outcome(deferral), 2)).await;
+    assert_eq!(accept_one(&*store, late(2, Amends::Replaces)).await, Stored::Kept, "the agent has read it");
+    assert_eq!(accept_one(&*store, late(3, Amends::Withdraws)).await, Stored::Amended { turn: other.id });
 }
 
 /// After its run has begun, an edit no longer changes a turn.

@@ -88,7 +88,7 @@ pub enum Stored {
         /// Whether the session has a transcript.
         has_history: bool,
     },
-    /// It changed a turn that waits for its run; see [`Amends`](crate::Amends).
+    /// It changed a turn that waits for its run, or for what put it off; see [`Amends`](crate::Amends).
     Amended {
         /// The turn that was changed.
         turn: TurnId,

@@ -38,7 +38,8 @@ pub(super) fn accept(transaction: &Transaction<'_>, new: &NewEvent) -> Result<St
     let changed = earlier.filter(|earlier| {
         let is_of_a_pick = matches!(earlier.event.kind, EventKind::Choice { .. }) && !new.event.is_withdrawn();
         let is_later = new.event.revision >= earlier.event.revision;
-        earlier.is_waiting && !is_of_a_command && !is_of_a_pick && is_later
+        let is_still_owed = earlier.is_waiting || (earlier.is_put_off && new.event.is_withdrawn());
+        is_still_owed && !is_of_a_command && !is_of_a_pick && is_later
     });
     // An edit whose turn does not wait (it never existed, runs already or has ended) opens no turn.
     let Some(earlier) = changed else { return insert::key(transaction, new) };
@@ -64,13 +65,16 @@ struct Earlier {
     turn: Uuid,
     is_command: bool,
     is_waiting: bool,
+    /// See [`Obligation::is_put_off`](rejoinder_core::Obligation::is_put_off).
+    is_put_off: bool,
     event: InboundEvent,
 }
 
 fn find(transaction: &Transaction<'_>, event: &InboundEvent) -> Result<Option<Earlier>, StoreError> {
     let sql = concat!(
         "select t.id as turn_id, t.command is not null as is_command,
-            o.work is 'waiting' and o.ended_at is null as is_waiting, ",
+            o.work is 'waiting' and o.ended_at is null as is_waiting,
+            o.work is null and o.wake_at is not null and o.state in ('deferred', 'claimed') as is_put_off, ",
         event_columns!(),
         " from events as f cross join turns as t on t.id = f.turn_id cross join obligations as o on o.turn_id = t.id
             cross join events as e on e.id = t.event_id
@@ -78,12 +82,12 @@ fn find(transaction: &Transaction<'_>, event: &InboundEvent) -> Result<Option<Ea
         order by t.seq desc limit 1"
     );
     let read = |row: &Row<'_>| {
-        let (turn, is_command, is_waiting) = (row.get("turn_id")?, row.get("is_command")?, row.get("is_waiting")?);
-        Ok((turn, is_command, is_waiting, stored(row)?))
+        let (is_waiting, is_put_off) = (row.get("is_waiting")?, row.get("is_put_off")?);
+        Ok((row.get("turn_id")?, row.get("is_command")?, is_waiting, is_put_off, stored(row)?))
     };
     let found = rows::one(transaction, sql, params![event.conversation.channel.as_str(), event.external_id], read)?;
-    let Some((turn, is_command, is_waiting, stored)) = found else { return Ok(None) };
-    Ok(Some(Earlier { turn, is_command, is_waiting, event: stored.event()? }))
+    let Some((turn, is_command, is_waiting, is_put_off, stored)) = found else { return Ok(None) };
+    Ok(Some(Earlier { turn, is_command, is_waiting, is_put_off, event: stored.event()? }))
 }
 
 /// An event from the columns of `event_columns!`.
