@@ -156,13 +156,13 @@ struct Message<'a> {
     reaction: Option<&'a str>,
     text: &'a str,
     files: &'a [AgentFile],
-    deferred: Option<&'a Deferred>,
+    reminder: Option<String>,
     approvals: &'a [AgentApproval],
 }
 
 /// The message of a turn.
 pub(super) fn of_turn(turn: &AgentTurn) -> Cow<'_, str> {
-    framed(&Message {
+    framed(Message {
         is_in_group: turn.chat == ChatKind::Group,
         sender: &turn.sender,
         forwarded: turn.forwarded.as_ref(),
@@ -170,14 +170,14 @@ pub(super) fn of_turn(turn: &AgentTurn) -> Cow<'_, str> {
         reaction: turn.reaction.as_deref(),
         text: &turn.text,
         files: &turn.attachments,
-        deferred: turn.deferred.as_ref(),
+        reminder: reminder(turn),
         approvals: &turn.approvals,
     })
 }
 
 /// A message that is answered together with the turn's own.
 pub(super) fn of_message(message: &AgentMessage, chat: ChatKind) -> Cow<'_, str> {
-    framed(&Message {
+    framed(Message {
         is_in_group: chat == ChatKind::Group,
         sender: &message.sender,
         forwarded: message.forwarded.as_ref(),
@@ -185,15 +185,15 @@ pub(super) fn of_message(message: &AgentMessage, chat: ChatKind) -> Cow<'_, str>
         reaction: None,
         text: &message.text,
         files: &message.attachments,
-        deferred: None,
+        reminder: None,
         approvals: &[],
     })
 }
 
-fn framed<'a>(message: &Message<'a>) -> Cow<'a, str> {
-    let Message { is_in_group, sender, forwarded, quoted, reaction, text, files, deferred, approvals } = *message;
-    let is_reminded = deferred.is_some() || !approvals.is_empty();
-    let is_bare = quoted.is_none() && forwarded.is_none() && files.is_empty() && reaction.is_none() && !is_reminded;
+fn framed(message: Message<'_>) -> Cow<'_, str> {
+    let Message { is_in_group, sender, forwarded, quoted, reaction, text, files, reminder, approvals } = message;
+    let is_bare =
+        quoted.is_none() && forwarded.is_none() && files.is_empty() && reaction.is_none() && reminder.is_none();
     let is_task = sender.kind == SenderKind::Operator;
     if !is_in_group && is_bare && !is_task && !has_frame(text) {
         return Cow::Borrowed(text);
@@ -216,7 +216,7 @@ fn framed<'a>(message: &Message<'a>) -> Cow<'a, str> {
         task: is_task.then_some(text),
         text: if is_task { "" } else { text },
         files,
-        reminder: deferred.map(reminder).or_else(|| (!approvals.is_empty()).then(|| DECIDED.to_owned())),
+        reminder,
         approvals: approvals.iter().map(decided).collect(),
     };
     one_line(&frame).into()
@@ -305,16 +305,26 @@ fn decided(approval: &AgentApproval) -> DecidedAction<'_> {
     DecidedAction { action, decision, by: by.as_deref(), note: note.as_deref() }
 }
 
-/// For a model that deferred its answer, which it may not remember.
-fn reminder(deferred: &Deferred) -> String {
-    let note = deferred.note.as_deref().map(|note| format!(" and said “{note}”")).unwrap_or_default();
-    format!(
-        "You put the answer to this off{note}. The time that you named has come: you owe the person the answer now."
-    )
+/// What a model is reminded of that deferred its answer, or asked for approval: it may not remember.
+fn reminder(turn: &AgentTurn) -> Option<String> {
+    let Some(Deferred { note, due, .. }) = &turn.deferred else {
+        return (!turn.approvals.is_empty()).then(|| DECIDED.to_owned());
+    };
+    let note = note.as_deref().map(|note| format!(" and said “{note}”")).unwrap_or_default();
+    let is_early = *due > turn.now;
+    let time =
+        if is_early { "You are asked before the time that you named" } else { "The time that you named has come" };
+    let again = match turn.may_defer.left {
+        0 => "You cannot put it off again.".to_owned(),
+        left => format!("You may put it off {left} more times, if you must."),
+    };
+    Some(format!("You put the answer to this off{note}. {time}: you owe the person the answer now. {again}"))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use rejoinder_core::{AgentQuote, Attachment, Speaker, Timestamp};
     use rstest::rstest;
     use serde_json::{Value, json};
@@ -518,7 +528,7 @@ mod tests {
     #[test]
     fn a_model_that_put_its_answer_off_is_told_that_the_time_has_come() {
         let deferred = |note: Option<&str>| AgentTurn {
-            deferred: Some(Deferred { note: note.map(str::to_owned), at: at() }),
+            deferred: Some(Deferred { note: note.map(str::to_owned), at: at(), due: turn("").now }),
             ..turn("When does it rain?")
         };
 
@@ -527,9 +537,15 @@ mod tests {
             json!({
                 "text": "When does it rain?",
                 "reminder": "You put the answer to this off and said “Let me see.”. The time that you named has come: \
-                             you owe the person the answer now.",
+                             you owe the person the answer now. You may put it off 3 more times, if you must.",
             })
         );
+        let mut last = deferred(None);
+        last.may_defer.left = 0;
+        last.deferred.as_mut().expect("it deferred").due = last.now + Duration::from_mins(5);
+        let told = framed(&last)["reminder"].as_str().expect("a text").to_owned();
+        assert!(told.contains("before the time that you named"), "{told}");
+        assert!(told.ends_with("You cannot put it off again."), "{told}");
         assert!(
             framed(&deferred(None))["reminder"]
                 .as_str()

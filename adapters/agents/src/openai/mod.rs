@@ -296,14 +296,22 @@ struct RunState {
 impl RunState {
     async fn perform(&mut self, calls: &[ToolCall], turn: &AgentTurn, events: &RunEvents) -> Vec<ToolResult> {
         let mut results = Vec::with_capacity(calls.len());
-        for ToolCall { name, arguments, .. } in calls {
+        let parsed: Vec<_> =
+            calls.iter().map(|ToolCall { name, arguments, .. }| Call::parse(name, arguments, turn)).collect();
+        // What is sent is the answer: nothing is left to put off. So of both, in any order, only the deferral holds.
+        let defers = self.chosen.is_deferred() || parsed.iter().any(|call| matches!(call, Ok(Call::Defer { .. })));
+        for (ToolCall { name, arguments, .. }, call) in calls.iter().zip(parsed) {
             let name: String = name.chars().take(MAX_TOOL_NAME).collect();
-            let call = Call::parse(&name, arguments, turn);
             if !self.tools.contains(&name) {
                 self.tools.push(name.clone());
             }
             let (text, needs_answer) = match call {
                 Err(message) => (message, true),
+                Ok(Call::Send(_)) if defers && !self.sent => (
+                    "not sent: you have put the answer off; say in the note of `defer` what the person is to know now"
+                        .to_owned(),
+                    true,
+                ),
                 Ok(Call::Send(text)) => match events.send(Reply::text(text)).await {
                     SendResult::Claimed => {
                         self.sent = true;
@@ -314,10 +322,17 @@ impl RunState {
                         true,
                     ),
                 },
+                Ok(Call::Defer { .. }) if self.sent => {
+                    ("error: what you sent is your answer, which you cannot put off any more".to_owned(), true)
+                }
                 Ok(Call::Schedule(call)) => (schedule::told(events.schedule(call).await), true),
                 Ok(call) => {
+                    let noted = match &call {
+                        Call::Defer { due, .. } => format!("noted: you are asked again at {}", tools::rfc3339(*due)),
+                        _ => "noted".to_owned(),
+                    };
                     self.chosen.add(call);
-                    ("noted".to_owned(), false)
+                    (noted, false)
                 }
             };
             events.tool(ToolUse { name, arguments: arguments.clone(), result: text.clone() }).await;

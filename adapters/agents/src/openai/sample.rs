@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    AgentTurn, Capabilities, ChannelId, ChatKind, ConversationRef, Receipts, Resend, Sender, SenderKind, SessionId,
-    Support, Surface, Timestamp, TurnId,
+    AgentTurn, Capabilities, ChannelId, ChatKind, ConversationRef, DeferralLimits, Receipts, Resend, Sender,
+    SenderKind, SessionId, Support, Surface, Timestamp, TurnId,
 };
 
 use super::OpenAiSection;
@@ -45,6 +45,7 @@ pub(super) fn turn(text: &str) -> AgentTurn {
         model: None,
         attempt: 1,
         deferred: None,
+        may_defer: DeferralLimits { left: 3, longest: Duration::from_hours(24) },
         approvals: Vec::new(),
         may_ask_approval: false,
         may_schedule: false,

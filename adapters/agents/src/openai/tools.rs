@@ -14,8 +14,8 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{number::Number, schedule};
 
-/// The longest time for which a model may defer an answer. `guard.max_defer` may be stricter.
-const MAX_DEFER: Duration = Duration::from_hours(24 * 30);
+/// The shortest time for which a model may defer an answer.
+const MIN_DEFER: Duration = Duration::from_secs(1);
 
 /// How many characters of a note or reason are kept.
 const MAX_NOTE: usize = 1_000;
@@ -33,6 +33,7 @@ const EXPIRY: (f64, f64) = (60.0, 30.0 * 24.0 * 3600.0);
 #[derive(Debug)]
 pub(super) struct Offer<'a> {
     react: Option<Tool<'a>>,
+    may_defer: bool,
     may_ask_approval: bool,
     may_schedule: bool,
 }
@@ -64,18 +65,6 @@ static EVERYWHERE: LazyLock<Vec<Box<RawValue>>> = LazyLock::new(|| {
             &["question", "choices"],
         ),
         Tool::new(
-            "defer",
-            "Answer later. Only when you cannot answer now: you will be asked again when the time has come, and \
-             you owe the person an answer then. Ends your turn.",
-            vec![
-                ("note", text("What the person is told meanwhile, in their language.")),
-                ("minutes", number("In how many minutes you will answer.")),
-                ("seconds", number("In how many seconds, if that is less than some minutes.")),
-                ("until", text("Or the time at which you will answer, in RFC 3339: 2030-01-31T09:00:00Z.")),
-            ],
-            &["note"],
-        ),
-        Tool::new(
             "stay_silent",
             "Say nothing. Only when the message is not meant for you or needs no answer. Ends your turn.",
             vec![("reason", text("Why; the person does not see it."))],
@@ -89,6 +78,23 @@ static EVERYWHERE: LazyLock<Vec<Box<RawValue>>> = LazyLock::new(|| {
         ),
     ];
     tools.iter().map(|tool| to_raw_value(tool).expect("texts and lists serialise to JSON")).collect()
+});
+
+/// The tool that is offered as long as the model may defer the turn.
+static DEFER_TOOL: LazyLock<Box<RawValue>> = LazyLock::new(|| {
+    let tool = Tool::new(
+        DEFER,
+        "Answer later. Only when you cannot answer now: you will be asked again when the time has come, and \
+         you owe the person an answer then. Ends your turn; you cannot also send something.",
+        vec![
+            ("note", text("What the person is told meanwhile, in their language.")),
+            ("minutes", number("In how many minutes you will answer.")),
+            ("seconds", number("In how many seconds, if that is less than some minutes.")),
+            ("until", text("Or the time at which you will answer, in RFC 3339: 2030-01-31T09:00:00Z.")),
+        ],
+        &["note"],
+    );
+    to_raw_value(&tool).expect("texts and lists serialise to JSON")
 });
 
 /// The tool that is offered only where somebody could approve.
@@ -139,6 +145,9 @@ static SCHEDULE_TOOL: LazyLock<Box<RawValue>> = LazyLock::new(|| {
     to_raw_value(&tool).expect("texts and lists serialise to JSON")
 });
 
+/// The name of the tool that puts the answer off.
+const DEFER: &str = "defer";
+
 /// The name of that tool.
 const SCHEDULE: &str = "schedule";
 
@@ -158,7 +167,8 @@ impl<'a> Offer<'a> {
                 &["emoji"],
             )
         });
-        Self { react, may_ask_approval: turn.may_ask_approval, may_schedule: turn.may_schedule }
+        let may_defer = turn.may_defer.left > 0;
+        Self { react, may_defer, may_ask_approval: turn.may_ask_approval, may_schedule: turn.may_schedule }
     }
 }
 
@@ -170,6 +180,9 @@ impl Serialize for Offer<'_> {
         }
         for tool in &*EVERYWHERE {
             tools.serialize_element(tool)?;
+        }
+        if self.may_defer {
+            tools.serialize_element(&*DEFER_TOOL)?;
         }
         if self.may_ask_approval {
             tools.serialize_element(&*REQUEST_APPROVAL)?;
@@ -352,9 +365,12 @@ impl Call {
             }
             SCHEDULE if turn.may_schedule => Ok(Self::Schedule(read::<schedule::Arguments>(arguments)?.call(now)?)),
             "ask" => read::<Ask>(arguments)?.call(now),
-            "defer" => {
+            DEFER if turn.may_defer.left == 0 => {
+                Err("error: you have put this off as often as you may; answer now".to_owned())
+            }
+            DEFER => {
                 let defer: Defer = read(arguments)?;
-                let due = defer.due(now)?;
+                let due = defer.due(now, turn.may_defer.longest)?;
                 let note = defer.note.filter(|note| !note.trim().is_empty()).map(|note| shortened(&note));
                 Ok(Self::Defer { note, due })
             }
@@ -411,7 +427,7 @@ fn choices(choices: &[String]) -> Result<Vec<String>, String> {
 }
 
 impl Defer {
-    fn due(&self, now: Timestamp) -> Result<Timestamp, String> {
+    fn due(&self, now: Timestamp, longest: Duration) -> Result<Timestamp, String> {
         let minutes = self.minutes.as_ref().and_then(Number::value).unwrap_or(0.0);
         let seconds = self.seconds.as_ref().and_then(Number::value).unwrap_or(0.0);
         let after = match &self.until {
@@ -426,10 +442,18 @@ impl Defer {
             _ => return Err("error: say when: `minutes`, `seconds` or `until`".to_owned()),
         };
         match after {
-            Some(after) if after >= Duration::from_secs(1) && after <= MAX_DEFER => Ok(now + after),
-            _ => Err("error: the time must be between a second and thirty days from now".to_owned()),
+            Some(after) if after >= MIN_DEFER && after <= longest => Ok(now + after),
+            _ => Err(format!(
+                "error: the time must be at least a second from now, and {} at the latest",
+                rfc3339(now + longest)
+            )),
         }
     }
+}
+
+/// A time, as the model reads it.
+pub(super) fn rfc3339(at: Timestamp) -> String {
+    jiff::Timestamp::from_millisecond(at.as_millis()).map_or_else(|_| "later".to_owned(), |at| at.to_string())
 }
 
 fn read<'a, T: Deserialize<'a>>(arguments: &'a str) -> Result<T, String> {
@@ -457,6 +481,11 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
+    /// Whether the answer is put off.
+    pub(super) const fn is_deferred(&self) -> bool {
+        self.defer.is_some()
+    }
+
     /// Records a choice. The last one of each kind counts.
     pub(super) fn add(&mut self, call: Call) {
         match call {
@@ -538,10 +567,22 @@ mod tests {
 
     #[test]
     fn a_reaction_is_offered_only_where_it_can_be_shown() {
-        assert_eq!(names(&at_now()), ["react", "ask", "defer", "stay_silent", "send"]);
+        assert_eq!(names(&at_now()), ["react", "ask", "stay_silent", "send", "defer"]);
         let without = on(&Capabilities { reactions: Support::No, ..capabilities() });
-        assert_eq!(names(&without), ["ask", "defer", "stay_silent", "send"]);
+        assert_eq!(names(&without), ["ask", "stay_silent", "send", "defer"]);
         assert!(Call::parse("react", r#"{"emoji":"👍"}"#, &without).is_err());
+    }
+
+    /// A15.
+    #[test]
+    fn a_model_may_put_its_answer_off_only_so_often_and_for_so_long() {
+        let mut last = at_now();
+        last.may_defer.left = 0;
+        assert!(!names(&last).contains(&"defer".to_owned()));
+        assert!(Call::parse("defer", r#"{"note":"soon","minutes":5}"#, &last).is_err());
+
+        let told = parse("defer", r#"{"note":"soon","minutes":1441}"#).expect_err("a day is the most");
+        assert!(told.contains("2023-11-15T22:13:20Z at the latest"), "{told}");
     }
 
     /// G3.

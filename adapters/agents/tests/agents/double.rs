@@ -18,9 +18,9 @@ use axum::{
 use futures_util::{StreamExt, stream};
 use rejoinder_agents::{OpenAi, OpenAiSection};
 use rejoinder_core::{
-    AgentError, AgentMessage, AgentRuntime, AgentTurn, Capabilities, ChannelId, ChatKind, ConversationRef, ModelInput,
-    Outcome, Receipts, Reply, Resend, RunEvent, RunEvents, SendResult, Sender, SenderKind, SessionId, Support, Surface,
-    Timestamp, ToolUse, TurnId, Usage,
+    AgentError, AgentMessage, AgentRuntime, AgentTurn, Capabilities, ChannelId, ChatKind, ConversationRef,
+    DeferralLimits, ModelInput, Outcome, Receipts, Reply, Resend, RunEvent, RunEvents, SendResult, Sender, SenderKind,
+    SessionId, Support, Surface, Timestamp, ToolUse, TurnId, Usage,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -318,6 +318,7 @@ pub(crate) fn turn(text: &str) -> AgentTurn {
         model: None,
         attempt: 1,
         deferred: None,
+        may_defer: DeferralLimits { left: 3, longest: Duration::from_hours(24) },
         approvals: Vec::new(),
         may_ask_approval: false,
         may_schedule: false,

@@ -256,6 +256,40 @@ async fn a_deferral_has_a_note_and_a_time() {
     assert_eq!(ran.outcome, Ok(Outcome::Defer { note: Some("Later.".into()), due }));
 }
 
+/// A15. What the model names beyond its bound is refused, and it is told what the bound is.
+#[tokio::test]
+async fn the_model_hears_that_it_may_not_defer_for_so_long() {
+    let server = Server::answering([
+        Answer::calls("", &[("defer", json!({"note": "In a week.", "minutes": 7 * 24 * 60}))]),
+        Answer::calls("", &[("defer", json!({"note": "Tomorrow.", "minutes": 60}))]),
+    ])
+    .await;
+    let ran = run(&server.agent(), turn("Hi")).await;
+
+    let told = &server.requests()[1].body["messages"][3]["content"];
+    assert!(told.as_str().is_some_and(|told| told.ends_with("2023-11-15T22:13:20Z at the latest")), "{told}");
+    assert_eq!(ran.calls[1].result, "noted: you are asked again at 2023-11-14T23:13:20Z");
+    let due = turn("").now + Duration::from_hours(1);
+    assert_eq!(ran.outcome, Ok(Outcome::Defer { note: Some("Tomorrow.".into()), due }));
+}
+
+/// A message that was sent would be the answer, and the promise would be forgotten.
+#[tokio::test]
+async fn the_model_hears_that_it_cannot_both_send_and_defer() {
+    let send = ("send", json!({"text": "I look into it."}));
+    let defer = ("defer", json!({"note": "Soon.", "minutes": 5}));
+    for calls in [[send.clone(), defer.clone()], [defer, send]] {
+        let last = Answer::calls("", &[("defer", json!({"note": "I look into it. Soon.", "minutes": 5}))]);
+        let server = Server::answering([Answer::calls("", &calls), last]).await;
+        let ran = run(&server.agent(), turn("Hi")).await;
+
+        assert_eq!(ran.sent, [""; 0]);
+        let messages = server.requests()[1].body["messages"].to_string();
+        assert!(messages.contains("not sent: you have put the answer off"), "{messages}");
+        assert!(matches!(&ran.outcome, Ok(Outcome::Defer { note: Some(note), .. }) if note == "I look into it. Soon."));
+    }
+}
+
 /// B6: the model is not asked again.
 #[tokio::test]
 async fn a_chosen_silence_is_an_outcome() {
