@@ -236,17 +236,19 @@ async fn what_comes_later_is_not_answered_with_what_was_put_off(
 ) {
     let agent = |turn: &AgentTurn| match (&*turn.text, &turn.deferred) {
         ("later", None) => Script::defers(Some("Soon."), secs(60)),
-        ("later", Some(_)) => Script::replies(&format!("later + {}", turn.more.len())).taking(secs(5)).listening(),
+        ("later", Some(_)) => Script::replies(&format!("later + {}", turn.more.len())).taking(secs(20)).listening(),
         (text, _) => Script::replies(text),
     };
     let queues = Queues { mode, ..Queues::default() };
     let gateway = GatewaySetup { queues, ..GatewaySetup::new().agent("main", agent) }.start().await;
     let now = |text: &str| InboundEvent { received_at: gateway.clock.now(), ..said(&chat("ada"), text) };
     gateway.receives(now("later")).await;
-    gateway.advance(secs(5)).await;
-    gateway.advance(secs(60)).await;
+    // With `collect` the first run begins now, else it has begun before, and so has the second one after a minute.
+    gateway.advance(secs(2)).await;
+    gateway.advance(secs(59)).await;
     gateway.receives(now("hello")).await;
-    gateway.advance(secs(30)).await;
+    gateway.advance(secs(1)).await;
+    gateway.advance(secs(60)).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["later + 0", "hello"]);
     let runs = gateway.agent("main").runs();
