@@ -429,6 +429,12 @@ impl World {
         self.decide(next, event);
     }
 
+    /// Somebody wants what was deferred now.
+    fn hurry(&self, next: &mut Moment) {
+        next.oddities_left -= 1;
+        self.decide(next, Event::Hurried);
+    }
+
     /// Somebody decides the approval.
     fn approve(&self, next: &mut Moment) {
         next.is_approval_open = false;
@@ -672,13 +678,9 @@ impl Model for World {
             Action::PersonDeletes | Action::Merge | Action::Supersede | Action::SecondIsDeleted => {
                 self.merge(&mut next, &action);
             }
-            Action::PersonCancels
-            | Action::Hurry
-            | Action::SendElsewhere
-            | Action::Postpone
-            | Action::GoOn
-            | Action::Leave => {
-                next.oddities_left -= u8::from(matches!(action, Action::PersonCancels | Action::Hurry));
+            Action::Hurry => self.hurry(&mut next),
+            Action::PersonCancels | Action::SendElsewhere | Action::Postpone | Action::GoOn | Action::Leave => {
+                next.oddities_left -= u8::from(action == Action::PersonCancels);
                 self.decide(&mut next, event_of(&action));
             }
             Action::OperatorRetries
@@ -900,7 +902,6 @@ fn wakes_are_served(world: &World, moment: &Moment) -> bool {
 fn event_of(action: &Action) -> Event {
     match action {
         Action::SendElsewhere => sent_elsewhere(),
-        Action::Hurry => Event::Hurried,
         Action::Postpone => Event::Postponed,
         Action::GoOn => Event::Continued,
         _ => Event::Cancelled { by: CancelledBy::Turn("cancel".to_owned()) },
