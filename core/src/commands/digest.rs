@@ -255,9 +255,14 @@ impl Item {
             _ if turn.obligation.is_held() => {
                 is_owner(call).then_some(Step { action: "resume", event: Event::Resumed })
             }
-            _ if turn.obligation.may_be_hurried() => step("hurry", Event::Hurried),
+            _ if turn.obligation.may_be_hurried() && self.may_defer_again(call) => step("hurry", Event::Hurried),
             _ => None,
         }
+    }
+
+    /// Whether an agent that is asked early may say that it is too early.
+    fn may_defer_again(&self, call: &Call<'_>) -> bool {
+        self.turn.obligation.deferrals_left(&call.settings.policy(&self.turn)) > 0
     }
 
     /// Does what a button says. Returns the template that tells it, and the effects.
