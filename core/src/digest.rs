@@ -132,7 +132,7 @@ pub(crate) async fn open_question(store: &dyn Store, turn: &TurnRecord) -> Resul
 
 /// Whether a question of a turn is an agent's.
 pub(crate) fn is_agents(handler: &Handler) -> bool {
-    !matches!(handler, Handler::Gateway(name) if &**name != Origin::ASKS_AGAIN)
+    !handler.is_gateway() || handler.is_command(Origin::ASKS_AGAIN)
 }
 
 /// What somebody has snoozed, so that their digests leave it out.

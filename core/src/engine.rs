@@ -294,7 +294,6 @@ impl Engine {
             caller: Arc::clone(&caller),
             people: Arc::clone(&people),
             approvals: Arc::clone(&approvals),
-            calendar: Arc::clone(&calendar),
             settings: settings.clone(),
             clock: Arc::clone(&clock),
             operating: Mutex::default(),
@@ -711,6 +710,9 @@ impl Engine {
     /// # Errors
     /// When it was not done; see [`OperationError`].
     pub async fn forget(&self, person: &Identity, patience: Duration, by: Actor) -> Result<Forgotten, OperationError> {
+        if by.may(&person.channel) {
+            self.calendar.forget(person).await?;
+        }
         self.operations.forget(person, patience, by).await
     }
 

@@ -5,7 +5,7 @@ use std::{cmp::Reverse, collections::HashSet};
 use rejoinder_guard::{Obligation, ObligationState, Settlement, Timestamp};
 
 use crate::{
-    model::{turn::Handler, view::TurnStatus},
+    model::view::TurnStatus,
     ports::store::{
         Store, StoreError,
         list::{Origin, TurnFilter, TurnListState, TurnSummary},
@@ -104,7 +104,7 @@ pub async fn open_loops(store: &dyn Store, among: &TurnFilter, now: Timestamp) -
     let failed = of_kind(list(TurnListState::Undeliverable).await?, LoopKind::Failed);
     let all = of_kind(late, LoopKind::Late).chain(in_time).chain(asked).chain(failed);
     let mut loops: Vec<OpenLoop> = all
-        .filter(|(turn, _)| !is_digest(&turn.handler))
+        .filter(|(turn, _)| !turn.handler.is_command(Origin::DIGEST))
         .map(|(turn, kind)| {
             let minutes = now.since(turn.accepted_at).as_secs() / 60;
             OpenLoop { turn, kind, score: kind.score(minutes) }
@@ -112,11 +112,6 @@ pub async fn open_loops(store: &dyn Store, among: &TurnFilter, now: Timestamp) -
         .collect();
     loops.sort_by_key(|open| Reverse(open.score));
     Ok(loops)
-}
-
-/// Whether a turn only tells what is open.
-fn is_digest(handler: &Handler) -> bool {
-    matches!(handler, Handler::Gateway(name) if &**name == Origin::DIGEST)
 }
 
 #[cfg(test)]

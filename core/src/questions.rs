@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use tracing::warn;
 
 use crate::{
-    commands::{digest::DIGEST, late::LATE_ASKS, message::expired},
+    commands::{late::LATE_ASKS, message::expired},
     digest::{self, Button, Digest},
     lifecycle::Lifecycle,
     model::{
@@ -27,7 +27,7 @@ use crate::{
     ports::{
         clock::SharedClock,
         intake::{Inlet, IntakeError},
-        store::{Store, StoreError},
+        store::{Store, StoreError, list::Origin},
     },
 };
 
@@ -115,7 +115,7 @@ impl Questions {
             EventKind::PersonAsks { .. } => Some(Asks::LetIn),
             EventKind::ApprovalAsked { approval, person } => Some(Asks::Approve(approval, person)),
             _ if turn.handler == LATE_ASKS.handler() => Some(Asks::Late),
-            _ if turn.handler == DIGEST.handler() => {
+            _ if turn.handler.is_command(Origin::DIGEST) => {
                 Digest::of(self.store.as_ref(), &turn.event).await?.map(|digest| Asks::Digest(digest.person))
             }
             _ => None,

@@ -82,5 +82,6 @@ fn of(turn: &TurnRecord, call: &Call<'_>) -> Filled {
         EventKind::Prompt { .. } => &turn.event.sender.id,
         _ => &turn.event.text,
     };
-    Filled { template, values: vec![("time", time), ("text", excerpt(text, EXCERPT))] }
+    let due = age(turn.obligation.due().unwrap_or(call.now).since(call.now));
+    Filled { template, values: vec![("time", time), ("due", due), ("text", excerpt(text, EXCERPT))] }
 }

@@ -32,6 +32,12 @@ impl Handler {
         }
     }
 
+    /// Whether it is the gateway's own command of this name.
+    #[must_use]
+    pub fn is_command(&self, name: &str) -> bool {
+        matches!(self, Self::Gateway(own) if &**own == name)
+    }
+
     /// Whether what it answers is a part of the conversation that the agent is told of: not a notice to somebody who may not
     /// talk to it, not what was said before, told again, or what is said of it, and not what names people or their codes.
     #[must_use]

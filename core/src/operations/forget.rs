@@ -39,7 +39,6 @@ impl Operations {
         }
         let until = self.clock.now() + patience;
         self.forget_identity(person).await?;
-        self.calendar.forget(person).await?;
         let mut forgotten = Forgotten::default();
         for turn in self.store.unended_of(person).await? {
             match self.cancel(turn, Actor { answer: None, ..by.clone() }).await {

@@ -16,7 +16,6 @@ use uuid::Uuid;
 
 use crate::{
     approvals::Approvals,
-    calendar::Calendar,
     channels::Channels,
     ledger::{
         Ledger,
@@ -112,7 +111,6 @@ pub(crate) struct Operations {
     pub(crate) caller: Arc<Caller>,
     pub(crate) people: Arc<People>,
     pub(crate) approvals: Arc<Approvals>,
-    pub(crate) calendar: Arc<Calendar>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
     /// Held from the read to the write: of two requests for one dead letter, the second finds that it is none any more.

@@ -139,7 +139,7 @@ async fn the_status_names_what_is_open() {
     gateway.receives(said(&chat("ada"), "/status")).await;
 
     let seconds = SOFT_DEADLINE.as_secs() + 6;
-    let promised = format!("Promised for {seconds} s: the first one");
+    let promised = format!("Promised for {seconds} s, within 9 min: the first one");
     assert!(gateway.visible(&chat("ada")).iter().any(|text| text.starts_with(&promised)), "{promised}");
     gateway.receives(said(&chat("ada"), "/stop")).await;
     gateway.at_rest().await;

@@ -258,7 +258,7 @@ fn templates() -> Templates {
         ("status_idle", "Nothing is going on."),
         ("status_running", "Running for {time}: {text}"),
         ("status_waiting", "Waiting for {time}: {text}"),
-        ("status_promised", "Promised for {time}: {text}"),
+        ("status_promised", "Promised for {time}, within {due}: {text}"),
         ("status_sending", "Sending for {time}: {text}"),
         ("status_more", "{count} more."),
         ("history_empty", "Nothing was said."),

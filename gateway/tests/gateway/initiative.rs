@@ -130,7 +130,10 @@ async fn what_is_no_schedule_is_refused() {
         (with(json!({ "cron": "every day" })), "five fields"),
         (with(json!({ "cron": "0 8 * * *", "time_zone": "Mars/Olympus" })), "Mars/Olympus"),
         (with(json!({ "every": "1h", "quiet": true })), "`prompt`"),
-        (with(json!({ "every": "1h", "prompt": "and this" })), "either `message`"),
+        (with(json!({ "every": "1h", "prompt": "and this" })), "one of `message`"),
+        (with(json!({ "every": "1h", "digest": true })), "one of `message`"),
+        (json!({ "every": "1h", "to": "ada", "digest": true, "quiet": true }), "`quiet` are for a `prompt`"),
+        (json!({ "every": "1h", "to": "telegram.main/42", "digest": true }), "for a person or a role"),
         (json!({ "every": "1h", "to": "/", "message": "hello" }), "`to`"),
     ] {
         let told = problem(door.post("schedules", body).await, StatusCode::BAD_REQUEST).await;

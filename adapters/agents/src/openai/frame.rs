@@ -316,6 +316,7 @@ fn reminder(turn: &AgentTurn) -> Option<String> {
         if is_early { "You are asked before the time that you named" } else { "The time that you named has come" };
     let again = match turn.may_defer.left {
         0 => "You cannot put it off again.".to_owned(),
+        1 => "You may put it off once more, if you must.".to_owned(),
         left => format!("You may put it off {left} more times, if you must."),
     };
     Some(format!("You put the answer to this off{note}. {time}: you owe the person the answer now. {again}"))

@@ -37,10 +37,11 @@ use std::{
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, Reply, RunEvents, SendResult, Shim, ToolUse,
+    AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, Reply, RunEvents, SendResult, Shim, Timestamp, ToolUse,
 };
 use reqwest::header::{HeaderValue, InvalidHeaderValue};
 use secrecy::{ExposeSecret, SecretString};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -50,7 +51,7 @@ use self::{
     exchange::{ExchangeError, Report},
     request::{ChatMessage, Prompt, Request},
     stream::{Answer, ToolCall},
-    tools::{Call, Chosen},
+    tools::{Call, Chosen, DEFER},
 };
 pub use self::{section::OpenAiSection, trial::say_hello};
 
@@ -139,7 +140,7 @@ impl OpenAi {
 
     async fn answer(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
         let mut prompt = Prompt::of(turn, &self.settings);
-        let mut state = RunState::default();
+        let mut state = RunState::new();
         let mut report = Report::to(events);
         // Whether the model has said all that it wanted, and is only asked again for what came meanwhile.
         let mut is_whole = false;
@@ -280,8 +281,10 @@ struct ToolResult {
 }
 
 /// What the model has written and chosen so far in a run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct RunState {
+    /// When the run began, on this machine: what a model says of the time is meant from when it says it.
+    began: Instant,
     /// The raw texts that a person could see, one per round that had any.
     shown: Vec<String>,
     /// The last text that no person could see.
@@ -294,12 +297,25 @@ struct RunState {
 }
 
 impl RunState {
+    fn new() -> Self {
+        let (shown, unseen, tools, chosen) = Default::default();
+        Self { began: Instant::now(), shown, unseen, tools, chosen, sent: false, retried: false }
+    }
+
+    /// The time now, to the second.
+    fn now(&self, turn: &AgentTurn) -> Timestamp {
+        turn.now + Duration::from_secs(self.began.elapsed().as_secs())
+    }
+
     async fn perform(&mut self, calls: &[ToolCall], turn: &AgentTurn, events: &RunEvents) -> Vec<ToolResult> {
         let mut results = Vec::with_capacity(calls.len());
+        let now = self.now(turn);
         let parsed: Vec<_> =
-            calls.iter().map(|ToolCall { name, arguments, .. }| Call::parse(name, arguments, turn)).collect();
-        // What is sent is the answer: nothing is left to put off. So of both, in any order, only the deferral holds.
-        let defers = self.chosen.is_deferred() || parsed.iter().any(|call| matches!(call, Ok(Call::Defer { .. })));
+            calls.iter().map(|ToolCall { name, arguments, .. }| Call::parse(name, arguments, turn, now)).collect();
+        // What is sent is the answer: nothing is left to put off. So of both, in any order, only the deferral holds, also if it
+        // has to be corrected first.
+        let wants_to_defer = turn.may_defer.left > 0 && calls.iter().any(|call| call.name == DEFER);
+        let defers = self.chosen.is_deferred() || wants_to_defer;
         for (ToolCall { name, arguments, .. }, call) in calls.iter().zip(parsed) {
             let name: String = name.chars().take(MAX_TOOL_NAME).collect();
             if !self.tools.contains(&name) {
@@ -308,7 +324,7 @@ impl RunState {
             let (text, needs_answer) = match call {
                 Err(message) => (message, true),
                 Ok(Call::Send(_)) if defers && !self.sent => (
-                    "not sent: you have put the answer off; say in the note of `defer` what the person is to know now"
+                    "not sent: you cannot both send and defer; say in the note of `defer` what the person is to know now"
                         .to_owned(),
                     true,
                 ),

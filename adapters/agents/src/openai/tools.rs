@@ -146,7 +146,7 @@ static SCHEDULE_TOOL: LazyLock<Box<RawValue>> = LazyLock::new(|| {
 });
 
 /// The name of the tool that puts the answer off.
-const DEFER: &str = "defer";
+pub(super) const DEFER: &str = "defer";
 
 /// The name of that tool.
 const SCHEDULE: &str = "schedule";
@@ -334,12 +334,12 @@ struct Send {
 }
 
 impl Call {
-    /// Parses a tool call.
+    /// Parses a tool call, made now.
     ///
     /// # Errors
     /// The text to return to the model if the call is invalid.
-    pub(super) fn parse(name: &str, arguments: &str, turn: &AgentTurn) -> Result<Self, String> {
-        let (capabilities, now) = (&turn.capabilities, turn.now);
+    pub(super) fn parse(name: &str, arguments: &str, turn: &AgentTurn, now: Timestamp) -> Result<Self, String> {
+        let capabilities = &turn.capabilities;
         let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
         match name {
             "react" if capabilities.reactions != Support::No => {
@@ -365,9 +365,7 @@ impl Call {
             }
             SCHEDULE if turn.may_schedule => Ok(Self::Schedule(read::<schedule::Arguments>(arguments)?.call(now)?)),
             "ask" => read::<Ask>(arguments)?.call(now),
-            DEFER if turn.may_defer.left == 0 => {
-                Err("error: you have put this off as often as you may; answer now".to_owned())
-            }
+            DEFER if turn.may_defer.left == 0 => Err("error: you may not put this off; answer now".to_owned()),
             DEFER => {
                 let defer: Defer = read(arguments)?;
                 let due = defer.due(now, turn.may_defer.longest)?;
@@ -548,7 +546,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
     fn parse(name: &str, arguments: &str) -> Result<Call, String> {
-        Call::parse(name, arguments, &at_now())
+        Call::parse(name, arguments, &at_now(), NOW)
     }
 
     fn at_now() -> AgentTurn {
@@ -570,7 +568,7 @@ mod tests {
         assert_eq!(names(&at_now()), ["react", "ask", "stay_silent", "send", "defer"]);
         let without = on(&Capabilities { reactions: Support::No, ..capabilities() });
         assert_eq!(names(&without), ["ask", "stay_silent", "send", "defer"]);
-        assert!(Call::parse("react", r#"{"emoji":"👍"}"#, &without).is_err());
+        assert!(Call::parse("react", r#"{"emoji":"👍"}"#, &without, NOW).is_err());
     }
 
     /// A15.
@@ -579,7 +577,7 @@ mod tests {
         let mut last = at_now();
         last.may_defer.left = 0;
         assert!(!names(&last).contains(&"defer".to_owned()));
-        assert!(Call::parse("defer", r#"{"note":"soon","minutes":5}"#, &last).is_err());
+        assert!(Call::parse("defer", r#"{"note":"soon","minutes":5}"#, &last, NOW).is_err());
 
         let told = parse("defer", r#"{"note":"soon","minutes":1441}"#).expect_err("a day is the most");
         assert!(told.contains("2023-11-15T22:13:20Z at the latest"), "{told}");
@@ -594,10 +592,10 @@ mod tests {
         assert!(names(&asking).contains(&"request_approval".to_owned()));
         assert!(!names(&at_now()).contains(&"request_approval".to_owned()));
         assert!(parse("request_approval", arguments).is_err());
-        assert!(Call::parse("request_approval", r#"{"action":" "}"#, &asking).is_err());
+        assert!(Call::parse("request_approval", r#"{"action":" "}"#, &asking, NOW).is_err());
         let (action, kind) = ("pay the rent".to_owned(), Some("bank.pay".to_owned()));
         let request = ApprovalRequest { action, details: None, kind };
-        assert_eq!(Call::parse("request_approval", arguments, &asking), Ok(Call::Approval(request.clone())));
+        assert_eq!(Call::parse("request_approval", arguments, &asking, NOW), Ok(Call::Approval(request.clone())));
         let mut chosen = Chosen::default();
         chosen.add(Call::Defer { note: None, due: NOW });
         chosen.add(Call::Approval(request.clone()));
@@ -611,8 +609,8 @@ mod tests {
         let offer = serde_json::to_value(Offer::of(&few)).expect("an offer is JSON");
         let allowed = &offer[0]["function"]["parameters"]["properties"]["emoji"]["enum"];
         assert_eq!(*allowed, serde_json::json!(["👍", "🔥"]));
-        assert!(Call::parse("react", r#"{"emoji":"🔥"}"#, &few).is_ok());
-        assert!(Call::parse("react", r#"{"emoji":"🦀"}"#, &few).is_err_and(|told| told.contains("👍 🔥")));
+        assert!(Call::parse("react", r#"{"emoji":"🔥"}"#, &few, NOW).is_ok());
+        assert!(Call::parse("react", r#"{"emoji":"🦀"}"#, &few, NOW).is_err_and(|told| told.contains("👍 🔥")));
     }
 
     #[rstest]

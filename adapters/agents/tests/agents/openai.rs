@@ -251,9 +251,11 @@ async fn the_model_hears_that_a_question_has_too_few_choices() {
 async fn a_deferral_has_a_note_and_a_time() {
     let server = Server::answering([Answer::calls("", &[("defer", json!({"note": "Later.", "minutes": 5}))])]).await;
     let turn = turn("Hi");
-    let due = turn.now + Duration::from_mins(5);
+    let now = turn.now;
     let ran = run(&server.agent(), turn).await;
-    assert_eq!(ran.outcome, Ok(Outcome::Defer { note: Some("Later.".into()), due }));
+    let Ok(Outcome::Defer { note: Some(note), due }) = ran.outcome else { panic!("{:?}", ran.outcome) };
+    assert_eq!(note, "Later.");
+    assert_eq!(due.since(now).as_secs() / 60, 5, "counted from when it was said");
 }
 
 /// A15. What the model names beyond its bound is refused, and it is told what the bound is.
@@ -267,10 +269,11 @@ async fn the_model_hears_that_it_may_not_defer_for_so_long() {
     let ran = run(&server.agent(), turn("Hi")).await;
 
     let told = &server.requests()[1].body["messages"][3]["content"];
-    assert!(told.as_str().is_some_and(|told| told.ends_with("2023-11-15T22:13:20Z at the latest")), "{told}");
-    assert_eq!(ran.calls[1].result, "noted: you are asked again at 2023-11-14T23:13:20Z");
-    let due = turn("").now + Duration::from_hours(1);
-    assert_eq!(ran.outcome, Ok(Outcome::Defer { note: Some("Tomorrow.".into()), due }));
+    assert!(told.as_str().is_some_and(|told| told.contains("2023-11-15T22:1")), "{told}");
+    assert!(ran.calls[1].result.starts_with("noted: you are asked again at 2023-11-14T23:1"), "{:?}", ran.calls);
+    let Ok(Outcome::Defer { note: Some(note), due }) = ran.outcome else { panic!("{:?}", ran.outcome) };
+    assert_eq!(note, "Tomorrow.");
+    assert_eq!(due.since(turn("").now).as_secs() / 60, 60, "counted from when it was said");
 }
 
 /// A message that was sent would be the answer, and the promise would be forgotten.
@@ -278,14 +281,15 @@ async fn the_model_hears_that_it_may_not_defer_for_so_long() {
 async fn the_model_hears_that_it_cannot_both_send_and_defer() {
     let send = ("send", json!({"text": "I look into it."}));
     let defer = ("defer", json!({"note": "Soon.", "minutes": 5}));
-    for calls in [[send.clone(), defer.clone()], [defer, send]] {
+    let never = ("defer", json!({"note": "Soon.", "minutes": 7 * 24 * 60}));
+    for calls in [[send.clone(), defer.clone()], [defer, send.clone()], [send, never]] {
         let last = Answer::calls("", &[("defer", json!({"note": "I look into it. Soon.", "minutes": 5}))]);
         let server = Server::answering([Answer::calls("", &calls), last]).await;
         let ran = run(&server.agent(), turn("Hi")).await;
 
         assert_eq!(ran.sent, [""; 0]);
         let messages = server.requests()[1].body["messages"].to_string();
-        assert!(messages.contains("not sent: you have put the answer off"), "{messages}");
+        assert!(messages.contains("not sent: you cannot both send and defer"), "{messages}");
         assert!(matches!(&ran.outcome, Ok(Outcome::Defer { note: Some(note), .. }) if note == "I look into it. Soon."));
     }
 }
