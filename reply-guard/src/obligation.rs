@@ -152,6 +152,9 @@ pub struct Obligation {
     climb: Option<Climb>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     debt: Option<Debt>,
+    /// Whether a deferral may be in the chat that the platform did not acknowledge.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    may_be_promised: bool,
     /// The message that shows the answer while it is written, on platforms where drafts are messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     draft: Option<Drafting>,
@@ -211,6 +214,7 @@ impl Obligation {
             handoff: None,
             climb: None,
             debt: None,
+            may_be_promised: false,
             draft: None,
             deferral_due: None,
             pending: None,

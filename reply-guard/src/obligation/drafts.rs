@@ -111,7 +111,9 @@ impl Obligation {
         self.draft == Some(Drafting::Lost)
     }
 
+    /// The platform does not say whether a deferral is in the chat.
     pub(super) fn deferral_lost(&mut self) {
+        self.may_be_promised = true;
         self.draft.get_or_insert(Drafting::Lost);
     }
 

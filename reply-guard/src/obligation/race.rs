@@ -81,9 +81,9 @@ impl Obligation {
         }
     }
 
-    /// Whether an answer is owed: the turn was directed at the agent, or it is deferred.
+    /// Whether an answer is owed: the turn was directed at the agent, it is deferred, or the person may have read that it is.
     pub(super) fn is_owed(&self) -> bool {
-        self.owed == Expectation::Answer || self.debt.is_some()
+        self.owed == Expectation::Answer || self.debt.is_some() || self.may_be_promised
     }
 
     /// An answer from the agent of a handoff counts as a fallback.

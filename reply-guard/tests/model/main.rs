@@ -150,6 +150,7 @@ fn where_deferrals_are_repeated() {
 #[test]
 fn where_nothing_is_owed() {
     holds(World { owed: Expectation::Nothing, ..laddered(&[]) });
+    holds(World { owed: Expectation::Nothing, mishaps: 1, ..ambiguous(OnUnknown::Label) });
 }
 
 #[test]

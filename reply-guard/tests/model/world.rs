@@ -854,8 +854,10 @@ fn dead_letters_are_the_platforms(world: &World, moment: &Moment) -> bool {
     !(untroubled && is_dead && world.owed == Expectation::Answer)
 }
 
+/// What the person saw of a deferral is a debt, also where the platform did not say so.
 fn debts_are_paid(world: &World, moment: &Moment) -> bool {
-    let deferred = moment.rows.iter().any(|row| !row.is_final() && row.status == Status::Delivered);
+    let is_deferral = |row: &Row| row.kind == SignalKind::Deferral && row.is_seen();
+    let deferred = moment.rows.iter().any(is_deferral);
     let paid = moment.rows.iter().any(|row| row.is_final() && row.is_seen());
     let ended = matches!(
         moment.obligation.state(),

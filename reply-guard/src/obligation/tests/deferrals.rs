@@ -448,6 +448,30 @@ fn a_deferral_is_a_debt_even_where_nothing_was_owed() {
     assert_eq!(turn.on(failed()), ["dead letter: error: 500 from upstream; the ladder has no rung for it"]);
 }
 
+/// The person may have read the note.
+#[test]
+fn a_note_that_may_have_been_seen_is_a_debt_even_where_nothing_was_owed() {
+    let policy = Policy { ladder: ladder(), ..policy() };
+    let lost = || {
+        let mut turn = Turn::ambient().after([Event::Begin, defer(Some("soon"), 60)]);
+        turn.policy = policy.clone();
+        assert_eq!(turn.lost(false), ["resend 1 labelled"]);
+        turn
+    };
+    let asked = |mut turn: Turn| {
+        turn.ticks(60);
+        turn.after([Event::Begin])
+    };
+
+    let mut silenced = asked(lost());
+    assert!(silenced.on(silent("chosen")).contains(&"send 2: say silent".to_owned()));
+    let mut broken = asked(lost());
+    assert!(broken.on(failed()).contains(&"send 2: say error".to_owned()));
+    let mut refused = lost();
+    refused.refused();
+    assert_eq!(asked(refused).on(silent("chosen")), ["send 2: say silent"]);
+}
+
 #[test]
 fn no_deferral_where_the_operator_wants_none() {
     let mut turn = Turn::running_with(Policy { max_deferrals: 0, ..policy() });
