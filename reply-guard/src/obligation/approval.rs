@@ -75,10 +75,7 @@ impl Obligation {
             return;
         }
         self.pending.take_if(|pending| pending.is_approval());
-        self.work = Work::Waiting;
-        let due = context.now + context.policy.hard_deadline;
-        self.due_dates().for_each(|date| *date = due);
-        self.run_again(context);
+        self.wait_for_next_run(context);
     }
 
     pub(super) fn approval_expired(&mut self, context: &mut EventContext<'_>) {

@@ -4,6 +4,7 @@ use super::{
     Debt, Effect, Obligation, ObligationState, Work,
     candidate::Candidate,
     decision::{EventContext, Suppressed},
+    first_signal_by,
 };
 use crate::{Body, Cause, End, Policy, Timestamp, Via, outcome::NormalisedOutcome};
 
@@ -126,17 +127,62 @@ impl Obligation {
         if let Some(Candidate::Outcome(NormalisedOutcome::Defer { note, due })) =
             self.pending.take_if(|pending| pending.is_deferral())
         {
-            self.count_promise(due);
-            let late = Candidate::Outcome(NormalisedOutcome::Defer { note, due });
-            late.suppress("its time came before it could be sent".to_owned(), context);
+            self.drop_note(note, due, context);
         }
-        if !self.may_run_again(context) {
-            return self.time_out("the debt fell due", context);
+        self.ask_now(context);
+    }
+
+    /// A note that waited for the result of an attempt is not sent any more: the agent has been asked by then.
+    pub(super) fn note_too_late(&mut self, note: Option<String>, due: Timestamp, context: &mut EventContext<'_>) {
+        self.drop_note(note, due, context);
+        self.ask_now(context);
+    }
+
+    /// The agent's promise counts, and the person is not told.
+    fn drop_note(&mut self, note: Option<String>, due: Timestamp, context: &mut EventContext<'_>) {
+        self.count_promise(due);
+        let dropped = Candidate::Outcome(NormalisedOutcome::Defer { note, due });
+        dropped.suppress("the agent is asked before it could be sent".to_owned(), context);
+    }
+
+    fn ask_now(&mut self, context: &mut EventContext<'_>) {
+        if self.may_run_again(context) {
+            self.wait_for_next_run(context);
+        } else {
+            self.time_out("the debt fell due", context);
         }
+    }
+
+    /// What the turn waited for has come: it waits for the run that answers it.
+    pub(super) fn wait_for_next_run(&mut self, context: &mut EventContext<'_>) {
+        self.take_back_note(context);
         self.work = Work::Waiting;
         let due = context.now + context.policy.hard_deadline;
         self.due_dates().for_each(|date| *date = due);
-        context.emit(Effect::RunAgain);
+        self.run_again(context);
+    }
+
+    /// Takes back what the person was to be told: it would not be true any more. A turn of which the person has seen no
+    /// deferral is as one that was just accepted.
+    fn take_back_note(&mut self, context: &mut EventContext<'_>) {
+        if let ObligationState::Claimed { rank: End::Deferral, attempted: false, .. } = self.state {
+            self.withdraw(context);
+        }
+        if self.shown_deferrals() > 0 || matches!(self.state, ObligationState::Claimed { .. }) {
+            return;
+        }
+        self.debt = None;
+        self.reopen();
+        self.expect_first_signal(context);
+    }
+
+    /// The time until the first signal begins now, if an answer is owed.
+    pub(super) fn expect_first_signal(&mut self, context: &EventContext<'_>) {
+        if self.is_owed() {
+            let soft = context.policy.soft_deadline;
+            self.signal_by = Some(first_signal_by(soft, context.policy, context.now));
+            self.soft_at = soft.map(|soft| context.now + soft);
+        }
     }
 
     /// The due dates of the debt and of the deferral in flight.

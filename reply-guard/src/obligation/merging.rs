@@ -6,8 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Effect, Event, Obligation, ObligationState, Settlement, Work, decision::EventContext, first_signal_by,
-    state::MergedTurn,
+    Effect, Event, Obligation, ObligationState, Settlement, Work, decision::EventContext, state::MergedTurn,
 };
 use crate::{CancelledBy, End, Expectation};
 
@@ -78,8 +77,7 @@ impl Obligation {
         self.merging = Merging::Of(all);
         if owed == Expectation::Answer && self.owed == Expectation::Nothing {
             self.owed = owed;
-            self.signal_by = Some(first_signal_by(context.policy.soft_deadline, context.policy, context.now));
-            self.soft_at = context.policy.soft_deadline.map(|soft| context.now + soft);
+            self.expect_first_signal(context);
         }
     }
 

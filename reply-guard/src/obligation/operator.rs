@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Effect, Obligation, ObligationState, Work, decision::EventContext, first_signal_by, merging::Merging};
+use super::{Effect, Obligation, ObligationState, Work, decision::EventContext, merging::Merging};
 use crate::{Body, End, OnUnknown, Reply, SignalKind, Via, is_blank};
 
 /// A claim that could not be delivered.
@@ -90,10 +90,8 @@ impl Obligation {
         self.reopen();
         if let Some(debt) = &mut self.debt {
             debt.due = debt.due.max(context.now + context.policy.hard_deadline);
-        } else if self.is_owed() {
-            let soft = context.policy.soft_deadline;
-            self.soft_at = soft.map(|soft| context.now + soft);
-            self.signal_by = Some(first_signal_by(soft, context.policy, context.now));
+        } else {
+            self.expect_first_signal(context);
         }
         self.run_again(context);
     }

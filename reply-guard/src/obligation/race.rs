@@ -62,6 +62,10 @@ impl Obligation {
             Candidate::Outcome(NormalisedOutcome::React(emoji)) => {
                 self.claim(Body::React(emoji), self.answer_via(), End::Outcome, context);
             }
+            // It waited for the result of an attempt, perhaps over a restart.
+            Candidate::Outcome(NormalisedOutcome::Defer { note, due }) if due < context.now => {
+                self.note_too_late(note, due, context);
+            }
             Candidate::Outcome(NormalisedOutcome::Defer { note, due }) => {
                 self.count_promise(due);
                 self.claim_deferral(note, due, Via::Answer, context);

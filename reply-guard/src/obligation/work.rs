@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    Effect, Expectation, Obligation, ObligationState, Postponement, Work, candidate::Candidate, decision::EventContext,
-    first_signal_by,
+    Effect, Obligation, ObligationState, Postponement, Work, candidate::Candidate, decision::EventContext,
 };
 use crate::{Cause, End, Timestamp, outcome::NormalisedOutcome};
 
@@ -124,9 +123,8 @@ impl Obligation {
             return;
         }
         self.postponed = Postponement::Over;
-        if self.state == ObligationState::Open && self.owed == Expectation::Answer {
-            self.signal_by = Some(first_signal_by(context.policy.soft_deadline, context.policy, context.now));
-            self.soft_at = context.policy.soft_deadline.map(|soft| context.now + soft);
+        if self.state == ObligationState::Open {
+            self.expect_first_signal(context);
         }
         self.run_again(context);
     }

@@ -77,6 +77,15 @@ fn it_may_be_decided_before_the_person_is_told_that_it_waits() {
     assert_eq!(turn.on(Event::Begin), ["run 2"]);
 }
 
+#[test]
+fn what_was_decided_before_the_person_was_told_is_not_told() {
+    let mut turn = asking();
+    turn.now = 100;
+
+    assert_eq!(turn.on(Event::Decided), ["withdraw 1", "run again"]);
+    assert_eq!((turn.state(), turn.wakes_at()), ("open", Some(100 + SOFT)));
+}
+
 /// B3.
 #[test]
 fn whoever_cancels_the_turn_closes_the_approval() {
@@ -122,7 +131,7 @@ fn an_agent_may_ask_only_so_often() {
     turn.on(Event::Decided);
     assert_eq!(turn.on(Event::Begin), ["run 3"]);
 
-    assert_eq!(turn.on(Event::DecidedByRule(request("pay"))), ["withdraw 1", "send 2: say error"]);
+    assert_eq!(turn.on(Event::DecidedByRule(request("pay"))), ["send 2: say error"]);
 }
 
 #[test]

@@ -149,16 +149,71 @@ fn the_agent_is_asked_at_its_time_though_its_note_is_still_on_its_way() {
     let mut turn = Turn::running().after([defer(Some("soon"), 60)]);
 
     assert_eq!((turn.wakes_at(), turn.obligation.may_be_hurried()), (Some(60), true));
-    assert_eq!(turn.ticks(60), ["run again"]);
-    assert_eq!(turn.wakes_at(), None);
+    assert_eq!(turn.ticks(60), ["withdraw 1", "run again"], "the note is not true any more");
+    assert_eq!((turn.state(), turn.wakes_at()), ("open", Some(60 + SOFT)));
     assert_eq!(turn.on(Event::Begin), ["run 2"]);
-    assert_eq!(turn.on(reply("done")), ["withdraw 1", "send 2: done"]);
+    assert_eq!(turn.on(reply("done")), ["send 2: done"]);
+}
+
+/// Nobody knows of the promise: the turn is as it was when it was accepted.
+#[test]
+fn a_turn_whose_note_nobody_saw_has_its_deadlines_and_drafts_again() {
+    let promised = || Turn::running().after([defer(Some("soon"), 60)]);
+    let (unsent, mut refused) = (promised(), promised());
+    refused.refused();
+
+    for mut turn in [unsent, refused] {
+        assert_eq!(turn.obligation.overdue_at(), Some(at(SOFT + 5)), "the person has seen nothing");
+        turn.ticks(60);
+        turn.on(Event::Begin);
+        assert_eq!(turn.obligation.overdue_at(), Some(at(60 + SOFT + 5)));
+        assert_eq!((turn.obligation.due(), turn.obligation.draft_place()), (None, DraftPlace::New));
+        assert_eq!(turn.ticks(60 + SOFT), [format!("send 2: defer until {}", 60 + HARD)]);
+    }
+}
+
+#[test]
+fn a_promise_that_nobody_saw_where_nothing_was_owed_is_none() {
+    let promised = || Turn::ambient().after([Event::Begin, defer(None, 60)]);
+    let (unsent, mut refused) = (promised(), promised());
+    refused.refused();
+
+    for mut turn in [unsent, refused] {
+        turn.ticks(60);
+        turn.on(Event::Begin);
+        assert_eq!(turn.wakes_at(), Some(60 + HARD));
+        assert_eq!(turn.on(silent("chosen")), no_effects());
+        assert_eq!(turn.state(), "settled");
+    }
+}
+
+/// The gateway was down at the time, and learns of the attempt before the clock is looked at.
+#[test]
+fn a_note_that_has_waited_past_its_time_is_not_sent() {
+    let late = || {
+        let mut turn = Turn::running();
+        turn.ticks(SOFT);
+        turn.attempted();
+        turn.on(defer(Some("soon"), 60));
+        turn.now = 100;
+        turn
+    };
+    let dropped = "suppress Deferral soon: the agent is asked before it could be sent";
+
+    assert_eq!(late().lost(false), ["withdraw 1", dropped, "run again"]);
+    assert_eq!(late().not_sent(), ["withdraw 1", dropped, "run again"]);
+    assert_eq!(late().shown_as("d1"), [dropped, "run again"]);
+    let mut held = late().after([Event::Held]);
+    assert_eq!(held.shown_as("d1"), [dropped]);
+    assert_eq!(held.obligation.agents_deferrals(), 1);
+    assert_eq!(held.on(Event::Resumed), ["release", "run again"]);
 }
 
 #[test]
 fn a_note_that_arrives_during_the_run_that_pays_is_replaced() {
     let mut turn = Turn::running().after([defer(Some("soon"), 60)]);
-    turn.ticks(60);
+    turn.attempted();
+    assert_eq!(turn.ticks(60), ["run again"]);
     turn.on(Event::Begin);
     turn.shown_as("d1");
 
@@ -174,7 +229,7 @@ fn the_agent_is_asked_at_its_time_though_its_note_waits_for_another_one() {
     turn.attempted();
     turn.on(defer(Some("soon"), 60));
 
-    assert_eq!(turn.ticks(60), ["suppress Deferral soon: its time came before it could be sent", "run again"]);
+    assert_eq!(turn.ticks(60), ["suppress Deferral soon: the agent is asked before it could be sent", "run again"]);
     assert_eq!((turn.obligation.agents_deferrals(), turn.obligation.named_time()), (1, Some(at(60))));
     assert_eq!(turn.on(Event::Begin), ["run 2"]);
     assert_eq!(turn.on(reply("done")), no_effects());
@@ -188,10 +243,10 @@ fn an_agent_that_only_defers_ends_on_the_ladder_on_a_channel_that_is_down() {
     for n in 1..=3 {
         let due = turn.now + 60;
         turn.on(defer(None, due));
-        assert_eq!(turn.ticks(due), ["run again"], "after promise {n}");
+        assert_eq!(turn.ticks(due), [format!("withdraw {n}"), "run again".to_owned()]);
         turn.on(Event::Begin);
     }
-    assert_eq!(turn.on(defer(None, turn.now + 60)), ["withdraw 3", "send 4: say timeout"]);
+    assert_eq!(turn.on(defer(None, turn.now + 60)), ["send 4: say timeout"]);
 }
 
 /// A15. What the gateway says by itself is no promise of the agent's.
