@@ -167,6 +167,9 @@ pub struct Obligation {
     /// The cancellation that waits for the same result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cancelled_by: Option<CancelledBy>,
+    /// The deferral that was on its way when the turn was cancelled. It is removed once its message is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cancelled_deferral: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     late: Option<Late>,
     /// What could not be delivered, for a retry by the operator.
@@ -219,6 +222,7 @@ impl Obligation {
             deferral_due: None,
             pending: None,
             cancelled_by: None,
+            cancelled_deferral: None,
             late: None,
             undelivered: None,
             stays_here: false,

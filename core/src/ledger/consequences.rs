@@ -156,7 +156,7 @@ impl ConsequenceExecutor {
 
 /// Whether a turn that has ended leaves a draft or a deferral in the chat that no signal replaced.
 fn leaves_messages(before: &Obligation, after: &Obligation) -> bool {
-    let is_new = !before.state().is_final() || before.draft_message() != after.draft_message();
+    let is_new = !before.state().is_final() || !before.unfinished_messages().eq(after.unfinished_messages());
     is_new && has_leftovers(after)
 }
 

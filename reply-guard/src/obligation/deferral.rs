@@ -109,6 +109,13 @@ impl Obligation {
         self.state = ObligationState::Deferred;
     }
 
+    /// A deferral arrived after its turn was cancelled: its messages are unfinished.
+    pub(super) fn cancelled_deferral_shown(&mut self, claim: u32, messages: Vec<String>, context: &EventContext<'_>) {
+        if self.cancelled_deferral.take_if(|cancelled| *cancelled == claim).is_some() {
+            self.debt = Some(Debt { due: context.now, messages, shown: self.shown_deferrals() });
+        }
+    }
+
     /// The person cannot be told that the agent answers later. The agent is asked at that time all the same.
     pub(super) fn deferral_not_shown(&mut self, due: Timestamp) {
         let (shown, messages) = (self.shown_deferrals(), self.debt.take().map(|debt| debt.messages));

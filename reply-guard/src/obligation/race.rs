@@ -190,6 +190,9 @@ impl Obligation {
         if is_partly_seen {
             (self.debt, self.draft) = (None, None);
         }
+        if let ObligationState::Claimed { claim, rank: End::Deferral, attempted: true, .. } = self.state {
+            self.cancelled_deferral = Some(claim);
+        }
         self.withdraw(context);
         self.settle(Settlement::Cancelled { by });
     }

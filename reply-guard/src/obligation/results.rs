@@ -79,6 +79,7 @@ impl Obligation {
 
     pub(super) fn delivered(&mut self, claim: u32, messages: Vec<String>, context: &mut EventContext<'_>) {
         let Some(InFlight { signal, via, .. }) = self.in_flight(claim) else {
+            self.cancelled_deferral_shown(claim, messages, context);
             return self.late_delivered(claim);
         };
         if signal == SignalKind::Deferral {

@@ -760,6 +760,7 @@ impl Model for World {
             Property::always("an answer that stops in the middle says so", no_answer_stops_silently),
             Property::always("every run ends", every_run_ends),
             Property::always("nothing follows a cancelled answer", cancelled_is_cancelled),
+            Property::always("a deferral of a cancelled turn is removed", cancelled_deferrals_are_removed),
             Property::always("the wake time is never in the past", wakes_are_served),
             Property::always("nothing begins while the turn is held", nothing_begins_while_held),
             Property::always("merged turns end together", merged_turns_end_together),
@@ -833,6 +834,14 @@ fn every_run_ends(world: &World, moment: &Moment) -> bool {
 fn cancelled_is_cancelled(_: &World, moment: &Moment) -> bool {
     let is_cancelled = matches!(moment.obligation.state(), ObligationState::Settled(Settlement::Cancelled { .. }));
     !(is_cancelled && moment.rows.iter().any(|row| !row.is_draft() && row.status == Status::Waiting))
+}
+
+/// What a cancelled turn has promised does not stay in the chat, once the platform has said which message it is.
+fn cancelled_deferrals_are_removed(_: &World, moment: &Moment) -> bool {
+    let is_cancelled = matches!(moment.obligation.state(), ObligationState::Settled(Settlement::Cancelled { .. }));
+    let latest = moment.rows.iter().rfind(|row| !row.is_draft());
+    let is_shown = latest.is_some_and(|row| row.kind == SignalKind::Deferral && row.status == Status::Delivered);
+    !(is_cancelled && is_shown) || moment.obligation.unfinished_messages().next().is_some()
 }
 
 fn settled_means_seen(world: &World, moment: &Moment) -> bool {

@@ -503,6 +503,34 @@ fn a_deferral_is_a_debt_even_where_nothing_was_owed() {
     assert_eq!(turn.on(failed()), ["dead letter: error: 500 from upstream; the ladder has no rung for it"]);
 }
 
+/// B3. It says that an answer comes, and none does.
+#[test]
+fn a_note_that_arrives_after_its_turn_was_cancelled_is_removed() {
+    let mut turn = Turn::running().after([defer(Some("soon"), 60)]);
+    turn.attempted();
+    assert_eq!(turn.on(cancelled()), ["withdraw 1"]);
+
+    let receipt = || Event::Delivered { claim: 1, messages: vec!["d1".to_owned()] };
+    assert_eq!(turn.on(receipt()), no_effects());
+    assert_eq!((turn.state(), turn.wakes_at()), ("settled", None));
+    assert_eq!(turn.obligation.unfinished_messages().collect::<Vec<_>>(), ["d1"]);
+
+    turn.on(Event::MessageGone { message: "d1".to_owned() });
+    turn.on(receipt());
+    assert_eq!(turn.obligation.unfinished_messages().count(), 0, "it is reported twice");
+}
+
+/// The operator does not wait for the result of the answer, and what is in the chat stays there.
+#[test]
+fn an_answer_that_arrives_after_its_turn_was_given_up_is_not_removed() {
+    let mut turn = Turn::deferred().after([reply("done")]);
+    turn.attempted();
+    turn.on(Event::Cancelled { by: CancelledBy::Operator("old".to_owned()) });
+
+    turn.on(Event::Delivered { claim: 2, messages: vec!["m1".to_owned()] });
+    assert!(!turn.obligation.unfinished_messages().any(|message| message == "m1"));
+}
+
 /// The person may have read the note.
 #[test]
 fn a_note_that_may_have_been_seen_is_a_debt_even_where_nothing_was_owed() {
