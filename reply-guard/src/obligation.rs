@@ -356,13 +356,14 @@ impl Obligation {
     }
 
     /// When the turn counts as overdue, whatever it waits for: the person has seen no signal by the soft deadline, or no
-    /// answer by the time that a deferral named. `None` if nothing is owed any more.
+    /// answer by the time that a deferral named, if they saw one. `None` if nothing is owed any more.
     #[must_use]
     pub fn overdue_at(&self) -> Option<Timestamp> {
         match self.state {
             _ if self.is_postponed() => None,
             ObligationState::Open | ObligationState::Claimed { .. } | ObligationState::Deferred => {
-                self.due().map_or(self.signal_by, |due| Some(due + GRACE))
+                let due = self.due().map(|due| due + GRACE);
+                if self.shown_deferrals() > 0 { due } else { self.signal_by.or(due) }
             }
             ObligationState::Settled(_) | ObligationState::Merged { .. } | ObligationState::Undeliverable { .. } => {
                 None
