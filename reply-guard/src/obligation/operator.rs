@@ -79,10 +79,12 @@ impl Obligation {
         context.emit(Effect::SendAgain { claim, labelled });
     }
 
-    /// Runs the turn again as if it had just been accepted. A deferral that was delivered stays a debt.
+    /// Runs the turn again as if it had just been accepted. Only a deferral that the person saw stays a debt.
     fn start_over(&mut self, context: &mut EventContext<'_>) {
         (self.runs, self.uncounted_runs, self.approvals) = (0, 0, 0);
+        (self.deferrals, self.own_deferrals, self.named) = (0, 0, None);
         (self.climb, self.handoff) = (None, None);
+        self.debt.take_if(|debt| debt.shown == 0);
         if self.merged_turns().is_empty() {
             self.merging = Merging::None;
         }

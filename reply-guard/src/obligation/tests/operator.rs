@@ -263,3 +263,29 @@ fn only_an_answer_that_nobody_saw_goes_elsewhere() {
         assert!(turn.on(elsewhere()).is_empty());
     }
 }
+
+/// What the agent promised before counts no more, unless the person saw it.
+#[test]
+fn a_turn_that_starts_over_is_deferred_as_often_as_a_new_one() {
+    let policy = Policy { max_deferrals: 1, ladder: Ladder::empty(), ..policy() };
+    let given_up = |is_seen: bool| {
+        let mut turn = Turn::running_with(policy.clone()).after([defer(Some("soon"), 60)]);
+        if is_seen {
+            turn.shown_as("d1");
+        } else {
+            turn.refused();
+        }
+        turn.on(Event::Unreadable("no key".to_owned()));
+        assert_eq!(turn.state(), "undeliverable");
+        turn
+    };
+
+    let mut unseen = given_up(false);
+    assert_eq!(unseen.on(Event::Retried), ["run again"]);
+    assert_eq!((unseen.state(), unseen.wakes_at()), ("open", Some(SOFT)));
+    assert_eq!((unseen.obligation.deferrals_left(&policy), unseen.obligation.named_time()), (1, None));
+
+    let mut seen = given_up(true);
+    assert_eq!(seen.on(Event::Retried), ["run again"]);
+    assert_eq!((seen.state(), seen.obligation.deferrals_left(&policy)), ("deferred", 1));
+}
