@@ -420,7 +420,7 @@ impl Obligation {
             Event::Tick { ran } => self.tick(ran, &mut context),
             Event::Attempted { claim } => self.attempted(claim),
             Event::NotSent { claim } => self.not_sent(claim, &mut context),
-            Event::PartDelivered { claim } => self.part_delivered(claim, &mut context),
+            Event::PartDelivered { claim, messages } => self.part_delivered(claim, messages, &mut context),
             Event::Delivered { claim, messages } => self.delivered(claim, messages, &mut context),
             Event::Refused { claim, reason } => self.refused(claim, reason, &mut context),
             Event::Expired { claim, reason } => self.expired(claim, reason, &mut context),

@@ -182,7 +182,9 @@ impl Turn {
             }
             TestStep::Attempted(back) => Event::Attempted { claim: claim(back) },
             TestStep::NotSent(back) => Event::NotSent { claim: claim(back) },
-            TestStep::PartDelivered(back) => Event::PartDelivered { claim: claim(back) },
+            TestStep::PartDelivered(back) => {
+                Event::PartDelivered { claim: claim(back), messages: vec!["p".to_owned()] }
+            }
             TestStep::Delivered(back) => Event::Delivered { claim: claim(back), messages: vec!["m".to_owned()] },
             TestStep::Refused(back) => Event::Refused { claim: claim(back), reason: reason() },
             TestStep::Expired(back) => Event::Expired { claim: claim(back), reason: reason() },

@@ -109,6 +109,22 @@ impl Obligation {
         self.state = ObligationState::Deferred;
     }
 
+    /// The person sees a part of the deferral in flight: an answer is owed, and takes the place of these messages.
+    pub(super) fn deferral_begun(&mut self, messages: Vec<String>, context: &EventContext<'_>) {
+        let (due, shown) = (self.deferral_due.unwrap_or(context.now), self.shown_deferrals());
+        let debt = self.debt.get_or_insert(Debt { due, messages: Vec::new(), shown });
+        // It may be an edit of an earlier deferral.
+        let new: Vec<_> = messages.into_iter().filter(|message| !debt.messages.contains(message)).collect();
+        debt.messages.extend(new);
+    }
+
+    /// The rest of the deferral cannot be delivered. The person has read that an answer comes.
+    pub(super) fn deferral_cut_short(&mut self) {
+        if let Some(debt) = &mut self.debt {
+            debt.shown += 1;
+        }
+    }
+
     /// A deferral arrived after its turn was cancelled: its messages are unfinished.
     pub(super) fn cancelled_deferral_shown(&mut self, claim: u32, messages: Vec<String>, context: &EventContext<'_>) {
         if self.cancelled_deferral.take_if(|cancelled| *cancelled == claim).is_some() {

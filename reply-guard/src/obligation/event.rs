@@ -49,6 +49,8 @@ pub enum Event {
     PartDelivered {
         /// The claim's number.
         claim: u32,
+        /// The platform's ids of the messages that carry the part.
+        messages: Vec<String>,
     },
     /// The platform acknowledged all of this claim.
     Delivered {

@@ -45,15 +45,17 @@ impl Obligation {
         }
     }
 
-    pub(super) fn part_delivered(&mut self, claim: u32, context: &mut EventContext<'_>) {
+    pub(super) fn part_delivered(&mut self, claim: u32, messages: Vec<String>, context: &mut EventContext<'_>) {
         let ObligationState::Claimed { claim: number, partly, rank, .. } = &mut self.state else { return };
         if *number != claim {
             return;
         }
         *partly = true;
-        let is_partly_seen = *rank > End::Deferral;
+        if *rank == End::Deferral {
+            return self.deferral_begun(messages, context);
+        }
         if let Some(by) = self.cancelled_by.take() {
-            self.cancel_claim(by, is_partly_seen, context);
+            self.cancel_claim(by, true, context);
         }
     }
 
@@ -151,6 +153,9 @@ impl Obligation {
             return self.settle(Settlement::Cancelled { by });
         }
         let is_deferral = in_flight.signal == SignalKind::Deferral;
+        if is_deferral && in_flight.partly {
+            self.deferral_cut_short();
+        }
         if may_be_seen && !is_deferral && !self.may_follow_unseen(in_flight, context) {
             return self.give_up(format!("{reason}; an earlier attempt may have been accepted"), context);
         }

@@ -171,7 +171,7 @@ impl Turn {
     /// The first part of the latest claim is attempted and acknowledged.
     fn part_delivered(&mut self) -> Vec<String> {
         self.attempted();
-        self.on(Event::PartDelivered { claim: self.claim() })
+        self.on(Event::PartDelivered { claim: self.claim(), messages: vec!["p1".to_owned()] })
     }
 
     fn refused(&mut self) -> Vec<String> {

@@ -704,7 +704,7 @@ impl Model for World {
                 let status = if part.withdrawn { Status::Dead } else { Status::Waiting };
                 (part.status, part.labelled) = (status, false);
                 (part.parts_left, part.arrived) = (part.parts_left - 1, part.arrived + 1);
-                self.decide(&mut next, Event::PartDelivered { claim: claim(row) });
+                self.decide(&mut next, Event::PartDelivered { claim: claim(row), messages: vec!["p".to_owned()] });
             }
             Action::RepeatReceipt(row) => {
                 next.oddities_left -= 1;

@@ -520,6 +520,43 @@ fn a_note_that_arrives_after_its_turn_was_cancelled_is_removed() {
     assert_eq!(turn.obligation.unfinished_messages().count(), 0, "it is reported twice");
 }
 
+/// B3.
+#[test]
+fn a_note_that_is_cancelled_between_its_parts_is_removed() {
+    let mut turn = Turn::running().after([defer(Some("a long note"), 60)]);
+    turn.part_delivered();
+    turn.on(cancelled());
+
+    assert_eq!(turn.obligation.unfinished_messages().collect::<Vec<_>>(), ["p1"]);
+}
+
+/// K6. The person has read the beginning.
+#[test]
+fn a_note_whose_later_part_fails_was_shown() {
+    let begun = || {
+        let mut turn = Turn::ambient().after([Event::Begin, defer(Some("a long note"), 60)]);
+        turn.policy.ladder = ladder();
+        turn.part_delivered();
+        turn
+    };
+    let (mut refused, mut held) = (begun(), begun());
+    held.policy.on_unknown = OnUnknown::Hold;
+    refused.refused();
+    held.lost(false);
+
+    for mut turn in [refused, held] {
+        assert_eq!((turn.state(), turn.wakes_at(), turn.obligation.shown_deferrals()), ("deferred", Some(60), 1));
+        assert_eq!(turn.ticks(60), ["run again"]);
+        turn.on(Event::Begin);
+        assert_eq!(turn.on(silent("chosen")), ["send 2 for p1: say silent"]);
+    }
+    let mut asked = begun();
+    asked.ticks(60);
+    asked.on(Event::Begin);
+    asked.on(silent("chosen"));
+    assert_eq!(asked.refused(), ["send 2 for p1: say silent"]);
+}
+
 /// The operator does not wait for the result of the answer, and what is in the chat stays there.
 #[test]
 fn an_answer_that_arrives_after_its_turn_was_given_up_is_not_removed() {

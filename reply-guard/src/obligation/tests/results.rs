@@ -99,7 +99,7 @@ fn a_deferral_that_was_cut_leaves_the_turn_to_its_run() {
 
     assert_eq!(turn.refused(), no_effects());
     assert!(turn.obligation.is_running());
-    assert_eq!(turn.on(reply("done")), ["send 2: done"]);
+    assert_eq!(turn.on(reply("done")), ["send 2 for p1: done"]);
 }
 
 /// D18.

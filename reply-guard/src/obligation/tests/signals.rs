@@ -365,7 +365,7 @@ fn a_cancel_during_the_first_part_stops_the_others() {
     let mut turn = Turn::running().after([reply("a long answer")]);
     turn.attempted();
     assert_eq!(turn.on(cancelled()), no_effects());
-    assert_eq!(turn.on(Event::PartDelivered { claim: 1 }), ["withdraw 1"]);
+    assert_eq!(turn.part_delivered(), ["withdraw 1"]);
     assert!(matches!(turn.obligation.state(), ObligationState::Settled(Settlement::Cancelled { .. })));
 }
 
@@ -402,7 +402,7 @@ fn a_cancel_between_the_parts_leaves_what_was_seen() {
     let mut turn = Turn::deferred().after([reply("a long answer")]);
     turn.attempted();
     turn.on(cancelled());
-    assert_eq!(turn.on(Event::PartDelivered { claim: 2 }), ["withdraw 2"]);
+    assert_eq!(turn.part_delivered(), ["withdraw 2"]);
     assert_eq!(turn.obligation.unfinished_messages().next(), None);
 }
 
