@@ -351,7 +351,10 @@ impl Turn {
         prop_assert_eq!(self.seen.answers, u32::from(is_settled_by_a_signal(now)), "state and seen answers differ");
         prop_assert!(!(now.is_postponed() && (now.is_waiting() || now.is_running() || now.state().is_final())));
         prop_assert!(now.agents_deferrals() <= self.policy.max_deferrals);
-        prop_assert!(now.deferrals() - now.agents_deferrals() <= self.policy.max_deferrals, "the gateway defers too often");
+        prop_assert!(
+            now.deferrals() - now.agents_deferrals() <= self.policy.max_deferrals,
+            "the gateway defers too often"
+        );
         prop_assert!(!now.is_put_off() || now.is_held() || now.wake_at().is_some(), "nobody asks for what was put off");
         prop_assert!(self.approvals <= self.policy.max_approvals);
         prop_assert_eq!(self.is_approval_open, now.decide_by().is_some(), "an approval is open, or is not");

@@ -472,7 +472,8 @@ impl Attempts {
     ) -> Result<Option<Event>, StoreError> {
         let (claim, part) = (delivery.claim, delivery.part);
         if part < delivery.parts {
-            let messages = Vec::from_iter(receipt.filter(|_| !is_removal(&delivery.action)).map(|part| part.message_id));
+            let messages =
+                Vec::from_iter(receipt.filter(|_| !is_removal(&delivery.action)).map(|part| part.message_id));
             // Each message of a deferral is replaced or removed later.
             let is_told = part == 1 || delivery.signal == SignalKind::Deferral;
             return Ok(is_told.then_some(Event::PartDelivered { claim, messages }));

@@ -5,9 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Effect, Event, Obligation, ObligationState, Settlement, Work, decision::EventContext, state::MergedTurn,
-};
+use super::{Effect, Event, Obligation, ObligationState, Settlement, Work, decision::EventContext, state::MergedTurn};
 use crate::{CancelledBy, End, Expectation};
 
 /// How a turn is merged with others.

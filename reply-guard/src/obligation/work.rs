@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use super::{
-    Effect, Obligation, ObligationState, Postponement, Work, candidate::Candidate, decision::EventContext,
-};
+use super::{Effect, Obligation, ObligationState, Postponement, Work, candidate::Candidate, decision::EventContext};
 use crate::{Cause, End, Timestamp, outcome::NormalisedOutcome};
 
 impl Obligation {

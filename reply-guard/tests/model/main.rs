@@ -46,6 +46,7 @@ fn world() -> World {
         operations: 0,
         drafts: false,
         parts: 1,
+        deferrals: 1,
         merges: false,
         approvals: false,
         postpones: false,
@@ -80,6 +81,7 @@ fn breaks(property: &'static str, bug: Bug, world: World) {
 /// A15, D1, G2, G5.
 #[test]
 fn where_a_resend_cannot_show_twice() {
+    let world = || World { deferrals: 2, ..world() };
     holds(world());
     holds(World { mishaps: 3, oddities: 0, ..world() });
     holds(World { mishaps: 0, oddities: 3, ..world() });
@@ -142,8 +144,32 @@ fn where_answers_take_several_messages() {
 /// D11.
 #[test]
 fn where_deferrals_are_repeated() {
-    let world = world();
+    let world = World { deferrals: 3, ..world() };
     holds(World { policy: Policy { max_deferrals: 2, max_runs: 3, ..world.policy }, oddities: 0, ..world });
+}
+
+/// A15, G2. The gateway defers by itself, and then its agent.
+#[test]
+fn where_both_defer() {
+    let both = |world: World| World { deferrals: 2, mishaps: 1, oddities: 0, ..world };
+    holds(both(ambiguous(OnUnknown::Label)));
+    holds(both(ambiguous(OnUnknown::Hold)));
+    holds(both(World { drafts: true, ..world() }));
+    holds(both(World { drafts: true, ..ambiguous(OnUnknown::Label) }));
+    holds(both(World { owed: Expectation::Nothing, ..ambiguous(OnUnknown::Label) }));
+    holds(both(laddered(&[handoff(), say()])));
+}
+
+/// A15, G2.
+#[test]
+fn where_both_defer_and_nothing_fails() {
+    let both = |world: World| World { deferrals: 2, mishaps: 0, ..world };
+    let late = Policy { late_window: Duration::from_secs(30), late_answer: LateAnswer::Deliver, ..world().policy };
+    holds(both(World { policy: late, ..world() }));
+    holds(both(World { parts: 2, ..world() }));
+    holds(both(World { operations: 2, oddities: 0, ..world() }));
+    holds(both(World { merges: true, ..world() }));
+    holds(both(World { approvals: true, ..world() }));
 }
 
 /// B5.

@@ -72,6 +72,9 @@ pub(crate) struct World {
     pub(crate) drafts: bool,
     /// How many messages a reply takes.
     pub(crate) parts: u8,
+    /// How many deferrals there are in all. Then the gateway defers no more, and agents do not try, unless they may not
+    /// defer any more.
+    pub(crate) deferrals: u32,
     /// Whether a second message comes, which may be merged into the first, may stop its run, or be deleted.
     pub(crate) merges: bool,
     /// Whether the agent may ask for approvals, which somebody or a rule may decide.
@@ -260,6 +263,13 @@ impl World {
         let begins = matches!(event, Event::Begin | Event::Attempted { .. });
         moment.began_while_held |= begins && moment.obligation.is_held();
         let decision = moment.obligation.on(event, &self.policy, moment.now);
+        self.carry_out(moment, decision);
+    }
+
+    fn tick(&self, moment: &mut Moment) {
+        let spent = Policy { max_deferrals: 0, ..self.policy.clone() };
+        let policy = if moment.obligation.deferrals() < self.deferrals { &self.policy } else { &spent };
+        let decision = moment.obligation.on(Event::Tick { ran: None }, policy, moment.now);
         self.carry_out(moment, decision);
     }
 
@@ -475,6 +485,10 @@ impl World {
         }
     }
 
+    fn may_defer(&self, obligation: &Obligation) -> bool {
+        obligation.deferrals() < self.deferrals || obligation.deferrals_left(&self.policy) == 0
+    }
+
     fn is_at_rest(&self, moment: &Moment) -> bool {
         let mut actions = Vec::new();
         self.actions(moment, &mut actions);
@@ -555,7 +569,10 @@ impl Model for World {
             actions.push(Action::DecideOnTheEnd);
         } else if moment.run == Run::Going {
             use Ending::{Defer, Fail, React, Reply, Silent};
-            actions.extend([Reply, React, Defer, Silent, Fail].map(Action::AgentEnds));
+            actions.extend([Reply, React, Silent, Fail].map(Action::AgentEnds));
+            if self.may_defer(&moment.obligation) {
+                actions.push(Action::AgentEnds(Defer));
+            }
             if self.approvals {
                 actions.extend([Ending::Approval, Ending::DecidedByRule].map(Action::AgentEnds));
             }
@@ -652,7 +669,7 @@ impl Model for World {
             Action::Begin => self.decide(&mut next, Event::Begin),
             Action::Tick => {
                 next.now = next.now.max(last.obligation.wake_at()?);
-                self.decide(&mut next, Event::Tick { ran: None });
+                self.tick(&mut next);
                 if self.has(Bug::TimesOutWaitingTurns) && last.obligation.is_waiting() {
                     self.decide(&mut next, Event::Cancelled { by: CancelledBy::Turn("the clock".to_owned()) });
                 }
