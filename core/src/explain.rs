@@ -219,10 +219,16 @@ fn next(dossier: &Dossier, now: Timestamp) -> String {
         }
         ObligationState::Merged { into } => format!("It is settled when turn {into} is."),
         _ if obligation.decide_by().is_some() => approval(dossier, now),
-        ObligationState::Claimed { .. } => match unsent(dossier) {
-            Some(delivery) => pause(dossier).unwrap_or_else(|| attempt(delivery, now)),
-            None => "The platform's response is being stored.".to_owned(),
-        },
+        ObligationState::Claimed { .. } => {
+            let next = match unsent(dossier) {
+                Some(delivery) => pause(dossier).unwrap_or_else(|| attempt(delivery, now)),
+                None => "The platform's response is being stored.".to_owned(),
+            };
+            match obligation.asked_at() {
+                Some(at) => format!("{next} The agent is asked at {}.", until(at, now)),
+                None => next,
+            }
+        }
         ObligationState::Open | ObligationState::Deferred => work(dossier, now),
     };
     let is_overdue = !obligation.state().is_final() && obligation.overdue_at().is_some_and(|at| at < now);

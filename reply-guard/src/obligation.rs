@@ -300,7 +300,7 @@ impl Obligation {
         self.runs
     }
 
-    /// How many deferrals were claimed, delivered or not.
+    /// How many deferrals there were, by agents and by the gateway, shown or not.
     #[must_use]
     pub const fn deferrals(&self) -> u32 {
         self.deferrals

@@ -524,6 +524,16 @@ fn a_turn_that_waits_says_for_what() {
 }
 
 #[test]
+fn a_note_on_its_way_does_not_hide_when_the_agent_is_asked() {
+    let defers = Outcome::Defer { note: Some("Soon.".to_owned()), due: Timestamp::from_millis(60_000) };
+    let life = Life::new().begins().run_ends("deferral", Some("Soon.")).event(Event::Outcome(defers));
+
+    let text = life.explained();
+
+    assert!(text.contains(" The agent is asked at 1970-01-01T00:01:00.000Z"), "{text}");
+}
+
+#[test]
 fn what_is_quoted_is_short_and_one_line() {
     assert_eq!(text::quote("one\n two\u{1b}[31m."), "“one two\u{fffd}[31m.”");
     assert_eq!(text::quote(&"x".repeat(200)).chars().count(), 163);

@@ -1,6 +1,6 @@
 //! The entries of the log that a decision makes.
 
-use rejoinder_guard::{Expectation, ObligationState, Settlement, Signal, Timestamp, Via};
+use rejoinder_guard::{Expectation, Obligation, ObligationState, Settlement, Signal, SignalKind, Timestamp, Via};
 
 use super::trigger::AttemptEnded;
 use crate::{
@@ -47,7 +47,7 @@ pub(super) fn turn_changed(before: &TurnRecord, after: &TurnRecord, now: Timesta
     let deferred = was.shown_deferrals() > 0;
     // The answer may have waited for the deferral, and be claimed at once.
     let deferral = (is.shown_deferrals() > was.shown_deferrals()).then(|| {
-        let due = is.due().map(rfc3339).unwrap_or_default();
+        let due = promised_for(was, is).map(rfc3339).unwrap_or_default();
         LogEvent::TurnDeferred { due, waited_ms, deferred }
     });
     let end = (was.state() != is.state()).then(|| match is.state() {
@@ -64,6 +64,13 @@ pub(super) fn turn_changed(before: &TurnRecord, after: &TurnRecord, now: Timesta
     });
     let entry = |event| NewLogEntry { at: now, subject: subject_of(after), event };
     hold.into_iter().chain(deferral).chain(end.flatten()).map(entry).collect()
+}
+
+/// The time that a deferral names which the person sees now. The debt of one that comes late is due with the run that pays it.
+fn promised_for(before: &Obligation, after: &Obligation) -> Option<Timestamp> {
+    let is_agents =
+        matches!(before.state(), ObligationState::Claimed { signal: SignalKind::Deferral, via: Via::Answer, .. });
+    after.named_time().filter(|_| is_agents).or_else(|| after.due())
 }
 
 /// The name of what settled a turn, and what produced it, if a signal did.

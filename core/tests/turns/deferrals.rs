@@ -206,6 +206,34 @@ async fn an_agent_is_asked_at_its_time_though_its_channel_is_down() {
     gateway.at_rest().await;
 }
 
+/// The log names the time that the person read, and not until when the run may take.
+#[tokio::test]
+async fn a_note_that_arrives_when_the_agent_has_been_asked_is_logged_with_its_time() {
+    let agent = |turn: &AgentTurn| match turn.deferred {
+        None => Script::defers(Some("Soon."), secs(5)),
+        Some(_) => Script::replies("done").taking(secs(10)),
+    };
+    let gateway = GatewaySetup::new().agent("main", agent).start().await;
+    gateway.platform.hold(true);
+    let turn = gateway.receives(said(&chat("ada"), "later")).await;
+    gateway.advance(secs(4)).await;
+    let asked_at = gateway.store.turn(turn).await.expect("readable").expect("it is there").obligation.asked_at();
+    gateway.advance(secs(2)).await;
+    assert_eq!(gateway.agent("main").runs().len(), 2);
+
+    gateway.platform.hold(false);
+    gateway.advance(secs(1)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["Soon."]);
+    let log = gateway.log().await;
+    let deferred = &log.iter().find(|entry| entry.topic == "turn.deferred").expect("it is logged").data;
+    let asked_at = jiff::Timestamp::from_millisecond(asked_at.expect("it waits").as_millis()).expect("it is a time");
+    assert_eq!(deferred["due"], format!("{asked_at:.3}"), "{deferred}");
+    gateway.advance(secs(20)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
 /// The agent is told what it has promised, and how often it may do so again.
 #[tokio::test]
 async fn an_agent_knows_its_bounds() {
@@ -273,5 +301,25 @@ async fn a_deferral_ends_when_its_question_is_deleted() {
     assert_eq!(gateway.visible(&chat("ada")), [""; 0], "the note is removed");
     gateway.advance(secs(120)).await;
     assert_eq!(gateway.agent("main").runs().len(), 1);
+    gateway.at_rest().await;
+}
+
+/// B8. It is not known yet which message it is.
+#[tokio::test]
+async fn a_note_that_is_on_its_way_when_its_question_is_deleted_is_removed() {
+    let gateway = stateless().await;
+    gateway.platform.hold(true);
+    let event = said(&chat("ada"), "later");
+    let turn = gateway.receives(event.clone()).await;
+    let deletion = InboundEvent { revision: 1, amends: Some(Amends::Withdraws), text: String::new(), ..event };
+    gateway.intake().accept(deletion).await.expect("it is accepted");
+    gateway.settle().await;
+    assert_eq!(gateway.status(turn).await, TurnStatus::Cancelled);
+
+    gateway.platform.hold(false);
+    gateway.advance(secs(5)).await;
+
+    assert_eq!(gateway.platform.seen().len(), 2, "it is sent and removed");
+    assert_eq!(gateway.visible(&chat("ada")), [""; 0]);
     gateway.at_rest().await;
 }

@@ -29,8 +29,10 @@ impl Obligation {
         self.asked_at().is_some() || self.decide_by.is_some()
     }
 
-    /// When the agent is asked for what it deferred. `None` while it runs or waits for its run.
-    pub(super) fn asked_at(&self) -> Option<Timestamp> {
+    /// When the agent is asked for what it deferred, also while its note is on its way. `None` while it runs or waits for its
+    /// run, and if it deferred nothing.
+    #[must_use]
+    pub fn asked_at(&self) -> Option<Timestamp> {
         match (&self.state, &self.pending) {
             _ if self.work != Work::Idle => None,
             (ObligationState::Deferred, _) => self.due(),

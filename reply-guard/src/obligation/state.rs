@@ -33,7 +33,7 @@ pub enum ObligationState {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         again: bool,
     },
-    /// A deferral was delivered: the answer is a debt.
+    /// The answer is a debt: a deferral was delivered, or the agent's own could not be.
     Deferred,
     /// Nothing is owed any more.
     Settled(Settlement),
