@@ -111,6 +111,7 @@ enum Late {
 }
 
 /// What is owed for one turn. It is stored as it is, and changes only in [`on`](Self::on).
+#[expect(clippy::struct_excessive_bools, reason = "what is known of a turn: each by itself")]
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Obligation {
     owed: Expectation,
