@@ -193,7 +193,7 @@ async fn an_outage_is_one_alert_and_one_all_clear() {
         grace.chat(),
         program.display()
     );
-    let config = "[guard]\nsoft_deadline = \"1s\"\nhard_deadline = \"10m\"\n";
+    let config = "[guard]\nsoft_deadline = \"5s\"\nhard_deadline = \"10m\"\n";
     let channel = telegram(&double, "streaming = \"off\"");
     let gateway =
         Gateway::builder().config(&channel).config(&agent.section()).config(config).config(&alerts).start().await;
