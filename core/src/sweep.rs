@@ -25,6 +25,7 @@ use crate::{
     },
     outbox::{
         attempts::Attempts,
+        ephemerals::marker::MARK_AFTER,
         lanes::{Lanes, MAX_LANES},
     },
     pauses,
@@ -92,12 +93,19 @@ impl Sweep {
         self.recover_leftovers().await
     }
 
-    /// Removes the drafts and deferrals that an earlier process had no time to remove. Which of them it has removed is not
-    /// stored: those are gone already.
+    /// Removes the drafts, deferrals and marks that an earlier process had no time to remove. Which of them it has removed is
+    /// not stored: those are gone already.
     async fn recover_leftovers(&self) -> Result<(), StoreError> {
-        for id in self.store.ended_last(LEFTOVERS, PAGE).await? {
+        for id in self.store.ended_last(LEFTOVERS, MARK_AFTER, PAGE).await? {
             match self.store.turn(id).await {
-                Ok(Some(turn)) => self.ledger.executor.remove_leftovers(turn),
+                Ok(Some(turn)) => {
+                    let executor = &self.ledger.executor;
+                    let first = self.store.runs(id).await?.first().map(|run| run.started_at);
+                    if first.is_none_or(|began| began.since(turn.event.received_at) >= MARK_AFTER) {
+                        executor.leftovers.take_mark_away(turn.clone());
+                    }
+                    executor.remove_leftovers(turn);
+                }
                 Ok(None) | Err(StoreError::CorruptTurn { .. }) => {}
                 Err(error) => return Err(error),
             }

@@ -192,9 +192,9 @@ impl<L: Layer> Turns for Layered<L> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.runs_left(owner, after, limit)).await
     }
-    async fn ended_last(&self, span: Duration, limit: u32) -> Result<Vec<TurnId>, StoreError> {
+    async fn ended_last(&self, span: Duration, waited: Duration, limit: u32) -> Result<Vec<TurnId>, StoreError> {
         let pass = self.layer.before_read().await;
-        self.layer.finish(pass, self.store.ended_last(span, limit)).await
+        self.layer.finish(pass, self.store.ended_last(span, waited, limit)).await
     }
     async fn open_turns(&self, conversation: ConversationId) -> Result<Vec<TurnId>, StoreError> {
         let pass = self.layer.before_read().await;
@@ -565,7 +565,7 @@ impl Turns for NullStore {
     async fn runs_left(&self, _owner: OwnerId, _after: Option<TurnId>, _limit: u32) -> Result<Vec<TurnId>, StoreError> {
         Ok(Vec::new())
     }
-    async fn ended_last(&self, _span: Duration, _limit: u32) -> Result<Vec<TurnId>, StoreError> {
+    async fn ended_last(&self, _span: Duration, _waited: Duration, _limit: u32) -> Result<Vec<TurnId>, StoreError> {
         Ok(Vec::new())
     }
     async fn open_turns(&self, _conversation: ConversationId) -> Result<Vec<TurnId>, StoreError> {

@@ -177,3 +177,23 @@ async fn no_mark_survives_its_turn_whenever_the_gateway_is_killed() {
         }
     }
 }
+
+/// The process ends while a mark cannot be taken away, and its turn has been answered.
+#[tokio::test]
+async fn a_mark_that_could_not_be_taken_away_goes_after_the_next_start() {
+    let mut gateway = setup(QueueMode::Followup).capable(|it| it.resend = Resend::Idempotent).start().await;
+    receive(&gateway, &["one", "two"]).await;
+    gateway.advance(secs(5)).await;
+    assert_eq!(marked(&gateway).len(), 1);
+    gateway.platform.hang_ephemerals(true);
+    gateway.advance(secs(21)).await;
+    assert_eq!((gateway.visible(&chat("ada")).len(), marked(&gateway).len()), (2, 1));
+
+    gateway.life.kill();
+    gateway.restart().await;
+    gateway.platform.hang_ephemerals(false);
+    gateway.advance(secs(300)).await;
+
+    assert_eq!(marked(&gateway), [""; 0]);
+    gateway.at_rest().await;
+}

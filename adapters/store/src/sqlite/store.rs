@@ -293,8 +293,8 @@ impl Turns for SqliteStore {
         read::runs_left(&self.readers, owner, after, limit).await
     }
 
-    async fn ended_last(&self, span: Duration, limit: u32) -> Result<Vec<TurnId>, StoreError> {
-        read::ended_last(&self.readers, span, limit).await
+    async fn ended_last(&self, span: Duration, waited: Duration, limit: u32) -> Result<Vec<TurnId>, StoreError> {
+        read::ended_last(&self.readers, span, waited, limit).await
     }
 }
 

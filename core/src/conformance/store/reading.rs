@@ -237,10 +237,13 @@ pub async fn what_runs_is_found(subject: &mut impl Subject) {
     assert_eq!(store.waiting(10).await.expect("turns are read").len(), 1, "{}", third.id);
 }
 
-/// The turns whose drafts and deferrals an earlier process may not have removed.
+/// Longer than any turn waits.
+const NEVER: Duration = Duration::from_hours(1000);
+
+/// The turns whose drafts, deferrals and marks an earlier process may not have removed.
 pub async fn what_ended_last_with_a_draft_is_found(subject: &mut impl Subject) {
     let store = subject.store();
-    assert!(store.ended_last(Duration::from_secs(5), 10).await.expect("turns are read").is_empty());
+    assert!(store.ended_last(Duration::from_secs(5), NEVER, 10).await.expect("turns are read").is_empty());
     let [mut old, mut plain, mut unshown, mut recent, open] = turns(&*store, "a").await;
     for (turn, messages) in [(&old, vec!["1"]), (&unshown, vec![]), (&recent, vec!["2"]), (&open, vec!["3"])] {
         let message_ids = messages.into_iter().map(str::to_owned).collect();
@@ -251,13 +254,15 @@ pub async fn what_ended_last_with_a_draft_is_found(subject: &mut impl Subject) {
         done(&*store, ended).await;
     }
 
-    assert_eq!(store.ended_last(Duration::from_secs(5), 10).await.expect("turns are read"), [recent.id]);
-    assert_eq!(store.ended_last(Duration::from_mins(1), 10).await.expect("turns are read"), [old.id, recent.id]);
+    assert_eq!(store.ended_last(Duration::from_secs(5), NEVER, 10).await.expect("turns are read"), [recent.id]);
+    assert_eq!(store.ended_last(Duration::from_mins(1), NEVER, 10).await.expect("turns are read"), [old.id, recent.id]);
     assert_eq!(
-        store.ended_last(Duration::from_mins(1), 3).await.expect("turns are read"),
+        store.ended_last(Duration::from_mins(1), NEVER, 3).await.expect("turns are read"),
         [recent.id],
         "it looks at three"
     );
+    let waited = store.ended_last(Duration::from_mins(1), Duration::ZERO, 10).await.expect("turns are read");
+    assert_eq!(waited, [old.id, plain.id, unshown.id, recent.id], "none of them began before it ended");
 }
 
 /// The clock was set back between two starts: later turns have smaller ids. Their order is that of their acceptance.

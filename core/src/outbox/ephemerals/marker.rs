@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// How long a message waits before it is marked: what begins sooner needs no mark.
-const MARK_AFTER: Duration = Duration::from_secs(2);
+pub(crate) const MARK_AFTER: Duration = Duration::from_secs(2);
 
 /// Shows marks, and takes them away.
 pub(crate) struct Marker {

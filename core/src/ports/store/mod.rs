@@ -199,9 +199,9 @@ pub trait Turns: Send + Sync + 'static {
     /// start. In the order of their ids, after `after`.
     async fn runs_left(&self, owner: OwnerId, after: Option<TurnId>, limit: u32) -> Result<Vec<TurnId>, StoreError>;
 
-    /// The turns that ended last and have a draft or a deferral in the chat: within `span` of the one that ended last of
-    /// all, and at most `limit` turns are looked at.
-    async fn ended_last(&self, span: Duration, limit: u32) -> Result<Vec<TurnId>, StoreError>;
+    /// The turns that ended last and have a draft or a deferral in the chat, or are of an agent and waited for so long for their
+    /// first run: within `span` of the one that ended last of all, and at most `limit` turns are looked at.
+    async fn ended_last(&self, span: Duration, waited: Duration, limit: u32) -> Result<Vec<TurnId>, StoreError>;
 
     /// Turns of a conversation that have not ended, owed or not, and those with a late run in flight, in the order in which
     /// they were accepted.

@@ -204,6 +204,7 @@ pub(in crate::sqlite) async fn runs_left(
 pub(in crate::sqlite) async fn ended_last(
     pool: &SqlitePool,
     span: Duration,
+    waited: Duration,
     limit: u32,
 ) -> Result<Vec<TurnId>, StoreError> {
     let sql = "
@@ -211,12 +212,16 @@ pub(in crate::sqlite) async fn ended_last(
             select turn_id, ended_at from obligations indexed by obligations_ended
             where ended_at is not null order by ended_at desc limit ?1)
         select turn_id from ended
-        where ended_at >= (select max(ended_at) from ended) - ?2 and exists (
+        where ended_at >= (select max(ended_at) from ended) - ?2 and (exists (
             select 1 from deliveries as d
             where d.turn_id = ended.turn_id and (d.claim = 0 or d.signal = 'deferral') and d.message_ids <> '[]')
+            or (select t.command is null and coalesce(
+                    (select min(r.started_at) from runs as r where r.turn_id = t.id), ended.ended_at) - t.accepted_at >= ?3
+                from turns as t where t.id = ended.turn_id))
         order by turn_id";
-    let span = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
-    let rows = sqlx::query(sql).bind(limit).bind(span).fetch_all(pool).await.map_err(store_error)?;
+    let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    let query = sqlx::query(sql).bind(limit).bind(millis(span)).bind(millis(waited));
+    let rows = query.fetch_all(pool).await.map_err(store_error)?;
     rows.iter().map(|row| row.id("turn_id")).collect()
 }
 
