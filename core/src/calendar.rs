@@ -180,6 +180,9 @@ impl Calendar {
             asked_there && it.asked_by.as_ref().is_some_and(|asker| asker.person == who.id)
         };
         let theirs: Vec<_> = self.known().values().filter(|it| is_theirs(it)).map(|it| it.id).collect();
+        if theirs.is_empty() {
+            return Ok(());
+        }
         let schedules = theirs.iter().copied().map(ScheduleChange::Removed).collect();
         self.store.commit(Transition { schedules, ..Transition::default() }).await?;
         self.known().retain(|id, _| !theirs.contains(id));

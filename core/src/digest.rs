@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::{
     model::{
         conversation::{ChatKind, ConversationRef},
-        event::{EventKind, InboundEvent, Sender, SenderKind},
+        event::{EventKind, InboundEvent, Sender},
         ids::{PersonId, TurnId},
         log::{LogEntry, LogFilter},
         people::KnownPeople,
@@ -159,8 +159,8 @@ pub(crate) async fn snoozed(
 
 /// Whether a turn is somebody's own: they wrote it, or it is in their direct chat.
 pub(crate) fn is_theirs(sender: &Sender, place: &ConversationRef, person: PersonId, people: &People) -> bool {
-    let id = if sender.kind == SenderKind::Unnamed { &*place.chat } else { &*sender.id };
-    let wrote = || sender.kind.is_human() && people.known().person(&place.channel, id) == Some(person);
+    let known = || people.known().person(&place.channel, sender.key_in(place));
+    let wrote = || sender.kind.is_human() && known() == Some(person);
     wrote() || people.reached_in(place) == Some(person)
 }
 

@@ -16,7 +16,7 @@ use crate::{
         event::{Directed, InboundEvent},
         ids::ConversationId,
         question::{QuestionFilter, QuestionRecord},
-        turn::{Handler, TurnRecord},
+        turn::TurnRecord,
     },
     ports::store::{Store, StoreError},
 };
@@ -72,11 +72,8 @@ impl Late {
             return Ok(postponed);
         }
         for id in self.store.open_turns(conversation).await? {
-            match self.store.turn(id).await {
-                Ok(turn) => postponed.extend(turn.filter(|turn| turn.obligation.is_postponed())),
-                Err(StoreError::CorruptTurn { .. }) => {}
-                Err(error) => return Err(error),
-            }
+            let turn = self.store.readable_turn(id).await?;
+            postponed.extend(turn.filter(|turn| turn.obligation.is_postponed()));
         }
         Ok(postponed)
     }
@@ -88,12 +85,10 @@ impl Late {
             return self.store.turn(question.turn).await;
         }
         for id in self.store.open_turns(conversation).await? {
-            match self.store.turn(id).await {
-                Ok(Some(turn)) if turn.handler == Handler::Gateway(ASKS.into()) && turn.obligation.claims() == 0 => {
-                    return Ok(Some(turn));
-                }
-                Ok(_) | Err(StoreError::CorruptTurn { .. }) => {}
-                Err(error) => return Err(error),
+            let turn = self.store.readable_turn(id).await?;
+            let asks = turn.filter(|turn| turn.handler.is_command(ASKS) && turn.obligation.claims() == 0);
+            if asks.is_some() {
+                return Ok(asks);
             }
         }
         Ok(None)

@@ -138,11 +138,7 @@ impl Sessions {
         let mut turns = Vec::new();
         for merged in first.obligation.merged_turns() {
             let Ok(id) = merged.turn.parse() else { continue };
-            match self.store.turn(id).await {
-                Ok(turn) => turns.extend(turn),
-                Err(StoreError::CorruptTurn { .. }) => {}
-                Err(error) => return Err(error),
-            }
+            turns.extend(self.store.readable_turn(id).await?);
         }
         turns.insert(0, first);
         if turns.iter().all(|turn| turn.id != last.id) {

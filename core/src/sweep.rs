@@ -97,18 +97,13 @@ impl Sweep {
     /// not stored: those are gone already.
     async fn recover_leftovers(&self) -> Result<(), StoreError> {
         for id in self.store.ended_last(LEFTOVERS, MARK_AFTER, PAGE).await? {
-            match self.store.turn(id).await {
-                Ok(Some(turn)) => {
-                    let executor = &self.ledger.executor;
-                    let first = self.store.runs(id).await?.first().map(|run| run.started_at);
-                    if first.is_none_or(|began| began.since(turn.event.received_at) >= MARK_AFTER) {
-                        executor.leftovers.take_mark_away(turn.clone());
-                    }
-                    executor.remove_leftovers(turn);
-                }
-                Ok(None) | Err(StoreError::CorruptTurn { .. }) => {}
-                Err(error) => return Err(error),
+            let Some(turn) = self.store.readable_turn(id).await? else { continue };
+            let executor = &self.ledger.executor;
+            let first = self.store.runs(id).await?.first().map(|run| run.started_at);
+            if first.is_none_or(|began| began.since(turn.event.received_at) >= MARK_AFTER) {
+                executor.leftovers.take_mark_away(turn.clone());
             }
+            executor.remove_leftovers(turn);
         }
         Ok(())
     }

@@ -77,7 +77,7 @@ fn decided(
     held: Held,
 ) -> Answer {
     let whose = &pairing.identity;
-    let by = Actor { name: owner.to_owned(), reason: None, channels: None, answer: None };
+    let by = Actor::named(owner.to_owned());
     let operation = operation(&by, action, whose, Subject::channel(&whose.channel), call.now);
     let person = DecidedPerson { changes, operation: Some(operation) };
     let name = plain(pairing.name.as_deref().unwrap_or(&whose.id));

@@ -192,7 +192,7 @@ async fn decide_wish(
         return Ok(was_decided(&approval));
     }
     let Some(waiting) = waiting(call, approval.turn).await? else { return Ok(Answer::of("approval_over")) };
-    let by = Actor { name: format!("{name} ({identity})"), reason: None, channels: None, answer: None };
+    let by = Actor::named(format!("{name} ({identity})"));
     let decided = approval.decided(&waiting, is_yes, &name, &by, call.now);
     let template = if is_yes { "approval_approved" } else { "approval_declined" };
     let answer = Answer::filled(template, vec![("action", plain(&approval.request.action))]);

@@ -244,12 +244,9 @@ impl Call<'_> {
     async fn open_and_replaced(&self) -> Result<Vec<TurnRecord>, StoreError> {
         let mut open = Vec::new();
         for id in self.store.open_turns(self.turn.conversation).await? {
-            match self.store.turn(id).await {
-                Ok(Some(turn)) if turn.seq < self.turn.seq && !turn.handler.is_gateway() => open.push(turn),
-                // One that cannot be read is set aside when it is next.
-                Ok(_) | Err(StoreError::CorruptTurn { .. }) => {}
-                Err(error) => return Err(error),
-            }
+            // One that cannot be read is set aside when it is next.
+            let turn = self.store.readable_turn(id).await?;
+            open.extend(turn.filter(|turn| turn.seq < self.turn.seq && !turn.handler.is_gateway()));
         }
         Ok(open)
     }

@@ -195,17 +195,15 @@ impl Item {
         Ok(Some(Self { letter: letter(place), turn, kind, question, deliveries }))
     }
 
-    /// How it begins. What an agent was told to do is not for people, who are told who told it.
+    /// How it begins.
     fn text(&self) -> String {
         let event = &self.turn.event;
         let text = match &self.question {
-            Some(question) => &question.text,
-            None if event.is_prompt() => &event.sender.id,
-            None => &event.text,
+            Some(question) => question.text.as_str(),
+            None => event.told(),
         };
-        let of_file = || event.attachments.first().map(|file| file.name.clone());
-        let text = if text.trim().is_empty() { of_file().unwrap_or_else(|| "…".to_owned()) } else { text.clone() };
-        plain(&excerpt(&text, EXCERPT))
+        let of_file = || event.attachments.first().map_or("…", |file| file.name.as_str());
+        plain(&excerpt(if text.trim().is_empty() { of_file() } else { text }, EXCERPT))
     }
 
     fn line(&self, call: &Call<'_>) -> String {
@@ -296,7 +294,7 @@ impl Item {
     fn take(self, Step { action, event }: Step, answer: Answer, call: &Call<'_>) -> Answer {
         let (known, presser) = (call.people.known(), &call.turn.event);
         let name = presser.known_as(&known).map(|(_, name)| format!("{name} ({})", presser.identity()));
-        let by = Actor { name: name.unwrap_or_default(), reason: None, channels: None, answer: None };
+        let by = Actor::named(name.unwrap_or_default());
         let (id, at) = (self.turn.id, call.now);
         let detail = format!("by {}, from a digest", by.name);
         let step = OperatorStep {

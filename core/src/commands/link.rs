@@ -151,7 +151,7 @@ fn naming(template: &'static str, person: &PersonRecord) -> Answer {
 /// A change of who the sender is, with its entry in the audit.
 fn decision(call: &Call<'_>, action: &str, by: String, changes: Vec<PeopleChange>, held: Held) -> Decision {
     let identity = call.turn.event.identity();
-    let by = Actor { name: by, reason: None, channels: None, answer: None };
+    let by = Actor::named(by);
     let operation = operation(&by, action, &identity, Subject::channel(&identity.channel), call.now);
     Decision { person: DecidedPerson { changes, operation: Some(operation) }, held }
 }

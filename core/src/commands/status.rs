@@ -6,7 +6,7 @@ use super::command::{Answer, Call, Command, Filled, Words};
 use crate::{
     words::{age, excerpt},
     {
-        model::{day::Day, event::EventKind, turn::TurnRecord},
+        model::{day::Day, turn::TurnRecord},
         ports::store::{StoreError, accept::DayUse},
     },
 };
@@ -77,11 +77,6 @@ fn of(turn: &TurnRecord, call: &Call<'_>) -> Filled {
         _ => "status_sending",
     };
     let time = age(call.now.since(turn.event.received_at));
-    // What a schedule tells the agent is not for the chat.
-    let text = match turn.event.kind {
-        EventKind::Prompt { .. } => &turn.event.sender.id,
-        _ => &turn.event.text,
-    };
     let due = age(turn.obligation.due().unwrap_or(call.now).since(call.now));
-    Filled { template, values: vec![("time", time), ("due", due), ("text", excerpt(text, EXCERPT))] }
+    Filled { template, values: vec![("time", time), ("due", due), ("text", excerpt(turn.event.told(), EXCERPT))] }
 }

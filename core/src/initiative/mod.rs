@@ -20,7 +20,7 @@ use crate::{
         agent::AgentName,
         capabilities::Receipts,
         conversation::{ChannelId, ChatKind, ConversationRef},
-        event::{EventKind, InboundEvent, SenderKind},
+        event::{Directed, EventKind, InboundEvent, SenderKind},
         ids::{EventId, PersonId, TurnId},
         language::Language,
         people::{KnownIdentity, PersonRole},
@@ -200,6 +200,8 @@ impl Initiative {
         Ok(InboundEvent {
             kind: EventKind::Prompt { agent, quiet, asked_by: asked_by.map(Arc::from) },
             chat: self.kind_of(place).await?,
+            // Who begins it learns whether it was taken.
+            directed: Directed::Asked,
             ..event
         })
     }
@@ -212,11 +214,10 @@ impl Initiative {
         let Some(conversation) = self.store.conversation(place).await? else { return Ok(ChatKind::Direct) };
         let filter = TurnFilter { conversation: Some(conversation), limit: LOOKED_AT, ..TurnFilter::default() };
         for turn in self.store.list_turns(&filter).await? {
-            match self.store.turn(turn.turn_id).await {
-                // A message of the gateway's own does not know.
-                Ok(Some(turn)) if knows_kind(&turn.event) => return Ok(turn.event.chat),
-                Ok(_) | Err(StoreError::CorruptTurn { .. }) => {}
-                Err(error) => return Err(error),
+            // A message of the gateway's own does not know.
+            let turn = self.store.readable_turn(turn.turn_id).await?.filter(|turn| knows_kind(&turn.event));
+            if let Some(turn) = turn {
+                return Ok(turn.event.chat);
             }
         }
         Ok(ChatKind::Direct)

@@ -7,7 +7,7 @@ use crate::{
     commands::message::message,
     model::{
         conversation::{ChannelId, ConversationRef},
-        event::{Author, Directed, InboundEvent, Quote},
+        event::{Author, InboundEvent, Quote},
         target::Begun,
     },
     operations::OperationError,
@@ -45,8 +45,6 @@ impl Initiative {
         };
         let author = Author { name: Some(from.to_string()), is_stranger: true, ..Author::unknown() };
         Ok(InboundEvent {
-            // Who reports it learns whether it was taken.
-            directed: Directed::Asked,
             quoted: Some(Quote { author, text: news.text.clone(), ..Quote::default() }),
             ..self.prompt(place, text, from.as_str(), agent.clone(), *quiet, None).await?
         })

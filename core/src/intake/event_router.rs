@@ -350,9 +350,7 @@ impl EventRouter {
     /// An event that its sender's limits do not allow to be a turn. Who waits for the result of accepting it is told by
     /// that, and may send it again. Of the others, who would be owed an answer gets a notice.
     fn over_limit(&self, event: InboundEvent, expectation: Expectation, over: OverLimit) -> RoutedEvent {
-        let is_told = matches!(event.directed, Directed::Asked)
-            || event.sender.kind.is_anybody()
-            || event.sender.kind == SenderKind::Operator;
+        let is_told = event.directed == Directed::Asked || event.sender.kind.is_anybody();
         let wants_notice = expectation == Expectation::Answer && !is_told;
         let notice = wants_notice.then_some(match over.day {
             Some(day) => Notice::LimitedToday { day },

@@ -70,8 +70,9 @@ impl EventRouter {
     ) -> Result<Vec<QuestionRecord>, StoreError> {
         let mut open = Vec::new();
         for record in self.questions.open_as(conversation, message).await? {
-            let asks = self.questions.asks(record.question.turn).await?;
-            if !matches!(asks, Some(Asks::Digest(_))) || has_words(&record, text) {
+            let is_fit = has_words(&record, text)
+                || !matches!(self.questions.asks(record.question.turn).await?, Some(Asks::Digest(_)));
+            if is_fit {
                 open.push(record);
             }
         }

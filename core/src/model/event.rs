@@ -30,6 +30,14 @@ pub struct Sender {
     pub kind: SenderKind,
 }
 
+impl Sender {
+    /// Their key within the channel, for shares and limits. Where the channel cannot tell people apart, each conversation counts
+    /// as a person.
+    pub(crate) fn key_in<'a>(&'a self, place: &'a ConversationRef) -> &'a str {
+        if self.kind == SenderKind::Unnamed { &place.chat } else { &self.id }
+    }
+}
+
 /// The author of a message that is quoted or forwarded, as far as the platform names them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Author {
@@ -363,8 +371,7 @@ impl InboundEvent {
     pub fn person(&self) -> &str {
         match &self.kind {
             EventKind::Prompt { asked_by: Some(person), .. } => person,
-            _ if self.sender.kind == SenderKind::Unnamed => &self.conversation.chat,
-            _ => &self.sender.id,
+            _ => self.sender.key_in(&self.conversation),
         }
     }
 
@@ -380,7 +387,7 @@ impl InboundEvent {
     }
 
     /// The role and the name of the sender, if they are known. Whoever has the key of a conversation is no owner there: operators
-    /// can read the key, and so can whoever uses the same browser. Nor is somebody in what the gateway does later because they asked.
+    /// can read the key, and so can whoever uses the same browser. The same holds for a prompt that somebody had scheduled.
     pub(crate) fn known_as<'a>(&self, known: &'a KnownPeople) -> Option<(PersonRole, &'a str)> {
         let (role, name) = known.get(&self.conversation.channel, self.person())?;
         let is_owner_here = !matches!(self.sender.kind, SenderKind::KeyHolder | SenderKind::Operator);
@@ -390,6 +397,11 @@ impl InboundEvent {
     /// Whether the gateway puts it before an agent on its own.
     pub(crate) const fn is_prompt(&self) -> bool {
         matches!(self.kind, EventKind::Prompt { .. })
+    }
+
+    /// What people are told that it says. What an agent was told to do is not for people, who are told who told it.
+    pub(crate) fn told(&self) -> &str {
+        if self.is_prompt() { &self.sender.id } else { &self.text }
     }
 
     /// Whether it puts before an agent what happened elsewhere.

@@ -62,6 +62,12 @@ pub struct Actor {
 }
 
 impl Actor {
+    /// Somebody with this name, who is limited to no channels.
+    #[must_use]
+    pub const fn named(name: String) -> Self {
+        Self { name, reason: None, channels: None, answer: None }
+    }
+
     pub(crate) fn may(&self, channel: &ChannelId) -> bool {
         self.channels.as_ref().is_none_or(|channels| channels.contains(channel))
     }

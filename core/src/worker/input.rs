@@ -158,13 +158,7 @@ impl Inputs {
         let mut merged = Vec::new();
         for other in turn.obligation.merged_turns() {
             let Ok(id) = other.turn.parse() else { continue };
-            match self.store.turn(id).await {
-                Ok(Some(other)) if is_merged(&other, turn) => {
-                    merged.push(other);
-                }
-                Ok(_) | Err(StoreError::CorruptTurn { .. }) => {}
-                Err(error) => return Err(error),
-            }
+            merged.extend(self.store.readable_turn(id).await?.filter(|other| is_merged(other, turn)));
         }
         Ok(merged)
     }

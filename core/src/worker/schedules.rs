@@ -27,7 +27,7 @@ impl Worker {
         let holder = self.channels.get(&place.channel).and_then(|channel| channel.key_holder(place));
         let named = holder.map(|id| ConversationRef::new(place.channel.clone(), &id));
         let to = Target::Conversation(named.unwrap_or_else(|| place.clone()));
-        let by = Actor { name: format!("agent {}", run.handler), reason: None, channels: None, answer: None };
+        let by = Actor::named(format!("agent {}", run.handler));
         match call {
             ScheduleCall::List => Ok(self.calendar.of_agents(&to)),
             ScheduleCall::Add { name, when, time_zone, action } => {

@@ -19,7 +19,7 @@ fn identity(id: &str) -> Identity {
     Identity { channel: main_channel(), id: id.to_owned() }
 }
 
-fn person(name: &str, role: PersonRole) -> SeedPerson {
+pub(crate) fn person(name: &str, role: PersonRole) -> SeedPerson {
     SeedPerson {
         name: name.to_owned(),
         role,

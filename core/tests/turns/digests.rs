@@ -1,25 +1,21 @@
 //! Digests: what is open is listed, and what is pressed below it is done.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use rejoinder_core::{
-    Accepted, AgentTurn, ChatKind, Clock as _, Directed, EventKind, Identity, InboundEvent, Missed, NewSchedule,
-    PersonRole, Resend, ScheduledAction, SeedPerson, Sender, TurnId, TurnStatus, When,
+    Accepted, AgentTurn, ChatKind, Clock as _, Directed, EventKind, InboundEvent, Missed, NewSchedule, PersonRole,
+    Resend, ScheduledAction, Sender, TurnId, TurnStatus, When,
     conformance::scripted::{Fault, Script},
     store::{AuditFilter, Handler, QuestionFilter},
 };
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, chat, main_channel, operator, said, secs},
-    life::at_every_write,
+    approvals::person,
+    gateway::{GatewaySetup, TestGateway, chat, operator, said, secs},
+    life::{at_every_write, comes_in_dying, passes_dying},
 };
 
 const HOUR: Duration = Duration::from_hours(1);
-
-fn person(name: &str, role: PersonRole) -> SeedPerson {
-    let identity = Identity { channel: main_channel(), id: name.to_lowercase() };
-    SeedPerson { name: name.to_owned(), role, identities: vec![identity], home: None, language: None }
-}
 
 /// An agent that puts off what it is asked to do later, and asks what is to be asked.
 fn puts_off(turn: &AgentTurn) -> Script {
@@ -343,14 +339,7 @@ async fn a_press_survives_a_crash_at_every_write() {
         gateway.platform.choose_faults(|_| None);
         let question = asked(&gateway).await.pop().expect("there is one");
         let event = InboundEvent { kind: EventKind::Choice { turn: question }, ..says(&gateway, "grace", "Answer A") };
-        let life = Arc::clone(&gateway.life);
-        life.crash_at(write, crash);
-        let (intake, again) = (gateway.intake(), event.clone());
-        tokio::spawn(async move { intake.accept(event).await });
-        gateway.settle().await;
-        let has_crashed = life.is_over();
-        gateway.restart().await;
-        gateway.intake().accept(again).await.expect("it is accepted");
+        let has_crashed = comes_in_dying(&mut gateway, (crash, write), event).await;
         gateway.advance(secs(600)).await;
 
         assert_eq!(gateway.visible(&chat("bob")), ["hello", "this fails"], "{crash:?} write {write}");
@@ -370,11 +359,7 @@ async fn a_digest_survives_a_crash_at_every_write() {
         let mut gateway = known().await;
         gateway.receives(says(&gateway, "bob", "this fails")).await;
         gateway.engine().add_schedule(digest("Grace"), &operator("a test"), |_| None).await.expect("it is made");
-        let life = Arc::clone(&gateway.life);
-        life.crash_at(write, crash);
-        gateway.advance(HOUR).await;
-        let has_crashed = life.is_over();
-        gateway.restart().await;
+        let has_crashed = passes_dying(&mut gateway, (crash, write), HOUR).await;
         gateway.advance(secs(300)).await;
 
         let told = gateway.visible(&chat("grace")).iter().filter(|text| text.starts_with("Open: 1")).count();

@@ -1,7 +1,5 @@
 //! People choose where they are reached.
 
-use std::sync::Arc;
-
 use rejoinder_core::{
     Access, Capabilities, ChannelId, ConversationRef, InboundEvent, NewPerson, Resend,
     conformance::scripted::{Fault, Script, capabilities},
@@ -9,7 +7,7 @@ use rejoinder_core::{
 
 use crate::{
     gateway::{GatewaySetup, TestGateway, chat, main_channel, mention, operator, secs},
-    life::at_every_write,
+    life::{at_every_write, comes_in_dying},
     linking::{code_for, comes_in, guarded, identity, last, other_channel, says, setup, there},
 };
 
@@ -245,15 +243,8 @@ async fn a_home_goes_with_its_identity() {
 async fn a_home_is_chosen_once_whenever_the_gateway_is_killed() {
     at_every_write(3, async |crash, write| {
         let mut gateway = linked(setup(Access::default())).await;
-        let life = Arc::clone(&gateway.life);
-        life.crash_at(write, crash);
-        let (intake, event) = (gateway.intake(), says(&chat("grace"), "/home here"));
-        let again = event.clone();
-        tokio::spawn(async move { intake.accept(event).await });
-        gateway.settle().await;
-        let has_crashed = life.is_over();
-        gateway.restart().await;
-        comes_in(&gateway, again).await;
+        let event = says(&chat("grace"), "/home here");
+        let has_crashed = comes_in_dying(&mut gateway, (crash, write), event).await;
         gateway.advance(secs(60)).await;
 
         assert_eq!(gateway.visible(&chat("grace"))[2..], ["Here."], "{crash:?} write {write}");

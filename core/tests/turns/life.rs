@@ -1,18 +1,23 @@
 //! One life of the gateway, from start to crash. When it is killed, at any step, its store, channels and agents stop
 //! answering.
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use async_trait::async_trait;
 use rejoinder_core::{
     AgentError, AgentRuntime, AgentTurn, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId,
-    ConversationRef, Delivery, DeliveryError, Intake, Outcome, Receipt, RunEvents, StoreError,
+    ConversationRef, Delivery, DeliveryError, InboundEvent, Intake, Outcome, Receipt, RunEvents, StoreError,
     conformance::layered::Layer,
 };
 use tokio_util::sync::CancellationToken;
+
+use crate::gateway::TestGateway;
 
 /// Whether the gateway dies before or after a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +38,34 @@ pub(crate) async fn at_every_write(least: u64, test: impl AsyncFn(Crash, u64) ->
             assert!(write < 19, "no end of writes");
         }
     }
+}
+
+/// Lets time pass while the gateway dies at a write, and starts it again. Returns whether it has died.
+pub(crate) async fn passes_dying(gateway: &mut TestGateway, (crash, write): (Crash, u64), time: Duration) -> bool {
+    let life = Arc::clone(&gateway.life);
+    life.crash_at(write, crash);
+    gateway.advance(time).await;
+    let has_died = life.is_over();
+    gateway.restart().await;
+    has_died
+}
+
+/// The same while an event comes, which comes again after the start.
+pub(crate) async fn comes_in_dying(
+    gateway: &mut TestGateway,
+    (crash, write): (Crash, u64),
+    event: InboundEvent,
+) -> bool {
+    let life = Arc::clone(&gateway.life);
+    life.crash_at(write, crash);
+    let (intake, again) = (gateway.intake(), event.clone());
+    tokio::spawn(async move { intake.accept(event).await });
+    gateway.settle().await;
+    let has_died = life.is_over();
+    gateway.restart().await;
+    gateway.intake().accept(again).await.expect("it is accepted");
+    gateway.settle().await;
+    has_died
 }
 
 /// Counts the calls of one life of the gateway, and can end it.

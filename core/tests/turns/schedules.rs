@@ -1,6 +1,6 @@
 //! Schedules: messages and turns at given times.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use rejoinder_core::{
     Access, AgentTurn, Clock as _, Expectation, Missed, NewSchedule, OperationError, PersonLimits, ScheduleCall,
@@ -11,7 +11,7 @@ use rejoinder_core::{
 
 use crate::{
     gateway::{GatewaySetup, SILENT, TestGateway, chat, mention, operator, said, secs},
-    life::at_every_write,
+    life::{at_every_write, comes_in_dying, passes_dying},
     linking::{code_for, comes_in, guarded, last, says, setup, there},
 };
 
@@ -162,11 +162,7 @@ async fn a_time_is_acted_on_once_whenever_the_gateway_is_killed(#[case] missed: 
     at_every_write(3, async |crash, write| {
         let mut gateway = guarded().await;
         adds(&gateway, NewSchedule { missed, ..says_hello(&ada(), When::Every(HOUR)) }).await;
-        let life = Arc::clone(&gateway.life);
-        life.crash_at(write, crash);
-        gateway.advance(HOUR).await;
-        let has_crashed = life.is_over();
-        gateway.restart().await;
+        let has_crashed = passes_dying(&mut gateway, (crash, write), HOUR).await;
         gateway.advance(secs(300)).await;
 
         assert_eq!(greetings(&gateway), 1, "{crash:?} write {write}");
@@ -413,15 +409,8 @@ async fn an_agent_reminds_twice_of_the_same() {
 async fn an_agent_schedules_once_whatever_write_the_gateway_dies_at() {
     at_every_write(3, async |crash, write| {
         let mut gateway = scheduling(|turn| reminder("tea", When::At(turn.now + HOUR))).await;
-        let life = Arc::clone(&gateway.life);
-        life.crash_at(write, crash);
-        let (intake, event) = (gateway.intake(), says(&chat("ada"), "remind me"));
-        let again = event.clone();
-        tokio::spawn(async move { intake.accept(event).await });
-        gateway.settle().await;
-        let has_crashed = life.is_over();
-        gateway.restart().await;
-        comes_in(&gateway, again).await;
+        let event = says(&chat("ada"), "remind me");
+        let has_crashed = comes_in_dying(&mut gateway, (crash, write), event).await;
         gateway.advance(HOUR * 2).await;
 
         let reminders = gateway.visible(&chat("ada")).iter().filter(|text| *text == "Tea!").count();

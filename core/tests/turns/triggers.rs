@@ -1,14 +1,12 @@
 //! Triggers: turns that begin because of what is said in a conversation.
 
-use std::sync::Arc;
-
 use rejoinder_core::{
     Access, AgentTurn, ChatKind, Condition, ConversationTrigger, Expectation, conformance::scripted::Script,
 };
 
 use crate::{
     gateway::{GatewaySetup, TestGateway, ambient, chat, mention, secs},
-    life::at_every_write,
+    life::{at_every_write, passes_dying},
     linking::{comes_in, says, setup},
 };
 
@@ -160,11 +158,7 @@ async fn a_trigger_fires_once_whatever_write_the_gateway_dies_at() {
         idempotent.triggers = vec![idle(1)];
         let mut gateway = idempotent.start().await;
         comes_in(&gateway, says(&chat("ada"), "hello")).await;
-        let life = Arc::clone(&gateway.life);
-        life.crash_at(write, crash);
-        gateway.advance(secs(60)).await;
-        let has_crashed = life.is_over();
-        gateway.restart().await;
+        let has_crashed = passes_dying(&mut gateway, (crash, write), secs(60)).await;
         gateway.advance(secs(7200)).await;
 
         assert_eq!(gateway.visible(&chat("ada")), ["hello", "So much for that."], "{crash:?} write {write}");

@@ -88,7 +88,7 @@ impl Sender {
 
     /// From here on it is a delivery like others: it is retried, and becomes a dead letter.
     async fn say(&self, to: &ConversationRef, alert: &Alert) -> Result<()> {
-        let by = Actor { name: NAME.to_owned(), reason: None, channels: None, answer: None };
+        let by = Actor::named(NAME.to_owned());
         // Another way is tried then, which it is not once the platform has refused it.
         ensure!(self.engine.has_conversation(to).await?, "there is no conversation {to}: nobody has written there yet");
         let (to, text) = (Target::Conversation(to.clone()), alert.data.text.clone());

@@ -140,7 +140,7 @@ impl OpenAi {
 
     async fn answer(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
         let mut prompt = Prompt::of(turn, &self.settings);
-        let mut state = RunState::new();
+        let (began, mut state) = (Instant::now(), RunState::default());
         let mut report = Report::to(events);
         // Whether the model has said all that it wanted, and is only asked again for what came meanwhile.
         let mut is_whole = false;
@@ -159,7 +159,8 @@ impl OpenAi {
                 text.push_str(&notice);
                 report.text(notice).await;
             }
-            let results = state.perform(&calls, turn, events).await;
+            let now = turn.now + Duration::from_secs(began.elapsed().as_secs());
+            let results = state.perform(&calls, turn, now, events).await;
             let ends = state.sent || results.iter().all(|result| !result.needs_answer);
             // What came while the model worked is answered by another round: this one does not end the run.
             let may_listen = round < MAX_ROUNDS && (calls.is_empty() || !ends);
@@ -281,10 +282,8 @@ struct ToolResult {
 }
 
 /// What the model has written and chosen so far in a run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct RunState {
-    /// When the run began, on this machine: what a model says of the time is meant from when it says it.
-    began: Instant,
     /// The raw texts that a person could see, one per round that had any.
     shown: Vec<String>,
     /// The last text that no person could see.
@@ -297,19 +296,15 @@ struct RunState {
 }
 
 impl RunState {
-    fn new() -> Self {
-        let (shown, unseen, tools, chosen) = Default::default();
-        Self { began: Instant::now(), shown, unseen, tools, chosen, sent: false, retried: false }
-    }
-
-    /// The time now, to the second.
-    fn now(&self, turn: &AgentTurn) -> Timestamp {
-        turn.now + Duration::from_secs(self.began.elapsed().as_secs())
-    }
-
-    async fn perform(&mut self, calls: &[ToolCall], turn: &AgentTurn, events: &RunEvents) -> Vec<ToolResult> {
+    /// Does what the model calls for. What it says of the time is meant from `now`, when it says it.
+    async fn perform(
+        &mut self,
+        calls: &[ToolCall],
+        turn: &AgentTurn,
+        now: Timestamp,
+        events: &RunEvents,
+    ) -> Vec<ToolResult> {
         let mut results = Vec::with_capacity(calls.len());
-        let now = self.now(turn);
         let parsed: Vec<_> =
             calls.iter().map(|ToolCall { name, arguments, .. }| Call::parse(name, arguments, turn, now)).collect();
         // What is sent is the answer: nothing is left to put off. So of both, in any order, only the deferral holds, also if it
