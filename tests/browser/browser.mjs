@@ -14,7 +14,7 @@ export { assert };
 export const url = process.env.REJOINDER_URL;
 
 /** How long a script waits for what must happen: far above what it takes. */
-const PATIENCE = 20_000;
+const PATIENCE = 60_000;
 
 const told = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 

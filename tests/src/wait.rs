@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// How long a test waits for what must happen: far longer than it takes.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Polls `what` until it returns `Some`.
 ///

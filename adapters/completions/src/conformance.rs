@@ -147,7 +147,7 @@ impl PlatformDouble for Double {
                 if sent.is_ok_and(|response| response.status() != StatusCode::SERVICE_UNAVAILABLE) {
                     break;
                 }
-                tokio::task::yield_now().await;
+                tokio::time::sleep(Duration::from_millis(5)).await;
             }
             acknowledged.lock().expect("nobody panicked").insert(payload);
         });

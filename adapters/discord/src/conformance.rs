@@ -208,7 +208,7 @@ impl PlatformDouble for Double {
     async fn inject(&self, payload: String) {
         // Messages are not acknowledged on Discord; a command is, within three seconds.
         while self.server.sessions().await.connected == 0 {
-            tokio::task::yield_now().await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let options = serde_json::from_str(&payload).expect("options");
         let interaction = self.ada.slash(&self.chat, "ask", options).await;

@@ -4,7 +4,7 @@ use rejoinder_discord_server::DiscordServer;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use crate::support::{Echo, PATIENCE, TestGateway, json_of};
+use crate::support::{Echo, TestGateway, eventually, json_of};
 
 pub(crate) fn section(server: &DiscordServer, token: &str, more: &str) -> String {
     let api = server.api_url();
@@ -21,16 +21,11 @@ async fn readiness(gateway: &TestGateway) -> (StatusCode, Value) {
 
 /// Waits until `/readyz` reports a problem of the application; returns the status and the problem.
 pub(crate) async fn problem(gateway: &TestGateway) -> (StatusCode, String) {
-    let naming = async {
-        loop {
-            let (status, bot) = readiness(gateway).await;
-            if let Some(problem) = bot["problem"].as_str() {
-                return (status, problem.to_owned());
-            }
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, naming).await.expect("/readyz reports a problem")
+    eventually("/readyz reports a problem", async || {
+        let (status, bot) = readiness(gateway).await;
+        bot["problem"].as_str().map(|problem| (status, problem.to_owned()))
+    })
+    .await
 }
 
 /// N1.

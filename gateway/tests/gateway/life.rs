@@ -6,7 +6,7 @@ use reqwest::StatusCode;
 use serde_json::Value;
 use sqlx::{ConnectOptions, Connection, sqlite::SqliteConnectOptions};
 
-use crate::support::{Echo, HOOK_TOKEN, PATIENCE, TestGateway, json_of};
+use crate::support::{Echo, HOOK_TOKEN, TestGateway, eventually, json_of};
 
 #[tokio::test]
 async fn a_running_turn_may_end_while_the_gateway_stops() {
@@ -54,13 +54,11 @@ async fn nothing_is_taken_in_while_it_stops() {
     started.notified().await;
 
     gateway.begin_shutdown();
-    let refused = tokio::time::timeout(PATIENCE, async {
-        // The listener may close a moment later.
-        while gateway.http.get(gateway.url("/healthz")).header("connection", "close").send().await.is_ok() {
-            tokio::task::yield_now().await;
-        }
-    });
-    refused.await.expect("new connections are refused");
+    // The listener may close a moment later.
+    eventually("new connections are refused", async || {
+        gateway.http.get(gateway.url("/healthz")).header("connection", "close").send().await.err()
+    })
+    .await;
     release.notify_one();
 
     assert_eq!(json_of(asked.await.unwrap().unwrap()).await["status"], "answered");

@@ -7,7 +7,7 @@ use reqwest::{Response, StatusCode, header};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::support::{ADMIN_TOKEN, Echo, PATIENCE, TestGateway, json_of, problem};
+use crate::support::{ADMIN_TOKEN, Echo, TestGateway, eventually, json_of, problem};
 
 /// A gateway with a bot that gives strangers a code.
 pub(crate) struct Door {
@@ -58,15 +58,10 @@ impl Door {
     async fn request_of(&self, person: &Person) -> Value {
         person.says("hello");
         let id = person.id().to_string();
-        let looking = async {
-            loop {
-                if let Some(found) = self.items("pairings").await.into_iter().find(|item| item["id"] == id.as_str()) {
-                    return found;
-                }
-                tokio::task::yield_now().await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, looking).await.expect("the request is listed")
+        eventually("the request is listed", async || {
+            self.items("pairings").await.into_iter().find(|item| item["id"] == id.as_str())
+        })
+        .await
     }
 
     /// The same: the code.

@@ -13,7 +13,7 @@ use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 /// How long a step may take before the test fails.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 pub(crate) const ADMIN_TOKEN: &str = "admin-token-of-the-tests";
 pub(crate) const HOOK_TOKEN: &str = "hook-token-of-the-tests";
@@ -116,15 +116,10 @@ impl TestGateway {
 
     /// Waits until `/readyz` succeeds.
     async fn until_ready(&self) {
-        let asking = async {
-            loop {
-                match self.get("/readyz").send().await {
-                    Ok(response) if response.status() == StatusCode::OK => return,
-                    _ => tokio::task::yield_now().await,
-                }
-            }
-        };
-        tokio::time::timeout(PATIENCE, asking).await.expect("the gateway becomes ready");
+        eventually("the gateway is ready", async || {
+            self.get("/readyz").send().await.ok().filter(|response| response.status() == StatusCode::OK)
+        })
+        .await;
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -163,6 +158,19 @@ impl TestGateway {
         tokio::time::timeout(PATIENCE, self.running).await.expect("the gateway ends").unwrap().unwrap();
         self.data
     }
+}
+
+/// Polls `what` until it returns `Some`.
+pub(crate) async fn eventually<T>(about: &str, mut what: impl AsyncFnMut() -> Option<T>) -> T {
+    let looking = async {
+        loop {
+            match what().await {
+                Some(found) => return found,
+                None => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, looking).await.unwrap_or_else(|_| panic!("waited {PATIENCE:?} in vain: {about}"))
 }
 
 pub(crate) async fn json_of(response: Response) -> Value {

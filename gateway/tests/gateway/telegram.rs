@@ -8,7 +8,7 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::Notify};
 
-use crate::support::{Echo, PATIENCE, TestGateway, json_of};
+use crate::support::{Echo, PATIENCE, TestGateway, eventually, json_of};
 
 const SECRET: &str = "of-the-webhook";
 
@@ -74,18 +74,12 @@ async fn a_bot_whose_token_is_refused_turns_readiness_red_and_the_others_go_on()
     let config = format!("[channels.telegram.main]\ntoken = \"123456:revoked\"\napi_url = \"{api}\"\n");
     let gateway = TestGateway::start_unready(tempfile::tempdir().unwrap(), Echo::at_once(), &config).await;
 
-    let naming = async {
-        loop {
-            let (status, readiness) = readiness(&gateway).await;
-            let channels = readiness["channels"].as_array().unwrap().clone();
-            let bot = channels.into_iter().find(|channel| channel["channel"] == "telegram.main").unwrap();
-            if bot["problem"].is_string() {
-                return (status, bot["problem"].as_str().unwrap().to_owned());
-            }
-            tokio::task::yield_now().await;
-        }
-    };
-    let (status, problem) = tokio::time::timeout(PATIENCE, naming).await.unwrap();
+    let (status, problem) = eventually("/readyz reports a problem", async || {
+        let (status, readiness) = readiness(&gateway).await;
+        let bot = readiness["channels"].as_array().unwrap().iter().find(|it| it["channel"] == "telegram.main").unwrap();
+        bot["problem"].as_str().map(|problem| (status, problem.to_owned()))
+    })
+    .await;
 
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(problem.contains("does not know the token") && !problem.contains("revoked"), "{problem}");

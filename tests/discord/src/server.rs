@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// How long a test waits for what must happen: far longer than it takes.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A Discord server for one test, with one bot. Dropping it ends it.
 #[derive(Debug)]

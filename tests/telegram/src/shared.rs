@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// How long to wait for what must happen: far longer than it takes.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_mins(2);
 
 /// How the whole server fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -316,7 +316,7 @@ async fn what_is_dropped_without_being_closed_is_kept() {
     let store = loop {
         match SqliteStore::open(OpenOptions::new(&path)).await {
             Ok(store) => break store,
-            Err(OpenError::InUse { .. }) => tokio::task::yield_now().await,
+            Err(OpenError::InUse { .. }) => tokio::time::sleep(Duration::from_millis(5)).await,
             Err(error) => panic!("{error}"),
         }
     };

@@ -23,7 +23,7 @@ use tokio_tungstenite::{
 };
 
 /// The longest wait for a frame.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// An agent that does what the messages tell it.
 fn agent(clock: SharedClock, gate: &Gate) -> ScriptedAgent {

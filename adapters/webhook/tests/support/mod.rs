@@ -227,7 +227,7 @@ impl Hook {
     /// Returns once the result at `url` is final.
     pub(crate) async fn until_settled(&self, url: &str) {
         while self.send(self.get(url)).await.status == StatusCode::ACCEPTED {
-            tokio::task::yield_now().await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 

@@ -15,7 +15,7 @@ async fn soon<T>(about: &str, mut attempt: impl AsyncFnMut() -> Option<T>) -> T 
             if let Some(found) = attempt().await {
                 return found;
             }
-            tokio::task::yield_now().await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     timeout(PATIENCE, tries).await.unwrap_or_else(|_| panic!("waited {PATIENCE:?} in vain: {about}"))
