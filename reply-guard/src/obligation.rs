@@ -405,6 +405,9 @@ impl Obligation {
             Event::Lost { claim: Draft::CLAIM, idempotent } => self.draft_lost(idempotent, &mut context),
             Event::Begin => self.begin(&mut context),
             Event::Outcome(outcome) => self.run_ended(Candidate::Outcome(outcome.normalise()), &mut context),
+            Event::Answered(reply) => {
+                self.run_ended(Candidate::Outcome(NormalisedOutcome::of_own(reply)), &mut context)
+            }
             Event::DecidedByRule(request) => self.decided_by_rule(request, &mut context),
             Event::Decided => self.decided(&mut context),
             Event::Failed(why) => self.run_ended(Candidate::Failed { cause: Cause::Error, why }, &mut context),

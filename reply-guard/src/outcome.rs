@@ -97,6 +97,17 @@ pub(crate) enum NormalisedOutcome {
     Silent(String),
 }
 
+impl NormalisedOutcome {
+    /// What no agent says: nothing is taken out of it.
+    pub(crate) fn of_own(reply: Reply) -> Self {
+        match shim::is_blank(&reply.text) {
+            false => Self::Reply(reply),
+            true if reply.attachments.is_empty() => Self::Silent("empty".to_owned()),
+            true => Self::Reply(Reply { text: String::new(), choices: None, ..reply }),
+        }
+    }
+}
+
 impl Outcome {
     /// Normalises the outcome. A reply without attachments is silence when it holds nothing but white space,
     /// reasoning or silence markers, also if it has choices: without a question they mean nothing.

@@ -33,7 +33,7 @@ mod whoami;
 
 use std::sync::Arc;
 
-use rejoinder_guard::{CancelledBy, Event, Outcome, Reply, SignalKind};
+use rejoinder_guard::{CancelledBy, Event, Reply, SignalKind};
 
 use self::command::{Answer, Call, Command, Filled, Words};
 use crate::{
@@ -205,7 +205,7 @@ impl Commands {
             Words::Own(reply) => reply,
         };
         let queue = queue.map(|mode| (turn.conversation, mode));
-        turn_events.push(TurnEvents { turn, events: vec![Event::Outcome(Outcome::Reply(reply))] });
+        turn_events.push(TurnEvents { turn, events: vec![Event::Answered(reply)] });
         let (person, held) = decision.map(|decision| (Box::new(decision.person), decision.held)).unzip();
         let changes = person.as_ref().map(|person| person.changes.clone());
         let (approval, held_approval) = approval.map(|approval| (Box::new(approval.decided), approval.held)).unzip();
