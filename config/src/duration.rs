@@ -23,6 +23,15 @@ where
     within::<D::Error, MIN, MAX>(written, print)
 }
 
+/// As [`between`], also in days.
+pub(crate) fn between_with_days<'de, D, const MIN: u64, const MAX: u64>(deserializer: D) -> Result<Duration, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let written = text::parsed(deserializer, "a duration such as \"30m\", \"6h\" or \"2d\"", parse_with_days)?;
+    within::<D::Error, MIN, MAX>(written, print_days)
+}
+
 /// As [`between`], but `"off"` is `None`.
 pub(crate) fn between_or_off<'de, D, const MIN: u64, const MAX: u64>(
     deserializer: D,

@@ -80,7 +80,10 @@ impl<'de> Deserialize<'de> for Time {
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(transparent)]
 struct Every(
-    #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, MINUTE, { 366 * DAY }>")]
+    #[serde(
+        serialize_with = "duration::write_days",
+        deserialize_with = "duration::between_with_days::<_, MINUTE, { 366 * DAY }>"
+    )]
     Duration,
 );
 

@@ -23,7 +23,7 @@ use crate::{
         clock::SharedClock,
         store::{
             Store, StoreError,
-            transition::{IdempotentAnswer, Transition},
+            transition::{IdempotentAnswer, Operation, Transition},
         },
     },
 };
@@ -67,7 +67,8 @@ impl Calendar {
         all
     }
 
-    /// Makes a schedule, and stores the answer to the request that `answer` makes of it.
+    /// Makes a schedule, and stores the answer to the request that `answer` makes of it. One with the same name that is done gives
+    /// way.
     pub(crate) async fn add(
         &self,
         new: NewSchedule,
@@ -75,9 +76,17 @@ impl Calendar {
         answer: impl FnOnce(&Schedule) -> Option<IdempotentAnswer> + Send,
     ) -> Result<Schedule, OperationError> {
         let _deciding = self.deciding.lock().await;
+        let namesake = self.known().values().find(|it| it.new.name == new.name).cloned();
+        if namesake.as_ref().is_some_and(|it| it.state != ScheduleState::Done || is_configured(it)) {
+            return Err(OperationError::Unfit(format!(
+                "there is a schedule `{}`: remove it, or choose another name",
+                new.name
+            )));
+        }
         let schedule = self.made(new, by)?;
         let by = Actor { answer: answer(&schedule), ..by.clone() };
-        self.store_by(schedule.clone(), "schedule", &by).await?;
+        let removed: Vec<_> = namesake.iter().map(|it| it.id).collect();
+        self.store_by(schedule.clone(), &removed, "schedule", &by).await?;
         Ok(schedule)
     }
 
@@ -85,25 +94,7 @@ impl Calendar {
     fn made(&self, new: NewSchedule, by: &Actor) -> Result<Schedule, OperationError> {
         let now = self.clock.now();
         let next_at = new.check(now).map_err(|why| OperationError::Unfit(why.to_string()))?;
-        if self.known().values().any(|other| other.new.name == new.name) {
-            return Err(OperationError::Unfit(format!(
-                "there is a schedule `{}`: remove it, or choose another name",
-                new.name
-            )));
-        }
-        Ok(Schedule {
-            id: ScheduleId::new(now),
-            new,
-            origin: ScheduleOrigin::Operator,
-            by: by.name.clone(),
-            turn: None,
-            asked_by: None,
-            created_at: now,
-            state: ScheduleState::Active,
-            why: None,
-            next_at: Some(next_at),
-            failures: 0,
-        })
+        Ok(Schedule::new(new, ScheduleOrigin::Operator, by.name.clone(), Some(next_at), now))
     }
 
     /// Makes the schedule of an agent, once in a turn. Those of agents in the same conversation that are done are removed.
@@ -139,7 +130,7 @@ impl Calendar {
         let (origin, asked_by) = (ScheduleOrigin::Agent, Some(Asker::of(&turn.event)));
         let schedule = Schedule { origin, turn: Some(turn.id), asked_by, ..self.made(new, by)? };
         let removed: Vec<_> = done.iter().map(|it| it.id).collect();
-        self.store_and_remove(schedule.clone(), &removed, "schedule", by).await?;
+        self.store_by(schedule.clone(), &removed, "schedule", by).await?;
         Ok(schedule)
     }
 
@@ -160,16 +151,12 @@ impl Calendar {
     pub(crate) async fn remove(&self, name: &str, by: &Actor) -> Result<(), OperationError> {
         let _deciding = self.deciding.lock().await;
         let schedule = self.find(name, by)?;
-        if schedule.origin == ScheduleOrigin::Configuration {
+        if is_configured(&schedule) {
             let why = "it is in the configuration, and would come back at the next start: remove it there, or pause it";
             return Err(OperationError::Unfit(why.to_owned()));
         }
         let operation = operation(by, "unschedule", &schedule.new.name, Subject::default(), self.clock.now());
-        let schedules = vec![ScheduleChange::Removed(schedule.id)];
-        self.store.commit(Transition { schedules, operation: Some(operation), ..Transition::default() }).await?;
-        self.known().remove(&schedule.id);
-        self.changed.notify_one();
-        Ok(())
+        Ok(self.take_away(&[schedule.id], Some(operation)).await?)
     }
 
     /// Removes what somebody had agents schedule.
@@ -180,12 +167,25 @@ impl Calendar {
             asked_there && it.asked_by.as_ref().is_some_and(|asker| asker.person == who.id)
         };
         let theirs: Vec<_> = self.known().values().filter(|it| is_theirs(it)).map(|it| it.id).collect();
-        if theirs.is_empty() {
+        self.take_away(&theirs, None).await
+    }
+
+    /// Removes those of operators and agents that were done before `before`.
+    pub(crate) async fn remove_done(&self, before: Timestamp) -> Result<usize, StoreError> {
+        let _deciding = self.deciding.lock().await;
+        let is_old = |it: &Schedule| it.was_done_before(before) && !is_configured(it);
+        let old: Vec<_> = self.known().values().filter(|it| is_old(it)).map(|it| it.id).collect();
+        self.take_away(&old, None).await?;
+        Ok(old.len())
+    }
+
+    async fn take_away(&self, schedules: &[ScheduleId], operation: Option<Operation>) -> Result<(), StoreError> {
+        if schedules.is_empty() {
             return Ok(());
         }
-        let schedules = theirs.iter().copied().map(ScheduleChange::Removed).collect();
-        self.store.commit(Transition { schedules, ..Transition::default() }).await?;
-        self.known().retain(|id, _| !theirs.contains(id));
+        let removed = schedules.iter().copied().map(ScheduleChange::Removed).collect();
+        self.store.commit(Transition { schedules: removed, operation, ..Transition::default() }).await?;
+        self.known().retain(|id, _| !schedules.contains(id));
         self.changed.notify_one();
         Ok(())
     }
@@ -201,11 +201,11 @@ impl Calendar {
             (ScheduleState::Paused, false) => {
                 let next_at = schedule.next_after(now).map_err(|wrong| OperationError::Unfit(wrong.to_string()))?;
                 let state = if next_at.is_some() { ScheduleState::Active } else { ScheduleState::Done };
-                schedule = Schedule { state, why: None, next_at, failures: 0, ..schedule };
+                schedule = Schedule { state, why: None, next_at, failures: 0, counted_from: Some(now), ..schedule };
             }
             (state, _) => return Err(OperationError::Unfit(format!("the schedule is {}", state.as_str()))),
         }
-        self.store_by(schedule.clone(), if pauses { "pause_schedule" } else { "resume_schedule" }, by).await?;
+        self.store_by(schedule.clone(), &[], if pauses { "pause_schedule" } else { "resume_schedule" }, by).await?;
         Ok(schedule)
     }
 
@@ -248,13 +248,8 @@ impl Calendar {
         self.changed.notified().await;
     }
 
-    /// Stores a schedule that somebody has made or changed.
-    async fn store_by(&self, schedule: Schedule, action: &str, by: &Actor) -> Result<(), OperationError> {
-        self.store_and_remove(schedule, &[], action, by).await
-    }
-
-    /// As [`store_by`](Self::store_by), and removes others.
-    async fn store_and_remove(
+    /// Stores a schedule that somebody has made or changed, and removes others.
+    async fn store_by(
         &self,
         schedule: Schedule,
         removed: &[ScheduleId],
@@ -284,6 +279,10 @@ fn is_called(schedule: &Schedule, name: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.trim_start().parse::<u32>().is_ok())
 }
 
+fn is_configured(schedule: &Schedule) -> bool {
+    schedule.origin == ScheduleOrigin::Configuration
+}
+
 fn is_due(schedule: &Schedule, now: Timestamp) -> bool {
     schedule.state == ScheduleState::Active && schedule.next_at.is_some_and(|at| at <= now)
 }
@@ -294,7 +293,7 @@ fn planted(seeds: &[NewSchedule], known: &mut BTreeMap<ScheduleId, Schedule>, no
     let is_gone = |it: &Schedule| {
         let is_named = seeds.iter().any(|seed| seed.name == it.new.name);
         // Another one with that name gives way: names are the configuration's.
-        if it.origin == ScheduleOrigin::Configuration { !seeds.contains(&it.new) } else { is_named }
+        if is_configured(it) { !seeds.contains(&it.new) } else { is_named }
     };
     known.retain(|id, schedule| {
         let is_gone = is_gone(schedule);
@@ -304,19 +303,8 @@ fn planted(seeds: &[NewSchedule], known: &mut BTreeMap<ScheduleId, Schedule>, no
     for seed in seeds.iter().filter(|seed| !known.values().any(|it| it.new == **seed)).cloned().collect::<Vec<_>>() {
         // One whose only time has passed is done.
         let next_at = seed.check(now).ok();
-        let schedule = Schedule {
-            id: ScheduleId::new(now),
-            new: seed,
-            origin: ScheduleOrigin::Configuration,
-            by: CONFIGURATION.to_owned(),
-            turn: None,
-            asked_by: None,
-            created_at: now,
-            state: if next_at.is_some() { ScheduleState::Active } else { ScheduleState::Done },
-            why: None,
-            next_at,
-            failures: 0,
-        };
+        let by = CONFIGURATION.to_owned();
+        let schedule = Schedule::new(seed, ScheduleOrigin::Configuration, by, next_at, now);
         changes.push(ScheduleChange::Set(Box::new(schedule.clone())));
         known.insert(schedule.id, schedule);
     }

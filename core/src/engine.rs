@@ -186,6 +186,7 @@ impl Engine {
             context: DecisionContext {
                 settings: settings.clone(),
                 channels: Arc::clone(&channels),
+                people: Arc::clone(&people),
                 agents: agents.keys().cloned().collect(),
                 owner,
             },
@@ -322,6 +323,7 @@ impl Engine {
         });
         let retention = Arc::new(Retention {
             store: Arc::clone(&store),
+            calendar: Arc::clone(&calendar),
             settings: settings.clone(),
             clock: Arc::clone(&clock),
             lifecycle: lifecycle.clone(),
@@ -546,7 +548,8 @@ impl Engine {
     /// # Errors
     /// When it was not done; see [`OperationError`].
     pub async fn send(&self, message: &NewMessage, key: &str, by: &Actor) -> Result<Vec<Begun>, OperationError> {
-        self.initiative.send(message, &by.name, &format!("{}:{key}", by.name), |channel| by.may(channel)).await
+        let key = format!("send:{}", by.key(key));
+        self.initiative.send(message, &by.name, &key, |channel| by.may(channel)).await
     }
 
     /// Whether somebody has written, or something was sent, in a conversation.

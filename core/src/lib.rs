@@ -50,6 +50,7 @@ mod pauses;
 mod people;
 mod ports;
 mod questions;
+mod quiet_hours;
 mod retention;
 mod router;
 mod scheduler;
@@ -135,7 +136,8 @@ pub use model::{
     routing::{Condition, Hours, PolicyChange, Rule, day_name},
     run::{Cost, Currency, ModelInput, NotACurrency, Price, ToolUse},
     schedule::{
-        Missed, NewSchedule, NotASchedule, ScheduleCall, ScheduleLimits, ScheduleSettings, ScheduledAction, When, zone,
+        Missed, NewSchedule, NotASchedule, ScheduleCall, ScheduleLimits, ScheduleSettings, ScheduledAction, When,
+        read_time, zone,
     },
     session::{SessionReset, SessionSettings},
     settings::{Lifetimes, PersonLimits, Policies, Question, Settings, SpecialLimits, Templates},

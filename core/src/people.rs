@@ -313,6 +313,12 @@ impl People {
         self.in_chat(place, |person| person.name.clone())
     }
 
+    /// The language of what the gateway tells whoever is reached in a direct chat.
+    pub(crate) fn language_in_chat(&self, place: &ConversationRef) -> Option<Language> {
+        let chat = self.state().chats.values().find(|chat| chat.conversation == *place).cloned();
+        self.spoken_language(&chat?)
+    }
+
     /// The person who is reached in a direct chat.
     pub(crate) fn reached_in(&self, place: &ConversationRef) -> Option<PersonId> {
         self.in_chat(place, |person| person.id)

@@ -9,6 +9,7 @@ use rejoinder_guard::Timestamp;
 use tracing::{info, warn};
 
 use crate::{
+    calendar::Calendar,
     crash::crash_point,
     lifecycle::Lifecycle,
     model::settings::LiveSettings,
@@ -36,6 +37,7 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_s
 /// Removes rows that are past their time.
 pub(crate) struct Retention {
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) calendar: Arc<Calendar>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
     pub(crate) lifecycle: Lifecycle,
@@ -88,9 +90,13 @@ impl Retention {
                 break;
             }
         }
+        let schedules = self.calendar.remove_done(cutoffs.turns).await?;
         // Not of lines alone: the line about them would be the next one to remove.
-        if turns + payloads + contents + keys > 0 || log + pages > 0 {
-            info!(turns, payloads, contents, keys, log, lines, pages, "removed rows that were past their time");
+        if turns + payloads + contents + keys > 0 || log + pages > 0 || schedules > 0 {
+            info!(
+                turns,
+                payloads, contents, keys, log, lines, pages, schedules, "removed rows that were past their time"
+            );
         }
         self.store.next_expiry(&self.settings.get().lifetimes).await
     }

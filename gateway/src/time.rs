@@ -19,12 +19,16 @@ pub(crate) fn parse(text: &str) -> Option<Timestamp> {
 /// Parses a time as [`parse`] does, or a duration before `now` (`90s`, `2h`, `1d 12h`).
 pub(crate) fn parse_or_ago(text: &str, now: Timestamp) -> Option<Timestamp> {
     parse(text).or_else(|| {
-        let span: jiff::Span = text.trim().parse().ok()?;
-        let seconds = span.total((jiff::Unit::Second, jiff::SpanRelativeTo::days_are_24_hours())).ok()?;
-        let before = Duration::try_from_secs_f64(seconds).ok()?;
-        let before = i64::try_from(before.as_millis()).ok()?;
+        let before = i64::try_from(duration(text)?.as_millis()).ok()?;
         Some(Timestamp::from_millis(now.as_millis().checked_sub(before)?))
     })
+}
+
+/// Parses a duration (`90s`, `2h`, `1d 12h`). A day has 24 hours.
+pub(crate) fn duration(text: &str) -> Option<Duration> {
+    let span: jiff::Span = text.trim().parse().ok()?;
+    let duration = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok()?;
+    Duration::try_from(duration).ok()
 }
 
 /// A time on this machine's clock and in its time zone, to the second.

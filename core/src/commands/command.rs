@@ -209,7 +209,7 @@ impl Call<'_> {
     /// given that URL, and saves what it holds.
     pub(super) fn can_send_files(&self) -> bool {
         let channel = self.channels.get(&self.turn.event.conversation.channel);
-        let target = Target { turn: self.turn, channel: channel.map(AsRef::as_ref), now: self.now };
+        let target = Target { turn: self.turn, channel: channel.map(AsRef::as_ref), now: self.now, quiet_until: None };
         match target.capabilities() {
             Capabilities { receipts: Receipts::Platform, attachments, .. } => attachments == Support::Full,
             Capabilities { attachments, .. } => attachments != Support::No,

@@ -40,7 +40,7 @@ impl Initiative {
         let more = items.len().saturating_sub(LISTED);
         items.truncate(LISTED);
         let kind = EventKind::Digest { person, items, more };
-        Ok(InboundEvent { kind, language: to.language, ..message(&to.place, String::new(), by, "", now) })
+        Ok(InboundEvent { kind, ..message(&to.place, String::new(), by, "", now) })
     }
 
     /// What is open of somebody: what they wrote, and what is in their direct chats.

@@ -8,9 +8,9 @@ mod news;
 pub(crate) mod schedules;
 pub(crate) mod triggers;
 
-use std::{cmp::Reverse, collections::HashSet, sync::Arc, time::Duration};
+use std::{cmp::Reverse, collections::HashSet, sync::Arc};
 
-use rejoinder_guard::{Attachment, Timestamp};
+use rejoinder_guard::Attachment;
 
 use crate::{
     access::Permit,
@@ -52,30 +52,6 @@ pub struct NewMessage {
     pub attachments: Vec<Attachment>,
     /// Whether it is sent in quiet hours as well.
     pub is_urgent: bool,
-}
-
-/// Why something was not begun.
-#[derive(Debug)]
-enum NotBegun {
-    Operation(OperationError),
-    /// A limit holds for it.
-    Limited(Duration),
-}
-
-impl NotBegun {
-    const LIMITED: &'static str = "a limit holds for it";
-}
-
-impl From<OperationError> for NotBegun {
-    fn from(error: OperationError) -> Self {
-        Self::Operation(error)
-    }
-}
-
-impl From<StoreError> for NotBegun {
-    fn from(error: StoreError) -> Self {
-        Self::Operation(error.into())
-    }
 }
 
 /// Begins messages and turns.
@@ -127,10 +103,11 @@ impl Initiative {
         }
         let event = |place: &ConversationRef| InboundEvent {
             attachments: new.attachments.clone(),
+            waits_in_quiet_hours: !new.is_urgent,
             ..message(place, new.text.clone(), by, "", at)
         };
         let events = recipients.into_iter().map(|to| (event(&to.place), to.person)).collect();
-        self.begin_unlimited(events, key, new.is_urgent).await
+        self.begin(events, key).await
     }
 
     /// Begins what a schedule begins.
@@ -142,7 +119,7 @@ impl Initiative {
             }
             events.push((self.scheduled(schedule, &to).await?, to.person));
         }
-        self.begin_unlimited(events, key, false).await
+        self.begin(events, key).await
     }
 
     /// What a schedule began under a key, as far as it is for the same conversations as then.
@@ -175,14 +152,15 @@ impl Initiative {
     /// The event that a schedule begins in a conversation.
     async fn scheduled(&self, schedule: &Schedule, to: &Recipient) -> Result<InboundEvent, OperationError> {
         let (place, Schedule { new, asked_by, .. }) = (&to.place, schedule);
-        match &new.action {
-            ScheduledAction::Message(text) => Ok(message(place, text.clone(), &new.name, "", self.clock.now())),
+        let event = match &new.action {
+            ScheduledAction::Message(text) => message(place, text.clone(), &new.name, "", self.clock.now()),
             ScheduledAction::Prompt { text, agent, quiet } => {
                 let asked_by = asked_by.as_ref().map(|asker| asker.person.as_str());
-                Ok(self.prompt(place, text, &new.name, agent.clone(), *quiet, asked_by).await?)
+                self.prompt(place, text, &new.name, agent.clone(), *quiet, asked_by).await?
             }
-            ScheduledAction::Digest => self.digest(to, &new.name).await,
-        }
+            ScheduledAction::Digest => self.digest(to, &new.name).await?,
+        };
+        Ok(InboundEvent { language: to.language, waits_in_quiet_hours: true, ..event })
     }
 
     /// The event that puts a prompt before an agent in a conversation: `agent`, or that of the conversation. `by` is who gives it,
@@ -223,33 +201,15 @@ impl Initiative {
         Ok(ChatKind::Direct)
     }
 
-    /// As [`begin`](Self::begin), for events for which no limits hold.
-    async fn begin_unlimited(
-        &self,
-        events: Vec<(InboundEvent, Option<PersonId>)>,
-        key: &str,
-        is_urgent: bool,
-    ) -> Result<Vec<Begun>, OperationError> {
-        self.begin(events, key, is_urgent).await.map_err(|error| match error {
-            NotBegun::Operation(error) => error,
-            NotBegun::Limited(_) => OperationError::Unfit(NotBegun::LIMITED.to_owned()),
-        })
-    }
-
     /// Begins events in one transaction, each with the person whom it is for. With a key that was used before, nothing new is begun.
-    /// Unless it is urgent, what is sent because of them waits for the end of quiet hours.
     async fn begin(
         &self,
         made: Vec<(InboundEvent, Option<PersonId>)>,
         key: &str,
-        is_urgent: bool,
-    ) -> Result<Vec<Begun>, NotBegun> {
+    ) -> Result<Vec<Begun>, OperationError> {
         let at = self.clock.now();
         let (mut begun, mut events) = (Vec::new(), Vec::new());
-        for (mut event, person) in made {
-            if !is_urgent {
-                event.not_before = self.quiet_until(&event.conversation);
-            }
+        for (event, person) in made {
             let key = key_for(key, &event.conversation, person);
             let external_id = format!("{}{key}", event.external_id);
             let event = InboundEvent { external_id, ..event };
@@ -266,34 +226,24 @@ impl Initiative {
         let places: Vec<_> = events.iter().map(|event| event.conversation.clone()).collect();
         let events = events.into_iter().map(|event| (TurnId::new(at), event)).collect();
         let accepted = self.inlet.accept(&channel, events, None).await.map_err(failed)?;
-        let mut limited = None;
+        let mut failure = None;
         for (accepted, to) in accepted.into_iter().zip(places) {
             match accepted {
                 Accepted::Turn(turn) | Accepted::Duplicate { turn: Some(turn), .. } => begun.push(Begun { turn, to }),
                 // It was begun before, and its turn has been removed since.
                 Accepted::Duplicate { turn: None, .. } => {}
-                Accepted::Limited { retry_after } => limited = Some(retry_after),
+                Accepted::Limited { retry_after } => failure = Some(OperationError::Limited { retry_after }),
                 _ => {
                     let why = format!("what is for {} cannot be stored", to.channel);
-                    return Err(OperationError::Unfit(why).into());
+                    failure = Some(OperationError::Unfit(why));
                 }
             }
         }
         // Who repeats a request without a key must not tell anybody twice.
-        match limited.filter(|_| begun.is_empty()) {
-            Some(retry_after) => Err(NotBegun::Limited(retry_after)),
+        match failure.filter(|_| begun.is_empty()) {
+            Some(failure) => Err(failure),
             None => Ok(begun),
         }
-    }
-
-    /// When the quiet hours end of the person who is reached in a conversation, if they are now.
-    fn quiet_until(&self, place: &ConversationRef) -> Option<Timestamp> {
-        let settings = self.settings.get();
-        if settings.quiet_hours.is_empty() {
-            return None;
-        }
-        let hours = settings.quiet_hours.get(&self.people.name_in(place)?)?;
-        hours.end(self.clock.now(), &settings.time_zone)
     }
 
     /// What an earlier request with the same key began for a person, who may be reached elsewhere since.
@@ -342,7 +292,8 @@ impl Initiative {
     ) -> Result<Vec<Recipient>, OperationError> {
         if let Target::Conversation(named) = to {
             let place = self.place(named, may).await?;
-            return Ok(vec![Recipient { place, person: None, is_owner: false, language: None }]);
+            let language = self.people.language_in_chat(&place);
+            return Ok(vec![Recipient { place, person: None, is_owner: false, language }]);
         }
         let meant = self.people.whom(to, &self.channels);
         let mut recipients = Vec::new();

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Initiative, NotBegun, Recipient};
+use super::{Initiative, Recipient};
 use crate::{
     commands::message::message,
     model::{
@@ -21,8 +21,11 @@ use crate::{
 impl NewsDesk for Initiative {
     async fn take(&self, channel: &ChannelId, news: News) -> Result<Vec<Begun>, NewsError> {
         let mut events = Vec::new();
-        for Recipient { place, person, .. } in self.recipients(&news.to, |_| true).await.map_err(news_error)? {
-            let mut event = self.news(&place, channel, &news).await.map_err(IntakeError::from)?;
+        for Recipient { place, person, language, .. } in
+            self.recipients(&news.to, |_| true).await.map_err(news_error)?
+        {
+            let event = self.news(&place, channel, &news).await.map_err(IntakeError::from)?;
+            let mut event = InboundEvent { language, waits_in_quiet_hours: true, ..event };
             // The payload is kept once.
             if events.is_empty() {
                 event.raw.clone_from(&news.raw);
@@ -30,10 +33,7 @@ impl NewsDesk for Initiative {
             events.push((event, person));
         }
         let key = format!("news:{channel}:{}", news.key);
-        self.begin(events, &key, false).await.map_err(|error| match error {
-            NotBegun::Operation(error) => news_error(error),
-            NotBegun::Limited(retry_after) => NewsError::Limited { retry_after },
-        })
+        self.begin(events, &key).await.map_err(news_error)
     }
 }
 
@@ -54,6 +54,7 @@ impl Initiative {
 fn news_error(error: OperationError) -> NewsError {
     match error {
         OperationError::Store(error) => NewsError::Intake(error.into()),
+        OperationError::Limited { retry_after } => NewsError::Limited { retry_after },
         error => NewsError::Unreachable(error.to_string()),
     }
 }

@@ -31,6 +31,13 @@ use crate::{
 /// Who sends what a schedule says, and tells the agent what it prompts.
 const SENDER: &str = "schedule";
 
+/// How many runs that have not ended are passed over to find out whether those before failed: what cannot be delivered may be tried
+/// for a day, and an hourly schedule has as many runs in it.
+const PASSED_OVER: u32 = 30;
+
+/// How the run of an agent ends that fails: see [`RunEnd::end`](crate::ports::store::transition::RunEnd::end).
+const FAILED: &str = "failed";
+
 /// Begins what is scheduled.
 pub(crate) struct Schedules {
     pub(crate) calendar: Arc<Calendar>,
@@ -89,7 +96,8 @@ impl Schedules {
     ) -> Result<Vec<Begun>, OperationError> {
         let _deciding = self.calendar.deciding().await;
         let (schedule, now) = (self.calendar.find(name, by)?, self.calendar.clock.now());
-        let begun = self.begin(&schedule, &format!("{SENDER}:{}:{}:{key}", schedule.id, by.name)).await?;
+        let key = format!("run:{}:{}", schedule.id, by.key(key));
+        let begun = self.initiative.begin_scheduled(&schedule, &key).await?;
         let turns = begun.iter().map(|one| one.turn).collect();
         let run = ScheduleRun { schedule: schedule.id, due: now, at: now, turns, problem: None };
         let by = Actor { answer: answer(&begun), ..by.clone() };
@@ -128,14 +136,12 @@ impl Schedules {
         let most = self.settings.get().schedules.max_failures;
         let (due, mut passed) = schedule.due(now);
         let is_passed_over = schedule.next_at.is_some_and(|first| !due.contains(&first));
-        // Each run is counted once: when the next one is added.
-        let unknown = (schedule.failures, String::new());
-        let (mut failures, mut why) = if due.is_empty() { unknown } else { self.failures(&schedule).await? };
+        let (mut failures, mut why) = self.failures(&schedule, most).await?;
         for at in due {
             if failures >= most {
                 break;
             }
-            let (turns, problem) = match self.begin(&schedule, &key(&schedule, at)).await {
+            let (turns, problem) = match self.initiative.begin_scheduled(&schedule, &key(&schedule, at)).await {
                 Ok(begun) => (begun.iter().map(|one| one.turn).collect(), None),
                 Err(OperationError::Store(error)) => return Err(error),
                 Err(error) => {
@@ -156,6 +162,8 @@ impl Schedules {
             log.push(entry(LogEvent::ScheduleMissed { schedule: name(), times: passed }));
         }
         let (state, next_at, why) = match schedule.next_after(now) {
+            // Nobody would learn that its only time came to nothing.
+            Ok(None) if failures > 0 => (ScheduleState::Paused, None, Some(why)),
             Ok(None) => (ScheduleState::Done, None, None),
             Ok(next_at) if failures >= most => {
                 (ScheduleState::Paused, next_at, Some(format!("it failed {failures} times in a row: {why}")))
@@ -183,42 +191,62 @@ impl Schedules {
         Ok(Some(run).filter(|run| !run.turns.is_empty()))
     }
 
-    async fn begin(&self, schedule: &Schedule, key: &str) -> Result<Vec<Begun>, OperationError> {
-        self.initiative.begin_scheduled(schedule, key).await
-    }
-
-    /// How many of the latest runs failed one after the other, and why the last one did.
-    async fn failures(&self, schedule: &Schedule) -> Result<(u32, String), StoreError> {
-        let Some(last) = self.calendar.store.schedule_runs(schedule.id, 1).await?.pop() else {
-            return Ok((0, String::new()));
-        };
-        if let Some(problem) = last.problem {
-            return Ok((schedule.failures, problem));
-        }
-        let mut failed = None;
-        for turn in &last.turns {
-            match self.failure(*turn).await? {
-                Some(Some(why)) => failed = Some(why),
-                // What one of several people does costs no other.
-                Some(None) => return Ok((0, String::new())),
+    /// How many of the latest runs failed one after the other, at most `most`, and why the last one did. Those that have not ended
+    /// are passed over.
+    async fn failures(&self, schedule: &Schedule, most: u32) -> Result<(u32, String), StoreError> {
+        let (mut failures, mut why) = (0, String::new());
+        let mut runs =
+            self.calendar.store.schedule_runs(schedule.id, most.saturating_add(PASSED_OVER)).await?.into_iter();
+        while failures < most
+            && let Some(run) = runs.next().filter(|run| schedule.counted_from.is_none_or(|from| run.at > from))
+        {
+            match self.became_of(&run).await? {
+                Some(Ok(())) => break,
+                Some(Err(reason)) => {
+                    failures += 1;
+                    why = if failures == 1 { reason } else { why };
+                }
                 None => {}
             }
         }
-        Ok(failed.map_or((schedule.failures, String::new()), |why| (schedule.failures + 1, why)))
+        Ok((failures, why))
     }
 
-    /// Why a turn failed, if it did; `None` if it has not ended.
-    async fn failure(&self, turn: TurnId) -> Result<Option<Option<String>>, StoreError> {
-        let turn = self.calendar.store.readable_turn(turn).await?;
-        Ok(turn.map_or(Some(None), |turn| match turn.obligation.state() {
-            ObligationState::Undeliverable { reason } => Some(Some(reason.clone())),
+    /// Whether a run succeeded, or why it failed; `None` if it has not ended.
+    async fn became_of(&self, run: &ScheduleRun) -> Result<Option<Result<(), String>>, StoreError> {
+        if let Some(problem) = &run.problem {
+            return Ok(Some(Err(problem.clone())));
+        }
+        let mut failed = None;
+        for turn in &run.turns {
+            match self.became_of_turn(*turn).await? {
+                // What one of several people does costs no other.
+                Some(Ok(())) => return Ok(Some(Ok(()))),
+                Some(why) => failed = Some(why),
+                None => {}
+            }
+        }
+        Ok(failed)
+    }
+
+    /// As [`became_of`](Self::became_of), of a turn.
+    async fn became_of_turn(&self, id: TurnId) -> Result<Option<Result<(), String>>, StoreError> {
+        let Some(turn) = self.calendar.store.readable_turn(id).await? else { return Ok(Some(Ok(()))) };
+        Ok(match turn.obligation.state() {
+            ObligationState::Undeliverable { reason } => Some(Err(reason.clone())),
             ObligationState::Settled(Settlement::Signal { via: Via::Fallback { .. }, .. }) => {
                 let why = turn.obligation.fallback().map_or("the ladder answered", |(_, why)| why);
-                Some(Some(why.to_owned()))
+                Some(Err(why.to_owned()))
             }
-            ObligationState::Settled(_) => Some(None),
+            // What owes nothing is silent whether its agent failed or had nothing to say.
+            ObligationState::Settled(Settlement::Silence { .. }) => {
+                let last = self.calendar.store.runs(id).await?.pop();
+                let failed = last.filter(|run| run.end.as_deref() == Some(FAILED));
+                Some(failed.map_or(Ok(()), |run| Err(run.detail.unwrap_or_else(|| "the agent failed".to_owned()))))
+            }
+            ObligationState::Settled(_) => Some(Ok(())),
             _ => None,
-        }))
+        })
     }
 }
 

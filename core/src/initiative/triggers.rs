@@ -19,7 +19,7 @@ use crate::{
     model::{
         conversation::ConversationRef,
         conversation_trigger::{ConversationTrigger, Said},
-        event::SenderKind,
+        event::{InboundEvent, SenderKind},
         settings::LiveSettings,
     },
     operations::OperationError,
@@ -195,7 +195,9 @@ impl Triggers {
         let (name, place) = (sender(trigger), &watched.1);
         let agent = trigger.agent.clone();
         let event = self.initiative.prompt(place, &trigger.prompt, &name, agent, true, None).await?;
-        match self.initiative.begin_unlimited(vec![(event, None)], &format!("{name}:{}", because.last), false).await {
+        let language = self.initiative.people.language_in_chat(place);
+        let event = InboundEvent { language, waits_in_quiet_hours: true, ..event };
+        match self.initiative.begin(vec![(event, None)], &format!("{name}:{}", because.last)).await {
             Ok(_) => {}
             Err(OperationError::Store(error)) => return Err(error),
             Err(error) => {

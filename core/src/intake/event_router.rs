@@ -50,6 +50,7 @@ use crate::{
         },
     },
     questions::{Asks, Questions},
+    quiet_hours::quiet_until,
     router::{self, Route},
     scheduler::slots::{Permit, Slot, Slots},
     sessions::{self, Sessions},
@@ -445,7 +446,7 @@ impl EventRouter {
         let Handling { handler, rule, model, remark, repeats } = handling;
         let policy = &*settings.policy_for(&event, rule.as_deref());
         // Nobody waits for it before the end of quiet hours.
-        let owed_from = event.not_before.map_or(now, |until| until.max(now));
+        let owed_from = quiet_until(&event, &self.people, &settings, now).unwrap_or(now);
         let mut obligation = Obligation::open(expectation, policy, event.patience, owed_from);
         let begins = handler.is_gateway() || slot.as_ref().is_some_and(Slot::has_permit);
         let run = begins.then(|| begin(&mut obligation, policy, &handler, now)).flatten();

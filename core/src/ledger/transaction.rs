@@ -30,18 +30,21 @@ use crate::{
         render::{self, Target},
         retry,
     },
+    people::People,
     ports::store::{
         record::Remark,
         transition::{
             ClosedQuestion, DeliveryChange, NewDelivery, Operation, RunStart, Transition, TurnChange, Withdrawal,
         },
     },
+    quiet_hours::quiet_until,
 };
 
 /// The settings that decisions depend on.
 pub(crate) struct DecisionContext {
     pub(crate) settings: LiveSettings,
     pub(crate) channels: Arc<Channels>,
+    pub(crate) people: Arc<People>,
     /// The names of the configured agents.
     pub(crate) agents: HashSet<AgentName>,
     /// This process, the owner of the runs that it starts.
@@ -230,8 +233,14 @@ impl<'a> Transaction<'a> {
         'a: 'b,
     {
         let turn = self.trigger.step(turn.id).and_then(|step| step.elsewhere.as_ref()).unwrap_or(turn);
-        let channel = self.context.channels.get(&turn.event.conversation.channel);
-        Target { turn, channel: channel.map(AsRef::as_ref), now: self.now }
+        let DecisionContext { channels, people, settings, .. } = self.context;
+        let channel = channels.get(&turn.event.conversation.channel).map(AsRef::as_ref);
+        Target {
+            turn,
+            channel,
+            now: self.now,
+            quiet_until: quiet_until(&turn.event, people, &settings.get(), self.now),
+        }
     }
 
     /// Adds the deliveries of a cleared signal; returns its receipt if storing them is the receipt.

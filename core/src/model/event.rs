@@ -315,9 +315,9 @@ pub struct InboundEvent {
     /// The trace that the sender's program is in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<CallerTrace>,
-    /// What is sent because of it waits until then: they are somebody's quiet hours. Set by the core.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub not_before: Option<Timestamp>,
+    /// Whether what is sent because of it waits for the end of somebody's quiet hours. Set by the core.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits_in_quiet_hours: bool,
     /// When it was sent, as far as the platform tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_at: Option<Timestamp>,
@@ -358,7 +358,7 @@ impl InboundEvent {
             language: None,
             brief: None,
             trace: None,
-            not_before: None,
+            waits_in_quiet_hours: false,
             sent_at: None,
             received_at,
             raw: String::new(),

@@ -1,12 +1,16 @@
 //! Schedules: what the gateway begins at given times.
 
-use std::{str::FromStr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use croner::{
     Cron,
     parser::{CronParser, Seconds},
 };
-use jiff::{Zoned, tz::TimeZone};
+use jiff::{
+    Zoned,
+    civil::DateTime,
+    tz::{AmbiguousOffset, TimeZone},
+};
 use rejoinder_guard::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -243,6 +247,9 @@ pub struct Schedule {
     pub next_at: Option<Timestamp>,
     /// How many of its latest runs failed, one after the other, as far as that was known at the last one.
     pub failures: u32,
+    /// When it was last resumed: failures of earlier runs do not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_from: Option<Timestamp>,
 }
 
 /// What became of one time of a schedule.
@@ -346,15 +353,42 @@ impl NewSchedule {
             }
             When::Cron(pattern) => {
                 let zone = zone(&self.time_zone).ok_or_else(|| NotASchedule::Zone(Arc::clone(&self.time_zone)))?;
-                let start = zoned(at, zone);
                 // A pattern without a time within the years that are searched.
-                Ok(cron(pattern)?.find_next_occurrence(&start, false).ok().map(|next| timestamp(&next)))
+                Ok(Clock { pattern: cron(pattern)?, zone }.next(at))
             }
         }
     }
 }
 
 impl Schedule {
+    pub(crate) fn new(
+        new: NewSchedule,
+        origin: ScheduleOrigin,
+        by: String,
+        next_at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            id: ScheduleId::new(now),
+            new,
+            origin,
+            by,
+            turn: None,
+            asked_by: None,
+            created_at: now,
+            state: if next_at.is_some() { ScheduleState::Active } else { ScheduleState::Done },
+            why: None,
+            next_at,
+            failures: 0,
+            counted_from: None,
+        }
+    }
+
+    /// Whether its only time was before `before`, and nothing is left to do.
+    pub(crate) fn was_done_before(&self, before: Timestamp) -> bool {
+        self.state == ScheduleState::Done && matches!(self.new.when, When::At(at) if at < before)
+    }
+
     /// Whether it is paused because it failed, or because its next time cannot be computed, and not by an operator: who pauses it
     /// knows of its failures, and they are counted anew.
     #[must_use]
@@ -400,9 +434,7 @@ impl Schedule {
         due.drain(..kept);
         (due, passed)
     }
-}
 
-impl Schedule {
     /// Its times from the next one to `now`, the last hundred of them, and how many come before these (of a cron pattern: whether
     /// any does).
     fn passed(&self, now: Timestamp) -> (Vec<Timestamp>, usize) {
@@ -417,13 +449,13 @@ impl Schedule {
                 return ((from..=count).map(at).collect(), from);
             }
             When::Cron(pattern) => {
-                let (Ok(cron), Some(zone)) = (cron(pattern), zone(&self.new.time_zone)) else {
+                let (Ok(pattern), Some(zone)) = (cron(pattern), zone(&self.new.time_zone)) else {
                     // It is acted on once, and then paused.
                     return (vec![first], 0);
                 };
-                let before = |at: &Zoned| cron.find_previous_occurrence(at, false).ok();
-                let last = cron.find_previous_occurrence(&zoned(now, zone), true).ok();
-                let times = std::iter::successors(last, before).map(|at| timestamp(&at));
+                let clock = Clock { pattern, zone };
+                let last = clock.last(now + Duration::from_millis(1));
+                let times = std::iter::successors(last, |at| clock.last(*at));
                 times.take_while(|at| *at >= first).take(MOST_MISSED + 1).collect()
             }
         };
@@ -448,6 +480,95 @@ pub fn zone(name: &str) -> Option<TimeZone> {
     }
 }
 
+/// A point in time (`2030-01-31T09:00:00Z`, or with the name of a zone, `2030-01-31T09:00[Europe/Vienna]`), or a time of day on a
+/// date in `time_zone` (`2030-01-31T09:00`).
+#[must_use]
+pub fn read_time(text: &str, time_zone: &str) -> Option<Timestamp> {
+    let text = text.trim();
+    let point = || text.parse::<jiff::Timestamp>().ok();
+    let named = || text.parse::<Zoned>().ok().map(|at| at.timestamp());
+    let local = || {
+        // A date is no time of day; neither is a zone that was not read to be passed over.
+        let is_time = text.contains(['T', 't', ' ']) && !text.contains('[');
+        let time: DateTime = text.parse().ok().filter(|_| is_time)?;
+        Some(time.to_zoned(zone(time_zone)?).ok()?.timestamp())
+    };
+    let at = point().or_else(named).or_else(local)?;
+    Some(Timestamp::from_millis(at.as_millisecond()))
+}
+
+/// A cron pattern on the clocks of a time zone.
+///
+/// A time that they skip comes right after the gap, and one that they repeat comes once. Only a pattern for every hour goes by hours
+/// that pass.
+struct Clock {
+    pattern: Cron,
+    zone: TimeZone,
+}
+
+impl Clock {
+    fn is_hourly(&self) -> bool {
+        self.pattern.pattern.hours.values().len() == 24
+    }
+
+    /// The first time after `at`.
+    fn next(&self, at: Timestamp) -> Option<Timestamp> {
+        let start = zoned(at, self.zone.clone());
+        if self.is_hourly() {
+            return self.pattern.find_next_occurrence(&start, false).ok().map(|next| timestamp(&next));
+        }
+        // What they show never goes back here.
+        let mut shown = on_one_clock(start.datetime())?;
+        loop {
+            shown = self.pattern.find_next_occurrence(&shown, false).ok()?;
+            let next = self.first_at(shown.datetime())?;
+            if next > at {
+                return Some(next);
+            }
+        }
+    }
+
+    /// The last time before `at`.
+    fn last(&self, at: Timestamp) -> Option<Timestamp> {
+        let end = zoned(at, self.zone.clone());
+        if self.is_hourly() {
+            return self.pattern.find_previous_occurrence(&end, false).ok().map(|last| timestamp(&last));
+        }
+        // Before they were set back, they showed a later time.
+        let set = self.zone.preceding(end.timestamp()).next().map(|set| set.timestamp());
+        let before = set.and_then(|set| set.checked_sub(jiff::Span::new().milliseconds(1)).ok());
+        let before = before.map(|before| before.to_zoned(self.zone.clone()).datetime());
+        let mut shown = on_one_clock(before.map_or(end.datetime(), |before| before.max(end.datetime())))?;
+        let mut is_included = true;
+        loop {
+            shown = self.pattern.find_previous_occurrence(&shown, is_included).ok()?;
+            is_included = false;
+            let last = self.first_at(shown.datetime())?;
+            if last < at {
+                return Some(last);
+            }
+        }
+    }
+
+    /// When the clocks show a time first, or have skipped it.
+    fn first_at(&self, shown: DateTime) -> Option<Timestamp> {
+        let ambiguous = self.zone.to_ambiguous_timestamp(shown);
+        let at = match ambiguous.offset() {
+            AmbiguousOffset::Gap { after, .. } => {
+                let before_gap = after.to_timestamp(shown).ok()?;
+                self.zone.following(before_gap).next()?.timestamp()
+            }
+            AmbiguousOffset::Unambiguous { .. } | AmbiguousOffset::Fold { .. } => ambiguous.compatible().ok()?,
+        };
+        Some(Timestamp::from_millis(at.as_millisecond()))
+    }
+}
+
+/// A time on a clock that is never set.
+fn on_one_clock(shown: DateTime) -> Option<Zoned> {
+    shown.to_zoned(TimeZone::UTC).ok()
+}
+
 /// A time that jiff cannot express is taken as the epoch: no clock shows it.
 fn zoned(at: Timestamp, zone: TimeZone) -> Zoned {
     jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or_default().to_zoned(zone)
@@ -455,19 +576,6 @@ fn zoned(at: Timestamp, zone: TimeZone) -> Zoned {
 
 fn timestamp(at: &Zoned) -> Timestamp {
     Timestamp::from_millis(at.timestamp().as_millisecond())
-}
-
-impl FromStr for Missed {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        match text {
-            "once" => Ok(Self::Once),
-            "skip" => Ok(Self::Skip),
-            "all" => Ok(Self::All),
-            _ => Err(()),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -498,6 +606,7 @@ mod tests {
             why: None,
             next_at,
             failures: 0,
+            counted_from: None,
         }
     }
 
@@ -549,6 +658,80 @@ mod tests {
             times("0 8 * * *", "2026-10-24T00:00:00Z", 3),
             ["2026-10-24T06:00:00Z", "2026-10-25T07:00:00Z", "2026-10-26T07:00:00Z"]
         );
+    }
+
+    /// As a pattern of one time a day does, one of several does.
+    #[test]
+    fn each_of_several_times_comes_once_whatever_the_clocks_do() {
+        let twice_a_day = |from| times("0 2,14 * * *", from, 4);
+        assert_eq!(
+            twice_a_day("2026-03-28T12:00:00Z"),
+            ["2026-03-28T13:00:00Z", "2026-03-29T01:00:00Z", "2026-03-29T12:00:00Z", "2026-03-30T00:00:00Z"]
+        );
+        assert_eq!(
+            twice_a_day("2026-10-24T11:00:00Z"),
+            ["2026-10-24T12:00:00Z", "2026-10-25T00:00:00Z", "2026-10-25T13:00:00Z", "2026-10-26T01:00:00Z"]
+        );
+        assert_eq!(
+            times("*/20 2 * * *", "2026-03-29T00:00:00Z", 2),
+            ["2026-03-29T01:00:00Z", "2026-03-30T00:00:00Z"],
+            "all of them are in the gap"
+        );
+        assert_eq!(
+            times("*/20 2 * * *", "2026-10-25T00:00:00Z", 3),
+            ["2026-10-25T00:20:00Z", "2026-10-25T00:40:00Z", "2026-10-26T01:00:00Z"]
+        );
+    }
+
+    #[test]
+    fn every_hour_that_passes_counts() {
+        let hours = |from| times("30 * * * *", from, 3);
+        assert_eq!(
+            hours("2026-03-29T00:00:00Z"),
+            ["2026-03-29T00:30:00Z", "2026-03-29T01:30:00Z", "2026-03-29T02:30:00Z"]
+        );
+        assert_eq!(
+            hours("2026-10-25T00:00:00Z"),
+            ["2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z", "2026-10-25T02:30:00Z"]
+        );
+    }
+
+    /// Looking back finds what looking ahead found.
+    #[test]
+    fn missed_times_are_those_that_would_have_come() {
+        for pattern in ["0 2,14 * * *", "*/20 2 * * *", "30 2 * * *", "15,45 * * * *", "0 0-4 * * SUN"] {
+            for from in ["2026-03-28T00:00:00Z", "2026-10-24T00:00:00Z"] {
+                let made_at = at(from);
+                let new = NewSchedule {
+                    when: When::Cron(pattern.to_owned()),
+                    missed: Missed::All,
+                    ..schedule(When::At(START), Missed::All).new
+                };
+                let next_at = new.next_after(made_at, made_at).unwrap();
+                let schedule = Schedule { created_at: made_at, ..Schedule::new(
+                    new, ScheduleOrigin::Operator, "grace".to_owned(), next_at, made_at,
+                ) };
+                for hours in 1..60 {
+                    let now = made_at + Duration::from_hours(hours);
+                    let ahead = std::iter::successors(next_at, |at| schedule.next_after(*at).unwrap());
+                    let ahead: Vec<_> = ahead.take_while(|at| *at <= now).collect();
+                    assert_eq!(schedule.due(now).0, ahead, "{pattern} from {from}, {hours} hours");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_time_is_read_in_its_zone() {
+        let read = |text| read_time(text, "Europe/Vienna").map(|time| time.since(at("2026-01-01T00:00:00Z")).as_secs());
+        assert_eq!(read("2026-01-01T09:00:00Z"), Some(9 * 3600));
+        assert_eq!(read(" 2026-01-01T09:00:00+05:00 "), Some(4 * 3600));
+        assert_eq!(read("2026-01-01T09:00"), Some(8 * 3600));
+        assert_eq!(read("2026-01-01 09:00:00"), Some(8 * 3600));
+        assert_eq!(read("2026-01-01T09:00[America/New_York]"), Some(14 * 3600));
+        for text in ["2026-01-01", "2026-01-01T09:00[Mars/Olympus]", "tomorrow", ""] {
+            assert_eq!(read(text), None, "{text}");
+        }
     }
 
     #[test]

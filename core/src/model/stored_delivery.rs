@@ -134,7 +134,7 @@ impl DeliveryRecord {
     #[must_use]
     pub const fn state_name(&self) -> &'static str {
         match self.state {
-            DeliveryState::Pending if self.parked => "parked",
+            DeliveryState::Pending if self.parked && !self.is_quiet() => "parked",
             state => state.as_str(),
         }
     }

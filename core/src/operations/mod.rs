@@ -68,6 +68,11 @@ impl Actor {
         Self { name, reason: None, channels: None, answer: None }
     }
 
+    /// A key of theirs: nobody else has the same.
+    pub(crate) fn key(&self, key: &str) -> String {
+        format!("{}:{}:{key}", self.name.len(), self.name)
+    }
+
     pub(crate) fn may(&self, channel: &ChannelId) -> bool {
         self.channels.as_ref().is_none_or(|channels| channels.contains(channel))
     }
@@ -85,6 +90,12 @@ pub enum OperationError {
     /// Too many codes were tried that do not exist.
     #[error("too many codes that do not exist were tried: try again later")]
     TooMany {
+        /// When to try again.
+        retry_after: Duration,
+    },
+    /// A limit holds for it.
+    #[error("a limit holds for it: try again later")]
+    Limited {
         /// When to try again.
         retry_after: Duration,
     },

@@ -47,6 +47,8 @@ pub(crate) struct Target<'a> {
     /// `None`: the channel is no longer configured.
     pub(crate) channel: Option<&'a dyn ChannelAdapter>,
     pub(crate) now: Timestamp,
+    /// When the quiet hours end for which it waits.
+    pub(crate) quiet_until: Option<Timestamp>,
 }
 
 impl Target<'_> {
@@ -54,9 +56,13 @@ impl Target<'_> {
         self.channel.map_or_else(minimal_capabilities, |channel| channel.capabilities(&self.turn.event.conversation))
     }
 
+    /// When it is sent, and can be seen.
+    fn seen_at(&self) -> Timestamp {
+        self.quiet_until.unwrap_or(self.now)
+    }
+
     /// A delivery that waits for its first attempt, or for the operator who holds the turn.
     fn pending(&self, claim: u32, class: Class, signal: SignalKind, via: Via, action: Action) -> DeliveryRecord {
-        let quiet_until = self.turn.event.not_before.filter(|until| *until > self.now);
         DeliveryRecord {
             id: DeliveryId::new(self.now),
             turn: self.turn.id,
@@ -72,10 +78,10 @@ impl Target<'_> {
             action,
             state: if self.turn.obligation.is_held() { DeliveryState::Held } else { DeliveryState::Pending },
             attempts: 0,
-            next_attempt_at: quiet_until.unwrap_or(self.now),
+            next_attempt_at: self.seen_at(),
             label: None,
             // Answers to what somebody writes meanwhile do not wait for it.
-            parked: quiet_until.is_some(),
+            parked: self.quiet_until.is_some(),
             message_ids: Vec::new(),
             error: None,
             created_at: self.now,
@@ -94,7 +100,7 @@ pub(crate) fn signal(
     settings: &Settings,
 ) -> Rendered {
     let signal = cleared.get();
-    let Target { turn, channel, now } = *target;
+    let Target { turn, channel, now, .. } = *target;
     let asked = asked(signal, target, &settings.templates);
     let actions = actions(signal, asked.as_ref(), turn, channel, capabilities, settings);
     let class = match signal.kind() {
@@ -156,8 +162,9 @@ fn asked(signal: &Signal, target: &Target<'_>, templates: &Templates) -> Option<
         text,
         choices: choices.options,
         free_text: choices.free_text,
-        asked_at: target.now,
-        expires_at: choices.expires,
+        // It grows old from when it can be seen.
+        asked_at: target.seen_at(),
+        expires_at: choices.expires.map(|at| at + target.seen_at().since(target.now)),
         language: turn.event.language,
     })
 }

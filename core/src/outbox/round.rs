@@ -50,7 +50,8 @@ impl Round {
             .iter()
             // Each attempt of a labelled one may add a copy.
             .find(|one| {
-                is_due(one) || (self.is_hurried && !one.is_quiet()) || (is_retry && one.label != Some(Label::Resent))
+                let may_hurry = self.is_hurried || (is_retry && one.label != Some(Label::Resent));
+                is_due(one) || (may_hurry && !one.is_quiet())
             });
         if next.is_some() {
             return next;

@@ -49,6 +49,7 @@ use crate::{
         clock::SharedClock,
         store::{StoreError, transition::RunEnd},
     },
+    quiet_hours::quiet_until,
     scheduler::slots::RunTokens,
     visibility,
     words::excerpt,
@@ -219,6 +220,13 @@ impl Worker {
         (waiting.ok()? >= MOST_WAITING).then_some(DecidedAtOnce::TooMany(MOST_WAITING))
     }
 
+    /// Whether nobody is to notice a turn unless its agent says something, or before somebody's quiet hours end.
+    fn is_quiet(&self, turn: &TurnRecord) -> bool {
+        let is_told_to_be = matches!(turn.event.kind, EventKind::Prompt { quiet: true, .. });
+        let (people, settings) = (&self.inputs.people, self.settings.get());
+        is_told_to_be || quiet_until(&turn.event, people, &settings, self.clock.now()).is_some()
+    }
+
     async fn run_agent(&self, turn: &mut TurnRecord, run: &Run, tokens: &RunTokens) -> FinishedRun {
         let RunTokens { stop, show } = tokens;
         let prepared = match self.inputs.prepare(turn, run).await {
@@ -228,7 +236,7 @@ impl Worker {
         };
         let PreparedRun { runtime, input, mut held } = prepared;
         let deadline = Some(input.deadline);
-        let is_quiet = is_quiet(turn, self.clock.now());
+        let is_quiet = self.is_quiet(turn);
         let capabilities = if is_quiet { silent(&input.capabilities) } else { input.capabilities.clone() };
         let mut drafting = Drafting::new(&self.ephemerals, &capabilities, show);
         let typing =
@@ -378,12 +386,6 @@ impl Worker {
             }
         }
     }
-}
-
-/// Whether nobody is to notice a turn unless its agent says something, or before somebody's quiet hours end.
-fn is_quiet(turn: &TurnRecord, now: Timestamp) -> bool {
-    let is_early = turn.event.not_before.is_some_and(|until| until > now);
-    is_early || matches!(turn.event.kind, EventKind::Prompt { quiet: true, .. })
 }
 
 /// What shows nothing of a run while it is in flight.

@@ -1,10 +1,10 @@
 //! The gateway speaks first: messages to conversations, people and roles.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use rejoinder_core::{
-    Access, AgentTurn, Attachment, Begun, Capabilities, ConversationRef, Hours, Identity, InboundEvent, Missed,
-    NewMessage, NewSchedule, News, OperationError, Receipts, ScheduledAction, Support, Target, Task, TurnStatus,
+    Access, AgentTurn, Attachment, Begun, Capabilities, Choices, ConversationRef, Hours, Identity, InboundEvent, Missed,
+    NewMessage, NewSchedule, News, OperationError, Receipts, Reply, ScheduledAction, Support, Target, Task, Timestamp, TurnStatus,
     TurnView, When,
     conformance::scripted::{Fault, Script, capabilities},
     store::AuditFilter,
@@ -361,6 +361,12 @@ fn a_target_is_a_conversation_with_a_channel() {
     assert_eq!(chat("ada").channel, main_channel());
 }
 
+/// The tests begin at midnight.
+fn adas_quiet_hours(from: i8, until: i8) -> BTreeMap<String, Hours> {
+    let hour = |hours| jiff::civil::time(hours, 0, 0, 0);
+    [("Ada".to_owned(), Hours { from: hour(from), until: hour(until) })].into()
+}
+
 /// J4. In somebody's quiet hours only what is urgent is sent, and what they are answered; the rest comes afterwards, once, over a
 /// restart as well.
 #[rstest::rstest]
@@ -369,9 +375,7 @@ fn a_target_is_a_conversation_with_a_channel() {
 #[tokio::test]
 async fn nobody_is_disturbed_in_their_quiet_hours(#[case] restarts: bool) {
     let mut settings = setup(Access::open());
-    let hour = |hours| jiff::civil::time(hours, 0, 0, 0);
-    // The tests begin at midnight.
-    settings.quiet_hours = [("Ada".to_owned(), Hours { from: hour(23), until: hour(1) })].into();
+    settings.quiet_hours = adas_quiet_hours(23, 1);
     let mut gateway = settings.start().await;
     for place in [chat("ada"), chat("grace")] {
         comes_in(&gateway, says(&place, "hello")).await;
@@ -403,8 +407,7 @@ async fn an_answer_that_nobody_asked_for_waits_for_the_end_of_quiet_hours() {
     let mut settings = setup(Access::open());
     settings.agents.clear();
     let mut settings = settings.agent("main", |_| Script::replies("hello").streaming("hel").taking(secs(5)));
-    let hour = |hours| jiff::civil::time(hours, 0, 0, 0);
-    settings.quiet_hours = [("Ada".to_owned(), Hours { from: hour(23), until: hour(1) })].into();
+    settings.quiet_hours = adas_quiet_hours(23, 1);
     let gateway = settings.start().await;
     comes_in(&gateway, says(&chat("ada"), "hello")).await;
     gateway.advance(secs(5)).await;
@@ -423,5 +426,110 @@ async fn an_answer_that_nobody_asked_for_waits_for_the_end_of_quiet_hours() {
     gateway.advance(secs(3600)).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["hello", "hello"]);
+    gateway.at_rest().await;
+}
+
+/// An answer that is tried again takes nothing along that waits, which does not count as getting nowhere either.
+#[tokio::test]
+async fn an_answer_that_is_tried_again_disturbs_nobody_else() {
+    let mut settings = setup(Access::open());
+    settings.quiet_hours = adas_quiet_hours(23, 1);
+    let gateway = settings.start().await;
+    comes_in(&gateway, says(&chat("ada"), "hello")).await;
+    sends(&gateway, "Ada", "one").await.expect("it is stored");
+    assert_eq!(gateway.store.backlog().await.expect("it is read").parked_deliveries, 0);
+
+    for _ in 0..3 {
+        gateway.platform.queue_fault(Fault::NotSent);
+    }
+    comes_in(&gateway, says(&chat("ada"), "hm?")).await;
+    gateway.advance(secs(600)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["hello", "hello"]);
+    gateway.advance(secs(3600)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["hello", "hello", "The report is ready."]);
+    gateway.at_rest().await;
+}
+
+async fn prompts_ada(gateway: &TestGateway) {
+    let by = operator("a test");
+    gateway.engine().add_schedule(tells("Ada", false), &by, |_| None).await.expect("it is made");
+    gateway.engine().run_schedule("news", "one", &by, |_| None).await.expect("it is begun");
+    gateway.engine().pause_schedule("news", true, &by).await.expect("it is paused");
+    gateway.settle().await;
+}
+
+/// What counts is when it would be shown: the agent took its time, or named one that is quiet.
+#[rstest::rstest]
+#[case::slow(Script::replies("Nothing is new.").taking(secs(120)))]
+#[case::deferred(Script::defers(None, secs(600)))]
+#[tokio::test]
+async fn an_answer_that_is_ready_in_quiet_hours_waits(#[case] first: Script) {
+    let mut settings = setup(Access::open());
+    settings.agents.clear();
+    let mut settings = settings.agent("main", move |turn| match (&*turn.text, turn.deferred.is_some()) {
+        ("Say what is new.", false) => first.clone(),
+        ("Say what is new.", true) => Script::replies("Nothing is new."),
+        (text, _) => Script::replies(text),
+    });
+    settings.quiet_hours = adas_quiet_hours(1, 3);
+    let gateway = settings.start().await;
+    comes_in(&gateway, says(&chat("ada"), "hello")).await;
+    // They begin a minute later.
+    gateway.advance(secs(3540)).await;
+    prompts_ada(&gateway).await;
+    gateway.advance(secs(1800)).await;
+    assert_ne!(last(&gateway, &chat("ada")), "Nothing is new.");
+
+    gateway.advance(secs(7200)).await;
+
+    assert_eq!(last(&gateway, &chat("ada")), "Nothing is new.");
+    gateway.at_rest().await;
+}
+
+/// Nobody answers what they cannot see: a question is asked when it is shown, and as long as its agent wants it to be answered.
+#[tokio::test]
+async fn a_question_grows_old_from_when_it_is_shown() {
+    let mut settings = setup(Access::open());
+    settings.agents.clear();
+    let mut settings = settings.agent("main", |turn| match &*turn.text {
+        "Say what is new." => {
+            let options = vec!["yes".to_owned(), "no".to_owned()];
+            // Half an hour after midnight.
+            let expires = Some(Timestamp::from_millis(1_767_227_400_000));
+            Script::answers(Reply::question("Tea?", Choices { options, free_text: true, expires }))
+        }
+        text => Script::replies(&format!("{text}!")),
+    });
+    settings.quiet_hours = adas_quiet_hours(23, 1);
+    let gateway = settings.start().await;
+    comes_in(&gateway, says(&chat("ada"), "hello")).await;
+    prompts_ada(&gateway).await;
+    comes_in(&gateway, says(&chat("ada"), "hm?")).await;
+    gateway.advance(secs(3000)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["hello!", "hm?!"]);
+
+    gateway.advance(secs(900)).await;
+    assert!(last(&gateway, &chat("ada")).contains("Tea?"), "{:?}", gateway.visible(&chat("ada")));
+    comes_in(&gateway, says(&chat("ada"), "2")).await;
+
+    assert_eq!(last(&gateway, &chat("ada")), "no!");
+    gateway.at_rest().await;
+}
+
+/// C1. What an operator says is no agent's marker, and no model's reasoning.
+#[rstest::rstest]
+#[case("NO_REPLY")]
+#[case("ALERT disk full </think> ok")]
+#[case("<think>never closed")]
+#[tokio::test]
+async fn an_operators_words_are_sent_as_they_are(#[case] words: &str) {
+    let gateway = guarded().await;
+    comes_in(&gateway, says(&chat("ada"), "hello")).await;
+
+    gateway.engine().send(&message("Ada", words), "one", &operator("a test")).await.expect("it is sent");
+    gateway.settle().await;
+
+    assert_eq!(last(&gateway, &chat("ada")), words);
     gateway.at_rest().await;
 }

@@ -203,8 +203,88 @@ async fn a_schedule_that_fails_is_paused() {
         gateway.advance(HOUR).await;
     }
     assert_eq!(schedule(&gateway).await.0.failures, 1);
+    // What failed before it was resumed does not count.
+    for pauses in [true, false] {
+        gateway.engine().pause_schedule("hello", pauses, &operator("a look")).await.expect("it is done");
+    }
+    gateway.advance(HOUR).await;
+    assert_eq!(schedule(&gateway).await.0.failures, 0);
     let paused = gateway.engine().pause_schedule("hello", true, &operator("later")).await.expect("it is paused");
     assert!(!paused.has_paused_itself(), "{paused:?}");
+    gateway.at_rest().await;
+}
+
+/// It owes nothing, so nobody else would notice.
+#[tokio::test]
+async fn a_quiet_prompt_whose_agent_fails_is_paused() {
+    let fails = |turn: &AgentTurn| match &*turn.text {
+        "Say what is new." => Script::fails("the model is gone"),
+        text => Script::replies(text),
+    };
+    let gateway = GatewaySetup::new().agent("main", fails).start().await;
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    adds(&gateway, prompts(&ada(), true)).await;
+
+    for _ in 0..5 {
+        gateway.advance(HOUR).await;
+    }
+
+    let (paused, runs) = schedule(&gateway).await;
+    assert_eq!((paused.state, runs.len()), (ScheduleState::Paused, 3));
+    assert!(paused.why.as_ref().is_some_and(|why| why.contains("the model is gone")), "{:?}", paused.why);
+    gateway.at_rest().await;
+}
+
+/// It has no other time at which it could succeed.
+#[tokio::test]
+async fn a_schedule_whose_only_time_comes_to_nothing_says_so() {
+    let gateway = guarded().await;
+    adds(&gateway, says_hello("Ada", When::At(gateway.clock.now() + HOUR))).await;
+
+    gateway.advance(HOUR).await;
+
+    let (paused, _) = schedule(&gateway).await;
+    assert!(paused.has_paused_itself() && paused.why.is_some_and(|why| why.contains("has written")));
+    let done = gateway.engine().pause_schedule("hello", false, &operator("never mind")).await.expect("it is done");
+    assert_eq!(done.state, ScheduleState::Done);
+    gateway.at_rest().await;
+}
+
+/// Its name is free again, and it does not stay for ever.
+#[tokio::test]
+async fn a_schedule_that_is_done_gives_way() {
+    let mut setup = setup(Access::open());
+    setup.lifetimes.turns = Some(HOUR * 24);
+    let gateway = setup.start().await;
+    comes_in(&gateway, says(&chat("ada"), "hello")).await;
+    let in_an_hour = || says_hello(&ada(), When::At(gateway.clock.now() + HOUR));
+    adds(&gateway, in_an_hour()).await;
+    let twice = gateway.engine().add_schedule(in_an_hour(), &operator("a test"), |_| None).await;
+    assert!(matches!(twice, Err(OperationError::Unfit(why)) if why.contains("there is a schedule")));
+    gateway.advance(HOUR).await;
+    adds(&gateway, in_an_hour()).await;
+    assert_eq!(gateway.engine().schedules(None).len(), 1);
+
+    for _ in 0..5 {
+        gateway.advance(HOUR * 12).await;
+    }
+
+    assert_eq!(gateway.engine().schedules(None), []);
+    gateway.at_rest().await;
+}
+
+/// What the ladder says is in the language of whoever hears it.
+#[tokio::test]
+async fn an_agent_that_is_silent_is_told_of_in_their_language() {
+    let mut setup = setup(Access::open());
+    setup.agents.clear();
+    let gateway = setup.agent("main", |_| Script::is_silent("nothing is new")).start().await;
+    comes_in(&gateway, says(&chat("ada"), "/language de")).await;
+    adds(&gateway, prompts(&ada(), false)).await;
+
+    gateway.advance(HOUR).await;
+
+    assert_eq!(last(&gateway, &chat("ada")), "Nichts.");
     gateway.at_rest().await;
 }
 
@@ -447,7 +527,7 @@ async fn what_somebody_had_scheduled_counts_towards_their_limits() {
     assert_eq!(gateway.visible(&chat("ada")), ["look", "Look again.", "Look again."]);
     let (_, runs) = gateway.engine().schedule("look", &operator("a test")).await.expect("there is one");
     let problems: Vec<_> = runs.into_iter().filter_map(|run| run.problem).collect();
-    assert_eq!(problems, ["a limit holds for it", "a limit holds for it"]);
+    assert_eq!(problems, ["a limit holds for it: try again later", "a limit holds for it: try again later"]);
     gateway.engine().remove_schedule("look", &operator("enough")).await.expect("it is removed");
     gateway.at_rest().await;
 }

@@ -1,6 +1,6 @@
 //! `rejoinder schedule`: what the running gateway begins at given times.
 
-use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand};
 use rejoinder_core::{Clock, SystemClock};
 use serde_json::{Value, json};
 
@@ -82,31 +82,14 @@ pub(super) struct Add {
     #[arg(long)]
     name: Option<String>,
     /// What happens to times that pass while the gateway is down: one run makes up for all, none does, or each is made up for
-    #[arg(long, value_enum, default_value_t = Missed::Once)]
-    missed: Missed,
+    #[arg(long, value_parser = ["once", "skip", "all"], default_value = "once")]
+    missed: String,
     /// Why, for the audit
     #[arg(long)]
     reason: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Missed {
-    Once,
-    Skip,
-    All,
-}
-
-impl Missed {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Once => "once",
-            Self::Skip => "skip",
-            Self::All => "all",
-        }
-    }
 }
 
 #[derive(Debug, Args)]
@@ -198,7 +181,7 @@ impl Add {
         Ok(json!({
             "name": self.name, "at": at, "every": self.every, "cron": self.cron, "time_zone": self.time_zone, "to": self.to,
             "message": self.message, "prompt": self.prompt, "digest": self.digest, "agent": self.agent,
-            "quiet": self.quiet, "missed": self.missed.as_str(), "reason": self.reason,
+            "quiet": self.quiet, "missed": self.missed, "reason": self.reason,
         }))
     }
 }

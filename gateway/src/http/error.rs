@@ -78,6 +78,7 @@ impl From<OperationError> for ApiError {
         match error {
             OperationError::Unknown(what) => Self::NotFound(what),
             OperationError::Unfit(why) => Self::Conflict(why),
+            OperationError::Limited { .. } => Self::Conflict(error.to_string()),
             OperationError::TooMany { retry_after } => Self::TooManyCodes { retry_after },
             OperationError::Store(error) => error.into(),
         }

@@ -2,7 +2,7 @@
 
 use std::{sync::LazyLock, time::Duration};
 
-use rejoinder_core::{ScheduleCall, ScheduledAction, Timestamp, When, is_blank, store::Schedule, zone};
+use rejoinder_core::{ScheduleCall, ScheduledAction, Timestamp, When, is_blank, read_time, store::Schedule, zone};
 use serde::{Deserialize, Serialize};
 
 use super::number::Number;
@@ -60,7 +60,8 @@ impl Arguments {
             let after = minutes.map(|minutes| Duration::try_from_secs_f64(minutes? * 60.0).ok());
             after.map(|after| after.ok_or("error: the minutes must be a number above 0")).transpose()
         };
-        let at = filled(self.at).map(|at| time(&at, &time_zone)).transpose()?;
+        let not_a_time = "error: `at` is not a time such as 2030-01-31T09:00:00Z";
+        let at = filled(self.at).map(|at| read_time(&at, &time_zone).ok_or(not_a_time)).transpose()?;
         let when = match (minutes(self.in_minutes)?, at, minutes(self.every_minutes)?, filled(self.cron)) {
             (Some(after), None, None, None) => When::At(now + after),
             (None, Some(at), None, None) => When::At(at),
@@ -82,17 +83,6 @@ fn filled(text: Option<String>) -> Option<String> {
 fn name_of(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     words.chars().filter(|character| !character.is_control()).take(NAME).collect()
-}
-
-/// A point in time, or a time of day on a date in a zone.
-fn time(text: &str, time_zone: &str) -> Result<Timestamp, String> {
-    let point = text.parse::<jiff::Timestamp>().ok();
-    let local = || {
-        let time: jiff::civil::DateTime = text.parse().ok()?;
-        Some(time.to_zoned(zone(time_zone)?).ok()?.timestamp())
-    };
-    let at = point.or_else(local).ok_or("error: `at` is not a time such as 2030-01-31T09:00:00Z")?;
-    Ok(Timestamp::from_millis(at.as_millisecond()))
 }
 
 /// A schedule, as a model sees it.

@@ -39,8 +39,8 @@ pub(super) struct Details<'a> {
     pub(super) brief: Option<Cow<'a, Brief>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) trace: Option<Cow<'a, CallerTrace>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) not_before: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) waits_in_quiet_hours: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) sent_at: Option<Timestamp>,
 }
@@ -64,7 +64,7 @@ impl<'a> Details<'a> {
             language: event.language,
             brief: event.brief.as_deref().map(Cow::Borrowed),
             trace: event.trace.as_ref().map(Cow::Borrowed),
-            not_before: event.not_before,
+            waits_in_quiet_hours: event.waits_in_quiet_hours,
             sent_at: event.sent_at,
         }
     }
@@ -115,7 +115,7 @@ impl StoredEvent {
             language: details.language,
             brief: details.brief.map(|brief| Box::new(brief.into_owned())),
             trace: details.trace.map(Cow::into_owned),
-            not_before: details.not_before,
+            waits_in_quiet_hours: details.waits_in_quiet_hours,
             sent_at: details.sent_at,
             received_at: Timestamp::from_millis(self.received_at),
             raw: self.raw.unwrap_or_default(),

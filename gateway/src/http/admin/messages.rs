@@ -6,7 +6,7 @@ use axum::{
     http::{HeaderName, StatusCode, header},
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
-use rejoinder_core::{Attachment, Begun, ConversationRef, NewMessage, Target, TurnId};
+use rejoinder_core::{Attachment, Begun, ConversationRef, NewMessage, Target};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -96,14 +96,17 @@ pub(crate) struct SentMessage {
 }
 
 impl SentMessages {
-    pub(super) fn of(sent: &[Begun]) -> Option<Self> {
+    /// # Errors
+    /// When nothing was sent: it was before, and is not kept any more.
+    pub(super) fn of(sent: &[Begun]) -> Result<Self, ApiError> {
         let message = |one: &Begun| {
             let url = format!("/admin/api/turns/{}", one.turn);
             SentMessage { id: one.turn.to_string(), to: one.to.to_string(), url }
         };
         let messages: Vec<_> = sent.iter().map(message).collect();
-        let first = messages.first()?;
-        Some(Self { id: first.id.clone(), url: first.url.clone(), messages })
+        let removed = || ApiError::Conflict("it was done before, and its turns have been removed since".to_owned());
+        let first = messages.first().ok_or_else(removed)?;
+        Ok(Self { id: first.id.clone(), url: first.url.clone(), messages })
     }
 }
 
@@ -128,10 +131,8 @@ pub(in crate::http) async fn send(
         is_urgent: body.urgent,
     };
     let by = operation.actor(body.reason.as_deref(), StatusCode::ACCEPTED, &())?;
-    // Without a key each request is another one.
-    let key = operation.key().map_or_else(|| TurnId::new(app.clock.now()).to_string(), ToOwned::to_owned);
-    let sent = app.engine.send(&message, &key, &by).await?;
-    let answer = SentMessages::of(&sent).ok_or(ApiError::Internal)?;
+    let sent = app.engine.send(&message, &operation.name(app.clock.now()), &by).await?;
+    let answer = SentMessages::of(&sent)?;
     let by = operation.actor(body.reason.as_deref(), StatusCode::ACCEPTED, &answer)?;
     app.engine.note_sent(&sent, &by).await?;
     Ok((StatusCode::ACCEPTED, [(header::LOCATION, answer.url.clone())], Json(answer)))

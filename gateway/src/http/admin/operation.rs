@@ -13,7 +13,8 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use rejoinder_core::{Actor, store::IdempotentAnswer};
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use rejoinder_core::{Actor, Timestamp, TurnId, store::IdempotentAnswer};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 use utoipa::{IntoParams, ToSchema};
@@ -138,26 +139,26 @@ impl<T, const MOST: usize> Operation<T, MOST> {
         if reason.is_some_and(|reason| reason.chars().count() > MAX_REASON) {
             return Err(ApiError::BadRequest(format!("`reason` may have {MAX_REASON} characters")));
         }
-        let by = self.caller.name.clone();
-        let body = serde_json::to_string(answer).map_err(|_| ApiError::Internal)?;
-        let answer = self.key.clone().map(|(key, request)| IdempotentAnswer {
-            by: by.clone(),
-            key,
-            request,
-            status: status.as_u16(),
-            body,
-        });
         let (reason, channels) = (reason.map(str::to_owned), self.caller.channels.clone());
-        Ok(Actor { name: by, reason, channels, answer })
+        Ok(Actor { name: self.caller.name.clone(), reason, channels, answer: self.answer(status, answer) })
+    }
+
+    /// The answer to store for requests with the same idempotency key.
+    pub(super) fn answer(&self, status: StatusCode, answer: &impl Serialize) -> Option<IdempotentAnswer> {
+        let (key, request) = self.key.clone()?;
+        let body = serde_json::to_string(answer).ok()?;
+        Some(IdempotentAnswer { by: self.caller.name.clone(), key, request, status: status.as_u16(), body })
     }
 
     pub(super) const fn caller(&self) -> &Caller {
         &self.caller
     }
 
-    /// The idempotency key.
-    pub(super) fn key(&self) -> Option<&str> {
-        self.key.as_ref().map(|(key, _)| key.as_str())
+    /// What names this request, and each that repeats it: its idempotency key with a digest of what it asks for, so that what is
+    /// asked for later with the same key is something else. Without a key, each request is another one.
+    pub(super) fn name(&self, now: Timestamp) -> String {
+        let named = |(key, digest): &(String, Vec<u8>)| format!("{}:{key}", BASE64_URL_SAFE_NO_PAD.encode(digest));
+        self.key.as_ref().map_or_else(|| TurnId::new(now).to_string(), named)
     }
 }
 
@@ -249,6 +250,22 @@ const REPLAYED: header::HeaderName = header::HeaderName::from_static("idempotenc
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_asked_for_with_a_used_key_is_another_request() {
+        let operation = |body: &[u8], key: Option<&str>| Operation::<(), 1> {
+            body: (),
+            caller: Caller::configured(),
+            key: key.map(|key| (key.to_owned(), digest("POST", "/messages", body))),
+            _in_use: None,
+        };
+        let name = |body, key| operation(body, key).name(Timestamp::from_millis(0));
+
+        assert_eq!(name(b"one", Some("key")), name(b"one", Some("key")));
+        assert_ne!(name(b"one", Some("key")), name(b"two", Some("key")));
+        assert_ne!(name(b"one", Some("key")), name(b"one", Some("another")));
+        assert_ne!(name(b"one", None), name(b"one", None));
+    }
 
     #[test]
     fn a_name_is_printable_and_short() {

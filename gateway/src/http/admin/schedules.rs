@@ -7,11 +7,10 @@ use axum::{
     extract::{Path, State, rejection::PathRejection},
     http::StatusCode,
 };
-use jiff::{SignedDuration, civil::DateTime};
+use jiff::SignedDuration;
 use rejoinder_core::{
-    Actor, Begun, Missed, NewSchedule, ScheduledAction, Timestamp, TurnId, When,
+    Actor, Begun, Missed, NewSchedule, ScheduledAction, Timestamp, TurnId, When, read_time,
     store::{Schedule, ScheduleOrigin, ScheduleRun},
-    zone,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -24,7 +23,7 @@ use super::{
 };
 use crate::{
     http::{Shared, error::ApiError},
-    time::{parse, rfc3339},
+    time::{duration, rfc3339},
 };
 
 /// The schedules, in the order of their names.
@@ -84,7 +83,8 @@ pub(crate) struct ScheduleItem {
     /// Whether the agent owes no answer.
     quiet: bool,
     /// What happens to times that passed while the gateway was down: `once`, `skip` or `all`.
-    missed: MissedName,
+    #[schema(value_type = MissedName)]
+    missed: Missed,
     /// `active`, `paused`, or `done`: its last time has passed.
     state: &'static str,
     /// Why it is paused.
@@ -127,10 +127,10 @@ pub(crate) struct ScheduleRunItem {
 
 /// What happens to times that passed while the gateway was down: one run makes up for all of them (`once`), none does (`skip`), or
 /// each is made up for, but no more than the last hundred (`all`).
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
+#[derive(ToSchema)]
+#[schema(as = MissedName, rename_all = "snake_case")]
+#[expect(dead_code, reason = "a schema")]
 enum MissedName {
-    #[default]
     Once,
     Skip,
     All,
@@ -146,7 +146,7 @@ pub(crate) struct Wanted {
     /// Once: RFC 3339, or a time of `time_zone` without an offset (`2030-01-31T09:00`).
     #[schema(max_length = 64)]
     at: Option<String>,
-    /// Again and again: a duration such as `30m` or `6h`, at least a minute.
+    /// Again and again: a duration such as `30m`, `6h` or `2d`, at least a minute. A day has 24 hours.
     #[schema(max_length = 64)]
     every: Option<String>,
     /// At the times of a cron pattern: minute, hour, day of the month, month, day of the week.
@@ -174,7 +174,8 @@ pub(crate) struct Wanted {
     #[serde(default)]
     quiet: bool,
     #[serde(default)]
-    missed: MissedName,
+    #[schema(value_type = MissedName)]
+    missed: Missed,
     /// Why, for the audit.
     #[schema(max_length = 1000)]
     reason: Option<String>,
@@ -201,11 +202,7 @@ impl From<&Schedule> for ScheduleItem {
             digest: *action == ScheduledAction::Digest,
             agent: agent.map(ToString::to_string),
             quiet,
-            missed: match missed {
-                Missed::Once => MissedName::Once,
-                Missed::Skip => MissedName::Skip,
-                Missed::All => MissedName::All,
-            },
+            missed: *missed,
             state: schedule.state.as_str(),
             why: schedule.why.clone(),
             next_at: schedule.next_at.map(rfc3339),
@@ -248,11 +245,7 @@ impl Wanted {
             when: self.when(&time_zone)?,
             to: self.to.parse().map_err(|wrong| bad(format!("`to` {wrong}")))?,
             action: self.action()?,
-            missed: match self.missed {
-                MissedName::Once => Missed::Once,
-                MissedName::Skip => Missed::Skip,
-                MissedName::All => Missed::All,
-            },
+            missed: self.missed,
             time_zone,
         })
     }
@@ -276,20 +269,12 @@ impl Wanted {
     fn when(&self, time_zone: &str) -> Result<When, ApiError> {
         match (&self.at, &self.every, &self.cron) {
             (Some(at), None, None) => {
-                let local = || {
-                    let at: DateTime = at.trim().parse().ok()?;
-                    let at = at.to_zoned(zone(time_zone)?).ok()?;
-                    Some(Timestamp::from_millis(at.timestamp().as_millisecond()))
-                };
-                parse(at)
-                    .or_else(local)
-                    .map(When::At)
-                    .ok_or_else(|| bad("`at` must be a time such as 2030-01-31T09:00:00Z"))
+                let wrong = || bad("`at` must be a time such as 2030-01-31T09:00:00Z");
+                read_time(at, time_zone).map(When::At).ok_or_else(wrong)
             }
             (None, Some(every), None) => {
-                let every: Option<SignedDuration> = every.trim().parse().ok();
-                let every = every.and_then(|every| Duration::try_from(every).ok());
-                every.map(When::Every).ok_or_else(|| bad("`every` must be a duration such as 30m or 6h"))
+                let wrong = || bad("`every` must be a duration such as 30m, 6h or 2d");
+                duration(every).map(When::Every).ok_or_else(wrong)
             }
             (None, None, Some(cron)) => Ok(When::Cron(cron.clone())),
             _ => Err(bad("give one of `at`, `every` and `cron`")),
@@ -343,10 +328,7 @@ pub(in crate::http) async fn add(
     let new = operation.body.read(&app.engine.time_zone(), now)?;
     new.check(now).map_err(|wrong| bad(wrong.to_string()))?;
     let by = operation.actor(operation.body.reason.as_deref(), StatusCode::CREATED, &())?;
-    let answer = |schedule: &Schedule| {
-        let answer = ScheduleItem::from(schedule);
-        operation.actor(None, StatusCode::CREATED, &answer).ok().and_then(|actor| actor.answer)
-    };
+    let answer = |schedule: &Schedule| operation.answer(StatusCode::CREATED, &ScheduleItem::from(schedule));
     let schedule = app.engine.add_schedule(new, &by, answer).await?;
     Ok((StatusCode::CREATED, Json(ScheduleItem::from(&schedule))))
 }
@@ -363,13 +345,10 @@ pub(in crate::http) async fn run(
     operation: Operation<Reason>,
 ) -> Result<(StatusCode, Json<SentMessages>), ApiError> {
     let by = actor(&operation)?;
-    let key = operation.key().map_or_else(|| TurnId::new(app.clock.now()).to_string(), ToOwned::to_owned);
-    let answer = |begun: &[Begun]| {
-        let answer = SentMessages::of(begun)?;
-        operation.actor(None, StatusCode::ACCEPTED, &answer).ok().and_then(|actor| actor.answer)
-    };
+    let key = operation.name(app.clock.now());
+    let answer = |begun: &[Begun]| operation.answer(StatusCode::ACCEPTED, &SentMessages::of(begun).ok()?);
     let begun = app.engine.run_schedule(&named(name)?, &key, &by, answer).await?;
-    Ok((StatusCode::ACCEPTED, Json(SentMessages::of(&begun).ok_or(ApiError::Internal)?)))
+    Ok((StatusCode::ACCEPTED, Json(SentMessages::of(&begun)?)))
 }
 
 /// Pauses a schedule: it begins nothing until it is resumed.

@@ -97,10 +97,13 @@ pub(in crate::sqlite) async fn list_deliveries(
     match filter.state {
         None => {}
         Some(DeliveryListState::Pending) => {
-            sql.push(" and d.state in ('pending', 'sending') and d.state = 'pending' and d.parked = 0");
+            sql.push(" and d.state in ('pending', 'sending') and d.state = 'pending'");
+            // What waits for the end of quiet hours is pending.
+            sql.push(" and (d.parked = 0 or d.attempts = 0)");
         }
         Some(DeliveryListState::Parked) => {
-            sql.push(" and d.state in ('pending', 'sending') and d.state = 'pending' and d.parked = 1");
+            sql.push(" and d.state in ('pending', 'sending') and d.state = 'pending'");
+            sql.push(" and d.parked = 1 and d.attempts > 0");
         }
         Some(DeliveryListState::In(state)) => {
             let few = match state {
