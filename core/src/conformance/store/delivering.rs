@@ -187,7 +187,7 @@ pub async fn what_is_parked_holds_up_no_other_claim(subject: &mut impl Subject) 
         next_attempt_at: at(seconds),
         ..two.delivery(claim, &format!("two {claim}"))
     };
-    let parked = DeliveryRecord { parked: true, ..later(1, 50) };
+    let parked = DeliveryRecord { parked: true, attempts: 3, ..later(1, 50) };
     done(&*store, deliveries([part(1, 1), part(2, 60), part(3, 1), parked, later(2, 40), later(3, 1)])).await;
     let turns = [one];
     let next = async || {
@@ -203,7 +203,7 @@ pub async fn what_is_parked_holds_up_no_other_claim(subject: &mut impl Subject) 
     assert!(!store.is_overtaken(of(2).await.id).await.expect("deliveries are read"));
 
     change(&*store, DeliveryChange { state: DeliveryState::Delivered, ..DeliveryChange::of(&of(1).await) }).await;
-    change(&*store, DeliveryChange { parked: true, ..DeliveryChange::of(&of(2).await) }).await;
+    change(&*store, DeliveryChange { parked: true, attempts: 3, ..DeliveryChange::of(&of(2).await) }).await;
 
     assert_eq!(next().await, ["one 2", "two 1", "two 2"]);
     assert_eq!(upcoming(&*store, &turns, 10).await, named(&[("a", 40)]));

@@ -170,8 +170,11 @@ pub async fn deliveries_are_listed(subject: &mut impl Subject) {
         (Turn::accept(&*store, said(&chat("a"), "1")).await, Turn::accept(&*store, said(&chat("b"), "2")).await);
     let (one, two) = (first.answer(&*store, "yes").await, second.answer(&*store, "no").await);
     let record = store.delivery(one).await.expect("deliveries are read").expect("it is there");
-    let parked = DeliveryChange { parked: true, ..DeliveryChange::of(&record) };
-    done(&*store, Transition { delivery_changes: vec![parked], ..Transition::default() }).await;
+    let parked = DeliveryChange { parked: true, attempts: 3, ..DeliveryChange::of(&record) };
+    let record = store.delivery(two).await.expect("deliveries are read").expect("it is there");
+    // It waits for the end of quiet hours.
+    let quiet = DeliveryChange { parked: true, ..DeliveryChange::of(&record) };
+    done(&*store, Transition { delivery_changes: vec![parked, quiet], ..Transition::default() }).await;
 
     let all = DeliveryFilter { limit: 10, ..DeliveryFilter::default() };
     let found = async |filter: DeliveryFilter| {
