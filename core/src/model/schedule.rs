@@ -708,9 +708,10 @@ mod tests {
                     ..schedule(When::At(START), Missed::All).new
                 };
                 let next_at = new.next_after(made_at, made_at).unwrap();
-                let schedule = Schedule { created_at: made_at, ..Schedule::new(
-                    new, ScheduleOrigin::Operator, "grace".to_owned(), next_at, made_at,
-                ) };
+                let schedule = Schedule {
+                    created_at: made_at,
+                    ..Schedule::new(new, ScheduleOrigin::Operator, "grace".to_owned(), next_at, made_at)
+                };
                 for hours in 1..49 {
                     let now = made_at + Duration::from_hours(hours);
                     let ahead = std::iter::successors(next_at, |at| schedule.next_after(*at).unwrap());

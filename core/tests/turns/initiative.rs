@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use rejoinder_core::{
-    Access, AgentTurn, Attachment, Begun, Capabilities, Choices, ConversationRef, Hours, Identity, InboundEvent, Missed,
-    NewMessage, NewSchedule, News, OperationError, Receipts, Reply, ScheduledAction, Support, Target, Task, Timestamp, TurnStatus,
-    TurnView, When,
+    Access, AgentTurn, Attachment, Begun, Capabilities, Choices, ConversationRef, Hours, Identity, InboundEvent,
+    Missed, NewMessage, NewSchedule, News, OperationError, Receipts, Reply, ScheduledAction, Support, Target, Task,
+    Timestamp, TurnStatus, TurnView, When,
     conformance::scripted::{Fault, Script, capabilities},
     store::AuditFilter,
 };
