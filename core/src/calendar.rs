@@ -67,7 +67,7 @@ impl Calendar {
         all
     }
 
-    /// Makes a schedule, and stores the answer to the request that `answer` makes of it. One with the same name that is done gives
+    /// Makes a schedule, and stores the answer to the request that `answer` makes of it. One with the same name that is over gives
     /// way.
     pub(crate) async fn add(
         &self,
@@ -77,7 +77,8 @@ impl Calendar {
     ) -> Result<Schedule, OperationError> {
         let _deciding = self.deciding.lock().await;
         let namesake = self.known().values().find(|it| it.new.name == new.name).cloned();
-        if namesake.as_ref().is_some_and(|it| it.state != ScheduleState::Done || is_configured(it)) {
+        let gives_way = |it: &Schedule| it.is_over() && !is_configured(it) && it.is_seen_by(by.channels.as_deref());
+        if namesake.as_ref().is_some_and(|it| !gives_way(it)) {
             return Err(OperationError::Unfit(format!(
                 "there is a schedule `{}`: remove it, or choose another name",
                 new.name
@@ -115,7 +116,7 @@ impl Calendar {
         if let Some(same) = own.iter().find(is_same) {
             return Ok(same.clone());
         }
-        let (done, active): (Vec<_>, Vec<_>) = own.into_iter().partition(|it| it.state == ScheduleState::Done);
+        let (done, active): (Vec<_>, Vec<_>) = own.into_iter().partition(Schedule::is_over);
         if active.len() >= limits.most as usize {
             return Err(OperationError::Unfit(format!("there are {} already: remove one first", active.len())));
         }
@@ -170,10 +171,10 @@ impl Calendar {
         self.take_away(&theirs, None).await
     }
 
-    /// Removes those of operators and agents that were done before `before`.
-    pub(crate) async fn remove_done(&self, before: Timestamp) -> Result<usize, StoreError> {
+    /// Removes those of operators and agents that were over before `before`.
+    pub(crate) async fn remove_over(&self, before: Timestamp) -> Result<usize, StoreError> {
         let _deciding = self.deciding.lock().await;
-        let is_old = |it: &Schedule| it.was_done_before(before) && !is_configured(it);
+        let is_old = |it: &Schedule| it.was_over_before(before) && !is_configured(it);
         let old: Vec<_> = self.known().values().filter(|it| is_old(it)).map(|it| it.id).collect();
         self.take_away(&old, None).await?;
         Ok(old.len())
@@ -201,6 +202,9 @@ impl Calendar {
             (ScheduleState::Paused, false) => {
                 let next_at = schedule.next_after(now).map_err(|wrong| OperationError::Unfit(wrong.to_string()))?;
                 let state = if next_at.is_some() { ScheduleState::Active } else { ScheduleState::Done };
+                // The clock may have been ahead.
+                let last = self.store.schedule_runs(schedule.id, 1).await?.pop();
+                let now = last.map_or(now, |run| run.at.max(now));
                 schedule = Schedule { state, why: None, next_at, failures: 0, counted_from: Some(now), ..schedule };
             }
             (state, _) => return Err(OperationError::Unfit(format!("the schedule is {}", state.as_str()))),

@@ -90,7 +90,7 @@ impl Retention {
                 break;
             }
         }
-        let schedules = self.calendar.remove_done(cutoffs.turns).await?;
+        let schedules = self.calendar.remove_over(cutoffs.turns).await?;
         // Not of lines alone: the line about them would be the next one to remove.
         if turns + payloads + contents + keys > 0 || log + pages > 0 || schedules > 0 {
             info!(

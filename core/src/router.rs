@@ -42,7 +42,9 @@ pub(crate) fn rule<'a>(event: &InboundEvent, settings: &'a Settings, known: &Kno
 /// The language of what the gateway tells the sender of an event: what they chose, else what its rule says, else what the
 /// platform tells, else what the configuration says of them.
 pub(crate) fn language(event: &InboundEvent, rule: Option<&Rule>, people: &People) -> Option<Language> {
-    let chosen = people.chosen_language(&event.identity());
+    // What the gateway begins is in the language of whoever hears it.
+    let spoken = event.language.filter(|_| event.sender.kind == SenderKind::Operator);
+    let chosen = spoken.or_else(|| people.chosen_language(&event.identity()));
     let told = chosen.or(rule.and_then(|rule| rule.language)).or(event.language);
     told.or_else(|| people.configured_language(&event.identity()))
 }

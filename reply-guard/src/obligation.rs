@@ -120,6 +120,9 @@ pub struct Obligation {
     /// When the person should have seen a first signal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signal_by: Option<Timestamp>,
+    /// When the last signal is sent, if it waits for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sent_from: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     soft_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -203,6 +206,7 @@ impl Obligation {
             owed,
             state: ObligationState::Open,
             work: Work::Waiting,
+            sent_from: None,
             signal_by: Some(first_signal_by(soft, policy, now)).filter(|_| owed == Expectation::Answer),
             soft_at: soft.filter(|_| owed == Expectation::Answer).map(|soft| now + soft),
             hard_at: None,
@@ -364,12 +368,18 @@ impl Obligation {
             _ if self.is_postponed() => None,
             ObligationState::Open | ObligationState::Claimed { .. } | ObligationState::Deferred => {
                 let due = self.due().map(|due| due + GRACE);
-                if self.shown_deferrals() > 0 { due } else { self.signal_by.or(due) }
+                let by = if self.shown_deferrals() > 0 { due } else { self.signal_by.or(due) };
+                by.max(by.and(self.sent_from.map(|from| from + GRACE)))
             }
             ObligationState::Settled(_) | ObligationState::Merged { .. } | ObligationState::Undeliverable { .. } => {
                 None
             }
         }
+    }
+
+    /// The signal that was just claimed is not sent before `from`: until then the turn is not overdue.
+    pub const fn waits_until(&mut self, from: Timestamp) {
+        self.sent_from = Some(from);
     }
 
     /// The next time at which [`Event::Tick`] changes anything.

@@ -11,6 +11,7 @@ pub(crate) mod triggers;
 use std::{cmp::Reverse, collections::HashSet, sync::Arc};
 
 use rejoinder_guard::Attachment;
+use tracing::warn;
 
 use crate::{
     access::Permit,
@@ -234,6 +235,7 @@ impl Initiative {
                 Accepted::Duplicate { turn: None, .. } => {}
                 Accepted::Limited { retry_after } => failure = Some(OperationError::Limited { retry_after }),
                 _ => {
+                    warn!(channel = %to.channel, "what the gateway begins cannot be stored");
                     let why = format!("what is for {} cannot be stored", to.channel);
                     failure = Some(OperationError::Unfit(why));
                 }

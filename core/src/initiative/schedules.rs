@@ -16,7 +16,7 @@ use crate::{
     model::{
         ids::TurnId,
         log::{LogEvent, NewLogEntry, Subject},
-        schedule::{NewSchedule, Schedule, ScheduleChange, ScheduleRun, ScheduleState, ScheduledAction},
+        schedule::{NewSchedule, Schedule, ScheduleChange, ScheduleRun, ScheduleState, ScheduledAction, When},
         settings::LiveSettings,
         target::Begun,
     },
@@ -34,9 +34,6 @@ const SENDER: &str = "schedule";
 /// How many runs that have not ended are passed over to find out whether those before failed: what cannot be delivered may be tried
 /// for a day, and an hourly schedule has as many runs in it.
 const PASSED_OVER: u32 = 30;
-
-/// How the run of an agent ends that fails: see [`RunEnd::end`](crate::ports::store::transition::RunEnd::end).
-const FAILED: &str = "failed";
 
 /// Begins what is scheduled.
 pub(crate) struct Schedules {
@@ -98,6 +95,9 @@ impl Schedules {
         let (schedule, now) = (self.calendar.find(name, by)?, self.calendar.clock.now());
         let key = format!("run:{}:{}", schedule.id, by.key(key));
         let begun = self.initiative.begin_scheduled(&schedule, &key).await?;
+        if begun.is_empty() {
+            return Ok(begun);
+        }
         let turns = begun.iter().map(|one| one.turn).collect();
         let run = ScheduleRun { schedule: schedule.id, due: now, at: now, turns, problem: None };
         let by = Actor { answer: answer(&begun), ..by.clone() };
@@ -136,7 +136,9 @@ impl Schedules {
         let most = self.settings.get().schedules.max_failures;
         let (due, mut passed) = schedule.due(now);
         let is_passed_over = schedule.next_at.is_some_and(|first| !due.contains(&first));
-        let (mut failures, mut why) = self.failures(&schedule, most).await?;
+        // It has one time, and no others to fail before it.
+        let is_only = matches!(schedule.new.when, When::At(_));
+        let (mut failures, mut why) = if is_only { (0, String::new()) } else { self.failures(&schedule, most).await? };
         for at in due {
             if failures >= most {
                 break;
@@ -240,9 +242,12 @@ impl Schedules {
             }
             // What owes nothing is silent whether its agent failed or had nothing to say.
             ObligationState::Settled(Settlement::Silence { .. }) => {
-                let last = self.calendar.store.runs(id).await?.pop();
-                let failed = last.filter(|run| run.end.as_deref() == Some(FAILED));
-                Some(failed.map_or(Ok(()), |run| Err(run.detail.unwrap_or_else(|| "the agent failed".to_owned()))))
+                let Some(last) = self.calendar.store.runs(id).await?.pop() else { return Ok(Some(Ok(()))) };
+                match last.end.as_deref() {
+                    None => None,
+                    Some("reply" | "reaction" | "silent") => Some(Ok(())),
+                    Some(end) => Some(Err(last.detail.unwrap_or_else(|| format!("the agent's run has {end}")))),
+                }
             }
             ObligationState::Settled(_) => Some(Ok(())),
             _ => None,

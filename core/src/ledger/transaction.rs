@@ -159,6 +159,9 @@ impl<'a> Transaction<'a> {
                 match effect {
                     Effect::Send(cleared) => {
                         decided.claimed = true;
+                        if let Some(until) = self.target(&turn).quiet_until {
+                            turn.obligation.waits_until(until);
+                        }
                         // If our own row is the receipt, the guard decides on that receipt next.
                         events.extend(self.claim(&cleared, &turn, &mut consequences));
                     }

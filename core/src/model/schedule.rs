@@ -384,9 +384,15 @@ impl Schedule {
         }
     }
 
-    /// Whether its only time was before `before`, and nothing is left to do.
-    pub(crate) fn was_done_before(&self, before: Timestamp) -> bool {
-        self.state == ScheduleState::Done && matches!(self.new.when, When::At(at) if at < before)
+    /// Whether its only time has passed, and nothing is left to do.
+    pub(crate) fn is_over(&self) -> bool {
+        let has_no_time = self.state != ScheduleState::Active && self.next_at.is_none();
+        self.state == ScheduleState::Done || (has_no_time && matches!(self.new.when, When::At(_)))
+    }
+
+    /// Whether that was before `before`.
+    pub(crate) fn was_over_before(&self, before: Timestamp) -> bool {
+        self.is_over() && matches!(self.new.when, When::At(at) if at < before)
     }
 
     /// Whether it is paused because it failed, or because its next time cannot be computed, and not by an operator: who pauses it
@@ -454,8 +460,8 @@ impl Schedule {
                     return (vec![first], 0);
                 };
                 let clock = Clock { pattern, zone };
-                let last = clock.last(now + Duration::from_millis(1));
-                let times = std::iter::successors(last, |at| clock.last(*at));
+                let before = |at: &Timestamp| clock.last(Timestamp::from_millis(at.as_millis() - 1));
+                let times = std::iter::successors(clock.last(now), before);
                 times.take_while(|at| *at >= first).take(MOST_MISSED + 1).collect()
             }
         };
@@ -513,7 +519,7 @@ impl Clock {
 
     /// The first time after `at`.
     fn next(&self, at: Timestamp) -> Option<Timestamp> {
-        let start = zoned(at, self.zone.clone());
+        let start = zoned(at, self.zone.clone())?;
         if self.is_hourly() {
             return self.pattern.find_next_occurrence(&start, false).ok().map(|next| timestamp(&next));
         }
@@ -528,25 +534,25 @@ impl Clock {
         }
     }
 
-    /// The last time before `at`.
+    /// The last time at or before `at`.
     fn last(&self, at: Timestamp) -> Option<Timestamp> {
-        let end = zoned(at, self.zone.clone());
+        let end = zoned(at, self.zone.clone())?;
         if self.is_hourly() {
-            return self.pattern.find_previous_occurrence(&end, false).ok().map(|last| timestamp(&last));
+            return self.pattern.find_previous_occurrence(&end, true).ok().map(|last| timestamp(&last));
         }
         // Before they were set back, they showed a later time.
-        let set = self.zone.preceding(end.timestamp()).next().map(|set| set.timestamp());
-        let before = set.and_then(|set| set.checked_sub(jiff::Span::new().milliseconds(1)).ok());
+        let after = end.timestamp().checked_add(Duration::from_millis(1)).ok()?;
+        let set = self.zone.preceding(after).next().map(|set| set.timestamp());
+        let before = set.and_then(|set| set.checked_sub(Duration::from_millis(1)).ok());
         let before = before.map(|before| before.to_zoned(self.zone.clone()).datetime());
-        let mut shown = on_one_clock(before.map_or(end.datetime(), |before| before.max(end.datetime())))?;
-        let mut is_included = true;
+        let shown = on_one_clock(before.map_or(end.datetime(), |before| before.max(end.datetime())))?;
+        let mut shown = self.pattern.find_previous_occurrence(&shown, true).ok()?;
         loop {
-            shown = self.pattern.find_previous_occurrence(&shown, is_included).ok()?;
-            is_included = false;
             let last = self.first_at(shown.datetime())?;
-            if last < at {
+            if last <= at {
                 return Some(last);
             }
+            shown = self.pattern.find_previous_occurrence(&shown, false).ok()?;
         }
     }
 
@@ -569,9 +575,9 @@ fn on_one_clock(shown: DateTime) -> Option<Zoned> {
     shown.to_zoned(TimeZone::UTC).ok()
 }
 
-/// A time that jiff cannot express is taken as the epoch: no clock shows it.
-fn zoned(at: Timestamp, zone: TimeZone) -> Zoned {
-    jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or_default().to_zoned(zone)
+/// `None` for a time that no clock shows.
+fn zoned(at: Timestamp, zone: TimeZone) -> Option<Zoned> {
+    Some(jiff::Timestamp::from_millisecond(at.as_millis()).ok()?.to_zoned(zone))
 }
 
 fn timestamp(at: &Zoned) -> Timestamp {
@@ -699,7 +705,7 @@ mod tests {
     /// Looking back finds what looking ahead found.
     #[test]
     fn missed_times_are_those_that_would_have_come() {
-        for pattern in ["0 2,14 * * *", "*/20 2 * * *", "30 2 * * *", "15,45 * * * *", "0 0-4 * * SUN"] {
+        for pattern in ["0 2,14 * * *", "*/20 2 * * *", "30 2 * * *", "15,45 * * * *", "0 * * * *", "0 0-4 * * SUN"] {
             for from in ["2026-03-28T00:00:00Z", "2026-10-24T00:00:00Z"] {
                 let made_at = at(from);
                 let new = NewSchedule {
@@ -713,10 +719,12 @@ mod tests {
                     ..Schedule::new(new, ScheduleOrigin::Operator, "grace".to_owned(), next_at, made_at)
                 };
                 for hours in 1..49 {
-                    let now = made_at + Duration::from_hours(hours);
-                    let ahead = std::iter::successors(next_at, |at| schedule.next_after(*at).unwrap());
-                    let ahead: Vec<_> = ahead.take_while(|at| *at <= now).collect();
-                    assert_eq!(schedule.due(now).0, ahead, "{pattern} from {from}, {hours} hours");
+                    for millis in [0, 1, 500] {
+                        let now = made_at + Duration::from_hours(hours) + Duration::from_millis(millis);
+                        let ahead = std::iter::successors(next_at, |at| schedule.next_after(*at).unwrap());
+                        let ahead: Vec<_> = ahead.take_while(|at| *at <= now).collect();
+                        assert_eq!(schedule.due(now).0, ahead, "{pattern} from {from}, {hours} hours, {millis} ms");
+                    }
                 }
             }
         }

@@ -97,7 +97,9 @@ impl Attempts {
     /// sent; it is withdrawn then.
     pub(crate) async fn begin(&self, waiting: DeliveryRecord) -> Result<Option<StartedAttempt>, StoreError> {
         let number = self.next_number(&waiting).await?;
-        let is_late = (waiting.parked && !waiting.is_quiet()) || waiting.retried_at.is_some();
+        // Nobody notices the edit of a message above those that they read last.
+        let is_quiet_send = waiting.is_quiet() && edited_message(&waiting.action).is_none();
+        let is_late = (waiting.parked && !is_quiet_send) || waiting.retried_at.is_some();
         let is_overtaken = is_late && self.store.is_overtaken(waiting.id).await?;
         // If it has changed since, the attempt is not stored, and the turn is read.
         let claimed = self.ledger.claimed.take(waiting.turn);
@@ -172,7 +174,8 @@ impl Attempts {
     /// Whether a delivery is an edit that gets nowhere while later messages are sent: it is sent as a new message, at
     /// once.
     pub(crate) async fn is_overtaken_edit(&self, delivery: &DeliveryRecord) -> Result<bool, StoreError> {
-        let is_stuck_edit = delivery.parked && matches!(delivery.action, Action::Edit { .. });
+        let gets_nowhere = delivery.parked && !delivery.is_quiet();
+        let is_stuck_edit = gets_nowhere && matches!(delivery.action, Action::Edit { .. });
         if !is_stuck_edit || !self.store.is_overtaken(delivery.id).await? {
             return Ok(false);
         }

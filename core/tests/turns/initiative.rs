@@ -480,10 +480,38 @@ async fn an_answer_that_is_ready_in_quiet_hours_waits(#[case] first: Script) {
     prompts_ada(&gateway).await;
     gateway.advance(secs(1800)).await;
     assert_ne!(last(&gateway, &chat("ada")), "Nothing is new.");
+    assert_eq!(gateway.store.backlog().await.expect("it is read").overdue, 0);
 
     gateway.advance(secs(7200)).await;
 
     assert_eq!(last(&gateway, &chat("ada")), "Nothing is new.");
+    gateway.at_rest().await;
+}
+
+/// Its note was shown before, and others were read since: the answer takes its place neither then nor unnoticed afterwards.
+#[tokio::test]
+async fn an_answer_in_quiet_hours_is_no_edit_of_what_was_shown_before() {
+    let mut settings = setup(Access::open());
+    settings.agents.clear();
+    let mut settings = settings.agent("main", |turn| match (&*turn.text, turn.deferred.is_some()) {
+        ("Say what is new.", false) => Script::defers(Some("Let me see."), secs(600)),
+        ("Say what is new.", true) => Script::replies("Nothing is new."),
+        (text, _) => Script::replies(text),
+    });
+    settings.quiet_hours = adas_quiet_hours(1, 3);
+    let gateway = settings.start().await;
+    comes_in(&gateway, says(&chat("ada"), "hello")).await;
+    gateway.advance(secs(3540)).await;
+    prompts_ada(&gateway).await;
+    gateway.advance(secs(900)).await;
+    comes_in(&gateway, says(&chat("ada"), "hm?")).await;
+    gateway.advance(secs(900)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["hello", "Let me see.", "hm?"]);
+    assert_eq!(gateway.store.backlog().await.expect("it is read").overdue, 0);
+
+    gateway.advance(secs(7200)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["hello", "hm?", "Nothing is new."]);
     gateway.at_rest().await;
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    Access, AgentTurn, Clock as _, Expectation, Missed, NewSchedule, OperationError, PersonLimits, ScheduleCall,
+    Access, Actor, AgentTurn, Clock as _, Expectation, Missed, NewSchedule, OperationError, PersonLimits, ScheduleCall,
     ScheduleLimits, ScheduledAction, SenderKind, TurnStatus, When,
     conformance::scripted::{Fault, Script},
     store::{Schedule, ScheduleOrigin, ScheduleState},
@@ -215,10 +215,13 @@ async fn a_schedule_that_fails_is_paused() {
 }
 
 /// It owes nothing, so nobody else would notice.
+#[rstest::rstest]
+#[case::fails(Script::fails("the model is gone"), "the model is gone")]
+#[case::hangs(Script::replies("at last").taking(HOUR / 2), "the agent's run has stopped")]
 #[tokio::test]
-async fn a_quiet_prompt_whose_agent_fails_is_paused() {
-    let fails = |turn: &AgentTurn| match &*turn.text {
-        "Say what is new." => Script::fails("the model is gone"),
+async fn a_quiet_prompt_whose_agent_fails_is_paused(#[case] fails: Script, #[case] told: &str) {
+    let fails = move |turn: &AgentTurn| match &*turn.text {
+        "Say what is new." => fails.clone(),
         text => Script::replies(text),
     };
     let gateway = GatewaySetup::new().agent("main", fails).start().await;
@@ -231,7 +234,42 @@ async fn a_quiet_prompt_whose_agent_fails_is_paused() {
 
     let (paused, runs) = schedule(&gateway).await;
     assert_eq!((paused.state, runs.len()), (ScheduleState::Paused, 3));
-    assert!(paused.why.as_ref().is_some_and(|why| why.contains("the model is gone")), "{:?}", paused.why);
+    assert!(paused.why.as_ref().is_some_and(|why| why.contains(told)), "{:?}", paused.why);
+    gateway.at_rest().await;
+}
+
+/// Whatever became of a trial before.
+#[tokio::test]
+async fn a_schedule_with_one_time_is_judged_by_that() {
+    let gateway = guarded().await;
+    adds(&gateway, says_hello(&ada(), When::At(gateway.clock.now() + HOUR))).await;
+    gateway.platform.choose_faults(|_| Some(Fault::Refuse));
+    for key in ["one", "two", "three"] {
+        gateway.engine().run_schedule("hello", key, &operator("a trial"), |_| None).await.expect("it is begun");
+        gateway.settle().await;
+    }
+    gateway.platform.choose_faults(|_| None);
+
+    gateway.advance(HOUR).await;
+
+    assert_eq!(greetings(&gateway), 1);
+    assert_eq!(schedule(&gateway).await.0.state, ScheduleState::Done);
+    gateway.at_rest().await;
+}
+
+/// By the clock, in the second in which it is due.
+#[rstest::rstest]
+#[case::every_hour("0 * * * *")]
+#[case::at_hours("0 1,2 * * *")]
+#[tokio::test]
+async fn a_pattern_is_acted_on_at_its_times(#[case] pattern: &str) {
+    let gateway = guarded().await;
+    adds(&gateway, says_hello(&ada(), When::Cron(pattern.to_owned()))).await;
+
+    for sent in 1..3 {
+        gateway.advance(HOUR).await;
+        assert_eq!(greetings(&gateway), sent);
+    }
     gateway.at_rest().await;
 }
 
@@ -262,6 +300,10 @@ async fn a_schedule_that_is_done_gives_way() {
     let twice = gateway.engine().add_schedule(in_an_hour(), &operator("a test"), |_| None).await;
     assert!(matches!(twice, Err(OperationError::Unfit(why)) if why.contains("there is a schedule")));
     gateway.advance(HOUR).await;
+    let elsewhere = Actor { channels: Some(vec![there("x").channel]), ..operator("a test") };
+    let other = NewSchedule { to: there("x").to_string().parse().expect("a target"), ..in_an_hour() };
+    let hidden = gateway.engine().add_schedule(other, &elsewhere, |_| None).await;
+    assert!(matches!(hidden, Err(OperationError::Unfit(why)) if why.contains("there is a schedule")));
     adds(&gateway, in_an_hour()).await;
     assert_eq!(gateway.engine().schedules(None).len(), 1);
 

@@ -26,6 +26,8 @@ pub(crate) enum ApiError {
     TooManyGuesses,
     #[error("too many codes that do not exist were tried: try again later")]
     TooManyCodes { retry_after: Duration },
+    #[error("a limit holds for it: try again later")]
+    Limited { retry_after: Duration },
     #[error("the request must have one Host header")]
     NoHost,
     #[error(
@@ -78,7 +80,7 @@ impl From<OperationError> for ApiError {
         match error {
             OperationError::Unknown(what) => Self::NotFound(what),
             OperationError::Unfit(why) => Self::Conflict(why),
-            OperationError::Limited { .. } => Self::Conflict(error.to_string()),
+            OperationError::Limited { retry_after } => Self::Limited { retry_after },
             OperationError::TooMany { retry_after } => Self::TooManyCodes { retry_after },
             OperationError::Store(error) => error.into(),
         }
@@ -106,7 +108,9 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let retry_after = match self {
             // Rounded up: who waits for so many seconds is not too early.
-            Self::TooManyCodes { retry_after } => Duration::from_secs_f64(retry_after.as_secs_f64().ceil()),
+            Self::TooManyCodes { retry_after } | Self::Limited { retry_after } => {
+                Duration::from_secs_f64(retry_after.as_secs_f64().ceil())
+            }
             _ => RETRY_AFTER,
         };
         let (status, name, title) = match self {
@@ -116,6 +120,7 @@ impl IntoResponse for ApiError {
             Self::TooManyCodes { .. } => {
                 (StatusCode::TOO_MANY_REQUESTS, "too-many-codes", "Too many requests: too many wrong codes")
             }
+            Self::Limited { .. } => (StatusCode::TOO_MANY_REQUESTS, "limited", "Too many requests: a limit holds"),
             Self::ForeignHost => (StatusCode::FORBIDDEN, "foreign-host", "Forbidden: foreign host"),
             Self::Forbidden(_) => (StatusCode::FORBIDDEN, "forbidden", "Forbidden: the role does not allow this"),
             Self::NotFound(_) => (StatusCode::NOT_FOUND, "not-found", "Not found"),

@@ -24,6 +24,19 @@ fn a_reaction_is_an_answer() {
     assert_eq!(turn.signal(), (SignalKind::Reaction, &Via::Answer));
 }
 
+/// Markers and reasoning are an agent's; the gateway and operators mean what they say.
+#[test]
+fn what_no_agent_says_is_sent_as_it_is() {
+    for words in ["NO_REPLY", "all of it </think> counts", "<think>also this"] {
+        assert_eq!(Turn::running().on(Event::Answered(Reply::text(words))), [format!("send 1: {words}")]);
+    }
+    let file =
+        crate::Attachment { name: "a".to_owned(), media_type: "text/plain".to_owned(), url: "https://a/".to_owned() };
+    let mut turn = Turn::running();
+    assert_eq!(turn.on(Event::Answered(Reply { attachments: vec![file], ..Reply::text("\u{200b}") })), ["send 1: "]);
+    assert_eq!(Turn::running().on(Event::Answered(Reply::text(" \u{200b}"))), ["send 1: say silent"]);
+}
+
 /// B10, E8.
 #[test]
 fn a_second_receipt_changes_nothing() {
@@ -388,6 +401,9 @@ fn a_turn_without_a_visible_signal_is_overdue_soon_after_its_soft_deadline_whate
     assert_eq!(overdue_at(&turn), Some(HARD + 5));
     turn.on(reply("done"));
     assert_eq!(overdue_at(&turn), Some(HARD + 5));
+    // It is sent when somebody's quiet hours end.
+    turn.obligation.waits_until(at(HARD * 10));
+    assert_eq!(overdue_at(&turn), Some(HARD * 10 + 5));
     assert_eq!(overdue_at(&Turn::ambient()), None);
 }
 
