@@ -157,6 +157,24 @@ async fn the_model_chooses_the_agent() {
     assert_eq!(main.calls().len(), 1);
 }
 
+/// The default agent of the gateway is not offered by an API that has one of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_api_with_an_agent_of_its_own_does_not_offer_the_default_one() {
+    let (main, other) = (ScriptedAgent::replying("main").await, ScriptedAgent::replying("other").await);
+    let second = other.section().replace("[agents.main]", "[agents.other]");
+    let (own, routing) = (format!("{}agent = \"other\"\n", api()), "[routing]\ndefault_agent = \"main\"\n");
+    let gateway = Gateway::builder().config(&own).config(&main.section()).config(&second).config(routing).start().await;
+
+    let (_, list) = json_of(gateway.http().get(url(&gateway, "models")).bearer_auth(TOKEN)).await;
+    let (refused, error) = json_of(ask(&gateway, TOKEN, &json!({ "model": "main" }))).await;
+    let (_, answer) = json_of(ask(&gateway, TOKEN, &json!({ "model": "other" }))).await;
+
+    let ids: Vec<_> = list["data"].as_array().expect("a list").iter().map(|model| &model["id"]).collect();
+    assert_eq!(ids, ["other"]);
+    assert_eq!((refused, &error["error"]["code"]), (StatusCode::NOT_FOUND, &json!("model_not_found")));
+    assert_eq!(content(&answer), "other");
+}
+
 /// OpenAI's own library reads everything, streaming and not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_library_of_openai_talks_to_agents() {
