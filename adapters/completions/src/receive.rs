@@ -299,19 +299,24 @@ impl Fingerprint {
 impl Caller {
     /// The response to a question: the whole answer, or a stream of it. `view` is the turn's state, if it was asked before.
     async fn answer(
-        self,
+        mut self,
         turn: TurnId,
         watch: Watch,
         view: Option<TurnView>,
         streams: bool,
     ) -> Result<Response, ApiError> {
+        let is_repeated = view.is_some();
         if streams {
+            self.name_agent_of(view.as_ref());
             return Ok(with_turn(Stream::begin(self, turn, watch, view.map(Arc::new)).into_response(), turn));
         }
         let view = match view {
             Some(view) if view.status.is_final() => Some(Arc::new(view)),
             view => self.until_final(watch).await.or(view.map(Arc::new)),
         };
+        if is_repeated {
+            self.name_agent_of(view.as_deref());
+        }
         self.whole(turn, view.as_deref()).await
     }
 
@@ -338,7 +343,7 @@ impl Caller {
     async fn whole(&self, turn: TurnId, view: Option<&TurnView>) -> Result<Response, ApiError> {
         let answer = self.read(turn, view);
         // Clients expect it in every answer that is not streamed.
-        let usage = Some(self.usage(turn).await.unwrap_or_default());
+        let usage = self.usage(turn).await.unwrap_or_default();
         self.note_read(turn, view.map(|view| view.status));
         let created = view.map_or_else(|| self.adapter.clock.now(), |view| view.at).as_millis() / 1000;
         Ok(with_turn(Json(Completion::new(created, &self.model, &answer, usage)).into_response(), turn))
