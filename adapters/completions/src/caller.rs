@@ -3,12 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{TurnId, TurnStatus, TurnView, Usage};
+use rejoinder_kit::asking::GRACE;
 
 use crate::{ApiContext, CompletionsAdapter, answer::Answer};
-
-/// How much longer than its wait a request is held, so that the response can carry the deferral that the guard clears
-/// at the end of the wait.
-const GRACE: Duration = Duration::from_secs(2);
 
 /// Who sent one request.
 pub(crate) struct Caller {
