@@ -2,6 +2,7 @@
 //! the rest.
 
 use std::{
+    cmp::Ordering,
     collections::{HashMap, HashSet},
     mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -14,8 +15,9 @@ use crate::model::{
     conversation::ConversationRef,
     conversation_trigger::{ConversationTrigger, Said},
     event::{EventKind, InboundEvent},
+    ids::TurnId,
     people::KnownPeople,
-    turn::TurnRecord,
+    turn::{TurnRecord, TurnSeq},
 };
 
 /// A trigger, by its name, in a conversation.
@@ -36,6 +38,20 @@ pub(crate) enum Heard {
     Something,
     /// All of it.
     All(Said),
+}
+
+impl Heard {
+    /// With one more message: a turn, its place, and when it was accepted.
+    fn with(self, turn: TurnId, seq: TurnSeq, at: Timestamp) -> Self {
+        let Self::All(said) = self else { return self };
+        match seq.cmp(&said.seq) {
+            Ordering::Greater => Self::All(Said { messages: said.messages + 1, last: turn, seq, last_at: at, ..said }),
+            // The store has told of it.
+            Ordering::Equal => self,
+            // The store may have told of it, or a later one was noted first.
+            Ordering::Less => Self::Something,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -60,12 +76,8 @@ impl Activity {
         for trigger in triggers.iter().filter(|trigger| trigger.is_for(&turn.event, people)) {
             let watched = (Arc::clone(&trigger.name), turn.event.conversation.clone());
             let mut known = self.known();
-            let said = known.said.entry(watched.clone()).or_default();
-            if let Heard::All(said) = said
-                && said.last != turn.id
-            {
-                *said = Said { messages: said.messages + 1, last: turn.id, last_at: at, ..*said };
-            }
+            let heard = known.said.entry(watched.clone()).or_default();
+            *heard = heard.with(turn.id, turn.seq, at);
             known.changed.insert(watched);
             self.changed.notify_one();
         }
@@ -119,4 +131,23 @@ impl Activity {
 /// Whether somebody said something: triggers count that alone.
 fn is_said(event: &InboundEvent) -> bool {
     event.sender.kind.is_human() && matches!(event.kind, EventKind::Message | EventKind::Choice { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+    /// Two messages are stored, then the store is asked, then both are noted, in any order.
+    #[test]
+    fn what_the_store_has_told_of_is_not_counted_again() {
+        let (turn, at) = (TurnId::new(START), START);
+        let told = Heard::All(Said { messages: 2, last: turn, seq: 8, last_at: at, fired_at: None });
+
+        assert_eq!(told.with(turn, 8, at), told);
+        assert_eq!(told.with(turn, 7, at).with(turn, 8, at), Heard::Something, "the store is asked again");
+        let Heard::All(more) = told.with(turn, 9, at) else { panic!("it is known how many") };
+        assert_eq!((more.messages, more.seq), (3, 9));
+    }
 }

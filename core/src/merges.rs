@@ -211,6 +211,12 @@ fn may_join(first: &TurnRecord, turn: &TurnRecord) -> bool {
         && turn.session == first.session
         && turn.handler == first.handler
         && turn.model == first.model
+        && instructions(turn) == instructions(first)
+}
+
+/// What the sender's program tells the agent: all that is answered together must have the same.
+fn instructions(turn: &TurnRecord) -> Option<&str> {
+    turn.event.brief.as_ref()?.instructions.as_deref()
 }
 
 fn is_same_album(first: &TurnRecord, turn: &TurnRecord) -> bool {

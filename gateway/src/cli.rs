@@ -55,6 +55,9 @@ use crate::{
 /// How long printing an error may take: the process ends even if nothing reads its standard error.
 const ERROR_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The longest time that a command may be told to wait, in seconds: a year.
+const MAX_WAIT: u64 = 365 * 24 * 60 * 60;
+
 /// The messaging gateway that can prove it answered.
 #[derive(Debug, Parser)]
 #[command(
@@ -239,7 +242,7 @@ pub fn main() -> ExitCode {
         Err(Failure::Failed(error)) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(failure) => {
             let code = failure.exit_code();
-            logging::run_with_timeout(ERROR_TIMEOUT, move || eprintln!("error: {failure}"));
+            logging::run_with_timeout(ERROR_TIMEOUT, move || output::remark(format_args!("error: {failure}")));
             ExitCode::from(code)
         }
     }
@@ -383,6 +386,8 @@ mod tests {
     #[case(&["people"])]
     #[case(&["tokens", "create"])]
     #[case(&["send", "telegram.main/42"])]
+    #[case(&["send", "telegram.main/42", "hello", "--wait", "18446744073709551615"])]
+    #[case(&["ask", "hello", "--wait", "18446744073709551615"])]
     #[case(&["schedule", "add", "--to", "ada", "--message", "hello"])]
     #[case(&["schedule", "add", "--to", "ada", "--in", "5m"])]
     #[case(&["schedule", "add", "--to", "ada", "--in", "5m", "--message", "hello", "--quiet"])]

@@ -153,9 +153,7 @@ pub(crate) struct Completion<'a> {
     created: i64,
     model: &'a str,
     choices: [Choice<'a>; 1],
-    /// Omitted if the agent does not tell.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<UsageObject>,
+    usage: UsageObject,
     rejoinder: &'a About<'a>,
 }
 
@@ -175,7 +173,7 @@ struct Message<'a> {
 }
 
 impl<'a> Completion<'a> {
-    pub(crate) fn new(created: i64, model: &'a str, answer: &'a Answer<'a>, usage: Option<Usage>) -> Self {
+    pub(crate) fn new(created: i64, model: &'a str, answer: &'a Answer<'a>, usage: Usage) -> Self {
         let message = Message { role: "assistant", content: &answer.text, refusal: None };
         Self {
             id: completion_id(answer.about.turn_id),
@@ -183,7 +181,7 @@ impl<'a> Completion<'a> {
             created,
             model,
             choices: [Choice { index: 0, message, logprobs: None, finish_reason: "stop" }],
-            usage: usage.map(UsageObject::from),
+            usage: usage.into(),
             rejoinder: &answer.about,
         }
     }

@@ -3,18 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{TurnId, TurnStatus, TurnView, Usage};
+use rejoinder_kit::asking::GRACE;
 
 use crate::{ApiContext, CompletionsAdapter, answer::Answer};
-
-/// How much longer than its wait a request is held, so that the response can carry the deferral that the guard clears
-/// at the end of the wait.
-const GRACE: Duration = Duration::from_secs(2);
 
 /// Who sent one request.
 pub(crate) struct Caller {
     pub(crate) adapter: Arc<CompletionsAdapter>,
     pub(crate) context: Arc<ApiContext>,
-    /// As it was asked for.
+    /// The one that is named in the answer: as it was asked for.
     pub(crate) model: String,
     pub(crate) wants_usage: bool,
 }
@@ -23,6 +20,16 @@ impl Caller {
     /// How long the response may take.
     pub(crate) fn patience(&self) -> Duration {
         self.adapter.wait + GRACE
+    }
+
+    /// Names the agent that answered, unless the model that was asked for is one of its own: of a turn that was asked before, with
+    /// another model perhaps.
+    pub(crate) fn name_agent_of(&mut self, view: Option<&TurnView>) {
+        let Some(agent) = view.and_then(|view| view.shown.as_ref()?.agent.as_deref()) else { return };
+        let is_own = self.model.strip_prefix(agent).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        if !is_own {
+            agent.clone_into(&mut self.model);
+        }
     }
 
     /// What the caller reads of a turn.

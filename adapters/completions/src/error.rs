@@ -8,7 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use rejoinder_core::{IntakeError, StoreError, TurnId};
-use rejoinder_kit::{Problem, TooManyGuesses};
+use rejoinder_kit::{Problem, TooManyGuesses, asking::BadKey};
 use serde_json::json;
 
 /// The `Retry-After` of a 503.
@@ -135,6 +135,12 @@ impl From<TooManyGuesses> for ApiError {
     fn from(_: TooManyGuesses) -> Self {
         let message = "too many wrong tokens came from this address: this one was not checked";
         Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_guesses", message).retry_after(UNAVAILABLE_PAUSE)
+    }
+}
+
+impl From<BadKey> for ApiError {
+    fn from(error: BadKey) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad_key", error.to_string())
     }
 }
 

@@ -100,13 +100,12 @@ pub(crate) mod schema {
         object: String,
         /// When the turn was accepted, in seconds since 1970.
         created: i64,
-        /// The model that was asked for.
+        /// The model that was asked for; the agent that answered if the answer is fetched, or was asked for with another one before.
         model: String,
         /// Exactly one.
         choices: Vec<Choice>,
-        /// Omitted if the agent does not tell.
-        #[schema(nullable = false)]
-        usage: Option<Usage>,
+        /// All 0 if the agent does not tell.
+        usage: Usage,
         /// What is known of the turn.
         rejoinder: About,
     }

@@ -10,8 +10,12 @@ use axum::{
     response::{IntoResponse, Response},
     routing,
 };
-use rejoinder_core::{Accepted, CallerTrace, ChannelAdapter, InboundEvent, Language, TurnId, TurnView, Watch};
-use rejoinder_kit::{Peer, read_body};
+use rejoinder_core::{Accepted, ChannelAdapter, TurnId, TurnStatus, TurnView, Watch};
+use rejoinder_kit::{
+    Peer,
+    asking::{Fingerprint, IDEMPOTENCY_REPLAYED, asked_language, caller_trace, idempotency_key, wait_for},
+    read_body,
+};
 
 use crate::{
     CompletionsAdapter, OperatorTokens,
@@ -25,11 +29,6 @@ use crate::{
     stream::Stream,
 };
 
-/// The longest `Idempotency-Key`, in bytes.
-const MAX_KEY: usize = 255;
-
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// OpenAI's libraries show it in their errors.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -144,8 +143,7 @@ pub(crate) async fn create(State(api): Shared, request: Request) -> Result<Respo
             (turn, watch, false)
         }
         (Accepted::Duplicate { turn: Some(turn), message: Some(earlier) }, Some(watch)) => {
-            let is_same = |request: &Fingerprint| request.text == earlier.text && request.sender == earlier.sender;
-            if !request.as_ref().is_none_or(is_same) {
+            if !request.as_ref().is_none_or(|request| request.says(&earlier)) {
                 return Err(ApiError::key_reused(turn));
             }
             (turn, watch, true)
@@ -158,7 +156,7 @@ pub(crate) async fn create(State(api): Shared, request: Request) -> Result<Respo
     };
     let view = if is_replayed { context.intake.view(turn).await? } else { None };
     if let (Some(request), Some(view)) = (&request, &view)
-        && !request.has_files_of(view)
+        && !request.is_of(view)
     {
         return Err(ApiError::key_reused(turn));
     }
@@ -275,70 +273,38 @@ impl Api {
     }
 }
 
-/// The content of a request, to compare with what its idempotency key was used for before.
-struct Fingerprint {
-    text: String,
-    sender: String,
-    urls: Vec<String>,
-}
-
-impl Fingerprint {
-    fn of(event: &InboundEvent) -> Self {
-        Self {
-            text: event.text.clone(),
-            sender: event.sender.id.clone(),
-            urls: event.attachments.iter().map(|file| file.url.clone()).collect(),
-        }
-    }
-
-    fn has_files_of(&self, view: &TurnView) -> bool {
-        view.attachments.iter().map(|file| &file.url).eq(&self.urls)
-    }
-}
-
 impl Caller {
     /// The response to a question: the whole answer, or a stream of it. `view` is the turn's state, if it was asked before.
     async fn answer(
-        self,
+        mut self,
         turn: TurnId,
         watch: Watch,
         view: Option<TurnView>,
         streams: bool,
     ) -> Result<Response, ApiError> {
+        let is_repeated = view.is_some();
         if streams {
+            self.name_agent_of(view.as_ref());
             return Ok(with_turn(Stream::begin(self, turn, watch, view.map(Arc::new)).into_response(), turn));
         }
         let view = match view {
             Some(view) if view.status.is_final() => Some(Arc::new(view)),
-            view => self.until_final(watch).await.or(view.map(Arc::new)),
-        };
-        self.whole(turn, view.as_deref()).await
-    }
-
-    /// Waits for the end of a turn, as long as the caller may wait, or until the shutdown. Returns the latest view, if any came.
-    async fn until_final(&self, mut watch: Watch) -> Option<Arc<TurnView>> {
-        let mut alarm = self.adapter.clock.sleep(self.patience());
-        let mut latest: Option<Arc<TurnView>> = None;
-        loop {
-            tokio::select! {
-                biased;
-                view = watch.changed() => {
-                    let is_final = view.status.is_final();
-                    latest = Some(view);
-                    if is_final {
-                        return latest;
-                    }
-                }
-                () = &mut alarm => return latest,
-                () = self.adapter.stop_waiting.cancelled() => return latest,
+            view => {
+                let (clock, stop) = (&self.adapter.clock, &self.adapter.stop_waiting);
+                let ended = wait_for(watch, TurnStatus::is_final, self.patience(), clock, stop).await;
+                ended.or(view.map(Arc::new))
             }
+        };
+        if is_repeated {
+            self.name_agent_of(view.as_deref());
         }
+        self.whole(turn, view.as_deref()).await
     }
 
     async fn whole(&self, turn: TurnId, view: Option<&TurnView>) -> Result<Response, ApiError> {
         let answer = self.read(turn, view);
         // Clients expect it in every answer that is not streamed.
-        let usage = Some(self.usage(turn).await.unwrap_or_default());
+        let usage = self.usage(turn).await.unwrap_or_default();
         self.note_read(turn, view.map(|view| view.status));
         let created = view.map_or_else(|| self.adapter.clock.now(), |view| view.at).as_millis() / 1000;
         Ok(with_turn(Json(Completion::new(created, &self.model, &answer, usage)).into_response(), turn))
@@ -349,28 +315,4 @@ fn with_turn(mut response: Response, turn: TurnId) -> Response {
     let id = HeaderValue::try_from(turn.to_string()).expect("an id is valid in a header");
     response.headers_mut().insert(REQUEST_ID, id);
     response
-}
-
-/// The first language that the caller accepts.
-fn asked_language(headers: &HeaderMap) -> Option<Language> {
-    let accepted = headers.get(header::ACCEPT_LANGUAGE)?.to_str().ok()?;
-    Language::of(accepted.split([',', ';']).next()?)
-}
-
-/// The trace that the caller is in, if it says so.
-fn caller_trace(headers: &HeaderMap) -> Option<CallerTrace> {
-    let texts = |name| headers.get_all(name).iter().map(|value| value.to_str().ok()).collect::<Option<Vec<_>>>();
-    match texts("traceparent")?[..] {
-        [parent] => CallerTrace::read(parent, texts("tracestate").map(|states| states.join(",")).as_deref()),
-        _ => None,
-    }
-}
-
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
-    let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
-    let key = value.to_str().ok().map(str::trim).filter(|key| (1..=MAX_KEY).contains(&key.len()));
-    key.map(Some).ok_or_else(|| {
-        let message = format!("Idempotency-Key must have 1 to {MAX_KEY} visible ASCII characters");
-        ApiError::new(axum::http::StatusCode::BAD_REQUEST, "bad_key", message)
-    })
 }

@@ -9,6 +9,7 @@
 //! * [`links`]: where the links of an answer lead.
 //! * [`Table`]: a Markdown table as aligned columns of text.
 //! * [`Problem`]: a rejection of an HTTP request, as an RFC 9457 document, and for browsers as a [page](problem_pages).
+//! * [`asking`]: callers who ask over HTTP and wait for the answer.
 //! * [`read_body`]: a request's body, limited in size and time.
 //! * [`data_url`]: files that callers send in URLs.
 //! * [`embedded`]: files for browsers, embedded in the binary.
@@ -22,6 +23,7 @@
 
 #![warn(missing_docs)]
 
+pub mod asking;
 mod body;
 pub mod calls;
 pub mod data_url;

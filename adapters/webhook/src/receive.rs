@@ -10,10 +10,16 @@ use axum::{
     routing,
 };
 use rejoinder_core::{
-    Accepted, CallerTrace, ChannelAdapter, ChannelId, EventId, InboundEvent, Intake, IntakeError, Language, NewsError,
-    SharedClock, StoreError, TurnId, TurnStatus, TurnView, Watch,
+    Accepted, ChannelAdapter, ChannelId, EventId, InboundEvent, Intake, IntakeError, NewsError, SharedClock,
+    StoreError, TurnId, TurnStatus, TurnView, Watch,
 };
-use rejoinder_kit::{Guesses, Peer, Problem, TooManyGuesses, read_body};
+use rejoinder_kit::{
+    Guesses, Peer, Problem, TooManyGuesses,
+    asking::{
+        BadKey, Fingerprint, GRACE, IDEMPOTENCY_REPLAYED, asked_language, caller_trace, idempotency_key, wait_for,
+    },
+    read_body,
+};
 use url::{Url, form_urlencoded};
 
 use crate::{
@@ -28,21 +34,12 @@ use crate::{
     prefer::Wait,
 };
 
-/// How much longer than its wait a request is held, so that the response can carry the deferral that the guard clears
-/// at the end of the wait.
-const GRACE: Duration = Duration::from_secs(2);
-
 /// The `Retry-After` of a 503.
 const UNAVAILABLE_PAUSE: Duration = Duration::from_secs(5);
-
-/// The longest `Idempotency-Key`, in bytes.
-const MAX_KEY: usize = 255;
 
 /// What a key of a result opens whose hook is not configured, in the log and the metrics.
 const FORMER: &str = "webhook.former";
 
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
 /// The configured hooks, and what is needed to serve the results of former ones.
@@ -95,21 +92,6 @@ pub fn router(hooks: impl IntoIterator<Item = Arc<WebhookAdapter>>, former: Form
         .route("/hooks/{name}", routing::post(ask).fallback(no_such_method))
         .route("/hooks/{name}/turns/{turn_id}", routing::get(fetch).fallback(no_such_method))
         .with_state(Arc::new(Hooks { by_name, former }))
-}
-
-/// The first language that the caller accepts.
-fn asked_language(headers: &HeaderMap) -> Option<Language> {
-    let accepted = headers.get(header::ACCEPT_LANGUAGE)?.to_str().ok()?;
-    Language::of(accepted.split([',', ';']).next()?)
-}
-
-/// The trace that the caller is in, if it says so.
-fn caller_trace(headers: &HeaderMap) -> Option<CallerTrace> {
-    let texts = |name| headers.get_all(name).iter().map(|value| value.to_str().ok()).collect::<Option<Vec<_>>>();
-    match texts("traceparent")?[..] {
-        [parent] => CallerTrace::read(parent, texts("tracestate").map(|states| states.join(",")).as_deref()),
-        _ => None,
-    }
 }
 
 /// Ask the agent.
@@ -235,7 +217,7 @@ impl WebhookAdapter {
         let (parts, body) = request.into_parts();
         let peer = Peer::of(&parts.extensions);
         let proof = self.proof(&parts.headers, peer).await?;
-        let idempotency_key = idempotency_key(&parts.headers)?;
+        let idempotency_key = idempotency_key(&parts.headers).map_err(bad_key)?;
         let (limit, patience) = (self.body_limit, self.body_timeout);
         let (body, caller) = match proof {
             Proof::Token => {
@@ -300,8 +282,7 @@ impl WebhookAdapter {
                 None => reader.accepted(turn),
             }),
             Accepted::Duplicate { turn: Some(turn), message: Some(earlier) } => {
-                let is_same = |request: &Fingerprint| request.text == earlier.text && request.sender == earlier.sender;
-                if !request.as_ref().is_none_or(is_same) {
+                if !request.as_ref().is_none_or(|request| request.says(&earlier)) {
                     return Err(key_reused(turn));
                 }
                 reader.replay(turn, request.as_ref(), watch).await
@@ -362,26 +343,6 @@ fn key_of(uri: &Uri) -> Option<Cow<'_, str>> {
     query.into_iter().find(|(name, _)| name == "key").map(|(_, value)| value)
 }
 
-/// The content of a request, to compare with what its idempotency key was used for before.
-struct Fingerprint {
-    text: String,
-    sender: String,
-    chat: Arc<str>,
-    /// Not their names and types, of which the core stores only what can be shown.
-    urls: Vec<String>,
-}
-
-impl Fingerprint {
-    fn of(event: &InboundEvent) -> Self {
-        Self {
-            text: event.text.clone(),
-            sender: event.sender.id.clone(),
-            chat: Arc::clone(&event.conversation.chat),
-            urls: event.attachments.iter().map(|file| file.url.clone()).collect(),
-        }
-    }
-}
-
 fn cannot_be_stored() -> Problem {
     let detail = "the store rejects this message: it will not be answered, and sending it again does not help";
     Problem::new(
@@ -426,7 +387,8 @@ struct Responder<'a> {
 impl Responder<'_> {
     /// Waits for a turn's first signal: the answer, or a deferral.
     async fn first_signal(&self, turn: TurnId, watch: Watch) -> Response {
-        match self.watch(watch, self.wait.duration + GRACE, |status| status != TurnStatus::Accepted).await {
+        let is_signal = |status| status != TurnStatus::Accepted;
+        match self.wait_for(watch, is_signal, self.wait.duration + GRACE).await {
             Some(view) => self.view(&view),
             None => self.accepted(turn),
         }
@@ -441,10 +403,7 @@ impl Responder<'_> {
     ) -> Result<Response, Problem> {
         // Without a view the turn has been removed, and nothing is left to compare.
         let view = self.context.intake.view(turn).await.map_err(|error| store_problem(&error))?;
-        let is_same = request.zip(view.as_ref()).is_none_or(|(request, view)| {
-            view.conversation.chat == request.chat && view.attachments.iter().map(|file| &file.url).eq(&request.urls)
-        });
-        if !is_same {
+        if !request.zip(view.as_ref()).is_none_or(|(request, view)| request.is_of(view)) {
             return Err(key_reused(turn));
         }
         let mut response = match (view, watch) {
@@ -463,35 +422,21 @@ impl Responder<'_> {
         let view = self.context.intake.view(turn).await.map_err(|error| store_problem(&error))?;
         let view = view.filter(|view| view.conversation.channel == self.hook.channel).ok_or_else(unknown_turn)?;
         let later = match watch {
-            Some(watch) if !view.status.is_final() => self.watch(watch, self.wait.duration, TurnStatus::is_final).await,
+            Some(watch) if !view.status.is_final() => {
+                self.wait_for(watch, TurnStatus::is_final, self.wait.duration).await
+            }
             _ => None,
         };
         Ok(self.view(later.as_deref().unwrap_or(&view)))
     }
 
-    /// Waits for a status that `is_enough`, for `patience`, or until the shutdown. Returns the latest view, if any came.
-    async fn watch(
+    async fn wait_for(
         &self,
-        mut watch: Watch,
-        patience: Duration,
+        watch: Watch,
         is_enough: impl Fn(TurnStatus) -> bool,
+        patience: Duration,
     ) -> Option<Arc<TurnView>> {
-        let mut alarm = self.hook.clock.sleep(patience);
-        let mut latest = None;
-        loop {
-            tokio::select! {
-                biased;
-                view = watch.changed() => {
-                    let is_enough = is_enough(view.status);
-                    latest = Some(view);
-                    if is_enough {
-                        return latest;
-                    }
-                }
-                () = &mut alarm => return latest,
-                () = self.hook.stop_waiting.cancelled() => return latest,
-            }
-        }
+        wait_for(watch, is_enough, patience, &self.hook.clock, &self.hook.stop_waiting).await
     }
 
     fn accepted(&self, turn: TurnId) -> Response {
@@ -530,13 +475,8 @@ async fn accept(intake: &Intake, event: InboundEvent) -> Result<(Accepted, Optio
     }
 }
 
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
-    let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
-    let key = value.to_str().ok().map(str::trim).filter(|key| (1..=MAX_KEY).contains(&key.len()));
-    key.map(Some).ok_or_else(|| {
-        let detail = format!("Idempotency-Key must have 1 to {MAX_KEY} visible ASCII characters");
-        Problem::new(StatusCode::BAD_REQUEST, "bad-key", "Bad request: the key cannot be used", detail)
-    })
+fn bad_key(error: BadKey) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "bad-key", "Bad request: the key cannot be used", error.to_string())
 }
 
 fn unknown_hook() -> Response {

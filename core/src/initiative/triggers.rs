@@ -108,7 +108,8 @@ impl Triggers {
                     Ok(Some(next)) => agenda.set(watched, next),
                     Ok(None) => {}
                     Err(error) => {
-                        agenda.set(watched, now);
+                        // Others come first: it may never be readable.
+                        agenda.set(watched, now + pauses::READ_AGAIN);
                         if !self.pauses_after(&error).await {
                             return;
                         }
@@ -245,11 +246,12 @@ impl Triggers {
                     said.messages += 1;
                     continue;
                 }
-                let Some(record) = self.store.turn(turn.turn_id).await? else { continue };
+                let Some(record) = self.store.readable_turn(turn.turn_id).await? else { continue };
                 if !trigger.is_for(&record.event, &self.initiative.people.known()) {
                     return Ok(None);
                 }
-                said = Some(Said { messages: 1, last: turn.turn_id, last_at: turn.accepted_at, fired_at: None });
+                let (last, seq, last_at) = (record.id, record.seq, turn.accepted_at);
+                said = Some(Said { messages: 1, last, seq, last_at, fired_at: None });
             }
             let last = page.last().filter(|_| page.len() == PAGE as usize && fired_at.is_none());
             // What is older changes nothing.

@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use rejoinder_guard::Timestamp;
 
-use crate::model::{agent::AgentName, event::InboundEvent, ids::TurnId, people::KnownPeople, routing::Condition};
+use crate::model::{
+    agent::AgentName, event::InboundEvent, ids::TurnId, people::KnownPeople, routing::Condition, turn::TurnSeq,
+};
 
 /// How long after the last message it is remembered at least what was said.
 const REMEMBERED: Duration = Duration::from_hours(1);
@@ -35,6 +37,8 @@ pub(crate) struct Said {
     pub(crate) messages: u32,
     /// The turn of the last one.
     pub(crate) last: TurnId,
+    /// The place of that turn.
+    pub(crate) seq: TurnSeq,
     /// When that was accepted.
     pub(crate) last_at: Timestamp,
     /// When the trigger last fired.
@@ -87,7 +91,7 @@ mod tests {
         };
         // Minutes before the last message.
         let (last_at, ago) = (START + mins(600), |ago| START + mins(600 - ago));
-        let said = Said { messages, last: TurnId::new(last_at), last_at, fired_at: fired.map(ago) };
+        let said = Said { messages, last: TurnId::new(last_at), seq: 1, last_at, fired_at: fired.map(ago) };
         trigger.due_at(&said).map(|due| due.since(last_at))
     }
 

@@ -265,10 +265,17 @@ impl Operations {
         turn.ok_or(OperationError::Unknown("there is no turn with this id"))
     }
 
-    /// Makes or revokes a token.
+    /// Makes or revokes a token. No two tokens ever have the same name: conversations, answers and entries of the audit belong to it.
     pub(crate) async fn change_token(&self, token: TokenChange, by: Actor) -> Result<(), OperationError> {
+        let _operating = self.operating.lock().await;
         let (action, target) = match &token {
-            TokenChange::Create(token) => ("create_token", token.id),
+            TokenChange::Create(token) => {
+                if self.store.tokens().await?.iter().any(|other| other.name == token.name) {
+                    let why = format!("there is a token with the name {} already, or there was one", token.name);
+                    return Err(OperationError::Unfit(why));
+                }
+                ("create_token", token.id)
+            }
             TokenChange::Revoke { id, .. } => ("revoke_token", *id),
         };
         let operation = operation(&by, action, target, Subject::default(), self.clock.now());

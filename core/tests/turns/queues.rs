@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    Accepted, AgentTurn, Amends, ConversationRef, InboundEvent, Overflow, Policy, QueueMode, Queues, Receipts, Resend,
-    Sender, Speaker, TurnId,
+    Accepted, AgentTurn, Amends, Brief, ConversationRef, InboundEvent, Overflow, Policy, QueueMode, Queues, Receipts,
+    Resend, Sender, Speaker, TurnId,
     conformance::scripted::{Fault, Gate, Script},
     store::TurnStatus,
 };
@@ -79,6 +79,29 @@ async fn what_is_collected_is_answered_together() {
     assert!(leader.contains(&second[0].to_string()), "{leader}");
     assert!(other.contains(&format!("Answered together with turn {}", first[0])), "{other}");
     assert_eq!(gateway.topics(second[0]).await, ["turn.accepted", "turn.merged", "turn.settled"]);
+    gateway.at_rest().await;
+}
+
+/// A program's instructions are those of its message: an agent gets one set of them with each run.
+#[rstest]
+#[case::collect(QueueMode::Collect)]
+#[case::interrupt(QueueMode::Interrupt)]
+#[case::steer(QueueMode::Steer)]
+#[tokio::test]
+async fn messages_with_other_instructions_are_answered_by_themselves(#[case] mode: QueueMode) {
+    let gateway = setup(mode).start().await;
+    for (text, instructions) in [("one", None), ("two", Some("Rhyme.")), ("three", Some("Rhyme.")), ("four", None)] {
+        let brief = Brief { instructions: instructions.map(str::to_owned), ..Brief::default() };
+        gateway.receives(InboundEvent { brief: Some(Box::new(brief)), ..now(&gateway, text) }).await;
+    }
+    gateway.advance(secs(60)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")).concat().matches("four").count(), 1);
+    for run in gateway.agent("main").runs() {
+        let rhymes = run.turn.instructions.as_deref() == Some("Rhyme.");
+        let given = given(&run.turn);
+        assert!(given.iter().all(|text| rhymes == matches!(&**text, "two" | "three")), "{given:?}");
+    }
     gateway.at_rest().await;
 }
 

@@ -5,7 +5,7 @@ use rejoinder_core::{
 };
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, ambient, chat, mention, secs},
+    gateway::{GatewaySetup, TestGateway, ambient, chat, mention, said, secs},
     life::{at_every_write, passes_dying},
     linking::{comes_in, says, setup},
 };
@@ -122,6 +122,23 @@ async fn a_turn_begins_when_nothing_was_said_for_a_time(#[case] is_down: bool) {
     gateway.advance(secs(86_400)).await;
     assert_eq!(summaries(&gateway, "ada"), 1, "once for what was said");
     gateway.at_rest().await;
+}
+
+/// A turn that cannot be read costs its own conversation a message at most: the other ones' triggers fire.
+#[tokio::test]
+async fn a_turn_that_cannot_be_read_holds_up_no_trigger() {
+    let mut gateway = with(vec![after(2)]).await;
+    let damaged = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.damage(damaged).await;
+    gateway.restart().await;
+
+    hears(&gateway, "grace", 2).await;
+    gateway.advance(secs(5)).await;
+    assert_eq!(summaries(&gateway, "grace"), 1);
+
+    hears(&gateway, "ada", 2).await;
+    assert_eq!(summaries(&gateway, "ada"), 1);
+    gateway.end_damaged();
 }
 
 /// It owes nothing: an agent that says nothing is heard of nowhere. In a group talk counts, and the turn is the group's.

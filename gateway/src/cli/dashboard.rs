@@ -21,7 +21,7 @@ impl Dashboard {
         if self.json {
             return output::print_json(&json!({ "url": url, "expires_at": made["expires_at"] }));
         }
-        eprintln!("Open this link in a browser on this machine. It works once, for ten minutes:");
+        output::remark("Open this link in a browser on this machine. It works once, for ten minutes:");
         output::print(url)
     }
 }

@@ -7,7 +7,7 @@ use rejoinder_core::Store;
 use rejoinder_store::SqliteStore;
 
 use super::Global;
-use crate::console::failure::Failure;
+use crate::console::{failure::Failure, output};
 
 #[derive(Debug, Default, Args)]
 pub(super) struct Database {
@@ -24,7 +24,7 @@ impl Database {
         }
         // Reads only the store's section: the caller may not have the gateway's secrets.
         let store = rejoinder_config::load_store(&global.options()?).inspect_err(|_| {
-            eprintln!("hint: --database FILE uses a database without the configuration");
+            output::remark("hint: --database FILE uses a database without the configuration");
         })?;
         Ok(store.url.path(&global.data_dir()?))
     }

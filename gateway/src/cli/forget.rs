@@ -77,7 +77,7 @@ impl Forget {
                 )
                 .into());
             }
-            eprintln!("{turns} turns erased so far");
+            output::remark(format_args!("{turns} turns erased so far"));
         }
     }
 }

@@ -12,7 +12,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Global, running::RunningGateway};
+use super::{Global, MAX_WAIT, running::RunningGateway};
 use crate::console::{failure::Failure, output};
 
 /// How long it takes at most to see what has become of a message, unless --wait says otherwise.
@@ -51,7 +51,7 @@ pub(super) struct Send {
     #[arg(long)]
     key: Option<String>,
     /// How many seconds to wait for the platform's acknowledgement; 0: only until it is stored
-    #[arg(long, default_value_t = WAIT)]
+    #[arg(long, default_value_t = WAIT, value_parser = clap::value_parser!(u64).range(..=MAX_WAIT))]
     wait: u64,
     /// Why, for the audit
     #[arg(long)]

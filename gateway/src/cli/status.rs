@@ -25,7 +25,7 @@ impl Status {
             Ok(overview) => overview,
             Err(failure) => {
                 if let Ok(owed) = owed(global).await {
-                    eprintln!("{owed}");
+                    output::remark(owed);
                 }
                 return Err(failure);
             }

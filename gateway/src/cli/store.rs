@@ -114,7 +114,7 @@ impl Vacuum {
     async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let path = self.database.path(global)?;
         let before = file_size(&path);
-        eprintln!("compacting {} ({})", path.display(), size(before));
+        output::remark(format_args!("compacting {} ({})", path.display(), size(before)));
         let vacuum = rejoinder_store::vacuum(&path);
         tokio::pin!(vacuum);
         let started = tokio::time::Instant::now();
@@ -122,7 +122,7 @@ impl Vacuum {
         let vacuumed = loop {
             tokio::select! {
                 vacuumed = &mut vacuum => break vacuumed,
-                _ = ticks.tick() => eprintln!("compacting for {} s", started.elapsed().as_secs()),
+                _ = ticks.tick() => output::remark(format_args!("compacting for {} s", started.elapsed().as_secs())),
             }
         };
         match vacuumed {

@@ -93,30 +93,17 @@ impl TokensCommand {
 
 impl Create {
     async fn perform(&self, gateway: &RunningGateway) -> Result<(), Failure> {
-        let name = match &self.name {
-            Some(name) => name.clone(),
-            None => free_name(&gateway.get("tokens").await?, self.role.as_str()),
-        };
         let channels = (!self.channels.is_empty()).then_some(&self.channels);
         let body =
-            json!({ "name": name, "role": self.role.as_str(), "channels": channels, "expires_at": self.expires });
+            json!({ "name": self.name, "role": self.role.as_str(), "channels": channels, "expires_at": self.expires });
         let made = gateway.post("tokens", &body).await?;
         if self.json {
             return output::print_json(&made);
         }
-        let token = made["token"].as_str().unwrap_or_default();
-        eprintln!("{}", output::printable(&format!("The token {name}, which is shown only now:")));
+        let [name, token] = ["name", "token"].map(|key| made[key].as_str().unwrap_or_default());
+        output::remark(output::printable(&format!("The token {name}, which is shown only now:")));
         output::print(token)
     }
-}
-
-/// `viewer-1`, or the next number that no token has.
-fn free_name(tokens: &Value, role: &str) -> String {
-    let names: Vec<&str> =
-        tokens["items"].as_array().into_iter().flatten().filter_map(|it| it["name"].as_str()).collect();
-    let name = |number: u32| format!("{role}-{number}");
-    // Of as many numbers as there are names, and one more, one is free.
-    (1..=u32::MAX).map(name).find(|name| !names.contains(&name.as_str())).unwrap_or_else(|| role.to_owned())
 }
 
 fn lines(tokens: &Value) -> String {

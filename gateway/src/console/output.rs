@@ -1,6 +1,9 @@
 //! Printing to standard output.
 
-use std::io::{self, Write};
+use std::{
+    fmt,
+    io::{self, IsTerminal, Write},
+};
 
 use anyhow::Context;
 use rejoinder_core::is_hidden;
@@ -20,6 +23,19 @@ pub(crate) fn print(text: impl AsRef<str>) -> Result<(), Failure> {
     Ok(printed.context("cannot print")?)
 }
 
+/// Prints untrusted text and a line break: as it is, but on a terminal only what is [`printable`].
+///
+/// # Errors
+/// As [`print()`].
+pub(crate) fn print_untrusted(text: &str) -> Result<(), Failure> {
+    if io::stdout().is_terminal() { print(printable(text)) } else { print(text) }
+}
+
+/// Prints a line to standard error, which may be closed: nobody need read it.
+pub(crate) fn remark(line: impl fmt::Display) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
 /// Prints `value` as JSON.
 ///
 /// # Errors
@@ -34,9 +50,10 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Makes untrusted text safe for a terminal: replaces what controls the terminal or the direction of the text, or is hidden.
+/// Makes untrusted text safe for a terminal: replaces what controls the terminal or the direction of the text, or is hidden. Lines
+/// may end as on Windows.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|char| if is_unsafe(char) { '\u{fffd}' } else { char }).collect()
+    text.replace("\r\n", "\n").chars().map(|char| if is_unsafe(char) { '\u{fffd}' } else { char }).collect()
 }
 
 /// As [`printable`], for JSON: nothing is lost.
@@ -104,6 +121,7 @@ mod tests {
     #[test]
     fn what_controls_a_terminal_is_not_printed() {
         assert_eq!(printable("a\u{1b}[2Jb\nc\r"), "a\u{fffd}[2Jb\nc\u{fffd}");
+        assert_eq!(printable("a\r\nb\r\rc"), "a\nb\u{fffd}\u{fffd}c");
         assert_eq!(printable("\u{202e}exe.\u{2066}txt\u{200f}"), "\u{fffd}exe.\u{fffd}txt\u{fffd}");
         assert_eq!(printable("\u{61c}می\u{200c}خواهم 👩\u{200d}🚀"), "\u{fffd}می\u{200c}خواهم 👩\u{200d}🚀");
     }

@@ -75,7 +75,8 @@ impl Platform for Api {
 /// The agents that may be chosen, the channel's own first.
 fn models(config: &Config, section: &CompletionsSection) -> Models {
     let routing = &config.routing;
-    let names = section.agent.iter().chain([&routing.default_agent]).chain(&routing.choosable);
+    let own = section.agent.as_ref().unwrap_or(&routing.default_agent);
+    let names = std::iter::once(own).chain(&routing.choosable);
     // Of a single model nothing can be chosen.
     let models = |name: &String| config.agents.get(name).map(Agent::models).filter(|models| models.len() > 1);
     let models = |name: &String| models(name).map(<[_]>::to_vec).unwrap_or_default();

@@ -157,6 +157,47 @@ async fn the_model_chooses_the_agent() {
     assert_eq!(main.calls().len(), 1);
 }
 
+/// The default agent of the gateway is not offered by an API that has one of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_api_with_an_agent_of_its_own_does_not_offer_the_default_one() {
+    let (main, other) = (ScriptedAgent::replying("main").await, ScriptedAgent::replying("other").await);
+    let second = other.section().replace("[agents.main]", "[agents.other]");
+    let (own, routing) = (format!("{}agent = \"other\"\n", api()), "[routing]\ndefault_agent = \"main\"\n");
+    let gateway = Gateway::builder().config(&own).config(&main.section()).config(&second).config(routing).start().await;
+
+    let (_, list) = json_of(gateway.http().get(url(&gateway, "models")).bearer_auth(TOKEN)).await;
+    let (refused, error) = json_of(ask(&gateway, TOKEN, &json!({ "model": "main" }))).await;
+    let (_, answer) = json_of(ask(&gateway, TOKEN, &json!({ "model": "other" }))).await;
+
+    let ids: Vec<_> = list["data"].as_array().expect("a list").iter().map(|model| &model["id"]).collect();
+    assert_eq!(ids, ["other"]);
+    assert_eq!((refused, &error["error"]["code"]), (StatusCode::NOT_FOUND, &json!("model_not_found")));
+    assert_eq!(content(&answer), "other");
+}
+
+/// A repeated call gets the first answer, whatever model it names now: the answer is not said to be of that one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_repeated_call_names_the_agent_that_answered() {
+    let (main, other) = (ScriptedAgent::replying("main").await, ScriptedAgent::replying("other").await);
+    let first = main.section_with("models = [\"fast\"]");
+    let second = other.section().replace("[agents.main]", "[agents.other]");
+    let routing = "[routing]\ndefault_agent = \"main\"\nchoosable = [\"other\"]\n";
+    let gateway = Gateway::builder().config(&api()).config(&first).config(&second).config(routing).start().await;
+    let keyed = |model: &str, streams: bool| {
+        ask(&gateway, TOKEN, &json!({ "model": model, "stream": streams })).header("Idempotency-Key", "k")
+    };
+
+    let (_, asked) = json_of(keyed("main/fast", false)).await;
+    let (_, same) = json_of(keyed("main/fast", false)).await;
+    let (_, repeated) = json_of(keyed("other", false)).await;
+    let streamed = keyed("other", true).send().await.expect("an answer").text().await.expect("a stream");
+
+    assert_eq!([&asked, &same, &repeated].map(|answer| &answer["model"]), ["main/fast", "main/fast", "main"]);
+    assert_eq!(content(&repeated), "main");
+    assert!(streamed.contains("\"model\":\"main\"") && !streamed.contains("\"model\":\"other\""), "{streamed}");
+    assert_eq!(other.calls().len(), 0);
+}
+
 /// OpenAI's own library reads everything, streaming and not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_library_of_openai_talks_to_agents() {

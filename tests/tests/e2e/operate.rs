@@ -107,6 +107,34 @@ async fn a_token_does_what_its_role_allows_until_it_is_revoked() {
     assert!(!database.windows(viewer.len()).any(|bytes| bytes == viewer.as_bytes()), "a token is in the database");
 }
 
+/// What a token asked and did belongs to its name, so no other token ever gets it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_name_of_a_token_is_given_once() {
+    let (mut gateway, _agent) = gateway().await;
+    let named = async |gateway: &Gateway, name: &str| {
+        let make = gateway.admin_request(Method::POST, "tokens", None).json(&json!({ "name": name, "role": "chat" }));
+        make.send().await.expect("it answers").status()
+    };
+    let revoke = |gateway: &Gateway, name: &str| gateway.output_of(&["tokens", "revoke", name]);
+
+    let (one, other) = tokio::join!(named(&gateway, "phone"), named(&gateway, "phone"));
+    let mut both = [one, other];
+    both.sort_unstable();
+    assert_eq!(both, [StatusCode::CREATED, StatusCode::CONFLICT], "of two at once");
+    made(&gateway, "viewer");
+    revoke(&gateway, "phone");
+    revoke(&gateway, "viewer-1");
+    assert_eq!(named(&gateway, "phone").await, StatusCode::CONFLICT);
+
+    gateway.kill();
+    gateway.restart().await;
+    assert_eq!(named(&gateway, "phone").await, StatusCode::CONFLICT);
+    assert_eq!(named(&gateway, "tablet").await, StatusCode::CREATED);
+    made(&gateway, "viewer");
+    let list = gateway.output_of(&["tokens", "list"]);
+    assert!(list.contains("viewer-2") && list.contains("tablet") && !list.contains("phone"), "{list}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_token_for_other_channels_sees_nothing() {
     let agent = ScriptedAgent::replying("done").await;

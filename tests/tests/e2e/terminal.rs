@@ -61,6 +61,29 @@ async fn a_question_comes_as_an_argument_or_through_standard_input() {
     assert_eq!((&turn["status"], &turn["shown"]["text"]), (&json!("answered"), &json!("echo as JSON")));
 }
 
+/// What is written to a file is the answer as it is; only a terminal is kept from what would control it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_answer_that_goes_to_no_terminal_is_not_changed() {
+    const ANSWER: &str = "one\r\nso\u{ad}so \u{200f}א \u{feff}\u{1f3f4}\u{e0067}\u{e0062}\u{e007f}";
+    let agent = ScriptedAgent::replying(ANSWER).await;
+    let gateway = with(&agent).start().await;
+
+    assert_eq!(gateway.output_of(&["ask", "hello"]), format!("{ANSWER}\n"));
+}
+
+/// Nobody need read what stands beside the answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_closed_standard_error_does_not_keep_an_answer_back() {
+    let agent = ScriptedAgent::start(|_, _| Script::asks("Which?", &["this", "that"])).await;
+    let gateway = with(&agent).start().await;
+
+    let mut asking = start(&gateway, &["ask", "hello"]);
+    drop(asking.stderr.take());
+    let (code, answer, _) = outcome(&asking.wait_with_output().expect("it ends"));
+
+    assert_eq!((code, answer.as_str()), (Some(0), "Which?\n"));
+}
+
 /// Each question is asked in a conversation of its own, unless it continues the one that is kept.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn only_a_question_that_continues_is_asked_in_the_kept_conversation() {

@@ -43,7 +43,7 @@ fn view(status: TurnStatus, shown: Option<Shown>) -> TurnView {
 fn object(view: &TurnView) -> Value {
     let (texts, usage) = (texts(), Usage { input_tokens: 3, output_tokens: 4 });
     let answer = Answer::of(view, &texts, || "/v1/later".to_owned());
-    serde_json::to_value(Completion::new(7, "main", &answer, Some(usage))).expect("JSON")
+    serde_json::to_value(Completion::new(7, "main", &answer, usage)).expect("JSON")
 }
 
 #[test]

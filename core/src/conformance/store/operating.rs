@@ -81,7 +81,7 @@ pub async fn an_answer_is_kept_for_a_repeated_request(subject: &mut impl Subject
 }
 
 /// Also over a restart.
-pub async fn tokens_are_kept_until_they_are_revoked(subject: &mut impl Subject) {
+pub async fn tokens_are_kept_with_when_they_were_revoked(subject: &mut impl Subject) {
     let store = subject.store();
     let token = |number: u8, seconds| TokenRecord {
         id: Uuid::from_u128(number.into()),
@@ -104,7 +104,8 @@ pub async fn tokens_are_kept_until_they_are_revoked(subject: &mut impl Subject) 
     drop(store);
 
     subject.reopen().await;
-    assert_eq!(subject.store().tokens().await.expect("tokens are read"), [second]);
+    let revoked = TokenRecord { revoked_at: Some(at(3)), ..first };
+    assert_eq!(subject.store().tokens().await.expect("tokens are read"), [revoked, second]);
 }
 
 /// The answer is what a retry sends, whatever was refused after it.

@@ -402,7 +402,7 @@ pub trait Operator: Send + Sync + 'static {
     /// The errors and warnings of the gateway's own log, equal ones together; first those that happened last.
     async fn errors(&self, filter: &ErrorFilter) -> Result<Vec<ErrorRecord>, StoreError>;
 
-    /// The operators' tokens that were not revoked, oldest first.
+    /// The operators' tokens, also those that were revoked, oldest first.
     async fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError>;
 
     /// The stored answer to a request of an operator with this idempotency key.

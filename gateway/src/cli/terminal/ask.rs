@@ -19,6 +19,7 @@ use super::{
     outbox::Say,
 };
 use crate::{
+    cli::MAX_WAIT,
     console::{
         failure::Failure,
         output::{self, printable},
@@ -72,7 +73,7 @@ pub(in super::super) struct Ask {
     #[arg(long = "continue")]
     continues: bool,
     /// How many seconds to wait for the answer; 0: only until the question is stored
-    #[arg(long, value_name = "SECONDS", default_value_t = WAIT)]
+    #[arg(long, value_name = "SECONDS", default_value_t = WAIT, value_parser = clap::value_parser!(u64).range(..=MAX_WAIT))]
     wait: u64,
     /// Print the turn as JSON, whatever became of it
     #[arg(long)]
@@ -140,11 +141,11 @@ impl Ask {
         if let Some(shown) = answer
             && !self.json
         {
-            output::print(printable(shown.text.trim_end()))?;
+            output::print_untrusted(shown.text.trim_end())?;
         }
         if let Some(shown) = &turn.shown {
             for note in notes(shown) {
-                eprintln!("{note}");
+                output::remark(note);
             }
         }
         if answer.is_some() { Ok(()) } else { Err(anyhow!("{}", instead(turn, agent)).into()) }
@@ -249,7 +250,7 @@ impl Question {
                     return Ok(());
                 }
                 if turn.status == TurnStatus::Deferred && !self.is_deferral_told {
-                    eprintln!("{}", instead(turn, &self.agent));
+                    output::remark(instead(turn, &self.agent));
                     self.is_deferral_told = true;
                 }
             }
@@ -262,14 +263,14 @@ impl Question {
         match self.connection.next().await {
             Event::Welcome(welcome) => {
                 if !self.agent.is_empty() {
-                    eprintln!("The gateway is back.");
+                    output::remark("The gateway is back.");
                 }
                 self.agent = printable(&welcome.agent);
                 for turn in welcome.turns {
                     self.book.learn(turn);
                 }
             }
-            Event::Lost => eprintln!("The connection to the gateway is lost. Trying again."),
+            Event::Lost => output::remark("The connection to the gateway is lost. Trying again."),
             Event::Accepted { id, turn: Some(turn) } if id == self.message => {
                 self.book.learn(Turn::accepted(turn.clone(), self.text.clone()));
                 self.id = Some(turn);

@@ -35,7 +35,9 @@ pub(super) struct Progress<'a> {
 
 /// What is shown of a turn that the agent `agent` answers; `None`: nothing.
 pub(super) fn block(turn: &Turn, progress: Progress<'_>, agent: &str) -> Option<Block> {
-    if turn.merged_into.is_some() {
+    // What nobody asked for may come to nothing.
+    let is_nothing = turn.is_final() && turn.shown.is_none() && turn.is_unasked();
+    if turn.merged_into.is_some() || is_nothing {
         return None;
     }
     if !turn.is_final()
@@ -162,6 +164,29 @@ mod tests {
         let block = shown(&turn(status, &json!(null))).unwrap();
 
         assert_eq!((&*block.head, &*block.body, block.is_passing), (head, "", false));
+    }
+
+    /// What the gateway began by itself.
+    #[rstest]
+    #[case("silent")]
+    #[case("cancelled")]
+    #[case("undeliverable")]
+    fn of_an_end_that_nobody_waits_for_nothing_is_told(#[case] status: &str) {
+        let mut unasked = turn(status, &json!(null));
+        unasked.text = String::new();
+        assert_eq!(shown(&unasked), None);
+
+        // Files without words are a question, too.
+        unasked.rest.insert("attachments".to_owned(), json!([{ "name": "a.png", "media_type": "image/png" }]));
+        assert!(shown(&unasked).is_some());
+    }
+
+    #[test]
+    fn what_nobody_asked_for_is_shown_once_it_is_there() {
+        let mut unasked = turn("answered", &reply("Good morning."));
+        unasked.text = String::new();
+
+        assert_eq!(shown(&unasked).map(|block| block.body), Some("Good morning.".to_owned()));
     }
 
     #[test]

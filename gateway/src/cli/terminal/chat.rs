@@ -297,7 +297,7 @@ impl Talk {
             && turn.is_final()
             && let Some(shown) = &mut turn.shown
         {
-            save_files(shown, &std::env::current_dir().context("the working directory is unknown")?);
+            save_files(shown, std::env::current_dir);
         }
         let text = turn.text.clone();
         // Ctrl-C: what was stopped says so itself.

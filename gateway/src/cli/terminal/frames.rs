@@ -168,6 +168,12 @@ impl Turn {
     pub(super) fn is_final(&self) -> bool {
         self.status.is_final()
     }
+
+    /// Whether the person has said nothing: the gateway began the turn by itself.
+    pub(super) fn is_unasked(&self) -> bool {
+        let has_files = self.rest.get("attachments").and_then(Value::as_array).is_some_and(|files| !files.is_empty());
+        self.text.trim().is_empty() && !has_files
+    }
 }
 
 #[cfg(test)]

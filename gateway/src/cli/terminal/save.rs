@@ -16,17 +16,18 @@ const INLINE: &str = "data:text/markdown;base64,";
 /// How many names are tried.
 const NAMES: u32 = 100;
 
-/// Saves the files of what the gateway said in `folder`, and says in their links where they are. Replaces no file.
-pub(super) fn save_files(shown: &mut Signal, folder: &Path) {
+/// Saves the files of what the gateway said in `folder`, and says in their links where they are. Replaces no file. The folder is
+/// asked for only if there is one to save: it may be gone.
+pub(super) fn save_files(shown: &mut Signal, folder: impl Fn() -> io::Result<PathBuf>) {
     // An agent writes no file here.
     if shown.agent.is_some() {
         return;
     }
     for file in &mut shown.attachments {
-        let Some(saved) = content(file).map(|content| save(&file.name, &content, folder)) else { continue };
-        file.href = Some(match saved {
+        let Some(content) = content(file) else { continue };
+        file.href = Some(match folder().and_then(|folder| save(&file.name, &content, &folder)) {
             Ok(path) => format!("saved as {}", path.display()),
-            Err(error) => format!("cannot be saved in {}: {error}", folder.display()),
+            Err(error) => format!("cannot be saved in the working directory: {error}"),
         });
     }
 }
@@ -77,7 +78,7 @@ mod tests {
 
         for name in ["notes.md", "notes-2.md"] {
             let mut shown = with_file("notes.md", None);
-            save_files(&mut shown, folder.path());
+            save_files(&mut shown, || Ok(folder.path().to_owned()));
 
             assert_eq!(std::fs::read(saved(name)).unwrap(), b"hi");
             assert_eq!(shown.attachments[0].href, Some(format!("saved as {}", saved(name).display())));
@@ -92,7 +93,7 @@ mod tests {
     fn a_file_stays_in_its_folder(#[case] name: &str, #[case] expected: &str) {
         let folder = tempfile::tempdir().unwrap();
 
-        save_files(&mut with_file(name, None), folder.path());
+        save_files(&mut with_file(name, None), || Ok(folder.path().to_owned()));
 
         let names: Vec<_> = folder.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, [expected]);
@@ -100,10 +101,21 @@ mod tests {
 
     #[test]
     fn an_agents_file_is_not_written() {
-        let folder = tempfile::tempdir().unwrap();
+        let mut shown = with_file("notes.md", Some("main"));
+        let href = shown.attachments[0].href.clone();
 
-        save_files(&mut with_file("notes.md", Some("main")), folder.path());
+        save_files(&mut shown, || panic!("nothing is to be saved"));
 
-        assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+        assert_eq!(shown.attachments[0].href, href);
+    }
+
+    #[test]
+    fn without_a_folder_the_link_says_so() {
+        let mut shown = with_file("notes.md", None);
+
+        save_files(&mut shown, || Err(io::ErrorKind::NotFound.into()));
+
+        let href = shown.attachments[0].href.as_deref().unwrap();
+        assert!(href.starts_with("cannot be saved in the working directory: "), "{href}");
     }
 }

@@ -67,10 +67,10 @@ impl From<&TokenRecord> for Caller {
 }
 
 fn is_open(token: &TokenRecord, now: Timestamp) -> bool {
-    token.expires_at.is_none_or(|at| at > now)
+    token.revoked_at.is_none() && token.expires_at.is_none_or(|at| at > now)
 }
 
-/// The stored tokens, in memory.
+/// The stored tokens, in memory: also those that were revoked, because their names are not given again.
 pub(crate) struct StoredTokens {
     clock: SharedClock,
     known: RwLock<Vec<TokenRecord>>,
@@ -93,9 +93,21 @@ impl StoredTokens {
         self.known.write().unwrap_or_else(PoisonError::into_inner).push(token);
     }
 
-    /// Removes a token that was revoked.
-    pub(super) fn remove(&self, id: Uuid) {
-        self.known.write().unwrap_or_else(PoisonError::into_inner).retain(|token| token.id != id);
+    /// Notes that a token was revoked.
+    pub(super) fn revoke(&self, id: Uuid, at: Timestamp) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(token) = known.iter_mut().find(|token| token.id == id) {
+            token.revoked_at = Some(at);
+        }
+    }
+
+    /// `viewer-1`, or the next number that no token has or had.
+    pub(super) fn free_name(&self, role: Role) -> String {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let is_free = |name: &String| known.iter().all(|token| token.name != *name);
+        let name = |number: u32| format!("{}-{number}", role.as_str());
+        // Of as many numbers as there are names, and one more, one is free.
+        (1..=u32::MAX).map(name).find(is_free).unwrap_or_else(|| role.as_str().to_owned())
     }
 
     /// The caller with this token. Takes the same time for every token, except that it grows with their number.
@@ -124,8 +136,10 @@ impl StoredTokens {
         !is_over && caller.token.is_none_or(|id| self.caller_with(id).is_some())
     }
 
+    /// Those that were not revoked.
     pub(super) fn list(&self) -> Vec<TokenRecord> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.iter().filter(|token| token.revoked_at.is_none()).cloned().collect()
     }
 }
 

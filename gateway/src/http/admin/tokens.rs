@@ -114,9 +114,10 @@ pub(in crate::http) async fn list(State(app): Shared) -> Json<TokenList> {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewToken {
-    /// The name that the audit shows; no other token has it.
+    /// The name that the audit shows; no other token has it, or had it before it was revoked. If it is missing: the role and a
+    /// number.
     #[schema(min_length = 1, max_length = 100)]
-    name: String,
+    name: Option<String>,
     role: RoleName,
     /// The channels that it is limited to; all if it is missing.
     channels: Option<Vec<String>>,
@@ -147,9 +148,12 @@ pub(in crate::http) async fn create(
     operation: Operation<NewToken>,
 ) -> Result<(StatusCode, Json<MadeToken>), ApiError> {
     let NewToken { name, role, channels, expires_at, reason } = &operation.body;
-    let name = checked_name(name)?;
-    if name == CONFIGURED || app.tokens.list().iter().any(|token| token.name == name) {
-        return Err(ApiError::Conflict(format!("there is a token with the name {name} already")));
+    let name = match name {
+        Some(name) => checked_name(name)?.to_owned(),
+        None => app.tokens.free_name((*role).into()),
+    };
+    if name == CONFIGURED {
+        return Err(ApiError::Conflict(format!("the token of the configuration has the name {name}")));
     }
     let wrong = || ApiError::BadRequest("`expires_at` must be a time in RFC 3339".to_owned());
     let expires_at = expires_at.as_deref().map(|text| parse(text).ok_or_else(wrong)).transpose()?;
@@ -171,7 +175,7 @@ pub(in crate::http) async fn create(
     let secret = secrets::new_token().map_err(|_| ApiError::Internal)?;
     let record = TokenRecord {
         id: Uuid::now_v7(),
-        name: name.to_owned(),
+        name,
         hash: token_digest(secret.expose_secret().as_bytes()),
         role: (*role).into(),
         channels,
@@ -203,7 +207,8 @@ pub(in crate::http) async fn revoke(
     let token =
         tokens.iter().find(|token| token.id.to_string() == wanted || token.name == wanted).ok_or_else(unknown)?;
     let actor = operation.actor(operation.body.reason.as_deref(), StatusCode::NO_CONTENT, &())?;
-    app.engine.change_token(TokenChange::Revoke { id: token.id, at: app.clock.now() }, actor).await?;
-    app.tokens.remove(token.id);
+    let at = app.clock.now();
+    app.engine.change_token(TokenChange::Revoke { id: token.id, at }, actor).await?;
+    app.tokens.revoke(token.id, at);
     Ok(StatusCode::NO_CONTENT)
 }

@@ -7,7 +7,7 @@ use super::columns::Columns;
 use crate::sqlite::error::store_error;
 
 pub(in crate::sqlite) async fn tokens(pool: &SqlitePool) -> Result<Vec<TokenRecord>, StoreError> {
-    let query = sqlx::query("select * from tokens where revoked_at is null order by created_at, id");
+    let query = sqlx::query("select * from tokens order by created_at, id");
     query.fetch_all(pool).await.map_err(store_error)?.iter().map(token).collect()
 }
 

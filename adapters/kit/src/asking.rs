@@ -1,0 +1,113 @@
+//! Callers who ask over HTTP and wait for the answer: what their headers say, and what they asked before.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::http::{HeaderMap, HeaderName, header};
+use rejoinder_core::{CallerTrace, EarlierMessage, InboundEvent, Language, SharedClock, TurnStatus, TurnView, Watch};
+use tokio_util::sync::CancellationToken;
+
+/// How much longer than its wait a request is held, so that the response can carry the deferral that the guard clears
+/// at the end of the wait.
+pub const GRACE: Duration = Duration::from_secs(2);
+
+/// The longest `Idempotency-Key`, in bytes.
+const MAX_KEY: usize = 255;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// Says `true` in the response to a request whose key was used before.
+pub const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// The first language that the caller accepts.
+#[must_use]
+pub fn asked_language(headers: &HeaderMap) -> Option<Language> {
+    let accepted = headers.get(header::ACCEPT_LANGUAGE)?.to_str().ok()?;
+    Language::of(accepted.split([',', ';']).next()?)
+}
+
+/// The trace that the caller is in, if it says so.
+#[must_use]
+pub fn caller_trace(headers: &HeaderMap) -> Option<CallerTrace> {
+    let texts = |name| headers.get_all(name).iter().map(|value| value.to_str().ok()).collect::<Option<Vec<_>>>();
+    match texts("traceparent")?[..] {
+        [parent] => CallerTrace::read(parent, texts("tracestate").map(|states| states.join(",")).as_deref()),
+        _ => None,
+    }
+}
+
+/// An `Idempotency-Key` that cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Idempotency-Key must have 1 to {MAX_KEY} visible ASCII characters")]
+pub struct BadKey;
+
+/// The key of a request that may be repeated; `None` if it has none.
+///
+/// # Errors
+/// When it cannot be used.
+pub fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, BadKey> {
+    let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    let key = value.to_str().ok().map(str::trim).filter(|key| (1..=MAX_KEY).contains(&key.len()));
+    key.map(Some).ok_or(BadKey)
+}
+
+/// The content of a request, to compare with what its idempotency key was used for before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fingerprint {
+    text: String,
+    sender: String,
+    chat: Arc<str>,
+    /// Not their names and types, of which the core stores only what can be shown.
+    urls: Vec<String>,
+}
+
+impl Fingerprint {
+    /// That of the request which this event was made of.
+    #[must_use]
+    pub fn of(event: &InboundEvent) -> Self {
+        Self {
+            text: event.text.clone(),
+            sender: event.sender.id.clone(),
+            chat: Arc::clone(&event.conversation.chat),
+            urls: event.attachments.iter().map(|file| file.url.clone()).collect(),
+        }
+    }
+
+    /// Whether it says what the earlier one said. Its files and its conversation are in the [view](Self::is_of) of the turn.
+    #[must_use]
+    pub fn says(&self, earlier: &EarlierMessage) -> bool {
+        self.text == earlier.text && self.sender == earlier.sender
+    }
+
+    /// Whether the turn has the same files, in the same conversation.
+    #[must_use]
+    pub fn is_of(&self, turn: &TurnView) -> bool {
+        turn.conversation.chat == self.chat && turn.attachments.iter().map(|file| &file.url).eq(&self.urls)
+    }
+}
+
+/// Waits for a status of a turn that `is_enough`, for `patience`, or until the gateway is to `stop_waiting`. Returns the latest view,
+/// if any came.
+pub async fn wait_for(
+    mut watch: Watch,
+    is_enough: impl Fn(TurnStatus) -> bool,
+    patience: Duration,
+    clock: &SharedClock,
+    stop_waiting: &CancellationToken,
+) -> Option<Arc<TurnView>> {
+    let mut alarm = clock.sleep(patience);
+    let mut latest: Option<Arc<TurnView>> = None;
+    loop {
+        tokio::select! {
+            biased;
+            view = watch.changed() => {
+                let is_enough = is_enough(view.status);
+                latest = Some(view);
+                if is_enough {
+                    return latest;
+                }
+            }
+            () = &mut alarm => return latest,
+            () = stop_waiting.cancelled() => return latest,
+        }
+    }
+}
