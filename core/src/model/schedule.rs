@@ -521,7 +521,7 @@ impl Clock {
     fn next(&self, at: Timestamp) -> Option<Timestamp> {
         let start = zoned(at, self.zone.clone())?;
         if self.is_hourly() {
-            return self.pattern.find_next_occurrence(&start, false).ok().map(|next| timestamp(&next));
+            return self.next_that_passes(start.timestamp());
         }
         // What they show never goes back here.
         let mut shown = on_one_clock(start.datetime())?;
@@ -538,13 +538,10 @@ impl Clock {
     fn last(&self, at: Timestamp) -> Option<Timestamp> {
         let end = zoned(at, self.zone.clone())?;
         if self.is_hourly() {
-            return self.pattern.find_previous_occurrence(&end, true).ok().map(|last| timestamp(&last));
+            return self.last_that_passed(end.timestamp());
         }
         // Before they were set back, they showed a later time.
-        let after = end.timestamp().checked_add(Duration::from_millis(1)).ok()?;
-        let set = self.zone.preceding(after).next().map(|set| set.timestamp());
-        let before = set.and_then(|set| set.checked_sub(Duration::from_millis(1)).ok());
-        let before = before.map(|before| before.to_zoned(self.zone.clone()).datetime());
+        let before = self.before_set(end.timestamp()).map(|before| before.to_zoned(self.zone.clone()).datetime());
         let shown = on_one_clock(before.map_or(end.datetime(), |before| before.max(end.datetime())))?;
         let mut shown = self.pattern.find_previous_occurrence(&shown, true).ok()?;
         loop {
@@ -554,6 +551,41 @@ impl Clock {
             }
             shown = self.pattern.find_previous_occurrence(&shown, false).ok()?;
         }
+    }
+
+    /// As [`next`](Self::next), by the hours that pass: from one change of the clocks to the next, they are those of one offset.
+    fn next_that_passes(&self, at: jiff::Timestamp) -> Option<Timestamp> {
+        let (mut from, mut is_included) = (at, false);
+        loop {
+            let next = self.pattern.find_next_occurrence(&self.at_one_offset(from), is_included).ok()?;
+            match self.zone.following(from).next().filter(|set| set.timestamp() <= next.timestamp()) {
+                Some(set) => (from, is_included) = (set.timestamp(), true),
+                None => return Some(timestamp(&next)),
+            }
+        }
+    }
+
+    /// As [`last`](Self::last), by the hours that passed.
+    fn last_that_passed(&self, at: jiff::Timestamp) -> Option<Timestamp> {
+        let mut until = at;
+        loop {
+            let last = self.pattern.find_previous_occurrence(&self.at_one_offset(until), true).ok()?;
+            match self.before_set(until).filter(|before| last.timestamp() <= *before) {
+                Some(before) => until = before,
+                None => return Some(timestamp(&last)),
+            }
+        }
+    }
+
+    fn at_one_offset(&self, at: jiff::Timestamp) -> Zoned {
+        at.to_zoned(TimeZone::fixed(self.zone.to_offset(at)))
+    }
+
+    /// The moment before the clocks were last set, up to `at`.
+    fn before_set(&self, at: jiff::Timestamp) -> Option<jiff::Timestamp> {
+        let millisecond = Duration::from_millis(1);
+        let set = self.zone.preceding(at.checked_add(millisecond).ok()?).next()?;
+        set.timestamp().checked_sub(millisecond).ok()
     }
 
     /// When the clocks show a time first, or have skipped it.

@@ -97,10 +97,11 @@ impl Attempts {
     /// sent; it is withdrawn then.
     pub(crate) async fn begin(&self, waiting: DeliveryRecord) -> Result<Option<StartedAttempt>, StoreError> {
         let number = self.next_number(&waiting).await?;
-        // Nobody notices the edit of a message above those that they read last.
-        let is_quiet_send = waiting.is_quiet() && edited_message(&waiting.action).is_none();
-        let is_late = (waiting.parked && !is_quiet_send) || waiting.retried_at.is_some();
+        let is_late = (waiting.parked && !waiting.is_quiet()) || waiting.retried_at.is_some();
         let is_overtaken = is_late && self.store.is_overtaken(waiting.id).await?;
+        // Nobody notices the edit of a message above those that they read last.
+        let is_quiet_edit = waiting.is_quiet() && edited_message(&waiting.action).is_some();
+        let is_out_of_sight = is_overtaken || (is_quiet_edit && self.store.is_overtaken(waiting.id).await?);
         // If it has changed since, the attempt is not stored, and the turn is read.
         let claimed = self.ledger.claimed.take(waiting.turn);
         let mut claimed = claimed.filter(|turn| may_attempt(turn, waiting.claim));
@@ -130,7 +131,7 @@ impl Attempts {
                 // The tidier removes the message.
                 delivery.action = action;
             }
-            if is_overtaken || (waiting.parked && waiting.attempts >= EDITS) {
+            if is_out_of_sight || (waiting.parked && waiting.attempts >= EDITS) {
                 self.send_instead_of_edit(&mut delivery, &turn);
             }
             let start = AttemptStart { delivery: delivery.id, number, owner: self.owner, at };
