@@ -86,7 +86,6 @@ async fn what_is_collected_is_answered_together() {
 #[rstest]
 #[case::collect(QueueMode::Collect)]
 #[case::interrupt(QueueMode::Interrupt)]
-#[case::steer(QueueMode::Steer)]
 #[tokio::test]
 async fn messages_with_other_instructions_are_answered_by_themselves(#[case] mode: QueueMode) {
     let gateway = setup(mode).start().await;
