@@ -97,11 +97,8 @@ impl Attempts {
     /// sent; it is withdrawn then.
     pub(crate) async fn begin(&self, waiting: DeliveryRecord) -> Result<Option<StartedAttempt>, StoreError> {
         let number = self.next_number(&waiting).await?;
-        let is_late = (waiting.parked && !waiting.is_quiet()) || waiting.retried_at.is_some();
+        let is_late = waiting.parked || waiting.retried_at.is_some();
         let is_overtaken = is_late && self.store.is_overtaken(waiting.id).await?;
-        // Nobody notices the edit of a message above those that they read last.
-        let is_quiet_edit = waiting.is_quiet() && edited_message(&waiting.action).is_some();
-        let is_out_of_sight = is_overtaken || (is_quiet_edit && self.store.is_overtaken(waiting.id).await?);
         // If it has changed since, the attempt is not stored, and the turn is read.
         let claimed = self.ledger.claimed.take(waiting.turn);
         let mut claimed = claimed.filter(|turn| may_attempt(turn, waiting.claim));
@@ -131,7 +128,11 @@ impl Attempts {
                 // The tidier removes the message.
                 delivery.action = action;
             }
-            if is_out_of_sight || (waiting.parked && waiting.attempts >= EDITS) {
+            if waiting.is_quiet() {
+                // Nobody notices the edit of a message above those that they read last. It was never tried: there is no copy.
+                let noticed = as_send(&delivery.action).filter(|_| is_overtaken);
+                delivery.action = noticed.unwrap_or(delivery.action);
+            } else if is_overtaken || (waiting.parked && waiting.attempts >= EDITS) {
                 self.send_instead_of_edit(&mut delivery, &turn);
             }
             let start = AttemptStart { delivery: delivery.id, number, owner: self.owner, at };
@@ -143,8 +144,9 @@ impl Attempts {
             let mut inputs = Vec::from_iter((!delivery.is_copy).then_some(TurnEvents { turn, events }));
             let trigger = Trigger::AttemptBegins { start, delivery: change, subject: subject_of_delivery(&delivery) };
             if self.ledger.try_to_decide(&mut inputs, &trigger).await?.is_some() {
-                // An edit stays where it belongs.
-                let is_overtaken = is_overtaken && matches!(delivery.action, Action::Send { .. });
+                // An edit stays where it belongs, and what waited for the end of quiet hours belongs there.
+                let is_overtaken =
+                    is_overtaken && !waiting.is_quiet() && matches!(delivery.action, Action::Send { .. });
                 let turn = inputs.pop().map(|input| input.turn);
                 return Ok(Some(StartedAttempt { delivery, number, at, is_overtaken, language, turn }));
             }

@@ -4,14 +4,14 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use rejoinder_core::{
     Access, AgentTurn, Attachment, Begun, Capabilities, Choices, ConversationRef, Hours, Identity, InboundEvent,
-    Missed, NewMessage, NewSchedule, News, OperationError, Receipts, Reply, ScheduledAction, Support, Target, Task,
-    Timestamp, TurnStatus, TurnView, When,
+    Missed, NewMessage, NewSchedule, News, OnUnknown, OperationError, Policies, Policy, Receipts, Reply,
+    ScheduledAction, Support, Target, Task, Timestamp, TurnStatus, TurnView, When,
     conformance::scripted::{Fault, Script, capabilities},
     store::AuditFilter,
 };
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, chat, main_channel, operator, secs},
+    gateway::{GatewaySetup, TestGateway, chat, main_channel, operator, policy, secs},
     keys::{self, KEY, page, place, with_key},
     life::at_every_write,
     linking::{code_for, comes_in, guarded, last, says, setup, there},
@@ -489,8 +489,11 @@ async fn an_answer_that_is_ready_in_quiet_hours_waits(#[case] first: Script) {
 }
 
 /// Its note was shown before, and others were read since: the answer takes its place neither then nor unnoticed afterwards.
+#[rstest::rstest]
+#[case(OnUnknown::Label)]
+#[case(OnUnknown::Hold)]
 #[tokio::test]
-async fn an_answer_in_quiet_hours_is_no_edit_of_what_was_shown_before() {
+async fn an_answer_in_quiet_hours_is_no_edit_of_what_was_shown_before(#[case] on_unknown: OnUnknown) {
     let mut settings = setup(Access::open());
     settings.agents.clear();
     let mut settings = settings.agent("main", |turn| match (&*turn.text, turn.deferred.is_some()) {
@@ -498,6 +501,7 @@ async fn an_answer_in_quiet_hours_is_no_edit_of_what_was_shown_before() {
         ("Say what is new.", true) => Script::replies("Nothing is new."),
         (text, _) => Script::replies(text),
     });
+    settings.policies = Policies::new(Policy { on_unknown, ..policy() });
     settings.quiet_hours = adas_quiet_hours(1, 3);
     let gateway = settings.start().await;
     comes_in(&gateway, says(&chat("ada"), "hello")).await;

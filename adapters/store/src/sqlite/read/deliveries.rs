@@ -96,14 +96,11 @@ pub(in crate::sqlite) async fn list_deliveries(
     // The states that few deliveries are in have indexes.
     match filter.state {
         None => {}
-        Some(DeliveryListState::Pending) => {
+        // What waits for the end of quiet hours is pending.
+        Some(state @ (DeliveryListState::Pending | DeliveryListState::Parked)) => {
+            let is_parked = state == DeliveryListState::Parked;
             sql.push(" and d.state in ('pending', 'sending') and d.state = 'pending'");
-            // What waits for the end of quiet hours is pending.
-            sql.push(" and (d.parked = 0 or d.attempts = 0)");
-        }
-        Some(DeliveryListState::Parked) => {
-            sql.push(" and d.state in ('pending', 'sending') and d.state = 'pending'");
-            sql.push(" and d.parked = 1 and d.attempts > 0");
+            sql.push(" and (d.parked = 1 and d.attempts > 0) = ").push_bind(is_parked);
         }
         Some(DeliveryListState::In(state)) => {
             let few = match state {
