@@ -121,7 +121,7 @@ impl Calendar {
             return Err(OperationError::Unfit(format!("there are {} already: remove one first", active.len())));
         }
         // On the day on which clocks are set forward, the times of a daily pattern are an hour closer.
-        let is_daily = matches!(new.when, When::Cron(_)) && limits.shortest >= HOUR;
+        let is_daily = matches!(new.when, When::Cron(_)) && limits.shortest > HOUR;
         let tolerated = if is_daily { HOUR } else { Duration::ZERO };
         if new.shortest_distance(self.clock.now()).is_some_and(|distance| distance + tolerated < limits.shortest) {
             let why = format!("too often: not more than once in {} minutes", limits.shortest.as_secs().div_ceil(60));
