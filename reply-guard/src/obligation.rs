@@ -416,7 +416,7 @@ impl Obligation {
             Event::Begin => self.begin(&mut context),
             Event::Outcome(outcome) => self.run_ended(Candidate::Outcome(outcome.normalise()), &mut context),
             Event::Answered(reply) => {
-                self.run_ended(Candidate::Outcome(NormalisedOutcome::of_own(reply)), &mut context)
+                self.run_ended(Candidate::Outcome(NormalisedOutcome::of_own(reply)), &mut context);
             }
             Event::DecidedByRule(request) => self.decided_by_rule(request, &mut context),
             Event::Decided => self.decided(&mut context),
