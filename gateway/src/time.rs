@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rejoinder_config::duration::parse_with_days;
 use rejoinder_core::Timestamp;
 pub(crate) use rejoinder_core::age;
 
@@ -26,9 +27,7 @@ pub(crate) fn parse_or_ago(text: &str, now: Timestamp) -> Option<Timestamp> {
 
 /// Parses a duration (`90s`, `2h`, `1d 12h`). A day has 24 hours.
 pub(crate) fn duration(text: &str) -> Option<Duration> {
-    let span: jiff::Span = text.trim().parse().ok()?;
-    let duration = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok()?;
-    Duration::try_from(duration).ok()
+    Duration::try_from(parse_with_days(text.trim())?).ok()
 }
 
 /// A time on this machine's clock and in its time zone, to the second.

@@ -23,7 +23,6 @@ use crate::{
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{Directed, EventKind, InboundEvent, SenderKind},
         ids::{EventId, PersonId, TurnId},
-        language::Language,
         people::{KnownIdentity, PersonRole},
         schedule::{Asker, NewSchedule, Schedule, ScheduledAction},
         settings::LiveSettings,
@@ -81,8 +80,6 @@ struct Recipient {
     person: Option<PersonId>,
     /// Whether that person is an owner there.
     is_owner: bool,
-    /// The language in which they are told.
-    language: Option<Language>,
 }
 
 impl Initiative {
@@ -161,7 +158,13 @@ impl Initiative {
             }
             ScheduledAction::Digest => self.digest(to, &new.name).await?,
         };
-        Ok(InboundEvent { language: to.language, waits_in_quiet_hours: true, ..event })
+        Ok(self.unasked(event))
+    }
+
+    /// The event of something that nobody asked for: it waits in quiet hours, in the language of whoever is reached in its chat.
+    fn unasked(&self, event: InboundEvent) -> InboundEvent {
+        let language = self.people.language_in_chat(&event.conversation);
+        InboundEvent { language, waits_in_quiet_hours: true, ..event }
     }
 
     /// The event that puts a prompt before an agent in a conversation: `agent`, or that of the conversation. `by` is who gives it,
@@ -294,8 +297,7 @@ impl Initiative {
     ) -> Result<Vec<Recipient>, OperationError> {
         if let Target::Conversation(named) = to {
             let place = self.place(named, may).await?;
-            let language = self.people.language_in_chat(&place);
-            return Ok(vec![Recipient { place, person: None, is_owner: false, language }]);
+            return Ok(vec![Recipient { place, person: None, is_owner: false }]);
         }
         let meant = self.people.whom(to, &self.channels);
         let mut recipients = Vec::new();
@@ -308,8 +310,7 @@ impl Initiative {
             };
             let place = place.filter(|place| may(&place.channel));
             let is_owner = one.role == PersonRole::Owner && one.chat.is_some();
-            let language = one.chat.as_ref().and_then(|chat| self.people.spoken_language(chat));
-            let recipient = |place| Recipient { place, person: Some(one.person), is_owner, language };
+            let recipient = |place| Recipient { place, person: Some(one.person), is_owner };
             recipients.extend(place.map(recipient));
         }
         if recipients.len() > MOST_PEOPLE {

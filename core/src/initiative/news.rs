@@ -21,11 +21,8 @@ use crate::{
 impl NewsDesk for Initiative {
     async fn take(&self, channel: &ChannelId, news: News) -> Result<Vec<Begun>, NewsError> {
         let mut events = Vec::new();
-        for Recipient { place, person, language, .. } in
-            self.recipients(&news.to, |_| true).await.map_err(news_error)?
-        {
-            let event = self.news(&place, channel, &news).await.map_err(IntakeError::from)?;
-            let mut event = InboundEvent { language, waits_in_quiet_hours: true, ..event };
+        for Recipient { place, person, .. } in self.recipients(&news.to, |_| true).await.map_err(news_error)? {
+            let mut event = self.unasked(self.news(&place, channel, &news).await.map_err(IntakeError::from)?);
             // The payload is kept once.
             if events.is_empty() {
                 event.raw.clone_from(&news.raw);

@@ -19,7 +19,7 @@ use crate::{
     model::{
         conversation::ConversationRef,
         conversation_trigger::{ConversationTrigger, Said},
-        event::{InboundEvent, SenderKind},
+        event::SenderKind,
         settings::LiveSettings,
     },
     operations::OperationError,
@@ -195,9 +195,8 @@ impl Triggers {
         let now = self.clock.now();
         let (name, place) = (sender(trigger), &watched.1);
         let agent = trigger.agent.clone();
-        let event = self.initiative.prompt(place, &trigger.prompt, &name, agent, true, None).await?;
-        let language = self.initiative.people.language_in_chat(place);
-        let event = InboundEvent { language, waits_in_quiet_hours: true, ..event };
+        let prompt = self.initiative.prompt(place, &trigger.prompt, &name, agent, true, None).await?;
+        let event = self.initiative.unasked(prompt);
         match self.initiative.begin(vec![(event, None)], &format!("{name}:{}", because.last)).await {
             Ok(_) => {}
             Err(OperationError::Store(error)) => return Err(error),

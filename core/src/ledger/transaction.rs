@@ -159,11 +159,8 @@ impl<'a> Transaction<'a> {
                 match effect {
                     Effect::Send(cleared) => {
                         decided.claimed = true;
-                        if let Some(until) = self.target(&turn).quiet_until {
-                            turn.obligation.waits_until(until);
-                        }
                         // If our own row is the receipt, the guard decides on that receipt next.
-                        events.extend(self.claim(&cleared, &turn, &mut consequences));
+                        events.extend(self.claim(&cleared, &mut turn, &mut consequences));
                     }
                     Effect::Draft(cleared) => {
                         let draft = render::draft(&cleared, &self.target(&turn));
@@ -250,16 +247,19 @@ impl<'a> Transaction<'a> {
     fn claim(
         &mut self,
         cleared: &Cleared<Signal>,
-        turn: &TurnRecord,
+        turn: &mut TurnRecord,
         consequences: &mut Consequences,
     ) -> Option<Event> {
         let target = self.target(turn);
-        let capabilities = target.capabilities();
+        let (capabilities, quiet_until) = (target.capabilities(), target.quiet_until);
         let rendered = render::signal(cleared, &target, &capabilities, &self.context.settings.get());
         let records = || rendered.deliveries.iter().map(NewDelivery::record);
         let messages = records().map(|record| record.id.to_string()).collect();
         records().for_each(|record| consequences.sends(record));
         consequences.shown = Some(rendered.shown);
+        if let Some(until) = quiet_until {
+            turn.obligation.waits_until(until);
+        }
         let claimed = log::claimed(cleared.get());
         self.transition.log.push(NewLogEntry { at: self.now, subject: log::subject_of(turn), event: claimed });
         self.transition.transcript.extend(rendered.transcript);

@@ -9,6 +9,7 @@ pub(crate) mod capabilities;
 pub(crate) mod command;
 pub(crate) mod conversation;
 pub(crate) mod conversation_trigger;
+pub(crate) mod cron;
 pub(crate) mod day;
 pub(crate) mod delivery;
 pub(crate) mod event;

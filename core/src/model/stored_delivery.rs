@@ -130,11 +130,17 @@ impl DeliveryRecord {
         self.parked && self.attempts == 0
     }
 
+    /// Whether it was tried, and gets nowhere.
+    #[must_use]
+    pub const fn is_stuck(&self) -> bool {
+        self.parked && self.attempts > 0
+    }
+
     /// The name of its state for the operator: that of its [`DeliveryState`], or `parked`.
     #[must_use]
     pub const fn state_name(&self) -> &'static str {
         match self.state {
-            DeliveryState::Pending if self.parked && !self.is_quiet() => "parked",
+            DeliveryState::Pending if self.is_stuck() => "parked",
             state => state.as_str(),
         }
     }

@@ -177,8 +177,7 @@ impl Attempts {
     /// Whether a delivery is an edit that gets nowhere while later messages are sent: it is sent as a new message, at
     /// once.
     pub(crate) async fn is_overtaken_edit(&self, delivery: &DeliveryRecord) -> Result<bool, StoreError> {
-        let gets_nowhere = delivery.parked && !delivery.is_quiet();
-        let is_stuck_edit = gets_nowhere && matches!(delivery.action, Action::Edit { .. });
+        let is_stuck_edit = delivery.is_stuck() && matches!(delivery.action, Action::Edit { .. });
         if !is_stuck_edit || !self.store.is_overtaken(delivery.id).await? {
             return Ok(false);
         }

@@ -459,12 +459,8 @@ async fn prompts_ada(gateway: &TestGateway) {
     gateway.settle().await;
 }
 
-/// What counts is when it would be shown: the agent took its time, or named one that is quiet.
-#[rstest::rstest]
-#[case::slow(Script::replies("Nothing is new.").taking(secs(120)))]
-#[case::deferred(Script::defers(None, secs(600)))]
-#[tokio::test]
-async fn an_answer_that_is_ready_in_quiet_hours_waits(#[case] first: Script) {
+/// Ada's quiet hours are from one to three. Asked what is new, the agent does `first`, and replies later if it has deferred.
+fn quiet_from_one(first: Script) -> GatewaySetup {
     let mut settings = setup(Access::open());
     settings.agents.clear();
     let mut settings = settings.agent("main", move |turn| match (&*turn.text, turn.deferred.is_some()) {
@@ -473,7 +469,16 @@ async fn an_answer_that_is_ready_in_quiet_hours_waits(#[case] first: Script) {
         (text, _) => Script::replies(text),
     });
     settings.quiet_hours = adas_quiet_hours(1, 3);
-    let gateway = settings.start().await;
+    settings
+}
+
+/// What counts is when it would be shown: the agent took its time, or named one that is quiet.
+#[rstest::rstest]
+#[case::slow(Script::replies("Nothing is new.").taking(secs(120)))]
+#[case::deferred(Script::defers(None, secs(600)))]
+#[tokio::test]
+async fn an_answer_that_is_ready_in_quiet_hours_waits(#[case] first: Script) {
+    let gateway = quiet_from_one(first).start().await;
     comes_in(&gateway, says(&chat("ada"), "hello")).await;
     // They begin a minute later.
     gateway.advance(secs(3540)).await;
@@ -494,15 +499,8 @@ async fn an_answer_that_is_ready_in_quiet_hours_waits(#[case] first: Script) {
 #[case(OnUnknown::Hold)]
 #[tokio::test]
 async fn an_answer_in_quiet_hours_is_no_edit_of_what_was_shown_before(#[case] on_unknown: OnUnknown) {
-    let mut settings = setup(Access::open());
-    settings.agents.clear();
-    let mut settings = settings.agent("main", |turn| match (&*turn.text, turn.deferred.is_some()) {
-        ("Say what is new.", false) => Script::defers(Some("Let me see."), secs(600)),
-        ("Say what is new.", true) => Script::replies("Nothing is new."),
-        (text, _) => Script::replies(text),
-    });
+    let mut settings = quiet_from_one(Script::defers(Some("Let me see."), secs(600)));
     settings.policies = Policies::new(Policy { on_unknown, ..policy() });
-    settings.quiet_hours = adas_quiet_hours(1, 3);
     let gateway = settings.start().await;
     comes_in(&gateway, says(&chat("ada"), "hello")).await;
     gateway.advance(secs(3540)).await;

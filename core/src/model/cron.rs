@@ -1,0 +1,135 @@
+//! Cron patterns: when their times come.
+
+use std::time::Duration;
+
+use croner::{
+    Cron,
+    errors::CronError,
+    parser::{CronParser, Seconds},
+};
+use jiff::{
+    Zoned,
+    civil::DateTime,
+    tz::{AmbiguousOffset, TimeZone},
+};
+use rejoinder_guard::Timestamp;
+
+/// A cron pattern on the clocks of a time zone.
+///
+/// A time that they skip comes right after the gap, and one that they repeat comes once. Only a pattern for every hour goes by hours
+/// that pass.
+pub(crate) struct CronClock {
+    pattern: Cron,
+    zone: TimeZone,
+}
+
+impl CronClock {
+    /// # Errors
+    /// When the pattern is none of five fields.
+    pub(crate) fn new(pattern: &str, zone: TimeZone) -> Result<Self, CronError> {
+        let parser = CronParser::builder().seconds(Seconds::Disallowed).build();
+        Ok(Self { pattern: parser.parse(pattern)?, zone })
+    }
+
+    fn is_hourly(&self) -> bool {
+        self.pattern.pattern.hours.values().len() == 24
+    }
+
+    /// The first time after `at`.
+    pub(crate) fn next(&self, at: Timestamp) -> Option<Timestamp> {
+        let start = zoned(at, self.zone.clone())?;
+        if self.is_hourly() {
+            return self.next_that_passes(start.timestamp());
+        }
+        // What they show never goes back here.
+        let mut shown = on_one_clock(start.datetime())?;
+        loop {
+            shown = self.pattern.find_next_occurrence(&shown, false).ok()?;
+            let next = self.first_at(shown.datetime())?;
+            if next > at {
+                return Some(next);
+            }
+        }
+    }
+
+    /// The last time at or before `at`.
+    pub(crate) fn last(&self, at: Timestamp) -> Option<Timestamp> {
+        let end = zoned(at, self.zone.clone())?;
+        if self.is_hourly() {
+            return self.last_that_passed(end.timestamp());
+        }
+        // Before they were set back, they showed a later time.
+        let before = self.before_set(end.timestamp()).map(|before| before.to_zoned(self.zone.clone()).datetime());
+        let shown = on_one_clock(before.map_or(end.datetime(), |before| before.max(end.datetime())))?;
+        let mut shown = self.pattern.find_previous_occurrence(&shown, true).ok()?;
+        loop {
+            let last = self.first_at(shown.datetime())?;
+            if last <= at {
+                return Some(last);
+            }
+            shown = self.pattern.find_previous_occurrence(&shown, false).ok()?;
+        }
+    }
+
+    /// As [`next`](Self::next), by the hours that pass: from one change of the clocks to the next, they are those of one offset.
+    fn next_that_passes(&self, at: jiff::Timestamp) -> Option<Timestamp> {
+        let (mut from, mut is_included) = (at, false);
+        loop {
+            let next = self.pattern.find_next_occurrence(&self.at_one_offset(from), is_included).ok()?;
+            match self.zone.following(from).next().filter(|set| set.timestamp() <= next.timestamp()) {
+                Some(set) => (from, is_included) = (set.timestamp(), true),
+                None => return Some(timestamp(&next)),
+            }
+        }
+    }
+
+    /// As [`last`](Self::last), by the hours that passed.
+    fn last_that_passed(&self, at: jiff::Timestamp) -> Option<Timestamp> {
+        let mut until = at;
+        loop {
+            let last = self.pattern.find_previous_occurrence(&self.at_one_offset(until), true).ok()?;
+            match self.before_set(until).filter(|before| last.timestamp() <= *before) {
+                Some(before) => until = before,
+                None => return Some(timestamp(&last)),
+            }
+        }
+    }
+
+    fn at_one_offset(&self, at: jiff::Timestamp) -> Zoned {
+        at.to_zoned(TimeZone::fixed(self.zone.to_offset(at)))
+    }
+
+    /// The moment before the clocks were last set, up to `at`.
+    fn before_set(&self, at: jiff::Timestamp) -> Option<jiff::Timestamp> {
+        let millisecond = Duration::from_millis(1);
+        let set = self.zone.preceding(at.checked_add(millisecond).ok()?).next()?;
+        set.timestamp().checked_sub(millisecond).ok()
+    }
+
+    /// When the clocks show a time first, or have skipped it.
+    fn first_at(&self, shown: DateTime) -> Option<Timestamp> {
+        let ambiguous = self.zone.to_ambiguous_timestamp(shown);
+        let at = match ambiguous.offset() {
+            AmbiguousOffset::Gap { after, .. } => {
+                let before_gap = after.to_timestamp(shown).ok()?;
+                self.zone.following(before_gap).next()?.timestamp()
+            }
+            AmbiguousOffset::Unambiguous { .. } | AmbiguousOffset::Fold { .. } => ambiguous.compatible().ok()?,
+        };
+        Some(Timestamp::from_millis(at.as_millisecond()))
+    }
+}
+
+/// A time on a clock that is never set.
+fn on_one_clock(shown: DateTime) -> Option<Zoned> {
+    shown.to_zoned(TimeZone::UTC).ok()
+}
+
+/// `None` for a time that no clock shows.
+fn zoned(at: Timestamp, zone: TimeZone) -> Option<Zoned> {
+    Some(jiff::Timestamp::from_millisecond(at.as_millis()).ok()?.to_zoned(zone))
+}
+
+fn timestamp(at: &Zoned) -> Timestamp {
+    Timestamp::from_millis(at.timestamp().as_millisecond())
+}
