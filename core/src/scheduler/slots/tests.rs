@@ -1,0 +1,122 @@
+use rejoinder_guard::Timestamp;
+
+use super::*;
+use crate::ports::clock::SystemClock;
+
+fn main() -> AgentName {
+    AgentName::from("main")
+}
+
+fn permit() -> Permit {
+    Permit { agent: main(), channel: ChannelId::new("test", "main") }
+}
+
+/// Slots without waiting rows.
+fn slots(total: usize) -> Arc<Slots> {
+    let slots = Arc::new(Slots::new(total, [(main(), total)], CancellationToken::new(), Arc::new(SystemClock)));
+    slots.end_round(&slots.begin_round(), &HashSet::new());
+    slots
+}
+
+fn ids() -> (ConversationId, TurnId) {
+    let at = Timestamp::from_millis(0);
+    (ConversationId::new(at), TurnId::new(at))
+}
+
+fn line(conversation: ConversationId, turn: TurnId) -> Line {
+    let (Permit { agent, channel }, owed) = (permit(), true);
+    let (agent_of_row, is_alone) = (agent.clone(), true);
+    let (version, rank, place) = (1, 1, 1);
+    let waiting =
+        WaitingTurn { turn, version, conversation, channel, agent: agent_of_row, owed, rank, place, is_alone };
+    Line { waiting, agent }
+}
+
+/// The scheduler has read a row, and a newer turn takes the slot before the scheduler does.
+#[test]
+fn a_row_whose_slot_was_taken_meanwhile_is_noted_to_its_holder() {
+    let slots = slots(2);
+    let ((conversation, older), (_, newer)) = (ids(), ids());
+    let slot = slots.try_take(conversation, newer, &permit()).expect("it is free");
+
+    assert!(slots.take_next(&mut vec![line(conversation, older)]).is_none());
+
+    assert!(slot.take_more(), "the holder does not know of the older row");
+}
+
+/// A channel's turn must not depend on whether the first conversations of its line are busy.
+#[test]
+fn conversations_that_hold_slots_hide_those_of_their_channel_only() {
+    let slots = slots(3);
+    let lines = |channel: &str, count: usize| {
+        let of_channel = |_| {
+            let (conversation, turn) = ids();
+            let mut line = line(conversation, turn);
+            line.waiting.channel = ChannelId::new("test", channel);
+            line
+        };
+        (0..count).map(of_channel).collect::<Vec<_>>()
+    };
+    let mut busy = lines("busy", 2);
+    let held: Vec<_> = busy.iter().map(|line| slots.try_take(line.waiting.conversation, ids().1, &permit())).collect();
+    let round = slots.begin_round();
+    assert_eq!((held.iter().flatten().count(), round.enough, round.few), (2, 2, 3));
+
+    busy.extend(lines("busy", 1));
+    busy.extend(lines("other", 3));
+    assert!(slots.hides_any(&round, round.few, &busy), "of the first channel, one of three holds no slot");
+
+    assert!(!slots.hides_any(&round, round.few, &busy[1..]), "two were read: there are no more");
+    assert!(!slots.hides_any(&round, round.few, &lines("other", 3)));
+
+    // Otherwise rounds would follow each other without a pause when all conversations that wait are busy.
+    let few_of_each: Vec<_> = lines("busy", 2).into_iter().chain(lines("other", 2)).collect();
+    assert_eq!(unread(&few_of_each, round.few), HashSet::new(), "of no channel there can be more");
+    assert_eq!(unread(&busy, round.few), HashSet::from([main()]));
+}
+
+/// The same when the holder looks no more.
+#[test]
+fn a_row_that_its_holder_leaves_is_looked_for_again() {
+    let slots = slots(2);
+    let ((conversation, older), (_, newer)) = (ids(), ids());
+    let slot = slots.try_take(conversation, newer, &permit()).expect("it is free");
+    assert!(slots.take_next(&mut vec![line(conversation, older)]).is_none());
+
+    slot.release();
+
+    assert!(slots.state().is_someone_next());
+    let (another, turn) = ids();
+    assert!(slots.try_take(another, turn, &permit()).is_none(), "a new turn would overtake it");
+    assert!(slots.take_next(&mut vec![line(conversation, older)]).is_some());
+}
+
+/// The agent is free while the end of its run is stored.
+#[test]
+fn a_run_that_ended_leaves_its_permit_to_others() {
+    let slots = slots(1);
+    let ((conversation, turn), (another, next)) = (ids(), ids());
+    let slot = slots.try_take(conversation, turn, &permit()).expect("it is free");
+
+    slots.release_permit(conversation, next);
+    assert!(slots.try_take(another, next, &permit()).is_none(), "the turn that ended is not the one that runs");
+    slots.release_permit(conversation, turn);
+    assert!(slots.try_take(conversation, next, &permit()).is_none(), "the conversation has its slot still");
+    let other = slots.try_take(another, next, &permit()).expect("the permit is free");
+
+    slot.release();
+    assert!(slots.try_take(conversation, turn, &permit()).is_none(), "no permit was given back twice");
+    other.release();
+    assert!(slots.try_take(conversation, turn, &permit()).is_some());
+}
+
+/// A turn that is given back by a panic is looked for, whatever agent it was for.
+#[test]
+fn a_slot_that_is_dropped_leaves_rows() {
+    let slots = slots(1);
+    let (conversation, turn) = ids();
+
+    drop(slots.try_take(conversation, turn, &permit()));
+
+    assert!(slots.state().is_someone_next());
+}
