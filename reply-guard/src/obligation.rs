@@ -452,6 +452,7 @@ impl Obligation {
             Event::Continued => self.go_on(&mut context),
             Event::Hurried => self.hurried(&mut context),
             Event::Superseded => self.superseded(&mut context),
+            Event::LateWindowEnded => self.end_late_window(&mut context),
             Event::Absorbed { turns, owed } => self.absorbed(turns, owed, &context),
             Event::Merged { into } => self.merged(into, &mut context),
             Event::MergeSettled => self.merge_settled(),

@@ -62,6 +62,7 @@ fn events() -> impl Strategy<Value = Event> {
         1 => Just(Event::Cancelled { by: CancelledBy::Operator("it is too old".to_owned()) }),
         1 => Just(Event::Hurried),
         1 => Just(Event::Superseded),
+        1 => Just(Event::LateWindowEnded),
         1 => Just(Event::Absorbed {
             turns: vec![MergedTurn { turn: "later".to_owned(), place: 2 }],
             owed: Expectation::Answer,

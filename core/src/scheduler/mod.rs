@@ -14,7 +14,10 @@
 //!    no more than the first, and one for every [`PERSON_STEP`] turns that were accepted since, run before the first
 //!    turn of somebody else.
 //!
-//! So a new conversation overtakes nobody's first turn, and every turn is overtaken by a bounded number of others.
+//! A run that goes on past its deadline keeps its permit only while no turn waits for one: the oldest of them ends for a turn
+//! that waits. So nobody waits behind a run whose person has had their word.
+//!
+//! A new conversation overtakes nobody's first turn, and every turn is overtaken by a bounded number of others.
 //!
 //! Within a conversation turns run in the order in which they came, those that are owed an answer first. [`Merges`] says
 //! which of them begin together.
@@ -308,9 +311,13 @@ impl Scheduler {
             limit = round.limit;
         };
         let (starting, mut all_have_begun) = mpsc::channel(1);
-        while let Some((mut slot, first)) = self.slots.take_next(&mut lines) {
-            slot.begins_in(starting.clone());
-            self.spawn(move |scheduler| scheduler.run_waiting_turns(slot, Some(first)));
+        loop {
+            while let Some((mut slot, first)) = self.slots.take_next(&mut lines) {
+                slot.begins_in(starting.clone());
+                self.spawn(move |scheduler| scheduler.run_waiting_turns(slot, Some(first)));
+            }
+            let Some(late) = self.slots.late_run_before(&mut lines) else { break };
+            self.end_late_run(late).await?;
         }
         // What is left waits for a permit, and there may be more than was read.
         let waiting: HashSet<AgentName> = lines.into_iter().map(|line| line.agent).chain(unread).collect();
@@ -318,6 +325,16 @@ impl Scheduler {
         drop(starting);
         // That saves reads. One whose beginning cannot be stored keeps nobody waiting.
         let _ = tokio::time::timeout(PATIENCE, all_have_begun.recv()).await;
+        Ok(())
+    }
+
+    /// Stops a run that goes on past its deadline, as if its late window had ended, for a turn that waits for its permit.
+    async fn end_late_run(&self, id: TurnId) -> Result<(), StoreError> {
+        if let Some(mut turn) = self.store.readable_turn(id).await? {
+            debug!(turn = %id, "a late run is stopped: another turn waits for its permit");
+            self.ledger.decide_until_stored(&mut turn, Event::LateWindowEnded, Trigger::Event).await;
+        }
+        self.slots.end_late_run(id);
         Ok(())
     }
 }

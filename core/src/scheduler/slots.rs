@@ -30,7 +30,7 @@ pub(crate) struct Slots {
 struct State {
     held: HashMap<ConversationId, Held>,
     /// Runs that go on past their deadline, without a slot: the turns behind them do not wait for them.
-    late: HashMap<TurnId, HeldRun>,
+    late: HashMap<TurnId, LateHeld>,
     /// The permits of the gateway that are left.
     free: usize,
     agents: HashMap<AgentName, AgentPermits>,
@@ -85,6 +85,13 @@ struct Held {
     more: HashSet<AgentName>,
     /// `None` while the slot is only reserved, or the end of its run is stored: a slot without a permit does not count
     /// against the bounds.
+    permit: Option<Permit>,
+}
+
+/// A run that goes on past its deadline.
+struct LateHeld {
+    run: HeldRun,
+    /// `None` if a turn that waited was given it.
     permit: Option<Permit>,
 }
 
@@ -264,14 +271,14 @@ impl Slots {
     }
 
     fn wake_if_someone_is_next(&self, state: &State) {
-        if state.is_someone_next() {
+        if state.needs_round() {
             self.wake.notify_one();
         }
     }
 
-    /// Returns when a turn waits that may run.
+    /// Returns when a turn waits that may run, now or in the place of a late run.
     pub(crate) async fn someone_is_next(&self) {
-        while !self.state().is_someone_next() {
+        while !self.state().needs_round() {
             self.wake.notified().await;
         }
     }
@@ -319,6 +326,33 @@ impl Slots {
             let slot = self.take(&mut state, waiting.conversation, waiting.turn, Some(&permit))?;
             return Some((slot, waiting));
         }
+    }
+
+    /// The late run in whose place one of `lines` can run. Removes those whose conversation holds a slot: they wait for that.
+    pub(crate) fn late_run_before(&self, lines: &mut Vec<Line>) -> Option<TurnId> {
+        let mut state = self.state();
+        if state.late.is_empty() {
+            return None;
+        }
+        lines.retain(|Line { waiting, agent }| match state.held.get_mut(&waiting.conversation) {
+            Some(held) => {
+                held.more.insert(agent.clone());
+                false
+            }
+            None => true,
+        });
+        lines.iter().find_map(|line| state.late_run_before(&line.agent))
+    }
+
+    /// Stops the late run of `turn`, and takes its permit back at once: who waits does not wait for its end.
+    pub(crate) fn end_late_run(&self, turn: TurnId) {
+        let mut state = self.state();
+        let Some(late) = state.late.get_mut(&turn) else { return };
+        late.run.tokens.stop.cancel();
+        if let Some(permit) = late.permit.take() {
+            state.take_back(&permit);
+        }
+        self.wake_if_someone_is_next(&state);
     }
 
     /// Ends a round. Agents that are not among `waiting` have no more rows, unless some came meanwhile.
@@ -376,12 +410,28 @@ impl State {
     /// The run of `turn` that holds the slot of `conversation`, or goes on without one.
     fn find(&self, conversation: ConversationId, turn: TurnId) -> Option<&HeldRun> {
         let held = self.held.get(&conversation).map(|held| &held.run).filter(|run| run.turn == turn);
-        held.or_else(|| self.late.get(&turn))
+        held.or_else(|| self.late.get(&turn).map(|late| &late.run))
     }
 
     /// Whether turns wait that may run now. New turns do not run before them.
     fn is_someone_next(&self) -> bool {
         self.free > 0 && self.agents.values().any(|agent| agent.behind > 0 && agent.free > 0)
+    }
+
+    /// Whether turns wait that may run now, or in the place of a late run.
+    fn needs_round(&self) -> bool {
+        let is_late_run_before =
+            |(agent, permits): (&AgentName, &AgentPermits)| permits.behind > 0 && self.late_run_before(agent).is_some();
+        self.is_someone_next() || self.agents.iter().any(is_late_run_before)
+    }
+
+    /// The oldest late run whose permit a turn of `agent` lacks.
+    fn late_run_before(&self, agent: &AgentName) -> Option<TurnId> {
+        let permits = self.agents.get(agent).filter(|_| !self.has_permit(agent))?;
+        let frees =
+            |late: &LateHeld| late.permit.as_ref().is_some_and(|permit| permits.free > 0 || permit.agent == *agent);
+        let late = self.late.iter().filter(|(_, late)| frees(late));
+        late.min_by_key(|(turn, late)| (late.run.began, **turn)).map(|(turn, _)| *turn)
     }
 
     fn has_permit(&self, agent: &AgentName) -> bool {
@@ -483,8 +533,9 @@ impl Slot {
         let held = state.held.get_mut(&self.conversation)?;
         let (run, permit) = (held.run.clone(), held.permit.take());
         let turn = run.turn;
-        state.late.insert(turn, run);
-        Some(LateRun { slots: Arc::clone(&self.slots), turn, permit })
+        state.late.insert(turn, LateHeld { run, permit });
+        self.slots.wake_if_someone_is_next(&state);
+        Some(LateRun { slots: Arc::clone(&self.slots), turn })
     }
 
     pub(crate) const fn conversation(&self) -> ConversationId {
@@ -562,19 +613,17 @@ impl Slot {
     }
 }
 
-/// A run that goes on without a slot. It keeps its permit until it is dropped.
+/// A run that goes on without a slot. It keeps its permit until it is dropped, or a turn waits for it.
 pub(crate) struct LateRun {
     slots: Arc<Slots>,
     turn: TurnId,
-    permit: Option<Permit>,
 }
 
 impl Drop for LateRun {
     fn drop(&mut self) {
         let mut state = self.slots.state();
-        state.late.remove(&self.turn);
-        if let Some(permit) = &self.permit {
-            state.take_back(permit);
+        if let Some(LateHeld { permit: Some(permit), .. }) = state.late.remove(&self.turn) {
+            state.take_back(&permit);
         }
         self.slots.wake_if_someone_is_next(&state);
     }

@@ -1,8 +1,8 @@
 //! Many simultaneous conversations.
 
-use rejoinder_core::{AgentTurn, Resend, conformance::scripted::Script};
+use rejoinder_core::{AgentTurn, Policy, Resend, conformance::scripted::Script};
 
-use crate::gateway::{GatewaySetup, chat, said, secs};
+use crate::gateway::{GatewaySetup, LATE, chat, policy, said, secs};
 
 /// Of 64 conversations one floods; the others do not wait for it.
 #[tokio::test]
@@ -44,6 +44,24 @@ async fn a_batch_is_answered_in_its_order() {
     let expected: Vec<String> = (0..15).map(|number| format!("{number}")).collect();
     assert_eq!(gateway.visible(&chat("ada")), expected);
     assert_eq!(gateway.intake().cursor("updates").await.expect("readable").as_deref(), Some("10"));
+    gateway.at_rest().await;
+}
+
+/// An agent that hangs, and answers that would come late: nobody waits longer than the deadlines of those who came before.
+#[tokio::test]
+async fn a_thousand_people_have_their_word_from_an_agent_that_hangs() {
+    let (soft_deadline, late_window) = (None, secs(120));
+    let policy = Policy { hard_deadline: secs(3), soft_deadline, late_window, ..policy() };
+    let gateway = GatewaySetup::new().policy(policy).slots(64).always(Script::hangs()).start().await;
+    let crowd = (0..1000).map(|number| said(&chat(&format!("c{number}")), "hello")).collect();
+    gateway.intake().accept_all(crowd, None).await.expect("accepted");
+
+    // 16 times 64.
+    gateway.advance(secs(3) * 16).await;
+
+    let told = (0..1000).filter(|number| gateway.visible(&chat(&format!("c{number}"))).contains(&LATE.to_owned()));
+    assert_eq!(told.count(), 1000);
+    gateway.advance(secs(120)).await;
     gateway.at_rest().await;
 }
 

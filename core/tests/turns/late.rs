@@ -80,18 +80,76 @@ async fn a_late_run_is_stopped_at_the_end_of_its_window() {
     gateway.at_rest().await;
 }
 
-#[tokio::test]
-async fn a_late_run_keeps_its_slot_of_the_whole_gateway() {
+/// A gateway whose agent hangs when it is told to, is late, or answers at once.
+async fn crowded(slots: usize) -> TestGateway {
     let policy = Policy { late_answer: LateAnswer::Deliver, late_window: WINDOW, ..policy() };
-    let gateway = GatewaySetup::new().policy(policy).slots(1).always(Script::hangs()).start().await;
+    let director = |turn: &AgentTurn| match turn.text.as_str() {
+        "hang" => Script::hangs(),
+        "slow" => Script::replies("at last").taking(HARD_DEADLINE + secs(60)),
+        text => Script::replies(&format!("re {text}")),
+    };
+    GatewaySetup::new().policy(policy).slots(slots).agent("main", director).start().await
+}
 
+#[tokio::test]
+async fn a_late_run_ends_for_a_person_who_waits() {
+    let gateway = crowded(1).await;
+
+    let hung = gateway.receives(said(&chat("ada"), "hang")).await;
+    gateway.receives(said(&chat("bob"), "before")).await;
+    gateway.advance(HARD_DEADLINE).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [LATE]);
+    assert_eq!(gateway.visible(&chat("bob")), ["re before"]);
+    assert_eq!(gateway.dossier(hung).await.runs[0].end.as_deref(), Some("stopped"));
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_late_run_ends_for_a_person_who_writes_while_it_goes_on() {
+    let gateway = crowded(1).await;
+
+    gateway.receives(said(&chat("ada"), "hang")).await;
+    gateway.advance(HARD_DEADLINE + secs(30)).await;
+    gateway.receives(said(&chat("bob"), "after")).await;
+
+    assert_eq!(gateway.visible(&chat("bob")), ["re after"]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn only_the_oldest_late_run_ends_for_one_person_who_waits() {
+    let gateway = crowded(2).await;
+
+    let oldest = gateway.receives(said(&chat("ada"), "slow")).await;
+    gateway.advance(secs(1)).await;
+    gateway.receives(said(&chat("bob"), "slow")).await;
+    gateway.advance(HARD_DEADLINE).await;
+    gateway.receives(said(&chat("eve"), "hello")).await;
+    gateway.advance(secs(60)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [LATE]);
+    assert_eq!(gateway.visible(&chat("bob")), [LATE, "at last"]);
+    assert_eq!(gateway.dossier(oldest).await.runs[0].end.as_deref(), Some("stopped"));
+    gateway.at_rest().await;
+}
+
+/// Four people at a time, each for as long as the hard deadline.
+#[tokio::test]
+async fn nobody_waits_behind_runs_whose_people_have_been_told() {
+    let gateway = crowded(4).await;
+
+    for number in 0..24 {
+        gateway.receives(said(&chat(&format!("c{number}")), "hang")).await;
+    }
     gateway.receives(said(&chat("ada"), "hello")).await;
-    gateway.receives(said(&chat("bob"), "hello")).await;
-    gateway.advance(HARD_DEADLINE + secs(119)).await;
-    assert_eq!(gateway.agent("main").runs().len(), 1);
-    gateway.advance(secs(1) + HARD_DEADLINE + WINDOW).await;
+    gateway.advance(HARD_DEADLINE * 6).await;
 
-    assert_eq!(gateway.agent("main").runs().len(), 2);
+    assert_eq!(gateway.visible(&chat("ada")), ["re hello"]);
+    for number in 0..24 {
+        assert_eq!(gateway.visible(&chat(&format!("c{number}"))), [LATE]);
+    }
+    gateway.advance(WINDOW).await;
     gateway.at_rest().await;
 }
 

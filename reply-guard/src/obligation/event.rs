@@ -127,6 +127,8 @@ pub enum Event {
     Hurried,
     /// A newer message stops the run in flight: the turn is run again, together with it, and this run does not count.
     Superseded,
+    /// Another turn needs the place of a run that goes on past its deadline: its late window ends now.
+    LateWindowEnded,
     /// The turn answers for these turns as well, each of which is [merged](Self::Merged) into it in the same transaction.
     /// Only a turn that [may absorb](crate::Obligation::may_absorb) others changes.
     Absorbed {

@@ -158,6 +158,13 @@ impl Obligation {
         }
     }
 
+    /// Stops a run that goes on past its deadline.
+    pub(super) fn end_late_window(&mut self, context: &mut EventContext<'_>) {
+        if self.work == Work::Late {
+            self.stop_work(context);
+        }
+    }
+
     /// Moves the deadline of the run in flight if the clock was set ahead while it ran.
     fn correct_deadline(&mut self, ran: Duration, context: &EventContext<'_>) {
         let policy = context.policy;

@@ -120,3 +120,29 @@ fn a_slot_that_is_dropped_leaves_rows() {
 
     assert!(slots.state().is_someone_next());
 }
+
+/// A late run of another agent is in nobody's way while the gateway has permits.
+#[test]
+fn the_oldest_late_run_of_the_agent_gives_its_permit() {
+    let other = AgentName::from("other");
+    let agents = [(main(), 1), (other.clone(), 1)];
+    let slots = Arc::new(Slots::new(3, agents, CancellationToken::new(), Arc::new(SystemClock)));
+    slots.end_round(&slots.begin_round(), &HashSet::new());
+    let permit_of_other = Permit { agent: other, ..permit() };
+    let ((one, its_turn), (another, its_other_turn)) = (ids(), ids());
+    let mut slot_of_other = slots.try_take(another, its_other_turn, &permit_of_other).expect("it is free");
+    let _late_of_other = slot_of_other.leave_run();
+    let mut slot = slots.try_take(one, its_turn, &permit()).expect("it is free");
+    let _late = slot.leave_run();
+    let (conversation, turn) = ids();
+    slots.enqueue(conversation, &main());
+
+    let mut lines = vec![line(one, turn), line(conversation, turn)];
+    assert_eq!(slots.late_run_before(&mut lines), Some(its_turn));
+    assert_eq!(lines.len(), 1, "the conversation of the late run has its slot");
+    assert!(slots.take_next(&mut lines).is_none());
+
+    slots.end_late_run(its_turn);
+    assert!(slots.take_next(&mut lines).is_some());
+    assert_eq!(slots.late_run_before(&mut vec![line(ids().0, turn)]), None, "the other one helps nobody");
+}

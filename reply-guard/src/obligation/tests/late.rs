@@ -121,6 +121,16 @@ fn a_late_run_is_stopped_at_the_end_of_its_window() {
 }
 
 #[test]
+fn a_late_window_that_ends_early_stops_a_late_run_and_no_other() {
+    let mut turn = goes_on(LateAnswer::Deliver);
+    turn.shown_as("m1");
+
+    assert_eq!(turn.on(Event::LateWindowEnded), ["stop run"]);
+    assert_eq!(turn.wakes_at(), None);
+    assert_eq!(Turn::running().on(Event::LateWindowEnded), no_effects());
+}
+
+#[test]
 fn a_late_run_shows_no_drafts() {
     let turn = goes_on(LateAnswer::Deliver);
     assert!(turn.obligation.is_running() && !turn.obligation.may_draft());
