@@ -28,6 +28,8 @@ export async function meet(place) {
 export async function visit(visit) {
   const browser = await chromium.launch({
     executablePath: process.env.CHROMIUM || "/usr/bin/chromium",
+    // People's browsers have it.
+    ignoreDefaultArgs: ["--disable-back-forward-cache"],
     args: [
       "--headless",
       "--no-sandbox",

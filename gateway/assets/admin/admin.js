@@ -164,7 +164,7 @@ function welcome(known) {
   session = known;
   show($("who"), `${session.name} (${session.role})`);
   for (const id of ["who", "leave", "nav"]) $(id).hidden = false;
-  start({ onSignedOut: signedOut });
+  start({ as: [session.name, session.role, ...(session.channels ?? [])].join(" "), onSignedOut: signedOut });
   get("channels")
     .then(({ items }) => (channelNames = items.map(({ channel }) => channel)))
     .catch(() => {})

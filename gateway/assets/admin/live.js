@@ -1,4 +1,4 @@
-// The log as it is written: one connection for the whole page, which recovers by itself.
+// The log as it is written: one connection for all pages that are looked at, which recovers by itself.
 
 import { Problem } from "./api.js";
 
@@ -13,6 +13,8 @@ const listeners = new Set();
 const states = new Set();
 let stopping = null;
 let last = null;
+/** The number of the last entry since the connection was lost. */
+let newest = -1;
 let heardAt = 0;
 
 /** `listener({id, topic, data})` hears every entry until `signal` is aborted; `data` is JSON as text. */
@@ -27,10 +29,25 @@ export function onConnection(listener, signal) {
   signal?.addEventListener("abort", () => states.delete(listener));
 }
 
-export function start({ onSignedOut }) {
+/** Follows the log while the page is looked at, and on from where it was; `as`: for whom. */
+export function start({ as, onSignedOut }) {
   stop();
-  stopping = new AbortController();
-  follow(stopping.signal, onSignedOut);
+  const started = (stopping = new AbortController());
+  let looked = null;
+  const end = () => {
+    looked?.abort();
+    looked = null;
+  };
+  const begin = () => {
+    if (looked || document.hidden) return;
+    looked = new AbortController();
+    share(as, AbortSignal.any([started.signal, looked.signal]), onSignedOut);
+  };
+  document.addEventListener("visibilitychange", () => (document.hidden ? end() : begin()), started);
+  // A page in the back/forward cache would hold its connection there.
+  addEventListener("pagehide", end, started);
+  addEventListener("pageshow", begin, started);
+  begin();
 }
 
 export function stop() {
@@ -39,28 +56,66 @@ export function stop() {
   last = null;
 }
 
-async function follow(signal, onSignedOut) {
+/**
+ * Of all pages that are looked at, one has the connection, and tells the others: a browser has six for a gateway. Without a
+ * lock (a page over plain HTTP in the local network), each has its own.
+ */
+async function share(as, signal, onSignedOut) {
+  const others = new BroadcastChannel(`rejoinder:log ${as}`);
+  let leads = false;
+  let isOnline = false;
+  signal.addEventListener("abort", () => others.close());
+  const lead = () => {
+    leads = true;
+    const pass = (message) => {
+      if ("isOnline" in message) isOnline = message.isOnline;
+      take(message);
+      if (!signal.aborted) others.postMessage(message);
+    };
+    return follow(signal, pass, onSignedOut);
+  };
+  others.onmessage = ({ data }) => {
+    if (!leads && !data.asks) take(data);
+    else if (leads && data.asks) others.postMessage({ isOnline });
+  };
+  if (!navigator.locks) return lead();
+  others.postMessage({ asks: true });
+  await navigator.locks.request(others.name, { signal }, lead).catch(() => signal.aborted || lead());
+}
+
+/** Takes over what the connection gave, here or in another page. */
+function take({ isOnline, entries }) {
+  if (isOnline === false) newest = -1;
+  if (isOnline !== undefined) states.forEach((listener) => listener(isOnline));
+  if (entries) heardAt = Date.now();
+  // The next page that has the connection may repeat what the one before has told.
+  for (const entry of entries?.filter(({ id }) => Number(id) > newest) ?? []) {
+    newest = Number(entry.id);
+    last = entry.id;
+    listeners.forEach((listener) => listener(entry));
+  }
+}
+
+async function follow(signal, pass, onSignedOut) {
   let pause = FIRST_PAUSE;
   while (!signal.aborted) {
     try {
-      await read(signal, () => {
+      await read(signal, pass, () => {
         pause = FIRST_PAUSE;
-        tell(true);
+        pass({ isOnline: true });
       });
     } catch (error) {
       if (signal.aborted) return;
       if (error.isSignedOut) return onSignedOut();
     }
     if (signal.aborted) return;
-    tell(false);
+    pass({ isOnline: false });
     await wait(pause, signal);
     pause = Math.min(LONGEST_PAUSE, pause * 2);
   }
 }
 
-const tell = (isOnline) => states.forEach((listener) => listener(isOnline));
-
-/** The pause ends early when the network is back, or the page is looked at. */
+/** The pause ends early when the network is back. */
 function wait(ms, signal) {
   return new Promise((resolve) => {
     const ended = new AbortController();
@@ -70,12 +125,11 @@ function wait(ms, signal) {
     };
     setTimeout(end, ms);
     addEventListener("online", end, ended);
-    document.addEventListener("visibilitychange", () => document.hidden || end(), ended);
     signal.addEventListener("abort", end, ended);
   });
 }
 
-async function read(signal, onOpen) {
+async function read(signal, pass, onOpen) {
   const broken = new AbortController();
   const connected = AbortSignal.any([signal, broken.signal]);
   const isKnown = last !== null && Date.now() - heardAt < GAP;
@@ -93,19 +147,16 @@ async function read(signal, onOpen) {
     const silence = setTimeout(() => broken.abort(), SILENCE);
     const { done, value } = await reader.read().finally(() => clearTimeout(silence));
     if (done) return;
-    heardAt = Date.now();
     const frames = (rest + value).split("\n\n");
     rest = frames.pop();
-    frames.forEach(hear);
+    const entries = frames.map(entryOf).filter(({ id, topic, data }) => id && topic && data);
+    pass({ entries });
   }
 }
 
-function hear(frame) {
+function entryOf(frame) {
   const field = (name) => frame.match(new RegExp(`^${name}: ?(.*)$`, "m"))?.[1];
-  const [id, topic, data] = [field("id"), field("event"), field("data")];
-  if (!topic || !data) return;
-  last = id ?? last;
-  for (const listener of listeners) listener({ id, topic, data });
+  return { id: field("id"), topic: field("event"), data: field("data") };
 }
 
 /**
@@ -115,11 +166,9 @@ function hear(frame) {
 export function keepFresh(load, { signal, topics = [], pause = 1_000, every = 0 }) {
   let timer = 0;
   let loadedAt = Date.now();
-  let isStale = false;
   const run = () => {
     timer = 0;
-    isStale = document.hidden;
-    if (isStale || signal.aborted) return;
+    if (document.hidden || signal.aborted) return;
     loadedAt = Date.now();
     load();
   };
@@ -132,7 +181,8 @@ export function keepFresh(load, { signal, topics = [], pause = 1_000, every = 0 
     if (isOnline && !wasOnline) soon();
     wasOnline = isOnline;
   }, signal);
-  document.addEventListener("visibilitychange", () => !document.hidden && isStale && run(), { signal });
+  // A page that was put aside has heard nothing.
+  document.addEventListener("visibilitychange", () => document.hidden || soon(), { signal });
   const interval = every ? setInterval(() => Date.now() - loadedAt >= every && run(), 1_000) : 0;
   signal.addEventListener("abort", () => {
     clearTimeout(timer);

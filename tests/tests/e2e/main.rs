@@ -18,6 +18,7 @@ mod keeping;
 mod logs;
 mod metrics;
 mod operate;
+mod pages;
 mod process;
 mod queues;
 mod retention;
