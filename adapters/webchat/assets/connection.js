@@ -30,6 +30,8 @@ export class Connection {
     this.#onState = onState;
     addEventListener("online", () => this.tryNow());
     addEventListener("offline", () => this.#drop());
+    // A page in the back/forward cache holds no socket.
+    addEventListener("pagehide", () => this.#rest());
     addEventListener("pageshow", (event) => event.persisted && this.tryNow());
     document.addEventListener("visibilitychange", () => !document.hidden && this.#check());
     setInterval(() => this.#watch(), 10_000);
@@ -107,6 +109,13 @@ export class Connection {
     // Retry even if the device reports no network: a gateway on this machine can still be reached.
     this.#set(navigator.onLine ? "waiting" : "offline");
     this.#after("retry", pause, () => this.open());
+  }
+
+  /** Closes the socket until the page is shown again. */
+  #rest() {
+    if (this.#state === "closed") return;
+    this.#forget();
+    this.#set("waiting");
   }
 
   #forget() {

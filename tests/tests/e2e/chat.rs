@@ -110,6 +110,14 @@ async fn two_tabs_keep_one_list() {
     Browser::start("tabs", &gateway.url()).succeeds().await;
 }
 
+/// A page in the back/forward cache holds no socket, and goes on when the person comes back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_page_that_comes_back_goes_on() {
+    let (_agent, gateway) = echo("").await;
+
+    Browser::start("put-aside", &gateway.url()).succeeds().await;
+}
+
 /// D1, E6: a message that waits is sent in the conversation that it was written in, once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_not_sent_stays_in_its_conversation() {
