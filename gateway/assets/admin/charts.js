@@ -37,9 +37,11 @@ function waitsChart({ day, intervals }) {
     ? `Half of the people waited ${span(day.p50_ms)} at most, 95 in 100 waited ${span(day.p95_ms)} at most. It took longest after ${minute(top.at)}: ${span(top.p95_ms)}.`
     : "Nobody waited for a signal.";
   const read = ([p50, p95]) => (p50 === null ? "no signals" : `half ${span(p50 * 1000)}, 95 % ${span(p95 * 1000)}`);
-  const unit = (value) => (value >= 60 ? `${value / 60} min` : `${value} s`);
+  const unit = (value) => (value >= 3_600 ? `${tenths(value / 3_600)} h` : value >= 60 ? `${tenths(value / 60)} min` : `${value} s`);
   return { title: "Time to the first signal", words, rows, series: [{ color: "--accent" }, { color: "--second" }], read, unit };
 }
+
+const tenths = (value) => Number(value.toFixed(1));
 
 const seconds = (ms) => (ms === null || ms === undefined ? null : ms / 1000);
 
@@ -103,9 +105,22 @@ function columns({ at, intervals }, { rows }) {
   return [slots, ...found[0].map((_, index) => found.map((row) => row[index]))];
 }
 
+const FONT = "12px system-ui, sans-serif";
+
+/** The room that the labels of an axis need. */
+function room(values) {
+  const context = document.createElement("canvas").getContext("2d");
+  context.font = FONT;
+  const widths = (values ?? []).map((value) => context.measureText(value).width);
+  return Math.ceil(Math.max(32, ...widths)) + 12;
+}
+
+/** The steps of an axis of seconds: whole minutes and hours. */
+const STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200, 18_000, 36_000, 86_400];
+
 function options(width, { series, unit }, onCursor) {
   const { paths } = globalThis.uPlot;
-  const axis = { stroke: () => color("--muted"), font: "12px system-ui, sans-serif", grid: { stroke: () => color("--line"), width: 1 }, ticks: { show: false } };
+  const axis = { stroke: () => color("--muted"), font: FONT, grid: { stroke: () => color("--line"), width: 1 }, ticks: { show: false } };
   return {
     width,
     height: HEIGHT,
@@ -115,7 +130,7 @@ function options(width, { series, unit }, onCursor) {
     scales: { x: { time: true }, y: { range: (_, __, max) => [0, Math.max(unit ? 0.1 : 4, max * 1.1)] } },
     axes: [
       { ...axis, grid: { show: false }, space: 60, size: 28, values: (_, splits) => splits.map((split) => minute(split * 1000)) },
-      { ...axis, space: 36, size: 44, values: (_, splits) => splits.map((split) => (unit ? unit(Number(split.toFixed(2))) : Number.isInteger(split) ? number(split) : "")) },
+      { ...axis, space: 36, size: (_, values) => room(values), ...(unit && { incrs: STEPS }), values: (_, splits) => splits.map((split) => (unit ? unit(Number(split.toFixed(2))) : Number.isInteger(split) ? number(split) : "")) },
     ],
     series: [
       {},

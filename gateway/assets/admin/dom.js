@@ -109,15 +109,15 @@ export function facts(entries) {
 
 /**
  * A table; on a phone each row is a card. `columns`: `[{name, cell: (item) => nodes, className?}]`; the first cell is the
- * row's heading. `key(item)` recognises a row.
+ * row's heading. `key(item)` recognises a row. On a phone, the cells of a compact one have no labels.
  */
-export function table(label, columns, items, key) {
+export function table(label, columns, items, key, { isCompact = false } = {}) {
   const role = (name) => ({ attributes: { role: name } });
   const cell = (item) => ({ name, cell, className = "" }, index) =>
     make(index ? "td" : "th", { className, data: { label: name }, attributes: index ? { role: "cell" } : { role: "rowheader", scope: "row" } }, cell(item));
   return make(
     "table",
-    { className: "table", attributes: { role: "table", "aria-label": label } },
+    { className: isCompact ? "table compact" : "table", attributes: { role: "table", "aria-label": label } },
     make("thead", role("rowgroup"), make("tr", role("row"), columns.map(({ name, className = "" }) => make("th", { className, attributes: { role: "columnheader", scope: "col" } }, name)))),
     make("tbody", role("rowgroup"), items.map((item) => make("tr", { data: { key: key(item) }, ...role("row") }, columns.map(cell(item))))),
   );

@@ -1,6 +1,7 @@
 // Times, numbers and names, in words.
 
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const EXACT = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hourCycle: "h23" });
 const SHORT = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "medium" });
@@ -14,6 +15,9 @@ export const plural = (count, one, many = `${one}s`) => `${number(count)} ${coun
 
 /** The time of day, to the second. */
 export const clock = (at) => CLOCK.format(new Date(at));
+
+/** The time of day, to the millisecond: steps of a turn have the same second. */
+export const exactClock = (at) => EXACT.format(new Date(at));
 
 /** The time of day, to the minute. */
 export const minute = (at) => SHORT.format(new Date(at));
@@ -87,6 +91,9 @@ export function rung(text) {
   return text;
 }
 
+/** What the gateway says of a signal that is on its way. */
+const SENT = "it is being sent";
+
 /** The state of a turn: `[word, tone]`. Tones: `good`, `wait`, `warn`, `bad`, `quiet`. */
 export function turnState(turn) {
   if (turn.unreadable) return ["Unreadable", "bad"];
@@ -98,7 +105,7 @@ export function turnState(turn) {
   if (!turn.owed || turn.status === "silent") return ["Nothing owed", "quiet"];
   if (turn.held) return ["Held", "warn"];
   if (turn.state === "deferred") return ["Deferred", "wait"];
-  if (turn.state === "claimed") return ["Being sent", "wait"];
+  if (turn.state === "claimed") return turn.why && turn.why !== SENT ? ["Waits to be sent", "warn"] : ["Being sent", "wait"];
   return ["Open", "wait"];
 }
 

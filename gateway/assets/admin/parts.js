@@ -55,10 +55,10 @@ export function part(view, { title, tools, load, render, className = "" }) {
 }
 
 /**
- * A list with pages, as a part. `columns` make a table, or `render(items)` what else it is; `key(item)` recognises an item;
+ * A list with pages, as a part. `columns` make a table (`isCompact`: see there), or `render(items)` what else it is; `key(item)` recognises an item;
  * `none()` says that there are none.
  */
-export function list(view, { title, tools, path, params = () => ({}), columns, render, key, none, what, className }) {
+export function list(view, { title, tools, path, params = () => ({}), columns, isCompact, render, key, none, what, className }) {
   let items = [];
   let next = null;
 
@@ -85,7 +85,7 @@ export function list(view, { title, tools, path, params = () => ({}), columns, r
   };
   function shown() {
     if (!items.length) return empty(none());
-    return [render ? render(items) : table(title, columns, items, key), next && make("div", { className: "pager" }, button("Show more", more))];
+    return [render ? render(items) : table(title, columns, items, key, { isCompact }), next && make("div", { className: "pager" }, button("Show more", more))];
   }
 
   return {
@@ -101,9 +101,16 @@ export function list(view, { title, tools, path, params = () => ({}), columns, r
   };
 }
 
-/** A form of fields whose values are in the address. `onChange` is called after it has changed. */
+/** So many fields stand open on a phone as well. */
+const MOST_OPEN = 2;
+
+/**
+ * A form of fields whose values are in the address. `onChange` is called after it has changed. On a phone, many fields are
+ * behind a button.
+ */
 export function filters(view, fields, onChange) {
   let timer = 0;
+  let label = () => {};
   const apply = () => {
     clearTimeout(timer);
     const params = new URLSearchParams(view.params);
@@ -115,6 +122,7 @@ export function filters(view, fields, onChange) {
     }
     if (params.toString() === view.params.toString()) return;
     view.setParams(params);
+    label();
     onChange();
   };
   const form = make(
@@ -134,7 +142,16 @@ export function filters(view, fields, onChange) {
     },
     fields.map((one) => field({ ...one, value: view.params.get(one.name) ?? "" })),
   );
-  return form;
+  if (fields.length <= MOST_OPEN) return form;
+  const toggle = button("Filter", () => toggle.setAttribute("aria-expanded", String(form.classList.toggle("open"))), "button filter-toggle");
+  label = () => {
+    const set = fields.filter(({ name }) => view.params.get(name)).length;
+    toggle.textContent = set ? `Filter (${set})` : "Filter";
+  };
+  toggle.setAttribute("aria-expanded", "false");
+  form.classList.add("folded");
+  label();
+  return [toggle, form];
 }
 
 /** A field with the configured channels; they are filled in when they are known. */

@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { discard, redirect, retry } from "./deadletters.js";
 import { operate } from "./dialog.js";
 import { badge, button, facts, link, make, prose, show, table, time } from "./dom.js";
-import { address, between, clock, deliveryState, excerpt, full, handler, number, person, span, turnState, via } from "./format.js";
+import { address, between, deliveryState, exactClock, excerpt, full, handler, number, person, span, turnState, via } from "./format.js";
 import { keepFresh } from "./live.js";
 import { buttons, empty, heading, part } from "./parts.js";
 
@@ -17,7 +17,7 @@ export function turn(view) {
     title: "What was said and done",
     load: () => get(path, {}, view.signal),
     render(found) {
-      const about = { ...found, held: isHeld(found), fallback: found.fallback ?? fallbackOf(found), sender_id: found.event.sender_id, sender_name: found.event.sender_name };
+      const about = { ...found, why: waits(found), held: isHeld(found), fallback: found.fallback ?? fallbackOf(found), sender_id: found.event.sender_id, sender_name: found.event.sender_name };
       view.setTitle(`Turn of ${person(about)}`);
       show(title, make("h1", { tabIndex: -1 }, `Turn of ${person(about)}`), badge(turnState(about)));
       show(acts, view.mayChange && actions(about, refresh));
@@ -29,11 +29,14 @@ export function turn(view) {
   keepFresh(refresh, { signal: view.signal, topics: ["turn.", "delivery."], pause: 2_000, every: 15_000 });
 }
 
+/** Why what was claimed is not sent, if it waits for another attempt. */
+const waits = ({ why, deliveries: all }) => why ?? (all.some(({ state, attempts }) => state === "parked" || (state === "pending" && attempts?.length)) ? "it cannot be sent" : undefined);
+
 /** Whether the ladder answered: then a delivery says by which rung. */
 const fallbackOf = ({ deliveries: all }) => all.some(({ state, via: rung, is_copy: isCopy }) => state === "delivered" && !isCopy && rung.includes(":"));
 
 function storyOf({ headline, owed, timeline, next }) {
-  const entry = ({ at, text }) => make("li", {}, make("time", { title: full(at), attributes: { datetime: at } }, clock(at)), make("p", {}, prose(text)));
+  const entry = ({ at, text }) => make("li", {}, make("time", { title: full(at), attributes: { datetime: at } }, exactClock(at)), make("p", {}, prose(text)));
   return [
     make("p", { className: "lead" }, prose(headline)),
     facts([["Owed", prose(owed)]]),
@@ -166,7 +169,7 @@ function deliveries({ deliveries: all }) {
 
 const attemptTable = ({ delivery_id: id, attempts }) =>
   attempts?.length > 0 &&
-  table(
+  details(`${id} attempts`, `Attempts (${number(attempts.length)})`, table(
     "Attempts",
     [
       { name: "Attempt", cell: (attempt) => String(attempt.number) },
@@ -176,7 +179,10 @@ const attemptTable = ({ delivery_id: id, attempts }) =>
     ],
     attempts,
     (attempt) => `${id} ${attempt.number}`,
-  );
+  ));
+
+/** The story tells what is in it. */
+const details = (key, title, ...content) => make("details", { data: { key } }, make("summary", {}, title), content);
 
 function notes({ remarks }) {
   if (!remarks.length) return null;

@@ -21,6 +21,7 @@ export function turns(view) {
     path: "turns",
     params: () => query(view.params),
     columns: turnColumns,
+    isCompact: true,
     key: ({ turn_id: id }) => id,
     none: () => (view.params.size ? "No turn matches." : "There are no turns yet."),
     what: "turn",

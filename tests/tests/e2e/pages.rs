@@ -1,6 +1,6 @@
-//! The operator's page in a browser, as a whole: many tabs.
+//! The pages in a browser, as a whole: many tabs, narrow windows, a phone.
 
-use rejoinder_tests::{Browser, Gateway, ScriptedAgent};
+use rejoinder_tests::{Browser, Gateway, Reply, ScriptedAgent};
 
 use crate::{TOKEN, hook};
 
@@ -17,4 +17,31 @@ async fn no_tab_waits_for_the_connection_of_another() {
         browser.resume().await;
     }
     browser.succeeds().await;
+}
+
+/// At 320, 390, 768 and 1280 pixels, with digests of keys, the ids of chats and words without an end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn no_page_is_wider_than_its_window() {
+    let agent = ScriptedAgent::replying("done").await;
+    let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
+    let (word, digest) = ("Unabhaengigkeitserklaerungen".repeat(5), "0123456789abcdef".repeat(4));
+
+    let mut browser = Browser::start("widths", &gateway.url());
+    browser.reaches("looks").await;
+    let message = gateway.hook("test", TOKEN).message_in(&format!("once:{digest}"), &word);
+    let _ = Reply::of(message.header("Prefer", "wait=10")).await.turn();
+    browser.resume().await;
+    browser.succeeds().await;
+}
+
+/// Three turns on its first screen, filters behind a button, attempts once, and labels that are not cut.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_phone_shows_what_matters_first() {
+    let agent = ScriptedAgent::replying("done").await;
+    let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
+    for _ in 0..5 {
+        let _ = gateway.hook("test", TOKEN).ask("Is the shop open on Saturday?").await.turn();
+    }
+
+    Browser::start("operator-phone", &gateway.url()).succeeds().await;
 }
