@@ -9,6 +9,7 @@ await visit(async (browser) => {
 
   await reads(ada.words(0), "Still working on this.");
   await reads(ada.voice(0), "The gateway, not the agent");
+  await counts(ada.answer(0).locator(".speaker svg"), 0);
   await ticks(ada.turn(0).locator(".wait"));
   const turn = await ada.turn(0).getAttribute("data-turn-id");
   await ada.turn(0).evaluate((item) => (item.wasHere = true));

@@ -12,6 +12,7 @@ import { Outbox } from "./outbox.js";
 import { changedName, forgetAll, forgetTab, isForgotten, newId, recall, remember, tabStorage } from "./storage.js";
 import { dayOf, serverTime, setServerTime } from "./time.js";
 import { showTurn, showUnsent, tick } from "./turns.js";
+import { translate, inWords } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 /** A connection that is lost for less than this (ms) is not reported. */
@@ -112,12 +113,12 @@ const hear = {
     show();
   },
   error({ id, code, message, retry }) {
-    if (id && deletions.refused(id, retry)) return retry || composer.notice(`A conversation could not be deleted at the gateway. ${message}`);
+    if (id && deletions.refused(id, retry)) return retry || composer.notice(inWords("A conversation could not be deleted at the gateway. {problem}", { problem: message }));
     if (code === "token_required" || code === "token_wrong") return askForToken(code === "token_wrong" ? message : "");
     if (code === "bad_conversation") return remove(conversations.current);
     if (code === "unsupported_protocol") {
       connection.close();
-      return showBanner(message, "Load again", () => location.reload());
+      return showBanner(message, inWords("Load again"), () => location.reload());
     }
     if (id) return outbox.refused(id, message, retry);
     isLoadingOlder = false;
@@ -158,6 +159,7 @@ function show() {
         hasDraft: conversation.draft(turn.turn_id) !== undefined,
         canPick: !next,
         isLast: turn === last && unsent.length === 0,
+        isSaidAgain: [...turns.slice(index + 1), ...unsent].some(({ text }) => text === turn.text),
         agent,
         picked: turn.picked ?? (turn.shown?.choices?.includes(next?.text) ? next.text : null),
       };
@@ -245,9 +247,9 @@ function announce(...turnIds) {
 function spoken({ turn_id, shown }) {
   const item = items.get(turn_id);
   const words = (item?.querySelector(".answer .words") ?? item?.querySelector(".remark.answer"))?.innerText ?? "";
-  const choices = shown.choices?.length ? ` Choices: ${shown.choices.join(", ")}.` : "";
-  const voice = { agent: shown.agent, "stand-in": "The gateway, not the agent", gateway: "The gateway" }[voiceOf(shown)];
-  const said = shown.signal === "reaction" ? `Reaction: ${shown.text}` : words;
+  const choices = shown.choices?.length ? ` ${inWords("Choices: {choices}.", { choices: shown.choices.join(", ") })}` : "";
+  const voice = { agent: shown.agent, "stand-in": inWords("The gateway, not the agent"), gateway: inWords("The gateway") }[voiceOf(shown)];
+  const said = shown.signal === "reaction" ? inWords("Reaction: {text}", { text: shown.text }) : words;
   return `${voice}: ${said.slice(0, 1_000)}${choices}`;
 }
 
@@ -267,7 +269,7 @@ document.addEventListener("visibilitychange", () => {
 let bannerTimer = 0;
 
 function showState(state) {
-  const words = { connecting: "Connecting…", online: "Connected", waiting: "Reconnecting…", offline: "Offline", closed: "Not connected" };
+  const words = { connecting: inWords("Connecting…"), online: inWords("Connected"), waiting: inWords("Reconnecting…"), offline: inWords("Offline"), closed: inWords("Not connected") };
   // An attempt to reconnect does not change the text, nor does the way to another conversation.
   const isUnnoticed = state === "connecting" && (lostAt !== null || document.documentElement.dataset.connection === "online");
   if (!isUnnoticed) {
@@ -283,8 +285,8 @@ function showState(state) {
     conversation.silence();
     const banner = () =>
       navigator.onLine
-        ? showBanner("The connection was lost. What you write is kept and will be sent.", "Try now", () => connection.tryNow())
-        : showBanner("You are offline. What you write is kept and will be sent.", "Try now", () => connection.tryNow());
+        ? showBanner(inWords("The connection was lost. What you write is kept and will be sent."), inWords("Try now"), () => connection.tryNow())
+        : showBanner(inWords("You are offline. What you write is kept and will be sent."), inWords("Try now"), () => connection.tryNow());
     if (!$("banner").hidden) banner();
     else bannerTimer ||= setTimeout(banner, UNNOTICED);
   }
@@ -315,7 +317,7 @@ function begin(words) {
   list.show();
 }
 
-refuseFiles(() => composer.notice("Files cannot be sent here."));
+refuseFiles(() => composer.notice(inWords("Files cannot be sent here yet.")));
 
 $("stop").addEventListener("click", () => {
   isStopping = connection.send({ type: "stop" });
@@ -363,8 +365,8 @@ function takeBack(id, isEdited) {
 
 async function copyWords(button, words) {
   const isCopied = await toClipboard(words);
-  button.textContent = isCopied ? "Copied" : "Not copied";
-  setTimeout(() => (button.textContent = "Copy"), 1_500);
+  button.textContent = isCopied ? inWords("Copied") : inWords("Not copied");
+  setTimeout(() => (button.textContent = inWords("Copy")), 1_500);
 }
 
 async function toClipboard(words) {
@@ -411,7 +413,7 @@ function isUnwritten() {
 function visit(id) {
   if (id !== conversations.current) {
     open(id);
-    speak(`Conversation: ${conversations.get(id).title}`);
+    speak(inWords("Conversation: {title}", { title: conversations.get(id).title }));
   }
   focusForKeys();
 }
@@ -419,7 +421,7 @@ function visit(id) {
 $("new").addEventListener("click", () => {
   if (!isUnwritten()) {
     open(newId());
-    speak("New conversation");
+    speak(inWords("New conversation"));
   }
   composer.focus();
 });
@@ -429,10 +431,10 @@ function lossOf(id) {
   const unsent = outbox.counts.get(id) ?? 0;
   const isAwaited = id === conversations.current && conversation.unfinished.length > 0;
   return [
-    unsent === 1 && " One message in it was not sent, and is lost.",
-    unsent > 1 && ` ${unsent} messages in it were not sent, and are lost.`,
-    isAwaited && " What is being worked on is stopped.",
-  ].filter(Boolean).join("");
+    unsent === 1 && inWords("One message in it was not sent, and is lost."),
+    unsent > 1 && inWords("{count} messages in it were not sent, and are lost.", { count: unsent }),
+    isAwaited && inWords("What is being worked on is stopped."),
+  ].filter(Boolean).join(" ");
 }
 
 /** Deletes a conversation in this browser, and at the gateway what agents are shown of it and what is found in it. */
@@ -460,7 +462,7 @@ function leaveGone() {
   outbox.clear(gone);
   conversations.remove(gone);
   if (words.trim()) composer.putBack(words);
-  if (isSeen) composer.notice(`That conversation was removed in another tab.${words.trim() ? " What you were writing is kept here." : ""}`);
+  if (isSeen) composer.notice([inWords("That conversation was removed in another tab."), words.trim() && inWords("What you were writing is kept here.")].filter(Boolean).join(" "));
 }
 
 addEventListener("storage", (event) => {
@@ -510,7 +512,7 @@ function askForToken(problem) {
 
 $("token-dialog").addEventListener("close", () => {
   if ($("token-dialog").returnValue === "entered") return;
-  showBanner("This chat is private.", "Enter the token", () => askForToken(""));
+  showBanner(inWords("This chat is private."), inWords("Enter the token"), () => askForToken(""));
 });
 $("token-form").addEventListener("submit", (event) => {
   event.preventDefault();
@@ -526,7 +528,7 @@ const systemIsDark = matchMedia("(prefers-color-scheme: dark)");
 
 function showTheme() {
   const isDark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : systemIsDark.matches;
-  $("theme").setAttribute("aria-label", `Switch to ${isDark ? "light" : "dark"} theme`);
+  $("theme").setAttribute("aria-label", isDark ? inWords("Switch to light theme") : inWords("Switch to dark theme"));
   $("theme").title = $("theme").getAttribute("aria-label");
   document.querySelector('meta[name="theme-color"]').content = getComputedStyle(document.body).backgroundColor;
   return isDark;
@@ -555,6 +557,7 @@ function focusForKeys() {
   if (matchMedia("(pointer: fine)").matches) composer.focus();
 }
 
+translate(document);
 showTheme();
 // Typing notices expire, and days change.
 setInterval(showWithList, 30_000);

@@ -2,6 +2,7 @@
 
 import { CommandMenu } from "./menu.js";
 import { recall, remember } from "./storage.js";
+import { inWords } from "./words.js";
 
 /** How long a notice stays (ms). */
 const NOTICE_LASTS = 8_000;
@@ -71,7 +72,7 @@ export class Composer {
     const isTooLong = new TextEncoder().encode(this.#text.value).length > this.maxTextBytes;
     $("send").disabled = this.#text.value.trim() === "" || isTooLong;
     $("note").hidden = !isTooLong;
-    const words = isTooLong ? "That is too long for one message. Please send it in parts." : "";
+    const words = isTooLong ? inWords("That is too long for one message. Please send it in parts.") : "";
     if ($("note").textContent !== words) $("note").textContent = words;
     $("composer").classList.toggle("too-long", isTooLong);
   }
@@ -88,7 +89,7 @@ export class Composer {
     this.#setAside ??= this.#text.value;
     this.#copied = words;
     this.#text.value = words;
-    $("editing-words").textContent = "You edit a copy. It is sent as a new message, and the old one stays.";
+    $("editing-words").textContent = inWords("You edit a copy. It is sent as a new message, and the old one stays.");
     $("editing").hidden = false;
     this.fit();
     this.focus();

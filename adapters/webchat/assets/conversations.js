@@ -3,6 +3,7 @@
 
 import { Conversation, isCommand } from "./conversation.js";
 import { changedName, newId, recall, remember, remembered, tabStorage } from "./storage.js";
+import { inWords } from "./words.js";
 
 /** How many conversations the list holds. */
 export const MOST = 200;
@@ -68,7 +69,7 @@ export class Conversations {
   /** A conversation of the list: `{id, title, name?, last?, at}`; the one that is open is there, also if it is new. */
   get(id) {
     const { at = Infinity, first, last, name } = this.#listed.get(id) ?? {};
-    return { id, title: name ?? first ?? "Unnamed conversation", name, last, at };
+    return { id, title: name ?? first ?? inWords("Unnamed conversation"), name, last, at };
   }
 
   /** The conversations with all of `words` in their names, or in what was said in them as far as it is known here; last used first. */

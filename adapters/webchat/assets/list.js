@@ -3,10 +3,19 @@
 import { LONGEST_NAME, MOST } from "./conversations.js";
 import { arrange, icon, make } from "./dom.js";
 import { shortTime } from "./time.js";
+import { inWords } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 /** The same width as in list.css. */
 const isWide = matchMedia("(min-width: 64rem)");
+
+/** Where something else stands in a text. */
+const GAP = "\u0000";
+
+function around(text, element) {
+  const [before, after] = text.split(GAP);
+  return [before, element, after];
+}
 
 export class ConversationList {
   #conversations;
@@ -61,7 +70,7 @@ export class ConversationList {
     if (focused !== document.activeElement && focused.isConnected) focused.focus({ preventScroll: true });
     $("list-nothing").hidden = found.length > 0;
     $("list-deleting").hidden = !this.#acts.waits();
-    $("list-full").textContent = `The list holds ${MOST} conversations. A new one takes the place of the one used longest ago; those that you have named stay longest.`;
+    $("list-full").textContent = inWords("The list holds {most} conversations. A new one takes the place of the one used longest ago; those that you have named stay longest.", { most: MOST });
     $("list-full").hidden = this.#conversations.count < MOST || $("search").value.trim() !== "";
   }
 
@@ -75,7 +84,7 @@ export class ConversationList {
     if (item.key === key) return item;
     item.key = key;
     const acted = item.contains(document.activeElement) ? document.activeElement.dataset.act : null;
-    const waiting = unsent === 1 ? "1 message not sent" : `${unsent} messages not sent`;
+    const waiting = unsent === 1 ? inWords("1 message not sent") : inWords("{count} messages not sent", { count: unsent });
     const words = unsent ? make("span", { className: "listed-unsent" }, waiting) : last && make("span", { className: "listed-last", dir: "auto" }, last);
     const open = make(
       "button",
@@ -86,9 +95,9 @@ export class ConversationList {
       " ",
       !unsent && Number.isFinite(at) && shortTime(at),
     );
-    const act = (name, label) =>
-      isListed && make("button", { type: "button", className: "icon-button listed-act", title: label, data: { act: name }, attributes: { "aria-label": `${label} “${title}”` } }, icon(name));
-    item.replaceChildren(...[open, act("rename", "Rename"), act("delete", "Delete")].filter(Boolean));
+    const act = (name, label, about) =>
+      isListed && make("button", { type: "button", className: "icon-button listed-act", title: label, data: { act: name }, attributes: { "aria-label": about } }, icon(name));
+    item.replaceChildren(...[open, act("rename", inWords("Rename"), inWords("Rename “{title}”", { title })), act("delete", inWords("Delete"), inWords("Delete “{title}”", { title }))].filter(Boolean));
     if (acted) item.querySelector(`[data-act="${acted}"]`)?.focus({ preventScroll: true });
     return item;
   }
@@ -111,7 +120,7 @@ export class ConversationList {
   #search() {
     this.show();
     const count = this.#shown.length;
-    if ($("search").value.trim()) this.#acts.announce(count === 1 ? "1 conversation found" : `${count || "No"} conversations found`);
+    if ($("search").value.trim()) this.#acts.announce(count === 1 ? inWords("1 conversation found") : count ? inWords("{count} conversations found", { count }) : inWords("No conversations found"));
   }
 
   #pressInSearch(event) {
@@ -186,7 +195,7 @@ export class ConversationList {
     if (!this.#conversations.has(id)) return;
     const { title } = this.#conversations.get(id);
     const item = this.#items.get(id);
-    const input = make("input", { className: "listed-name", value: title, maxLength: LONGEST_NAME, dir: "auto", autocomplete: "off", attributes: { "aria-label": `Name of “${title}”`, enterkeyhint: "done" } });
+    const input = make("input", { className: "listed-name", value: title, maxLength: LONGEST_NAME, dir: "auto", autocomplete: "off", attributes: { "aria-label": inWords("Name of “{title}”", { title }), enterkeyhint: "done" } });
     this.#renaming = id;
     item.replaceChildren(input);
     input.select();
@@ -215,9 +224,8 @@ export class ConversationList {
     this.#deleting = id;
     const { title } = this.#conversations.get(id);
     $("delete-text").replaceChildren(
-      "“",
-      make("bdi", {}, title),
-      `” is removed from this browser, and cannot be opened here again. The agent is not shown it any more, and no search finds it.${this.#acts.loss(id)} The gateway's operator still has what was said, for as long as they have chosen.`,
+      ...around(inWords("“{title}” is removed from this browser, and cannot be opened here again. The agent is not shown it any more, and no search finds it.", { title: GAP }), make("bdi", {}, title)),
+      ` ${[this.#acts.loss(id), inWords("The gateway's operator still has what was said, for as long as they have chosen.")].filter(Boolean).join(" ")}`,
     );
     $("delete-dialog").showModal();
   }
@@ -229,6 +237,6 @@ export class ConversationList {
     const { title } = this.#conversations.get(id);
     this.#acts.remove(id);
     this.#focus(this.#shown[Math.min(at, this.#shown.length - 1)]);
-    this.#acts.announce(`“${title}” is deleted`);
+    this.#acts.announce(inWords("“{title}” is deleted", { title }));
   }
 }

@@ -1,6 +1,7 @@
 // The menu of commands: it opens while the name of a command is typed, and what is picked goes into the input.
 
 import { make } from "./dom.js";
+import { inWords } from "./words.js";
 
 /** The name that is being typed, if the input has nothing else. */
 const NAME = /^\/(\S*)$/;
@@ -87,7 +88,7 @@ export class CommandMenu {
     this.#list.replaceChildren(...commands.map(option));
     if (commands.length === 0) return this.#text.removeAttribute("aria-activedescendant");
     this.#activate(0);
-    if (!wasOpen) this.#announce(commands.length === 1 ? "1 command" : `${commands.length} commands`);
+    if (!wasOpen) this.#announce(commands.length === 1 ? inWords("1 command") : inWords("{count} commands", { count: commands.length }));
   }
 
   #activate(index) {

@@ -1,15 +1,16 @@
 // Times as text, in the way of the person's browser.
 
 import { make } from "./dom.js";
+import { locale, inWords } from "./words.js";
 
-const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "short" });
-const DAY = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long" });
-const DAY_AND_YEAR = new Intl.DateTimeFormat(undefined, { dateStyle: "long" });
-const DAY_AND_CLOCK = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+const CLOCK = new Intl.DateTimeFormat(locale, { hour: "2-digit", minute: "2-digit" });
+const FULL = new Intl.DateTimeFormat(locale, { dateStyle: "full", timeStyle: "short" });
+const DAY = new Intl.DateTimeFormat(locale, { weekday: "long", day: "numeric", month: "long" });
+const DAY_AND_YEAR = new Intl.DateTimeFormat(locale, { dateStyle: "long" });
+const DAY_AND_CLOCK = new Intl.DateTimeFormat(locale, { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 
-const SHORT_DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
-const SHORT_DAY_AND_YEAR = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
+const SHORT_DAY = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short" });
+const SHORT_DAY_AND_YEAR = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", year: "numeric" });
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
@@ -39,8 +40,8 @@ export function dayOf(at) {
   const day = new Date(at);
   const today = new Date();
   const yesterday = new Date(today.getFullYear(), today.getMonth(), today.getDate() - 1);
-  if (day.toDateString() === today.toDateString()) return "Today";
-  if (day.toDateString() === yesterday.toDateString()) return "Yesterday";
+  if (day.toDateString() === today.toDateString()) return inWords("Today");
+  if (day.toDateString() === yesterday.toDateString()) return inWords("Yesterday");
   return (day.getFullYear() === today.getFullYear() ? DAY : DAY_AND_YEAR).format(day);
 }
 

@@ -3,12 +3,13 @@
 import { isCommand, isFinal, isUnanswered, isUnasked, voiceOf } from "./conversation.js";
 import { icon, make } from "./dom.js";
 import { isPast, lengthSince, promised, time } from "./time.js";
+import { inWords } from "./words.js";
 
 const policy = globalThis.trustedTypes?.createPolicy("rejoinder", { createHTML: (html) => html });
 
 const WORDS = {
-  silent: "Seen",
-  undeliverable: "This could not be answered.",
+  silent: inWords("Seen"),
+  undeliverable: inWords("This could not be answered."),
 };
 
 /**
@@ -16,15 +17,16 @@ const WORDS = {
  * name of its own.
  */
 const VOICES = {
-  agent: { label: "Answer", unasked: "Message of the agent" },
-  "stand-in": { label: "In place of an answer", unasked: "In place of a message", name: "The gateway, not the agent" },
-  gateway: { label: "Answer of the gateway", unasked: "Message of the gateway", name: "The gateway" },
+  agent: { label: inWords("Answer"), unasked: inWords("Message of the agent") },
+  "stand-in": { label: inWords("In place of an answer"), unasked: inWords("In place of a message"), name: inWords("The gateway, not the agent") },
+  gateway: { label: inWords("Answer of the gateway"), unasked: inWords("Message of the gateway"), name: inWords("The gateway") },
 };
 
 /** Makes `element` show `html`. Keeps unchanged leading nodes, with their selections and copy buttons. */
 export function showMarkup(element, html) {
   const template = document.createElement("template");
   template.innerHTML = policy ? policy.createHTML(html) : html;
+  for (const copy of template.content.querySelectorAll("button[data-copy]")) copy.textContent = inWords("Copy");
   const wanted = [...template.content.childNodes];
   const there = [...element.childNodes];
   let same = 0;
@@ -37,7 +39,7 @@ export function showMarkup(element, html) {
  * Makes `item` show a turn. `context`: `day` (a heading above it, or null), `isMissed` (whether the turns that the
  * person missed start here), `draft` (markup or undefined), `activity` (`writing`, `waiting` or null), `picked` (the
  * picked choice, or null), `canPick`, `agent` (the name of the agent that may be writing), `isLast` (whether it is what the
- * person said last).
+ * person said last), `isSaidAgain` (whether they said the same words later).
  */
 export function showTurn(item, turn, context) {
   const key = JSON.stringify([turn, { ...context, draft: undefined }]);
@@ -76,26 +78,26 @@ function build(item, turn, context) {
 
 function separators({ day, isMissed }) {
   const separator = (className, words) => make("div", { className, attributes: { role: "separator" } }, make("span", {}, words));
-  return [day && separator("day", day), isMissed && separator("missed", "While you were away")].filter(Boolean);
+  return [day && separator("day", day), isMissed && separator("missed", inWords("While you were away"))].filter(Boolean);
 }
 
 function said(turn, { isLast }) {
   const reaction = isFinal(turn) && turn.shown?.signal === "reaction" ? turn.shown.text : null;
-  const edit = isLast && turn.text.trim() !== "" && act("edit", "Edit", "Puts these words into the input. You send them as a new message; this one stays.");
+  const edit = isLast && turn.text.trim() !== "" && act("edit", inWords("Edit"), inWords("Puts these words into the input. You send them as a new message; this one stays."));
   return make(
     "div",
-    { className: "said", attributes: { role: "group", "aria-label": "You" } },
+    { className: "said", attributes: { role: "group", "aria-label": inWords("You") } },
     make("p", { className: "words", dir: "auto" }, turn.text),
     files(turn.attachments),
-    reaction && make("span", { className: "reaction answer", data: { signal: "reaction" }, attributes: { role: "img", "aria-label": `Reaction: ${reaction}` } }, reaction),
-    make("p", { className: "meta" }, time(turn.at, "Sent"), turn.status === "cancelled" ? " · Stopped" : null, edit),
+    reaction && make("span", { className: "reaction answer", data: { signal: "reaction" }, attributes: { role: "img", "aria-label": inWords("Reaction: {text}", { text: reaction }) } }, reaction),
+    make("p", { className: "meta" }, time(turn.at, inWords("Sent")), turn.status === "cancelled" ? ` · ${inWords("Stopped")}` : null, edit),
   );
 }
 
 function answerOf(turn, context, draft) {
   const { shown, status } = turn;
   if (turn.merged_into && (status === "answered" || !isFinal(turn))) {
-    const words = isFinal(turn) ? "Answered together with your message above." : "It is answered together with your message above.";
+    const words = isFinal(turn) ? inWords("Answered together with your message above.") : inWords("It is answered together with your message above.");
     return make("p", { className: "remark answer", data: { signal: "none" } }, words);
   }
   if (!isFinal(turn)) return unfinished(turn, context, draft);
@@ -109,11 +111,11 @@ function answerOf(turn, context, draft) {
   if (shown.signal === "reaction") {
     // The reaction itself is on the message.
     if (voice !== "stand-in") return null;
-    return box("none", voice, shown, make("p", { className: "words" }, "There is no answer, so it reacted to your message."), meta(again(turn, context)));
+    return box("none", voice, shown, make("p", { className: "words" }, inWords("There is no answer, so it reacted to your message.")), meta(again(turn, context)));
   }
   const words = make("div", { className: "words markup" });
   showMarkup(words, shown.html ?? "");
-  const copy = voice !== "stand-in" && shown.text && make("button", { type: "button", className: "quiet-button", data: { copy: "answer" } }, "Copy");
+  const copy = voice !== "stand-in" && shown.text && make("button", { type: "button", className: "quiet-button", data: { copy: "answer" } }, inWords("Copy"));
   return box("reply", voice, shown, words, files(shown.attachments), choices(turn, context), meta(copy, again(turn, context)));
 }
 
@@ -124,9 +126,11 @@ function box(signal, voice, shown, ...children) {
 
 /** A heading for who speaks, with the time. */
 function speaker(voice, shown) {
+  // To be told to wait is nothing to be alarmed about.
+  const isTrouble = voice === "stand-in" && shown?.signal !== "deferral";
   const name = voice === "agent" ? shown.agent : VOICES[voice].name;
-  const heading = make("h2", { className: "voice" }, voice === "stand-in" && icon("gateway"), make("bdi", {}, name));
-  return make("div", { className: "speaker" }, heading, shown?.at && time(shown.at, "Answered"));
+  const heading = make("h2", { className: "voice" }, isTrouble && icon("gateway"), make("bdi", {}, name));
+  return make("div", { className: "speaker" }, heading, shown?.at && time(shown.at, inWords("Answered")));
 }
 
 function unfinished(turn, { activity, draft: markup, agent }, draft) {
@@ -142,9 +146,9 @@ function unfinished(turn, { activity, draft: markup, agent }, draft) {
   }
   if (activity === "writing") {
     const dots = make("span", { className: "dots", attributes: { "aria-hidden": "true" } }, make("i"), make("i"), make("i"));
-    return box("typing", "agent", { agent }, dots, make("span", { className: "unseen" }, "An answer is being written"));
+    return box("typing", "agent", { agent }, dots, make("span", { className: "unseen" }, inWords("An answer is being written")));
   }
-  return activity === "waiting" ? make("p", { className: "remark" }, "Waiting in line") : null;
+  return activity === "waiting" ? make("p", { className: "remark" }, inWords("Waiting in line")) : null;
 }
 
 /** How long the person has waited, and the time that the agent promised. */
@@ -154,8 +158,9 @@ function waiting({ at, shown }) {
 }
 
 function waitingWords(since, due) {
-  const promise = due ? ` · ${isPast(due) ? "was promised" : "promised"} for ${promised(due)}` : "";
-  return `Waiting for ${lengthSince(since)}${promise}`;
+  const time = due && promised(due);
+  const promise = due && (isPast(due) ? inWords("was promised for {time}", { time }) : inWords("promised for {time}", { time }));
+  return [inWords("Waiting for {length}", { length: lengthSince(since) }), promise].filter(Boolean).join(" · ");
 }
 
 /** Brings every wait in `list` up to date. */
@@ -167,9 +172,9 @@ export function tick(list) {
 }
 
 /** The offer to send the same words again. A question is itself the way on. */
-function again(turn, { isLast }) {
-  const isOffered = isLast && isUnanswered(turn) && turn.text.trim() !== "" && !turn.shown?.choices?.length;
-  return isOffered && act("again", "Try again", "Sends the same words again, as a new message");
+function again(turn, { isSaidAgain }) {
+  const isOffered = !isSaidAgain && isUnanswered(turn) && turn.text.trim() !== "" && !turn.shown?.choices?.length;
+  return isOffered && act("again", inWords("Try again"), inWords("Sends the same words again, as a new message"));
 }
 
 function act(name, label, title) {
@@ -188,18 +193,18 @@ function choices(turn, { canPick, picked }) {
       choice,
     );
   const buttons = words.map(button).filter((_, index) => isOpen || words[index] === turn.picked);
-  return make("div", { className: "choices", attributes: { role: "group", "aria-label": "Choices" } }, ...buttons);
+  return make("div", { className: "choices", attributes: { role: "group", "aria-label": inWords("Choices") } }, ...buttons);
 }
 
 function files(attachments) {
   if (!attachments?.length) return null;
   const link = ({ name, href }) => {
     // It is saved, and never opened.
-    if (href?.startsWith("data:")) return make("a", { href, download: saved(name), className: "save" }, icon("save"), `Save ${saved(name)}`);
+    if (href?.startsWith("data:")) return make("a", { href, download: saved(name), className: "save" }, icon("save"), inWords("Save {name}", { name: saved(name) }));
     return href ? make("a", { href, target: "_blank", rel: "noopener noreferrer nofollow" }, name) : name;
   };
   const file = (attachment) => make("li", {}, link(attachment));
-  return make("ul", { className: "files", attributes: { "aria-label": "Files" } }, ...attachments.map(file));
+  return make("ul", { className: "files", attributes: { "aria-label": inWords("Files") } }, ...attachments.map(file));
 }
 
 /** The name under which a text is saved, whatever the agent called it. */
@@ -215,13 +220,13 @@ export function showUnsent(item, entry, isOnline) {
   item.turnKey = key;
   item.className = "turn";
   Object.assign(item.dataset, { unsent: entry.id, status: state });
-  const words = { failed: `Not sent. ${entry.problem}`, sending: "Sending…", waiting: "Will be sent when the connection is back" };
+  const words = { failed: inWords("Not sent. {problem}", { problem: entry.problem }), sending: inWords("Sending…"), waiting: inWords("Will be sent when the connection is back") };
   const button = (act, label) => make("button", { type: "button", className: "quiet-button", data: { unsentAct: act } }, label);
-  const acts = entry.problem ? [button("retry", "Try again"), button("edit", "Edit"), button("discard", "Discard")] : [];
+  const acts = entry.problem ? [button("retry", inWords("Try again")), button("edit", inWords("Edit")), button("discard", inWords("Discard"))] : [];
   item.replaceChildren(
     make(
       "div",
-      { className: "said", attributes: { role: "group", "aria-label": "You" } },
+      { className: "said", attributes: { role: "group", "aria-label": inWords("You") } },
       make("p", { className: "words", dir: "auto" }, entry.text),
       make("p", { className: "meta" }, words[state], ...acts),
     ),

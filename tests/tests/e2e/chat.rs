@@ -284,6 +284,20 @@ async fn commands_are_picked_from_a_menu() {
     assert!(agent.calls().is_empty());
 }
 
+/// The page in German, Spanish and English; the agent fails once, and its question is sent again later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_page_speaks_the_language_of_the_browser() {
+    let agent = ScriptedAgent::start(|call, number| match &*last_text(call) {
+        "What is the status?" if number == 0 => Script::refuses(404),
+        "What is the status?" => Script::replies("All is well."),
+        _ => Script::replies("Hello, Ada."),
+    })
+    .await;
+    let gateway = chat(&agent, "").await;
+
+    Browser::start("languages", &gateway.url()).succeeds().await;
+}
+
 /// A11: what the gateway says does not look like an answer, and the same words can be sent again, or a copy of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_failure_does_not_look_like_an_answer_and_can_be_tried_again() {
