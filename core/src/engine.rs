@@ -39,7 +39,7 @@ use crate::{
         tokens::TokenChange,
         turn::Handler,
     },
-    operations::{Actor, OperationError, Operations, forget::Forgotten, people::NewPerson},
+    operations::{Actor, Farewell, OperationError, Operations, forget::Forgotten, people::NewPerson},
     outbox::{
         attempts::Attempts,
         caller::Caller,
@@ -521,8 +521,8 @@ impl Engine {
     ///
     /// # Errors
     /// When it was not done; see [`OperationError`].
-    pub async fn cancel(&self, turn: TurnId, by: Actor) -> Result<(), OperationError> {
-        self.operations.cancel(turn, by).await
+    pub async fn cancel(&self, turn: TurnId, farewell: Farewell, by: Actor) -> Result<(), OperationError> {
+        self.operations.cancel(turn, farewell, by).await
     }
 
     /// Holds a turn: no run and no attempt begins until it is resumed.

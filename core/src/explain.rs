@@ -85,6 +85,10 @@ fn headline(dossier: &Dossier) -> String {
             "The message came late: the chat is asked whether it is to be answered.".to_owned()
         }
         ObligationState::Settled(Settlement::Signal { signal, via, .. }) => match via {
+            Via::GivenUp { reason } => format!(
+                "Given up by the operator, {took} after it was accepted: {}. The person was told.",
+                clip(reason)
+            ),
             _ if dossier.turn.event.sender.kind == SenderKind::Operator => {
                 format!("Delivered, {took} after the operator sent it.")
             }

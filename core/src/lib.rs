@@ -146,7 +146,7 @@ pub use model::{
     turn::Handler,
     view::{FallbackView, Shown, TurnStatus, TurnView, agent_of},
 };
-pub use operations::{Actor, OperationError, forget::Forgotten, people::NewPerson};
+pub use operations::{Actor, Farewell, OperationError, forget::Forgotten, people::NewPerson};
 pub use outbox::health::Outbound;
 pub use pauses::Backoff;
 pub use ports::{

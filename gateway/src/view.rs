@@ -517,6 +517,7 @@ impl DeliveryDetail {
                 Via::AgentSend => "agent_send".to_owned(),
                 Via::LateAnswer => "late_answer".to_owned(),
                 Via::Deferral => "deferral".to_owned(),
+                Via::GivenUp { .. } => "given_up".to_owned(),
                 Via::Fallback { rung, .. } => rung.to_string(),
             },
             is_copy: delivery.is_copy,

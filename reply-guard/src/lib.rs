@@ -45,7 +45,8 @@
 //! 4. It keeps an approval open from [`Effect::AskApproval`] until [`Event::Decided`], [`Effect::ApprovalExpired`] or
 //!    [`Effect::ApprovalDropped`], each in the same transaction.
 //! 5. It has asked somebody when it sends [`Event::Postponed`], and sends [`Event::Continued`] or [`Event::Cancelled`] when that
-//!    is decided, or nobody did in time.
+//!    is decided, or nobody did in time. For a turn that nobody told the person about, it sends [`Event::GivenUp`], unless
+//!    somebody chose that they are told nothing.
 //! 6. It passes what [`Effect::ToMerged`] says to the merged turns in the same transaction.
 //! 7. It sends [`Event::Tick`] at [`Obligation::wake_at`], and [`Event::Begin`] when [`Obligation::is_waiting`]
 //!    and it can run the turn.

@@ -6,6 +6,7 @@
 //!  │                            └ unknown ──► resend, labelled if it could show twice
 //!  │                                                           └ operator: retry, redirect, discard
 //!  ├─ approval asked ──► Claimed(deferral) ──► Deferred ── decided, or nobody did in time ──► runs again
+//!  ├─ given up ──► Claimed(a word) ──► Settled
 //!  ├─ the agent defers ──► Claimed(deferral) ── receipt or refusal ──► Deferred ── the time it named ──► runs again
 //!  └─ soft deadline ──► Claimed(deferral) ── receipt ──► Deferred ── outcome ──► Claimed …
 //! ```
@@ -17,6 +18,7 @@ mod decision;
 mod deferral;
 mod drafts;
 mod event;
+mod farewell;
 mod merging;
 mod operator;
 mod race;
@@ -442,6 +444,7 @@ impl Obligation {
             Event::MessageGone { message } => self.message_gone(&message),
             Event::Recovered => self.recovered(&mut context),
             Event::Interrupted => self.interrupted(&mut context),
+            Event::GivenUp { reason, say } => self.given_up(reason, say, &mut context),
             Event::Cancelled { by } => self.cancelled(by, &mut context),
             Event::Retried => self.retried(&mut context),
             Event::Redirected { reply } => self.redirected(reply, &mut context),

@@ -50,6 +50,11 @@ pub enum Via {
     Deferral,
     /// No signal: the draft of a run in flight.
     Draft,
+    /// The turn was given up, and the person is told so.
+    GivenUp {
+        /// Why, for the operator.
+        reason: String,
+    },
     /// A rung of the ladder.
     Fallback {
         /// Why there was no answer.
@@ -64,7 +69,7 @@ impl Via {
     #[must_use]
     pub const fn is_gateways(&self) -> bool {
         match self {
-            Self::Deferral => true,
+            Self::Deferral | Self::GivenUp { .. } => true,
             Self::Fallback { rung, .. } => !matches!(rung, Rung::Handoff(_)),
             Self::Answer | Self::AgentSend | Self::LateAnswer | Self::Draft => false,
         }

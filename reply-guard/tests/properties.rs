@@ -8,6 +8,9 @@ use rejoinder_guard::{
     ObligationState, OnUnknown, Outcome, Policy, Reply, Rung, Settlement, SignalKind, Timestamp, Via,
 };
 
+/// Why a turn is given up whose person is to be told.
+const GIVEN_UP: &str = "hopeless";
+
 /// One step of a test. Claims are counted back from the latest.
 #[derive(Clone, Debug)]
 enum TestStep {
@@ -60,6 +63,7 @@ fn events() -> impl Strategy<Value = Event> {
         1 => texts().prop_map(|text| Event::Redirected { reply: Reply::text(text) }),
         1 => texts().prop_map(|text| Event::SentElsewhere { reply: Reply::text(text) }),
         1 => Just(Event::Cancelled { by: CancelledBy::Operator("it is too old".to_owned()) }),
+        1 => option::of(texts()).prop_map(|say| Event::GivenUp { reason: GIVEN_UP.to_owned(), say }),
         1 => Just(Event::Hurried),
         1 => Just(Event::Superseded),
         1 => Just(Event::LateWindowEnded),
@@ -207,6 +211,7 @@ impl Turn {
                 | Event::SentElsewhere { .. }
                 | Event::MergeSettled
                 | Event::Cancelled { by: CancelledBy::Operator(_) }
+                | Event::GivenUp { .. }
         );
         let is_tick = matches!(event, Event::Tick { .. });
         let (is_hurried, may_be_hurried) = (event == Event::Hurried, before.may_be_hurried());
@@ -300,7 +305,9 @@ impl Turn {
                     self.seen.in_flight = Some(*claim);
                 }
                 Effect::ToMerged { .. } => {
-                    prop_assert!(now.state().is_final() && !before.merged_turns().is_empty(), "nothing ended");
+                    let is_told = matches!(now.state(), ObligationState::Claimed { via: Via::GivenUp { .. }, .. });
+                    let has_ended = now.state().is_final() || is_told;
+                    prop_assert!(has_ended && !before.merged_turns().is_empty(), "nothing ended");
                 }
                 Effect::Hold => prop_assert!(!before.is_held() && now.is_held()),
                 Effect::Release => prop_assert!(before.is_held() && !now.is_held()),
@@ -347,6 +354,11 @@ impl Turn {
             && !(may_change_a_dead_letter && matches!(before.state(), ObligationState::Undeliverable { .. }))
         {
             prop_assert_eq!(before.state(), now.state(), "a final state changed");
+        }
+        let given_up = Settlement::Cancelled { by: CancelledBy::Operator(GIVEN_UP.to_owned()) };
+        if *now.state() == ObligationState::Settled(given_up) && before.state() != now.state() {
+            let is_dead = matches!(before.state(), ObligationState::Undeliverable { .. });
+            prop_assert!(is_dead || now.expectation() == Expectation::Nothing, "a turn was given up in silence");
         }
         prop_assert!(!(now.is_held() && (now.is_waiting() || now.state().is_final())));
         prop_assert_eq!(self.seen.answers, u32::from(is_settled_by_a_signal(now)), "state and seen answers differ");

@@ -23,7 +23,7 @@ pub(crate) fn turn_of(id: &str) -> Option<TurnId> {
 pub struct ApiTexts {
     /// The answer takes longer than the caller waits, and the gateway has not said so yet.
     pub deferral: String,
-    /// The person cancelled the turn.
+    /// The person cancelled the turn, or the operator gave it up without a word.
     pub cancelled: String,
     /// No answer could be delivered.
     pub undeliverable: String,
@@ -76,6 +76,7 @@ impl<'a> Answer<'a> {
             TurnStatus::Accepted => Some(&*texts.deferral),
             TurnStatus::Deferred | TurnStatus::Answered | TurnStatus::Silent => None,
         };
+        let end = end.filter(|_| view.farewell().is_none());
         // A deferral that was shown before such an end is no longer true.
         let shown = view.shown.as_ref().filter(|_| end.is_none());
         let attachments = shown.map_or(&[][..], |shown| &shown.attachments);

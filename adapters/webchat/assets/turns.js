@@ -90,9 +90,12 @@ function said(turn, { isLast }) {
     make("p", { className: "words", dir: "auto" }, turn.text),
     files(turn.attachments),
     reaction && make("span", { className: "reaction answer", data: { signal: "reaction" }, attributes: { role: "img", "aria-label": inWords("Reaction: {text}", { text: reaction }) } }, reaction),
-    make("p", { className: "meta" }, time(turn.at, inWords("Sent")), turn.status === "cancelled" ? ` · ${inWords("Stopped")}` : null, edit),
+    make("p", { className: "meta" }, time(turn.at, inWords("Sent")), turn.status === "cancelled" && !isFarewell(turn) ? ` · ${inWords("Stopped")}` : null, edit),
   );
 }
+
+/** Whether a turn that has ended without an answer says so. */
+const isFarewell = ({ status, shown }) => status === "cancelled" && Boolean(shown) && shown.signal !== "deferral";
 
 function answerOf(turn, context, draft) {
   const { shown, status } = turn;
@@ -102,9 +105,9 @@ function answerOf(turn, context, draft) {
   }
   if (!isFinal(turn)) return unfinished(turn, context, draft);
   // A stopped turn is acknowledged by the answer to the command.
-  if (status === "cancelled") return null;
+  if (status === "cancelled" && !isFarewell(turn)) return null;
   if (status === "undeliverable") return box("none", "stand-in", null, make("p", { className: "words" }, WORDS[status]), make("p", { className: "meta" }, again(turn, context)));
-  if (status !== "answered" || !shown) return make("p", { className: "remark answer", data: { signal: "none" } }, WORDS[status] ?? "");
+  if ((status !== "answered" && status !== "cancelled") || !shown) return make("p", { className: "remark answer", data: { signal: "none" } }, WORDS[status] ?? "");
   const voice = voiceOf(shown);
   const meta = (...buttons) => buttons.some(Boolean) && make("p", { className: "meta" }, ...buttons);
   if (shown.signal === "reaction" && isUnasked(turn)) return box("reaction", voice, shown, make("p", { className: "words" }, shown.text));

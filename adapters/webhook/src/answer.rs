@@ -7,7 +7,9 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::Response,
 };
-use rejoinder_core::{Attachment, Cause, FallbackView, Shown, SignalKind, Timestamp, TurnId, TurnStatus, TurnView};
+use rejoinder_core::{
+    Attachment, Cause, FallbackView, Shown, SignalKind, Timestamp, TurnId, TurnStatus, TurnView, Via,
+};
 use serde::Serialize;
 
 use crate::{
@@ -27,7 +29,7 @@ pub(crate) enum Status {
     /// A deferral was sent; the answer is still owed.
     Deferred,
     Answered,
-    /// The person cancelled the turn.
+    /// The person cancelled the turn, or the operator gave it up.
     Cancelled,
     /// The turn is a dead letter: no answer could be delivered.
     Undeliverable,
@@ -56,7 +58,7 @@ pub struct HookTexts {
     /// The turn was accepted, and nothing else is known of it yet. `{url}` is the URL of its result. Only for callers that
     /// read text.
     pub accepted: String,
-    /// The person cancelled the turn.
+    /// The person cancelled the turn, or the operator gave it up without a word.
     pub cancelled: String,
     /// No answer could be delivered.
     pub undeliverable: String,
@@ -128,7 +130,7 @@ impl<'a> Answer<'a> {
     /// The response for a turn, as of `now`. Drops `result_url` when the turn is final.
     pub(crate) fn of(view: &'a TurnView, result_url: Option<&'a str>, now: Timestamp, texts: &'a HookTexts) -> Self {
         let status = Status::of(view.status);
-        let end = texts.of_end(status);
+        let end = texts.of_end(status).filter(|_| view.farewell().is_none());
         // A deferral that was shown before such an end is no longer true.
         let shown = view.shown.as_ref().filter(|_| end.is_none());
         Self {
@@ -151,13 +153,21 @@ impl<'a> Answer<'a> {
         turn_id: TurnId,
         signal: SignalKind,
         content: CallbackContent<'a>,
-        fallback: Option<Fallback<'a>>,
+        via: Option<&Via>,
     ) -> Self {
-        let is_deferral = signal == SignalKind::Deferral;
+        let status = match via {
+            _ if signal == SignalKind::Deferral => Status::Deferred,
+            Some(Via::GivenUp { .. }) => Status::Cancelled,
+            _ => Status::Answered,
+        };
+        let fallback = match via {
+            Some(Via::Fallback { cause, rung }) => Some(Fallback { cause: *cause, rung: rung.to_string().into() }),
+            _ => None,
+        };
         Self {
             turn_id,
-            status: if is_deferral { Status::Deferred } else { Status::Answered },
-            signal: Some(signal).filter(|_| !is_deferral),
+            status,
+            signal: Some(signal).filter(|_| status == Status::Answered),
             reply: Some(content.text),
             attachments: content.attachments,
             choices: content.choices,

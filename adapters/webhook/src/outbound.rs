@@ -6,7 +6,7 @@
 use std::{error::Error as _, sync::Arc, time::Duration};
 
 use jiff::fmt::rfc2822;
-use rejoinder_core::{Action, Delivery, DeliveryError, Receipt, Scope, SharedClock, SignalKind, Timestamp, Via};
+use rejoinder_core::{Action, Delivery, DeliveryError, Receipt, Scope, SharedClock, SignalKind, Timestamp};
 use reqwest::{
     Client, StatusCode,
     header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER},
@@ -16,7 +16,7 @@ use url::Url;
 
 use crate::{
     SettingsError, WebhookSettings,
-    answer::{Answer, CallbackContent, Fallback},
+    answer::{Answer, CallbackContent},
     auth,
 };
 
@@ -87,12 +87,8 @@ fn body(delivery: &Delivery) -> Result<Vec<u8>, DeliveryError> {
         Action::Mark { .. } => return unsupported("marks"),
         Action::Delete { .. } => return unsupported("deletions"),
     };
-    let fallback = match delivery.via() {
-        Some(Via::Fallback { cause, rung }) => Some(Fallback { cause: *cause, rung: rung.to_string().into() }),
-        _ => None,
-    };
-    Ok(Answer::for_callback(delivery.turn(), delivery.signal().unwrap_or(SignalKind::Reply), content, fallback)
-        .to_json())
+    let signal = delivery.signal().unwrap_or(SignalKind::Reply);
+    Ok(Answer::for_callback(delivery.turn(), signal, content, delivery.via()).to_json())
 }
 
 /// Turns the receiver's status into the result of the delivery.

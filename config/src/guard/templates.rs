@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
-pub const TEMPLATES: [&str; 163] = [
+pub const TEMPLATES: [&str; 166] = [
     "silent",
     "failed",
     "late",
@@ -95,6 +95,7 @@ pub const TEMPLATES: [&str; 163] = [
     "person_let_in",
     "person_keep_out",
     "person_decided",
+    "given_up",
     "approval_waits",
     "approval_asks",
     "approval_approve",
@@ -104,6 +105,7 @@ pub const TEMPLATES: [&str; 163] = [
     "approval_was_approved",
     "approval_was_declined",
     "approval_over",
+    "approval_dropped",
     "approval_not_yours",
     "digest",
     "digest_more",
@@ -113,6 +115,7 @@ pub const TEMPLATES: [&str; 163] = [
     "digest_open",
     "digest_asked",
     "digest_failed",
+    "digest_approval",
     "digest_about",
     "digest_answer",
     "digest_snooze",

@@ -214,6 +214,7 @@ fn cleared(delivery: &DeliveryRecord, text: &str, dossier: &Dossier) -> String {
         Via::Deferral if waits_for_approval(delivery, dossier) => {
             format!("The person is told that it waits for an approval: {quoted}")
         }
+        Via::GivenUp { .. } => format!("The turn is given up, and the person is told: {quoted}"),
         Via::Deferral => format!("There is no answer yet, so a deferral is cleared: {quoted}"),
         Via::Fallback { rung: Rung::Handoff(agent), .. } => format!("The answer of `{agent}` is cleared: {quoted}"),
         Via::Fallback { cause, rung } => {

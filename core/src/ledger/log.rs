@@ -76,6 +76,7 @@ fn promised_for(before: &Obligation, after: &Obligation) -> Option<Timestamp> {
 /// The name of what settled a turn, and what produced it, if a signal did.
 pub(super) const fn settled_by(settlement: &Settlement) -> (&'static str, Option<&Via>) {
     match settlement {
+        Settlement::Signal { via: via @ Via::GivenUp { .. }, .. } => ("cancelled", Some(via)),
         Settlement::Signal { signal, via, .. } => (signal.as_str(), Some(via)),
         Settlement::Silence { .. } => ("silence", None),
         Settlement::Cancelled { .. } => ("cancelled", None),

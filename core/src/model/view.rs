@@ -59,6 +59,13 @@ impl TurnView {
         if sender == SenderKind::Operator { (String::new(), Vec::new()) } else { (text, attachments) }
     }
 
+    /// What the person was told when the turn was given up. A deferral that was shown before is no longer true.
+    #[must_use]
+    pub fn farewell(&self) -> Option<&Shown> {
+        let is_given_up = self.status == TurnStatus::Cancelled;
+        self.shown.as_ref().filter(|shown| is_given_up && shown.signal != SignalKind::Deferral)
+    }
+
     /// The view of a turn for which `other` answers: with the status and the signal of that one.
     #[must_use]
     pub fn answered_by(self, other: Self) -> Self {
@@ -93,9 +100,11 @@ impl TurnStatus {
             ObligationState::Claimed { .. } if obligation.due().is_some() => Self::Deferred,
             ObligationState::Deferred => Self::Deferred,
             ObligationState::Open | ObligationState::Merged { .. } | ObligationState::Claimed { .. } => Self::Accepted,
+            ObligationState::Settled(
+                Settlement::Cancelled { .. } | Settlement::Signal { via: Via::GivenUp { .. }, .. },
+            ) => Self::Cancelled,
             ObligationState::Settled(Settlement::Signal { .. } | Settlement::Merged { .. }) => Self::Answered,
             ObligationState::Settled(Settlement::Silence { .. }) => Self::Silent,
-            ObligationState::Settled(Settlement::Cancelled { .. }) => Self::Cancelled,
             ObligationState::Undeliverable { .. } => Self::Undeliverable,
         }
     }

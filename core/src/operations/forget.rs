@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Actor, OperationError, Operations, operation};
+use super::{Actor, Farewell, OperationError, Operations, operation};
 use crate::{
     model::{log::Subject, people::Identity},
     ports::store::{housekeeping::Removal, transition::Transition},
@@ -41,7 +41,7 @@ impl Operations {
         self.forget_identity(person).await?;
         let mut forgotten = Forgotten::default();
         for turn in self.store.unended_of(person).await? {
-            match self.cancel(turn, Actor { answer: None, ..by.clone() }).await {
+            match self.cancel(turn, Farewell::Silence, Actor { answer: None, ..by.clone() }).await {
                 // It has ended meanwhile, or only its callback is still to be delivered.
                 Ok(()) | Err(OperationError::Unfit(_)) => {}
                 Err(error) => return Err(error),

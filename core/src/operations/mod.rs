@@ -78,6 +78,28 @@ impl Actor {
     }
 }
 
+/// What a person is told of a turn that an operator gives up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Farewell {
+    /// The operator's template `given_up`.
+    #[default]
+    Template,
+    /// These words.
+    Words(String),
+    /// Nothing. Its deferral is removed.
+    Silence,
+}
+
+impl Farewell {
+    fn event(self, reason: String) -> Event {
+        match self {
+            Self::Template => Event::GivenUp { reason, say: None },
+            Self::Words(words) => Event::GivenUp { reason, say: Some(words) },
+            Self::Silence => Event::Cancelled { by: CancelledBy::Operator(reason) },
+        }
+    }
+}
+
 /// Why an operation was not done.
 #[derive(Debug, thiserror::Error)]
 pub enum OperationError {
@@ -187,7 +209,8 @@ impl Operations {
     pub(crate) async fn discard(&self, id: Uuid, by: Actor) -> Result<(), OperationError> {
         let _operating = self.operating.lock().await;
         match self.dead_letter(id, &by).await? {
-            DeadLetter::Turn(turn) => self.give_up(*turn, "discard", id, by).await,
+            // Nothing could be delivered.
+            DeadLetter::Turn(turn) => self.give_up(*turn, Farewell::Silence, "discard", id, by).await,
             DeadLetter::Copy(delivery) => {
                 let change = DeliveryChange { state: DeliveryState::Withdrawn, ..DeliveryChange::of(&delivery) };
                 let event = LogEvent::DeliveryDiscarded { delivery_id: delivery.id };
@@ -197,7 +220,7 @@ impl Operations {
     }
 
     /// Gives a turn up that has not ended, or is a dead letter.
-    pub(crate) async fn cancel(&self, id: TurnId, by: Actor) -> Result<(), OperationError> {
+    pub(crate) async fn cancel(&self, id: TurnId, farewell: Farewell, by: Actor) -> Result<(), OperationError> {
         let _operating = self.operating.lock().await;
         let turn = self.turn(id, &by).await?;
         if matches!(turn.obligation.state(), ObligationState::Settled(_)) {
@@ -206,7 +229,7 @@ impl Operations {
         if let ObligationState::Merged { into } = turn.obligation.state() {
             return Err(OperationError::Unfit(format!("turn {into} answers for this one: cancel that one")));
         }
-        self.give_up(turn, "cancel", id.as_uuid(), by).await
+        self.give_up(turn, farewell, "cancel", id.as_uuid(), by).await
     }
 
     /// Holds a turn: no run and no attempt begins.
@@ -251,12 +274,13 @@ impl Operations {
     async fn give_up(
         &self,
         turn: TurnRecord,
+        farewell: Farewell,
         action: &'static str,
         target: Uuid,
         by: Actor,
     ) -> Result<(), OperationError> {
         let reason = by.reason.clone().unwrap_or_else(|| "no reason given".to_owned());
-        let event = Event::Cancelled { by: CancelledBy::Operator(reason) };
+        let event = farewell.event(reason);
         self.step(turn, Step { action, target, event, elsewhere: None }, by).await
     }
 

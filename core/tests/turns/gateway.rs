@@ -147,7 +147,7 @@ const OF_SESSIONS: [(&str, &str); 29] = [
 ];
 
 /// What is said of what is open.
-const OF_DIGESTS: [(&str, &str); 17] = [
+const OF_DIGESTS: [(&str, &str); 18] = [
     ("digest", "Open: {count}"),
     ("digest_more", "{count} more."),
     ("digest_nothing", "Nothing is open."),
@@ -156,6 +156,7 @@ const OF_DIGESTS: [(&str, &str); 17] = [
     ("digest_open", "owed"),
     ("digest_asked", "asked"),
     ("digest_failed", "failed"),
+    ("digest_approval", "waits for you"),
     ("digest_about", "What about {letter}, “{text}”?"),
     ("digest_answer", "Answer"),
     ("digest_snooze", "Snooze"),
@@ -167,9 +168,13 @@ const OF_DIGESTS: [(&str, &str); 17] = [
     ("digest_over", "{letter} is done already."),
 ];
 
+/// What the person is told of a turn that is given up.
+pub(crate) const GIVEN_UP: &str = "No answer comes.";
+
 /// What is told about approvals.
-const OF_APPROVALS: [(&str, &str); 11] = [
+const OF_APPROVALS: [(&str, &str); 13] = [
     ("status_approval", "Approval for {time}: {text}"),
+    ("given_up", GIVEN_UP),
     ("approval_waits", "Waits for a yes: {action}"),
     ("approval_asks", "{agent} wants {action} for {name} ({channel}): {text}"),
     ("approval_approve", "Do it"),
@@ -179,6 +184,7 @@ const OF_APPROVALS: [(&str, &str); 11] = [
     ("approval_was_approved", "{name} said yes to {action}."),
     ("approval_was_declined", "{name} said no to {action}."),
     ("approval_over", "That is over."),
+    ("approval_dropped", "No need: {action}."),
     ("approval_not_yours", "Not yours."),
 ];
 

@@ -6,15 +6,15 @@ use std::sync::{
 };
 
 use rejoinder_core::{
-    Actor, AgentTurn, Capabilities, ChannelId, Clock as _, ConversationRef, Ladder, NewMessage, OperationError, Policy,
-    Receipts, Resend, Speaker, Support, Target, TurnId,
+    Actor, AgentTurn, Capabilities, ChannelId, Clock as _, ConversationRef, Farewell, Ladder, NewMessage,
+    OperationError, Policy, Receipts, Resend, Speaker, Support, Target, TurnId,
     conformance::scripted::{Fault, Script, capabilities},
     store::{AuditFilter, DeliveryFilter, DeliveryState, Origin, TurnStatus},
 };
 use uuid::Uuid;
 
 use crate::{
-    gateway::{DEFERRAL, GatewaySetup, SOFT_DEADLINE, TestGateway, chat, operator, policy, said, secs},
+    gateway::{DEFERRAL, GIVEN_UP, GatewaySetup, SOFT_DEADLINE, TestGateway, chat, operator, policy, said, secs},
     life::Crash,
 };
 
@@ -225,13 +225,59 @@ async fn a_turn_that_runs_is_cancelled() {
     let gateway = TestGateway::with(Script::replies("done").taking(secs(600))).await;
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
 
-    gateway.engine().cancel(turn, operator("it loops")).await.expect("it is cancelled");
+    gateway.engine().cancel(turn, Farewell::Template, operator("it loops")).await.expect("it is cancelled");
     gateway.settle().await;
 
     assert_eq!(gateway.status(turn).await, TurnStatus::Cancelled);
-    assert!(gateway.visible(&chat("ada")).is_empty());
-    let again = gateway.engine().cancel(turn, operator("it loops")).await;
+    assert_eq!(gateway.visible(&chat("ada")), [GIVEN_UP]);
+    let again = gateway.engine().cancel(turn, Farewell::Template, operator("it loops")).await;
     assert!(matches!(again, Err(OperationError::Unfit(_))), "{again:?}");
+    gateway.at_rest().await;
+}
+
+/// A turn that was deferred, and is given up with this farewell. What the person sees then.
+async fn seen_after(farewell: Farewell) -> (TestGateway, TurnId, Vec<String>) {
+    let gateway = TestGateway::with(Script::replies("done").taking(secs(600))).await;
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(SOFT_DEADLINE).await;
+    assert_eq!(gateway.visible(&chat("ada")), [DEFERRAL]);
+
+    gateway.engine().cancel(turn, farewell, operator("it loops")).await.expect("it is given up");
+    gateway.settle().await;
+
+    let visible = gateway.visible(&chat("ada"));
+    (gateway, turn, visible)
+}
+
+#[tokio::test]
+async fn a_promise_that_is_given_up_becomes_a_word_that_says_so() {
+    let (gateway, turn, visible) = seen_after(Farewell::Template).await;
+
+    assert_eq!(visible, [GIVEN_UP]);
+    assert_eq!(gateway.status(turn).await, TurnStatus::Cancelled);
+    let explained = gateway.explained(turn).await;
+    assert!(
+        explained.starts_with("Given up by the operator") && explained.contains("The person was told."),
+        "{explained}"
+    );
+    let topics = gateway.topics(turn).await;
+    assert_eq!(topics.last().map(String::as_str), Some("turn.settled"), "{topics:?}");
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn an_operator_gives_up_in_their_own_words() {
+    let (gateway, _, visible) = seen_after(Farewell::Words("Ask Grace, please.".to_owned())).await;
+
+    assert_eq!(visible, ["Ask Grace, please."]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn only_who_gives_up_silently_leaves_nothing() {
+    let (gateway, turn, visible) = seen_after(Farewell::Silence).await;
+
+    assert_eq!((visible, gateway.status(turn).await), (Vec::new(), TurnStatus::Cancelled));
     gateway.at_rest().await;
 }
 
@@ -402,7 +448,7 @@ async fn a_channel_to_which_nothing_is_to_be_sent_is_not_down() {
     gateway.engine().watch().await;
     assert!(failing(&gateway).is_some());
 
-    gateway.engine().cancel(turn, operator("the platform is gone")).await.expect("it is given up");
+    gateway.engine().cancel(turn, Farewell::Silence, operator("the platform is gone")).await.expect("it is given up");
     gateway.engine().watch().await;
 
     assert_eq!(failing(&gateway), None);

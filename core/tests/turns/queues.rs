@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    Accepted, AgentTurn, Amends, Brief, ConversationRef, InboundEvent, Overflow, Policy, QueueMode, Queues, Receipts,
-    Resend, Sender, Speaker, TurnId,
+    Accepted, AgentTurn, Amends, Brief, ConversationRef, Farewell, InboundEvent, Overflow, Policy, QueueMode, Queues,
+    Receipts, Resend, Sender, Speaker, TurnId,
     conformance::scripted::{Fault, Gate, Script},
     store::TurnStatus,
 };
@@ -12,7 +12,7 @@ use rejoinder_core::{
 use rstest::rstest;
 
 use crate::{
-    gateway::{DEFERRAL, GatewaySetup, TestGateway, ambient, chat, mention, said, secs},
+    gateway::{DEFERRAL, GIVEN_UP, GatewaySetup, TestGateway, ambient, chat, mention, said, secs},
     life::Crash,
 };
 
@@ -199,11 +199,15 @@ async fn what_was_merged_is_answered_when_the_first_is_cancelled() {
     gateway.advance(secs(2)).await;
     assert_eq!(runs(&gateway), [["one", "two"]]);
 
-    gateway.engine().cancel(turns[0], crate::gateway::operator("a mistake")).await.expect("it is open");
+    gateway
+        .engine()
+        .cancel(turns[0], Farewell::Template, crate::gateway::operator("a mistake"))
+        .await
+        .expect("it is open");
     gateway.advance(secs(30)).await;
 
     assert_eq!(gateway.status(turns[0]).await, TurnStatus::Cancelled);
-    assert_eq!(gateway.visible(&chat("ada")), ["two"]);
+    assert_eq!(gateway.visible(&chat("ada")), [GIVEN_UP, "two"]);
     gateway.at_rest().await;
 }
 

@@ -74,9 +74,9 @@ export function ask({ title, text, content, fields = [], action, isDanger = fals
 
 export const REASON = { name: "reason", label: "Why? (for the audit)", maxLength: 1000 };
 
-/** Asks, posts what was entered to `path`, and announces `done`. Gives null if the person does not agree. */
-export async function operate({ path, body = {}, done, ...question }) {
-  const result = await ask({ fields: [REASON], perform: (entered) => post(path, { ...body, ...entered }), ...question });
+/** Asks, posts what was entered to `path`, changed by `entered`, and announces `done`. Gives null if the person does not agree. */
+export async function operate({ path, body = {}, done, entered: change = (entered) => entered, ...question }) {
+  const result = await ask({ fields: [REASON], perform: (entered) => post(path, { ...body, ...change(entered) }), ...question });
   if (result !== null) announce(done);
   return result;
 }

@@ -198,7 +198,7 @@ function dayWords(day, month, weekday) {
 
 /** Why a delivery exists. */
 export function via(delivery) {
-  const known = { answer: "the answer", agent_send: "a message of the agent", late_answer: "a late answer", deferral: "a deferral of the gateway", draft: "a draft" };
+  const known = { answer: "the answer", agent_send: "a message of the agent", late_answer: "a late answer", deferral: "a deferral of the gateway", given_up: "a word that the turn is given up", draft: "a draft" };
   const isAgentsDeferral = delivery.via === "answer" && delivery.signal === "deferral";
   const what = isAgentsDeferral ? "a deferral of the agent" : known[delivery.via] ?? (delivery.via?.includes(":") ? `the ladder (${delivery.via})` : delivery.via ?? "a message");
   return delivery.is_copy ? `${what}, as a copy` : what;

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { discard, redirect, retry } from "./deadletters.js";
-import { operate } from "./dialog.js";
+import { operate, REASON } from "./dialog.js";
 import { badge, button, facts, link, make, prose, show, table, time } from "./dom.js";
 import { address, between, deliveryState, exactClock, excerpt, full, handler, number, person, span, turnState, via } from "./format.js";
 import { keepFresh } from "./live.js";
@@ -51,6 +51,12 @@ function isHeld({ held, remarks, ended_at: ended }) {
   return !ended && remarks.findLast(({ kind }) => kind === "hold" || kind === "resume")?.kind === "hold";
 }
 
+const SAY = { name: "say", label: "What the person is told", kind: "textarea", maxLength: 4000, hint: "If this is empty, the template given_up.", isWide: true };
+const SILENTLY = { name: "silently", label: "If an answer is owed", kind: "select", options: [["", "The person is told"], ["yes", "The person is told nothing, and a promise is removed"]] };
+
+/** What is posted when a turn is given up. */
+const giveUp = ({ silently, ...entered }) => (silently ? { ...entered, silently: true } : entered);
+
 function actions(turn, refresh) {
   const id = turn.turn_id;
   const act = (title, text, action, verb, done, more) =>
@@ -67,7 +73,7 @@ function actions(turn, refresh) {
     turn.held
       ? act("Resume", "Runs and attempts begin again.", "Resume", "resume", "The turn goes on.")
       : act("Hold", "No run and no attempt begins until you resume it. Other turns of the conversation go on.", "Hold", "hold", "The turn is held."),
-    act("Cancel", "The turn is given up: its run is stopped, and what waits to be sent is withdrawn. The person gets no answer.", "Give it up", "cancel", "The turn is given up.", { isDanger: true }),
+    act("Cancel", "The turn is given up: its run is stopped, and what waits to be sent is withdrawn. A person who waits for an answer is told.", "Give it up", "cancel", "The turn is given up.", { fields: [SAY, SILENTLY, REASON], entered: giveUp, isDanger: true }),
   );
 }
 

@@ -40,7 +40,7 @@ pub(super) enum TurnsCommand {
     #[command(after_help = stats::EXAMPLES)]
     Stats(stats::Stats),
     /// Give a turn up that is not settled
-    Cancel(Change),
+    Cancel(Cancel),
     /// Send a dead letter again; if there was nothing to send, run the agent again
     Retry(Change),
     /// Let no run and no attempt of a turn begin until it is resumed
@@ -57,6 +57,19 @@ pub(super) struct Change {
     /// Why, for the audit
     #[arg(long)]
     reason: Option<String>,
+}
+
+/// Gives a turn up.
+#[derive(Debug, Args)]
+pub(super) struct Cancel {
+    #[command(flatten)]
+    change: Change,
+    /// What the person is told, instead of the template given_up
+    #[arg(long, value_name = "TEXT")]
+    say: Option<String>,
+    /// Tell the person nothing, and remove the message that promised an answer
+    #[arg(long, conflicts_with = "say")]
+    silently: bool,
 }
 
 const LIST_EXAMPLES: &str = "\
@@ -176,7 +189,7 @@ impl TurnsCommand {
         match self {
             Self::List(list) => list.perform(global).await,
             Self::Stats(stats) => stats.perform(global).await,
-            Self::Cancel(change) => change.perform(global, "cancel", "It is cancelled.").await,
+            Self::Cancel(cancel) => cancel.perform(global).await,
             Self::Retry(change) => change.perform(global, "retry", "It is sent again now.").await,
             Self::Hold(change) => change.perform(global, "hold", "It is held.").await,
             Self::Resume(change) => change.perform(global, "resume", "It goes on.").await,
@@ -202,6 +215,17 @@ impl Change {
         let id = turn_id(Database::default().open(global).await?.as_ref(), &self.id).await?;
         gateway.post(&format!("turns/{id}/{action}"), &serde_json::json!({ "reason": self.reason })).await?;
         output::print(done)
+    }
+}
+
+impl Cancel {
+    async fn perform(&self, global: &Global) -> Result<(), Failure> {
+        let Self { change: Change { id, reason }, say, silently } = self;
+        let gateway = RunningGateway::find(global)?;
+        let id = turn_id(Database::default().open(global).await?.as_ref(), id).await?;
+        let body = serde_json::json!({ "reason": reason, "say": say, "silently": silently });
+        gateway.post(&format!("turns/{id}/cancel"), &body).await?;
+        output::print(if *silently { "It is given up." } else { "It is given up, and the person is told." })
     }
 }
 

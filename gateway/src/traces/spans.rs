@@ -8,7 +8,7 @@ use opentelemetry::{
 };
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 use rejoinder_core::{
-    Handler, ObligationState, Settlement, Span, Timestamp, TurnTrace,
+    Handler, ObligationState, Settlement, Span, Timestamp, TurnTrace, Via,
     store::{AttemptRecord, Dossier, RunRecord},
 };
 
@@ -48,9 +48,11 @@ impl Spans<'_> {
             KeyValue::new("session.id", turn.session.to_string()),
         ];
         let (end, status) = match turn.obligation.state() {
+            ObligationState::Settled(
+                Settlement::Cancelled { .. } | Settlement::Signal { via: Via::GivenUp { .. }, .. },
+            ) => ("cancelled", Status::Unset),
             ObligationState::Settled(Settlement::Signal { signal, .. }) => (signal.as_str(), Status::Ok),
             ObligationState::Settled(Settlement::Silence { .. }) => ("silence", Status::Unset),
-            ObligationState::Settled(Settlement::Cancelled { .. }) => ("cancelled", Status::Unset),
             ObligationState::Settled(Settlement::Merged { .. }) => ("merged", Status::Unset),
             ObligationState::Undeliverable { .. } => ("undeliverable", Status::error("undeliverable")),
             // An operator has it sent again.

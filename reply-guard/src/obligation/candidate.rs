@@ -15,6 +15,8 @@ pub(super) enum Candidate {
     Sent(Reply),
     /// There will be no outcome.
     Failed { cause: Cause, why: String },
+    /// The turn is given up.
+    GivenUp { reason: String, say: Option<String> },
 }
 
 /// How a candidate fares against the claim in flight.
@@ -32,6 +34,7 @@ impl Candidate {
         match self {
             Self::Outcome(NormalisedOutcome::Defer { .. } | NormalisedOutcome::Approval(_)) => End::Deferral,
             Self::Outcome(_) | Self::Sent(_) => End::Outcome,
+            Self::GivenUp { .. } => End::Cancel,
             Self::Failed { cause: Cause::Timeout, .. } => End::Deadline,
             Self::Failed { .. } => End::Failure,
         }
@@ -52,6 +55,10 @@ impl Candidate {
         matches!(self, Self::Outcome(NormalisedOutcome::Defer { .. }))
     }
 
+    pub(super) const fn is_given_up(&self) -> bool {
+        matches!(self, Self::GivenUp { .. })
+    }
+
     /// How it fares against a claim of rank `held`.
     pub(super) fn against(&self, held: End, via: &Via) -> Race {
         if matches!(self, Self::Outcome(_)) && self.is_answer() && *via == Via::AgentSend {
@@ -61,9 +68,9 @@ impl Candidate {
         if self.rank() == End::Deferral && held == End::Deferral {
             return Race::Wins;
         }
-        // A candidate without an answer could only start the ladder, so it competes with a deferral only:
-        // any stronger claim is an answer or already the ladder's.
-        let contends = self.is_answer() || held == End::Deferral;
+        // A candidate that could only start the ladder competes with a deferral only: any stronger claim is an answer or
+        // already the ladder's.
+        let contends = self.is_answer() || self.is_given_up() || held == End::Deferral;
         if contends && self.rank() > held { Race::Wins } else { Race::Loses }
     }
 
@@ -81,7 +88,7 @@ impl Candidate {
             Self::Outcome(NormalisedOutcome::React(emoji)) => Some(emoji),
             Self::Outcome(NormalisedOutcome::Defer { note, .. }) => note,
             Self::Outcome(NormalisedOutcome::Approval(request)) => Some(request.action),
-            Self::Failed { why, .. } => Some(why),
+            Self::Failed { why, .. } | Self::GivenUp { reason: why, .. } => Some(why),
         };
         context.emit(Effect::Suppress(Suppressed { what, text, reason }));
     }
@@ -92,6 +99,7 @@ pub(super) fn describe(signal: SignalKind, via: &Via) -> &'static str {
     match (via, signal) {
         (Via::Fallback { .. }, _) => "fallback",
         (Via::AgentSend, _) => "agent's own send",
+        (Via::GivenUp { .. }, _) => "word that the turn is given up",
         (_, SignalKind::Deferral) => "deferral",
         (_, SignalKind::Reply | SignalKind::Reaction) => "answer",
     }

@@ -92,6 +92,14 @@ pub enum Event {
     /// The gateway shuts down cleanly and stopped the run in flight. The turn is run again, and this run does not
     /// count.
     Interrupted,
+    /// The turn is given up, and the person is told so if they are owed an answer. For one who is to be told nothing, the turn is
+    /// [cancelled](Self::Cancelled). A dead letter is settled, and a turn for which another one answers does not change.
+    GivenUp {
+        /// Why, for the operator.
+        reason: String,
+        /// What the person is told; `None` for the operator's template.
+        say: Option<String>,
+    },
     /// The person or the operator cancelled the turn. A dead letter can only be cancelled by the operator.
     Cancelled {
         /// Who, and how.

@@ -125,6 +125,15 @@ impl Obligation {
         self.run_again(context);
     }
 
+    /// The turn is given up by itself: those that were merged into it wait for runs of their own.
+    pub(super) fn unmerge_all(&mut self, context: &mut EventContext<'_>) {
+        let turns: Vec<_> = self.merged_turns().iter().map(|merged| merged.turn.clone()).collect();
+        if !turns.is_empty() {
+            self.merging = Merging::None;
+            context.emit(Effect::ToMerged { turns, event: Event::Unmerged });
+        }
+    }
+
     /// Has the turns that were merged into this one end with it. `before` is the state that this one had.
     pub(super) fn end_merged_turns(&self, before: &ObligationState, context: &mut EventContext<'_>) {
         let event = match &self.state {

@@ -40,7 +40,7 @@ impl Obligation {
         }
     }
 
-    fn wait_for_result(&mut self, candidate: Candidate, context: &mut EventContext<'_>) {
+    pub(super) fn wait_for_result(&mut self, candidate: Candidate, context: &mut EventContext<'_>) {
         let (waits, loses) = match self.pending.take() {
             Some(held) if candidate.outranks(&held) => (candidate, Some(held)),
             Some(held) => (held, Some(candidate)),
@@ -73,6 +73,10 @@ impl Obligation {
             Candidate::Outcome(NormalisedOutcome::Approval(request)) => self.wait_for_decision(request, context),
             Candidate::Outcome(NormalisedOutcome::Silent(why)) => self.fall_back(Cause::Silent, why, context),
             Candidate::Failed { cause, why } => self.fall_back(cause, why, context),
+            Candidate::GivenUp { reason, say } => {
+                self.unmerge_all(context);
+                self.say_given_up(reason, say, context);
+            }
         }
     }
 
@@ -215,7 +219,8 @@ impl Obligation {
             Candidate::Outcome(
                 NormalisedOutcome::Defer { .. } | NormalisedOutcome::Approval(_) | NormalisedOutcome::Silent(_),
             )
-            | Candidate::Failed { .. } => None,
+            | Candidate::Failed { .. }
+            | Candidate::GivenUp { .. } => None,
         };
         match body {
             Some(body) => {

@@ -54,6 +54,9 @@ impl Obligation {
         if *rank == End::Deferral {
             return self.deferral_begun(messages, context);
         }
+        if self.say_given_up_at_once(context) {
+            return;
+        }
         if let Some(by) = self.cancelled_by.take() {
             self.cancel_claim(by, true, context);
         }
@@ -132,6 +135,9 @@ impl Obligation {
 
     /// What the operator had sent again failed again.
     fn failed_again(&mut self, reason: String, context: &mut EventContext<'_>) {
+        if self.say_given_up_at_once(context) {
+            return;
+        }
         match self.cancelled_by.take() {
             Some(by) => self.settle(Settlement::Cancelled { by }),
             None => self.give_up(reason, context),
@@ -161,6 +167,9 @@ impl Obligation {
         }
         if let Some(pending) = self.pending.take() {
             return self.proceed(pending, context);
+        }
+        if matches!(in_flight.via, Via::GivenUp { .. }) {
+            return self.give_up(reason, context);
         }
         if matches!(self.work, Work::Waiting | Work::Running) && (is_deferral || in_flight.via == Via::AgentSend) {
             // `recovered` did not queue the turn while the agent's own send was in flight.
@@ -209,6 +218,9 @@ impl Obligation {
             return self.settle(Settlement::Cancelled { by });
         }
         self.in_doubt = true;
+        if self.say_given_up_at_once(context) {
+            return;
+        }
         if idempotent {
             return context.emit(Effect::Resend { claim, labelled: false });
         }

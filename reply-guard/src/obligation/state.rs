@@ -120,7 +120,8 @@ pub enum CancelledBy {
     Deletion,
     /// The person, by editing the message into a command, whose turn has this id.
     Edit(String),
-    /// The operator, for this reason. The person sees nothing.
+    /// The operator, for this reason. The person sees nothing: nothing was owed, nothing can be delivered, or that was
+    /// chosen.
     Operator(String),
 }
 

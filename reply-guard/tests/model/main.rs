@@ -266,6 +266,12 @@ fn a_hold_that_is_forgotten_is_found() {
 }
 
 #[test]
+fn a_turn_that_is_given_up_in_silence_is_found() {
+    let world = World { operations: 1, mishaps: 0, oddities: 0, ..world() };
+    breaks("what is given up is said", Bug::GivesUpInSilence, world);
+}
+
+#[test]
 fn a_claim_that_is_sent_after_it_was_taken_back_is_found() {
     breaks("never two", Bug::SkipsWithdraw, World { mishaps: 0, ..world() });
 }

@@ -50,6 +50,8 @@ pub(crate) enum Bug {
     ForgetsApprovals,
     /// Nobody decides about a turn that was postponed, and nothing happens when the time for that has passed.
     ForgetsThePostponed,
+    /// A turn that is given up is cancelled, and the person is told nothing.
+    GivesUpInSilence,
     /// The approval of a turn that has ended stays open, and can be decided.
     KeepsDroppedApprovals,
 }
@@ -134,6 +136,8 @@ struct Row {
     withdrawn: bool,
     labelled: bool,
     held: bool,
+    /// Whether it says that the turn is given up.
+    is_farewell: bool,
     /// Whether the operator sent it elsewhere after it was given up.
     redirected: bool,
     /// How often the person sees it, without a label and with one.
@@ -168,6 +172,8 @@ pub(crate) struct Moment {
     mishaps_left: u8,
     oddities_left: u8,
     operations_left: u8,
+    /// Whether the operator chose that the person is told nothing.
+    is_silenced: bool,
     /// Whether a run or an attempt began while the turn was held.
     began_while_held: bool,
     /// Whether an approval is open.
@@ -205,6 +211,7 @@ pub(crate) enum Action {
     /// The person gets the answer on another channel.
     SendElsewhere,
     OperatorDiscards,
+    OperatorGivesUp,
     OperatorHolds,
     OperatorResumes,
     Postpone,
@@ -293,6 +300,7 @@ impl World {
                         withdrawn: false,
                         labelled: false,
                         held: moment.obligation.is_held() && !self.has(Bug::ForgetsTheHold),
+                        is_farewell: matches!(signal.via, Via::GivenUp { .. }),
                         redirected: false,
                         seen: (0, 0),
                     });
@@ -312,6 +320,7 @@ impl World {
                     withdrawn: false,
                     labelled: false,
                     held: moment.obligation.is_held(),
+                    is_farewell: false,
                     redirected: false,
                     seen: (0, 0),
                 }),
@@ -431,7 +440,14 @@ impl World {
                 next.rows.iter_mut().filter(|row| row.status == Status::Dead).for_each(|row| row.redirected = true);
                 Event::Redirected { reply: Reply::text("the answer, elsewhere") }
             }
-            Action::OperatorDiscards => Event::Cancelled { by: CancelledBy::Operator("it is too old".to_owned()) },
+            Action::OperatorDiscards => {
+                next.is_silenced = true;
+                Event::Cancelled { by: CancelledBy::Operator("it is too old".to_owned()) }
+            }
+            Action::OperatorGivesUp if self.has(Bug::GivesUpInSilence) => {
+                Event::Cancelled { by: CancelledBy::Operator("it is hopeless".to_owned()) }
+            }
+            Action::OperatorGivesUp => Event::GivenUp { reason: "it is hopeless".to_owned(), say: None },
             Action::OperatorHolds => Event::Held,
             _ => Event::Resumed,
         };
@@ -550,6 +566,7 @@ impl Model for World {
             mishaps_left: self.mishaps,
             oddities_left: self.oddities,
             operations_left: self.operations,
+            is_silenced: false,
             began_while_held: false,
             is_approval_open: false,
             second: self.merges.then(|| Obligation::open(Expectation::Answer, &self.policy, None, now)),
@@ -620,6 +637,9 @@ impl Model for World {
             }
             if is_dead || !moment.obligation.state().is_final() {
                 actions.push(Action::OperatorDiscards);
+            }
+            if !moment.obligation.state().is_final() {
+                actions.push(Action::OperatorGivesUp);
             }
             if !moment.obligation.is_held() && !moment.obligation.state().is_final() {
                 actions.push(Action::OperatorHolds);
@@ -703,6 +723,7 @@ impl Model for World {
             Action::OperatorRetries
             | Action::OperatorRedirects
             | Action::OperatorDiscards
+            | Action::OperatorGivesUp
             | Action::OperatorHolds
             | Action::OperatorResumes => self.operate(&mut next, &action),
             Action::Attempt(row) => {
@@ -781,6 +802,7 @@ impl Model for World {
             Property::always("the wake time is never in the past", wakes_are_served),
             Property::always("nothing begins while the turn is held", nothing_begins_while_held),
             Property::always("merged turns end together", merged_turns_end_together),
+            Property::always("what is given up is said", given_up_is_said),
             Property::always("an approval is open while its turn waits for it", approvals_are_waited_for),
         ]
     }
@@ -794,7 +816,8 @@ fn never_two(world: &World, moment: &Moment) -> bool {
     };
     // Of a cut answer only a part was seen: the signal is what comes after it.
     let was_cut = |row: &&Row| row.status == Status::Dead && row.arrived > 0;
-    let is_here = |row: &&Row| !row.redirected && !was_cut(row);
+    // What was given up may have been seen.
+    let is_here = |row: &&Row| !row.redirected && !row.is_farewell && !was_cut(row);
     let (fallbacks, answers) = (seen(true).filter(is_here).count(), seen(false).filter(is_here).count());
     let was_operated = moment.operations_left < world.operations;
     let may_follow = world.policy.late_answer == LateAnswer::Deliver || was_operated;
@@ -806,7 +829,8 @@ fn never_two(world: &World, moment: &Moment) -> bool {
         OnUnknown::Hold => row.seen.0 + row.seen.1 == 1,
         OnUnknown::Resend => row.seen.1 == 0,
     };
-    fallbacks <= 1
+    moment.rows.iter().filter(|row| row.is_farewell && !row.redirected && row.is_seen()).count() <= 1
+        && fallbacks <= 1
         && answers <= 1
         && (may_follow || fallbacks + answers <= 1)
         && seen(true).chain(seen(false)).all(copies)
@@ -859,6 +883,15 @@ fn cancelled_deferrals_are_removed(_: &World, moment: &Moment) -> bool {
     let latest = moment.rows.iter().rfind(|row| !row.is_draft());
     let is_shown = latest.is_some_and(|row| row.kind == SignalKind::Deferral && row.status == Status::Delivered);
     !(is_cancelled && is_shown) || moment.obligation.unfinished_messages().next().is_some()
+}
+
+/// A turn that the operator gives up ends without a word only if nothing was owed, or that was chosen.
+fn given_up_is_said(world: &World, moment: &Moment) -> bool {
+    let is_silent = matches!(
+        moment.obligation.state(),
+        ObligationState::Settled(Settlement::Cancelled { by: CancelledBy::Operator(_) })
+    );
+    !is_silent || moment.is_silenced || world.owed == Expectation::Nothing
 }
 
 fn settled_means_seen(world: &World, moment: &Moment) -> bool {

@@ -151,7 +151,9 @@ async fn a_question_that_the_operator_cancels_fails() {
     cancel.json(&json!({ "reason": "test" })).send().await.expect("it answers");
     let asked = outcome(&asking.wait_with_output().expect("it ends"));
 
-    assert_eq!(asked, (Some(1), String::new(), "error: Stopped.\n".into()));
+    let given_up =
+        "error: gateway: There will be no answer to this: it was given up. Please ask again if you still need it.\n";
+    assert_eq!(asked, (Some(1), String::new(), given_up.into()));
 }
 
 /// H3: a deferral is told, and waited for.

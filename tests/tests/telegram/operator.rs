@@ -147,8 +147,40 @@ async fn an_operator_sends_a_message() {
     double.all_confirmed().await;
 
     assert_eq!(double.bot_texts(ada.chat()), ["Hello.", "We are back."]);
-    eventually("it is explained", async || gateway.explain(&turn).contains("after the operator sent it").then_some(()))
+    eventually("it is explained", async || gateway.explain(&turn).contains("after the operator sent it").then_some(())).await;
+}
+
+const WORDS: &str = "Ask Grace, please.";
+
+/// A10. The promise becomes the operator's words; only a turn that is given up silently leaves nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_an_operator_gives_up_is_said_in_place_of_the_promise() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::start(|_, _| Script::hangs()).await);
+    let gateway = between(&double, &agent).config("[guard]\nsoft_deadline = \"1s\"\n").start().await;
+    let people = ["Ada", "Bob", "Eve"].map(|name| double.person(name));
+    let mut promised = Vec::new();
+    for person in &people {
+        person.says("hello");
+        promised.push(person.hears("Still working on this.").await.id);
+    }
+    let open = gateway.open_turns();
+    let turn = |name: &str| {
+        let turn = open.iter().find(|turn| turn["sender_name"] == name).expect("it is open");
+        turn["turn_id"].as_str().expect("an id").to_owned()
+    };
+
+    for options in [[turn("Ada"), "--reason".into(), "a test".into()], [turn("Bob"), "--say".into(), WORDS.into()]] {
+        let [id, option, words] = &options;
+        assert!(gateway.output_of(&["turns", "cancel", id, option, words]).contains("the person is told"));
+    }
+    assert_eq!(gateway.output_of(&["turns", "cancel", &turn("Eve"), "--silently"]), "It is given up.\n");
+
+    let said = people[0]
+        .hears("There will be no answer to this: it was given up. Please ask again if you still need it.")
         .await;
+    assert_eq!(said.id, promised[0]);
+    assert_eq!(people[1].hears(WORDS).await.id, promised[1]);
+    double.until("nothing is left", |view| view.bot_texts(people[2].chat()).is_empty().then_some(())).await;
 }
 
 /// 20 people write meanwhile. The first answer meets a limit, and is sent again.

@@ -67,6 +67,7 @@ fn an_answer_is_a_completion() {
 #[case(TurnStatus::Deferred, Some(shown(SignalKind::Deferral, "Soon.")), "Soon.", json!({ "status": "deferred", "result_url": "/v1/later" }))]
 #[case(TurnStatus::Accepted, None, "Wait.", json!({ "status": "accepted", "result_url": "/v1/later" }))]
 #[case(TurnStatus::Cancelled, Some(shown(SignalKind::Deferral, "Soon.")), "Called off.", json!({ "status": "cancelled" }))]
+#[case(TurnStatus::Cancelled, Some(shown(SignalKind::Reply, "Ask Grace.")), "Ask Grace.", json!({ "status": "cancelled" }))]
 #[case(TurnStatus::Undeliverable, None, "Lost.", json!({ "status": "undeliverable" }))]
 #[case(TurnStatus::Answered, Some(shown(SignalKind::Reaction, "👍")), "👍", json!({ "status": "answered", "signal": "reaction" }))]
 fn whatever_becomes_of_a_turn_the_caller_reads_it(

@@ -171,6 +171,13 @@ async fn a_turn_that_will_not_be_answered_says_so(
 }
 
 #[tokio::test]
+async fn what_is_said_of_a_turn_that_is_given_up_is_read() {
+    let view = view(TurnStatus::Cancelled, Some(shown(SignalKind::Reply, "Ask Grace.")));
+
+    assert_eq!(json_of(&view).await, json!({"turn_id": TURN, "status": "cancelled", "reply": "Ask Grace."}));
+}
+
+#[tokio::test]
 async fn choices_are_listed_for_programs_and_numbered_for_ears() {
     let choices = vec!["Try again".to_owned(), "Never mind".to_owned()];
     let view = view(TurnStatus::Answered, Some(Shown { choices, ..shown(SignalKind::Reply, "Which of these?") }));

@@ -109,7 +109,7 @@ pub(crate) enum Status {
     Deferred,
     /// The turn was answered.
     Answered,
-    /// The person cancelled the turn.
+    /// The person cancelled the turn, or the operator gave it up.
     Cancelled,
     /// No answer could be delivered.
     Undeliverable,

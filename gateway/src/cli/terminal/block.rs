@@ -49,6 +49,9 @@ pub(super) fn block(turn: &Turn, progress: Progress<'_>, agent: &str) -> Option<
     }
     match (turn.status, &turn.shown) {
         (TurnStatus::Silent, _) => Some(said_of(&format!("{agent} says nothing: no answer was owed."))),
+        (TurnStatus::Cancelled, Some(shown)) if shown.signal != SignalKind::Deferral => {
+            Some(block_of(shown, None, agent))
+        }
         (TurnStatus::Cancelled, _) => Some(said_of("Stopped.")),
         (TurnStatus::Undeliverable, _) => {
             let how = format!("No answer could be delivered. Why: rejoinder turns explain {}", turn.turn_id);
@@ -145,6 +148,13 @@ mod tests {
         let block = shown(&turn(status, &signal)).unwrap();
 
         assert_eq!((&*block.head, &*block.body, block.speaker), (head, "words", speaker));
+    }
+
+    #[test]
+    fn what_is_said_of_a_turn_that_is_given_up_is_shown() {
+        let block = shown(&turn("cancelled", &signal("reply", &json!({})))).unwrap();
+
+        assert_eq!((&*block.head, &*block.body), ("gateway", "words"));
     }
 
     #[test]

@@ -9,8 +9,9 @@ use axum::{
     http::StatusCode,
 };
 use rejoinder_core::{
-    TurnId,
+    Farewell, TurnId,
     explain::explain as explain_turn,
+    is_blank,
     store::{Dossier, TurnFilter, TurnListState},
 };
 use serde::Deserialize;
@@ -195,19 +196,54 @@ fn turn_id(id: Result<Path<String>, PathRejection>) -> Result<TurnId, ApiError> 
     id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(unknown)
 }
 
-/// Gives a turn up that is not settled: its run is stopped, and what waits to be sent is withdrawn.
+/// The longest text that a person is told of a turn that is given up, in characters.
+const MAX_SAY: usize = 4000;
+
+/// Gives a turn up.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct GiveUp {
+    /// What the person is told, as Markdown; the template `given_up` if it is missing.
+    #[schema(min_length = 1, max_length = 4000)]
+    say: Option<String>,
+    /// Whether the person is told nothing, and the message of a deferral is removed.
+    #[serde(default)]
+    silently: bool,
+    /// Why, for the audit.
+    #[schema(max_length = 1000)]
+    reason: Option<String>,
+}
+
+impl GiveUp {
+    fn farewell(&self) -> Result<Farewell, ApiError> {
+        let bad = |why: String| Err(ApiError::BadRequest(why));
+        match self.say.as_deref() {
+            Some(_) if self.silently => bad("`say` and `silently` exclude each other".to_owned()),
+            Some(say) if is_blank(say) || say.chars().count() > MAX_SAY => {
+                bad(format!("`say` must have 1 to {MAX_SAY} characters"))
+            }
+            Some(say) => Ok(Farewell::Words(say.to_owned())),
+            None if self.silently => Ok(Farewell::Silence),
+            None => Ok(Farewell::Template),
+        }
+    }
+}
+
+/// Gives a turn up that is not settled: its run is stopped, and what waits to be sent is withdrawn. If an answer is owed, the person
+/// is told, in place of the deferral if there is one.
 #[utoipa::path(post, path = "/admin/api/turns/{id}/cancel", tag = "admin", operation_id = "cancel_turn",
     params(("id" = String, Path, description = "The turn's id", format = "uuid"), IdempotencyKey),
-    request_body(content = Option<Reason>),
-    responses((status = 202, description = "It is cancelled", body = Accepted), Changing),
+    request_body(content = Option<GiveUp>),
+    responses((status = 202, description = "It is given up", body = Accepted), Changing),
     security(("admin_token" = [])))]
 pub(in crate::http) async fn cancel(
     State(app): Shared,
     id: Result<Path<String>, PathRejection>,
-    operation: Operation<Reason>,
+    operation: Operation<GiveUp>,
 ) -> Result<(StatusCode, Json<Accepted>), ApiError> {
+    let farewell = operation.body.farewell()?;
     let (id, actor, accepted) = operation.begin(turn_id(id)?, operation.body.reason.as_deref())?;
-    app.engine.cancel(id, actor).await?;
+    app.engine.cancel(id, farewell, actor).await?;
     Ok(accepted)
 }
 

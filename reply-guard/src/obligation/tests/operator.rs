@@ -10,6 +10,10 @@ fn discarded() -> Event {
     Event::Cancelled { by: CancelledBy::Operator("too old".to_owned()) }
 }
 
+fn given_up(say: Option<&str>) -> Event {
+    Event::GivenUp { reason: "too old".to_owned(), say: say.map(str::to_owned) }
+}
+
 /// The answer and the fallback were refused.
 fn dead() -> Turn {
     let mut turn = Turn::running().after([reply("done")]);
@@ -288,4 +292,78 @@ fn a_turn_that_starts_over_is_deferred_as_often_as_a_new_one() {
     let mut seen = given_up(true);
     assert_eq!(seen.on(Event::Retried), ["run again"]);
     assert_eq!((seen.state(), seen.obligation.deferrals_left(&policy)), ("deferred", 1));
+}
+
+fn is_told(turn: &Turn) -> bool {
+    matches!(turn.obligation.state(), ObligationState::Settled(Settlement::Signal { via: Via::GivenUp { .. }, .. }))
+}
+
+#[test]
+fn a_turn_that_is_given_up_says_so_in_place_of_its_deferral() {
+    let mut turn = Turn::deferred();
+    assert_eq!(turn.on(given_up(None)), ["stop run", "send 2 for d1: say given_up"]);
+    turn.shown_as("d1");
+    assert!(is_told(&turn));
+
+    let mut turn = Turn::running();
+    assert_eq!(turn.on(given_up(Some("Not today."))), ["stop run", "send 1: Not today."]);
+    assert!(turn.on(reply("done")).iter().all(|effect| !effect.starts_with("send")));
+}
+
+/// An attempt that is under way may be the answer. Once it is known that it is not, the person is told.
+#[test]
+fn what_is_being_sent_when_a_turn_is_given_up_is_waited_for() {
+    let sending = || {
+        let mut turn = Turn::running().after([reply("done"), Event::Attempted { claim: 1 }]);
+        assert_eq!(turn.on(given_up(None)), no_effects());
+        turn
+    };
+    let mut arrived = sending();
+    arrived.shown_as("m1");
+    assert_eq!(arrived.signal(), (SignalKind::Reply, &Via::Answer));
+
+    for ended in [Event::NotSent { claim: 1 }, Event::Lost { claim: 1, idempotent: true }] {
+        assert_eq!(sending().on(ended), ["withdraw 1", "send 2: say given_up"]);
+    }
+    assert_eq!(sending().refused(), ["send 2: say given_up"]);
+}
+
+#[test]
+fn a_turn_whose_answer_may_have_been_seen_is_given_up_at_once() {
+    let mut turn = Turn::running().after([reply("done")]);
+    turn.lost(false);
+    assert_eq!(turn.on(given_up(None)), ["withdraw 1", "send 2: say given_up"]);
+
+    let mut turn = Turn::running().after([reply("done")]);
+    turn.part_delivered();
+    assert_eq!(turn.on(given_up(None)), ["withdraw 1", "send 2: say given_up"]);
+}
+
+#[test]
+fn a_turn_that_cannot_be_told_that_it_is_given_up_is_a_dead_letter() {
+    let mut turn = Turn::running().after([given_up(None)]);
+    assert_eq!(turn.refused(), ["dead letter: 403"]);
+    assert_eq!(turn.on(given_up(None)), no_effects());
+    assert_eq!(turn.state(), "settled");
+}
+
+#[test]
+fn a_turn_that_owes_nothing_is_given_up_without_a_word() {
+    let mut turn = Turn::ambient();
+    assert_eq!(turn.on(given_up(None)), no_effects());
+    assert_eq!(turn.state(), "settled");
+}
+
+#[test]
+fn a_held_turn_that_is_given_up_says_so() {
+    let mut turn = Turn::running().after([reply("done"), Event::Held]);
+    assert_eq!(turn.on(given_up(None)), ["withdraw 1", "send 2: say given_up"]);
+    assert!(!turn.obligation.is_held());
+}
+
+#[test]
+fn an_approval_is_dropped_with_the_turn_that_is_given_up() {
+    let mut turn = Turn::running().after([approval("pay")]);
+    turn.shown_as("d1");
+    assert_eq!(turn.on(given_up(None)), ["send 2 for d1: say given_up", "approval dropped"]);
 }

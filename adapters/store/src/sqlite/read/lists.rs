@@ -260,6 +260,9 @@ fn why(obligation: &Obligation, is_paused: bool, error: Option<String>) -> Optio
     let what = match obligation.state() {
         ObligationState::Undeliverable { reason } => return Some(reason.clone()),
         ObligationState::Settled(Settlement::Cancelled { by }) => return Some(by.to_string()),
+        ObligationState::Settled(Settlement::Signal { via: Via::GivenUp { reason }, .. }) => {
+            return Some(format!("given up by the operator: {reason}"));
+        }
         ObligationState::Settled(_) => return None,
         _ if obligation.is_held() => "it is held by the operator",
         _ if obligation.is_postponed() => "it came late, and the chat is asked whether to answer it",

@@ -1,0 +1,61 @@
+//! Giving a turn up: the person is told so.
+
+use super::{Obligation, ObligationState, Settlement, candidate::Candidate, decision::EventContext};
+use crate::{Body, CancelledBy, End, Reply, Via, is_blank};
+
+/// The template that says that a turn is given up: `guard.templates.given_up`.
+const GIVEN_UP: &str = "given_up";
+
+impl Obligation {
+    /// Gives the turn up. The result of an attempt that is under way is waited for: if it gets through, it is the answer.
+    pub(super) fn given_up(&mut self, reason: String, say: Option<String>, context: &mut EventContext<'_>) {
+        let (is_cancelled, in_doubt) = (self.cancelled_by.is_some(), self.in_doubt);
+        let may_be_seen = match &self.state {
+            ObligationState::Settled(_) | ObligationState::Merged { .. } => return,
+            ObligationState::Claimed { via, .. } if is_cancelled || matches!(via, Via::GivenUp { .. }) => return,
+            ObligationState::Undeliverable { .. } => return self.cancelled(CancelledBy::Operator(reason), context),
+            ObligationState::Open | ObligationState::Deferred => false,
+            ObligationState::Claimed { partly, .. } => *partly || in_doubt,
+        };
+        self.held = false;
+        self.stop_work(context);
+        let candidate = Candidate::GivenUp { reason, say };
+        if may_be_seen {
+            self.wait_for_result(candidate, context);
+            self.say_given_up_at_once(context);
+        } else {
+            self.end(candidate, context);
+        }
+    }
+
+    /// Says that the turn is given up, in place of a claim that may have been seen and is not sent any more. `false`: it is
+    /// not given up.
+    pub(super) fn say_given_up_at_once(&mut self, context: &mut EventContext<'_>) -> bool {
+        let Some(Candidate::GivenUp { reason, say }) = self.pending.take_if(|pending| pending.is_given_up()) else {
+            return false;
+        };
+        match self.state {
+            ObligationState::Claimed { rank: End::Deferral, .. } if self.in_doubt => self.deferral_lost(),
+            // The deferral or draft was edited into the part that was seen.
+            ObligationState::Claimed { rank, partly: true, .. } if rank > End::Deferral => {
+                (self.debt, self.draft) = (None, None);
+            }
+            _ => {}
+        }
+        self.withdraw(context);
+        self.say_given_up(reason, say, context);
+        true
+    }
+
+    pub(super) fn say_given_up(&mut self, reason: String, say: Option<String>, context: &mut EventContext<'_>) {
+        if !self.is_owed() {
+            return self.settle(Settlement::Cancelled { by: CancelledBy::Operator(reason) });
+        }
+        let body = match say.filter(|say| !is_blank(say)) {
+            Some(say) => Body::Reply(Reply::text(say)),
+            None => Body::Say(GIVEN_UP.to_owned()),
+        };
+        self.soft_at = None;
+        self.claim(body, Via::GivenUp { reason }, End::Cancel, context);
+    }
+}
