@@ -5,6 +5,7 @@
 //!
 //! To explain something new, add an entry to the timeline in `timeline.rs`, or a sentence here.
 
+mod initiator;
 pub(crate) mod text;
 mod timeline;
 
@@ -15,6 +16,7 @@ use std::fmt::{self, Write as _};
 
 use rejoinder_guard::{CancelledBy, Cause, Expectation, ObligationState, Rung, Settlement, Timestamp, Via};
 
+pub use self::initiator::Initiator;
 use self::text::{clip, rfc3339, span, until};
 use crate::{
     model::{
@@ -76,6 +78,8 @@ impl fmt::Display for Explanation {
 fn headline(dossier: &Dossier) -> String {
     let took = dossier.ended_at.map(|at| span(at.since(dossier.accepted_at))).unwrap_or_default();
     let obligation = &dossier.turn.obligation;
+    let initiator = Initiator::of(&dossier.turn.event);
+    let began = initiator.began();
     if dossier.absent && dossier.ended_at.is_none() {
         return format!("The turn waits: its channel {} is not configured.", channel(dossier));
     }
@@ -85,27 +89,26 @@ fn headline(dossier: &Dossier) -> String {
             "The message came late: the chat is asked whether it is to be answered.".to_owned()
         }
         ObligationState::Settled(Settlement::Signal { signal, via, .. }) => match via {
-            Via::GivenUp { reason } => format!(
-                "Given up by the operator, {took} after it was accepted: {}. The person was told.",
-                clip(reason)
-            ),
-            _ if dossier.turn.event.sender.kind == SenderKind::Operator => {
-                format!("Delivered, {took} after the operator sent it.")
+            Via::GivenUp { reason } => {
+                format!("Given up by the operator, {took} after {began}: {}. The person was told.", clip(reason))
+            }
+            _ if dossier.turn.handler.is_gateway() && initiator != Initiator::Person => {
+                format!("Delivered, {took} after {began}.")
             }
             _ if dossier.turn.handler.is_gateway() => {
-                format!("Answered by the gateway itself, {took} after it was accepted.")
+                format!("Answered by the gateway itself, {took} after {began}.")
             }
             Via::Answer | Via::AgentSend | Via::LateAnswer | Via::Deferral | Via::Draft => {
-                format!("Answered with a {signal} by the agent, {took} after it was accepted.")
+                format!("Answered with a {signal} by the agent, {took} after {began}.")
             }
             Via::Fallback { cause, rung: Rung::Handoff(agent) } => {
                 format!(
-                    "{}: the ladder handed it to `{agent}`, which answered, {took} after it was accepted.",
+                    "{}: the ladder handed it to `{agent}`, which answered, {took} after {began}.",
                     because(*cause, dossier)
                 )
             }
             Via::Fallback { cause, rung } => {
-                format!("{}: the ladder answered ({rung}), {took} after it was accepted.", because(*cause, dossier))
+                format!("{}: the ladder answered ({rung}), {took} after {began}.", because(*cause, dossier))
             }
         },
         ObligationState::Settled(Settlement::Silence { .. }) => "Nothing was owed, and nothing was sent.".to_owned(),
@@ -146,11 +149,11 @@ fn owed(dossier: &Dossier) -> String {
             }
             SenderKind::OtherAgent => "Nothing: another agent wrote it.".to_owned(),
             SenderKind::Ourselves => "Nothing: it is our own message.".to_owned(),
-            SenderKind::Operator => "Nothing: an operator has the gateway send it.".to_owned(),
+            SenderKind::Operator => format!("Nothing: {}.", Initiator::of(event).began()),
         };
     }
     let why = match event.directed {
-        _ if event.is_prompt() => "a prompt of the gateway's asks for one",
+        _ if event.is_prompt() => "a prompt asks for one",
         Directed::DirectChat => "it was sent in a direct chat",
         Directed::Mention => "it mentions the agent",
         Directed::ReplyToUs => "it replies to a message of ours",

@@ -5,7 +5,7 @@ use std::fmt;
 use rejoinder_core::{
     Action, Attachment, Author, ChannelId, Cost, Expectation, Handler, Identity, ModelInput, ObligationState, Quote,
     Rung, SignalKind, ToolUse, TurnStatus, Via,
-    explain::{Entry, Explanation},
+    explain::{Entry, Explanation, Initiator},
     store::{AttemptRecord, DeadLetter, DeliveryRecord, Dossier, Remark, RunContent, RunRecord, TurnSummary},
 };
 use serde::Serialize;
@@ -292,6 +292,8 @@ pub(crate) struct EventDetail {
     pub(crate) sender_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) sender_name: Option<String>,
+    /// Who began it: `person`, `operator`, `schedule`, `trigger`, `event` (one that came in on a channel) or `gateway`.
+    pub(crate) begun_by: &'static str,
     #[schema(format = DateTime)]
     pub(crate) received_at: String,
     pub(crate) text: String,
@@ -579,6 +581,7 @@ impl From<&Dossier> for TurnDetail {
                 external_id: event.external_id.clone(),
                 sender_id: event.sender.id.clone(),
                 sender_name: event.sender.name.clone(),
+                begun_by: Initiator::of(event).as_str(),
                 received_at: rfc3339(event.received_at),
                 text: event.text.clone(),
                 attachments: event.attachments.clone(),

@@ -1,3 +1,5 @@
+mod speakers;
+
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use rejoinder_guard::{

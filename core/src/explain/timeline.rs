@@ -5,13 +5,12 @@ use std::fmt::Write as _;
 use rejoinder_guard::{CancelledBy, ObligationState, Rung, Settlement, SignalKind, Timestamp, Via};
 
 use super::{
-    Entry, cause_text,
+    Entry, Initiator, cause_text,
     text::{clip, quote, span},
 };
 use crate::{
     model::{
         delivery::Action,
-        event::SenderKind,
         stored_delivery::{DeliveryRecord, DeliveryState},
         turn::Handler,
         view::Shown,
@@ -80,7 +79,11 @@ impl Entries {
 fn accepted(dossier: &Dossier) -> String {
     let event = &dossier.turn.event;
     let sender = event.sender.name.as_deref().unwrap_or(&event.sender.id);
-    let mut text = format!("Accepted on {} from {}: {}", event.conversation.channel, clip(sender), quote(&event.text));
+    let channel = &event.conversation.channel;
+    let mut text = match Initiator::of(event) {
+        Initiator::Person => format!("Accepted on {channel} from {}: {}", clip(sender), quote(&event.text)),
+        initiator => format!("Begun on {channel} by {initiator}: {}", quote(&event.text)),
+    };
     match event.attachments.len() {
         0 => {}
         1 => text.push_str(", with a file"),
@@ -91,16 +94,13 @@ fn accepted(dossier: &Dossier) -> String {
     text
 }
 
-/// Whether an operator has the gateway send a message.
-fn is_operators(dossier: &Dossier) -> bool {
-    dossier.turn.event.sender.kind == SenderKind::Operator
-}
-
 fn run_entries(run: &RunRecord, dossier: &Dossier, entries: &mut Entries) {
     let RunRecord { number, handler, .. } = run;
     let Handler::Agent(agent) = handler else {
-        let what =
-            if is_operators(dossier) { "The gateway sends it." } else { "The gateway executes the command itself." };
+        let what = match Initiator::of(&dossier.turn.event) {
+            Initiator::Person => "The gateway executes the command itself.",
+            _ => "The gateway sends it.",
+        };
         return entries.add(run.started_at, Rank::Run, what.to_owned());
     };
     let earlier = dossier.runs.iter().any(|other| other.number < *number && other.handler == *handler);
@@ -206,7 +206,10 @@ fn cleared(delivery: &DeliveryRecord, text: &str, dossier: &Dossier) -> String {
         Via::Answer if delivery.signal == SignalKind::Deferral => {
             format!("The agent's deferral is cleared: {quoted}")
         }
-        Via::Answer if is_operators(dossier) => format!("The operator's message is cleared: {quoted}"),
+        Via::Answer if dossier.turn.handler.is_gateway() => match Initiator::of(&dossier.turn.event) {
+            Initiator::Person => format!("The gateway's answer is cleared: {quoted}"),
+            initiator => format!("The message of {initiator} is cleared: {quoted}"),
+        },
         Via::Answer => format!("The agent's answer is cleared: {quoted}"),
         Via::AgentSend => format!("What the agent sent during its run is cleared as the answer: {quoted}"),
         Via::Draft => format!("A draft is cleared: {quoted}"),

@@ -18,8 +18,9 @@ export function turn(view) {
     load: () => get(path, {}, view.signal),
     render(found) {
       const about = { ...found, why: waits(found), held: isHeld(found), fallback: found.fallback ?? fallbackOf(found), sender_id: found.event.sender_id, sender_name: found.event.sender_name };
-      view.setTitle(`Turn of ${person(about)}`);
-      show(title, make("h1", { tabIndex: -1 }, `Turn of ${person(about)}`), badge(turnState(about)));
+      const whose = `Turn of ${initiator(about)}`;
+      view.setTitle(whose);
+      show(title, make("h1", { tabIndex: -1 }, whose), badge(turnState(about)));
       show(acts, view.mayChange && actions(about, refresh));
       return [said(about), runs(found), deliveries(found), notes(found), identifiers(found)];
     },
@@ -77,11 +78,27 @@ function actions(turn, refresh) {
   );
 }
 
+const INITIATORS = { operator: "the operator", schedule: "the schedule", trigger: "the trigger", event: "the event on", gateway: "the gateway" };
+
+/** Who began a turn. */
+function initiator(turn) {
+  const { begun_by: kind, sender_name: name } = turn.event;
+  if (!INITIATORS[kind]) return person(turn);
+  return kind === "gateway" ? INITIATORS[kind] : `${INITIATORS[kind]} ${name.replace(/^trigger:/, "")}`;
+}
+
+/** What the one who began a turn did. */
+function began(turn) {
+  const { begun_by: kind } = turn.event;
+  const who = initiator(turn);
+  return INITIATORS[kind] ? `What ${who} began` : `${who} wrote`;
+}
+
 const card = (title, ...content) => make("article", { className: "card" }, make("h3", {}, title), ...content);
 
 function said({ event, ...turn }) {
   return card(
-    `${person(turn)} wrote`,
+    began({ event, ...turn }),
     make("blockquote", { className: "words" }, event.text || "(no text)"),
     facts([
       ["Files", fileNames(event.attachments)],

@@ -147,7 +147,7 @@ async fn an_operator_sends_a_message() {
     double.all_confirmed().await;
 
     assert_eq!(double.bot_texts(ada.chat()), ["Hello.", "We are back."]);
-    eventually("it is explained", async || gateway.explain(&turn).contains("after the operator sent it").then_some(())).await;
+    eventually("it is explained", async || gateway.explain(&turn).contains("after the operator `").then_some(())).await;
 }
 
 const WORDS: &str = "Ask Grace, please.";
