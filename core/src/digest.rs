@@ -43,16 +43,25 @@ const PRESSED: &str = "digest.pressed";
 /// A button below what a digest lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Button {
+    Approve,
+    Decline,
     Answer,
     Snooze,
     Drop,
 }
 
 impl Button {
-    pub(crate) const ALL: [Self; 3] = [Self::Answer, Self::Snooze, Self::Drop];
+    /// Below what this person may approve.
+    pub(crate) const DECIDE: &[Self] = &[Self::Approve, Self::Decline, Self::Snooze, Self::Drop];
+    /// Below what can be answered.
+    pub(crate) const ANSWER: &[Self] = &[Self::Answer, Self::Snooze, Self::Drop];
+    /// Where waiting is all that can be done.
+    pub(crate) const WAIT: &[Self] = &[Self::Snooze, Self::Drop];
 
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
+            Self::Approve => "approve",
+            Self::Decline => "decline",
             Self::Answer => "answer",
             Self::Snooze => "snooze",
             Self::Drop => "drop",
@@ -62,6 +71,8 @@ impl Button {
     /// The template of its words.
     pub(crate) const fn template(self) -> &'static str {
         match self {
+            Self::Approve => "approval_approve",
+            Self::Decline => "approval_decline",
             Self::Answer => "digest_answer",
             Self::Snooze => "digest_snooze",
             Self::Drop => "digest_drop",
@@ -100,11 +111,15 @@ pub(crate) fn letter(place: usize) -> char {
     ('A'..='Z').nth(place).unwrap_or('?')
 }
 
-/// The button that a choice of a question is, and the place of what it is about. The last two buttons are always there.
+/// The button that a choice of a question is, and the place of what it is about.
 pub(crate) fn pressed(choices: &[String], text: &str) -> Option<(Button, usize)> {
     let index = choices.iter().position(|choice| choice == text)?;
-    let button = *Button::ALL.get(Button::ALL.len().checked_sub(choices.len())? + index)?;
+    let buttons = [Button::DECIDE, Button::ANSWER, Button::WAIT].into_iter().find(|it| it.len() == choices.len())?;
+    let button = *buttons.get(index)?;
     let (_, letter) = text.rsplit_once(' ')?;
+    if choices.iter().any(|choice| choice.rsplit_once(' ').is_none_or(|(_, other)| other != letter)) {
+        return None;
+    }
     let place = ('A'..='Z').position(|one| letter.chars().eq([one]))?;
     Some((button, place))
 }
@@ -184,6 +199,8 @@ mod tests {
         assert_eq!(pressed(&all, "Drop B"), Some((Button::Drop, 1)));
         assert_eq!(pressed(&all[1..], "Snooze B"), Some((Button::Snooze, 1)));
         assert_eq!(pressed(&all[1..], "Answer B"), None, "it was not offered");
+        let decide = ["Approve B", "Decline B", "Snooze B", "Drop B"].map(ToOwned::to_owned);
+        assert_eq!(pressed(&decide, "Decline B"), Some((Button::Decline, 1)));
         for other in [vec!["Yes", "No"], vec!["Table 1", "Table 2"], vec!["A B", "B C", "C D", "D E"]] {
             let other: Vec<_> = other.into_iter().map(ToOwned::to_owned).collect();
             assert_eq!(pressed(&other, &other[1]), None, "{other:?}");

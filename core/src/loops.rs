@@ -5,6 +5,7 @@ use std::{cmp::Reverse, collections::HashSet};
 use rejoinder_guard::{Obligation, ObligationState, Settlement, Timestamp};
 
 use crate::{
+    digest::is_agents,
     model::view::TurnStatus,
     ports::store::{
         Store, StoreError,
@@ -105,6 +106,8 @@ pub async fn open_loops(store: &dyn Store, among: &TurnFilter, now: Timestamp) -
     let all = of_kind(late, LoopKind::Late).chain(in_time).chain(asked).chain(failed);
     let mut loops: Vec<OpenLoop> = all
         .filter(|(turn, _)| !turn.handler.is_command(Origin::DIGEST))
+        // What the gateway itself asks is about something that is open by itself, or listed elsewhere.
+        .filter(|(turn, kind)| *kind != LoopKind::Asked || is_agents(&turn.handler))
         .map(|(turn, kind)| {
             let minutes = now.since(turn.accepted_at).as_secs() / 60;
             OpenLoop { turn, kind, score: kind.score(minutes) }

@@ -13,15 +13,18 @@ use tokio::sync::Notify;
 use tracing::warn;
 
 use crate::{
-    commands::{late::LATE_ASKS, message::expired},
+    commands::{
+        late::LATE_ASKS,
+        message::{approval_dropped, expired, question_expired},
+    },
     digest::{self, Button, Digest},
     lifecycle::Lifecycle,
     model::{
-        approval::{ApprovalFilter, ApprovalState},
+        approval::{Approval, ApprovalChange, ApprovalFilter, ApprovalState},
         event::{EventKind, InboundEvent},
         ids::{ApprovalId, ConversationId, PersonId, TurnId},
         question::{AskedQuestion, QuestionFilter, QuestionRecord},
-        settings::LiveSettings,
+        settings::{LiveSettings, Settings},
     },
     pauses,
     ports::{
@@ -69,6 +72,15 @@ impl Questions {
             *self.open().entry(question.conversation).or_default() += 1;
         }
         if questions.iter().any(|question| question.expires_at.is_some()) {
+            self.expiring.notify_one();
+        }
+    }
+
+    /// Notes changes of approvals that were stored: the questions about one that is dropped expire at once.
+    pub(crate) fn note_approvals(&self, changes: &[ApprovalChange]) {
+        let is_dropped =
+            |change: &ApprovalChange| matches!(change, ApprovalChange::Closed { state: ApprovalState::Dropped, .. });
+        if changes.iter().any(is_dropped) {
             self.expiring.notify_one();
         }
     }
@@ -131,15 +143,21 @@ impl Questions {
         Ok(digest::open_question(store, &item).await?.is_some_and(|asked| asked.place == event.conversation))
     }
 
-    /// Whether whoever was asked is told that it is too late: not of what somebody else has decided, nor of somebody who asked to
+    /// What whoever was asked is told when it is too late. Nothing of what somebody else has decided, nor of somebody who asked to
     /// be let in.
-    async fn is_told_of_expiry(&self, turn: TurnId) -> Result<bool, StoreError> {
-        Ok(match self.asks(turn).await? {
-            None | Some(Asks::Late) => true,
-            Some(Asks::LetIn | Asks::Digest(_)) => false,
+    async fn told_of_expiry(&self, question: &AskedQuestion, settings: &Settings) -> Result<String, StoreError> {
+        let too_late = || question_expired(&question.place.channel, question.language, &question.text, settings);
+        Ok(match self.asks(question.turn).await? {
+            None | Some(Asks::Late) => too_late(),
+            Some(Asks::LetIn | Asks::Digest(_)) => String::new(),
             Some(Asks::Approve(approval, _)) => {
-                let approval = self.store.approvals(ApprovalFilter::Is(approval), 1).await?.pop();
-                approval.is_some_and(|it| matches!(it.state, ApprovalState::Waiting | ApprovalState::Expired))
+                match self.store.approvals(ApprovalFilter::Is(approval), 1).await?.pop() {
+                    Some(Approval { state: ApprovalState::Waiting | ApprovalState::Expired, .. }) => too_late(),
+                    Some(Approval { state: ApprovalState::Dropped, request, .. }) => {
+                        approval_dropped(question, &request.action, settings)
+                    }
+                    Some(_) | None => String::new(),
+                }
             }
         })
     }
@@ -185,8 +203,8 @@ impl Expirer {
     async fn close_due(&self) -> Result<Option<Timestamp>, IntakeError> {
         let now = self.clock.now();
         for QuestionRecord { question, .. } in self.store.questions(QuestionFilter::DueAt(now), PAGE).await? {
-            let is_told = self.questions.is_told_of_expiry(question.turn).await?;
-            let notice = (TurnId::new(now), expired(&question, is_told, &self.settings.get(), now));
+            let told = self.questions.told_of_expiry(&question, &self.settings.get()).await?;
+            let notice = (TurnId::new(now), expired(&question, told, now));
             self.inlet.accept(&question.place.channel, vec![notice], None).await?;
         }
         Ok(self.store.next_question_expiry().await?)

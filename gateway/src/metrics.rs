@@ -98,7 +98,7 @@ const METRICS: &[Metric] = &[
     counter(
         "rejoinder_digest_presses_total",
         "Buttons pressed below digests",
-        &[("button", Of(&["answer", "snooze", "drop"]))],
+        &[("button", Of(&["approve", "decline", "answer", "snooze", "drop"]))],
     ),
     counter("rejoinder_dead_letters_total", "Turns given up as undeliverable", &[CHANNEL]),
     counter("rejoinder_unreadable_turns_total", "Turns that could not be read and are set aside as undeliverable", &[]),

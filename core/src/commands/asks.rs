@@ -101,10 +101,14 @@ async fn wish(approval: &Approval, call: &Call<'_>) -> Result<Reply, StoreError>
     let mut told = filled(call.say("approval_asks"), &values);
     if let Some(details) = &request.details {
         told.push_str("\n\n");
-        // Quoted, so that they are not taken for the gateway's words.
-        told.extend(details.lines().map(|line| format!("> {line}\n")));
+        told.push_str(&quoted(details));
     }
     Ok(yes_or_no(call, told.trim_end().to_owned(), ["approval_approve", "approval_decline"], *expires_at))
+}
+
+/// Details, quoted so that they are not taken for the gateway's words.
+pub(super) fn quoted(details: &str) -> String {
+    details.lines().map(|line| format!("> {line}")).collect::<Vec<_>>().join("\n")
 }
 
 /// The messages that the turn of an approval answers.
@@ -178,10 +182,22 @@ async fn decide_wish(
     person: PersonId,
     is_yes: Option<bool>,
 ) -> Result<Answer, StoreError> {
+    let known = call.people.known();
+    if !may_decide(&call.turn.event, person, call.settings, &known) {
+        return Ok(Answer::of("approval_not_yours"));
+    }
+    decide_approval(call, approval, is_yes).await
+}
+
+/// The decision of somebody who may decide.
+pub(super) async fn decide_approval(
+    call: &Call<'_>,
+    approval: ApprovalId,
+    is_yes: Option<bool>,
+) -> Result<Answer, StoreError> {
     let (event, known) = (&call.turn.event, call.people.known());
     let identity = event.identity();
-    let name = event.known_as(&known).map(|(_, name)| name.to_owned());
-    let (true, Some(name)) = (may_decide(event, person, call.settings, &known), name) else {
+    let Some(name) = event.known_as(&known).map(|(_, name)| name.to_owned()) else {
         return Ok(Answer::of("approval_not_yours"));
     };
     let held = call.approvals.deciding().await;

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use rejoinder_guard::{CancelledBy, Choices, Event, Reply};
+use rejoinder_guard::{Choices, Event, Reply};
 
 use super::{
-    asks::name_of,
-    command::{Answer, Call, Command, Words},
+    asks::{decide_approval, may_decide, name_of, quoted},
+    command::{Answer, Call, Command, Filled, Words},
 };
 use crate::{
+    approvals::PAGE,
     digest::{self, Button, Digest, QUESTIONS, SNOOZED, letter},
     explain::text::rfc3339,
     ledger::{
@@ -17,6 +18,7 @@ use crate::{
     },
     loops::LoopKind,
     model::{
+        approval::{Approval, ApprovalFilter},
         conversation::ConversationRef,
         event::{EventKind, SenderKind},
         ids::TurnId,
@@ -70,6 +72,8 @@ struct Item {
     letter: char,
     turn: TurnRecord,
     kind: LoopKind,
+    /// The approval that waits, if whoever is told may decide it.
+    approval: Option<Approval>,
     /// The question that waits, if it is one.
     question: Option<AskedQuestion>,
     /// Its deliveries, if it is a dead letter or held.
@@ -87,7 +91,7 @@ struct Step {
 async fn list(call: &Call<'_>, items: &[TurnId], more: usize) -> Result<Answer, StoreError> {
     let mut open = Vec::new();
     for (place, id) in items.iter().enumerate() {
-        open.extend(Item::read(call, place, *id).await?);
+        open.extend(Item::read(call, place, *id, decides(call)).await?);
     }
     let mut text = Vec::new();
     if !open.is_empty() {
@@ -123,11 +127,20 @@ async fn pressed(call: &Call<'_>) -> Result<Option<(Digest, Button, usize)>, Sto
 /// Does what was pressed, and asks about what comes next.
 async fn press(call: &Call<'_>) -> Result<Answer, StoreError> {
     let Some((digest, button, place)) = pressed(call).await? else { return Ok(Answer::of("approval_over")) };
-    let (template, answer) = match Item::of(call, &digest, place).await? {
-        Some(item) => item.press(button, &digest, call),
-        None => ("digest_over", Answer::nothing()),
+    let answer = match Item::of(call, &digest, place).await? {
+        Some(item) => item.press(button, &digest, call).await?,
+        None => Answer::of("digest_over"),
     };
-    let said = filled(call.say(template), &[("letter", letter(place).to_string())]);
+    let letter = || vec![("letter", letter(place).to_string())];
+    let said = match answer.words {
+        Words::Templates(lines) => {
+            let line = |Filled { template, values }| {
+                call.fill_in(Filled { template, values: [values, letter()].concat() }, None)
+            };
+            lines.into_iter().map(line).collect::<Vec<_>>().join("\n")
+        }
+        Words::Lines(_) | Words::Own(_) => String::new(),
+    };
     let words = Words::Own(match next(call, &digest, place).await? {
         Some(next) => next.ask(vec![said], call),
         None => Reply::text(said),
@@ -176,11 +189,12 @@ impl Item {
         let is_theirs = |turn: &TurnRecord| {
             digest::is_theirs(&turn.event.sender, &turn.event.conversation, digest.person, call.people)
         };
-        let item = Self::read(call, place, *id).await?;
-        Ok(item.filter(|item| is_owner(call) || is_theirs(&item.turn)))
+        let may_decide = may_decide(&call.turn.event, digest.person, call.settings, &call.people.known());
+        let item = Self::read(call, place, *id, may_decide).await?;
+        Ok(item.filter(|item| is_owner(call) || item.approval.is_some() || is_theirs(&item.turn)))
     }
 
-    async fn read(call: &Call<'_>, place: usize, id: TurnId) -> Result<Option<Self>, StoreError> {
+    async fn read(call: &Call<'_>, place: usize, id: TurnId, may_decide: bool) -> Result<Option<Self>, StoreError> {
         let Some(turn) = call.store.readable_turn(id).await? else { return Ok(None) };
         let Some(kind) = LoopKind::of(&turn.obligation, call.now) else { return Ok(None) };
         let question = match kind {
@@ -190,17 +204,24 @@ impl Item {
         if kind == LoopKind::Asked && question.is_none() {
             return Ok(None);
         }
+        let approval = if may_decide && turn.obligation.decide_by().is_some() {
+            let asked = call.store.approvals(ApprovalFilter::Of(id), PAGE).await?.pop();
+            asked.filter(|approval| approval.is_open(call.now))
+        } else {
+            None
+        };
         let is_sent_on = kind == LoopKind::Failed || turn.obligation.is_held();
         let deliveries = if is_sent_on { call.store.deliveries(id).await? } else { Vec::new() };
-        Ok(Some(Self { letter: letter(place), turn, kind, question, deliveries }))
+        Ok(Some(Self { letter: letter(place), turn, kind, approval, question, deliveries }))
     }
 
     /// How it begins.
     fn text(&self) -> String {
         let event = &self.turn.event;
-        let text = match &self.question {
-            Some(question) => question.text.as_str(),
-            None => event.told(),
+        let text = match (&self.approval, &self.question) {
+            (Some(approval), _) => approval.request.action.as_str(),
+            (None, Some(question)) => question.text.as_str(),
+            (None, None) => event.told(),
         };
         let of_file = || event.attachments.first().map_or("…", |file| file.name.as_str());
         plain(&excerpt(if text.trim().is_empty() { of_file() } else { text }, EXCERPT))
@@ -209,6 +230,7 @@ impl Item {
     fn line(&self, call: &Call<'_>) -> String {
         let event = &self.turn.event;
         let kind = call.say(match self.kind {
+            _ if self.approval.is_some() => "digest_approval",
             LoopKind::Late => "digest_late",
             LoopKind::Deferred => "digest_deferred",
             LoopKind::Open => "digest_open",
@@ -227,9 +249,13 @@ impl Item {
     fn ask(&self, mut said: Vec<String>, call: &Call<'_>) -> Reply {
         let values = [("letter", self.letter.to_string()), ("text", self.text())];
         said.push(filled(call.say("digest_about"), &values));
-        let can_answer = self.is_asked_here(call) || self.answering(call).is_some();
-        let buttons = Button::ALL.into_iter().filter(|button| can_answer || *button != Button::Answer);
-        let options = buttons.map(|button| format!("{} {}", call.say(button.template()), self.letter)).collect();
+        said.extend(self.approval.as_ref().and_then(|it| it.request.details.as_deref()).map(quoted));
+        let buttons = match &self.approval {
+            Some(_) => Button::DECIDE,
+            None if self.is_asked_here(call) || self.answering(call).is_some() => Button::ANSWER,
+            None => Button::WAIT,
+        };
+        let options = buttons.iter().map(|button| format!("{} {}", call.say(button.template()), self.letter)).collect();
         let choices = Choices { options, free_text: false, expires: Some(call.now + PATIENCE) };
         Reply::question(said.join("\n\n"), choices)
     }
@@ -263,25 +289,32 @@ impl Item {
         self.turn.obligation.deferrals_left(&call.settings.policy(&self.turn)) > 0
     }
 
-    /// Does what a button says. Returns the template that tells it, and the effects.
-    fn press(self, button: Button, digest: &Digest, call: &Call<'_>) -> (&'static str, Answer) {
+    /// Does what a button says, and tells it.
+    async fn press(self, button: Button, digest: &Digest, call: &Call<'_>) -> Result<Answer, StoreError> {
         let log = vec![self.log_entry(button, digest, call)];
-        let answer = Answer { log, ..Answer::nothing() };
-        match button {
-            Button::Answer => match self.answering(call) {
-                Some(step) => ("digest_tried", self.take(step, answer, call)),
-                None => ("digest_waits", answer),
+        let telling = |template| Answer { log: log.clone(), ..Answer::of(template) };
+        Ok(match button {
+            Button::Approve | Button::Decline => match &self.approval {
+                Some(approval) => {
+                    let decided = decide_approval(call, approval.id, Some(button == Button::Approve)).await?;
+                    Answer { log, ..decided }
+                }
+                None => Answer::of("approval_over"),
             },
-            Button::Snooze => ("digest_snoozed", answer),
+            Button::Answer => match self.answering(call) {
+                Some(step) => self.take(step, telling("digest_tried"), call),
+                None => telling("digest_waits"),
+            },
+            Button::Snooze => telling("digest_snoozed"),
             Button::Drop if self.kind == LoopKind::Asked => {
-                ("digest_dropped", Answer { closes: vec![self.turn.id], ..answer })
+                Answer { closes: vec![self.turn.id], ..telling("digest_dropped") }
             }
             Button::Drop => {
                 let action = if self.kind == LoopKind::Failed { "discard" } else { "cancel" };
-                let by = CancelledBy::Operator("dropped from a digest".to_owned());
-                ("digest_dropped", self.take(Step { action, event: Event::Cancelled { by } }, answer, call))
+                let event = Event::GivenUp { reason: "dropped from a digest".to_owned(), say: None };
+                self.take(Step { action, event }, telling("digest_dropped"), call)
             }
-        }
+        })
     }
 
     fn log_entry(&self, button: Button, digest: &Digest, call: &Call<'_>) -> NewLogEntry {
@@ -305,6 +338,13 @@ impl Item {
         };
         Answer { turn_events: vec![TurnEvents { turn: self.turn, events: vec![event] }], step: Some(step), ..answer }
     }
+}
+
+/// Whether the person whom a digest tells may decide what agents ask approval for.
+fn decides(call: &Call<'_>) -> bool {
+    let EventKind::Digest { person, .. } = call.turn.event.kind else { return false };
+    let known = call.people.known();
+    known.identities(person).iter().any(|one| call.settings.approvals.is_approver(one, &known))
 }
 
 /// Whether whoever is told, or presses, is an owner.

@@ -18,7 +18,7 @@ use crate::{
     },
     people::People,
     ports::store::list::Origin,
-    words::{excerpt, filled},
+    words::{excerpt, filled, plain},
 };
 
 /// How many characters are told of a question that expires, and of a message that is answered elsewhere.
@@ -103,15 +103,19 @@ pub(crate) fn approval_asked(
     InboundEvent { kind, language, ..message(to, String::new(), "gateway", &key, at) }
 }
 
-/// The message that nobody answered a question in time; nothing is said if `is_told` is not set. It also closes the question.
-pub(crate) fn expired(question: &AskedQuestion, is_told: bool, settings: &Settings, at: Timestamp) -> InboundEvent {
-    let AskedQuestion { turn, place, text, language, .. } = question;
-    let told = if is_told { question_expired(&place.channel, *language, text, settings) } else { String::new() };
+/// The message that nobody answered a question in time; nothing is said if `told` is empty. It also closes the question.
+pub(crate) fn expired(AskedQuestion { turn, place, .. }: &AskedQuestion, told: String, at: Timestamp) -> InboundEvent {
     InboundEvent {
         external_id: format!("expired:{turn}"),
         kind: EventKind::Expired { turn: *turn },
         ..message(place, told, "gateway", "", at)
     }
+}
+
+/// What somebody who was asked for an approval is told when it is not waited for any more.
+pub(crate) fn approval_dropped(question: &AskedQuestion, action: &str, settings: &Settings) -> String {
+    let template = settings.templates.template(&question.place.channel, question.language, "approval_dropped");
+    filled(template, &[("action", plain(action))])
 }
 
 /// What people are told of a question that has expired.

@@ -6,10 +6,12 @@ use rejoinder_guard::Timestamp;
 
 use super::{Initiative, Recipient};
 use crate::{
+    approvals::PAGE,
     commands::message::message,
-    digest::{LISTED, is_agents, is_theirs, snoozed},
-    loops::{LoopKind, OpenLoop, open_loops},
+    digest::{LISTED, is_theirs, snoozed},
+    loops::{OpenLoop, open_loops},
     model::{
+        approval::ApprovalFilter,
         event::{EventKind, InboundEvent},
         ids::PersonId,
         schedule::NotASchedule,
@@ -31,10 +33,7 @@ impl Initiative {
         let snoozed = snoozed(self.store.as_ref(), person, now).await?;
         let is_listed = |open: &OpenLoop| {
             let turn = &open.turn;
-            let is_readable = !turn.is_unreadable && turn.state != "merged";
-            // What the gateway itself asks is decided where it is asked.
-            let is_asked = open.kind != LoopKind::Asked || is_agents(&turn.handler);
-            is_readable && is_asked && !snoozed.contains(&turn.turn_id)
+            !turn.is_unreadable && turn.state != "merged" && !snoozed.contains(&turn.turn_id)
         };
         let mut items: Vec<_> = open.into_iter().filter(is_listed).map(|open| open.turn.turn_id).collect();
         let more = items.len().saturating_sub(LISTED);
@@ -69,6 +68,13 @@ impl Initiative {
         open.retain(|OpenLoop { turn, .. }| {
             turn.sender.as_ref().is_some_and(|sender| is_theirs(sender, &turn.conversation, person, &self.people))
         });
+        if known.identities(person).iter().any(|one| self.settings.get().approvals.is_approver(one, &known)) {
+            let waiting = self.store.approvals(ApprovalFilter::Waiting, PAGE).await?;
+            let waiting: HashSet<_> = waiting.into_iter().map(|approval| approval.turn).collect();
+            let all = open_loops(self.store.as_ref(), &TurnFilter::default(), now).await?;
+            let is_new = |one: &OpenLoop| waiting.contains(&one.turn.turn_id) && !seen.contains(&one.turn.turn_id);
+            open.extend(all.into_iter().filter(is_new));
+        }
         open.sort_by_key(|open| std::cmp::Reverse(open.score));
         Ok(open)
     }

@@ -149,6 +149,7 @@ impl Ledger {
         }
         self.questions.note(&questions);
         self.approvals.note(&approvals);
+        self.questions.note_approvals(&approvals);
         let mut decided = Vec::with_capacity(inputs.len());
         for (input, decision) in inputs.iter_mut().zip(decisions) {
             decided.push(decision.decided);

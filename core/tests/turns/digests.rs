@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    Accepted, AgentTurn, ChatKind, Clock as _, Directed, EventKind, InboundEvent, Missed, NewSchedule, PersonRole,
-    Resend, ScheduledAction, Sender, TurnId, TurnStatus, When,
+    Accepted, AgentTurn, ChatKind, Clock as _, Directed, EventKind, Farewell, InboundEvent, Missed, NewSchedule,
+    PersonRole, Resend, ScheduledAction, Sender, TurnId, TurnStatus, When,
     conformance::scripted::{Fault, Script},
-    store::{AuditFilter, Handler, QuestionFilter},
+    open_loops,
+    store::{AuditFilter, Handler, QuestionFilter, TurnFilter},
 };
 
 use crate::{
     approvals::person,
-    gateway::{GatewaySetup, TestGateway, chat, operator, said, secs},
+    gateway::{GIVEN_UP, GatewaySetup, TestGateway, chat, operator, said, secs},
     life::{at_every_write, comes_in_dying, passes_dying},
 };
 
@@ -209,23 +210,95 @@ async fn nobody_presses_in_a_group() {
     gateway.settle().await;
 
     assert_eq!((last(&gateway, "ada"), gateway.status(later).await), ("Not yours.".to_owned(), TurnStatus::Deferred));
-    gateway.engine().cancel(later, operator("enough")).await.expect("it is given up");
+    gateway.engine().cancel(later, Farewell::Template, operator("enough")).await.expect("it is given up");
     gateway.at_rest().await;
 }
 
-/// G3. What somebody is asked to approve is decided where they are asked, and nowhere else.
-#[tokio::test]
-async fn what_the_gateway_asks_is_not_listed() {
+/// What is asked of Grace, and what she is told of it.
+async fn pays() -> (TestGateway, TurnId) {
     let gateway = known().await;
     let pay = gateway.receives(says(&gateway, "ada", "pay")).await;
     assert_eq!(last(&gateway, "grace"), "main wants pay the rent for Ada (test.main): pay");
-
     tells(&gateway, "Grace").await;
-
     let told = last(&gateway, "grace");
-    assert!(told.starts_with("Open: 1\n\n* **A** promised, 0 s: pay (Ada, test.main)\n\nWhat about A"), "{told}");
+    let expected =
+        "Open: 1\n\n* **A** waits for you, 0 s: pay the rent (Ada, test.main)\n\nWhat about A, “pay the rent”?";
+    assert!(told.starts_with(expected), "{told}");
+    assert_eq!(choices(&gateway).await, ["Do it A", "Do not A", "Snooze A", "Drop A"]);
+    (gateway, pay)
+}
+
+/// G3.
+#[tokio::test]
+async fn what_waits_for_an_approval_is_approved_from_a_digest() {
+    let (gateway, pay) = pays().await;
+
+    presses(&gateway, "grace", "Do it A").await;
+
+    assert_eq!((last(&gateway, "grace"), last(&gateway, "ada")), ("Yes to pay the rent.".to_owned(), "pay".to_owned()));
+    assert_eq!(gateway.status(pay).await, TurnStatus::Answered);
+    let audit = gateway.store.audit(&AuditFilter { before: None, limit: 1 }).await.expect("readable").remove(0);
+    assert_eq!((&*audit.entry.by, &*audit.entry.action), ("Grace (test.main/grace)", "approve_action"));
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn what_waits_for_an_approval_is_declined_from_a_digest_in_words() {
+    let (gateway, pay) = pays().await;
+
+    gateway.receives(says(&gateway, "grace", "do not A")).await;
+
+    assert_eq!(
+        (last(&gateway, "grace"), gateway.status(pay).await),
+        ("No to pay the rent.".to_owned(), TurnStatus::Answered)
+    );
+    gateway.at_rest().await;
+}
+
+/// The person is told, and so is the approver, whose question is closed.
+#[tokio::test]
+async fn an_approval_that_is_dropped_is_told_to_the_person_and_to_the_approver() {
+    let (gateway, pay) = pays().await;
+    let asks = Handler::Gateway("asks".into());
+    let question = gateway.turns().await.into_iter().find(|turn| turn.handler == asks).expect("she was asked").turn_id;
+
     presses(&gateway, "grace", "Drop A").await;
+    gateway.advance(secs(5)).await;
+
     assert_eq!(gateway.status(pay).await, TurnStatus::Cancelled);
+    assert!(gateway.visible(&chat("ada")).contains(&GIVEN_UP.to_owned()), "{:?}", gateway.visible(&chat("ada")));
+    assert_eq!(last(&gateway, "grace"), "No need: pay the rent.");
+    let press = InboundEvent { kind: EventKind::Choice { turn: question }, ..says(&gateway, "grace", "Do it") };
+    let late = gateway.intake().accept(press).await.expect("it is accepted");
+    assert!(matches!(late, Accepted::Expired { .. }), "{late:?}");
+    gateway.at_rest().await;
+}
+
+/// The turn, and not the question about it as well.
+#[tokio::test]
+async fn an_approval_is_one_open_loop() {
+    let (gateway, pay) = pays().await;
+
+    let open = open_loops(gateway.store.as_ref(), &TurnFilter::default(), gateway.clock.now()).await.expect("readable");
+
+    let open: Vec<_> = open.into_iter().map(|open| open.turn.turn_id).collect();
+    assert_eq!(open, [pay]);
+    presses(&gateway, "grace", "Drop A").await;
+    gateway.advance(secs(5)).await;
+    gateway.at_rest().await;
+}
+
+/// Who may not decide sees that it waits, and no more.
+#[tokio::test]
+async fn only_who_may_approve_is_shown_the_buttons() {
+    let gateway = known().await;
+    gateway.receives(says(&gateway, "ada", "pay")).await;
+
+    tells(&gateway, "Ada").await;
+
+    assert_eq!(choices(&gateway).await, ["Snooze A", "Drop A"]);
+    presses(&gateway, "ada", "Drop A").await;
+    gateway.advance(secs(5)).await;
     gateway.at_rest().await;
 }
 
@@ -316,7 +389,7 @@ async fn what_is_done_meanwhile_is_passed_over() {
     tells(&gateway, "Grace").await;
 
     for turn in [first, second] {
-        gateway.engine().cancel(turn, operator("done by hand")).await.expect("it is given up");
+        gateway.engine().cancel(turn, Farewell::Template, operator("done by hand")).await.expect("it is given up");
     }
     presses(&gateway, "grace", "Answer A").await;
 

@@ -1,7 +1,7 @@
 //! Approvals: what is asked for, who is told, and what is decided.
 
 use rejoinder_core::{
-    EventKind, StoreError, Timestamp,
+    ApprovalState, EventKind, StoreError, Timestamp,
     store::{Approval, ApprovalChange, NewEvent},
 };
 use rusqlite::params;
@@ -17,6 +17,9 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &ApprovalChange) -> 
             rows::change_one(transaction, "approvals that wait", DECIDE, values)
         }
         ApprovalChange::Closed { turn, state, at } => {
+            if *state == ApprovalState::Dropped {
+                rows::change(transaction, EXPIRE_QUESTIONS, params![turn.as_uuid(), at.as_millis()])?;
+            }
             let values = params![turn.as_uuid(), state.as_str(), at.as_millis()];
             rows::change(transaction, CLOSE, values).map(drop)
         }
@@ -61,6 +64,13 @@ const DECIDE: &str = "
     update approvals set state = ?2, decided_at = ?3, decided_by = ?4, note = ?5 where id = ?1 and state = 'waiting'";
 
 const CLOSE: &str = "update approvals set state = ?2, decided_at = ?3 where turn_id = ?1 and state = 'waiting'";
+
+/// Nobody is asked any more: the questions about a turn's approval expire now.
+const EXPIRE_QUESTIONS: &str = "
+    update questions set expires_at = ?2
+    where state = 'open' and turn_id in (
+        select n.turn_id from approvals as a cross join approval_notices as n on n.approval_id = a.id
+        where a.turn_id = ?1 and a.state = 'waiting')";
 
 const NOTE_TOLD: &str = "
     insert into approval_notices (approval_id, person_id, turn_id) values (?, ?, ?) on conflict do nothing";
