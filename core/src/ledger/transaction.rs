@@ -334,7 +334,11 @@ impl<'a> Transaction<'a> {
         consequences: &mut Consequences,
     ) {
         let Some(step) = self.trigger.step(turn.id) else { return };
-        for delivery in step.deliveries.iter().filter(|one| one.state == from && !one.is_copy) {
+        // What is withdrawn is not sent any more.
+        let withdrawn: Vec<_> =
+            self.transition.withdrawn.iter().filter(|it| it.turn == turn.id).map(|it| it.claim).collect();
+        let is_changed = |one: &&DeliveryRecord| one.state == from && !one.is_copy && !withdrawn.contains(&one.claim);
+        for delivery in step.deliveries.iter().filter(is_changed) {
             let change = DeliveryChange { state: to, ..DeliveryChange::of(delivery) };
             consequences.sends(&DeliveryRecord { state: to, ..delivery.clone() });
             self.transition.delivery_changes.push(change);

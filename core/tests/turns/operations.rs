@@ -273,6 +273,22 @@ async fn an_operator_gives_up_in_their_own_words() {
     gateway.at_rest().await;
 }
 
+/// What was held is not sent any more, and the person is told.
+#[tokio::test]
+async fn a_turn_that_is_given_up_while_it_is_held_says_so() {
+    let gateway = TestGateway::with(Script::replies("done").taking(secs(1))).await;
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.engine().hold(turn, operator("a look at it")).await.expect("it is held");
+    gateway.advance(secs(5)).await;
+
+    gateway.engine().cancel(turn, Farewell::Template, operator("no")).await.expect("it is given up");
+    gateway.advance(secs(60)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [GIVEN_UP]);
+    assert_eq!(gateway.status(turn).await, TurnStatus::Cancelled);
+    gateway.at_rest().await;
+}
+
 #[tokio::test]
 async fn only_who_gives_up_silently_leaves_nothing() {
     let (gateway, turn, visible) = seen_after(Farewell::Silence).await;

@@ -1,6 +1,6 @@
 //! Giving a turn up: the person is told so.
 
-use super::{Obligation, ObligationState, Settlement, candidate::Candidate, decision::EventContext};
+use super::{Effect, Obligation, ObligationState, Settlement, candidate::Candidate, decision::EventContext};
 use crate::{Body, CancelledBy, End, Reply, Via, is_blank};
 
 /// The template that says that a turn is given up: `guard.templates.given_up`.
@@ -17,7 +17,7 @@ impl Obligation {
             ObligationState::Open | ObligationState::Deferred => false,
             ObligationState::Claimed { partly, .. } => *partly || in_doubt,
         };
-        self.held = false;
+        let was_held = std::mem::take(&mut self.held);
         self.stop_work(context);
         let candidate = Candidate::GivenUp { reason, say };
         if may_be_seen {
@@ -25,6 +25,10 @@ impl Obligation {
             self.say_given_up_at_once(context);
         } else {
             self.end(candidate, context);
+        }
+        if was_held {
+            // A draft that may be in the chat is still looked for.
+            context.emit(Effect::Release);
         }
     }
 

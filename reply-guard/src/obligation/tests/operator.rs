@@ -357,7 +357,7 @@ fn a_turn_that_owes_nothing_is_given_up_without_a_word() {
 #[test]
 fn a_held_turn_that_is_given_up_says_so() {
     let mut turn = Turn::running().after([reply("done"), Event::Held]);
-    assert_eq!(turn.on(given_up(None)), ["withdraw 1", "send 2: say given_up"]);
+    assert_eq!(turn.on(given_up(None)), ["withdraw 1", "send 2: say given_up", "release"]);
     assert!(!turn.obligation.is_held());
 }
 
