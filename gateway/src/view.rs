@@ -6,7 +6,7 @@ use rejoinder_core::{
     Action, Attachment, Author, ChannelId, Cost, Expectation, Handler, Identity, ModelInput, ObligationState, Quote,
     Rung, SignalKind, ToolUse, TurnStatus, Via,
     explain::{Entry, Explanation, Initiator},
-    store::{AttemptRecord, DeadLetter, DeliveryRecord, Dossier, Remark, RunContent, RunRecord, TurnSummary},
+    store::{AttemptRecord, DeadLetter, DeliveryRecord, Dossier, Origin, Remark, RunContent, RunRecord, TurnSummary},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -91,12 +91,16 @@ impl From<&Handler> for HandlerItem {
     }
 }
 
-/// An agent's name, or a command with a slash.
+/// An agent's name, a command with a slash as people write it, or who else it is.
 impl fmt::Display for HandlerItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.agent, &self.command) {
+        match (&self.agent, self.command.as_deref()) {
             (Some(agent), _) => f.write_str(agent),
-            (None, command) => write!(f, "/{}", command.as_deref().unwrap_or_default()),
+            // One that the operator has made.
+            (None, Some(command)) if command.starts_with('/') => f.write_str(command),
+            (None, Some(command)) if rejoinder_core::is_command(command) => write!(f, "/{command}"),
+            (None, Some(Origin::MESSAGE)) => f.write_str("(operator)"),
+            (None, _) => f.write_str("(gateway)"),
         }
     }
 }

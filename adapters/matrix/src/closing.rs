@@ -112,7 +112,7 @@ impl Closing {
         let buttons = relations.chunk.iter().filter_map(read).filter(|it| it.sender == self.me && !it.is_redacted());
         for button in buttons.filter_map(|it| EventId::parse(it.id).ok()) {
             if let Err(failure) = self.redact_button(button).await {
-                return tracing::debug!(room = %self.room.room_id(), ?failure, "could not remove a question's button");
+                return tracing::debug!(room = %self.room.room_id(), %failure, "could not remove a question's button");
             }
         }
     }

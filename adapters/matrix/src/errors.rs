@@ -1,6 +1,6 @@
 //! Failures, classified by what to do next.
 
-use std::{error::Error as _, time::Duration};
+use std::{error::Error as _, fmt, time::Duration};
 
 use matrix_sdk::{
     Error, HttpError,
@@ -29,6 +29,17 @@ pub(crate) enum Failure {
     NotSent(String),
     /// The request may have had its effect: retry later, with the same transaction id.
     Unknown(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Limited { detail, .. } | Self::Unauthorized { detail, .. } => f.write_str(detail),
+            Self::Duplicate(detail) | Self::Refused(detail) | Self::NotSent(detail) | Self::Unknown(detail) => {
+                f.write_str(detail)
+            }
+        }
+    }
 }
 
 impl From<Failure> for DeliveryError {

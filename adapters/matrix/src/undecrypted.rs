@@ -245,7 +245,7 @@ async fn decrypt(room: &Room, entry: &UndecryptedEvent) -> Result<TimelineEvent,
         None => room.event(&EventId::parse(&entry.event).map_err(|error| refused(&error))?, None).await,
     };
     let read = read.map_err(|error| errors::sdk(&error));
-    read.inspect_err(|failure| tracing::debug!(room = entry.room, ?failure, "cannot read a waiting event"))
+    read.inspect_err(|failure| tracing::debug!(room = entry.room, %failure, "cannot read a waiting event"))
 }
 
 #[cfg(test)]

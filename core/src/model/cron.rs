@@ -25,10 +25,9 @@ pub(crate) struct CronClock {
 
 impl CronClock {
     /// # Errors
-    /// When the pattern is none of five fields.
-    pub(crate) fn new(pattern: &str, zone: TimeZone) -> Result<Self, CronError> {
-        let parser = CronParser::builder().seconds(Seconds::Disallowed).build();
-        Ok(Self { pattern: parser.parse(pattern)?, zone })
+    /// What is wrong with the pattern, in plain words.
+    pub(crate) fn new(pattern: &str, zone: TimeZone) -> Result<Self, String> {
+        parse(pattern).map(|pattern| Self { pattern, zone }).map_err(|_| complaint(pattern))
     }
 
     fn is_hourly(&self) -> bool {
@@ -118,6 +117,37 @@ impl CronClock {
         };
         Some(Timestamp::from_millis(at.as_millisecond()))
     }
+}
+
+fn parse(pattern: &str) -> Result<Cron, CronError> {
+    CronParser::builder().seconds(Seconds::Disallowed).build().parse(pattern)
+}
+
+/// The fields of a pattern, and what they may be.
+const FIELDS: [(&str, &str); 5] = [
+    ("minute", "0 to 59"),
+    ("hour", "0 to 23"),
+    ("day of the month", "1 to 31, or L for the last"),
+    ("month", "1 to 12, or JAN to DEC"),
+    ("day of the week", "0 to 7, or SUN to SAT"),
+];
+
+/// What is wrong with a pattern that cannot be read.
+fn complaint(pattern: &str) -> String {
+    let fields: Vec<_> = pattern.split_whitespace().collect();
+    let words = match fields.len() {
+        5 => fields.iter().zip(0..).find_map(|(field, index)| {
+            let mut alone = ["*"; 5];
+            alone[index] = field;
+            let (name, range) = FIELDS[index];
+            parse(&alone.join(" "))
+                .is_err()
+                .then(|| format!("`{field}` is no {name} ({range}, with * , - and / between)"))
+        }),
+        1 => Some("it has one field".to_owned()),
+        count => Some(format!("it has {count} fields")),
+    };
+    words.unwrap_or_else(|| "it has no time that ever comes".to_owned())
 }
 
 /// A time on a clock that is never set.

@@ -354,7 +354,7 @@ impl NewSchedule {
     /// A pattern on the clocks of its time zone.
     fn cron(&self, pattern: &str) -> Result<CronClock, NotASchedule> {
         let zone = zone(&self.time_zone).ok_or_else(|| NotASchedule::Zone(Arc::clone(&self.time_zone)))?;
-        CronClock::new(pattern, zone).map_err(|error| NotASchedule::Cron(error.to_string()))
+        CronClock::new(pattern, zone).map_err(NotASchedule::Cron)
     }
 }
 

@@ -107,7 +107,8 @@ impl Reloader {
             warn!(changed = later.join(", "), "these settings change at the next start: restart the gateway");
         }
         self.read = after;
-        info!(changed = now.join(", "), "the configuration was read again");
+        let changed = if now.is_empty() { "nothing".to_owned() } else { now.join(", ") };
+        info!(changed, "the configuration was read again");
     }
 }
 

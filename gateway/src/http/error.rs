@@ -60,8 +60,40 @@ impl From<TooManyGuesses> for ApiError {
 
 impl From<QueryRejection> for ApiError {
     fn from(rejection: QueryRejection) -> Self {
-        Self::BadRequest(rejection.body_text())
+        Self::BadRequest(plain_query_error(&rejection.body_text()))
     }
+}
+
+/// What is wrong with a query, in plain words. `text` is the library's: a prefix, the parameter, and serde's error.
+fn plain_query_error(text: &str) -> String {
+    let text = text.rsplit_once("query string: ").map_or(text, |(_, error)| error);
+    let quoted = |error: &str| error.split('`').nth(1).unwrap_or_default().to_owned();
+    let choices = |error: &str| error.split_once(", expected ").map(|(_, choices)| choices.replacen("one of ", "", 1));
+    let (name, error) = text.split_once(": ").unwrap_or(("", text));
+    if error.starts_with("unknown field") {
+        let choices = choices(error).map(|choices| format!("; there are: {choices}")).unwrap_or_default();
+        return format!("unknown parameter `{}`{choices}", quoted(error));
+    }
+    if text.starts_with("missing field") {
+        return format!("the parameter `{}` is missing", quoted(text));
+    }
+    if text.starts_with("duplicate field") {
+        return format!("the parameter `{}` is given twice", quoted(text));
+    }
+    let must = match error {
+        _ if error.starts_with("unknown variant") => {
+            format!("it is `{}`, and must be one of {}", quoted(error), choices(error).unwrap_or_default())
+        }
+        "invalid digit found in string" | "cannot parse integer from empty string" => {
+            "it must be a whole number".to_owned()
+        }
+        "number too large to fit in target type" | "number too small to fit in target type" => {
+            "the number is out of range".to_owned()
+        }
+        "provided string was not `true` or `false`" => "it must be true or false".to_owned(),
+        other => other.to_owned(),
+    };
+    if name.is_empty() { must } else { format!("the parameter `{name}` is wrong: {must}") }
 }
 
 impl From<StoreError> for ApiError {
@@ -145,5 +177,47 @@ impl IntoResponse for ApiError {
             _ => problem,
         }
         .into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{extract::Query, http::Uri};
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only its errors are looked at")]
+    struct Filter {
+        state: Option<State>,
+        limit: Option<u32>,
+        late: Option<bool>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum State {
+        Open,
+        Settled,
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_query_is_said_in_plain_words() {
+        let error = |query: &str| {
+            let uri: Uri = format!("/turns?{query}").parse().unwrap();
+            ApiError::from(Query::<Filter>::try_from_uri(&uri).unwrap_err()).to_string()
+        };
+
+        assert_eq!(error("q=x"), "unknown parameter `q`; there are: `state`, `limit`, `late`");
+        assert_eq!(
+            error("state=closed"),
+            "the parameter `state` is wrong: it is `closed`, and must be one of `open` or `settled`"
+        );
+        assert_eq!(error("limit=many"), "the parameter `limit` is wrong: it must be a whole number");
+        assert_eq!(error("limit=-1"), "the parameter `limit` is wrong: it must be a whole number");
+        assert_eq!(error("late=perhaps"), "the parameter `late` is wrong: it must be true or false");
+        assert_eq!(error("limit=1&limit=2"), "the parameter `limit` is given twice");
     }
 }

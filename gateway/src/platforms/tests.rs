@@ -48,8 +48,10 @@ fn a_platform_that_was_left_out_is_named() {
 fn a_platform_is_here_or_left_out() {
     let mut names: Vec<_> = sections().iter().map(|section| section.name).collect();
     names.sort_unstable();
+    // Nobody is told of the one for developers where it is not built.
+    names.retain(|name| *name != "example");
 
-    assert_eq!(names, ["api", "discord", "example", "matrix", "telegram", "webchat", "webhook"]);
+    assert_eq!(names, ["api", "discord", "matrix", "telegram", "webchat", "webhook"]);
 }
 
 /// Every account option begins with the platform's name, so that two platforms never share an option.

@@ -32,6 +32,17 @@ impl Default for Dialect {
 }
 
 impl Dialect {
+    /// What is not sent, for the log.
+    pub(super) fn left_out(self) -> String {
+        let parts = [
+            (!self.stream_options, "stream_options"),
+            (!self.tools, "tools"),
+            (!self.images, "pictures"),
+            (self.max_completion_tokens, "max_tokens"),
+        ];
+        parts.into_iter().filter_map(|(is_left_out, name)| is_left_out.then_some(name)).collect::<Vec<_>>().join(", ")
+    }
+
     /// The parts that both dialects support.
     const fn and(self, other: Self) -> Self {
         Self {

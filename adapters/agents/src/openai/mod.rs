@@ -208,7 +208,8 @@ impl OpenAi {
             let Err(error) = result else {
                 if dialect != known && self.learned.learn(dialect) {
                     let agent = &*self.name;
-                    tracing::warn!(agent, ?dialect, "the server refuses a part of the API, which is left out for now");
+                    let left_out = dialect.left_out();
+                    tracing::warn!(agent, left_out, "the server refuses a part of the API, which is left out for now");
                 }
                 return Ok(answer);
             };
