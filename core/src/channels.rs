@@ -74,7 +74,7 @@ pub(crate) async fn supervise(
         match result {
             Ok(Ok(())) => warn!(%channel, "the channel stopped by itself, restarting it"),
             Ok(Err(error @ ChannelError::Unauthorized(_))) => {
-                error!(%channel, %error, "the channel needs new credentials");
+                error!(%channel, %error, alert = "channel", "the channel needs new credentials");
             }
             Ok(Err(error)) => warn!(%channel, %error, "the channel failed, restarting it"),
             Err(panic) => error!(%channel, %panic, "the channel panicked, restarting it"),

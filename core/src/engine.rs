@@ -32,6 +32,7 @@ use crate::{
         conversation::{ChannelId, ConversationRef},
         event::InboundEvent,
         ids::{ApprovalId, OwnerId, TurnId},
+        line::ErrorMark,
         people::{Identity, Pairing, PersonRecord},
         schedule::{NewSchedule, Schedule, ScheduleRun},
         settings::{LiveSettings, Settings},
@@ -717,6 +718,14 @@ impl Engine {
             self.calendar.forget(person).await?;
         }
         self.operations.forget(person, patience, by).await
+    }
+
+    /// Stores what an operator says of an error of the gateway's own log.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn mark_error(&self, id: i64, mark: ErrorMark, by: &Actor) -> Result<(), OperationError> {
+        self.operations.mark_error(id, mark, by).await
     }
 
     /// What agents ask approval for.

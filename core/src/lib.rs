@@ -69,7 +69,7 @@ pub mod store {
     pub use crate::{
         model::{
             approval::{Approval, ApprovalChange, ApprovalFilter, ApprovalState},
-            line::{ErrorFilter, ErrorRecord, LineId, LineLevel, LogLine, LogLineFilter, LogLineRecord},
+            line::{ErrorFilter, ErrorMark, ErrorRecord, LineId, LineLevel, LogLine, LogLineFilter, LogLineRecord},
             log::{AuditEntry, LogEntry, LogEvent, LogFilter, LogSeq, NewLogEntry, Subject},
             people::{DirectChat, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord},
             question::{AskedQuestion, QuestionFilter, QuestionRecord},

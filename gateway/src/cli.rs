@@ -12,6 +12,7 @@ mod dashboard;
 mod database;
 mod dead_letters;
 mod doctor;
+mod errors;
 mod forget;
 mod health;
 mod ids;
@@ -203,6 +204,9 @@ enum Command {
     Route(route::RouteCommand),
     /// Show the lines of the gateway's own log that are kept
     Logs(logs::Logs),
+    /// List the errors of the gateway's own log, and say that you have seen them
+    #[command(subcommand)]
+    Errors(errors::ErrorsCommand),
     /// Make, list or revoke tokens for the admin API
     #[command(subcommand)]
     Tokens(tokens::TokensCommand),
@@ -270,6 +274,7 @@ impl Cli {
             Command::Schedule(command) => in_one_thread(command.perform(global)),
             Command::Route(command) => in_one_thread(command.perform(global)),
             Command::Logs(logs) => in_one_thread(logs.perform(global)),
+            Command::Errors(command) => in_one_thread(command.perform(global)),
             Command::Tokens(command) => in_one_thread(command.perform(global)),
             Command::Alerts(command) => in_one_thread(command.perform(global)),
             Command::Backup(backup) => in_one_thread(backup.perform(global)),
@@ -381,6 +386,7 @@ mod tests {
     #[case(&["dead-letters", "retry"])]
     #[case(&["dead-letters", "discard", "--all"])]
     #[case(&["approvals", "approve"])]
+    #[case(&["errors", "mute"])]
     #[case(&["pairing", "approve"])]
     #[case(&["pairing", "approve", "ABCD-EFGH", "--role", "admin"])]
     #[case(&["people"])]

@@ -216,6 +216,7 @@ macro_rules! store_conformance {
             a_line_about_a_turn_has_its_channel
             equal_errors_are_counted
             lines_are_removed_by_their_age
+            what_operators_say_of_errors_is_kept
             the_file_shrinks_after_many_rows_were_removed
             a_restart_keeps_everything
         }

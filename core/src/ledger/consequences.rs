@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rejoinder_guard::{Obligation, ObligationState, Settlement, SignalKind};
+use rejoinder_guard::{Expectation, Obligation, ObligationState, Settlement, SignalKind};
 use tracing::{debug, error, info};
 
 use crate::{
@@ -91,7 +91,13 @@ impl ConsequenceExecutor {
         }
         if let Some(reason) = dead_letter {
             let channel = &after.event.conversation.channel;
-            error!(turn = %after.id, %channel, reason, "a turn is undeliverable");
+            // The alert about dead letters tells it.
+            let alert = "undeliverable";
+            if after.obligation.expectation() == Expectation::Answer {
+                error!(turn = %after.id, %channel, reason, alert, "a turn could not be answered");
+            } else {
+                error!(turn = %after.id, %channel, reason, alert, "a message that nobody asked for could not be delivered");
+            }
             metrics::counter!("rejoinder_dead_letters_total", "channel" => channel.to_string()).increment(1);
             if after.obligation.may_go_elsewhere() {
                 self.undeliverable.send_elsewhere(after.id);

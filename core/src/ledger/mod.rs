@@ -214,7 +214,7 @@ impl Ledger {
         let now = self.clock.now();
         let why = format!("its record cannot be read: {reason}");
         self.store.set_aside(turn, Obligation::set_aside(why, now), reason, now).await?;
-        error!(%turn, reason, "a turn cannot be read, it is set aside as undeliverable");
+        error!(%turn, reason, alert = "undeliverable", "a turn cannot be read, it is set aside as undeliverable");
         metrics::counter!("rejoinder_unreadable_turns_total").increment(1);
         Ok(())
     }

@@ -83,7 +83,7 @@ pub struct LogLineFilter {
     pub limit: u32,
 }
 
-/// Errors or warnings that are equal: of the same level, module, message and channel.
+/// Errors or warnings that are equal: of the same level, module, message, channel and cause.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ErrorRecord {
     /// Its id.
@@ -106,6 +106,32 @@ pub struct ErrorRecord {
     pub last_at: Timestamp,
     /// The other fields of the latest.
     pub fields: Map<String, Value>,
+    /// When an operator said that they have seen it; `None` for a panic that has happened again since.
+    pub acknowledged_at: Option<Timestamp>,
+    /// Whether no operator wants to hear of it. It is kept then, also without its lines.
+    pub is_muted: bool,
+}
+
+/// What an operator says of an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorMark {
+    /// They have seen it: it is no news any more.
+    Acknowledged,
+    /// They do not want to hear of it.
+    Muted,
+    /// They want to hear of it again.
+    Unmuted,
+}
+
+impl ErrorMark {
+    /// The name in the audit.
+    pub(crate) const fn audit_action(self) -> &'static str {
+        match self {
+            Self::Acknowledged => "acknowledge_error",
+            Self::Muted => "mute_error",
+            Self::Unmuted => "unmute_error",
+        }
+    }
 }
 
 /// Which errors are listed, first those that happened last.
@@ -113,6 +139,10 @@ pub struct ErrorRecord {
 pub struct ErrorFilter {
     /// Only those about these channels; `None` for all, and for what is about no channel.
     pub channels: Option<Vec<ChannelId>>,
+    /// Only the one with this id.
+    pub id: Option<i64>,
+    /// Only those of [`LineLevel::Error`] that no operator has acknowledged or muted and that happened since then.
+    pub news_since: Option<Timestamp>,
     /// Only those whose latest line is before this one: the cursor for the next page.
     pub before: Option<LineId>,
     /// The maximum number.

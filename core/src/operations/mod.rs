@@ -5,6 +5,7 @@
 
 pub(crate) mod approvals;
 mod elsewhere;
+mod errors;
 pub(crate) mod forget;
 pub(crate) mod people;
 

@@ -346,7 +346,7 @@ impl Attempts {
             self.ledger.record(trigger).await?;
             if let Some(reason) = dead_copy {
                 let channel = &delivery.conversation.channel;
-                error!(delivery = %delivery.id, turn = %delivery.turn, %channel, reason, "a copy of an answer is undeliverable");
+                error!(delivery = %delivery.id, turn = %delivery.turn, %channel, reason, alert = "callbacks", "a copy of an answer is undeliverable");
                 metrics::counter!("rejoinder_dead_callbacks_total", "channel" => channel.to_string()).increment(1);
             }
             return Ok(());

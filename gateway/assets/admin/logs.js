@@ -1,7 +1,8 @@
 // Errors and logs of the gateway itself.
 
 import { get } from "./api.js";
-import { badge, facts, link, make, show, table, time } from "./dom.js";
+import { operate } from "./dialog.js";
+import { badge, button, facts, link, make, show, table, time } from "./dom.js";
 import { number } from "./format.js";
 import { keepFresh } from "./live.js";
 import { channelField, empty, filters, heading, list, part } from "./parts.js";
@@ -13,7 +14,7 @@ export function logs(view) {
   const errors = part(view, {
     title: "Errors and warnings",
     load: () => get("errors", {}, view.signal),
-    render: ({ items }) => (items.length ? errorTable(items) : empty("No error and no warning was written since the start.")),
+    render: ({ items }) => (items.length ? errorTable(view, items, () => errors.refresh()) : empty("No error and no warning was written since the start.")),
   });
   const fields = [
     { name: "level", label: "Level", kind: "select", options: [["", "Everything"], ["warn", "Errors, warnings"], ["error", "Errors"]] },
@@ -51,7 +52,22 @@ function message({ id, message: words, fields }) {
   return make("details", { data: { key: `fields-${id}` } }, make("summary", {}, text), facts(there.map(([name, one]) => [name, value(one)])));
 }
 
-const errorTable = (items) =>
+const MARKS = {
+  acknowledge: { title: "Acknowledge this error?", text: "It is told no more, unless it is a panic that happens again.", action: "Acknowledge", done: "It is acknowledged." },
+  mute: { title: "Mute this error?", text: "It is never told, also when it happens again.", action: "Mute", done: "It is muted." },
+  unmute: { title: "Unmute this error?", text: "It is told again when it is a panic.", action: "Unmute", done: "It is unmuted." },
+};
+
+/** Acknowledges, mutes or unmutes an error. */
+export const mark = (id, verb) => operate({ ...MARKS[verb], path: `errors/${encodeURIComponent(id)}/${verb}` });
+
+function marks(view, { id, acknowledged_at: at, muted }, refresh) {
+  const act = (words, verb) => view.mayChange && button(words, async () => (await mark(id, verb)) && refresh());
+  const state = muted ? ["Muted", "quiet"] : at ? ["Acknowledged", "quiet"] : ["New", "warn"];
+  return [badge(state), " ", !at && !muted && act("Acknowledge", "acknowledge"), " ", muted ? act("Unmute", "unmute") : act("Mute", "mute")];
+}
+
+const errorTable = (view, items, refresh) =>
   table(
     "Errors and warnings",
     [
@@ -61,6 +77,7 @@ const errorTable = (items) =>
       { name: "Channel", cell: ({ channel }) => channel ?? "–" },
       { name: "First", cell: ({ first_seen_at: at }) => time(at) },
       { name: "Last", cell: ({ last_seen_at: at }) => time(at) },
+      { name: "State", cell: (error) => marks(view, error, refresh) },
     ],
     items,
     ({ id }) => String(id),

@@ -26,6 +26,7 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         ("homes", include_str!("../../../../migrations/sqlite/0012_homes.sql")),
         ("schedules", include_str!("../../../../migrations/sqlite/0013_schedules.sql")),
         ("told_languages", include_str!("../../../../migrations/sqlite/0014_told_languages.sql")),
+        ("errors", include_str!("../../../../migrations/sqlite/0015_errors.sql")),
     ];
     let migration = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)

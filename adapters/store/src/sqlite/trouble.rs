@@ -29,7 +29,7 @@ impl Trouble {
         let known = reason.replace(Reason { error: error.clone(), is_file_gone });
         match known {
             Some(known) if known.is_file_gone || !is_file_gone => {}
-            _ if is_file_gone => tracing::error!(%error, "not ready: new messages are refused"),
+            _ if is_file_gone => tracing::error!(%error, alert = "store", "not ready: new messages are refused"),
             _ => tracing::warn!(%error, "not ready: new messages are refused while this lasts"),
         }
     }

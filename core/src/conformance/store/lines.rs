@@ -5,17 +5,19 @@ use std::time::Duration;
 use rejoinder_guard::Timestamp;
 use serde_json::Map;
 
-use super::{START, Subject, Turn, at, chat, said};
+use super::{START, Subject, Turn, at, chat, done, said};
 use crate::{
     model::{
         conversation::ChannelId,
         ids::TurnId,
-        line::{ErrorFilter, ErrorRecord, LineLevel, LogLine, LogLineFilter, LogLineRecord},
+        line::{ErrorFilter, ErrorMark, ErrorRecord, LineLevel, LogLine, LogLineFilter, LogLineRecord},
+        log::{AuditEntry, Subject as LogSubject},
         settings::Lifetimes,
     },
     ports::store::{
         Store,
         housekeeping::{Cutoffs, Removal},
+        transition::{Operation, Transition},
     },
 };
 
@@ -115,7 +117,7 @@ pub async fn a_line_about_a_turn_has_its_channel(subject: &mut impl Subject) {
     assert_eq!(errors(&*store, ErrorFilter::default()).await[0].channel, Some(turn.place.channel));
 }
 
-/// Equal are those of the same level, module, message and channel. The one that happened last comes first.
+/// Equal are those of the same level, module, message, channel and cause. The one that happened last comes first.
 pub async fn equal_errors_are_counted(subject: &mut impl Subject) {
     let store = subject.store();
     let (warn, error) = (LineLevel::Warn, LineLevel::Error);
@@ -135,6 +137,48 @@ pub async fn equal_errors_are_counted(subject: &mut impl Subject) {
     assert_eq!(errors(&*store, ErrorFilter { channels: of_a, ..ErrorFilter::default() }).await.len(), 3);
     let rest = errors(&*store, ErrorFilter { before: Some(found[1].last_line), ..ErrorFilter::default() }).await;
     assert_eq!(rest, found[2..]);
+}
+
+/// Also over a restart. One that was muted is kept without its lines; a panic is news each time.
+pub async fn what_operators_say_of_errors_is_kept(subject: &mut impl Subject) {
+    let store = subject.store();
+    let failed = |cause: &str, seconds| {
+        let mut failed = line(LineLevel::Error, "it failed", None, seconds);
+        failed.fields.insert("error".to_owned(), cause.into());
+        failed
+    };
+    let panicked = |seconds| line(LineLevel::Error, "a panic", None, seconds);
+    keep(&*store, [failed("403 Forbidden", 1), failed("400 Bad Request", 2), panicked(3)]).await;
+    let news = async |store: &dyn Store| {
+        let filter = ErrorFilter { news_since: Some(START), ..ErrorFilter::default() };
+        let news = errors(store, filter).await;
+        news.into_iter().map(|error| (error.id, error.count)).collect::<Vec<_>>()
+    };
+    let found = news(&*store).await;
+    assert_eq!(found.len(), 3, "two causes are two errors: {found:?}");
+    let [(panic, _), (bad, _), (forbidden, _)] = found[..] else { panic!("{found:?}") };
+    let said = |id: i64, mark| {
+        let entry =
+            AuditEntry { by: "ada".to_owned(), action: "mark".to_owned(), target: id.to_string(), reason: None };
+        let operation = Operation { at: at(9), entry, subject: LogSubject::default(), answer: None };
+        Transition { error: Some((id, mark)), operation: Some(operation), ..Transition::default() }
+    };
+    done(&*store, said(panic, ErrorMark::Acknowledged)).await;
+    done(&*store, said(bad, ErrorMark::Acknowledged)).await;
+    done(&*store, said(forbidden, ErrorMark::Muted)).await;
+    drop(store);
+    subject.reopen().await;
+    let store = subject.store();
+    assert_eq!(news(&*store).await, []);
+
+    keep(&*store, [failed("403 Forbidden", 4), failed("400 Bad Request", 5), panicked(6)]).await;
+    assert_eq!(news(&*store).await, [(panic, 2)]);
+    let last = lines(&*store, ALL).await[0].id;
+    store.remove(Removal::Lines { through: last, lines: 1 }).await.expect("rows are removed");
+    let left = errors(&*store, ErrorFilter::default()).await;
+    assert_eq!(left.iter().map(|error| (error.id, error.is_muted)).collect::<Vec<_>>(), [(forbidden, true)]);
+    keep(&*store, [failed("403 Forbidden", 7)]).await;
+    assert_eq!(news(&*store).await, []);
 }
 
 /// An error goes with the last of its lines. Numbers of lines are not used again.

@@ -11,6 +11,7 @@ use crate::{
         conversation::ChannelId,
         delivery::Action,
         ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
+        line::ErrorMark,
         log::{AuditEntry, NewLogEntry, Subject},
         people::PeopleChange,
         question::AskedQuestion,
@@ -60,6 +61,8 @@ pub struct Transition {
     pub operation: Option<Operation>,
     /// A change of the operators' tokens.
     pub token: Option<TokenChange>,
+    /// An error of the gateway's own log, by its id, and what an operator says of it.
+    pub error: Option<(i64, ErrorMark)>,
     /// Changes of approvals, in order.
     pub approvals: Vec<ApprovalChange>,
     /// Changes of schedules, in order.

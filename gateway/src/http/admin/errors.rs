@@ -2,14 +2,23 @@
 
 use axum::{
     Extension, Json,
-    extract::{Query, State, rejection::QueryRejection},
+    extract::{
+        Path, Query, State,
+        rejection::{PathRejection, QueryRejection},
+    },
+    http::StatusCode,
 };
-use rejoinder_core::store::{ErrorFilter, ErrorRecord};
+use rejoinder_core::store::{ErrorFilter, ErrorMark, ErrorRecord};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{caller::Caller, logs::LevelName, responses::Reading};
+use super::{
+    caller::Caller,
+    logs::LevelName,
+    operation::{Accepted, IdempotencyKey, Operation, Reason},
+    responses::{Changing, Reading},
+};
 use crate::{
     http::{Shared, error::ApiError, paging},
     time::rfc3339,
@@ -39,7 +48,7 @@ pub(crate) struct ErrorList {
     next: Option<String>,
 }
 
-/// Errors or warnings that are equal: of the same level, module, message and channel.
+/// Errors or warnings that are equal: of the same level, module, message, channel and cause.
 #[derive(Debug, Serialize, ToSchema)]
 struct ErrorItem {
     id: i64,
@@ -60,6 +69,11 @@ struct ErrorItem {
     /// The other fields of the latest, by name.
     #[schema(value_type = Object)]
     fields: Map<String, Value>,
+    /// When an operator said that they have seen it.
+    #[schema(format = DateTime)]
+    acknowledged_at: Option<String>,
+    /// Whether no operator wants to hear of it. It is kept then.
+    muted: bool,
 }
 
 impl From<ErrorRecord> for ErrorItem {
@@ -74,6 +88,8 @@ impl From<ErrorRecord> for ErrorItem {
             first_seen_at: rfc3339(error.first_at),
             last_seen_at: rfc3339(error.last_at),
             fields: error.fields,
+            acknowledged_at: error.acknowledged_at.map(rfc3339),
+            muted: error.is_muted,
         }
     }
 }
@@ -92,7 +108,64 @@ pub(in crate::http) async fn list(
     let Query(filter) = filter?;
     let limit = paging::limit(filter.limit)?;
     let channels = caller.channels(filter.channel.as_deref());
-    let mut found = app.store.errors(&ErrorFilter { channels, before: filter.before, limit: limit + 1 }).await?;
+    let mut found = app
+        .store
+        .errors(&ErrorFilter { channels, before: filter.before, limit: limit + 1, ..ErrorFilter::default() })
+        .await?;
     let next = paging::cut(&mut found, limit, |error| error.last_line.to_string());
     Ok(Json(ErrorList { items: found.into_iter().map(ErrorItem::from).collect(), next }))
+}
+
+/// Says that an operator has seen an error: it is told no more, unless it is a panic that happens again. Needs the role `operator`.
+#[utoipa::path(post, path = "/admin/api/errors/{id}/acknowledge", tag = "admin", operation_id = "acknowledge_error",
+    params(("id" = i64, Path, description = "The error's id"), IdempotencyKey),
+    request_body(content = Option<Reason>),
+    responses((status = 202, description = "It is stored", body = Accepted), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn acknowledge(
+    app: Shared,
+    id: Result<Path<i64>, PathRejection>,
+    operation: Operation<Reason>,
+) -> Result<(StatusCode, Json<Accepted>), ApiError> {
+    mark(app, id, operation, ErrorMark::Acknowledged).await
+}
+
+/// Mutes an error: it is never told, also when it happens again, until it is unmuted. Needs the role `operator`.
+#[utoipa::path(post, path = "/admin/api/errors/{id}/mute", tag = "admin", operation_id = "mute_error",
+    params(("id" = i64, Path, description = "The error's id"), IdempotencyKey),
+    request_body(content = Option<Reason>),
+    responses((status = 202, description = "It is stored", body = Accepted), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn mute(
+    app: Shared,
+    id: Result<Path<i64>, PathRejection>,
+    operation: Operation<Reason>,
+) -> Result<(StatusCode, Json<Accepted>), ApiError> {
+    mark(app, id, operation, ErrorMark::Muted).await
+}
+
+/// Unmutes an error. Needs the role `operator`.
+#[utoipa::path(post, path = "/admin/api/errors/{id}/unmute", tag = "admin", operation_id = "unmute_error",
+    params(("id" = i64, Path, description = "The error's id"), IdempotencyKey),
+    request_body(content = Option<Reason>),
+    responses((status = 202, description = "It is stored", body = Accepted), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn unmute(
+    app: Shared,
+    id: Result<Path<i64>, PathRejection>,
+    operation: Operation<Reason>,
+) -> Result<(StatusCode, Json<Accepted>), ApiError> {
+    mark(app, id, operation, ErrorMark::Unmuted).await
+}
+
+async fn mark(
+    State(app): Shared,
+    id: Result<Path<i64>, PathRejection>,
+    operation: Operation<Reason>,
+    mark: ErrorMark,
+) -> Result<(StatusCode, Json<Accepted>), ApiError> {
+    let Path(id) = id.map_err(|_| ApiError::NotFound("there is no error with this id"))?;
+    let (id, actor, accepted) = operation.begin(id, operation.body.reason.as_deref())?;
+    app.engine.mark_error(id, mark, &actor).await?;
+    Ok(accepted)
 }

@@ -44,10 +44,17 @@ pub(in crate::sqlite) async fn log_lines(
 }
 
 pub(in crate::sqlite) async fn errors(pool: &SqlitePool, filter: &ErrorFilter) -> Result<Vec<ErrorRecord>, StoreError> {
-    let ErrorFilter { channels, before, limit } = filter;
+    let ErrorFilter { channels, id, news_since, before, limit } = filter;
     let mut sql = QueryBuilder::<Sqlite>::new("select * from errors where last_line < ");
     sql.push_bind(before.unwrap_or(i64::MAX));
     push_channels(&mut sql, channels.as_deref());
+    if let Some(id) = id {
+        sql.push(" and id = ").push_bind(id);
+    }
+    if let Some(since) = news_since {
+        sql.push(" and level = 'error' and acknowledged_at is null and muted = 0 and last_at >= ")
+            .push_bind(since.as_millis());
+    }
     sql.push(" order by last_line desc limit ").push_bind(limit);
     let rows = sql.build().fetch_all(pool).await.map_err(store_error)?;
     rows.iter().map(error).collect()
@@ -93,6 +100,8 @@ fn error(row: &SqliteRow) -> Result<ErrorRecord, StoreError> {
         first_at: row.at("first_at")?,
         last_at: row.at("last_at")?,
         fields: row.json("fields")?,
+        acknowledged_at: row.at_maybe("acknowledged_at")?,
+        is_muted: row.value("muted")?,
     })
 }
 

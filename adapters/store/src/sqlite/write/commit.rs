@@ -11,7 +11,7 @@ use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
-    approvals, channels, lines, log, people, pick,
+    approvals, channels, lines, log, log_lines, people, pick,
     rows::{self, Transaction, json, name},
     runs, schedules, sessions, tokens,
 };
@@ -114,6 +114,10 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
     }
     if let Some(token) = &transition.token {
         tokens::change(transaction, token)?;
+    }
+    if let Some((error, mark)) = transition.error {
+        let at = transition.operation.as_ref().map_or(0, |operation| operation.at.as_millis());
+        log_lines::mark(transaction, error, mark, at)?;
     }
     for change in &transition.approvals {
         approvals::change(transaction, change)?;

@@ -106,7 +106,8 @@ const CLEAR_QUOTE: &str = "
 
 const DELETE_LOG: &str = "delete from log where seq <= ? and seq < (select max(seq) from log)";
 
-const DELETE_LINES: [&str; 2] = ["delete from errors where last_line <= ?", "delete from log_lines where id <= ?"];
+const DELETE_LINES: [&str; 2] =
+    ["delete from errors where last_line <= ? and muted = 0", "delete from log_lines where id <= ?"];
 
 const DELETE_KEY: &str = "delete from events where id = ? and details is null and raw is null";
 
@@ -128,8 +129,9 @@ const DELETE_CONTENTS: &str = "
         where t.id = ?)";
 
 /// What belongs to a turn, and the turn.
-const DELETE_TURN: [&str; 16] = [
-    "delete from errors where last_line in (select id from log_lines where turn_id = ?)",
+const DELETE_TURN: [&str; 17] = [
+    "update errors set fields = '{}' where muted = 1 and last_line in (select id from log_lines where turn_id = ?)",
+    "delete from errors where muted = 0 and last_line in (select id from log_lines where turn_id = ?)",
     "delete from log_lines where turn_id = ?",
     "delete from search where rowid between (select seq << 2 from turns where id = ?1)
         and (select seq << 2 | 3 from turns where id = ?1)",
