@@ -92,8 +92,8 @@ pub mod store {
                 SessionSummary, TurnFilter, TurnListState, TurnSummary,
             },
             record::{
-                AMBIENT_LAG, AbsentChannel, AttemptRecord, Backlog, BlockedScope, Dossier, NextDeliveries, PERSON_STEP,
-                Pause, Remark, RunRecord, WaitingTurn,
+                AMBIENT_LAG, AbsentChannel, AttemptRecord, Backlog, BlockedScope, DeadTurn, Dossier, LateTurn,
+                NextDeliveries, PERSON_STEP, ParkedDelivery, Pause, Remark, RunRecord, Stuck, WaitingTurn,
             },
             transition::{
                 AttemptEnd, AttemptStart, ClosedQuestion, Commit, DeliveryChange, IdempotentAnswer, NewDelivery,

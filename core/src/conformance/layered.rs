@@ -36,7 +36,7 @@ use crate::{
             DeadLetterFilter, DeliveryFilter, FoundLine, ListedDelivery, SearchFilter, SessionSummary, TurnFilter,
             TurnSummary,
         },
-        record::{AbsentChannel, Backlog, BlockedScope, Dossier, NextDeliveries, Pause, RunRecord, WaitingTurn},
+        record::{AbsentChannel, Backlog, BlockedScope, Dossier, NextDeliveries, Pause, RunRecord, Stuck, WaitingTurn},
         transition::{Commit, IdempotentAnswer, Transition},
     },
 };
@@ -435,6 +435,10 @@ impl<L: Layer> Operator for Layered<L> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.backlog()).await
     }
+    async fn stuck(&self, limit: u32) -> Result<Stuck, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.stuck(limit)).await
+    }
 }
 
 #[async_trait]
@@ -757,6 +761,9 @@ impl Operator for NullStore {
     }
     async fn backlog(&self) -> Result<Backlog, StoreError> {
         Ok(Backlog::default())
+    }
+    async fn stuck(&self, _limit: u32) -> Result<Stuck, StoreError> {
+        Ok(Stuck::default())
     }
 }
 

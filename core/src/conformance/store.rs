@@ -171,6 +171,7 @@ macro_rules! store_conformance {
             a_list_is_newest_first_and_goes_on_at_its_cursor
             a_list_can_be_narrowed
             the_backlog_is_counted
+            what_is_stuck_is_listed_with_what_it_waits_for
             a_dossier_holds_everything
             dead_copies_are_listed_and_counted
             blocked_scopes_end
@@ -215,8 +216,8 @@ macro_rules! store_conformance {
             lines_can_be_narrowed
             a_line_about_a_turn_has_its_channel
             equal_errors_are_counted
-            lines_are_removed_by_their_age
             what_operators_say_of_errors_is_kept
+            lines_are_removed_by_their_age
             the_file_shrinks_after_many_rows_were_removed
             a_restart_keeps_everything
         }

@@ -13,7 +13,7 @@ use rejoinder_core::{
         IdempotentAnswer, ListedDelivery, LogEntry, LogFilter, LogLine, LogLineFilter, LogLineRecord, LogSeq, NewEvent,
         NextDeliveries, Operator, Outbox, Pairing, Pause, PersonRecord, QuestionFilter, QuestionRecord, Removal,
         RunRecord, Schedule, ScheduleRun, SearchFilter, SessionChoice, SessionRecord, SessionSummary, Store,
-        StoreStats, Stored, TokenRecord, Transition, TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
+        StoreStats, Stored, Stuck, TokenRecord, Transition, TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
     },
 };
 use sqlx::SqlitePool;
@@ -418,6 +418,10 @@ impl Operator for SqliteStore {
 
     async fn backlog(&self) -> Result<Backlog, StoreError> {
         read::backlog(&self.operator, self.clock.now()).await
+    }
+
+    async fn stuck(&self, limit: u32) -> Result<Stuck, StoreError> {
+        read::stuck(&self.operator, self.clock.now(), limit).await
     }
 }
 

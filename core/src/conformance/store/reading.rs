@@ -22,7 +22,7 @@ use crate::{
     ports::store::{
         Store,
         list::{DeadLetterFilter, TurnFilter, TurnListState},
-        record::{AbsentChannel, Backlog, BlockedScope, Remark, WaitingTurn},
+        record::{AbsentChannel, Backlog, BlockedScope, DeadTurn, Remark, Stuck, WaitingTurn},
         transition::{AttemptStart, TranscriptLine, Transition, TurnChange},
     },
 };
@@ -685,6 +685,33 @@ pub async fn the_backlog_is_counted(subject: &mut impl Subject) {
         ..Backlog::default()
     };
     assert_eq!(backlog, expected);
+}
+
+/// What [`Operator::stuck`](crate::store::Operator::stuck) finds: late turns by what they wait for, messages that get nowhere
+/// although nothing is owed for them, and dead letters.
+pub async fn what_is_stuck_is_listed_with_what_it_waits_for(subject: &mut impl Subject) {
+    let store = subject.store();
+    let [mut dead, mut claimed, _open] = turns(&*store, "a").await;
+    dead.answer(&*store, "no").await;
+    let refused = dead.on(Event::Refused { claim: 1, reason: "blocked".to_owned() }, 4);
+    done(&*store, refused).await;
+    claimed.answer(&*store, "yes").await;
+    let parked = |turn: &Turn, seconds| DeliveryRecord {
+        id: DeliveryId::new(at(seconds)),
+        parked: true,
+        attempts: 3,
+        error: Some("502 Bad Gateway".to_owned()),
+        ..turn.delivery(1, "yes")
+    };
+    let quiet = DeliveryRecord { attempts: 0, ..parked(&dead, 12) };
+    done(&*store, deliveries([parked(&dead, 10), parked(&claimed, 11), quiet])).await;
+
+    let Stuck { late, parked, dead: given_up } = store.stuck(10).await.expect("it is read");
+    let late: Vec<_> = late.into_iter().map(|turn| (turn.seq, turn.is_claimed)).collect();
+    assert_eq!(late, [(3, false), (2, true)]);
+    assert_eq!(parked.len(), 1, "{parked:?}");
+    assert_eq!(parked[0].error.as_deref(), Some("502 Bad Gateway"));
+    assert_eq!(given_up, [DeadTurn { seq: 1, owed: true, since: at(4) }]);
 }
 
 /// A copy that is dead is found; a dead delivery of the turn itself shows in the turn's state.

@@ -53,7 +53,7 @@ use crate::{
             DeadLetterFilter, DeliveryFilter, FoundLine, ListedDelivery, SearchFilter, SessionSummary, TurnFilter,
             TurnSummary,
         },
-        record::{AbsentChannel, Backlog, BlockedScope, Dossier, NextDeliveries, Pause, RunRecord, WaitingTurn},
+        record::{AbsentChannel, Backlog, BlockedScope, Dossier, NextDeliveries, Pause, RunRecord, Stuck, WaitingTurn},
         transition::{Commit, IdempotentAnswer, Transition},
     },
 };
@@ -413,6 +413,9 @@ pub trait Operator: Send + Sync + 'static {
 
     /// The numbers of turns and deliveries that wait.
     async fn backlog(&self) -> Result<Backlog, StoreError>;
+
+    /// What is late, gets nowhere, or was given up: the newest `limit` of each. Asked when the backlog has any of it.
+    async fn stuck(&self, limit: u32) -> Result<Stuck, StoreError>;
 }
 
 /// Removing what is past its time, and indexing what ended.

@@ -12,7 +12,7 @@ use crate::model::{
     ids::{ConversationId, DeliveryId, TurnId},
     run::{Cost, RunContent},
     stored_delivery::DeliveryRecord,
-    turn::{Handler, TurnRecord, Version},
+    turn::{Handler, TurnRecord, TurnSeq, Version},
 };
 
 /// How many turns that are owed an answer pass one that is not, when they come after it.
@@ -203,4 +203,56 @@ pub struct Backlog {
     pub deferred: u64,
     /// When the oldest open turn was accepted, without those of absent channels.
     pub oldest_open: Option<Timestamp>,
+}
+
+/// What is late, gets nowhere, or was given up: the newest few thousand of each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stuck {
+    /// Overdue turns, as [`Backlog::overdue`] counts them.
+    pub late: Vec<LateTurn>,
+    /// Deliveries that get nowhere, without those of overdue turns.
+    pub parked: Vec<ParkedDelivery>,
+    /// Turns that ended as dead letters.
+    pub dead: Vec<DeadTurn>,
+}
+
+/// An overdue turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LateTurn {
+    /// Its place in the order of acceptance.
+    pub seq: TurnSeq,
+    /// Its channel.
+    pub channel: ChannelId,
+    /// The agent that its next run is for; empty for a command of the gateway.
+    pub agent: AgentName,
+    /// The person who waits, as in [`InboundEvent::person`](crate::InboundEvent::person).
+    pub person: String,
+    /// Whether its signal is on its way: it waits for the channel. Otherwise it waits for its run.
+    pub is_claimed: bool,
+    /// When it became overdue.
+    pub since: Timestamp,
+}
+
+/// A delivery that was tried, and gets nowhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParkedDelivery {
+    /// Its place in the order of claims.
+    pub seq: i64,
+    /// Its channel.
+    pub channel: ChannelId,
+    /// The last error of the platform.
+    pub error: Option<String>,
+    /// When its signal was claimed.
+    pub since: Timestamp,
+}
+
+/// A turn that ended as a dead letter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadTurn {
+    /// Its place in the order of acceptance.
+    pub seq: TurnSeq,
+    /// Whether a person was owed an answer. Otherwise it is a message that nobody asked for.
+    pub owed: bool,
+    /// When it was given up.
+    pub since: Timestamp,
 }

@@ -15,6 +15,7 @@ mod questions;
 mod schedules;
 mod search;
 mod sessions;
+mod stuck;
 mod tokens;
 mod turns;
 mod views;
@@ -41,6 +42,7 @@ pub(super) use questions::{asked, next_question_expiry, questions};
 pub(super) use schedules::{schedule_runs, schedules};
 pub(super) use search::search;
 pub(super) use sessions::{current_session, has_choices, is_session_open, usable_sessions};
+pub(super) use stuck::stuck;
 pub(super) use tokens::tokens;
 pub(super) use turns::{
     dossier, due, ended_last, last_question, merged_and_left, next_waiting, next_wake, open_turns, postponed,

@@ -1,0 +1,64 @@
+//! What is late, gets nowhere, or was given up.
+
+use rejoinder_core::{
+    AgentName, ChannelId, StoreError, Timestamp,
+    store::{DeadTurn, LateTurn, ParkedDelivery, Stuck},
+};
+use sqlx::{SqlitePool, sqlite::SqliteRow};
+
+use super::columns::Columns;
+use crate::sqlite::error::store_error;
+
+const LATE: &str = "
+    select seq, channel, agent, person, state = 'claimed' as is_claimed, overdue_at from obligations indexed by obligations_live
+    where ended_at is null and owed = 1 and absent = 0 and overdue_at < ?1 order by seq desc limit ?2";
+
+const PARKED: &str = "
+    select d.seq, d.channel, d.error, d.created_at from deliveries as d indexed by deliveries_in_lanes
+    where d.state in ('pending', 'sending') and d.absent = 0 and d.parked = 1 and d.attempts > 0 and not exists (
+        select 1 from obligations as o
+        where o.turn_id = d.turn_id and o.ended_at is null and o.owed = 1 and o.overdue_at < ?1)
+    order by d.seq desc limit ?2";
+
+const DEAD: &str = "
+    select seq, owed, ended_at from obligations indexed by obligations_undeliverable
+    where state = 'undeliverable' order by seq desc limit ?2";
+
+pub(in crate::sqlite) async fn stuck(pool: &SqlitePool, now: Timestamp, limit: u32) -> Result<Stuck, StoreError> {
+    let rows = async |sql: &'static str| {
+        sqlx::query(sql).bind(now.as_millis()).bind(limit).fetch_all(pool).await.map_err(store_error)
+    };
+    Ok(Stuck {
+        late: rows(LATE).await?.iter().map(late).collect::<Result<_, _>>()?,
+        parked: rows(PARKED).await?.iter().map(parked).collect::<Result<_, _>>()?,
+        dead: rows(DEAD).await?.iter().map(dead).collect::<Result<_, _>>()?,
+    })
+}
+
+fn late(row: &SqliteRow) -> Result<LateTurn, StoreError> {
+    Ok(LateTurn {
+        seq: row.value("seq")?,
+        channel: channel(row)?,
+        agent: AgentName::from(row.value::<String>("agent")?),
+        person: row.value("person")?,
+        is_claimed: row.value("is_claimed")?,
+        since: row.at("overdue_at")?,
+    })
+}
+
+fn parked(row: &SqliteRow) -> Result<ParkedDelivery, StoreError> {
+    Ok(ParkedDelivery {
+        seq: row.value("seq")?,
+        channel: channel(row)?,
+        error: row.value("error")?,
+        since: row.at("created_at")?,
+    })
+}
+
+fn dead(row: &SqliteRow) -> Result<DeadTurn, StoreError> {
+    Ok(DeadTurn { seq: row.value("seq")?, owed: row.value("owed")?, since: row.at("ended_at")? })
+}
+
+fn channel(row: &SqliteRow) -> Result<ChannelId, StoreError> {
+    Ok(ChannelId::from_stored(&row.value::<String>("channel")?))
+}
