@@ -125,12 +125,16 @@ pub enum AlertKind {
     Agent,
     /// Turns are late.
     Overdue,
-    /// Turns could not be answered.
+    /// Messages that nobody asked for get nowhere.
+    Parked,
+    /// Turns could not be answered, or messages not be delivered.
     Undeliverable,
     /// Callbacks of hooks were given up.
     Callbacks,
     /// A schedule has paused itself.
     Schedule,
+    /// An error of a new kind, or a panic.
+    Error,
 }
 
 /// A value, or `"off"`.

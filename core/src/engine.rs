@@ -76,7 +76,7 @@ use crate::{
     sweep::Sweep,
     timer::Timer,
     undeliverable::Undeliverable,
-    watch::{Part, Watch},
+    watch::{Down, Part, Watch},
     welcome::Welcomer,
     worker::{
         Worker,
@@ -736,6 +736,19 @@ impl Engine {
         self.operations.approvals(filter).await
     }
 
+    /// The approvals that wait although nobody who is known may decide them.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn approvals_without_approver(&self) -> Result<Vec<Approval>, OperationError> {
+        if self.people.has_approver(&self.settings.get().approvals) {
+            return Ok(Vec::new());
+        }
+        let now = self.clock.now();
+        let waiting = self.operations.approvals(ApprovalFilter::Waiting).await?;
+        Ok(waiting.into_iter().filter(|approval| approval.is_open(now)).collect())
+    }
+
     /// Decides what an agent asks approval for. It runs again, and is told the decision and the actor's reason.
     ///
     /// # Errors
@@ -756,10 +769,16 @@ impl Engine {
         self.watch.look().await;
     }
 
-    /// What is down now, with its problem.
+    /// What is down now, and how.
     #[must_use]
-    pub fn down(&self) -> HashMap<Part, String> {
+    pub fn down(&self) -> HashMap<Part, Down> {
         self.watch.down()
+    }
+
+    /// Since when the store cannot write, as far as [`watch`](Self::watch) has seen it.
+    #[must_use]
+    pub fn unwritable_since(&self) -> Option<Timestamp> {
+        self.watch.unwritable_since()
     }
 
     /// Whether a channel can send, as its latest sends tell.

@@ -158,7 +158,7 @@ pub use ports::{
 };
 
 pub use router::explain::{ExplainedRule, RouteAccess, RouteExplanation, RuleVerdict};
-pub use watch::Part;
+pub use watch::{Down, Part};
 pub use words::age;
 pub use worker::agents::AgentHealth;
 

@@ -24,12 +24,23 @@ use crate::{
 };
 
 /// What can go down.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Part {
     /// A channel.
     Channel(ChannelId),
     /// An agent, by its name.
     Agent(String),
+}
+
+/// How something is down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Down {
+    /// Whether a channel cannot send, and still receives.
+    pub is_mute: bool,
+    /// What is wrong.
+    pub problem: String,
+    /// Since when, if that is known.
+    pub since: Option<Timestamp>,
 }
 
 /// Looks at the channels, the agents and the store.
@@ -47,8 +58,8 @@ pub(crate) struct Watch {
 /// What was seen at the last look.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
-    /// What is down and in the log, with its problem.
-    down: HashMap<Part, String>,
+    /// What is down and in the log.
+    down: HashMap<Part, Down>,
     /// Since when the store cannot write, and why. It is logged when it can again.
     unwritable: Option<(Timestamp, String)>,
 }
@@ -68,19 +79,18 @@ impl Watch {
         }
         let mut log = Vec::new();
         let down = self.down();
-        for (part, problem) in down.iter().filter(|(part, _)| !known.down.contains_key(*part)) {
-            log.push(entry(part, Some(problem), at));
+        for (part, down) in down.iter().filter(|(part, _)| !known.down.contains_key(*part)) {
+            log.push(entry(part, Some(down), at));
+            match part {
+                Part::Channel(channel) => warn!(%channel, problem = down.said(), "the channel is down"),
+                Part::Agent(agent) => warn!(agent, error = down.problem, "the agent fails"),
+            }
         }
         for part in known.down.keys().filter(|part| !down.contains_key(*part)) {
             log.push(entry(part, None, at));
-        }
-        for entry in &log {
-            let (topic, subject) = (entry.event.topic(), &entry.subject);
-            let channel = subject.channel.as_ref().map(tracing::field::display);
-            if topic.ends_with("down") {
-                warn!(%topic, channel, what = ?entry.event, "something went down");
-            } else {
-                info!(%topic, channel, what = ?entry.event, "it is back");
+            match part {
+                Part::Channel(channel) => info!(%channel, "the channel works again"),
+                Part::Agent(agent) => info!(agent, "the agent answers again"),
             }
         }
         // The store itself has reported this.
@@ -101,23 +111,42 @@ impl Watch {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What is down now, with its problem.
-    pub(crate) fn down(&self) -> HashMap<Part, String> {
+    /// Since when the store cannot write, if it cannot and that was seen at a look.
+    pub(crate) fn unwritable_since(&self) -> Option<Timestamp> {
+        self.known().unwritable.map(|(since, _)| since)
+    }
+
+    /// What is down now, and how.
+    pub(crate) fn down(&self) -> HashMap<Part, Down> {
         let now = self.clock.now();
         let is_starting = now.since(self.started) < TIME_TO_CONNECT;
         let channels = self.channels.health().into_iter().filter_map(|(channel, health)| {
             let is_connecting = is_starting && health.problem.is_none() && health.inbound_at.is_none();
-            let is_down = !is_connecting && !health.is_live(now);
-            let inbound = is_down.then(|| health.problem.clone().unwrap_or_else(|| SILENT.to_owned()));
-            let problem = inbound.or_else(|| {
-                let outbound = self.health.outbound(&channel);
-                outbound.failing_since.map(|_| format!("sending fails: {}", outbound.error.unwrap_or_default()))
+            let is_deaf = !is_connecting && !health.is_live(now);
+            let deaf = is_deaf.then(|| Down {
+                is_mute: false,
+                problem: health.problem.clone().unwrap_or_else(|| SILENT.to_owned()),
+                since: health.inbound_at,
             });
-            problem.map(|problem| (Part::Channel(channel), problem))
+            let down = deaf.or_else(|| {
+                let outbound = self.health.outbound(&channel);
+                let since = outbound.failing_since?;
+                Some(Down { is_mute: true, problem: outbound.error.unwrap_or_default(), since: Some(since) })
+            });
+            down.map(|down| (Part::Channel(channel), down))
         });
-        let agents = self.agents.all().into_iter().filter(|(_, health)| health.is_down());
-        let agents = agents.map(|(agent, health)| (Part::Agent(agent.to_string()), health.error.unwrap_or_default()));
+        let agents = self.agents.all().into_iter().filter(|(_, health)| health.is_down()).map(|(agent, health)| {
+            let problem = health.error.unwrap_or_default();
+            (Part::Agent(agent.to_string()), Down { is_mute: false, problem, since: health.failing_since })
+        });
         channels.chain(agents).collect()
+    }
+}
+
+impl Down {
+    /// What is wrong, also without knowing what it is that is down.
+    fn said(&self) -> String {
+        if self.is_mute { format!("sending fails: {}", self.problem) } else { self.problem.clone() }
     }
 }
 
@@ -127,14 +156,14 @@ const TIME_TO_CONNECT: Duration = Duration::from_secs(30);
 /// The problem of a channel that does not know one itself.
 const SILENT: &str = "it has received nothing for too long";
 
-fn entry(part: &Part, problem: Option<&String>, at: Timestamp) -> NewLogEntry {
-    let (subject, event) = match (part, problem) {
-        (Part::Channel(channel), Some(problem)) => {
-            (Subject::channel(channel), LogEvent::ChannelDown { problem: problem.clone() })
+fn entry(part: &Part, down: Option<&Down>, at: Timestamp) -> NewLogEntry {
+    let (subject, event) = match (part, down) {
+        (Part::Channel(channel), Some(down)) => {
+            (Subject::channel(channel), LogEvent::ChannelDown { problem: down.said() })
         }
         (Part::Channel(channel), None) => (Subject::channel(channel), LogEvent::ChannelUp),
-        (Part::Agent(agent), Some(error)) => {
-            (Subject::default(), LogEvent::AgentDown { agent: agent.clone(), error: error.clone() })
+        (Part::Agent(agent), Some(down)) => {
+            (Subject::default(), LogEvent::AgentDown { agent: agent.clone(), error: down.problem.clone() })
         }
         (Part::Agent(agent), None) => (Subject::default(), LogEvent::AgentUp { agent: agent.clone() }),
     };

@@ -10,7 +10,7 @@ mod send;
 use std::{sync::Arc, time::Duration};
 
 use anyhow::Result;
-use rejoinder_config::{AlertKind, AlertTarget, Alerts};
+use rejoinder_config::{AlertTarget, Alerts};
 use rejoinder_core::{
     SharedClock, Timestamp,
     store::{LogFilter, LogSeq, Transition},
@@ -118,7 +118,7 @@ impl Alerter {
         self.remember().await;
         let started_at = self.clock.now();
         let logged = self.problems.store.logged();
-        let (mut counted_at, mut counted_to, mut backlog) = (None::<Timestamp>, 0, None);
+        let (mut counted_at, mut counted_to, mut waits) = (None::<Timestamp>, 0, None);
         let mut next_digest = self.next_digest(self.clock.now());
         let mut not_before = self.clock.now();
         loop {
@@ -126,12 +126,12 @@ impl Alerter {
             let (now, last) = (self.clock.now(), *logged.borrow());
             if last != counted_to || counted_at.is_none_or(|at| now.since(at) >= COUNT) {
                 // While the store cannot be read, what it said last holds.
-                if let Ok(read) = self.problems.store.backlog().await {
-                    (counted_at, counted_to, backlog) = (Some(now), last, Some(read));
+                if let Ok(read) = self.problems.waits(now).await {
+                    (counted_at, counted_to, waits) = (Some(now), last, Some(read));
                 }
             }
             let trouble = self.problems.store.trouble().map(|error| error.to_string());
-            let problems = self.problems.find(trouble, backlog.as_ref());
+            let problems = self.problems.find(trouble, waits.as_ref(), now);
             let news = {
                 let mut board = self.board.lock().await;
                 board.look(now, problems, |key| self.known(key, started_at, now));
@@ -160,12 +160,10 @@ impl Alerter {
         let (since, about) = (now.since(started_at), about.as_deref().unwrap_or_default());
         let Problems { engine, .. } = &self.problems;
         match kind {
-            _ if !self.settings.at_once.contains(kind) => Known::Never,
-            AlertKind::Channel if !engine.channels().iter().any(|(channel, _)| channel.as_str() == about) => {
-                Known::Never
-            }
-            AlertKind::Channel if since < TIME_TO_SHOW => Known::NotYet,
-            AlertKind::Agent => match engine.agents().into_iter().find(|(name, _)| **name == *about) {
+            _ if !Problem::alert_of(kind).is_some_and(|alert| self.settings.at_once.contains(&alert)) => Known::Never,
+            &"channel" if !engine.channels().iter().any(|(channel, _)| channel.as_str() == about) => Known::Never,
+            &"channel" if since < TIME_TO_SHOW => Known::NotYet,
+            &"agent" => match engine.agents().into_iter().find(|(name, _)| **name == *about) {
                 Some((_, health)) if health.ok_at.is_some() || health.is_down() => Known::Yes,
                 // One that nobody writes to any more may be told of again.
                 Some(_) if since < TIME_TO_RUN => Known::NotYet,
@@ -228,7 +226,7 @@ impl Alerter {
         let AlertTarget::Conversation(conversation) = target else { return true };
         let board = self.board.lock().await;
         let channel = conversation.channel.as_str();
-        !board.has(AlertKind::Store, None) && !board.has(AlertKind::Channel, Some(channel))
+        !board.has("store", None) && !board.has("channel", Some(channel))
     }
 
     /// Whether one of these got it.

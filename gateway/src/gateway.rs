@@ -258,7 +258,18 @@ impl Gateway {
         let (stop_waiting, drain) = (parts.stop_waiting.clone(), parts.drain);
         let feed = Feed::start(Arc::clone(&store), stop_waiting.clone());
         let figures = Arc::new(Figures::new(Arc::clone(&store)));
-        let problems = Problems { engine: engine.clone(), store: Arc::clone(&store), database: database.clone() };
+        let problems = Problems {
+            engine: engine.clone(),
+            store: Arc::clone(&store),
+            database: database.clone(),
+            zone: config.alerts.time_zone.zone.clone(),
+            // The operator's own address is not public.
+            page: parts
+                .public_url
+                .as_ref()
+                .filter(|_| operator.is_none())
+                .map(|url| url.as_str().trim_end_matches('/').to_owned()),
+        };
         traces::follow(&store, exporter, upkeep.clone()).await;
         let alerter = means.map(|means| Alerter::start(means, &problems, &figures, &clock, upkeep.clone()));
         let commons = Commons {

@@ -1,61 +1,144 @@
 //! What is wrong with the gateway: for the overview, and for those who are told.
 
-use std::path::PathBuf;
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    path::PathBuf,
+    sync::Arc,
+};
 
+use jiff::tz::TimeZone;
 use rejoinder_config::AlertKind;
 use rejoinder_core::{
-    Engine, Part, Store,
-    store::{Backlog, Schedule},
+    ChannelId, Down, Engine, Handler, LoopKind, Part, Store, StoreError, Timestamp,
+    store::{Backlog, ErrorFilter, ErrorRecord, LateTurn, ParkedDelivery, Pause, Schedule, Stuck, TurnSummary},
 };
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-use crate::disk::Room;
+use crate::{
+    disk::Room,
+    time::{rfc3339, since},
+};
 
 /// Below how many free bytes a disk is nearly full, unless a twentieth of it is less.
 const ROOM: u64 = 1 << 30;
 
+/// How many late turns, parked deliveries and dead letters are looked at one by one.
+const MOST: u32 = 2_000;
+
+/// For how long an error is news, unless an operator acknowledges it, in milliseconds.
+const NEWS: i64 = 24 * 60 * 60 * 1000;
+
+/// How many new errors are told one by one.
+const MOST_ERRORS: u32 = 20;
+
 /// What people are told of.
-const ALERTS: [(&str, AlertKind); 8] = [
+const ALERTS: [(&str, AlertKind); 12] = [
     ("store", AlertKind::Store),
     ("disk", AlertKind::Disk),
     ("channel", AlertKind::Channel),
+    ("paused", AlertKind::Overdue),
     ("agent", AlertKind::Agent),
     ("overdue", AlertKind::Overdue),
+    ("parked", AlertKind::Parked),
     ("undeliverable", AlertKind::Undeliverable),
+    ("undelivered", AlertKind::Undeliverable),
     ("callbacks", AlertKind::Callbacks),
     ("schedule", AlertKind::Schedule),
+    ("error", AlertKind::Error),
 ];
 
 /// Something that is wrong.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Problem {
-    /// `store`, `disk`, `channel`, `paused`, `agent`, `overdue`, `undeliverable`, `callbacks`, `absent` or `schedule`.
+    /// `store`, `disk`, `channel`, `paused`, `agent`, `overdue`, `parked`, `undeliverable` (turns), `undelivered` (messages that
+    /// nobody asked for), `callbacks`, `absent`, `schedule`, `approval` or `error`.
     pub(crate) kind: &'static str,
-    /// What is wrong, in one sentence.
+    /// What is wrong, since when and why, in one sentence. The time is in the zone of `[alerts]`.
     pub(crate) text: String,
+    /// What is wrong, without the time and the reason.
+    pub(crate) what: String,
+    /// The reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) why: Option<String>,
+    /// Since when; of several, when the first began.
+    #[serde(serialize_with = "maybe_rfc3339", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime, required = false)]
+    pub(crate) since: Option<Timestamp>,
     /// The channel, the agent or the schedule that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) subject: Option<String>,
     /// How many turns or deliveries it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) count: Option<u64>,
+    /// How many people wait because of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) people: Option<u64>,
+    /// How many messages that nobody asked for wait because of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) messages: Option<u64>,
+    /// Where the operator's page shows more, if `server.public_url` is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) link: Option<String>,
+    /// The turns or deliveries that it is about, if they are known one by one.
+    #[serde(skip)]
+    pub(crate) ids: BTreeSet<i64>,
+}
+
+#[expect(clippy::ref_option, reason = "serde hands a reference to the field")]
+fn maybe_rfc3339<S: Serializer>(at: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
+    at.map(rfc3339).serialize(serializer)
 }
 
 impl Problem {
     /// A problem without a subject.
-    pub(crate) const fn new(kind: &'static str, text: String) -> Self {
-        Self { kind, text, subject: None, count: None }
+    pub(crate) fn new(kind: &'static str, what: String) -> Self {
+        Self { kind, what, ..Self::default() }
     }
 
-    /// How alerts call it; `None` if nobody is told of it.
-    pub(crate) fn alert(&self) -> Option<AlertKind> {
-        ALERTS.iter().find_map(|(kind, alert)| (*kind == self.kind).then_some(*alert))
+    /// How alerts call it, and the lateness that it explains; empty if nobody is told of it.
+    pub(crate) fn alerts(&self) -> BTreeSet<AlertKind> {
+        let own = Self::alert_of(self.kind).filter(|_| self.kind != "paused" || self.people.is_some());
+        let late = own.and(self.people).map(|_| AlertKind::Overdue);
+        let unsent = own.and(self.messages).map(|_| AlertKind::Parked);
+        own.into_iter().chain(late).chain(unsent).collect()
+    }
+
+    /// How alerts call a kind of problem; `None` if nobody is told of it.
+    pub(crate) fn alert_of(kind: &str) -> Option<AlertKind> {
+        ALERTS.iter().find_map(|(name, alert)| (*name == kind).then_some(*alert))
     }
 
     /// The problem that people were told of as a `kind`; `None` if there is no such kind.
     pub(crate) fn told(kind: &str, text: String) -> Option<Self> {
-        ALERTS.iter().find(|(name, _)| *name == kind).map(|(name, _)| Self::new(name, text))
+        let kind = ALERTS.iter().find(|(name, _)| *name == kind)?.0;
+        Some(Self { kind, text, ..Self::default() })
+    }
+
+    /// The page that shows more.
+    fn path(&self) -> String {
+        let subject = self.subject.as_deref().unwrap_or_default();
+        let encoded = || url::form_urlencoded::byte_serialize(subject.as_bytes()).collect::<String>();
+        match self.kind {
+            "channel" | "paused" => format!("/admin/channels?channel={}", encoded()),
+            "agent" => "/admin/channels#agents".to_owned(),
+            "overdue" | "absent" => format!("/admin/turns?state={}", self.kind),
+            "parked" => format!("/admin/deliveries?state=parked&channel={}", encoded()),
+            "undeliverable" | "undelivered" | "callbacks" => "/admin/dead-letters".to_owned(),
+            "error" => "/admin/logs".to_owned(),
+            "approval" => "/admin/approvals".to_owned(),
+            "schedule" => format!("/admin/schedules/{}", encoded()),
+            _ => "/admin".to_owned(),
+        }
+    }
+
+    /// The whole sentence.
+    fn sentence(&self, now: Timestamp, zone: &TimeZone) -> String {
+        let first = if self.count.is_some_and(|count| count > 1) { ", the first" } else { "" };
+        let word = if matches!(self.kind, "undeliverable" | "undelivered" | "error") { "at" } else { "since" };
+        let since = self.since.map(|at| format!("{first} {word} {}", since(at, now, zone))).unwrap_or_default();
+        let why = self.why.as_ref().map(|why| format!(": {}", why.trim_end_matches('.'))).unwrap_or_default();
+        format!("{}{since}{why}.", self.what)
     }
 }
 
@@ -63,72 +146,372 @@ impl Problem {
 #[derive(Clone)]
 pub(crate) struct Problems {
     pub(crate) engine: Engine,
-    pub(crate) store: std::sync::Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
     /// The file of the database.
     pub(crate) database: PathBuf,
+    /// The operator's time zone.
+    pub(crate) zone: TimeZone,
+    /// The public address of the operator's page, if it is configured.
+    pub(crate) page: Option<String>,
+}
+
+/// What the store says of what waits, and of new errors.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Waits {
+    pub(crate) backlog: Backlog,
+    pub(crate) stuck: Stuck,
+    pub(crate) errors: Vec<ErrorRecord>,
 }
 
 impl Problems {
-    /// What is wrong now, the worst first. `store` is why the store cannot write, and `backlog` what waits, if that is known.
-    pub(crate) fn find(&self, store: Option<String>, backlog: Option<&Backlog>) -> Vec<Problem> {
+    /// Reads what waits, and the new errors.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub(crate) async fn waits(&self, now: Timestamp) -> Result<Waits, StoreError> {
+        let backlog = self.store.backlog().await?;
+        let is_stuck = backlog.overdue + backlog.parked_deliveries + backlog.undeliverable > 0;
+        let stuck = if is_stuck { self.store.stuck(MOST).await? } else { Stuck::default() };
+        let news_since = Some(Timestamp::from_millis(now.as_millis() - NEWS));
+        let errors =
+            self.store.errors(&ErrorFilter { news_since, limit: MOST_ERRORS, ..ErrorFilter::default() }).await?;
+        Ok(Waits { backlog, stuck, errors })
+    }
+
+    /// What is wrong now, the worst first. `store` is why the store cannot write, and `waits` what waits, if that is known.
+    pub(crate) fn find(&self, store: Option<String>, waits: Option<&Waits>, now: Timestamp) -> Vec<Problem> {
+        let paused = self.engine.channels().into_iter();
+        let paused = paused.filter_map(|(channel, _)| self.engine.paused(&channel).map(|pause| (channel, pause)));
+        let facts = Facts {
+            store: store.map(|error| (error, self.engine.unwritable_since())),
+            room: Room::of(&self.database).ok(),
+            down: self.engine.down(),
+            paused: paused.collect(),
+            schedules: self.engine.schedules(None),
+            waits: waits.cloned().unwrap_or_default(),
+        };
+        let database = self.database.display().to_string();
+        facts.problems(&database).into_iter().map(|problem| self.complete(problem, now)).collect()
+    }
+
+    /// That agents wait for approval, since these times, and nobody who is known may give it.
+    pub(crate) fn of_approvals(&self, asked_at: impl Iterator<Item = Timestamp>, now: Timestamp) -> Option<Problem> {
+        let words = ["action waits for approval", "actions wait for approval"];
+        let problem = several("approval", (0..).zip(asked_at), words)?;
+        let why = Some("nobody who is known may give it, except on the page".to_owned());
+        Some(self.complete(Problem { why, ..problem }, now))
+    }
+
+    /// With its sentence and its link.
+    fn complete(&self, problem: Problem, now: Timestamp) -> Problem {
+        let text = problem.sentence(now, &self.zone);
+        let link = self.page.as_ref().map(|page| format!("{page}{}", problem.path()));
+        Problem { text, link, ..problem }
+    }
+}
+
+/// What is wrong that turns may wait for, by the sentence's words.
+pub(crate) struct Causes {
+    does_store_write: bool,
+    channels: HashMap<String, String>,
+    agents: HashMap<String, String>,
+}
+
+impl Problems {
+    /// What turns may wait for now.
+    pub(crate) fn causes(&self, is_store_down: bool) -> Causes {
+        let (mut channels, mut agents) = (HashMap::new(), HashMap::new());
+        for (channel, _) in self.engine.channels() {
+            if let Some(Pause { by, .. }) = self.engine.paused(&channel) {
+                channels.insert(channel.to_string(), format!("{channel} is paused by {by}"));
+            }
+        }
+        for (part, down) in self.engine.down() {
+            let words = said_down(&part, &down);
+            match part {
+                Part::Channel(channel) => channels.insert(channel.to_string(), words),
+                Part::Agent(agent) => agents.insert(agent, words),
+            };
+        }
+        Causes { does_store_write: !is_store_down, channels, agents }
+    }
+}
+
+impl Causes {
+    /// Why a turn is late, as [`Facts::problems`] says it.
+    pub(crate) fn of(&self, kind: LoopKind, turn: &TurnSummary) -> Option<String> {
+        if kind != LoopKind::Late {
+            return None;
+        }
+        if !self.does_store_write {
+            return Some(STORE.to_owned());
+        }
+        match (&turn.handler, &*turn.state) {
+            (_, "claimed") => self.channels.get(turn.conversation.channel.as_str()).cloned(),
+            (Handler::Agent(agent), _) => self.agents.get(&**agent).cloned(),
+            (Handler::Gateway(_), _) => None,
+        }
+    }
+}
+
+/// What is down, in the words after "because".
+fn said_down(part: &Part, down: &Down) -> String {
+    match part {
+        Part::Channel(channel) if down.is_mute => format!("{channel} cannot send"),
+        Part::Channel(channel) => format!("{channel} is down"),
+        Part::Agent(agent) => format!("the agent {agent} fails"),
+    }
+}
+
+const STORE: &str = "the store cannot write";
+
+/// What the parts of a gateway say of themselves.
+#[derive(Default)]
+pub(crate) struct Facts {
+    /// Why the store cannot write, and since when.
+    pub(crate) store: Option<(String, Option<Timestamp>)>,
+    pub(crate) room: Option<Room>,
+    pub(crate) down: HashMap<Part, Down>,
+    pub(crate) paused: Vec<(ChannelId, Pause)>,
+    pub(crate) schedules: Vec<Schedule>,
+    pub(crate) waits: Waits,
+}
+
+impl Facts {
+    /// What is wrong, the worst first. What waits because of something else that is wrong is said there, and only there.
+    pub(crate) fn problems(self, database: &str) -> Vec<Problem> {
+        let Waits { backlog, stuck, errors } = self.waits;
+        let mut waiting = Waiting { late: stuck.late, parked: stuck.parked };
+        let unlisted = backlog.overdue.saturating_sub(waiting.late.len() as u64);
+        let unlisted = if waiting.late.len() < MOST as usize { 0 } else { unlisted };
         let mut problems = Vec::new();
-        if let Some(error) = store {
-            let text = format!("The store cannot write: {error}. Nothing is accepted until it can.");
-            problems.push(Problem::new("store", text));
+        if let Some((error, since)) = self.store {
+            let cause = Problem { why: Some(error), since, ..Problem::new("store", STORE.to_owned()) };
+            problems.push(waiting.because_of(cause, |_| true, |_| true));
         }
-        let room = Room::of(&self.database).ok();
-        if let Some(Room { free, size }) = room.filter(|room| room.free < ROOM.min(room.size / 20)) {
-            let (database, free) = (self.database.display(), free >> 20);
-            let text = format!("The disk of {database} is nearly full: {free} MiB of {} GiB are free.", size >> 30);
-            problems.push(Problem::new("disk", text));
+        if let Some(Room { free, size }) = self.room.filter(|room| room.free < ROOM.min(room.size / 20)) {
+            let why = Some(format!("{} MiB of {} GiB are free", free >> 20, size >> 30));
+            problems.push(Problem { why, ..Problem::new("disk", format!("The disk of {database} is nearly full")) });
         }
-        let mut down: Vec<_> = self.engine.down().into_iter().map(of_part).collect();
-        down.sort_by(|one, other| (other.kind, &one.subject).cmp(&(one.kind, &other.subject)));
-        problems.extend(down);
-        problems.extend(backlog.into_iter().flat_map(counted));
-        problems.extend(self.engine.schedules(None).iter().filter(|it| it.has_paused_itself()).map(of_schedule));
+        let mut down: Vec<_> = self.down.into_iter().collect();
+        down.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let mut agents = Vec::new();
+        for (part, down) in down {
+            let (kind, subject) = match &part {
+                Part::Channel(channel) => ("channel", channel.to_string()),
+                Part::Agent(agent) => ("agent", agent.clone()),
+            };
+            let (what, since) = (said_down(&part, &down), down.since);
+            let (why, subject) = (Some(down.problem), Some(subject));
+            let cause = Problem { why, since, subject, ..Problem::new(kind, what) };
+            match &part {
+                Part::Channel(channel) => problems.push(waiting.of_channel(cause, channel)),
+                Part::Agent(agent) => {
+                    let is_its = |turn: &LateTurn| !turn.is_claimed && *turn.agent == **agent;
+                    agents.push(waiting.because_of(cause, is_its, |_| false));
+                }
+            }
+        }
+        for (channel, Pause { since, by, reason }) in self.paused {
+            let what = format!("{channel} is paused by {by}");
+            let (subject, since) = (Some(channel.to_string()), Some(since));
+            let cause = Problem { why: reason, since, subject, ..Problem::new("paused", what) };
+            problems.push(waiting.of_channel(cause, &channel));
+        }
+        problems.extend(agents);
+        problems.extend(waiting.unexplained(unlisted));
+        let dead = |owed| stuck.dead.iter().filter(move |turn| turn.owed == owed).map(|turn| (turn.seq, turn.since));
+        problems.extend(several(
+            "undeliverable",
+            dead(true),
+            ["turn could not be answered", "turns could not be answered"],
+        ));
+        let words = ["message could not be delivered", "messages could not be delivered"];
+        problems.extend(several("undelivered", dead(false), words));
+        let words = ["callback of a hook was given up", "callbacks of hooks were given up"];
+        problems.extend(counted("callbacks", backlog.dead_copies, words));
+        let words =
+            ["turn waits for a channel that is not configured", "turns wait for a channel that is not configured"];
+        problems.extend(counted("absent", backlog.absent, words));
+        problems.extend(self.schedules.iter().filter(|it| it.has_paused_itself()).map(of_schedule));
+        // The others are told by what they are about.
+        problems.extend(errors.iter().filter(|error| !error.fields.contains_key("alert")).map(of_error));
         problems
     }
 }
 
-fn of_part((part, problem): (Part, String)) -> Problem {
-    let (kind, subject, text) = match part {
-        Part::Channel(channel) => ("channel", channel.to_string(), format!("{channel} is down: {problem}.")),
-        Part::Agent(agent) => {
-            let text = format!("The agent {agent} fails: {problem}.");
-            ("agent", agent, text)
+/// What waits, and is not explained yet.
+struct Waiting {
+    late: Vec<LateTurn>,
+    parked: Vec<ParkedDelivery>,
+}
+
+impl Waiting {
+    /// The problem `cause`, with what waits because of it.
+    fn because_of(
+        &mut self,
+        cause: Problem,
+        is_late: impl Fn(&LateTurn) -> bool,
+        is_parked: impl Fn(&ParkedDelivery) -> bool,
+    ) -> Problem {
+        let late: Vec<_> = self.late.extract_if(.., |turn| is_late(turn)).collect();
+        let messages = self.parked.extract_if(.., |delivery| is_parked(delivery)).count();
+        let people = late.iter().map(|turn| (&turn.channel, &*turn.person)).collect::<BTreeSet<_>>().len();
+        let who = match (people, messages) {
+            (0, 0) => None,
+            (0, messages) => Some(number(messages, ["message waits", "messages wait"])),
+            (people, 0) => Some(number(people, ["person waits", "people wait"])),
+            (people, messages) => {
+                let messages = number(messages, ["message wait", "messages wait"]).to_lowercase();
+                Some(format!("{} and {messages}", number(people, ["person", "people"])))
+            }
+        };
+        let what = match who {
+            Some(who) => format!("{who} because {}", cause.what),
+            None => capitalised(&cause.what, cause.subject.as_deref()),
+        };
+        let some = |count: usize| (count > 0).then_some(count as u64);
+        Problem { what, people: some(people), messages: some(messages), ..cause }
+    }
+
+    /// The same of a channel that sends nothing: what is on its way there waits for it.
+    fn of_channel(&mut self, cause: Problem, channel: &ChannelId) -> Problem {
+        let is_late = |turn: &LateTurn| turn.is_claimed && turn.channel == *channel;
+        self.because_of(cause, is_late, |delivery| delivery.channel == *channel)
+    }
+
+    /// What waits although nothing else is wrong.
+    fn unexplained(self, unlisted: u64) -> Vec<Problem> {
+        let late =
+            several("overdue", self.late.iter().map(|turn| (turn.seq, turn.since)), ["turn is late", "turns are late"]);
+        let late = late.map(|late| {
+            let count = late.count.map(|count| count + unlisted);
+            let seen = if count == Some(1) { "the person has" } else { "these people have" };
+            Problem { count, why: Some(format!("{seen} seen no answer in time")), ..late }
+        });
+        let mut parked = BTreeMap::<_, Vec<_>>::new();
+        for delivery in &self.parked {
+            parked.entry(&delivery.channel).or_default().push(delivery);
         }
-    };
-    Problem { kind, text, subject: Some(subject), count: None }
+        let parked = parked.into_iter().filter_map(|(channel, deliveries)| {
+            let ids = deliveries.iter().map(|delivery| (delivery.seq, delivery.since));
+            let problem = several("parked", ids, ["message gets nowhere", "messages get nowhere"])?;
+            let what = format!("{} on {channel}", problem.what);
+            let why = deliveries.iter().find_map(|delivery| delivery.error.clone());
+            Some(Problem { what, why, subject: Some(channel.to_string()), ..problem })
+        });
+        late.into_iter().chain(parked).collect()
+    }
+}
+
+/// A problem of several turns or deliveries that are known one by one.
+fn several(kind: &'static str, of: impl Iterator<Item = (i64, Timestamp)>, words: [&str; 2]) -> Option<Problem> {
+    let of: BTreeMap<i64, Timestamp> = of.collect();
+    let problem = counted(kind, of.len() as u64, words)?;
+    Some(Problem { since: of.values().min().copied(), ids: of.into_keys().collect(), ..problem })
+}
+
+fn counted(kind: &'static str, count: u64, words: [&str; 2]) -> Option<Problem> {
+    let what = number(usize::try_from(count).unwrap_or(usize::MAX), words);
+    (count > 0).then(|| Problem { count: Some(count), ..Problem::new(kind, what) })
+}
+
+fn number(count: usize, [one, many]: [&str; 2]) -> String {
+    if count == 1 { format!("One {one}") } else { format!("{count} {many}") }
+}
+
+/// A sentence begins with a capital, except with a name.
+fn capitalised(text: &str, name: Option<&str>) -> String {
+    match text.split_at_checked(1) {
+        Some((first, rest)) if !name.is_some_and(|name| text.starts_with(name)) => first.to_uppercase() + rest,
+        _ => text.to_owned(),
+    }
+}
+
+/// An error of a kind that no operator has seen, or a panic.
+fn of_error(error: &ErrorRecord) -> Problem {
+    let field = |name: &str| error.fields.get(name)?.as_str();
+    let about = error.channel.as_ref().map(|channel| format!(" on {channel}")).unwrap_or_default();
+    let why: Vec<_> = ["error", "reason", "problem", "what", "location"].into_iter().filter_map(field).collect();
+    Problem {
+        why: (!why.is_empty()).then(|| why.join(", at ")),
+        since: Some(error.first_at),
+        subject: Some(error.id.to_string()),
+        ..Problem::new("error", format!("A new error{about}, \u{201c}{}\u{201d}", error.message))
+    }
 }
 
 /// A schedule that has paused itself.
 fn of_schedule(schedule: &Schedule) -> Problem {
     let name = &schedule.new.name;
-    let why = schedule.why.as_deref().unwrap_or("it failed too often");
-    let text = format!("The schedule {name} is paused: {}.", why.trim_end_matches('.'));
-    Problem { subject: Some(name.clone()), ..Problem::new("schedule", text) }
+    let why = schedule.why.as_deref().unwrap_or("it failed too often").to_owned();
+    let what = format!("The schedule {name} is paused");
+    Problem { subject: Some(name.clone()), why: Some(why), ..Problem::new("schedule", what) }
 }
 
-fn counted(backlog: &Backlog) -> impl Iterator<Item = Problem> {
-    let counted = [
-        (
-            "overdue",
-            backlog.overdue,
-            "One turn is late: the person has seen no answer in time",
-            "turns are late: these people have seen no answer in time",
-        ),
-        ("undeliverable", backlog.undeliverable, "One turn could not be answered", "turns could not be answered"),
-        ("callbacks", backlog.dead_copies, "One callback of a hook was given up", "callbacks of hooks were given up"),
-        (
-            "absent",
-            backlog.absent,
-            "One turn waits for a channel that is not configured",
-            "turns wait for a channel that is not configured",
-        ),
-    ];
-    counted.into_iter().filter(|(_, count, ..)| *count > 0).map(|(kind, count, one, many)| {
-        let text = if count == 1 { format!("{one}.") } else { format!("{count} {many}.") };
-        Problem { kind, text, subject: None, count: Some(count) }
-    })
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(minutes: i64) -> Timestamp {
+        Timestamp::from_millis(minutes * 60_000)
+    }
+
+    fn main() -> ChannelId {
+        ChannelId::new("telegram", "main")
+    }
+
+    fn late(seq: i64, is_claimed: bool) -> LateTurn {
+        let (channel, agent) = (main(), "main".into());
+        LateTurn { seq, channel, agent, person: format!("person {seq}"), is_claimed, since: at(seq) }
+    }
+
+    fn sentences(facts: Facts) -> Vec<String> {
+        let problems = facts.problems("rejoinder.db");
+        problems.iter().map(|problem| problem.sentence(at(660), &TimeZone::UTC)).collect()
+    }
+
+    #[test]
+    fn one_cause_is_one_problem() {
+        let down = Down { is_mute: true, problem: "502 Bad Gateway".to_owned(), since: Some(at(658)) };
+        let stuck = Stuck { late: (1..=10).map(|seq| late(seq, true)).collect(), ..Stuck::default() };
+        let facts = Facts {
+            down: HashMap::from([(Part::Channel(main()), down)]),
+            waits: Waits { stuck, ..Waits::default() },
+            ..Facts::default()
+        };
+
+        let words = "10 people wait because telegram.main cannot send since 10:58 UTC (2 min ago): 502 Bad Gateway.";
+        assert_eq!(sentences(facts), [words]);
+    }
+
+    #[test]
+    fn what_is_down_explains_only_what_waits_for_it() {
+        let down = |problem: &str| Down { is_mute: false, problem: problem.to_owned(), since: None };
+        let parked = ParkedDelivery {
+            seq: 1,
+            channel: main(),
+            error: Some("500 Internal Server Error".to_owned()),
+            since: at(650),
+        };
+        let facts = Facts {
+            down: HashMap::from([
+                (Part::Channel(ChannelId::new("telegram", "old")), down("the token is refused")),
+                (Part::Agent("lab".to_owned()), down("503")),
+            ]),
+            waits: Waits {
+                stuck: Stuck { late: vec![late(658, true), late(659, false)], parked: vec![parked], dead: Vec::new() },
+                ..Waits::default()
+            },
+            ..Facts::default()
+        };
+
+        let words = [
+            "telegram.old is down: the token is refused.",
+            "The agent lab fails: 503.",
+            "2 turns are late, the first since 10:58 UTC (2 min ago): these people have seen no answer in time.",
+            "One message gets nowhere on telegram.main since 10:50 UTC (10 min ago): 500 Internal Server Error.",
+        ];
+        assert_eq!(sentences(facts), words);
+    }
 }

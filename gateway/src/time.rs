@@ -37,6 +37,14 @@ pub(crate) fn local(at: Timestamp) -> String {
         .map_or_else(|_| at.to_string(), |at| at.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S").to_string())
 }
 
+/// A time for people, with how long ago it was: `10:58 CET (5 min ago)`, with the day if it is another one.
+pub(crate) fn since(at: Timestamp, now: Timestamp, zone: &jiff::tz::TimeZone) -> String {
+    let zoned = |at: Timestamp| jiff::Timestamp::from_millisecond(at.as_millis()).map(|at| at.to_zoned(zone.clone()));
+    let (Ok(then), Ok(today)) = (zoned(at), zoned(now)) else { return at.to_string() };
+    let format = if then.date() == today.date() { "%H:%M %Z" } else { "%Y-%m-%d %H:%M %Z" };
+    format!("{} ({} ago)", then.strftime(format), age(now.since(at)))
+}
+
 /// A short time: `850 ms`, `12.3 s`.
 pub(crate) fn span(millis: u64) -> String {
     match millis {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{io::AsyncWriteExt, net::TcpSocket, sync::mpsc, task::JoinSet};
 
-use crate::{Hook, PATIENCE, eventually};
+use crate::{Hook, PATIENCE, eventually, plain_log::rust_in};
 
 /// The token that tests use at `/admin`.
 const ADMIN_TOKEN: &str = "admin-token-of-the-tests";
@@ -565,7 +565,7 @@ impl Gateway {
 }
 
 impl Drop for Gateway {
-    /// Checks the promise: nothing is owed, nothing is waiting. A message that was just seen may not be recorded yet, so it
+    /// Checks the promise: nothing is owed, nothing is waiting; and that the log is for people. A message that was just seen may not be recorded yet, so it
     /// polls. The test's servers keep running meanwhile, as its runtime has another thread.
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -584,6 +584,11 @@ impl Drop for Gateway {
             // The process may have ended by itself.
             let _ = process.kill();
             let _ = process.wait();
+        }
+        if !std::thread::panicking() {
+            let log = self.log();
+            let rust = rust_in(&log);
+            assert!(rust.is_empty(), "lines of the log speak Rust: {rust:#?}");
         }
     }
 }

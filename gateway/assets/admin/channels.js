@@ -11,7 +11,7 @@ export function channels(view) {
   const all = part(view, {
     title: "Channels",
     load: () => get("channels", {}, view.signal),
-    render: ({ items }) => (items.length ? make("div", { className: "cards" }, items.map((channel) => card(view, channel, () => all.refresh()))) : empty("No channel is configured.")),
+    render: ({ items }) => (items.length ? make("div", { className: "cards" }, brokenFirst(items).map((channel) => card(view, channel, () => all.refresh()))) : empty("No channel is configured.")),
   });
   const agents = part(view, {
     title: "Agents",
@@ -23,6 +23,9 @@ export function channels(view) {
   if (location.hash === "#agents") agents.element.scrollIntoView();
   keepFresh(() => Promise.all([all.refresh(), agents.refresh()]), { signal: view.signal, topics: ["channel.", "agent.", "operator.", "turn.settled"], pause: 3_000, every: 15_000 });
 }
+
+const isWell = ({ live, sends }) => live && sends;
+const brokenFirst = (channels) => [...channels.filter((channel) => !isWell(channel)), ...channels.filter(isWell)];
 
 const pathOf = (name, verb) => `channels/${encodeURIComponent(name)}/${verb}`;
 
@@ -43,7 +46,7 @@ function card(view, channel, refresh) {
     "article",
     { className: isChosen ? "card chosen" : "card", data: { key: name } },
     make("h3", {}, name, " ", badge(channelState(channel))),
-    channel.problem && make("p", { className: "problem" }, channel.problem),
+    channel.problem && make("p", { className: "problem" }, channel.problem, channel.failing_since && [" Since ", time(channel.failing_since, { isBoth: true }), "."]),
     channel.paused && pausedBy(channel.paused),
     facts([
       ["Platform", channel.platform],

@@ -1,6 +1,6 @@
 // Builds and updates what is on the page. Everything that people and agents wrote is text, never markup.
 
-import { ago, full, moment } from "./format.js";
+import { ago, full, moment, sinceWhen } from "./format.js";
 
 export const $ = (id) => document.getElementById(id);
 
@@ -84,15 +84,17 @@ export const link = (href, ...children) => make("a", { attributes: { href } }, .
 
 export const button = (label, onclick, className = "button") => make("button", { type: "button", className, onclick }, label);
 
-/** A time as "4 min ago"; the full local time is its title. It grows older by itself. */
-export function time(at, { isExact = false } = {}) {
+/** A time as "4 min ago"; the full local time is its title. It grows older by itself. With `isBoth`, the time stands before it. */
+export function time(at, { isExact = false, isBoth = false } = {}) {
   if (!at) return null;
-  const data = isExact ? {} : { relative: "" };
-  return make("time", { data, title: full(at), attributes: { datetime: at } }, isExact ? moment(at) : ago(at));
+  const data = isExact ? {} : { relative: isBoth ? "both" : "" };
+  return make("time", { data, title: full(at), attributes: { datetime: at } }, isExact ? moment(at) : words(at, isBoth));
 }
 
+const words = (at, isBoth) => (isBoth ? `${sinceWhen(at)} (${ago(at)})` : ago(at));
+
 setInterval(() => {
-  for (const element of document.querySelectorAll("time[data-relative]")) element.textContent = ago(element.dateTime);
+  for (const element of document.querySelectorAll("time[data-relative]")) element.textContent = words(element.dateTime, element.dataset.relative === "both");
 }, 15_000);
 
 /** A state as a word with a coloured dot. */

@@ -25,6 +25,12 @@ export const minute = (at) => SHORT.format(new Date(at));
 /** The day, and the time of day. */
 export const moment = (at) => `${DAY.format(new Date(at))}, ${clock(at)}`;
 
+/** The time of day to the minute, with the day if it is not today's. */
+export function sinceWhen(at) {
+  const then = new Date(at);
+  return then.toDateString() === new Date().toDateString() ? minute(at) : `${DAY.format(then)}, ${minute(at)}`;
+}
+
 /** The full local time. */
 export const full = (at) => FULL.format(new Date(at));
 
@@ -69,8 +75,16 @@ export const address = ({ channel, chat, thread }) => [channel, chat, thread].fi
 /** Whose turn it is. */
 export const person = ({ sender_name, sender_id }) => sender_name || sender_id || "Somebody";
 
+/** What the gateway does by itself: no command that a person writes. */
+const OWN = new Set(["asks", "asks_again", "decide", "digest", "dropped", "late_messages", "limited", "limited_today", "pairing", "stranger"]);
+
 /** Who answers a turn: an agent, an operator, or the gateway's own command. */
-export const handler = ({ agent, command }) => agent ?? (command === "message" ? "an operator" : command ? `/${command}` : "the gateway");
+export function handler({ agent, command }) {
+  if (agent) return agent;
+  if (command === "message") return "an operator";
+  if (!command || OWN.has(command)) return "the gateway";
+  return command.startsWith("/") ? command : `/${command}`;
+}
 
 /** Why there was no answer, as a sentence without its full stop. */
 export const CAUSES = {

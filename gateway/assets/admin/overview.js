@@ -7,18 +7,24 @@ import { retryMany } from "./deadletters.js";
 import { badge, button, link, make, show, table, time } from "./dom.js";
 import { agentState, channelState, excerpt, number, person, plural, span } from "./format.js";
 import { keepFresh } from "./live.js";
+import { mark } from "./logs.js";
 import { empty, heading, part } from "./parts.js";
 
 export function overview(view) {
   const graphs = charts(view);
   const day = make("section", { className: "part", attributes: { "aria-labelledby": "day" } }, make("h2", { id: "day" }, "The last 24 hours"), graphs.element);
+  const parts = make("div", { data: { own: "" } });
+  const head = heading("Overview");
   const now = part(view, {
     title: "Now",
     className: "bare",
     load: () => Promise.all([get("overview", {}, view.signal), get("pairings", {}, view.signal), get("approvals", {}, view.signal)]),
     render([found, { items: requests }, { items: approvals }]) {
       graphs.put(found);
-      return [headline(found), problems(view, found, () => refresh()), asking(requests, approvals), day, details(found)];
+      show(parts, details(found));
+      // While something is wrong, the charts can wait.
+      show(view.main, head, now.element, found.ok ? [day, parts, loops.element] : [loops.element, parts, day]);
+      return [headline(found), problems(view, found, () => refresh()), asking(requests, approvals)];
     },
   });
   const loops = part(view, {
@@ -28,20 +34,28 @@ export function overview(view) {
   });
   const refresh = () => Promise.all([now.refresh(), loops.refresh()]);
 
-  show(view.main, heading("Overview"), now.element, loops.element);
+  show(view.main, head, now.element, loops.element);
   keepFresh(refresh, { signal: view.signal, topics: ["turn.", "delivery.dead", "delivery.parked", "delivery.discarded", "channel.", "agent.", "person.", "approval.", "operator."], pause: 2_000, every: 15_000 });
 }
 
 function headline({ ok, headline: words, problems: all, at }) {
   // With several problems, the first is the headline; the list has all of them.
-  const text = all.length > 1 ? `${plural(all.length, "thing is", "things are")} wrong.` : words;
+  const text = all.length > 1 ? `${plural(all.length, "thing is", "things are")} wrong.` : all.length ? sentence(all[0]) : words;
   return make("div", { className: "headline", data: { tone: ok ? "good" : "bad", key: "headline" } }, make("p", { attributes: { role: "status" } }, text), make("p", { className: "quiet" }, "As of ", time(at)));
+}
+
+/** What is wrong, since when and why, in this browser's time zone. */
+function sentence({ kind, what, since, why, count, text }) {
+  if (!what) return text;
+  const first = count > 1 ? ", the first" : "";
+  const word = ["undeliverable", "undelivered", "error"].includes(kind) ? "at" : "since";
+  return [what, since && [`${first} ${word} `, time(since, { isBoth: true })], why && `: ${why.replace(/\.$/, "")}`, "."];
 }
 
 function problems(view, { problems: all }, refresh) {
   if (!all.length) return null;
   const item = (problem) =>
-    make("li", { data: { key: `${problem.kind} ${problem.subject ?? ""}` } }, make("p", {}, all.length > 1 ? problem.text : detail(problem)), make("div", { className: "buttons" }, mend(view, problem, refresh)));
+    make("li", { data: { key: `${problem.kind} ${problem.subject ?? ""}` } }, make("p", {}, all.length > 1 ? sentence(problem) : detail(problem)), make("div", { className: "buttons" }, mend(view, problem, refresh)));
   return make("ul", { className: "problems", data: { key: "problems" }, attributes: { "aria-label": "What is wrong" } }, all.map(item));
 }
 
@@ -53,10 +67,14 @@ function detail({ kind }) {
     paused: "Its deliveries wait until it is resumed.",
     agent: "Its turns get what the ladder says.",
     overdue: "Look at what each of them waits for.",
+    parked: "They are tried again, with growing pauses.",
+    undelivered: "Send again what could not be sent, or look first.",
     undeliverable: "Send again what could not be sent, or look first.",
     callbacks: "Send them again, or look first.",
     absent: "Configure the channel again, or give these turns up.",
     schedule: "It begins nothing until it is resumed.",
+    error: "Nobody has seen this kind of error before.",
+    approval: "Decide here, or let somebody in who may.",
   };
   return words[kind] ?? "";
 }
@@ -82,19 +100,22 @@ function mend(view, { kind, subject }, refresh) {
     paused: () => [view.mayChange && button("Resume", async () => (await resume(subject)) && refresh(), "button primary"), look(`/admin/channels?channel=${encodeURIComponent(subject)}`, `Look at ${subject}`)],
     agent: () => [look("/admin/channels#agents", "Look at the agents"), look(`/admin/turns?agent=${encodeURIComponent(subject)}`, "Its turns")],
     overdue: () => [look("/admin/turns?state=overdue", "Look at these turns")],
+    parked: () => [look(`/admin/deliveries?state=parked&channel=${encodeURIComponent(subject)}`, "Look at them")],
     undeliverable: dead,
+    undelivered: dead,
     callbacks: dead,
     absent: () => [look("/admin/turns?state=absent", "Look at these turns")],
+    error: () => [view.mayChange && button("Acknowledge", async () => (await mark(subject, "acknowledge")) && refresh(), "button primary"), look("/admin/logs", "Look at the errors")],
+    approval: () => [look("/admin/approvals", "Look at the approvals")],
     schedule: () => [look(`/admin/schedules/${encodeURIComponent(subject)}`, "Look at the schedule")],
   };
   return acts[kind]?.().filter(Boolean) ?? [];
 }
 
-function details({ backlog, channels, agents, overdue }) {
+function details({ backlog, channels, agents }) {
   const section = (id, title, ...content) => make("section", { className: "part", data: { key: id }, attributes: { "aria-labelledby": `${id}-title` } }, make("h2", { id: `${id}-title` }, title), ...content);
   return [
     section("waiting", "What waits", tiles(backlog)),
-    overdue.length > 0 && section("late", "Late turns", turnTable("Late turns", { name: "Why", cell: ({ why }) => why ?? "–" }, overdue)),
     section("channels", "Channels", channels.length ? channelTable(channels) : empty("No channel is configured.")),
     section("agents", "Agents", agents.length ? agentTable(agents) : empty("No agent is configured.")),
   ];
@@ -165,10 +186,16 @@ const KINDS = {
   failed: ["Failed", "bad"],
 };
 
-/** What is owed, what people were asked and what has failed, the most pressing first. */
+/** What is owed, what people were asked and what has failed, the most pressing first; what waits for one thing together. */
 function loopTable({ items, total }) {
   if (!items.length) return empty("Nothing is owed or has failed, and nobody was asked anything that they have not answered.");
-  const turns = items.map(({ kind, turn }) => ({ ...turn, kind }));
-  const what = { name: "What", cell: ({ kind, wake_at: at }) => [badge(KINDS[kind]), kind === "deferred" && at && make("span", { className: "why" }, "due ", time(at))] };
-  return [turnTable("Open loops", what, turns), total > items.length && make("p", { className: "quiet" }, `And ${number(total - items.length)} more.`)];
+  const turns = items.map(({ kind, because, turn }) => ({ ...turn, kind, because }));
+  const reason = ({ kind, because, why, wake_at: at }) => (kind === "deferred" && at ? ["due ", time(at)] : (kind === "late" || kind === "failed") && !because && why);
+  const what = { name: "What", cell: (turn) => [badge(KINDS[turn.kind]), reason(turn) && make("span", { className: "why" }, reason(turn))] };
+  const groups = Map.groupBy(turns, ({ because }) => because ?? "");
+  const rest = groups.get("") ?? [];
+  groups.delete("");
+  const group = ([because, waiting]) =>
+    make("details", { data: { key: `because ${because}` } }, make("summary", {}, `${plural(waiting.length, "turn waits", "turns wait")} because ${because}`), turnTable(`Because ${because}`, what, waiting));
+  return [[...groups].map(group), rest.length > 0 && turnTable("Open loops", what, rest), total > items.length && make("p", { className: "quiet" }, `And ${number(total - items.length)} more.`)];
 }

@@ -1,6 +1,9 @@
 //! What is wrong, what was told of it, and what is to be told now. Pure: the time is an argument.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use rejoinder_config::AlertKind;
 use rejoinder_core::{
@@ -10,8 +13,8 @@ use rejoinder_core::{
 
 use crate::problems::Problem;
 
-/// What an alert is about: a kind, and its channel, agent or schedule.
-pub(super) type Key = (AlertKind, Option<String>);
+/// What an alert is about: a kind of problem, and its channel, agent or schedule.
+pub(super) type Key = (&'static str, Option<String>);
 
 /// When something is told.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +27,8 @@ pub(super) struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    fn allow(&self, kind: AlertKind) -> bool {
-        self.at_once.contains(&kind) && (!self.is_quiet || self.always.contains(&kind))
+    fn allow(&self, kinds: &BTreeSet<AlertKind>) -> bool {
+        kinds.iter().any(|kind| self.at_once.contains(kind) && (!self.is_quiet || self.always.contains(kind)))
     }
 }
 
@@ -54,18 +57,67 @@ pub(super) struct News {
 #[derive(Clone, Debug)]
 struct Item {
     problem: Problem,
+    /// What people who chose one of these are told of it. It only grows, so that they are told of its end.
+    kinds: BTreeSet<AlertKind>,
     since: Timestamp,
+    /// Since when each turn or delivery is part of it.
+    seen: BTreeMap<i64, Timestamp>,
     /// Since when it is no longer wrong.
     gone: Option<Timestamp>,
-    /// How many of it were told, if it was told.
-    told: Option<u64>,
+    /// What of it was told, if it was told.
+    told: Option<Told>,
     /// Whether only an earlier process has seen it.
     is_remembered: bool,
+    /// Whether another problem explains all of it now.
+    is_explained: bool,
+}
+
+/// What of a problem was told, and is still so.
+#[derive(Clone, Debug)]
+struct Told {
+    count: u64,
+    ids: BTreeSet<i64>,
 }
 
 impl Item {
-    fn count(&self) -> u64 {
-        self.problem.count.unwrap_or(1)
+    fn of(problem: Problem, now: Timestamp) -> Self {
+        let (kinds, seen) = (problem.alerts(), problem.ids.iter().map(|id| (*id, now)).collect());
+        Self { problem, kinds, since: now, seen, gone: None, told: None, is_remembered: false, is_explained: false }
+    }
+
+    /// It is still wrong, or again.
+    fn go_on(&mut self, problem: Problem, now: Timestamp) {
+        self.kinds.extend(problem.alerts());
+        self.seen.retain(|id, _| problem.ids.contains(id));
+        for id in &problem.ids {
+            self.seen.entry(*id).or_insert(now);
+        }
+        let count = problem.count.unwrap_or(1);
+        if let Some(told) = &mut self.told {
+            if self.is_remembered {
+                // The earlier process has told the oldest of them.
+                let oldest = usize::try_from(told.count).unwrap_or(usize::MAX);
+                told.ids = problem.ids.iter().copied().take(oldest).collect();
+            }
+            told.ids.retain(|id| problem.ids.contains(id));
+            // What comes after a part was mended is new.
+            told.count = told.count.min(count);
+        }
+        (self.problem, self.gone, self.is_remembered, self.is_explained) = (problem, None, false, false);
+    }
+
+    /// Whether something of it has lasted for `after`.
+    fn has_lasted(&self, now: Timestamp, after: Duration) -> bool {
+        let is_old = |since: &Timestamp| now.since(*since) >= after;
+        if self.seen.is_empty() { is_old(&self.since) } else { self.seen.values().any(is_old) }
+    }
+
+    /// Whether something of it was not told, and has lasted for `after`.
+    fn has_grown(&self, told: &Told, now: Timestamp, after: Duration) -> bool {
+        if self.seen.is_empty() {
+            return self.problem.count.unwrap_or(1) > told.count;
+        }
+        self.seen.iter().any(|(id, since)| !told.ids.contains(id) && now.since(*since) >= after)
     }
 }
 
@@ -78,8 +130,17 @@ pub(super) struct Board {
 
 impl Problem {
     /// What an alert about it is about.
-    fn key(&self) -> Option<Key> {
-        Some((self.alert()?, self.subject.clone()))
+    fn key(&self) -> Key {
+        (self.kind, self.subject.clone())
+    }
+
+    /// Whether what another problem of this kind and subject is about may be part of this one.
+    fn explains(&self, (kind, subject): &Key) -> bool {
+        match *kind {
+            "overdue" => self.people.is_some(),
+            "parked" => self.messages.is_some() && (self.kind == "store" || self.subject == *subject),
+            _ => false,
+        }
     }
 }
 
@@ -92,14 +153,15 @@ impl Board {
             let kind = text("kind").unwrap_or_default();
             let Some(problem) = Problem::told(&kind, text("text").unwrap_or_default()) else { continue };
             let problem = Problem { subject: text("about"), count: data["count"].as_u64(), ..problem };
-            let Some(key) = problem.key() else { continue };
+            let key = problem.key();
             if topic == "alert.cleared" {
                 board.items.remove(&key);
                 continue;
             }
             let since = board.items.get(&key).map_or(*at, |item| item.since);
-            let mut item = Item { problem, since, gone: None, told: None, is_remembered: true };
-            item.told = Some(item.count());
+            let told = Told { count: problem.count.unwrap_or(1), ids: BTreeSet::new() };
+            let mut item = Item { since, told: Some(told), is_remembered: true, ..Item::of(problem, *at) };
+            item.kinds.extend(Problem::alert_of(key.0));
             board.told_at.insert(key.clone(), *at);
             board.items.insert(key, item);
         }
@@ -108,11 +170,14 @@ impl Board {
 
     /// Takes in what is wrong now. `known` says of what only an earlier process has seen whether this one can tell.
     pub(super) fn look(&mut self, now: Timestamp, problems: Vec<Problem>, known: impl Fn(&Key) -> Known) {
+        let explaining: Vec<Problem> =
+            problems.iter().filter(|it| it.people.or(it.messages).is_some()).cloned().collect();
+        let is_told_of = |problem: &Problem| !problem.alerts().is_empty();
         let mut found: BTreeMap<Key, Problem> =
-            problems.into_iter().filter_map(|problem| Some((problem.key()?, problem))).collect();
+            problems.into_iter().filter(is_told_of).map(|problem| (problem.key(), problem)).collect();
         self.items.retain(|key, item| {
             if let Some(problem) = found.remove(key) {
-                (item.problem, item.gone, item.is_remembered) = (problem, None, false);
+                item.go_on(problem, now);
                 return true;
             }
             match known(key) {
@@ -120,31 +185,32 @@ impl Board {
                 Known::Never if item.is_remembered => return false,
                 _ => {}
             }
-            item.gone.get_or_insert(now);
+            item.seen.clear();
+            item.is_explained = explaining.iter().any(|problem| problem.explains(key));
+            // It is neither told nor over while something else explains it.
+            item.gone = if item.is_explained { None } else { item.gone.or(Some(now)) };
             item.told.is_some()
         });
         for (key, problem) in found {
-            self.items.insert(key, Item { problem, since: now, gone: None, told: None, is_remembered: false });
+            self.items.insert(key, Item::of(problem, now));
         }
     }
 
     /// What is to be told now, if anything.
     pub(super) fn news(&self, now: Timestamp, rules: &Rules<'_>) -> Option<News> {
-        // Turns are late because of something else that is wrong, or was until now.
-        let is_cause = |kind| matches!(kind, AlertKind::Store | AlertKind::Channel | AlertKind::Agent);
-        let has_cause = self.items.iter().any(|((kind, _), item)| !item.is_remembered && is_cause(*kind));
         let mut news = News::default();
-        for (key, item) in &self.items {
-            let kind = key.0;
+        for (key, item) in self.items.iter().filter(|(_, item)| !item.is_explained) {
             let is_in_window = self.told_at.get(key).is_some_and(|at| now.since(*at) < rules.window);
-            let is_settled = now.since(item.gone.unwrap_or(item.since)) >= rules.after;
             let problem = || item.problem.clone();
-            match (item.told, item.gone) {
-                _ if !rules.allow(kind) => {}
-                (None, None) if kind == AlertKind::Overdue && has_cause => {}
-                (None, None) if is_settled && !is_in_window => news.begun.push(problem()),
-                (Some(told), None) if item.count() > told && !is_in_window => news.grown.push(problem()),
-                (Some(_), Some(gone)) if is_settled => news.ended.push((problem(), gone.since(item.since))),
+            match (&item.told, item.gone) {
+                _ if !rules.allow(&item.kinds) => {}
+                (None, None) if item.has_lasted(now, rules.after) && !is_in_window => news.begun.push(problem()),
+                (Some(told), None) if item.has_grown(told, now, rules.after) && !is_in_window => {
+                    news.grown.push(problem());
+                }
+                (Some(_), Some(gone)) if now.since(gone) >= rules.after => {
+                    news.ended.push((problem(), gone.since(item.since)));
+                }
                 (Some(_), None) => news.still.push(problem()),
                 _ => {}
             }
@@ -156,38 +222,43 @@ impl Board {
     /// Takes down what was told.
     pub(super) fn told(&mut self, now: Timestamp, news: &News) {
         for problem in news.begun.iter().chain(&news.grown) {
-            let Some(key) = problem.key() else { continue };
+            let key = problem.key();
             if let Some(item) = self.items.get_mut(&key) {
-                item.told = Some(item.count());
+                let ids = problem.ids.iter().filter(|id| item.seen.contains_key(id)).copied().collect();
+                item.told = Some(Told { count: problem.count.unwrap_or(1), ids });
             }
             self.told_at.insert(key, now);
         }
         for (problem, _) in &news.ended {
-            self.items.retain(|(kind, subject), _| (Some(*kind), subject) != (problem.alert(), &problem.subject));
+            self.items.remove(&problem.key());
         }
     }
 
-    /// Whether this is wrong, also if it was not told.
-    pub(super) fn has(&self, kind: AlertKind, subject: Option<&str>) -> bool {
-        self.items.iter().any(|((of, about), item)| *of == kind && about.as_deref() == subject && item.gone.is_none())
+    /// Whether this kind of problem is there, also if it was not told.
+    pub(super) fn has(&self, kind: &'static str, subject: Option<&str>) -> bool {
+        let key = (kind, subject.map(ToOwned::to_owned));
+        self.items.get(&key).is_some_and(|item| item.gone.is_none())
     }
 
     /// All that is wrong now.
     pub(super) fn wrong(&self) -> Vec<Problem> {
-        self.items.values().filter(|item| item.gone.is_none()).map(|item| item.problem.clone()).collect()
+        self.items
+            .values()
+            .filter(|item| item.gone.is_none() && !item.is_explained)
+            .map(|item| item.problem.clone())
+            .collect()
     }
 }
 
 impl News {
     /// What the log keeps of it.
     pub(super) fn log(&self, at: Timestamp) -> Vec<NewLogEntry> {
-        let raised =
-            self.begun.iter().chain(&self.grown).map(|Problem { kind, text, subject, count }| LogEvent::AlertRaised {
-                kind: (*kind).to_owned(),
-                about: subject.clone(),
-                text: text.clone(),
-                count: *count,
-            });
+        let raised = self.begun.iter().chain(&self.grown).map(|problem| LogEvent::AlertRaised {
+            kind: problem.kind.to_owned(),
+            about: problem.subject.clone(),
+            text: problem.text.clone(),
+            count: problem.count,
+        });
         let cleared = self.ended.iter().map(|(Problem { kind, subject, .. }, _)| LogEvent::AlertCleared {
             kind: (*kind).to_owned(),
             about: subject.clone(),
@@ -206,6 +277,12 @@ impl News {
         if !self.still.is_empty() {
             lines.push("Still wrong:".to_owned());
             lines.extend(self.still.iter().map(|problem| format!("* {}", problem.text)));
+        }
+        let mut news = self.begun.iter().chain(&self.grown);
+        match (news.next().map(|problem| problem.link.clone()), news.next()) {
+            (Some(Some(link)), None) => lines.push(link),
+            (Some(Some(link)), Some(_)) => lines.extend(link.find("/admin").map(|at| format!("{}/admin", &link[..at]))),
+            _ => {}
         }
         lines.join("\n\n").replace("\n\n* ", "\n* ")
     }
@@ -231,13 +308,19 @@ fn over((problem, lasted): &(Problem, Duration)) -> String {
         "disk" => "There is room on the disk again".to_owned(),
         "channel" => format!("{subject} works again"),
         "agent" => format!("The agent {subject} answers again"),
+        "paused" => format!("Nobody waits for {subject}, which was paused, any more"),
         "overdue" => "No turn is late any more".to_owned(),
-        "undeliverable" => "No dead letter is left".to_owned(),
+        "parked" => format!("No message on {subject} is stuck any more"),
+        "undeliverable" => "No unanswered dead letter is left".to_owned(),
+        "error" => format!("Acknowledged, or not repeated for a day: {}", problem.what),
+        "undelivered" => "No undelivered message is left".to_owned(),
         "schedule" => format!("The schedule {subject} was resumed or removed"),
         _ => "No callback that was given up is left".to_owned(),
     };
     format!("{what}, after {}.", crate::time::age(*lasted))
 }
 
+#[cfg(test)]
+mod property;
 #[cfg(test)]
 mod tests;

@@ -118,6 +118,8 @@ pub(crate) struct Readiness {
 pub(crate) struct ReadinessDetails {
     pub(crate) store: StoreReadiness,
     pub(crate) channels: Vec<ChannelReadiness>,
+    /// How many deliveries get nowhere; null if the store cannot be read.
+    pub(crate) parked_deliveries: Option<u64>,
 }
 
 /// Whether the store can write.
@@ -140,6 +142,10 @@ pub(crate) struct ChannelReadiness {
     inbound_at: Option<String>,
     /// Whether it can send, as far as its latest sends tell.
     pub(crate) sends: bool,
+    /// Since when it cannot send.
+    #[schema(format = DateTime)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failing_since: Option<String>,
     /// What is wrong, if anything. A live channel has a problem with sending, or with single chats only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) problem: Option<String>,
@@ -154,8 +160,7 @@ pub(super) async fn alive() -> &'static str {
 
 /// The problem of a channel whose platform limits us. It is live: events arrive.
 fn limited(engine: &Engine, channel: &ChannelId) -> Option<String> {
-    let until = engine.limited_until(channel)?;
-    Some(format!("the platform's rate limit blocks sending until {}", rfc3339(until)))
+    engine.limited_until(channel).map(|_| "the platform's rate limit blocks sending".to_owned())
 }
 
 /// What is wrong with a channel, the worst first: it receives nothing, it cannot send, a remark, a rate limit.
@@ -163,8 +168,7 @@ pub(super) fn problem(engine: &Engine, channel: &ChannelId, health: &ChannelHeal
     let inbound = if health.is_live(now) { None } else { health.problem.clone() };
     let outbound = || {
         let outbound = engine.outbound(channel);
-        let since = rfc3339(outbound.failing_since?);
-        Some(format!("sending fails since {since}: {}", outbound.error.unwrap_or_default()))
+        outbound.failing_since.map(|_| format!("sending fails: {}", outbound.error.unwrap_or_default()))
     };
     let remark = || health.problem.clone().or(health.notice.clone());
     inbound.or_else(outbound).or_else(remark).or_else(|| limited(engine, channel))
@@ -210,13 +214,15 @@ async fn readiness(app: &App) -> Readiness {
             live: health.is_live(now),
             inbound_at: health.inbound_at.map(rfc3339),
             sends: app.engine.outbound(&channel).failing_since.is_none(),
+            failing_since: app.engine.outbound(&channel).failing_since.map(rfc3339),
             problem: problem(&app.engine, &channel, &health, now),
         })
         .collect();
     let is_ready = store.is_ok() && channels.iter().all(|channel| channel.live && channel.sends);
     let status = if is_ready { READY } else { "not_ready" }.to_owned();
     let store = StoreReadiness { writes: store.is_ok(), problem: store.err() };
-    Readiness { status, details: Some(ReadinessDetails { store, channels }) }
+    let parked_deliveries = app.backlog.read().await.map(|backlog| backlog.parked_deliveries);
+    Readiness { status, details: Some(ReadinessDetails { store, channels, parked_deliveries }) }
 }
 
 const READY: &str = "ready";

@@ -1,9 +1,7 @@
 //! What the operator does while people write on Telegram: the page in a browser, messages, pauses.
 
-use std::os::unix::fs::PermissionsExt;
-
 use rejoinder_telegram_double::{Fault, Outage, TelegramDouble};
-use rejoinder_tests::{Browser, Gate, Gateway, Script, ScriptedAgent, eventually};
+use rejoinder_tests::{Browser, Gate, Gateway, Pager, Script, ScriptedAgent, eventually};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -216,14 +214,11 @@ async fn an_outage_is_one_alert_and_one_all_clear() {
     let (double, release) = (TelegramDouble::start().await, Gate::default());
     let agent = held_after_the_first(&release).await;
     let grace = double.person("Grace");
-    let folder = tempfile::tempdir().expect("a folder");
-    let (program, told) = (folder.path().join("page"), folder.path().join("told"));
-    std::fs::write(&program, format!("#!/bin/sh\ncat >> {0}\necho >> {0}\n", told.display())).expect("it is written");
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).expect("it is executable");
+    let pager = Pager::new();
     let alerts = format!(
         "[alerts]\nto = [\"telegram.test/{}\"]\notherwise = [\"{}\"]\nafter = \"2s\"\n",
         grace.chat(),
-        program.display()
+        pager.path().display()
     );
     let config = "[guard]\nsoft_deadline = \"5s\"\nhard_deadline = \"10m\"\n";
     let channel = telegram(&double, "streaming = \"off\"");
@@ -233,10 +228,7 @@ async fn an_outage_is_one_alert_and_one_all_clear() {
     grace.hears("Hello.").await;
     let tested = gateway.output_of(&["alerts", "test"]);
     assert_eq!(tested.lines().filter(|line| line.ends_with(": sent")).count(), 2, "{tested}");
-    let told = || -> Vec<Value> {
-        let text = std::fs::read_to_string(&told).unwrap_or_default();
-        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
-    };
+    let told = || pager.alerts();
 
     let crowd: Vec<_> = (0..200).map(|n| double.person(&format!("Person {n}"))).collect();
     for person in &crowd {

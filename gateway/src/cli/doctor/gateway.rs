@@ -97,7 +97,7 @@ async fn ask(url: &str, token: Option<&SecretString>) -> Result<Answer, reqwest:
 /// What a gateway's readiness means.
 fn findings(url: &str, readiness: Readiness) -> Vec<Finding> {
     let mut findings = vec![Finding::ok(ABOUT, format!("running at {url}: {}", readiness.status))];
-    let Some(ReadinessDetails { store, channels }) = readiness.details else { return findings };
+    let Some(ReadinessDetails { store, channels, .. }) = readiness.details else { return findings };
     if !store.writes {
         let problem = store.problem.unwrap_or_default();
         let advice = "It accepts nothing until it can: check its disk and file permissions.";

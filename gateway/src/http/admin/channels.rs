@@ -45,6 +45,9 @@ pub(super) struct ChannelItem {
     stale_after_ms: Option<u64>,
     /// Whether it can send, as far as its latest sends tell.
     pub(super) sends: bool,
+    /// Since when it cannot send.
+    #[schema(format = DateTime)]
+    failing_since: Option<String>,
     /// When the platform last acknowledged something, since the start of the gateway.
     #[schema(format = DateTime)]
     sent_at: Option<String>,
@@ -96,6 +99,7 @@ pub(super) fn items(app: &App, caller: &Caller) -> Vec<ChannelItem> {
         inbound_at: health.inbound_at.map(rfc3339),
         stale_after_ms: health.stale_after.and_then(|after| u64::try_from(after.as_millis()).ok()),
         sends: app.engine.outbound(&channel).failing_since.is_none(),
+        failing_since: app.engine.outbound(&channel).failing_since.map(rfc3339),
         sent_at: app.engine.outbound(&channel).sent_at.map(rfc3339),
         paused: app.engine.paused(&channel).map(PauseItem::from),
         limited_until: app.engine.limited_until(&channel).map(rfc3339),

@@ -4,7 +4,7 @@ use axum::{
     Extension, Json,
     extract::{Query, State, rejection::QueryRejection},
 };
-use rejoinder_core::{open_loops, store::TurnFilter};
+use rejoinder_core::{OpenLoop, open_loops, store::TurnFilter};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -44,6 +44,9 @@ struct LoopItem {
     /// `asked`: they were asked a question within the last seven days, and have not answered. `failed`: what they were to be told
     /// is a dead letter.
     kind: &'static str,
+    /// What is wrong that it waits for, for example `telegram.main cannot send`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    because: Option<String>,
     /// How pressing it is: a weight for the kind, times the minutes since the person asked.
     score: u64,
     turn: TurnItem,
@@ -65,8 +68,13 @@ pub(in crate::http) async fn list(
     let among = TurnFilter { channels: caller.channels(channel.as_deref()), ..TurnFilter::default() };
     let loops = open_loops(app.store.as_ref(), &among, app.clock.now()).await?;
     let total = loops.len();
-    let items = loops.into_iter().take(limit);
-    let items =
-        items.map(|open| LoopItem { kind: open.kind.as_str(), score: open.score, turn: open.turn.into() }).collect();
+    let causes = app.problems.causes(app.probe.store_writes().await.is_err());
+    let items = loops.into_iter().take(limit).map(|OpenLoop { turn, kind, score }| LoopItem {
+        kind: kind.as_str(),
+        because: causes.of(kind, &turn),
+        score,
+        turn: turn.into(),
+    });
+    let items = items.collect();
     Ok(Json(LoopList { items, total, next: None }))
 }

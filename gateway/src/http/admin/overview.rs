@@ -17,7 +17,7 @@ use super::{
 use crate::{
     figures::{Figure, PROMPT},
     http::{App, Shared, error::ApiError},
-    problems::Problem,
+    problems::{Problem, Waits},
     time::rfc3339,
     view::TurnItem,
 };
@@ -93,7 +93,7 @@ pub(in crate::http) async fn show(
     Extension(caller): Extension<Caller>,
 ) -> Result<Json<Overview>, ApiError> {
     let now = app.clock.now();
-    let backlog = app.store.backlog().await?;
+    let waits = app.problems.waits(now).await?;
     let filter = TurnFilter {
         state: Some(TurnListState::Overdue),
         channels: caller.channels(None),
@@ -104,13 +104,13 @@ pub(in crate::http) async fn show(
     let overdue = app.store.list_turns(&filter).await?.into_iter().map(TurnItem::from).collect();
     let (day, intervals) = app.figures.read(now).await?;
     let (channels, agents) = (channels::items(&app, &caller), agents::items(&app).await?);
-    let problems = problems(&app, &caller, &backlog, &channels).await;
+    let problems = problems(&app, &caller, &waits).await;
     Ok(Json(Overview {
         at: rfc3339(now),
         ok: problems.is_empty(),
         headline: headline(&problems, &day),
         problems,
-        backlog: backlog.into(),
+        backlog: waits.backlog.into(),
         overdue,
         channels,
         agents,
@@ -120,23 +120,17 @@ pub(in crate::http) async fn show(
 }
 
 /// What is wrong, as far as a caller may see it.
-async fn problems(app: &App, caller: &Caller, backlog: &Backlog, channels: &[ChannelItem]) -> Vec<Problem> {
-    let mut problems = app.problems.find(app.probe.store_writes().await.err(), Some(backlog));
+async fn problems(app: &App, caller: &Caller, waits: &Waits) -> Vec<Problem> {
+    let mut problems = app.problems.find(app.probe.store_writes().await.err(), Some(waits), app.clock.now());
     let schedules = app.engine.schedules(caller.channels.as_deref());
     problems.retain(|problem| match (problem.kind, problem.subject.as_deref()) {
-        ("channel", Some(channel)) => caller.may_see(&ChannelId::from_stored(channel)),
+        ("channel" | "paused" | "parked", Some(channel)) => caller.may_see(&ChannelId::from_stored(channel)),
         ("schedule", Some(name)) => schedules.iter().any(|schedule| schedule.new.name == name),
         _ => true,
     });
-    let paused = channels.iter().filter_map(|channel| Some((channel, channel.paused.as_ref()?)));
-    let paused = paused.map(|(channel, paused)| {
-        let why = paused.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        let text = format!("{} is paused by {}{why}.", channel.channel, paused.by);
-        Problem { subject: Some(channel.channel.clone()), ..Problem::new("paused", text) }
-    });
-    let is_less = |problem: &Problem| matches!(problem.kind, "agent" | "schedule") || problem.count.is_some();
-    let place = problems.iter().position(is_less);
-    problems.splice(place.unwrap_or(problems.len())..place.unwrap_or(problems.len()), paused.collect::<Vec<_>>());
+    let abandoned = app.engine.approvals_without_approver().await.unwrap_or_default();
+    let abandoned = abandoned.iter().filter(|approval| caller.may_see(&approval.channel));
+    problems.extend(app.problems.of_approvals(abandoned.map(|approval| approval.asked_at), app.clock.now()));
     problems
 }
 

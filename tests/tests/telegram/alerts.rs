@@ -1,0 +1,96 @@
+//! What the operator is told while some things fail and others work.
+
+use rejoinder_telegram_double::{Fault, Person, TelegramDouble};
+use rejoinder_tests::{Gateway, Pager, ScriptedAgent, eventually};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::telegram;
+
+/// Sends fail to nobody but them, which is no trouble of the channel: others write meanwhile, and are answered.
+async fn eventually_while_others_are_answered<T>(about: &str, other: &Person, check: impl AsyncFn() -> Option<T>) -> T {
+    eventually(about, async || {
+        other.next_after(other.says("hello")).await;
+        check().await
+    })
+    .await
+}
+
+fn told_by(pager: &Pager) -> String {
+    format!("[alerts]\nto = [\"{}\"]\nafter = \"1s\"\nwindow = \"2s\"\n", pager.path().display())
+}
+
+async fn problems(gateway: &Gateway) -> Vec<Value> {
+    gateway.admin("overview").await["problems"].as_array().expect("a list").clone()
+}
+
+/// An operator's message is owed to nobody, and still somebody should know.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_message_that_gets_nowhere_is_a_problem_until_it_arrives() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let pager = Pager::new();
+    let gateway = Gateway::builder()
+        .config(&telegram(&double, "streaming = \"off\""))
+        .config(&agent.section())
+        .config(&told_by(&pager))
+        .start()
+        .await;
+    let (ada, bob) = (double.person("Ada"), double.person("Bob"));
+    ada.says("hello");
+    ada.hears("Hello.").await;
+    double.fault(Fault::error_before(500).on("sendMessage").in_chat(ada.chat()).forever());
+    let message = json!({ "to": format!("telegram.test/{}", ada.chat()), "text": "We are back." });
+    let sent = gateway.admin_request(Method::POST, "messages", None).json(&message).send().await.expect("it answers");
+    assert!(sent.status().is_success(), "{sent:?}");
+
+    let alert =
+        eventually_while_others_are_answered("somebody is told", &bob, async || pager.told("parked").pop()).await;
+    let problem = problems(&gateway).await.pop().expect("a problem");
+    let status = gateway.run(&["status"]);
+    let (_, ready) = gateway.readiness().await;
+
+    let text = alert["text"].as_str().expect("a text");
+    assert!(text.starts_with("One message gets nowhere on telegram.test since ") && text.contains(" ago): "), "{text}");
+    assert_eq!((&problem["kind"], &problem["subject"]), (&json!("parked"), &json!("telegram.test")), "{problem}");
+    let printed = String::from_utf8(status.stdout).expect("text");
+    assert!(
+        printed.contains("One message gets nowhere on telegram.test since ") && !status.status.success(),
+        "{printed}"
+    );
+    assert!(ready.contains("\"parked_deliveries\":1"), "{ready}");
+    double.clear_faults();
+    ada.hears("We are back.").await;
+    let is_over = |alert: &Value| alert["data"]["ended"][0]["kind"] == "parked";
+    eventually("it is over", async || pager.alerts().iter().any(is_over).then_some(())).await;
+    double.all_confirmed().await;
+}
+
+/// A channel that nobody uses any more must not hide that people on another one see no answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn people_who_wait_on_one_channel_are_told_while_another_is_down() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let pager = Pager::new();
+    let old = format!("[channels.telegram.old]\ntoken = \"1:dead\"\napi_url = \"{}\"\n", double.url());
+    let config = "[guard]\nsoft_deadline = \"2s\"\nhard_deadline = \"10m\"\n";
+    let mut gateway = Gateway::builder()
+        .config(&telegram(&double, "streaming = \"off\""))
+        .config(&old)
+        .config(&agent.section())
+        .config(config)
+        .config(&told_by(&pager))
+        .prepare();
+    gateway.spawn(&[]);
+    eventually("the old channel is told", async || pager.told("channel").pop()).await;
+    let (ada, bob) = (double.person("Ada"), double.person("Bob"));
+    double.fault(Fault::error_before(500).on("sendMessage").in_chat(ada.chat()).forever());
+    ada.says("are you there?");
+
+    let alert =
+        eventually_while_others_are_answered("somebody is told", &bob, async || pager.told("overdue").pop()).await;
+
+    let text = alert["text"].as_str().expect("a text");
+    assert!(text.starts_with("One turn is late since "), "{text}");
+    double.clear_faults();
+    ada.hears("Hello.").await;
+    double.all_confirmed().await;
+}
