@@ -83,6 +83,9 @@ pub(crate) struct Problem {
     /// The turns or deliveries that it is about, if they are known one by one.
     #[serde(skip)]
     pub(crate) ids: BTreeSet<i64>,
+    /// The channels of the `messages`.
+    #[serde(skip)]
+    pub(crate) channels: BTreeSet<String>,
 }
 
 #[expect(clippy::ref_option, reason = "serde hands a reference to the field")]
@@ -286,7 +289,8 @@ impl Facts {
         let unlisted = if waiting.late.len() < MOST as usize { 0 } else { unlisted };
         let mut problems = Vec::new();
         if let Some((error, since)) = self.store {
-            let cause = Problem { why: Some(error), since, ..Problem::new("store", STORE.to_owned()) };
+            let why = error.strip_prefix("the store cannot write: ").unwrap_or(&error).to_owned();
+            let cause = Problem { why: Some(why), since, ..Problem::new("store", STORE.to_owned()) };
             problems.push(waiting.because_of(cause, |_| true, |_| true));
         }
         if let Some(Room { free, size }) = self.room.filter(|room| room.free < ROOM.min(room.size / 20)) {
@@ -355,7 +359,8 @@ impl Waiting {
         is_parked: impl Fn(&ParkedDelivery) -> bool,
     ) -> Problem {
         let late: Vec<_> = self.late.extract_if(.., |turn| is_late(turn)).collect();
-        let messages = self.parked.extract_if(.., |delivery| is_parked(delivery)).count();
+        let parked: Vec<_> = self.parked.extract_if(.., |delivery| is_parked(delivery)).collect();
+        let (messages, channels) = (parked.len(), parked.iter().map(|it| it.channel.to_string()).collect());
         let people = late.iter().map(|turn| (&turn.channel, &*turn.person)).collect::<BTreeSet<_>>().len();
         let who = match (people, messages) {
             (0, 0) => None,
@@ -371,7 +376,7 @@ impl Waiting {
             None => capitalised(&cause.what, cause.subject.as_deref()),
         };
         let some = |count: usize| (count > 0).then_some(count as u64);
-        Problem { what, people: some(people), messages: some(messages), ..cause }
+        Problem { what, people: some(people), messages: some(messages), channels, ..cause }
     }
 
     /// The same of a channel that sends nothing: what is on its way there waits for it.

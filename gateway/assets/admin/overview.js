@@ -20,10 +20,10 @@ export function overview(view) {
     className: "bare",
     load: () => Promise.all([get("overview", {}, view.signal), get("pairings", {}, view.signal), get("approvals", {}, view.signal)]),
     render([found, { items: requests }, { items: approvals }]) {
-      graphs.put(found);
       show(parts, details(found));
       // While something is wrong, the charts can wait.
       show(view.main, head, now.element, found.ok ? [day, parts, loops.element] : [loops.element, parts, day]);
+      graphs.put(found);
       return [headline(found), problems(view, found, () => refresh()), asking(requests, approvals)];
     },
   });
@@ -192,10 +192,11 @@ function loopTable({ items, total }) {
   const turns = items.map(({ kind, because, turn }) => ({ ...turn, kind, because }));
   const reason = ({ kind, because, why, wake_at: at }) => (kind === "deferred" && at ? ["due ", time(at)] : (kind === "late" || kind === "failed") && !because && why);
   const what = { name: "What", cell: (turn) => [badge(KINDS[turn.kind]), reason(turn) && make("span", { className: "why" }, reason(turn))] };
-  const groups = Map.groupBy(turns, ({ because }) => because ?? "");
-  const rest = groups.get("") ?? [];
-  groups.delete("");
-  const group = ([because, waiting]) =>
-    make("details", { data: { key: `because ${because}` } }, make("summary", {}, `${plural(waiting.length, "turn waits", "turns wait")} because ${because}`), turnTable(`Because ${because}`, what, waiting));
-  return [[...groups].map(group), rest.length > 0 && turnTable("Open loops", what, rest), total > items.length && make("p", { className: "quiet" }, `And ${number(total - items.length)} more.`)];
+  const rest = turns.filter(({ because }) => !because);
+  const causes = [...new Set(turns.map(({ because }) => because).filter(Boolean))];
+  const group = (because) => {
+    const waiting = turns.filter((turn) => turn.because === because);
+    return make("details", { data: { key: `because ${because}` } }, make("summary", {}, `${plural(waiting.length, "turn waits", "turns wait")} because ${because}`), turnTable(`Because ${because}`, what, waiting));
+  };
+  return [causes.map(group), rest.length > 0 && turnTable("Open loops", what, rest), total > items.length && make("p", { className: "quiet" }, `And ${number(total - items.length)} more.`)];
 }

@@ -138,7 +138,7 @@ impl Problem {
     fn explains(&self, (kind, subject): &Key) -> bool {
         match *kind {
             "overdue" => self.people.is_some(),
-            "parked" => self.messages.is_some() && (self.kind == "store" || self.subject == *subject),
+            "parked" => subject.as_ref().is_some_and(|channel| self.channels.contains(channel)),
             _ => false,
         }
     }

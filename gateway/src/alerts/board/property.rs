@@ -191,7 +191,7 @@ impl Reader {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
     fn each_trouble_that_lasts_was_told_and_what_was_told_is_said_to_be_over(history in histories()) {
