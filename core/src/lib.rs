@@ -111,7 +111,7 @@ pub use hub::Watch;
 pub use initiative::NewMessage;
 pub use json::json_error;
 pub use loops::{LoopKind, OpenLoop, open_loops};
-pub use markdown::{read_markdown, row_cells, shows_anything, split_markdown};
+pub use markdown::{read_markdown, row_cells, shows_anything, split_markdown, spoken};
 pub use model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},
     agent::{

@@ -11,6 +11,7 @@ mod lines;
 mod part;
 mod rows;
 mod shown;
+mod spoken;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ use lines::{FencePart, LineKind};
 use part::Source;
 pub use rows::row_cells;
 pub use shown::{read_markdown, shows_anything};
+pub use spoken::spoken;
 use unicode_segmentation::GraphemeCursor;
 
 /// The ranks in order of preference, each with the least share of the longest possible part that a part must fill to

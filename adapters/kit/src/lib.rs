@@ -8,10 +8,12 @@
 //! * [`files`]: the bytes of a file that an agent sends.
 //! * [`links`]: where the links of an answer lead.
 //! * [`Table`]: a Markdown table as aligned columns of text.
-//! * [`Problem`]: a rejection of an HTTP request, as an RFC 9457 document, and for browsers as a [page](problem_pages).
+//! * [`Problem`]: a rejection of an HTTP request, as an RFC 9457 document, for browsers as a [page](problem_pages), and for
+//!   callers who [prefer text](prefers_text) as a [sentence](problem_in_words).
 //! * [`asking`]: callers who ask over HTTP and wait for the answer.
 //! * [`read_body`]: a request's body, limited in size and time.
 //! * [`data_url`]: files that callers send in URLs.
+//! * [`quoted`]: header values whose parts may be quoted.
 //! * [`embedded`]: files for browsers, embedded in the binary.
 //! * [`Tokens`]: the tokens that callers send.
 //! * [`Peer`] and [`Guesses`]: who sends a request, and how often it may guess a secret.
@@ -23,6 +25,7 @@
 
 #![warn(missing_docs)]
 
+mod accept;
 pub mod asking;
 mod body;
 pub mod calls;
@@ -36,6 +39,7 @@ mod pages;
 mod peer;
 mod private;
 mod problem;
+pub mod quoted;
 mod receiver;
 mod sent;
 mod table;
@@ -43,11 +47,12 @@ mod tokens;
 mod while_running;
 
 pub use self::{
+    accept::prefers_text,
     body::read_body,
     embedded::{cached, embedded},
     guesses::{Guesses, REFUSED_REQUESTS, TooManyGuesses},
     health::Health,
-    pages::problem_pages,
+    pages::{problem_in_words, problem_pages},
     peer::{Peer, is_forwarded},
     private::make_private,
     problem::Problem,

@@ -1,4 +1,4 @@
-//! Problems as pages, for people who open an address in a browser.
+//! Problems as pages, for people who open an address in a browser, and as sentences, for a voice.
 
 use axum::{
     body::Body,
@@ -26,6 +26,18 @@ pub async fn problem_pages(request: Request, next: Next) -> Response {
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.remove(header::CONTENT_LENGTH);
     *response.body_mut() = Body::from(page(&problem));
+    response
+}
+
+/// Makes a [problem document](crate::Problem) one sentence that a voice can say. Status and other headers stay as they are,
+/// as do all other responses.
+#[must_use]
+pub fn problem_in_words(mut response: Response) -> Response {
+    let Some(problem) = response.extensions_mut().remove::<Description>() else { return response };
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.remove(header::CONTENT_LENGTH);
+    *response.body_mut() = Body::from(sentence(&problem.detail.replace('`', "")));
     response
 }
 

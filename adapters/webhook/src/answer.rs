@@ -8,14 +8,12 @@ use axum::{
     response::Response,
 };
 use rejoinder_core::{
-    Attachment, Cause, FallbackView, Shown, SignalKind, Timestamp, TurnId, TurnStatus, TurnView, Via,
+    Attachment, Cause, FallbackView, Shown, SignalKind, Timestamp, TurnId, TurnStatus, TurnView, Via, spoken,
 };
+use rejoinder_kit::prefers_text;
 use serde::Serialize;
 
-use crate::{
-    data_url,
-    quoted::{split_unquoted, unquoted},
-};
+use crate::data_url;
 
 /// The longest `Retry-After`, in seconds: the answer may arrive well before its debt is due.
 const MAX_RETRY_AFTER: u64 = 30;
@@ -214,14 +212,14 @@ impl<'a> Answer<'a> {
         json
     }
 
-    /// The reply's text, or the attachments' URLs if it is empty, with the Markdown that is attached, followed by the choices as
-    /// a numbered list.
+    /// The reply's words, for a voice: without Markdown, or the attachments' URLs if it is empty, with the Markdown that is
+    /// attached, followed by the choices as a numbered list.
     fn to_text(&self, texts: &HookTexts) -> String {
         if self.status == Status::Accepted {
             return texts.accepted.replace("{url}", self.result_url.unwrap_or_default());
         }
         let reply = self.reply.unwrap_or_default();
-        let mut text = reply.to_owned();
+        let mut text = spoken(reply);
         for attachment in self.attachments {
             let (gap, shown) = match text_in(attachment) {
                 Some(attached) => ("\n\n", Cow::Owned(attached)),
@@ -275,45 +273,9 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// Reads `Accept` (RFC 9110, section 12.5.1): text if it is preferred to JSON, else JSON.
+    /// Reads `Accept`: text if it is preferred to JSON, else JSON.
     pub(crate) fn read(headers: &HeaderMap) -> Self {
-        let mut text = Quality::default();
-        let mut json = Quality::default();
-        for value in headers.get_all(header::ACCEPT) {
-            for range in value.to_str().unwrap_or_default().split(',') {
-                let mut parts = split_unquoted(range, ';').map(str::trim);
-                let media = parts.next().unwrap_or_default();
-                let weight = parts.find_map(|parameter| {
-                    let (name, value) = parameter.split_once('=')?;
-                    name.trim().eq_ignore_ascii_case("q").then(|| unquoted(value).parse().unwrap_or(0.0))
-                });
-                let weight: f32 = weight.unwrap_or(1.0);
-                text.consider(media, "text/plain", "text/*", weight);
-                json.consider(media, "application/json", "application/*", weight);
-            }
-        }
-        if text.weight > json.weight { Self::Text } else { Self::Json }
-    }
-}
-
-/// The weight of one media type, given by the most specific range that matches it.
-#[derive(Default)]
-struct Quality {
-    weight: f32,
-    closeness: u8,
-}
-
-impl Quality {
-    fn consider(&mut self, range: &str, exact: &str, family: &str, weight: f32) {
-        let closeness = match range {
-            range if range.eq_ignore_ascii_case(exact) => 3,
-            range if range.eq_ignore_ascii_case(family) => 2,
-            "*/*" => 1,
-            _ => 0,
-        };
-        if closeness > self.closeness {
-            *self = Self { weight, closeness };
-        }
+        if prefers_text(headers) { Self::Text } else { Self::Json }
     }
 }
 

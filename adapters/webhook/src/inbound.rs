@@ -9,12 +9,10 @@ use rejoinder_core::{
     Attachment, CallerTrace, ChannelId, ChatKind, CommandHelp, ConversationRef, Directed, EventId, InboundEvent,
     Language, Sender, SenderKind, Timestamp, is_command,
 };
-use rejoinder_kit::{Problem, data_url};
+use rejoinder_kit::{Problem, data_url, quoted::parameter};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use url::Url;
-
-use crate::quoted::parameter;
 
 mod form;
 mod json;
@@ -206,6 +204,11 @@ impl Media {
             ))
         }
     }
+}
+
+/// Whether a form's field means something to [`HookMessage::add_field`].
+fn is_field(name: &str) -> bool {
+    ["message", "command", "sender", "conversation", "language", "attachments"].contains(&name)
 }
 
 fn ends_with_ignore_case(text: &str, end: &str) -> bool {

@@ -50,7 +50,6 @@ mod keyed;
 mod openapi;
 mod outbound;
 mod prefer;
-mod quoted;
 mod receive;
 mod result_key;
 mod result_url;

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-
-use crate::quoted::{split_unquoted, unquoted};
+use rejoinder_kit::quoted::{split_unquoted, unquoted};
 
 const PREFER: HeaderName = HeaderName::from_static("prefer");
 

@@ -26,7 +26,7 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
-use rejoinder_kit::Peer;
+use rejoinder_kit::{Peer, prefers_text, problem_in_words};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
@@ -136,8 +136,20 @@ pub(crate) async fn accept(
     }
 }
 
-/// Answers every request: with 503 when there are too many, with 500 when a handler panics.
+/// Answers every request. A caller who prefers text reads a problem as a sentence.
 async fn answer(
+    router: TowerToHyperService<Router>,
+    place: Arc<Place>,
+    caller: Peer,
+    request: Request<Incoming>,
+) -> Result<Response, Infallible> {
+    let is_text = prefers_text(request.headers());
+    let response = respond(router, place, caller, request).await?;
+    Ok(if is_text { problem_in_words(response) } else { response })
+}
+
+/// Responds with 503 when there are too many requests, with 500 when a handler panics.
+async fn respond(
     router: TowerToHyperService<Router>,
     place: Arc<Place>,
     caller: Peer,

@@ -85,6 +85,33 @@ async fn whoever_accepts_text_gets_the_words_alone() {
     assert_eq!(reply.body, json!("Just words."));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn who_accepts_text_hears_what_is_wrong() {
+    let agent = ScriptedAgent::replying("Unused.").await;
+    let gateway = Gateway::builder().config(&hook("body_limit = \"1 KiB\"")).config(&agent.section()).start().await;
+    let hook = gateway.hook("test", TOKEN);
+    let hear = async |request: reqwest::RequestBuilder| {
+        let reply = Reply::of(request.header("Accept", "text/plain")).await;
+        assert_eq!(reply.headers["content-type"], "text/plain; charset=utf-8");
+        (reply.status.as_u16(), reply.body)
+    };
+
+    let said = [
+        hear(hook.bare().body("hello")).await,
+        hear(hook.call().header("Content-Type", "text/plain").body("")).await,
+        hear(hook.call().body("x".repeat(2048))).await,
+        hear(gateway.hook("nowhere", TOKEN).call().body("hello")).await,
+    ];
+
+    let expected = [
+        (401, json!("Send the hook's bearer token, or a signature of a kind that this hook is configured for.")),
+        (422, json!("Message must not be empty.")),
+        (413, json!("The body must have at most 1024 bytes.")),
+        (404, json!("No hook has this name.")),
+    ];
+    assert_eq!(said, expected);
+}
+
 /// M5.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn whoever_does_not_wait_finds_the_answer_at_the_result_url() {

@@ -186,6 +186,17 @@ async fn choices_are_listed_for_programs_and_numbered_for_ears() {
     assert_eq!(body_of(respond(&view, Format::Text)).await, "Which of these?\n1. Try again\n2. Never mind");
 }
 
+#[tokio::test]
+async fn a_voice_hears_no_markdown() {
+    let markdown = "# Result\n\nIt is **done**, see [the log](https://a.example).\n\n| Step | Time |\n|---|---|\n| build | 2 s |\n\n```\nok\n```";
+
+    assert_eq!(
+        body_of(respond(&answered(markdown), Format::Text)).await,
+        "Result\nIt is done, see the log.\nStep: build, Time: 2 s\nok"
+    );
+    assert_eq!(json_of(&answered(markdown)).await["reply"], markdown);
+}
+
 /// K3.
 #[tokio::test]
 async fn files_are_structured_and_not_lost_where_there_are_no_words() {

@@ -1,51 +1,96 @@
 //! `application/x-www-form-urlencoded` bodies.
 
+use std::{borrow::Cow, str::Utf8Error};
+
 use axum::http::StatusCode;
 use percent_encoding::percent_decode_str;
 
-use super::{HookMessage, Problem, not_utf8};
+use super::{HookMessage, Problem, is_field, not_utf8};
 
-/// Reads a form with the same fields as the JSON body. `attachments` may appear several times, each with one URL.
+/// Reads a form with the same fields as the JSON body. `attachments` may appear several times, each with one URL. A body that
+/// is no form at all is the message, because `curl -d` calls every body a form.
 ///
 /// # Errors
-/// When a field is not UTF-8, is repeated or exceeds the limits, or when the body looks like JSON.
+/// When a field is not UTF-8, is repeated or exceeds the limits, or when no field is for us.
 pub(super) fn read(content: &str) -> Result<HookMessage, Problem> {
+    if !is_json(content)
+        && !has_field_of_ours(content)
+        && let Some(text) = bare_text(content)?
+    {
+        return Ok(super::text(&text));
+    }
     let mut message = HookMessage::default();
-    for field in content.split('&').filter(|field| !field.is_empty()) {
-        let (name, value) = field.split_once('=').unwrap_or((field, ""));
+    for (name, value) in fields(content) {
         message.add_field(&decoded(name)?, decoded(value)?)?;
     }
-    // `curl -d '{…}'` sends JSON as a form unless its Content-Type is set.
-    if message.text.is_none() && content.trim_start().starts_with('{') {
+    if message.text.is_none() && message.command.is_none() && message.attachments.is_none() && !content.is_empty() {
+        let detail = if is_json(content) {
+            "the form has no field `message`; if the body is JSON, send it with `Content-Type: application/json`"
+        } else {
+            "the form has no field `message`; send `message=` and the text, or the text alone with \
+             `Content-Type: text/plain`"
+        };
         return Err(Problem::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "empty-message",
             "Unprocessable entity: the message is empty",
-            "the form has no field `message`; if the body is JSON, send it with `Content-Type: application/json`",
+            detail,
         )
         .about("message"));
     }
     Ok(message)
 }
 
-/// Reads a form with any fields. Of a field that appears twice, the last counts. `curl -d '{…}'` sends JSON as a form unless its
-/// Content-Type is set.
+/// Reads a form with any fields, or a text. Of a field that appears twice, the last counts. `curl -d '{…}'` sends JSON as a form
+/// unless its Content-Type is set.
 ///
 /// # Errors
 /// When a field is not UTF-8.
 pub(super) fn read_any(content: &str) -> Result<serde_json::Value, Problem> {
-    if content.trim_start().starts_with('{') {
+    if is_json(content) {
         return super::json::read_any(content);
     }
-    let fields = content.split('&').filter(|field| !field.is_empty()).map(|field| {
-        let (name, value) = field.split_once('=').unwrap_or((field, ""));
-        Ok((decoded(name)?, decoded(value)?.into()))
-    });
+    if !content.contains('=')
+        && let Some(text) = bare_text(content)?
+    {
+        return Ok(super::text(&text).text.into());
+    }
+    let fields = fields(content).map(|(name, value)| Ok((decoded(name)?, decoded(value)?.into())));
     fields.collect::<Result<serde_json::Map<_, _>, _>>().map(Into::into)
+}
+
+/// The names and values, still encoded.
+fn fields(content: &str) -> impl Iterator<Item = (&str, &str)> {
+    let fields = content.split('&').filter(|field| !field.is_empty());
+    fields.map(|field| field.split_once('=').unwrap_or((field, "")))
+}
+
+fn is_json(content: &str) -> bool {
+    content.trim_start().starts_with('{')
+}
+
+fn has_field_of_ours(content: &str) -> bool {
+    content.contains('=')
+        && content.split('&').any(|field| field.split_once('=').is_some_and(|(name, _)| is_field(name)))
+}
+
+/// The body as a text if it is no form: it has no `=`, or a character that a form would encode.
+fn bare_text(content: &str) -> Result<Option<String>, Problem> {
+    let is_encoded = content.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"*-._~%+&=".contains(&byte));
+    Ok(match (is_encoded, content.contains('=')) {
+        _ if content.trim().is_empty() => None,
+        (true, true) => None,
+        // `curl --data-urlencode` encodes a text without a name.
+        (true, false) => Some(utf8(percent_decode_str(content).decode_utf8())?),
+        (false, _) => Some(content.to_owned()),
+    })
 }
 
 fn decoded(text: &str) -> Result<String, Problem> {
     let spaced = text.replace('+', " ");
-    let text = percent_decode_str(&spaced).decode_utf8();
-    Ok(text.map_err(|_| not_utf8("a field of the form is not UTF-8"))?.into_owned())
+    utf8(percent_decode_str(&spaced).decode_utf8())
+}
+
+fn utf8(decoded: Result<Cow<'_, str>, Utf8Error>) -> Result<String, Problem> {
+    Ok(decoded.map_err(|_| not_utf8("a field of the form is not UTF-8"))?.into_owned())
 }

@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 
 use super::{HookMessage, Problem, not_utf8};
-use crate::quoted::parameter;
+use rejoinder_kit::quoted::parameter;
 
 /// Reads a form with the same fields as the JSON body. `attachments` may appear several times, each with one URL. A part
 /// with a file name is a file, whatever its field is called.

@@ -144,13 +144,44 @@ fn json_that_is_no_object_is_refused(#[case] body: &str) {
 #[case(None, "")]
 #[case(FORM, "")]
 #[case(FORM, "message=")]
-#[case(FORM, "hi")]
+#[case(FORM, "mood=blue")]
+#[case(FORM, "sender=ada")]
 #[case(MULTIPART, "--b--\r\n")]
 fn an_empty_message_is_refused(#[case] content_type: Option<&str>, #[case] body: &str) {
     let problem = refused(content_type, body);
 
     assert_eq!(problem.status(), StatusCode::UNPROCESSABLE_ENTITY);
     assert_eq!(problem.name(), "empty-message");
+}
+
+/// What `curl -d` sends, which it calls a form.
+#[rstest]
+#[case("hello")]
+#[case("What can you do?")]
+#[case("Is 2+2=4?")]
+#[case("x=5, so what is y?")]
+#[case("salt & pepper")]
+#[case("100% sure")]
+#[case("1+1")]
+fn a_bare_text_that_is_sent_as_a_form_is_the_message(#[case] text: &str) {
+    assert_eq!(text_of(FORM, text), text);
+}
+
+/// What `curl --data-urlencode` sends.
+#[test]
+fn an_encoded_text_without_a_name_is_the_message() {
+    assert_eq!(text_of(FORM, "What%20can%20you%20do%3F"), "What can you do?");
+}
+
+#[test]
+fn a_bare_text_that_is_sent_as_a_form_is_an_event() {
+    assert_eq!(read_any(FORM, "the disk is full"), Ok("the disk is full".into()));
+    assert_eq!(read_any(FORM, "title=the disk"), Ok(serde_json::json!({"title": "the disk"})));
+}
+
+#[test]
+fn a_form_without_a_message_is_told_what_to_send() {
+    assert!(refused(FORM, "text=hello").detail().contains("`message=`"));
 }
 
 #[test]
