@@ -18,9 +18,8 @@ const POLICY: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; f
 pub async fn problem_pages(request: Request, next: Next) -> Response {
     let is_browser = accepts_html(request.headers());
     let mut response = next.run(request).await;
-    let Some(problem) = response.extensions_mut().remove::<Description>().filter(|_| is_browser) else {
-        return response;
-    };
+    let problem = is_browser.then(|| response.extensions_mut().remove::<Description>()).flatten();
+    let Some(problem) = problem else { return response };
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));

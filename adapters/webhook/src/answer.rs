@@ -1,6 +1,6 @@
 //! Turns a `TurnView` into the HTTP response that the caller reads. No I/O.
 
-use std::{borrow::Cow, fmt::Write as _};
+use std::{borrow::Cow, fmt::Write as _, time::Duration};
 
 use axum::{
     body::Body,
@@ -142,7 +142,7 @@ impl<'a> Answer<'a> {
             choices: shown.map_or(&[], |shown| &shown.choices),
             fallback: shown.and_then(|shown| shown.fallback.as_ref()).map(Fallback::of),
             result_url: result_url.filter(|_| !status.is_final()),
-            retry_after: (!status.is_final()).then(|| retry_after(shown, now)),
+            retry_after: (!status.is_final()).then(|| retry_after(shown, now.since(view.at), now)),
         }
     }
 
@@ -257,10 +257,11 @@ impl<'a> Fallback<'a> {
     }
 }
 
-fn retry_after(shown: Option<&Shown>, now: Timestamp) -> u64 {
+/// The seconds until it makes sense to ask again, of a turn that has been open for `age`. An agent's deferral names its time. The
+/// gateway's own does not: who has worked for 20 s may well need 5 s more, and hardly only one.
+fn retry_after(shown: Option<&Shown>, age: Duration, now: Timestamp) -> u64 {
     let Some(shown) = shown else { return 1 };
-    // The gateway's own deferral promises no time.
-    shown.due.map_or(MAX_RETRY_AFTER, |due| due.since(now).as_secs().clamp(1, MAX_RETRY_AFTER))
+    shown.due.map_or(age / 4, |due| due.since(now)).as_secs().clamp(1, MAX_RETRY_AFTER)
 }
 
 /// The response format that a caller prefers.

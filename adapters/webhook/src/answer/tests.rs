@@ -213,16 +213,27 @@ async fn files_are_structured_and_not_lost_where_there_are_no_words() {
 }
 
 #[rstest]
-#[case(Some(0), 1)]
-#[case(Some(900), 1)]
-#[case(Some(12_000), 12)]
-#[case(Some(7_200_000), 30)]
-#[case(None, 30)]
-fn it_makes_sense_to_ask_again_soon(#[case] until_due_ms: Option<i64>, #[case] seconds: u64) {
-    let due = until_due_ms.map(|ms| Timestamp::from_millis(NOW.as_millis() + ms));
+#[case(0, 1)]
+#[case(900, 1)]
+#[case(12_000, 12)]
+#[case(7_200_000, 30)]
+fn an_agents_deferral_says_when_to_ask_again(#[case] until_due_ms: i64, #[case] seconds: u64) {
+    let due = Some(Timestamp::from_millis(NOW.as_millis() + until_due_ms));
     let view = view(TurnStatus::Deferred, Some(Shown { due, ..shown(SignalKind::Deferral, "Later.") }));
 
     assert_eq!(Answer::of(&view, Some(URL), NOW, &texts()).retry_after, Some(seconds));
+}
+
+#[rstest]
+#[case(1, 1)]
+#[case(20, 5)]
+#[case(60, 15)]
+#[case(3600, 30)]
+fn the_longer_the_agent_works_the_later_it_makes_sense_to_ask_again(#[case] worked: i64, #[case] seconds: u64) {
+    let view = view(TurnStatus::Deferred, Some(shown(SignalKind::Deferral, "Still working on this.")));
+    let now = Timestamp::from_millis(NOW.as_millis() + worked * 1000);
+
+    assert_eq!(Answer::of(&view, Some(URL), now, &texts()).retry_after, Some(seconds));
 }
 
 #[rstest]
