@@ -49,6 +49,9 @@ pub(crate) struct About<'a> {
     /// Where the answer will be. Omitted when the status is final.
     #[serde(skip_serializing_if = "Option::is_none")]
     result_url: Option<String>,
+    /// The fields of the request that changed nothing.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub(crate) ignored: &'a [String],
 }
 
 /// The rung that answered instead of the agent.
@@ -104,7 +107,8 @@ impl<'a> Answer<'a> {
 
 impl<'a> About<'a> {
     pub(crate) const fn bare(turn_id: TurnId, status: TurnStatus) -> Self {
-        Self { turn_id, status, signal: None, deferral: None, fallback: None, attachments: &[], result_url: None }
+        let (attachments, ignored) = (&[], &[]);
+        Self { turn_id, status, signal: None, deferral: None, fallback: None, attachments, result_url: None, ignored }
     }
 
     /// For the chunk that tells of a deferral.

@@ -14,6 +14,8 @@ pub(crate) struct Caller {
     /// The one that is named in the answer: as it was asked for.
     pub(crate) model: String,
     pub(crate) wants_usage: bool,
+    /// The fields of the request that change nothing.
+    pub(crate) ignored: Vec<String>,
 }
 
 impl Caller {
@@ -35,10 +37,12 @@ impl Caller {
     /// What the caller reads of a turn.
     pub(crate) fn read<'a>(&'a self, turn: TurnId, view: Option<&'a TurnView>) -> Answer<'a> {
         let (texts, url) = (&self.adapter.texts, || self.adapter.result_url(turn));
-        match view {
+        let mut answer = match view {
             Some(view) => Answer::of(view, texts, url),
             None => Answer::accepted(turn, texts, url()),
-        }
+        };
+        answer.about.ignored = &self.ignored;
+        answer
     }
 
     /// The tokens that a turn used. If they cannot be read, the answer goes without them.

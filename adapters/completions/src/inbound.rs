@@ -30,6 +30,10 @@ const MAX_INSTRUCTIONS: usize = 64 << 10;
 /// How many bytes of the options are kept for the operator.
 const MAX_OPTIONS: usize = 4 << 10;
 
+/// How many options an answer names as ignored, and how long a name is at most, in characters.
+const MAX_IGNORED: usize = 32;
+const MAX_OPTION_NAME: usize = 64;
+
 /// The fields of a body that are read. All others are ignored, apart from those that [`refuse_options`] refuses.
 #[derive(Debug, Deserialize)]
 #[serde(expecting = "an object")]
@@ -70,6 +74,8 @@ pub(crate) struct Question {
     pub(crate) streams: bool,
     /// Whether a stream ends with the tokens that were used.
     pub(crate) wants_usage: bool,
+    /// The fields that change nothing.
+    pub(crate) ignored: Vec<String>,
     text: String,
     attachments: Vec<Attachment>,
     brief: Brief,
@@ -106,11 +112,13 @@ pub(crate) fn read(body: &[u8], models: &Models) -> Result<Question, ApiError> {
     let user = user_name(user)?;
     // The gateway remembers the conversations of people that are named.
     let said_before = user.is_none().then(|| latest(before));
+    let ignored = ignored(&options);
     let raw = raw(&model, user.as_deref(), options);
     Ok(Question {
         model,
         streams: stream.unwrap_or_default(),
         wants_usage: stream_options.and_then(|options| options.include_usage).unwrap_or_default(),
+        ignored,
         text: question.text,
         attachments: question.attachments,
         brief: Brief { agent: Some(agent), model: own_model, instructions, said_before },
@@ -158,6 +166,13 @@ fn refuse_options(options: &Map<String, Value>) -> Result<(), ApiError> {
         return Err(ApiError::unsupported("modalities", "`modalities` must be [\"text\"]: agents answer in text"));
     }
     Ok(())
+}
+
+/// The names of the options that change nothing. What [`refuse_options`] has checked asks for what agents do anyway.
+fn ignored(options: &Map<String, Value>) -> Vec<String> {
+    let is_met = |name: &str| ["n", "response_format", "modalities"].contains(&name);
+    let given = options.iter().filter(|(name, value)| !value.is_null() && !is_met(name));
+    given.map(|(name, _)| name.chars().take(MAX_OPTION_NAME).collect()).take(MAX_IGNORED).collect()
 }
 
 /// What the messages of a request say.

@@ -189,6 +189,9 @@ pub(crate) mod schema {
         /// Where the answer will be, until the status is final.
         #[schema(nullable = false, format = "uri-reference")]
         result_url: Option<String>,
+        /// The fields of the request that changed nothing, such as `tools`.
+        #[schema(nullable = false)]
+        ignored: Option<Vec<String>>,
     }
 
     /// What answered instead of the agent, and why.

@@ -125,6 +125,7 @@ pub(crate) async fn create(State(api): Shared, request: Request) -> Result<Respo
         context: Arc::clone(&context),
         model: question.model.clone(),
         wants_usage: question.wants_usage,
+        ignored: question.ignored.clone(),
     };
     let streams = question.streams;
     let event = question.into_event(&Context {
@@ -202,7 +203,7 @@ pub(crate) async fn retrieve(
     let view = view.ok_or_else(ApiError::unknown_completion)?;
     let answered_by = view.shown.as_ref().and_then(|shown| shown.agent.clone());
     let model = answered_by.unwrap_or_else(|| context.intake.agent()).to_string();
-    let caller = Caller { adapter: Arc::clone(adapter), context, model, wants_usage: true };
+    let caller = Caller { adapter: Arc::clone(adapter), context, model, wants_usage: true, ignored: Vec::new() };
     caller.whole(turn, Some(&view)).await
 }
 

@@ -104,6 +104,21 @@ async fn an_answer_is_streamed_while_it_grows() {
     api.stop().await;
 }
 
+#[tokio::test]
+async fn what_of_a_request_changed_nothing_is_named() {
+    let api = Api::start().await;
+    let asks = json!({ "content": "hello", "temperature": 0.2, "tools": [], "seed": null, "n": 1 });
+
+    let (_, whole) = api.ask(&asks).await;
+    let streamed = api.stream(&asks).await.rest().await;
+    let (_, plain) = api.ask(&json!({ "content": "hello" })).await;
+
+    assert_eq!(whole["rejoinder"]["ignored"], json!(["temperature", "tools"]));
+    assert_eq!(streamed.last().expect("an event")["rejoinder"]["ignored"], json!(["temperature", "tools"]));
+    assert_eq!(plain["rejoinder"]["ignored"], Value::Null);
+    api.stop().await;
+}
+
 /// M2. The deferral is no content.
 #[tokio::test]
 async fn a_deferral_is_told_beside_the_answer() {
