@@ -143,7 +143,20 @@ async fn check_account(name: &str, account: &MatrixSection, context: CheckContex
     };
     let mut findings = vec![Finding::ok(&*about, format!("{}, {device}", introduction(&state.account)))];
     findings.extend(state.is_signed.map(|is_signed| signature_finding(&about, is_signed)));
+    findings.extend(strangers_finding(&about, account.dm_policy, account.auto_join));
     findings
+}
+
+/// An account can give a code only to somebody whose chat it has joined.
+fn strangers_finding(about: &str, policy: DirectPolicy, auto_join: AutoJoin) -> Option<Finding> {
+    if policy != DirectPolicy::Pairing || auto_join == AutoJoin::Always {
+        return None;
+    }
+    let advice = format!(
+        "Set channels.{about}.auto_join to \"always\" to have it join their chats and give them codes, or name them in allow_from."
+    );
+    let what = "strangers who invite the account get no answer: their invitations stay open";
+    Some(Finding::ok(about, what).with_advice(advice))
 }
 
 fn signature_finding(about: &str, is_signed: bool) -> Finding {

@@ -25,6 +25,16 @@ const USER: &str = "@agent:example.org";
 const PASSWORD: &str = "correct horse";
 const TOKEN: &str = "syt_sesame";
 
+#[test]
+fn doctor_says_why_strangers_get_no_code() {
+    let said = |policy, auto_join| strangers_finding("matrix.main", policy, auto_join).map(|finding| finding.line());
+
+    let line = said(DirectPolicy::Pairing, AutoJoin::Allowlist).unwrap();
+    assert!(line.contains("channels.matrix.main.auto_join to \"always\""), "{line}");
+    assert_eq!(said(DirectPolicy::Pairing, AutoJoin::Always), None);
+    assert_eq!(said(DirectPolicy::Open, AutoJoin::Allowlist), None);
+}
+
 /// Starts a fake homeserver with one account, and returns its URL.
 async fn homeserver() -> Url {
     let answer = async |uri: Uri, headers: HeaderMap, body: String| {
