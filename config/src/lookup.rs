@@ -30,6 +30,8 @@ pub struct Options {
     pub working_dir: PathBuf,
     /// The source of `$REJOINDER_CONFIG`, overrides and secrets.
     pub environment: Environment,
+    /// The file of an earlier start, for when no other is named or found. It may be gone.
+    pub remembered: Option<PathBuf>,
 }
 
 /// A configuration and its origin.
@@ -46,6 +48,8 @@ pub struct Loaded {
 pub enum ConfigSource {
     /// The path as it was given or found.
     File(PathBuf),
+    /// The path of an earlier start: no other was named or found.
+    Remembered(PathBuf),
     /// No file was found.
     Defaults,
 }
@@ -55,7 +59,7 @@ impl ConfigSource {
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match self {
-            Self::File(path) => Some(path),
+            Self::File(path) | Self::Remembered(path) => Some(path),
             Self::Defaults => None,
         }
     }
@@ -70,6 +74,7 @@ impl fmt::Display for ConfigSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => path.display().fmt(f),
+            Self::Remembered(path) => write!(f, "{}, as at the last start", path.display()),
             Self::Defaults => f.write_str("built-in defaults"),
         }
     }
@@ -77,8 +82,8 @@ impl fmt::Display for ConfigSource {
 
 /// Finds, reads and checks the configuration of a gateway with the platforms and agents of `build`.
 ///
-/// The file is the one given with `--config`, else by `$REJOINDER_CONFIG`, else `./rejoinder.toml`, else the user's own. A
-/// missing file is fine. Environment variables override the file.
+/// The file is the one given with `--config`, else by `$REJOINDER_CONFIG`, else `./rejoinder.toml`, else the user's own, else that
+/// of an earlier start. A missing file is fine. Environment variables override the file.
 ///
 /// # Errors
 /// Every problem of the configuration, each with its key and where it was set.
@@ -156,11 +161,12 @@ impl Layers {
         let mut tree = build.defaults();
         let source = match find(options)? {
             None => ConfigSource::Defaults,
-            Some((path, text)) => {
-                let over = parse_file(&text, &path).map_err(ConfigErrors::new)?;
+            Some((source, text)) => {
+                let path = source.file().expect("a file was read");
+                let over = parse_file(&text, path).map_err(ConfigErrors::new)?;
                 drop_unused_defaults(&mut tree, &over);
                 tree.overlay(over);
-                ConfigSource::File(path)
+                source
             }
         };
         let (overrides, problems) = apply_overrides(&mut tree, &options.environment);
@@ -168,10 +174,10 @@ impl Layers {
     }
 }
 
-/// The path and the content of the file.
-fn find(options: &Options) -> Result<Option<(PathBuf, String)>, ConfigErrors> {
+/// The file and its content.
+fn find(options: &Options) -> Result<Option<(ConfigSource, String)>, ConfigErrors> {
     let asked_for = |path: PathBuf, asked_by| match read(options, &path) {
-        Ok(text) => Ok(Some((path, text))),
+        Ok(text) => Ok(Some((ConfigSource::File(path), text))),
         Err(error) => Err(Problem::Unreadable { path, asked_by, error }.into()),
     };
     if let Some(path) = &options.path {
@@ -180,18 +186,28 @@ fn find(options: &Options) -> Result<Option<(PathBuf, String)>, ConfigErrors> {
     if let Some(path) = options.environment.path("REJOINDER_CONFIG") {
         return asked_for(path, "named by $REJOINDER_CONFIG");
     }
-    for path in [Some(PathBuf::from(FILE_NAME)), options.environment.user_config_file()].into_iter().flatten() {
-        match read(options, &path) {
-            Ok(text) => return Ok(Some((path, text))),
+    let at_default_path = [Some(PathBuf::from(FILE_NAME)), options.environment.user_config_file()];
+    let found = at_default_path.into_iter().flatten().map(|path| (ConfigSource::File(path), "found at a default path"));
+    let remembered = options.remembered.clone().map(ConfigSource::Remembered);
+    for (source, asked_by) in found.chain(remembered.map(|source| (source, "as at the last start"))) {
+        let path = source.file().expect("both have one");
+        match read(options, path) {
+            Ok(text) => return Ok(Some((source, text))),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
-            Err(error) => return Err(Problem::Unreadable { path, asked_by: "found at a default path", error }.into()),
+            Err(error) => return Err(Problem::Unreadable { path: path.to_owned(), asked_by, error }.into()),
         }
     }
     Ok(None)
 }
 
 fn read(options: &Options, path: &Path) -> io::Result<String> {
-    std::fs::read_to_string(options.working_dir.join(path))
+    let content = std::fs::read(options.working_dir.join(path))?;
+    let invalid = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
+    // Some editors on Windows write UTF-16.
+    if content.starts_with(&[0xff, 0xfe]) || content.starts_with(&[0xfe, 0xff]) {
+        return Err(invalid("it is UTF-16: save it as UTF-8"));
+    }
+    String::from_utf8(content).map_err(|_| invalid("it is not UTF-8: save it as UTF-8"))
 }
 
 /// Removes the default channels if `over` has channels, and the default agents if it has agents.

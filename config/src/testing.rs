@@ -29,7 +29,11 @@ impl Machine {
     pub fn of(build: Build) -> Self {
         let dir = TempDir::new().expect("a temporary directory can be made");
         let working_dir = dir.path().to_owned();
-        Self { dir, build, options: Options { path: None, working_dir, environment: Environment::default() } }
+        Self {
+            dir,
+            build,
+            options: Options { path: None, working_dir, environment: Environment::default(), remembered: None },
+        }
     }
 
     /// A machine with this `./rejoinder.toml`, for a gateway with one platform and a front desk.

@@ -23,6 +23,7 @@ mod notify;
 mod pairing;
 mod people;
 mod reload;
+mod remembered;
 mod route;
 mod run;
 mod running;
@@ -100,7 +101,7 @@ Environment:
 
 Files:
   ./rejoinder.toml                          the configuration, or else the next one
-  ~/.config/rejoinder/rejoinder.toml        the user's configuration
+  ~/.config/rejoinder/rejoinder.toml        the user's configuration, or else that of the last start
   ~/.local/share/rejoinder                  the database and tokens";
 
 const EXIT_CODES: &str = "Exit code: 0, 1 if the command failed, 2 if the arguments or the configuration are invalid; `ask --help` has more.";
@@ -116,7 +117,7 @@ fn description() -> String {
 
 #[derive(Clone, Debug, Args)]
 struct Global {
-    /// Configuration file; if not given: $REJOINDER_CONFIG, ./rejoinder.toml, ~/.config/rejoinder/rejoinder.toml or defaults
+    /// Configuration file; if not given: $REJOINDER_CONFIG, ./rejoinder.toml, ~/.config/rejoinder/rejoinder.toml, that of the last start, or defaults
     #[arg(long, global = true, help_heading = "Global options", value_name = "FILE")]
     config: Option<PathBuf>,
     /// Folder for the database and tokens; if not given: $XDG_DATA_HOME/rejoinder or ~/.local/share/rejoinder
@@ -306,6 +307,7 @@ impl Global {
             path: self.config.clone(),
             working_dir: std::env::current_dir().context("the working directory is unknown")?,
             environment: Environment::of_process(),
+            remembered: self.data_dir().ok().and_then(|data_dir| remembered::read(&data_dir)),
         })
     }
 

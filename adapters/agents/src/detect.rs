@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use reqwest::{Response, StatusCode, header::AUTHORIZATION};
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -22,13 +23,16 @@ pub struct ServerCandidates {
     pub environment: Option<Url>,
     /// The value of `OPENAI_API_KEY`, if it is set. Only sent to `environment`.
     pub api_key: Option<SecretString>,
-    /// The URL of a local Ollama.
-    pub ollama: Url,
+    /// The usual addresses of servers on this machine.
+    pub local: Vec<(Origin, Url)>,
 }
 
 impl Default for ServerCandidates {
     fn default() -> Self {
-        Self { environment: None, api_key: None, ollama: "http://127.0.0.1:11434/v1".parse().expect("a valid URL") }
+        let local = [(Origin::Ollama, 11434), (Origin::LmStudio, 1234), (Origin::LlamaCpp, 8080), (Origin::Vllm, 8000)];
+        let at = |port| format!("http://127.0.0.1:{port}/v1").parse().expect("a valid URL");
+        let local = local.into_iter().map(|(origin, port)| (origin, at(port))).collect();
+        Self { environment: None, api_key: None, local }
     }
 }
 
@@ -39,6 +43,12 @@ pub enum Origin {
     Environment,
     /// An Ollama on this machine.
     Ollama,
+    /// LM Studio on this machine.
+    LmStudio,
+    /// The server of llama.cpp on this machine.
+    LlamaCpp,
+    /// vLLM on this machine.
+    Vllm,
 }
 
 /// A server that answered.
@@ -52,15 +62,14 @@ pub struct FoundServer {
 }
 
 /// Asks the servers of `candidates` for their models, in parallel, for at most a second. Omits servers that do not answer with
-/// a list of models.
+/// a list of models, and of those on this machine also servers without a model.
 pub async fn find_local(http: &reqwest::Client, candidates: &ServerCandidates) -> Vec<FoundServer> {
     let environment = candidates.environment.as_ref();
-    let ollama = Some(&candidates.ollama).filter(|ollama| environment != Some(ollama));
-    let (environment, ollama) = tokio::join!(
-        probe(http, Origin::Environment, environment, candidates.api_key.as_ref()),
-        probe(http, Origin::Ollama, ollama, None),
-    );
-    environment.into_iter().chain(ollama).collect()
+    let local = candidates.local.iter().filter(|(_, url)| environment != Some(url));
+    let local = local.map(|(origin, url)| probe(http, *origin, Some(url), None));
+    let (environment, local) =
+        tokio::join!(probe(http, Origin::Environment, environment, candidates.api_key.as_ref()), join_all(local),);
+    environment.into_iter().chain(local.into_iter().flatten()).collect()
 }
 
 /// Why a server's models are not known. Contains no key and no password.
@@ -180,10 +189,12 @@ async fn probe(
     let base_url = base_url?;
     let models = match tokio::time::timeout(TIMEOUT, list_models(http, base_url, key)).await.ok()? {
         Ok(models) => models,
-        Err(ModelsError::KeyRefused(_)) => Vec::new(),
+        // Many other programs listen at the ports of the others.
+        Err(ModelsError::KeyRefused(_)) if origin == Origin::Environment => Vec::new(),
         Err(_) => return None,
     };
-    Some(FoundServer { origin, base_url: base_url.clone(), models })
+    let is_known = !models.is_empty() || matches!(origin, Origin::Environment | Origin::Ollama);
+    is_known.then(|| FoundServer { origin, base_url: base_url.clone(), models })
 }
 
 async fn get(

@@ -62,3 +62,26 @@ fn a_file_that_cannot_be_read_is_not_passed_over() {
 
     insta::assert_snapshot!(machine.errors(), @"config file rejoinder.toml (found at a default path) cannot be read: Is a directory (os error 21)");
 }
+
+#[test]
+fn a_file_in_utf_16_is_told_what_to_do() {
+    let machine = Machine::new();
+    let text: Vec<u8> = "\u{feff}[log]".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    std::fs::write(machine.dir().join("rejoinder.toml"), text).unwrap();
+
+    insta::assert_snapshot!(machine.errors(), @"config file rejoinder.toml (found at a default path) cannot be read: it is UTF-16: save it as UTF-8");
+}
+
+#[test]
+fn the_file_of_an_earlier_start_is_taken_when_there_is_no_other() {
+    let mut machine = Machine::new().with_file("elsewhere/rejoinder.toml", SIRI);
+    let remembered = machine.dir().join("elsewhere/rejoinder.toml");
+    machine.options.remembered = Some(remembered.clone());
+    assert_eq!(source(&machine), ConfigSource::Remembered(remembered));
+
+    machine.options.remembered = Some(machine.dir().join("gone.toml"));
+    assert_eq!(source(&machine), ConfigSource::Defaults);
+
+    machine = machine.with_file("rejoinder.toml", SIRI);
+    assert_eq!(source(&machine), file("rejoinder.toml"));
+}

@@ -26,6 +26,7 @@ use crate::{
         finding::{Finding, Verdict},
         output,
     },
+    gateway::read_address,
     platforms::{self, CheckContext},
     wiring,
 };
@@ -137,7 +138,11 @@ async fn run_checks(config: &Config, data_dir: &Path, fixer: Fixer, report: &mut
     checks.push_back(async { data::check(data_dir, &database, fixer).await }.boxed());
     // Without the token only the details of its readiness are missing.
     let token = wiring::admin_token(config, data_dir).ok().flatten();
-    checks.push_back(gateway::check(wiring::listen_for_operator(config), token, is_held).boxed());
+    // A running gateway writes its address down, as the environment may say otherwise.
+    let written = read_address(data_dir).filter(|_| is_held);
+    let written = written.and_then(|url| url.strip_prefix("http://")?.parse().ok());
+    let address = written.unwrap_or_else(|| wiring::listen_for_operator(config));
+    checks.push_back(gateway::check(address, token, is_held).boxed());
     for (name, agent) in &config.agents {
         let is_default = *name == config.routing.default_agent;
         checks.push_back(agents::factory_of(agent).check(name, agent, is_default, &http));

@@ -14,15 +14,16 @@ use std::{
 };
 
 use clap::{ArgMatches, Args, FromArgMatches, ValueEnum};
+use rejoinder_config::ConfigSource;
 use url::Url;
 
 #[cfg(test)]
 pub(crate) use self::script::{Script, load_section, unused_url};
 use self::{
-    agent::{AgentChoice, Interview, find_agents, first_with_model, http_client},
+    agent::{AgentChoice, Interview, Server, find_agents, first_with_model, http_client},
     file::{Existing, already_exists, configuration, write},
 };
-use super::Global;
+use super::{Global, remembered};
 use crate::{
     console::{
         ask::{Ask, Terminal},
@@ -32,6 +33,7 @@ use crate::{
         secret::SecretLocation,
     },
     platforms::{self, Account, Platform, Setup},
+    secrets,
 };
 
 #[derive(Debug, Args)]
@@ -47,8 +49,11 @@ pub(super) struct Init {
     #[arg(long, required_if_eq("agent", "openai"))]
     model: Option<String>,
     /// Environment variable that holds the server's API key
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with = "api_key_file")]
     api_key_env: Option<String>,
+    /// File that holds the server's API key
+    #[arg(long, value_name = "FILE")]
+    api_key_file: Option<PathBuf>,
     #[command(flatten)]
     accounts: AccountArgs,
     /// Ask nothing: use the first agent that is found, or the front desk
@@ -57,6 +62,9 @@ pub(super) struct Init {
     /// Add to an existing file; without options that name an agent or an account, init asks on a terminal
     #[arg(long, conflicts_with = "force")]
     add: bool,
+    /// Try nothing that is written
+    #[arg(long)]
+    no_check: bool,
     /// Overwrite an existing file
     #[arg(long)]
     force: bool,
@@ -64,8 +72,8 @@ pub(super) struct Init {
 
 fn examples() -> String {
     let mut text = "\
-It looks for a server at $OPENAI_BASE_URL and for Ollama on this machine, offers what it finds, and tries the agent that you
-choose. It writes ./rejoinder.toml, or the file that --config names; if that file exists, it offers to add to it.
+It looks for a server at $OPENAI_BASE_URL and for Ollama, LM Studio, llama.cpp and vLLM on this machine, offers what it finds, and
+tries the agent and the accounts that you choose or name; with --no-check it does not. It writes ./rejoinder.toml, or the file that --config names; if that file exists, it offers to add to it.
 
 Examples:
   rejoinder init
@@ -142,7 +150,9 @@ impl Choices {
     }
 
     fn write_secrets(&self) -> Result<(), Failure> {
-        self.accounts.iter().flat_map(|account| &account.secrets).try_for_each(SecretLocation::write)
+        let of_accounts = self.accounts.iter().flat_map(|account| &account.secrets);
+        let of_agent = self.agent.as_ref().and_then(AgentChoice::secret);
+        of_agent.into_iter().chain(of_accounts).try_for_each(SecretLocation::write)
     }
 
     /// What `init` prints about them at the end.
@@ -175,18 +185,20 @@ impl Init {
 
     async fn write(&self, global: &Global, path: &Path, overwrite: bool) -> Result<(), Failure> {
         let (accounts, missing) = self.accounts_from_options(None).await?;
-        let mut choices = Choices { agent: self.agent_from_options()?, accounts };
+        let mut choices = Choices { agent: self.agent_from_options().await?, accounts };
         if choices.agent.is_none() && self.yes {
-            choices.agent = Some(first_with_model(&find_agents(&http_client()?).await?));
+            let found = first_with_model(&find_agents(&http_client()?).await?);
+            choices.agent = Some(self.tried(found).await?);
         } else if choices.agent.is_none() {
             self.may_ask()?;
-            choices.agent = Some(ask_agent(&mut Terminal).await?);
+            choices.agent = Some(ask_agent(&mut Terminal, global).await?);
             choices.accounts.extend(self.ask_accounts(&missing, &mut Terminal, global).await?);
         }
         let agent = choices.agent.as_ref().unwrap_or(&AgentChoice::FrontDesk);
         let text = configuration(&agent.section()?, &choices.sections());
         choices.write_secrets()?;
         write(path, &text, overwrite)?;
+        remember(global, path);
         let run = command_line("", Some(path));
         let next = format!("Next: run `{run}`. It prints where to open the chat and how to call the hook.");
         output::print(format!("Wrote {}.\n{}{next}", path.display(), choices.closing_text()))
@@ -194,7 +206,7 @@ impl Init {
 
     /// Adds what the command line names, or else what the operator chooses on a terminal.
     async fn add(&self, global: &Global, path: &Path, existing: &Existing) -> Result<(), Failure> {
-        let agent = self.agent_from_options()?.filter(|agent| *agent != AgentChoice::FrontDesk);
+        let agent = self.agent_from_options().await?.filter(is_server);
         if agent.is_some() {
             existing.check_free("agents.main")?;
             existing.check_free("agents")?;
@@ -204,7 +216,7 @@ impl Init {
         if choices.agent.is_none() && choices.accounts.is_empty() {
             self.may_ask()?;
             if !existing.has("agents") {
-                choices.agent = Some(ask_agent(&mut Terminal).await?).filter(|agent| *agent != AgentChoice::FrontDesk);
+                choices.agent = Some(ask_agent(&mut Terminal, global).await?).filter(is_server);
             }
             choices.accounts = self.ask_accounts(&missing, &mut Terminal, global).await?;
         }
@@ -271,18 +283,38 @@ impl Init {
     }
 
     /// The agent that the command line names, if any.
-    fn agent_from_options(&self) -> Result<Option<AgentChoice>, Failure> {
-        match (self.agent, &self.base_url, &self.model) {
-            (Some(AgentKindArg::FrontDesk), ..) => Ok(Some(AgentChoice::FrontDesk)),
-            (None, None, None) => Ok(None),
-            (_, Some(base_url), Some(model)) => Ok(Some(AgentChoice::OpenAi {
+    async fn agent_from_options(&self) -> Result<Option<AgentChoice>, Failure> {
+        let choice = match (self.agent, &self.base_url, &self.model) {
+            (Some(AgentKindArg::FrontDesk), ..) => AgentChoice::FrontDesk,
+            (None, None, None) => return Ok(None),
+            (_, Some(base_url), Some(model)) => AgentChoice::OpenAi(Server {
                 base_url: base_url.clone(),
                 model: model.clone(),
-                api_key_env: self.api_key_env.clone(),
-            })),
-            _ => Err(Failure::Usage("an agent of kind openai needs --base-url and --model".to_owned())),
-        }
+                api_key: SecretLocation::from_options(self.api_key_env.as_deref(), self.api_key_file.as_deref())?,
+                not_checked: None,
+            }),
+            _ => return Err(Failure::Usage("an agent of kind openai needs --base-url and --model".to_owned())),
+        };
+        Ok(Some(self.tried(choice).await?))
     }
+
+    /// Tries an agent that was not chosen in the dialogue, which does so itself.
+    async fn tried(&self, choice: AgentChoice) -> Result<AgentChoice, Failure> {
+        if self.no_check { Ok(choice.unchecked()) } else { choice.checked(&http_client()?).await }
+    }
+}
+
+/// Writes the file down in the data directory, unless another one was used with it.
+fn remember(global: &Global, path: &Path) {
+    let Ok(data_dir) = global.data_dir() else { return };
+    if remembered::read(&data_dir).is_none() && secrets::make_private_dir(&data_dir).is_ok() {
+        // The first start does so as well.
+        let _ = remembered::write(&data_dir, &ConfigSource::File(path.to_owned()));
+    }
+}
+
+const fn is_server(choice: &AgentChoice) -> bool {
+    matches!(choice, AgentChoice::OpenAi(_))
 }
 
 fn ask_plan(path: &Path, terminal: &mut dyn Ask) -> Result<Plan, Failure> {
@@ -294,10 +326,10 @@ fn ask_plan(path: &Path, terminal: &mut dyn Ask) -> Result<Plan, Failure> {
     })
 }
 
-async fn ask_agent(terminal: &mut dyn Ask) -> Result<AgentChoice, Failure> {
+async fn ask_agent(terminal: &mut dyn Ask, global: &Global) -> Result<AgentChoice, Failure> {
     let http = http_client()?;
     let found = find_agents(&http).await?;
-    Interview { found: &found, http: &http }.conduct(terminal).await
+    Interview { found: &found, http: &http, data_dir: &global.data_dir()? }.conduct(terminal).await
 }
 
 #[cfg(test)]
@@ -312,17 +344,18 @@ mod tests {
         let path = folder.path().join("rejoinder.toml");
         write(&path, &configuration(&choice.section().unwrap(), ""), false).unwrap();
         let (path, working_dir) = (Some(path), folder.path().to_owned());
-        let options = rejoinder_config::Options { path, working_dir, environment };
+        let options = rejoinder_config::Options { path, working_dir, environment, remembered: None };
         rejoinder_config::load(&options, &crate::build()).unwrap().config
     }
 
     #[test]
     fn what_is_written_can_be_loaded() {
-        let openai = AgentChoice::OpenAi {
+        let openai = AgentChoice::OpenAi(Server {
             base_url: "http://127.0.0.1:11434/v1".parse().unwrap(),
             model: "a \"strange\" model\\name".to_owned(),
-            api_key_env: Some("SOME_KEY".to_owned()),
-        };
+            api_key: Some(SecretLocation::Variable("SOME_KEY".to_owned())),
+            not_checked: None,
+        });
 
         let config = loaded(&openai, Environment::from_iter([("SOME_KEY", "k")]));
 

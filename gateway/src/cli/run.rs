@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, IsTerminal},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process,
     time::Duration,
 };
@@ -18,7 +18,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{Global, notify, reload::Reloader};
+use super::{Global, notify, reload::Reloader, remembered};
 use crate::{
     console::{
         command::{command_line, shell_quoted},
@@ -64,7 +64,9 @@ fn serve(runtime: &Runtime, loaded: Loaded, data_dir: PathBuf, reloader: Reloade
         let (address, format) = (wiring::listen(&config), config.log.format);
         let listener = TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error))?;
         let address = listener.local_addr().context("the listener has no address")?;
-        let gateway = Gateway::start(Setup::new(config, data_dir), address).await.map_err(anyhow::Error::new)?;
+        let gateway =
+            Gateway::start(Setup::new(config, data_dir.clone()), address).await.map_err(anyhow::Error::new)?;
+        remember(&data_dir, source);
         reloader.start(gateway.engine());
         match format {
             LogFormat::Text => {
@@ -81,6 +83,17 @@ fn serve(runtime: &Runtime, loaded: Loaded, data_dir: PathBuf, reloader: Reloade
         notify::start(&gateway.notes().url, shutdown.clone());
         Ok(gateway.serve(listener, shutdown).await.map_err(anyhow::Error::new)?)
     })
+}
+
+/// Writes down which configuration the data directory is used with, and warns if it was another one.
+fn remember(data_dir: &Path, source: &ConfigSource) {
+    if let Some(other) = remembered::other(data_dir, source) {
+        let other = other.display();
+        warn!(now = %source, "the data directory was last used with another configuration, {other}: pass --config {other} to have it back");
+    }
+    if let Err(error) = remembered::write(data_dir, source) {
+        warn!(%error, "cannot write down which configuration the data directory is used with");
+    }
 }
 
 fn cannot_listen(address: std::net::SocketAddr, error: io::Error) -> anyhow::Error {

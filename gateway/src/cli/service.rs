@@ -130,7 +130,9 @@ impl Manager {
     fn unit(&self, global: &Global, program: &Path) -> Result<String, Failure> {
         if self.user {
             let config = match global.load()?.source {
-                ConfigSource::File(path) => Some(absolute(path).context("the working directory is unknown")?),
+                ConfigSource::File(path) | ConfigSource::Remembered(path) => {
+                    Some(absolute(path).context("the working directory is unknown")?)
+                }
                 ConfigSource::Defaults => None,
             };
             return user_unit(program, config.as_deref(), &global.data_dir()?);

@@ -84,6 +84,8 @@ pub(super) struct BotOptions<'a> {
     pub(super) api_url: Option<Url>,
     /// Whether `init` may ask for what is missing.
     pub(super) may_ask: bool,
+    /// Whether the platform is not asked about the token.
+    pub(super) no_check: bool,
 }
 
 /// A bot to write into the configuration.
@@ -182,8 +184,9 @@ impl<'a> BotOptions<'a> {
             token_file: matches.get_one(names.token_file).cloned(),
             allow: matches.get_many(names.allow).into_iter().flatten().cloned().collect(),
             api_url: matches.get_one(names.api_url).cloned(),
+            no_check: is_set(matches, "no_check"),
             may_ask: io::stdin().is_terminal()
-                && !matches.try_get_one("yes").ok().flatten().copied().unwrap_or(false)
+                && !is_set(matches, "yes")
                 && !matches.try_contains_id("agent").unwrap_or(false),
         }
     }
@@ -207,6 +210,7 @@ impl<'a> BotOptions<'a> {
             return Err(Failure::Usage(format!("{wrong:?} {}", self.platform.invalid_person_text())));
         }
         let checked = match found {
+            SecretRead::Secret(_) if self.no_check => CheckResult::Unchecked("--no-check was given".to_owned()),
             SecretRead::Secret(token) => self.check(&token).await?,
             SecretRead::Missing(why) => CheckResult::Unchecked(why),
         };
@@ -304,6 +308,11 @@ impl<'a> BotOptions<'a> {
             }
         }
     }
+}
+
+/// Whether an option of `init` itself is set.
+fn is_set(matches: &ArgMatches, option: &str) -> bool {
+    matches.try_get_one(option).ok().flatten().copied().unwrap_or(false)
 }
 
 impl ConnectedBot<'_> {

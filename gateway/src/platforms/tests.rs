@@ -35,8 +35,12 @@ fn a_platform_that_was_left_out_is_named() {
         let path = folder.path().join("rejoinder.toml");
         std::fs::write(&path, format!("[channels.{name}.main]\ntoken = \"token-of-these-tests\"\n")).unwrap();
         let (path, working_dir) = (Some(path), folder.path().to_owned());
-        let options =
-            rejoinder_config::Options { path, working_dir, environment: rejoinder_config::Environment::default() };
+        let options = rejoinder_config::Options {
+            path,
+            working_dir,
+            environment: rejoinder_config::Environment::default(),
+            remembered: None,
+        };
         let error = rejoinder_config::load(&options, &crate::build()).unwrap_err().to_string();
 
         assert!(error.contains(&format!("`channels.{name}`")), "{error}");

@@ -10,8 +10,12 @@ pub(crate) fn config(text: &str) -> Config {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rejoinder.toml");
     std::fs::write(&path, text).unwrap();
-    let options =
-        Options { path: Some(path), working_dir: folder.path().to_owned(), environment: Environment::default() };
+    let options = Options {
+        path: Some(path),
+        working_dir: folder.path().to_owned(),
+        environment: Environment::default(),
+        remembered: None,
+    };
     rejoinder_config::load(&options, &crate::build()).unwrap().config
 }
 

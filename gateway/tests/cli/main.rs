@@ -185,16 +185,23 @@ fn without_a_database_there_is_no_turn() {
 #[test]
 fn init_writes_what_can_be_loaded_and_does_not_write_over_it() {
     let folder = folder();
-    let init =
+    let named =
         ["init", "--agent", "openai", "--base-url", "http://127.0.0.1:1/v1", "--model", "m", "--api-key-env", "KEY"];
+    let init = [&named[..], &["--no-check"]].concat();
 
+    let tried = rejoinder(folder.path(), &named).env("KEY", "k").output().unwrap();
+    let is_written = folder.path().join("rejoinder.toml").exists();
     let (code, out, err) = outcome(folder.path(), &init);
     let (again, _, refused) = outcome(folder.path(), &init);
     let (forced, _, _) = outcome(folder.path(), &[&init[..], &["--force"]].concat());
     let checked = rejoinder(folder.path(), &["config", "check"]).env("KEY", "k").output().unwrap();
 
+    assert_eq!((tried.status.code(), is_written), (Some(1), false));
+    let why = String::from_utf8(tried.stderr).unwrap();
+    assert!(why.contains("cannot be reached") && why.contains("--no-check"), "{why}");
     assert_eq!(code, Some(0), "{err}");
     assert!(out.contains("m at http://127.0.0.1:1/v1") && out.contains("Set KEY"), "{out}");
+    assert!(out.contains("It was not checked: --no-check was given."), "{out}");
     assert_eq!((again, forced), (Some(1), Some(0)));
     assert!(refused.contains("--force"), "{refused}");
     assert!(checked.status.success());
@@ -354,6 +361,40 @@ fn init_says_who_answers_when_there_is_no_agent() {
     assert_eq!(code, Some(0));
     assert!(out.contains("front desk"), "{out}");
     assert!(folder.path().join("rejoinder.toml").exists());
+}
+
+/// The data directory is the same in all folders, so the configuration is, too.
+#[test]
+fn a_start_in_another_folder_finds_the_configuration_of_the_last_one() {
+    let (home, other) = (folder(), folder());
+    let data = home.path().join("data");
+    outcome(home.path(), &["init", "--agent", "front-desk", "--data", "data"]);
+    let elsewhere = |arguments: &[&str]| {
+        let mut command = rejoinder(other.path(), arguments);
+        let Output { stdout, stderr, .. } = command.arg("--data").arg(&data).output().unwrap();
+        String::from_utf8([stdout, stderr].concat()).unwrap()
+    };
+
+    let printed = first_start(other.path(), &data);
+    let checked = elsewhere(&["doctor"]);
+    std::fs::write(other.path().join("rejoinder.toml"), "[log]\nlevel = \"warn\"\n").unwrap();
+    let warned = elsewhere(&["doctor"]);
+
+    let file = home.path().join("rejoinder.toml");
+    let found = format!("{}, as at the last start", file.display());
+    assert!(printed.contains(&found), "{printed}");
+    assert!(checked.contains(&found), "{checked}");
+    assert!(warned.contains(&format!("last used with another configuration, {}", file.display())), "{warned}");
+}
+
+#[test]
+fn health_without_a_gateway_is_one_sentence() {
+    let folder = folder();
+    let output =
+        rejoinder(folder.path(), &["health"]).env("REJOINDER__SERVER__LISTEN", "127.0.0.1:1").output().unwrap();
+
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), &*err), (Some(1), "error: no gateway answers at http://127.0.0.1:1\n"));
 }
 
 #[test]

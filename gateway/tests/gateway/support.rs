@@ -103,7 +103,7 @@ impl TestGateway {
     async fn start_configured(data: TempDir, agent: Echo, config: &str, environment: Environment) -> Self {
         let path = data.path().join("rejoinder.toml");
         std::fs::write(&path, format!("{CONFIG}\n{config}")).unwrap();
-        let options = Options { path: Some(path), working_dir: data.path().to_owned(), environment };
+        let options = Options { path: Some(path), working_dir: data.path().to_owned(), environment, remembered: None };
         let loaded = rejoinder_config::load(&options, &rejoinder::build()).unwrap();
         let setup = Setup::new(loaded.config, data.path()).with_agent("main", Arc::new(agent));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

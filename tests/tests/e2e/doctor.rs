@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use rejoinder_tests::Gateway;
+use rejoinder_tests::{Gateway, eventually};
 use serde_json::Value;
 
 use crate::{TOKEN, hook};
@@ -140,4 +140,21 @@ async fn the_address_of_a_killed_gateway_is_removed_and_that_of_a_running_one_st
     assert!(was_left && has(&found, "warning", false, &["no gateway runs", "rejoinder doctor --fix"]), "{found:#?}");
     assert_eq!((code, address.exists()), (Some(0), false), "{fixed:#?}");
     assert!(has(&fixed, "ok", true, &["no gateway runs", "It is removed"]), "{fixed:#?}");
+}
+
+/// The commands are run from another shell, which does not have its variables.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_gateway_that_its_environment_told_to_listen_elsewhere_is_found() {
+    let mut gateway = Gateway::builder().config(&hook("")).prepare();
+    let listen = format!("127.0.0.1:{}", Gateway::free_port());
+    gateway.spawn(&[("REJOINDER__SERVER__LISTEN", &listen)]);
+
+    let running = format!("running at http://{listen}: ready");
+    let findings = eventually("it is found", async || {
+        let output = gateway.run(&["doctor"]);
+        Some(String::from_utf8(output.stdout).expect("text")).filter(|found| found.contains(&running))
+    })
+    .await;
+
+    assert!(!findings.contains("nothing answers"), "{findings}");
 }

@@ -13,7 +13,7 @@ async fn a_server_that_lists_its_models_is_found() {
     let candidates = ServerCandidates {
         environment: Some(locked.base_url.clone()),
         api_key: Some("sk-secret".into()),
-        ollama: ollama.base_url.clone(),
+        local: vec![(Origin::Ollama, ollama.base_url.clone())],
     };
     let found = find_local(&client(), &candidates).await;
     let servers: Vec<_> = found.iter().map(|found| (found.origin, &found.base_url, found.models.len())).collect();
@@ -23,10 +23,26 @@ async fn a_server_that_lists_its_models_is_found() {
 }
 
 #[tokio::test]
+async fn the_usual_servers_of_this_machine_are_looked_for() {
+    let places: Vec<_> =
+        ServerCandidates::default().local.into_iter().map(|(origin, url)| (origin, url.port())).collect();
+    let expected = [(Origin::Ollama, 11434), (Origin::LmStudio, 1234), (Origin::LlamaCpp, 8080), (Origin::Vllm, 8000)];
+    assert_eq!(places, expected.map(|(origin, port)| (origin, Some(port))));
+
+    // A program at such a port that is no model server, and one that has.
+    let (web, studio) =
+        (Server::answering([Answer::error(401, "sign in")]).await, Server::answering([list(&["qwen3"])]).await);
+    let local = vec![(Origin::Vllm, web.base_url.clone()), (Origin::LmStudio, studio.base_url.clone())];
+    let found = find_local(&client(), &ServerCandidates { local, ..ServerCandidates::default() }).await;
+    assert_eq!(found.iter().map(|found| found.origin).collect::<Vec<_>>(), [Origin::LmStudio]);
+}
+
+#[tokio::test]
 async fn something_else_that_answers_is_not_taken_for_a_model() {
     let other = Server::answering([Answer::error(404, "not found"), Answer::says(&["Hi"])]).await;
     for _ in 0..2 {
-        let candidates = ServerCandidates { ollama: other.base_url.clone(), ..ServerCandidates::default() };
+        let local = vec![(Origin::LlamaCpp, other.base_url.clone())];
+        let candidates = ServerCandidates { local, ..ServerCandidates::default() };
         assert_eq!(find_local(&client(), &candidates).await, []);
     }
 }

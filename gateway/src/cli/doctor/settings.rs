@@ -7,6 +7,7 @@ use rejoinder_config::{ConfigErrors, Loaded};
 
 use super::fix::{EVERYBODY, Fixer, Remedy};
 use crate::{
+    cli::remembered,
     console::finding::Finding,
     exposure::{readable_files, readable_secret},
     wiring,
@@ -21,6 +22,12 @@ pub(super) fn check(loaded: &Loaded, data_dir: &Path, fixer: Fixer) -> Vec<Findi
         Ok(()) => Finding::ok(ABOUT, format!("{source}{with}")),
         Err(error) => Finding::wrong(ABOUT, format!("{source}{with}: {:#}", Error::new(error))),
     }];
+    if let Some(other) = remembered::other(data_dir, source) {
+        let other = other.display();
+        let what = format!("the data directory was last used with another configuration, {other}");
+        let advice = format!("Pass --config {other}, or start the gateway with this one.");
+        findings.push(Finding::warning(ABOUT, what).with_advice(advice));
+    }
     findings.extend(wiring::remarks_on_settings(config).into_iter().map(|remark| Finding::warning(ABOUT, remark)));
     findings.extend(readable_files(&config.secret_files).map(|file| {
         let finding = Finding::warning(ABOUT, readable_secret(file));

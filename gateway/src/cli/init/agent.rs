@@ -1,12 +1,12 @@
 //! Which agent answers: the questions, the trial, and its section.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, path::Path};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use rejoinder_agents::{FoundServer, Origin, ServerCandidates, find_local};
 use rejoinder_core::AgentError;
 use reqwest::Client;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
         ask::Ask,
         failure::Failure,
         output::{capital, printable},
-        secret::variable,
+        secret::{SecretLocation, SecretRead, is_empty, variable},
         toml::toml_text,
     },
 };
@@ -36,41 +36,119 @@ pub(super) const NO_AGENT: &str = "\
 #api_key = { env = \"OPENAI_API_KEY\" }
 ";
 
+/// The file in the data directory for a typed API key.
+const KEY_FILE: &str = "agent-main-key";
+
 /// The chosen agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum AgentChoice {
     FrontDesk,
-    OpenAi { base_url: Url, model: String, api_key_env: Option<String> },
+    OpenAi(Server),
+}
+
+/// A server with the Chat Completions API.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) base_url: Url,
+    pub(super) model: String,
+    pub(super) api_key: Option<SecretLocation>,
+    /// Why it was not tried, unless it was.
+    pub(super) not_checked: Option<String>,
 }
 
 impl AgentChoice {
     /// Its section, as TOML.
     pub(super) fn section(&self) -> Result<String, Failure> {
-        let Self::OpenAi { base_url, model, api_key_env } = self else { return Ok(NO_AGENT.to_owned()) };
+        let Self::OpenAi(Server { base_url, model, api_key, .. }) = self else { return Ok(NO_AGENT.to_owned()) };
         let mut agent = format!(
             "[agents.main]\nkind = \"openai\"\nbase_url = {}\nmodel = {}\n",
             toml_text(base_url.as_str().trim_end_matches('/'))?,
             toml_text(model)?
         );
-        if let Some(name) = api_key_env {
-            let _ = writeln!(agent, "api_key = {{ env = {} }}", toml_text(name)?);
+        if let Some(key) = api_key {
+            let _ = writeln!(agent, "api_key = {}", key.reference()?);
         }
         Ok(agent)
     }
 
     /// What `init` prints about it at the end.
     pub(super) fn closing_text(&self) -> String {
-        let Self::OpenAi { base_url, model, api_key_env } = self else {
+        let Self::OpenAi(Server { base_url, model, api_key, not_checked }) = self else {
             return "The built-in front desk answers for now, without a model. The file explains how to connect an agent.\n"
                 .to_owned();
         };
         let mut text = format!("The agent `main` is {model} at {base_url}.\n");
-        if let Some(name) = api_key_env
-            && variable(name).is_none()
-        {
-            let _ = writeln!(text, "Set {name} to its key before you start.");
+        if let Some(why) = not_checked {
+            let _ = writeln!(text, "It was not checked: {why}.");
         }
+        text.push_str(&api_key.as_ref().map(|key| key.advice("API key")).unwrap_or_default());
         text
+    }
+
+    /// As it is, without being tried.
+    pub(super) fn unchecked(self) -> Self {
+        match self {
+            Self::OpenAi(server) => {
+                Self::OpenAi(Server { not_checked: Some("--no-check was given".to_owned()), ..server })
+            }
+            Self::FrontDesk => Self::FrontDesk,
+        }
+    }
+
+    /// Its API key, to be written to a file if it was typed.
+    pub(super) fn secret(&self) -> Option<&SecretLocation> {
+        match self {
+            Self::FrontDesk => None,
+            Self::OpenAi(server) => server.api_key.as_ref(),
+        }
+    }
+
+    /// Sends a server that was named by options a short question.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub(super) async fn checked(self, http: &Client) -> Result<Self, Failure> {
+        let Self::OpenAi(server) = self else { return Ok(self) };
+        let not_checked = match server.say_hello(http).await? {
+            Hello::Answered(_) => None,
+            Hello::NotAsked(why) => Some(why),
+            Hello::Failed(error) => {
+                let why = printable(&error.to_string());
+                let hint = server.hint(&error);
+                return Err(
+                    anyhow!("{why}.{hint} Nothing was written; with --no-check it is written without asking").into()
+                );
+            }
+        };
+        Ok(Self::OpenAi(Server { not_checked, ..server }))
+    }
+}
+
+/// What became of a short question.
+enum Hello {
+    Answered(String),
+    /// There is no key to ask with. Holds the reason.
+    NotAsked(String),
+    Failed(AgentError),
+}
+
+impl Server {
+    async fn say_hello(&self, http: &Client) -> Result<Hello, Failure> {
+        let key = match self.api_key.as_ref().map(|key| key.read("API key")).transpose()? {
+            None => None,
+            Some(SecretRead::Secret(key)) => Some(key),
+            Some(SecretRead::Missing(why)) => return Ok(Hello::NotAsked(why)),
+        };
+        Ok(match rejoinder_agents::say_hello(http, &self.base_url, key.as_ref(), &self.model).await {
+            Ok(answer) => Hello::Answered(answer),
+            Err(error) => Hello::Failed(error),
+        })
+    }
+
+    /// What may be wrong with its address; empty or a sentence with a space before it.
+    fn hint(&self, error: &AgentError) -> &'static str {
+        let lacks_version = !matches!(error, AgentError::Unreachable(_)) && self.base_url.path() == "/";
+        if lacks_version { " Does the address lack a /v1 at its end?" } else { "" }
     }
 }
 
@@ -100,77 +178,94 @@ pub(super) fn first_with_model(found: &[FoundServer]) -> AgentChoice {
 
 fn choice(found: &FoundServer, model: String) -> AgentChoice {
     let has_key = variable(KEY_VARIABLE).is_some();
-    let api_key_env = (found.origin == Origin::Environment && has_key).then(|| KEY_VARIABLE.to_owned());
-    AgentChoice::OpenAi { base_url: found.base_url.clone(), model, api_key_env }
+    let is_for_key = found.origin == Origin::Environment && has_key;
+    let api_key = is_for_key.then(|| SecretLocation::Variable(KEY_VARIABLE.to_owned()));
+    AgentChoice::OpenAi(Server { base_url: found.base_url.clone(), model, api_key, not_checked: None })
 }
 
 /// Asks for the agent on a terminal.
 pub(super) struct Interview<'a> {
     pub(super) found: &'a [FoundServer],
     pub(super) http: &'a Client,
+    /// For a typed API key.
+    pub(super) data_dir: &'a Path,
 }
 
 impl Interview<'_> {
     /// Asks until an agent answers, or the operator goes on without its answer.
     pub(super) async fn conduct(&self, terminal: &mut dyn Ask) -> Result<AgentChoice, Failure> {
         loop {
-            if let Some(choice) = self.choose(terminal).await?
-                && self.try_out(&choice, terminal).await?
-            {
-                return Ok(choice);
+            match self.choose(terminal).await? {
+                Some(AgentChoice::OpenAi(server)) => {
+                    if let Some(server) = self.try_out(server, terminal).await? {
+                        return Ok(AgentChoice::OpenAi(server));
+                    }
+                }
+                Some(AgentChoice::FrontDesk) => return Ok(AgentChoice::FrontDesk),
+                None => {}
             }
         }
     }
 
-    /// `None`: the operator wants to choose again. An empty answer takes the first server that was found, else the front desk.
+    /// `None`: the operator wants to choose again. An empty answer takes the first server that was found, else asks for one.
     async fn choose(&self, terminal: &mut dyn Ask) -> Result<Option<AgentChoice>, Failure> {
         let mut options: Vec<String> = self.found.iter().map(describe).collect();
+        let other = if self.found.is_empty() { "a" } else { "another" };
+        options.push(format!("{other} server with the Chat Completions API (OpenAI-compatible)"));
         options.push("no agent yet: the built-in front desk answers".to_owned());
-        options.push("another server with the Chat Completions API (OpenAI-compatible)".to_owned());
         let picked = terminal.pick("Which agent should answer?", &options)?;
         if let Some(found) = self.found.get(picked) {
             let model = ask_model(&found.models, terminal)?;
             return Ok(model.map(|model| choice(found, model)));
         }
-        if picked == self.found.len() { Ok(Some(AgentChoice::FrontDesk)) } else { self.ask_server(terminal).await }
+        if picked == self.found.len() { self.ask_server(terminal).await } else { Ok(Some(AgentChoice::FrontDesk)) }
     }
 
     async fn ask_server(&self, terminal: &mut dyn Ask) -> Result<Option<AgentChoice>, Failure> {
         let Some(base_url) = ask_base_url(terminal)? else { return Ok(None) };
-        let name = terminal.line_or_nothing("Which environment variable holds its API key? (empty: none needed)")?;
-        let api_key_env = Some(name).filter(|name| !name.is_empty());
-        let key = api_key_env.as_deref().and_then(variable);
+        let api_key = self.ask_key(terminal)?;
+        let key = match api_key.as_ref().map(|key| key.read("API key")).transpose()? {
+            Some(SecretRead::Secret(key)) => Some(key),
+            Some(SecretRead::Missing(_)) | None => None,
+        };
         let listing = rejoinder_agents::list_models(self.http, &base_url, key.as_ref());
         // Why there is no list is said when the agent is tried.
         let models = tokio::time::timeout(CHECK_TIMEOUT, listing).await.ok().and_then(Result::ok).unwrap_or_default();
         let model = ask_model(&models, terminal)?;
-        Ok(model.map(|model| AgentChoice::OpenAi { base_url, model, api_key_env }))
+        Ok(model.map(|model| AgentChoice::OpenAi(Server { base_url, model, api_key, not_checked: None })))
     }
 
-    /// Sends the agent a short question. Returns whether the choice stays: because it answers, or because the operator says so.
-    async fn try_out(&self, choice: &AgentChoice, terminal: &mut dyn Ask) -> Result<bool, Failure> {
-        let AgentChoice::OpenAi { base_url, model, api_key_env } = choice else { return Ok(true) };
-        let key = api_key_env.as_deref().map(|name| (name, variable(name)));
-        if let Some((name, None)) = key {
-            terminal.say(&format!("{name} is not set here, so the agent was not tried."))?;
-            return Ok(true);
+    /// A key itself, or the variable that holds it; `None` if the server needs none.
+    fn ask_key(&self, terminal: &mut dyn Ask) -> Result<Option<SecretLocation>, Failure> {
+        let question = "Its API key (not shown; $NAME: the environment variable NAME holds it; empty: none needed):";
+        let typed = terminal.secret_or_nothing(question)?;
+        if is_empty(&typed) {
+            return Ok(None);
         }
-        let key = key.and_then(|(_, key)| key);
+        Ok(Some(match typed.expose_secret().strip_prefix('$') {
+            Some(name) => SecretLocation::Variable(name.trim_matches(['{', '}']).to_owned()),
+            None => SecretLocation::Typed(typed.clone(), self.data_dir.join(KEY_FILE)),
+        }))
+    }
+
+    /// Sends the server a short question. Returns it if it stays: because it answers, or because the operator says so.
+    async fn try_out(&self, server: Server, terminal: &mut dyn Ask) -> Result<Option<Server>, Failure> {
         loop {
             terminal.say("Trying it (up to a minute, if the server has to load the model) …")?;
-            let error = match rejoinder_agents::say_hello(self.http, base_url, key.as_ref(), model).await {
-                Ok(answer) => {
+            let error = match server.say_hello(self.http).await? {
+                Hello::Answered(answer) => {
                     terminal.say(&format!("It answers: {}", shown(&answer)))?;
-                    return Ok(true);
+                    return Ok(Some(server));
                 }
-                Err(error) => error,
+                Hello::NotAsked(why) => return Ok(Some(Server { not_checked: Some(why), ..server })),
+                Hello::Failed(error) => error,
             };
             let options = ["try again", "choose another server or model", "write it anyway"].map(str::to_owned);
-            let lacks_version = !matches!(error, AgentError::Unreachable(_)) && base_url.path() == "/";
-            let hint = if lacks_version { " Does the address lack a /v1 at its end?" } else { "" };
-            match terminal.pick(&format!("{}.{hint}", capital(&printable(&error.to_string()))), &options)? {
+            let (why, hint) = (capital(&printable(&error.to_string())), server.hint(&error));
+            match terminal.pick(&format!("{why}.{hint}"), &options)? {
                 0 => {}
-                picked => return Ok(picked == 2),
+                1 => return Ok(None),
+                _ => return Ok(Some(Server { not_checked: Some("it did not answer".to_owned()), ..server })),
             }
         }
     }
@@ -180,7 +275,7 @@ impl Interview<'_> {
 fn ask_base_url(terminal: &mut dyn Ask) -> Result<Option<Url>, Failure> {
     loop {
         let answer =
-            terminal.line_or_nothing("Where is its API? (for example http://127.0.0.1:8000/v1; empty: back)")?;
+            terminal.line_or_nothing("Where is its API? (for example https://api.openai.com/v1; empty: back)")?;
         if answer.is_empty() {
             return Ok(None);
         }
@@ -203,6 +298,9 @@ fn describe(found: &FoundServer) -> String {
     let what = match found.origin {
         Origin::Environment => "the server at OPENAI_BASE_URL",
         Origin::Ollama => "Ollama on this machine",
+        Origin::LmStudio => "LM Studio on this machine",
+        Origin::LlamaCpp => "llama.cpp on this machine",
+        Origin::Vllm => "vLLM on this machine",
     };
     format!("{what}, {}", printable(found.base_url.as_str()))
 }
@@ -248,39 +346,44 @@ mod tests {
     /// Answers the questions, and returns the choice and what was said.
     async fn asked(found: &[FoundServer], answers: &[&str]) -> (AgentChoice, String) {
         let (http, mut script) = (http_client().unwrap(), Script::of(answers));
-        let choice = Interview { found, http: &http }.conduct(&mut script).await.unwrap();
+        let data_dir = Path::new("/data");
+        let choice = Interview { found, http: &http, data_dir }.conduct(&mut script).await.unwrap();
         (choice, script.output)
     }
 
-    #[tokio::test]
-    async fn without_a_server_an_empty_answer_takes_the_front_desk() {
-        assert_eq!(asked(&[], &[""]).await.0, AgentChoice::FrontDesk);
+    fn server_of(choice: AgentChoice) -> Server {
+        let AgentChoice::OpenAi(server) = choice else { panic!("{choice:?}") };
+        server
     }
 
     #[tokio::test]
-    async fn an_empty_address_or_model_leads_back_to_the_first_question() {
+    async fn without_a_server_an_empty_answer_asks_for_one_and_then_leads_back() {
         let nowhere = unused_url().await.to_string();
 
-        assert_eq!(asked(&[], &["2", "", "2", "ftp://x", "", ""]).await.0, AgentChoice::FrontDesk);
-        assert_eq!(asked(&[], &["2", &nowhere, "", "", ""]).await.0, AgentChoice::FrontDesk);
+        let (choice, said) = asked(&[], &["", "", "2"]).await;
+        assert!(matches!(choice, AgentChoice::FrontDesk), "{said}");
+        assert_eq!(said.matches("Which agent should answer?").count(), 2, "{said}");
+        assert!(matches!(asked(&[], &["1", "ftp://x", "", "2"]).await.0, AgentChoice::FrontDesk));
+        assert!(matches!(asked(&[], &["1", &nowhere, "", "", "2"]).await.0, AgentChoice::FrontDesk));
     }
 
     #[tokio::test]
     async fn the_agent_is_tried_and_a_wrong_model_can_be_changed() {
         let server = server().await;
 
-        let (choice, said) = asked(&[], &["2", &server, "", "1", "2", "2", &server, "", "2"]).await;
+        let (choice, said) = asked(&[], &["1", &server, "", "1", "2", "1", &server, "", "2"]).await;
 
         assert!(said.contains("The agent failed: 404 Not Found: the model does not exist."), "{said}");
         assert!(said.ends_with("It answers: Hello there.\n") && !said.contains("lack a /v1"), "{said}");
-        assert!(matches!(choice, AgentChoice::OpenAi { model, .. } if model == "good"));
+        let server = server_of(choice);
+        assert_eq!((&*server.model, server.not_checked), ("good", None));
     }
 
     #[tokio::test]
     async fn an_address_without_its_version_is_noticed() {
         let server = server().await;
 
-        let (_, said) = asked(&[], &["2", server.trim_end_matches("/v1"), "", "good", "3"]).await;
+        let (_, said) = asked(&[], &["1", server.trim_end_matches("/v1"), "", "good", "3"]).await;
 
         assert!(said.contains("404 Not Found") && said.contains("Does the address lack a /v1 at its end?"), "{said}");
     }
@@ -288,28 +391,60 @@ mod tests {
     #[tokio::test]
     async fn a_server_that_is_found_is_tried_too() {
         let base_url = server().await.parse().unwrap();
-        let found = FoundServer { origin: Origin::Ollama, base_url, models: vec!["good".to_owned()] };
+        let found = FoundServer { origin: Origin::LmStudio, base_url, models: vec!["good".to_owned()] };
 
         let (_, said) = asked(&[found], &["", ""]).await;
 
-        assert!(said.contains("It answers: Hello there."), "{said}");
+        assert!(said.contains("LM Studio on this machine") && said.contains("It answers: Hello there."), "{said}");
     }
 
     #[tokio::test]
     async fn a_dead_server_is_said_and_written_only_when_the_operator_goes_on() {
         let nowhere = unused_url().await.to_string();
 
-        let (choice, said) = asked(&[], &["2", &nowhere, "", "m", "", "3"]).await;
+        let (choice, said) = asked(&[], &["1", &nowhere, "", "m", "", "3"]).await;
 
         assert_eq!(said.matches("The agent cannot be reached").count(), 2, "{said}");
-        assert!(matches!(choice, AgentChoice::OpenAi { model, .. } if model == "m"));
+        assert!(choice.closing_text().contains("It was not checked: it did not answer."), "{}", choice.closing_text());
+        assert_eq!(server_of(choice).model, "m");
     }
 
     #[tokio::test]
     async fn without_its_key_an_agent_is_not_tried() {
-        let (_, said) = asked(&[], &["2", &server().await, "REJOINDER_NO_SUCH_KEY", "2"]).await;
+        let (choice, _) = asked(&[], &["1", &server().await, "$REJOINDER_NO_SUCH_KEY", "2"]).await;
 
-        assert!(said.ends_with("REJOINDER_NO_SUCH_KEY is not set here, so the agent was not tried.\n"), "{said}");
+        let text = choice.closing_text();
+        assert!(text.contains("It was not checked: REJOINDER_NO_SUCH_KEY is not set here."), "{text}");
+        assert!(choice.section().unwrap().contains("api_key = { env = \"REJOINDER_NO_SUCH_KEY\" }"));
+    }
+
+    #[tokio::test]
+    async fn a_pasted_key_is_kept_in_a_file() {
+        let (choice, said) = asked(&[], &["1", &server().await, "sk-pasted", "2"]).await;
+
+        assert!(said.contains("It answers: Hello there."), "{said}");
+        let section = choice.section().unwrap();
+        assert!(
+            section.contains("api_key = { file = \"/data/agent-main-key\" }") && !section.contains("sk-pasted"),
+            "{section}"
+        );
+        assert!(choice.closing_text().contains("/data/agent-main-key"), "{}", choice.closing_text());
+    }
+
+    #[tokio::test]
+    async fn a_server_that_options_name_is_tried() {
+        let base_url: Url = server().await.parse().unwrap();
+        let checked = async |model: &str, key: Option<&str>| {
+            let api_key = key.map(|name| SecretLocation::Variable(name.to_owned()));
+            let server = Server { base_url: base_url.clone(), model: model.to_owned(), api_key, not_checked: None };
+            AgentChoice::OpenAi(server).checked(&http_client().unwrap()).await
+        };
+
+        assert_eq!(server_of(checked("good", None).await.unwrap()).not_checked, None);
+        let error = checked("bad", None).await.unwrap_err().to_string();
+        assert!(error.contains("the model does not exist") && error.contains("--no-check"), "{error}");
+        let unset = server_of(checked("good", Some("REJOINDER_NO_SUCH_KEY")).await.unwrap());
+        assert_eq!(unset.not_checked.as_deref(), Some("REJOINDER_NO_SUCH_KEY is not set here"));
     }
 
     #[test]
@@ -320,11 +455,8 @@ mod tests {
             models: models.iter().map(ToString::to_string).collect(),
         };
 
-        assert_eq!(first_with_model(&[]), AgentChoice::FrontDesk);
-        assert_eq!(first_with_model(&[found(&[])]), AgentChoice::FrontDesk);
-        let AgentChoice::OpenAi { model, .. } = first_with_model(&[found(&[]), found(&["one", "two"])]) else {
-            panic!()
-        };
-        assert_eq!(model, "one");
+        assert!(matches!(first_with_model(&[]), AgentChoice::FrontDesk));
+        assert!(matches!(first_with_model(&[found(&[])]), AgentChoice::FrontDesk));
+        assert_eq!(server_of(first_with_model(&[found(&[]), found(&["one", "two"])])).model, "one");
     }
 }

@@ -52,6 +52,6 @@ pub(crate) fn load_section(section: &str, token: &str) -> Config {
     let path = folder.path().join("rejoinder.toml");
     std::fs::write(&path, configuration(&AgentChoice::FrontDesk.section().unwrap(), section)).unwrap();
     let environment = Environment::from_iter([("SOME_TOKEN", token)]);
-    let options = Options { path: Some(path), working_dir: folder.path().to_owned(), environment };
+    let options = Options { path: Some(path), working_dir: folder.path().to_owned(), environment, remembered: None };
     rejoinder_config::load(&options, &crate::build()).unwrap().config
 }

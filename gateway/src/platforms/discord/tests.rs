@@ -58,6 +58,7 @@ fn arguments(api_url: Url) -> BotOptions<'static> {
         allow: Vec::new(),
         api_url: Some(api_url),
         may_ask: false,
+        no_check: false,
     }
 }
 

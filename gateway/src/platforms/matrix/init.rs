@@ -108,6 +108,8 @@ pub(super) struct AccountOptions {
     pub(super) recovery_key_env: Option<String>,
     pub(super) recovery_key_file: Option<PathBuf>,
     pub(super) allow: Vec<String>,
+    /// Whether the homeserver is not asked about the account.
+    pub(super) no_check: bool,
 }
 
 /// The credential of the account: a password or an access token.
@@ -154,6 +156,7 @@ impl AccountOptions {
             recovery_key_env: text(RECOVERY_KEY_ENV),
             recovery_key_file: path(RECOVERY_KEY_FILE),
             allow: matches.get_many(ALLOW).into_iter().flatten().cloned().collect(),
+            no_check: matches.try_get_one("no_check").ok().flatten().copied().unwrap_or(false),
         }
     }
 
@@ -185,7 +188,11 @@ impl AccountOptions {
             Some(url) => url.clone(),
             None => homeserver_of(user).await?,
         };
-        let account = match check_credential(&homeserver, user, &credential).await? {
+        let checked = match self.no_check {
+            true => CheckResult::Unchecked("--no-check was given".to_owned()),
+            false => check_credential(&homeserver, user, &credential).await?,
+        };
+        let account = match checked {
             CheckResult::Valid(account) => Ok(account),
             CheckResult::Unchecked(why) => Err(why),
             CheckResult::Rejected(why) => return Err(anyhow!("the Matrix account cannot be used: {why}").into()),
