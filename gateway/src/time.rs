@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rejoinder_config::duration::parse_with_days;
-use rejoinder_core::Timestamp;
 pub(crate) use rejoinder_core::age;
+use rejoinder_core::{Timestamp, zone};
 
 /// RFC 3339 in UTC with milliseconds. A time outside its range is written as the stored number.
 pub(crate) fn rfc3339(at: Timestamp) -> String {
@@ -30,11 +30,30 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
     Duration::try_from(parse_with_days(text.trim())?).ok()
 }
 
-/// A time on this machine's clock and in its time zone, to the second.
+/// Parses a time of day in `time_zone`: `09:00` is the next one, `today 9:00` and `tomorrow 9:00` name the day.
+pub(crate) fn time_of_day(text: &str, time_zone: &str, now: Timestamp) -> Option<Timestamp> {
+    let (day, time) = text.trim().rsplit_once(' ').unwrap_or(("", text.trim()));
+    let (hour, minute) = time.split_once(':')?;
+    let time = jiff::civil::Time::new(hour.parse().ok()?, minute.parse().ok()?, 0, 0).ok()?;
+    let zone = zone(time_zone)?;
+    let today = jiff::Timestamp::from_millisecond(now.as_millis()).ok()?.to_zoned(zone.clone()).date();
+    let on = |date: jiff::civil::Date| {
+        let at = date.to_datetime(time).to_zoned(zone.clone()).ok()?.timestamp();
+        Some(Timestamp::from_millis(at.as_millisecond()))
+    };
+    match &*day.trim().to_ascii_lowercase() {
+        "today" => on(today),
+        "tomorrow" => on(today.tomorrow().ok()?),
+        "" => on(today).filter(|at| *at > now).or_else(|| on(today.tomorrow().ok()?)),
+        _ => None,
+    }
+}
+
+/// A time on this machine's clock and in its time zone, to the second, with the zone.
 pub(crate) fn local(at: Timestamp) -> String {
     let zone = jiff::tz::TimeZone::system();
     jiff::Timestamp::from_millisecond(at.as_millis())
-        .map_or_else(|_| at.to_string(), |at| at.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S").to_string())
+        .map_or_else(|_| at.to_string(), |at| at.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S %Z").to_string())
 }
 
 /// A time for people, with how long ago it was: `10:58 CET (5 min ago)`, with the day if it is another one.
@@ -64,6 +83,20 @@ mod tests {
         assert_eq!(rfc3339(at), "2023-11-14T22:13:20.123Z");
         assert_eq!(parse(&rfc3339(at)), Some(at));
         assert_eq!(parse("2023-11-14T23:13:20.123+01:00"), Some(at));
+    }
+
+    #[test]
+    fn a_time_of_day_is_the_next_one_of_its_zone() {
+        let now = parse("2026-01-01T10:00:00Z").unwrap();
+        let read = |text| time_of_day(text, "Europe/Vienna", now).map(rfc3339);
+
+        assert_eq!(read("12:30").as_deref(), Some("2026-01-01T11:30:00.000Z"));
+        assert_eq!(read("09:00").as_deref(), Some("2026-01-02T08:00:00.000Z"));
+        assert_eq!(read("tomorrow 9:00").as_deref(), Some("2026-01-02T08:00:00.000Z"));
+        assert_eq!(read("Today 23:59").as_deref(), Some("2026-01-01T22:59:00.000Z"));
+        for text in ["", "9", "25:00", "someday 9:00", "2026-01-01 9:00"] {
+            assert_eq!(read(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub(super) struct List {
 
 #[derive(Debug, Args)]
 pub(super) struct Show {
-    /// Its id or that of its turn, or the first six or more characters of one
+    /// Its id or that of its turn, or the first twelve or so characters of one
     id: String,
     /// Print JSON
     #[arg(long)]
@@ -67,7 +67,7 @@ pub(super) struct Show {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 struct Which {
-    /// Its id or that of its turn, or the first six or more characters of one
+    /// Its id or that of its turn, or the first twelve or so characters of one
     #[arg(conflicts_with_all = ["all", "channel", "error"])]
     id: Option<String>,
     /// All of them, at most 1,000 at once
@@ -95,7 +95,7 @@ pub(super) struct Retry {
 
 #[derive(Debug, Args)]
 pub(super) struct Redirect {
-    /// Its id or that of its turn, or the first six or more characters of one
+    /// Its id or that of its turn, or the first twelve or so characters of one
     id: String,
     /// The conversation: CHANNEL/CHAT or CHANNEL/CHAT/THREAD
     to: String,

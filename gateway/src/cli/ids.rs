@@ -35,6 +35,7 @@ pub(super) async fn dead_letter(store: &dyn Store, id: &str) -> Result<DeadLette
     letters.retain(|letter| is_meant(letter.id) || is_meant(letter.turn.as_uuid()));
     match letters.len() {
         0 => {
+            // Six of them are the same for hours.
             let hint = "`rejoinder dead-letters list` lists them";
             Err(anyhow!("there is no dead letter {}; {hint}", output::printable(id)).into())
         }
@@ -52,7 +53,8 @@ fn range(prefix: &str) -> Result<(Uuid, Uuid), Failure> {
     let digits = prefix.replace('-', "");
     let value = u128::from_str_radix(&digits, 16).ok().filter(|_| (6..=32).contains(&digits.len()));
     let value = value.filter(|_| digits.chars().all(|digit| digit.is_ascii_hexdigit())).ok_or_else(|| {
-        let hint = "an id looks like 0199a1c2-7d3e-7aaa-8bbb-0123456789ab; its first six characters are enough";
+        // Six of them are the same for hours.
+        let hint = "an id looks like 0199a1c2-7d3e-7aaa-8bbb-0123456789ab; its first twelve characters are enough";
         Failure::Usage(format!("{} is no id: {hint}", output::printable(prefix)))
     })?;
     let rest = 4 * (32 - digits.len());

@@ -23,7 +23,7 @@ pub(super) struct Logs {
     /// Only lines about this channel, for example telegram.main
     #[arg(long)]
     channel: Option<String>,
-    /// Only lines about this turn: its id, or the first six or more characters
+    /// Only lines about this turn: its id, or the first twelve or so characters
     #[arg(long, value_name = "ID")]
     turn: Option<String>,
     /// Only lines with this text in their message or details

@@ -45,7 +45,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("when").required(true)), group(ArgGroup::new("what").required(true)))]
 pub(super) struct Add {
-    /// Once: RFC 3339, or a time of the time zone without an offset
+    /// Once: RFC 3339, or a time of the time zone: 2030-01-31T09:00, 09:00, "tomorrow 9:00"
     #[arg(long, value_name = "TIME", group = "when")]
     at: Option<String>,
     /// Once, after so long: 20m, 1h30m, 2d

@@ -9,6 +9,10 @@ use super::{
 };
 use crate::console::{failure::Failure, output};
 
+/// Said of a token that opens nothing yet.
+const NO_API: &str = "It opens nothing yet: the gateway has no /v1. Add a section [channels.api.main] to its configuration, and \
+                      restart it (docs/completions.md).";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum TokensCommand {
     /// Make a token for the admin API, or for chat clients; it is shown once
@@ -78,7 +82,14 @@ impl TokensCommand {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let gateway = RunningGateway::find(global)?;
         match self {
-            Self::Create(create) => create.perform(&gateway).await,
+            Self::Create(create) => {
+                create.perform(&gateway).await?;
+                let has_api = global.load()?.config.channels.iter().any(|(channel, _)| channel.platform() == "api");
+                if !has_api && matches!(create.role, Role::Chat) {
+                    output::remark(NO_API);
+                }
+                Ok(())
+            }
             Self::List(List { json }) => {
                 let tokens = gateway.get("tokens").await?;
                 if *json { output::print_json(&tokens) } else { output::print(lines(&tokens)) }

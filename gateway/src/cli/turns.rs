@@ -52,7 +52,7 @@ pub(super) enum TurnsCommand {
 /// Something that the running gateway does with a turn.
 #[derive(Debug, Args)]
 pub(super) struct Change {
-    /// The turn's id, or its first six or more characters
+    /// The turn's id, or its first twelve or so characters
     id: String,
     /// Why, for the audit
     #[arg(long)]
@@ -158,7 +158,7 @@ pub(super) struct Show {
 
 #[derive(Debug, Args)]
 pub(super) struct One {
-    /// The turn's id, or its first six or more characters
+    /// The turn's id, or its first twelve or so characters
     id: String,
     /// Print JSON
     #[arg(long)]

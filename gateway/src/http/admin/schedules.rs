@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     http::{Shared, error::ApiError},
-    time::{duration, rfc3339},
+    time::{duration, rfc3339, time_of_day},
 };
 
 /// The schedules, in the order of their names.
@@ -143,7 +143,7 @@ pub(crate) struct Wanted {
     /// One is made up if it is missing.
     #[schema(max_length = 100)]
     name: Option<String>,
-    /// Once: RFC 3339, or a time of `time_zone` without an offset (`2030-01-31T09:00`).
+    /// Once: RFC 3339, or a time of `time_zone` without an offset (`2030-01-31T09:00`, `09:00`, `tomorrow 9:00`).
     #[schema(max_length = 64)]
     at: Option<String>,
     /// Again and again: a duration such as `30m`, `6h` or `2d`, at least a minute. A day has 24 hours.
@@ -242,7 +242,7 @@ impl Wanted {
         };
         Ok(NewSchedule {
             name: self.name.as_deref().map(str::trim).map_or_else(made_up, ToOwned::to_owned),
-            when: self.when(&time_zone)?,
+            when: self.when(&time_zone, now)?,
             to: self.to.parse().map_err(|wrong| bad(format!("`to` {wrong}")))?,
             action: self.action()?,
             missed: self.missed,
@@ -266,11 +266,12 @@ impl Wanted {
         Ok(action)
     }
 
-    fn when(&self, time_zone: &str) -> Result<When, ApiError> {
+    fn when(&self, time_zone: &str, now: Timestamp) -> Result<When, ApiError> {
         match (&self.at, &self.every, &self.cron) {
             (Some(at), None, None) => {
-                let wrong = || bad("`at` must be a time such as 2030-01-31T09:00:00Z");
-                read_time(at, time_zone).map(When::At).ok_or_else(wrong)
+                let wrong = || bad("`at` must be a time such as 2030-01-31T09:00, 09:00 or tomorrow 9:00");
+                let read = read_time(at, time_zone).or_else(|| time_of_day(at, time_zone, now));
+                read.map(When::At).ok_or_else(wrong)
             }
             (None, Some(every), None) => {
                 let wrong = || bad("`every` must be a duration such as 30m, 6h or 2d");
