@@ -594,7 +594,8 @@ impl Drop for Gateway {
 }
 
 /// The binary under test.
-fn binary() -> PathBuf {
+#[must_use]
+pub fn binary() -> PathBuf {
     std::env::var_os("REJOINDER_BIN")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/debug/rejoinder"), PathBuf::from)
 }

@@ -23,7 +23,7 @@ pub use agent::{Call, ModelServer, ScriptedAgent};
 pub use browser::Browser;
 pub use chat::Chat;
 pub use collector::{CollectedSpan, Collector};
-pub use gateway::{Gateway, GatewayBuilder};
+pub use gateway::{Gateway, GatewayBuilder, binary};
 pub use hook::{Hook, Reply};
 pub use pager::Pager;
 pub use rejoinder_core::conformance::scripted::{Gate, Script};

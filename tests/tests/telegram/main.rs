@@ -10,6 +10,7 @@ mod crashes;
 mod crowd;
 mod deferrals;
 mod digests;
+mod documented;
 mod events;
 mod failures;
 mod files;
