@@ -70,7 +70,9 @@ impl Reloader {
                 notify::reloading();
                 match self.global.load() {
                     Ok(loaded) => self.apply(&loaded, &engine),
-                    Err(failure) => error!("the configuration is wrong, and the gateway keeps the old one: {failure}"),
+                    Err(failure) => {
+                        error!(error = %failure, "the configuration is wrong, and the gateway keeps the old one");
+                    }
                 }
                 notify::reloaded();
             }

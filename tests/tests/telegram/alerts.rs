@@ -5,7 +5,7 @@ use rejoinder_tests::{Gateway, Pager, ScriptedAgent, eventually};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::telegram;
+use crate::{between, telegram};
 
 /// Sends fail to nobody but them, which is no trouble of the channel: others write meanwhile, and are answered.
 async fn eventually_while_others_are_answered<T>(about: &str, other: &Person, check: impl AsyncFn() -> Option<T>) -> T {
@@ -93,4 +93,43 @@ async fn people_who_wait_on_one_channel_are_told_while_another_is_down() {
     double.clear_faults();
     ada.hears("Hello.").await;
     double.all_confirmed().await;
+}
+/// The same error is no news a second time, also over a restart, once somebody has seen it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_new_error_is_told_until_it_is_acknowledged() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let pager = Pager::new();
+    let mut gateway = between(&double, &agent).config(&told_by(&pager)).start().await;
+    gateway.reconfigure(|config| format!("{config}\n[nonsense]\n"));
+    gateway.hang_up();
+    let alert = eventually("somebody is told", async || pager.told("error").pop()).await;
+    let headline = gateway.admin("overview").await["headline"].clone();
+
+    let id = alert["subject"].as_str().expect("its id").to_owned();
+    let text = alert["text"].as_str().expect("a text");
+    assert!(text.starts_with("A new error, \u{201c}the configuration is wrong"), "{text}");
+    assert!(headline.as_str().is_some_and(|words| words.starts_with("A new error, ")), "{headline}");
+    let listed = gateway.output_of(&["errors", "list"]);
+    assert!(listed.lines().any(|line| line.starts_with(&id) && line.contains(" new ")), "{listed}");
+    gateway.output_of(&["errors", "acknowledge", &id, "--reason", "my typo"]);
+    eventually("it is over", async || {
+        pager.alerts().iter().any(|alert| alert["data"]["ended"][0]["kind"] == "error").then_some(())
+    })
+    .await;
+    let audit = gateway.admin("audit").await;
+    assert_eq!(audit["items"][0]["action"], "acknowledge_error", "{audit}");
+    gateway.reconfigure(|config| config.replace("[nonsense]\n", ""));
+    gateway.stop().await;
+    gateway.restart().await;
+    gateway.reconfigure(|config| format!("{config}\n[nonsense]\n"));
+    gateway.hang_up();
+    let is_counted = async || {
+        let errors = gateway.admin("errors").await;
+        let items = errors["items"].as_array().expect("a list").clone();
+        items.into_iter().find(|error| error["id"].to_string() == id && error["count"] == 2)
+    };
+    eventually("it has happened again", is_counted).await;
+
+    assert_eq!(gateway.admin("overview").await["problems"], json!([]));
+    assert_eq!(pager.told("error").len(), 1);
 }
