@@ -78,6 +78,32 @@ async fn what_a_hook_asks_for_is_approved_on_telegram() {
     assert_eq!(agent.calls().len(), 6, "two greetings, and each payment twice");
 }
 
+/// The only approver is revoked while an action waits: the overview says so, until an operator decides.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_action_that_nobody_is_left_to_approve_is_a_problem() {
+    let (double, agent) = (TelegramDouble::start().await, careful().await);
+    let grace = double.person("Grace");
+    let owner = format!("[people.Grace]\nrole = \"owner\"\nidentities = [\"telegram.test/{}\"]\n", grace.id());
+    let hook = format!("[channels.webhook.test]\ntoken = \"{TOKEN}\"\n");
+    let channel = telegram(&double, "");
+    let gateway =
+        Gateway::builder().config(&channel).config(&hook).config(&owner).config(&agent.section()).start().await;
+    let rent = gateway.hook("test", TOKEN).ask("pay the rent").await;
+    let problems = async || gateway.admin("overview").await["problems"].clone();
+    assert_eq!(problems().await, serde_json::json!([]), "Grace may decide");
+
+    gateway.output_of(&["pairing", "revoke", &format!("telegram.test/{}", grace.id())]);
+    let problems = problems().await;
+    let status = gateway.run(&["status"]);
+
+    let text = problems[0]["text"].as_str().expect("a problem");
+    assert!(text.starts_with("One action waits for approval since "), "{text}");
+    assert!(!status.status.success(), "{status:?}");
+    let waiting = gateway.admin("approvals").await;
+    gateway.output_of(&["approvals", "approve", waiting["items"][0]["id"].as_str().expect("one waits")]);
+    assert_eq!(gateway.hook("test", TOKEN).until_settled(&rent.turn()).await.text(), "It is paid.");
+}
+
 /// G3. Whoever waits is answered after the operator has decided on the page.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_operator_decides_on_the_page() {
