@@ -32,6 +32,8 @@ use crate::{
     problems::{Problem, Problems},
 };
 
+pub(crate) use self::send::NAME;
+
 /// How often it looks.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -226,7 +228,8 @@ impl Alerter {
         let AlertTarget::Conversation(conversation) = target else { return true };
         let board = self.board.lock().await;
         let channel = conversation.channel.as_str();
-        !board.has("store", None) && !board.has("channel", Some(channel))
+        let is_broken = |kind| board.has(kind, Some(channel));
+        !board.has("store", None) && !is_broken("channel") && !is_broken("parked_alerts")
     }
 
     /// Whether one of these got it.

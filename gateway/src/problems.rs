@@ -33,7 +33,7 @@ const NEWS: i64 = 24 * 60 * 60 * 1000;
 const MOST_ERRORS: u32 = 20;
 
 /// What people are told of.
-const ALERTS: [(&str, AlertKind); 12] = [
+const ALERTS: [(&str, AlertKind); 14] = [
     ("store", AlertKind::Store),
     ("disk", AlertKind::Disk),
     ("channel", AlertKind::Channel),
@@ -41,7 +41,9 @@ const ALERTS: [(&str, AlertKind); 12] = [
     ("agent", AlertKind::Agent),
     ("overdue", AlertKind::Overdue),
     ("parked", AlertKind::Parked),
+    ("parked_alerts", AlertKind::Parked),
     ("undeliverable", AlertKind::Undeliverable),
+    ("undelivered_alerts", AlertKind::Undeliverable),
     ("undelivered", AlertKind::Undeliverable),
     ("callbacks", AlertKind::Callbacks),
     ("schedule", AlertKind::Schedule),
@@ -51,8 +53,8 @@ const ALERTS: [(&str, AlertKind); 12] = [
 /// Something that is wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Problem {
-    /// `store`, `disk`, `channel`, `paused`, `agent`, `overdue`, `parked`, `undeliverable` (turns), `undelivered` (messages that
-    /// nobody asked for), `callbacks`, `absent`, `schedule`, `approval` or `error`.
+    /// `store`, `disk`, `channel`, `paused`, `agent`, `overdue`, `parked`, `parked_alerts`, `undeliverable` (turns),
+    /// `undelivered` (messages that nobody asked for), `undelivered_alerts`, `callbacks`, `absent`, `schedule`, `approval` or `error`.
     pub(crate) kind: &'static str,
     /// What is wrong, since when and why, in one sentence. The time is in the zone of `[alerts]`.
     pub(crate) text: String,
@@ -126,8 +128,8 @@ impl Problem {
             "channel" | "paused" => format!("/admin/channels?channel={}", encoded()),
             "agent" => "/admin/channels#agents".to_owned(),
             "overdue" | "absent" => format!("/admin/turns?state={}", self.kind),
-            "parked" => format!("/admin/deliveries?state=parked&channel={}", encoded()),
-            "undeliverable" | "undelivered" | "callbacks" => "/admin/dead-letters".to_owned(),
+            "parked" | "parked_alerts" => format!("/admin/deliveries?state=parked&channel={}", encoded()),
+            "undeliverable" | "undelivered" | "undelivered_alerts" | "callbacks" => "/admin/dead-letters".to_owned(),
             "error" => "/admin/logs".to_owned(),
             "approval" => "/admin/approvals".to_owned(),
             "schedule" => format!("/admin/schedules/{}", encoded()),
@@ -138,7 +140,11 @@ impl Problem {
     /// The whole sentence.
     fn sentence(&self, now: Timestamp, zone: &TimeZone) -> String {
         let first = if self.count.is_some_and(|count| count > 1) { ", the first" } else { "" };
-        let word = if matches!(self.kind, "undeliverable" | "undelivered" | "error") { "at" } else { "since" };
+        let word = if matches!(self.kind, "undeliverable" | "undelivered" | "undelivered_alerts" | "error") {
+            "at"
+        } else {
+            "since"
+        };
         let since = self.since.map(|at| format!("{first} {word} {}", since(at, now, zone))).unwrap_or_default();
         let why = self.why.as_ref().map(|why| format!(": {}", why.trim_end_matches('.'))).unwrap_or_default();
         format!("{}{since}{why}.", self.what)
@@ -324,7 +330,9 @@ impl Facts {
         }
         problems.extend(agents);
         problems.extend(waiting.unexplained(unlisted));
-        let dead = |owed| stuck.dead.iter().filter(move |turn| turn.owed == owed).map(|turn| (turn.seq, turn.since));
+        let (alerts, dead): (Vec<_>, Vec<_>) = stuck.dead.into_iter().partition(|turn| is_alert(&turn.person));
+        problems.extend(of_alerts("undelivered_alerts", None, alerts.iter().map(|turn| (turn.seq, turn.since))));
+        let dead = |owed| dead.iter().filter(move |turn| turn.owed == owed).map(|turn| (turn.seq, turn.since));
         problems.extend(several(
             "undeliverable",
             dead(true),
@@ -394,10 +402,15 @@ impl Waiting {
             let seen = if count == Some(1) { "the person has" } else { "these people have" };
             Problem { count, why: Some(format!("{seen} seen no answer in time")), ..late }
         });
-        let mut parked = BTreeMap::<_, Vec<_>>::new();
+        let (mut parked, mut alerts) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::<_, Vec<_>>::new());
         for delivery in &self.parked {
-            parked.entry(&delivery.channel).or_default().push(delivery);
+            let list = if is_alert(&delivery.person) { &mut alerts } else { &mut parked };
+            list.entry(&delivery.channel).or_default().push(delivery);
         }
+        let alerts = alerts.into_iter().filter_map(|(channel, deliveries)| {
+            let ids = deliveries.iter().map(|delivery| (delivery.seq, delivery.since));
+            of_alerts("parked_alerts", Some(channel), ids)
+        });
         let parked = parked.into_iter().filter_map(|(channel, deliveries)| {
             let ids = deliveries.iter().map(|delivery| (delivery.seq, delivery.since));
             let problem = several("parked", ids, ["message gets nowhere", "messages get nowhere"])?;
@@ -405,7 +418,7 @@ impl Waiting {
             let why = deliveries.iter().find_map(|delivery| delivery.error.clone());
             Some(Problem { what, why, subject: Some(channel.to_string()), ..problem })
         });
-        late.into_iter().chain(parked).collect()
+        late.into_iter().chain(parked).chain(alerts).collect()
     }
 }
 
@@ -414,6 +427,27 @@ fn several(kind: &'static str, of: impl Iterator<Item = (i64, Timestamp)>, words
     let of: BTreeMap<i64, Timestamp> = of.collect();
     let problem = counted(kind, of.len() as u64, words)?;
     Some(Problem { since: of.values().min().copied(), ids: of.into_keys().collect(), ..problem })
+}
+
+/// Whether alerts began what is stored as being of this person.
+fn is_alert(person: &str) -> bool {
+    person == crate::alerts::NAME
+}
+
+/// That alerts do not arrive. It does not grow: each alert about it would be one more of them.
+fn of_alerts(
+    kind: &'static str,
+    channel: Option<&ChannelId>,
+    of: impl Iterator<Item = (i64, Timestamp)>,
+) -> Option<Problem> {
+    let words = match channel {
+        Some(_) => ["alert gets nowhere", "alerts get nowhere"],
+        None => ["alert could not be delivered", "alerts could not be delivered"],
+    };
+    let problem = several(kind, of, words)?;
+    let on = channel.map(|channel| format!(" on {channel}")).unwrap_or_default();
+    let (what, subject) = (format!("{}{on}", problem.what), channel.map(ToString::to_string));
+    Some(Problem { what, subject, count: None, ids: BTreeSet::new(), ..problem })
 }
 
 fn counted(kind: &'static str, count: u64, words: [&str; 2]) -> Option<Problem> {
@@ -456,6 +490,8 @@ fn of_schedule(schedule: &Schedule) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use rejoinder_core::store::DeadTurn;
+
     use super::*;
 
     fn at(minutes: i64) -> Timestamp {
@@ -496,6 +532,7 @@ mod tests {
         let parked = ParkedDelivery {
             seq: 1,
             channel: main(),
+            person: "ada".to_owned(),
             error: Some("500 Internal Server Error".to_owned()),
             since: at(650),
         };
@@ -518,5 +555,20 @@ mod tests {
             "One message gets nowhere on telegram.main since 10:50 UTC (10 min ago): 500 Internal Server Error.",
         ];
         assert_eq!(sentences(facts), words);
+    }
+
+    /// Each alert about them would be one more of them.
+    #[test]
+    fn alerts_that_do_not_arrive_are_one_problem_that_does_not_grow() {
+        let dead = |seq| DeadTurn { seq, person: "alerts".to_owned(), owed: false, since: at(650 + seq) };
+        let stuck = Stuck { dead: vec![dead(1), dead(2)], ..Stuck::default() };
+        let facts = Facts { waits: Waits { stuck, ..Waits::default() }, ..Facts::default() };
+
+        let problems = facts.problems("rejoinder.db");
+
+        let [Problem { kind: "undelivered_alerts", what, count: None, ids, .. }] = &problems[..] else {
+            panic!("{problems:?}")
+        };
+        assert_eq!((&**what, ids.len()), ("2 alerts could not be delivered", 0));
     }
 }

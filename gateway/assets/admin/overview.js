@@ -48,7 +48,7 @@ function headline({ ok, headline: words, problems: all, at }) {
 function sentence({ kind, what, since, why, count, text }) {
   if (!what) return text;
   const first = count > 1 ? ", the first" : "";
-  const word = ["undeliverable", "undelivered", "error"].includes(kind) ? "at" : "since";
+  const word = ["undeliverable", "undelivered", "undelivered_alerts", "error"].includes(kind) ? "at" : "since";
   return [what, since && [`${first} ${word} `, time(since, { isBoth: true })], why && `: ${why.replace(/\.$/, "")}`, "."];
 }
 
@@ -67,6 +67,8 @@ function detail({ kind }) {
     paused: "Its deliveries wait until it is resumed.",
     agent: "Its turns get what the ladder says.",
     overdue: "Look at what each of them waits for.",
+    parked_alerts: "Name another way to be told in [alerts].",
+    undelivered_alerts: "Name another way to be told in [alerts].",
     parked: "They are tried again, with growing pauses.",
     undelivered: "Send again what could not be sent, or look first.",
     undeliverable: "Send again what could not be sent, or look first.",
@@ -102,7 +104,9 @@ function mend(view, { kind, subject }, refresh) {
     overdue: () => [look("/admin/turns?state=overdue", "Look at these turns")],
     parked: () => [look(`/admin/deliveries?state=parked&channel=${encodeURIComponent(subject)}`, "Look at them")],
     undeliverable: dead,
+    parked_alerts: () => [look(`/admin/deliveries?state=parked&channel=${encodeURIComponent(subject)}`, "Look at them")],
     undelivered: dead,
+    undelivered_alerts: dead,
     callbacks: dead,
     absent: () => [look("/admin/turns?state=absent", "Look at these turns")],
     error: () => [view.mayChange && button("Acknowledge", async () => (await mark(subject, "acknowledge")) && refresh(), "button primary"), look("/admin/logs", "Look at the errors")],

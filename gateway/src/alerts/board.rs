@@ -138,7 +138,7 @@ impl Problem {
     fn explains(&self, (kind, subject): &Key) -> bool {
         match *kind {
             "overdue" => self.people.is_some(),
-            "parked" => subject.as_ref().is_some_and(|channel| self.channels.contains(channel)),
+            "parked" | "parked_alerts" => subject.as_ref().is_some_and(|channel| self.channels.contains(channel)),
             _ => false,
         }
     }
@@ -310,6 +310,8 @@ fn over((problem, lasted): &(Problem, Duration)) -> String {
         "agent" => format!("The agent {subject} answers again"),
         "paused" => format!("Nobody waits for {subject}, which was paused, any more"),
         "overdue" => "No turn is late any more".to_owned(),
+        "parked_alerts" => format!("No alert on {subject} is stuck any more"),
+        "undelivered_alerts" => "No undelivered alert is left".to_owned(),
         "parked" => format!("No message on {subject} is stuck any more"),
         "undeliverable" => "No unanswered dead letter is left".to_owned(),
         "error" => format!("Acknowledged, or not repeated for a day: {}", problem.what),

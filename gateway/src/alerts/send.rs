@@ -14,7 +14,7 @@ use url::Url;
 use crate::{problems::Problem, time::rfc3339};
 
 /// Who sends alerts, in the audit.
-const NAME: &str = "alerts";
+pub(crate) const NAME: &str = "alerts";
 
 /// How long a request or a program may take.
 const TIMEOUT: Duration = Duration::from_secs(15);

@@ -240,6 +240,8 @@ pub struct ParkedDelivery {
     pub seq: i64,
     /// Its channel.
     pub channel: ChannelId,
+    /// As in [`LateTurn`]: who began its turn, if nobody asked for it.
+    pub person: String,
     /// The last error of the platform.
     pub error: Option<String>,
     /// When its signal was claimed.
@@ -251,6 +253,8 @@ pub struct ParkedDelivery {
 pub struct DeadTurn {
     /// Its place in the order of acceptance.
     pub seq: TurnSeq,
+    /// As in [`ParkedDelivery`].
+    pub person: String,
     /// Whether a person was owed an answer. Otherwise it is a message that nobody asked for.
     pub owed: bool,
     /// When it was given up.

@@ -116,11 +116,13 @@ impl History {
         let parked = ids.clone().zip(&self.parked).filter(|(_, it)| it.holds(second)).map(|(seq, it)| ParkedDelivery {
             seq,
             channel: ChannelId::from_stored(CHANNELS[it.what]),
+            person: "ada".to_owned(),
             error: None,
             since: at(it.from),
         });
         let dead = ids.zip(&self.dead).filter(|(_, turn)| turn.holds(second));
-        let dead = dead.map(|(seq, turn)| DeadTurn { seq, owed: turn.what, since: at(turn.from) });
+        let dead =
+            dead.map(|(seq, turn)| DeadTurn { seq, person: String::new(), owed: turn.what, since: at(turn.from) });
         let stuck = Stuck { late: late.collect(), parked: parked.collect(), dead: dead.collect() };
         Facts {
             store: self.is_broken(Broken::Store, second).then(|| ("full".to_owned(), None)),

@@ -124,7 +124,9 @@ async fn problems(app: &App, caller: &Caller, waits: &Waits) -> Vec<Problem> {
     let mut problems = app.problems.find(app.probe.store_writes().await.err(), Some(waits), app.clock.now());
     let schedules = app.engine.schedules(caller.channels.as_deref());
     problems.retain(|problem| match (problem.kind, problem.subject.as_deref()) {
-        ("channel" | "paused" | "parked", Some(channel)) => caller.may_see(&ChannelId::from_stored(channel)),
+        ("channel" | "paused" | "parked" | "parked_alerts", Some(channel)) => {
+            caller.may_see(&ChannelId::from_stored(channel))
+        }
         ("schedule", Some(name)) => schedules.iter().any(|schedule| schedule.new.name == name),
         _ => true,
     });

@@ -14,14 +14,15 @@ const LATE: &str = "
     where ended_at is null and owed = 1 and absent = 0 and overdue_at < ?1 order by seq desc limit ?2";
 
 const PARKED: &str = "
-    select d.seq, d.channel, d.error, d.created_at from deliveries as d indexed by deliveries_in_lanes
+    select d.seq, d.channel, t.person, d.error, d.created_at
+    from deliveries as d indexed by deliveries_in_lanes cross join obligations as t on t.turn_id = d.turn_id
     where d.state in ('pending', 'sending') and d.absent = 0 and d.parked = 1 and d.attempts > 0 and not exists (
         select 1 from obligations as o
         where o.turn_id = d.turn_id and o.ended_at is null and o.owed = 1 and o.overdue_at < ?1)
     order by d.seq desc limit ?2";
 
 const DEAD: &str = "
-    select seq, owed, ended_at from obligations indexed by obligations_undeliverable
+    select seq, person, owed, ended_at from obligations indexed by obligations_undeliverable
     where state = 'undeliverable' order by seq desc limit ?2";
 
 pub(in crate::sqlite) async fn stuck(pool: &SqlitePool, now: Timestamp, limit: u32) -> Result<Stuck, StoreError> {
@@ -50,13 +51,19 @@ fn parked(row: &SqliteRow) -> Result<ParkedDelivery, StoreError> {
     Ok(ParkedDelivery {
         seq: row.value("seq")?,
         channel: channel(row)?,
+        person: row.value("person")?,
         error: row.value("error")?,
         since: row.at("created_at")?,
     })
 }
 
 fn dead(row: &SqliteRow) -> Result<DeadTurn, StoreError> {
-    Ok(DeadTurn { seq: row.value("seq")?, owed: row.value("owed")?, since: row.at("ended_at")? })
+    Ok(DeadTurn {
+        seq: row.value("seq")?,
+        person: row.value("person")?,
+        owed: row.value("owed")?,
+        since: row.at("ended_at")?,
+    })
 }
 
 fn channel(row: &SqliteRow) -> Result<ChannelId, StoreError> {
