@@ -163,3 +163,21 @@ fn zoned(at: Timestamp, zone: TimeZone) -> Option<Zoned> {
 fn timestamp(at: &Zoned) -> Timestamp {
     Timestamp::from_millis(at.timestamp().as_millisecond())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_a_pattern_is_said_in_plain_words() {
+        let complaint = |pattern: &str| CronClock::new(pattern, TimeZone::UTC).err().expect("it is no pattern");
+
+        assert_eq!(complaint("0 25 * * *"), "`25` is no hour (0 to 23, with * , - and / between)");
+        assert_eq!(
+            complaint("0 8 * * FUN"),
+            "`FUN` is no day of the week (0 to 7, or SUN to SAT, with * , - and / between)"
+        );
+        assert_eq!(complaint("0 8 * *"), "it has 4 fields");
+        assert_eq!(complaint("hourly"), "it has one field");
+    }
+}
