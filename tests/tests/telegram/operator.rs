@@ -179,6 +179,7 @@ async fn what_an_operator_gives_up_is_said_in_place_of_the_promise() {
     assert_eq!(said.id, promised[0]);
     assert_eq!(people[1].hears(WORDS).await.id, promised[1]);
     double.until("nothing is left", |view| view.bot_texts(people[2].chat()).is_empty().then_some(())).await;
+    eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
 }
 
 /// 20 people write meanwhile. The first answer meets a limit, and is sent again.

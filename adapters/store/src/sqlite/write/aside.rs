@@ -41,6 +41,10 @@ pub(super) fn set(
     rows::change(transaction, end, params![turn.as_uuid(), state, at.as_millis(), json(obligation)])?;
     for sql in [
         "update runs set ended_at = ?2, ending = 'crashed', detail = ?3 where turn_id = ?1 and ended_at is null",
+        "update questions set expires_at = ?2
+            where state = 'open' and ?3 is not null and turn_id in (
+                select n.turn_id from approvals as a cross join approval_notices as n on n.approval_id = a.id
+                where a.turn_id = ?1 and a.state = 'waiting')",
         "update approvals set state = 'dropped', decided_at = ?2
             where turn_id = ?1 and state = 'waiting' and ?3 is not null",
         "update deliveries set state = 'dead', error = ?3
