@@ -111,7 +111,7 @@ async fn a_new_error_is_told_until_it_is_acknowledged() {
     assert!(headline.as_str().is_some_and(|words| words.starts_with("A new error, ")), "{headline}");
     let listed = gateway.output_of(&["errors", "list"]);
     assert!(listed.lines().any(|line| line.starts_with(&id) && line.contains(" new ")), "{listed}");
-    gateway.output_of(&["errors", "acknowledge", &id, "--reason", "my typo"]);
+    let _ = gateway.output_of(&["errors", "acknowledge", &id, "--reason", "my typo"]);
     eventually("it is over", async || {
         pager.alerts().iter().any(|alert| alert["data"]["ended"][0]["kind"] == "error").then_some(())
     })

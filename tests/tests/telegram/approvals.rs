@@ -92,7 +92,7 @@ async fn an_action_that_nobody_is_left_to_approve_is_a_problem() {
     let problems = async || gateway.admin("overview").await["problems"].clone();
     assert_eq!(problems().await, serde_json::json!([]), "Grace may decide");
 
-    gateway.output_of(&["pairing", "revoke", &format!("telegram.test/{}", grace.id())]);
+    let _ = gateway.output_of(&["pairing", "revoke", &format!("telegram.test/{}", grace.id())]);
     let problems = problems().await;
     let status = gateway.run(&["status"]);
 
@@ -100,7 +100,7 @@ async fn an_action_that_nobody_is_left_to_approve_is_a_problem() {
     assert!(text.starts_with("One action waits for approval since "), "{text}");
     assert!(!status.status.success(), "{status:?}");
     let waiting = gateway.admin("approvals").await;
-    gateway.output_of(&["approvals", "approve", waiting["items"][0]["id"].as_str().expect("one waits")]);
+    let _ = gateway.output_of(&["approvals", "approve", waiting["items"][0]["id"].as_str().expect("one waits")]);
     assert_eq!(gateway.hook("test", TOKEN).until_settled(&rent.turn()).await.text(), "It is paid.");
 }
 
