@@ -31,6 +31,7 @@ use crate::{
         approval::{Approval, ApprovalFilter},
         conversation::{ChannelId, ConversationRef},
         event::InboundEvent,
+        finding::PersonFilter,
         ids::{ApprovalId, OwnerId, TurnId},
         line::ErrorMark,
         people::{Identity, Pairing, PersonRecord},
@@ -649,6 +650,24 @@ impl Engine {
     /// When the store cannot be read.
     pub async fn people(&self) -> Result<Vec<PersonRecord>, StoreError> {
         self.store.people().await
+    }
+
+    /// The people whom a text means, as [`meant`](crate::meant).
+    #[must_use]
+    pub fn people_called(&self, text: &str) -> Vec<PersonRecord> {
+        self.people.called(text)
+    }
+
+    /// The name of somebody who is known that may have been meant.
+    #[must_use]
+    pub fn nearest_name(&self, text: &str) -> Option<String> {
+        self.people.nearest(text)
+    }
+
+    /// Whom a list is about, as [`PersonFilter::new`].
+    #[must_use]
+    pub fn person_filter(&self, text: &str) -> PersonFilter {
+        self.people.filter(text)
     }
 
     /// Where somebody is reached first: what they chose, or else what the configuration says. `None`: where they wrote last.

@@ -127,6 +127,7 @@ pub use model::{
     conversation_trigger::ConversationTrigger,
     delivery::{Action, Class, Content, Delivery, DeliveryError, MAX_RETRY_AFTER, Receipt, Scope},
     event::{Amends, Author, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind},
+    finding::{PersonFilter, folded, meant},
     ids::{ApprovalId, ConversationId, DeliveryId, EventId, OwnerId, PersonId, ScheduleId, SessionId, TurnId},
     language::Language,
     masker::Masker,

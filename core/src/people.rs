@@ -23,6 +23,7 @@ use crate::{
         approvers::ApprovalSettings,
         conversation::{ChatKind, ConversationRef},
         event::{InboundEvent, SenderKind},
+        finding::{PersonFilter, meant, nearest},
         ids::PersonId,
         language::Language,
         log::{LogEvent, NewLogEntry, Subject},
@@ -119,16 +120,6 @@ pub(crate) struct Meant {
     /// The direct chat in which they are reached.
     pub(crate) chat: Option<DirectChat>,
     pub(crate) identities: Vec<KnownIdentity>,
-}
-
-impl Target {
-    fn means(&self, person: &PersonRecord) -> bool {
-        match self {
-            Self::Conversation(_) => false,
-            Self::Person(name) => person.name == *name,
-            Self::Role(role) => person.role == *role,
-        }
-    }
 }
 
 impl People {
@@ -290,9 +281,26 @@ impl People {
         self.reachable(channels, |person| person.may_decide(settings))
     }
 
-    /// Whether somebody who is known is called so.
+    /// Whether somebody who is known is meant by a name.
     pub(crate) fn is_called(&self, name: &str) -> bool {
-        self.state().people.iter().any(|person| person.name == name)
+        !meant(&self.state().people, name).is_empty()
+    }
+
+    /// Those who are meant by a name or an identity.
+    pub(crate) fn called(&self, name: &str) -> Vec<PersonRecord> {
+        meant(&self.state().people, name).into_iter().cloned().collect()
+    }
+
+    /// The name of somebody who is known that may have been meant.
+    pub(crate) fn nearest(&self, name: &str) -> Option<String> {
+        nearest(&self.state().people, name).map(ToOwned::to_owned)
+    }
+
+    /// Whom a list is about.
+    pub(crate) fn filter(&self, text: &str) -> PersonFilter {
+        let state = self.state();
+        let chats: Vec<_> = state.chats.values().cloned().collect();
+        PersonFilter::new(text, &state.people, &chats)
     }
 
     /// Whether somebody is known who may decide what agents ask approval for.
@@ -339,14 +347,15 @@ impl People {
 
     /// Whether somebody who is known is meant by a target.
     pub(crate) fn is_meant(&self, target: &Target) -> bool {
-        self.state().people.iter().any(|person| target.means(person))
+        !self.state().meant_by(target).is_empty()
     }
 
     /// Those whom a name or a role means, each with the direct chat in which they are reached.
     pub(crate) fn whom(&self, target: &Target, channels: &Channels) -> Result<Vec<Meant>, Unreachable> {
         let state = self.state();
-        let of_target = state.people.iter().filter(|person| target.means(person));
-        let meant: Vec<_> = of_target
+        let meant: Vec<_> = state
+            .meant_by(target)
+            .into_iter()
             .map(|person| Meant {
                 person: person.id,
                 role: person.role,
@@ -553,6 +562,14 @@ impl People {
 }
 
 impl State {
+    fn meant_by(&self, target: &Target) -> Vec<&PersonRecord> {
+        match target {
+            Target::Conversation(_) => Vec::new(),
+            Target::Person(name) => meant(&self.people, name),
+            Target::Role(role) => self.people.iter().filter(|person| person.role == *role).collect(),
+        }
+    }
+
     fn chats_of(&self, person: &PersonRecord) -> impl Iterator<Item = &DirectChat> {
         person.identities.iter().filter_map(|known| self.chats.get(&known.identity))
     }

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use rejoinder_core::{
-    Action, Attachment, Author, ChannelId, Cost, Expectation, Handler, Identity, ModelInput, ObligationState, Quote,
-    Rung, SignalKind, ToolUse, TurnStatus, Via,
+    Action, Attachment, Author, Cost, Expectation, Handler, ModelInput, ObligationState, Quote, Rung, SignalKind,
+    ToolUse, TurnStatus, Via,
     explain::{Entry, Explanation, Initiator},
     store::{AttemptRecord, DeadLetter, DeliveryRecord, Dossier, Origin, Remark, RunContent, RunRecord, TurnSummary},
 };
@@ -219,13 +219,6 @@ impl From<&DeadLetter> for DeadLetterItem {
             ended_at: letter.ended_at.map(rfc3339),
         }
     }
-}
-
-/// Reads `CHANNEL/ID`, as in `telegram.main/7`.
-pub(crate) fn parse_identity(text: &str) -> Option<Identity> {
-    let (channel, id) = text.trim().split_once('/')?;
-    let is_identity = channel.contains('.') && !id.is_empty();
-    is_identity.then(|| Identity { channel: ChannelId::from_stored(channel), id: id.to_owned() })
 }
 
 /// The text of an action, or its emoji; its choices; its files.

@@ -13,6 +13,7 @@ use crate::{
     model::{
         approval::ApprovalFilter,
         event::{EventKind, InboundEvent},
+        finding::PersonFilter,
         ids::PersonId,
         schedule::NotASchedule,
     },
@@ -45,26 +46,11 @@ impl Initiative {
     /// What is open of somebody: what they wrote, and what is in their direct chats.
     async fn open_of(&self, person: PersonId, now: Timestamp) -> Result<Vec<OpenLoop>, StoreError> {
         let known = self.people.known();
-        let mut among: Vec<_> = known
-            .identities(person)
-            .iter()
-            .map(|who| TurnFilter {
-                channels: Some(vec![who.channel.clone()]),
-                person: Some(who.id.clone()),
-                ..TurnFilter::default()
-            })
-            .collect();
-        for place in self.people.direct_chats(person) {
-            if let Some(conversation) = self.store.conversation(&place).await? {
-                among.push(TurnFilter { conversation: Some(conversation), ..TurnFilter::default() });
-            }
-        }
-        let (mut open, mut seen) = (Vec::new(), HashSet::new());
-        for among in among {
-            let found = open_loops(self.store.as_ref(), &among, now).await?;
-            open.extend(found.into_iter().filter(|one| seen.insert(one.turn.turn_id)));
-        }
-        // The filter also finds names.
+        let identities = known.identities(person).to_vec();
+        let theirs = PersonFilter { identities, chats: self.people.direct_chats(person), name: None };
+        let among = TurnFilter { person: Some(theirs), ..TurnFilter::default() };
+        let mut open = open_loops(self.store.as_ref(), &among, now).await?;
+        let seen: HashSet<_> = open.iter().map(|one| one.turn.turn_id).collect();
         open.retain(|OpenLoop { turn, .. }| {
             turn.sender.as_ref().is_some_and(|sender| is_theirs(sender, &turn.conversation, person, &self.people))
         });

@@ -22,8 +22,9 @@ use crate::{
         capabilities::Receipts,
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{Directed, EventKind, InboundEvent, SenderKind},
+        finding::{PersonFilter, folded},
         ids::{EventId, PersonId, TurnId},
-        people::{KnownIdentity, PersonRole},
+        people::{Identity, KnownIdentity, PersonRole},
         schedule::{Asker, NewSchedule, Schedule, ScheduledAction},
         settings::LiveSettings,
         target::{Begun, Target},
@@ -281,6 +282,7 @@ impl Initiative {
         to: &Target,
         may: impl Fn(&ChannelId) -> bool,
     ) -> Result<(), OperationError> {
+        let to = &self.known_by_user_name(to).await?;
         match self.recipients(to, may).await {
             Err(OperationError::Store(error)) => Err(error.into()),
             // They may write later.
@@ -299,9 +301,10 @@ impl Initiative {
             let place = self.place(named, may).await?;
             return Ok(vec![Recipient { place, person: None, is_owner: false }]);
         }
+        let to = &self.known_by_user_name(to).await?;
         let meant = self.people.whom(to, &self.channels);
         let mut recipients = Vec::new();
-        for one in meant.map_err(|why| OperationError::Unfit(unreachable(to, why)))? {
+        for one in meant.map_err(|why| self.unreachable(to, why))? {
             let place = match &one.chat {
                 Some(chat) => Some(chat.conversation.clone()),
                 // Whoever has the key of a conversation is no owner there.
@@ -318,9 +321,50 @@ impl Initiative {
             return Err(OperationError::Unfit(why));
         }
         if recipients.is_empty() {
-            return Err(OperationError::Unfit(unreachable(to, Unreachable::Silent)));
+            return Err(self.unreachable(to, Unreachable::Silent));
         }
         Ok(recipients)
+    }
+
+    /// Names somebody who is known as they are called, if they are named by the unique name that a platform gave them.
+    async fn known_by_user_name(&self, to: &Target) -> Result<Target, StoreError> {
+        let Target::Person(name) = to else { return Ok(to.clone()) };
+        if self.people.is_meant(to) {
+            return Ok(to.clone());
+        }
+        let who =
+            PersonFilter { name: Some(name.trim().trim_start_matches('@').to_owned()), ..PersonFilter::default() };
+        let filter = TurnFilter { person: Some(who), limit: LOOKED_AT, ..TurnFilter::default() };
+        let wrote = self.store.list_turns(&filter).await?;
+        let known = wrote.into_iter().find_map(|turn| {
+            let sender = turn.sender.filter(|it| it.username.as_deref().map(folded) == Some(folded(name)))?;
+            let id = sender.key_in(&turn.conversation).to_owned();
+            self.people.person_of(&Identity { channel: turn.conversation.channel, id })
+        });
+        Ok(known.map_or_else(|| to.clone(), |person| Target::Person(person.name)))
+    }
+
+    fn unreachable(&self, to: &Target, why: Unreachable) -> OperationError {
+        OperationError::Unfit(match (why, to) {
+            (Unreachable::Unknown, Target::Role(role)) => {
+                format!("nobody has the role {}: `rejoinder people list` shows who is known", role.as_str())
+            }
+            (Unreachable::Unknown, _) => {
+                let nearest = self.people.nearest(&to.to_string());
+                let hint = nearest.map(|name| format!("did you mean {name}? ")).unwrap_or_default();
+                format!(
+                    "nobody who is known is {to}: {hint}`rejoinder people list` shows who is, a conversation is CHANNEL/CHAT"
+                )
+            }
+            (Unreachable::Ambiguous, _) => {
+                format!(
+                    "several people are called {to}: name a conversation instead, as `rejoinder people list` shows them"
+                )
+            }
+            (Unreachable::Silent, _) => {
+                format!("{to} cannot be reached: nobody meant by it has written in a direct chat yet")
+            }
+        })
     }
 
     /// The conversation that is meant by an address, if something can be sent there.
@@ -371,20 +415,6 @@ impl Initiative {
         let Some(adapter) = self.channels.get(channel) else { return Ok(None) };
         let places = self.store.addresses(channel).await?;
         Ok(places.into_iter().find(|place| adapter.key_holder(place).as_deref() == Some(id)))
-    }
-}
-
-fn unreachable(to: &Target, why: Unreachable) -> String {
-    match why {
-        Unreachable::Unknown => {
-            format!("nobody who is known is {to}: `rejoinder people list` shows who is, a conversation is CHANNEL/CHAT")
-        }
-        Unreachable::Ambiguous => {
-            format!(
-                "several people are called {to}: name a conversation instead, as `rejoinder people list` shows them"
-            )
-        }
-        Unreachable::Silent => format!("{to} cannot be reached: nobody meant by it has written in a direct chat yet"),
     }
 }
 

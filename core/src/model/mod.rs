@@ -13,6 +13,7 @@ pub(crate) mod cron;
 pub(crate) mod day;
 pub(crate) mod delivery;
 pub(crate) mod event;
+pub(crate) mod finding;
 pub(crate) mod ids;
 pub(crate) mod language;
 pub(crate) mod line;

@@ -20,6 +20,7 @@ use crate::model::{
     conversation::{ChannelId, ChatKind},
     conversation_trigger::ConversationTrigger,
     event::{EventKind, InboundEvent},
+    finding::folded,
     language::Language,
     masker::Masker,
     people::{KnownPeople, PersonRole, SeedPerson},
@@ -235,8 +236,9 @@ impl Settings {
 
     /// Whether a limit or a rule is for the person with this name.
     pub(crate) fn names_person(&self, name: &str) -> bool {
-        let is_meant = |rule: &Rule| rule.people().any(|person| person == name);
-        self.special_limits.people.contains_key(name) || self.rules.iter().any(is_meant)
+        let name = folded(name);
+        let is_meant = |rule: &Rule| rule.people().any(|person| folded(person) == name);
+        self.special_limits.people.keys().any(|person| folded(person) == name) || self.rules.iter().any(is_meant)
     }
 
     /// The agent for turns of an event for which a rule holds.

@@ -68,7 +68,8 @@ async fn a_message_to_nobody_is_refused() {
 
     assert!(refusal(&gateway, "Eve").await.contains("people list"));
     assert!(refusal(&gateway, "Ada").await.contains("has written"));
-    assert!(refusal(&gateway, "role:guest").await.contains("nobody who is known"));
+    assert!(refusal(&gateway, "adda").await.contains("did you mean Ada?"));
+    assert!(refusal(&gateway, "role:guest").await.contains("nobody has the role guest"));
     assert!(refusal(&gateway, "fax.main/42").await.contains("not configured"));
     gateway.at_rest().await;
 }

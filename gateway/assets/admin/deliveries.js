@@ -20,6 +20,7 @@ export function deliveries(view) {
   const fields = [
     { name: "state", label: "State", kind: "select", options: [["", "All"], ...deliveryStates] },
     channelField(view),
+    { name: "person", label: "Person", kind: "search" },
     { name: "origin", label: "From", kind: "select", options: [["", "Anything"], ...Object.entries(ORIGINS)] },
   ];
   show(view.main, heading("Deliveries"), tabs("deliveries"), filters(view, fields, found.restart), found.element);

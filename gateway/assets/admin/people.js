@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { operate, REASON } from "./dialog.js";
-import { button, facts, make, show, table, time } from "./dom.js";
+import { button, facts, link, make, show, table, time } from "./dom.js";
 import { keepFresh } from "./live.js";
 import { buttons, empty, heading, part } from "./parts.js";
 
@@ -89,7 +89,7 @@ const peopleTable = (view, items, refresh) =>
   table(
     "Who is known",
     [
-      { name: "Person", className: "main-cell", cell: ({ person }) => [make("strong", {}, person.name), make("span", { className: "words" }, ROLES[person.role] ?? person.role)] },
+      { name: "Person", className: "main-cell", cell: (row) => [make("strong", {}, row.person.name), make("span", { className: "words" }, ROLES[row.person.role] ?? row.person.role), of(row)] },
       { name: "Known as", cell: (row) => [make("code", {}, identityOf(row)), row.is_home ? " (home)" : ""] },
       { name: "Let in", cell: ({ added_at: at, added_by: by }) => [time(at), isConfigured(by) ? " by the configuration" : ` by ${by}`] },
       ...(view.mayChange ? [{ name: "Change", cell: (row) => button("Revoke", async () => (await revoke(row)) && refresh()) }] : []),
@@ -99,6 +99,12 @@ const peopleTable = (view, items, refresh) =>
   );
 
 const identityOf = ({ channel, id }) => `${channel}/${id}`;
+
+/** What somebody wrote and got. */
+function of(row) {
+  const query = encodeURIComponent(identityOf(row));
+  return make("span", { className: "links" }, link(`/admin/turns?person=${query}`, "Turns"), " ", link(`/admin/conversations?text=${query}`, "Conversations"), " ", link(`/admin/deliveries?person=${query}`, "Deliveries"));
+}
 
 const isConfigured = (by) => by === "configuration";
 

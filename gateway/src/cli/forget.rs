@@ -8,9 +8,13 @@ use std::{
 
 use anyhow::anyhow;
 use clap::Args;
+use rejoinder_core::Identity;
 use serde_json::json;
 
-use super::{Global, running::RunningGateway};
+use super::{
+    Global, people,
+    running::{RunningGateway, path_part},
+};
 use crate::{
     console::{
         ask::{Ask, Terminal},
@@ -25,7 +29,7 @@ const TRIES: u32 = 6;
 
 #[derive(Debug, Args)]
 pub(super) struct Forget {
-    /// The person: CHANNEL/ID, whoever has this id on this channel, as in telegram.main/7
+    /// The person: CHANNEL/ID, whoever has this id on this channel, as in telegram.main/7; or the name of somebody who is known
     person: String,
     /// Do not ask
     #[arg(long)]
@@ -51,23 +55,44 @@ Examples:
 impl Forget {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let gateway = RunningGateway::find(global)?;
-        let person = output::printable(&self.person);
+        let identities = self.identities(&gateway).await?;
+        let person = output::printable(&identities.join(" and "));
         if !self.yes {
             confirm(&person)?;
         }
+        let mut turns = 0;
+        for identity in &identities {
+            turns += self.erase(&gateway, identity).await?;
+        }
+        output::print(match turns {
+            0 => format!("Nothing is stored about {person}."),
+            1 => format!("{person} is forgotten: one turn was erased."),
+            _ => format!("{person} is forgotten: {turns} turns were erased."),
+        })?;
+        name_copies(&wiring::database(&global.load()?.config, &global.data_dir()?))
+    }
+
+    /// Everything by which channels know the person.
+    async fn identities(&self, gateway: &RunningGateway) -> Result<Vec<String>, Failure> {
+        let found = gateway.get(&format!("people?person={}", path_part(&self.person))).await?;
+        let identities = match found["items"].as_array().map(Vec::as_slice) {
+            Some([person]) if Identity::parse(&self.person).is_none() => person["identities"].as_array(),
+            _ => None,
+        };
+        Ok(identities.map_or_else(|| vec![self.person.clone()], |all| all.iter().map(people::identity).collect()))
+    }
+
+    /// Erases what is stored about one identity; returns how many turns were.
+    async fn erase(&self, gateway: &RunningGateway, identity: &str) -> Result<u64, Failure> {
+        let person = output::printable(identity);
         let (mut turns, mut tries) = (0, 0);
         loop {
-            let body = json!({ "person": self.person, "reason": self.reason });
+            let body = json!({ "person": identity, "reason": self.reason });
             let answer = gateway.post("people/forget", &body).await?;
             let count = |name: &str| answer[name].as_u64().unwrap_or_default();
             turns += count("turns");
             if answer["done"] == true {
-                output::print(match turns {
-                    0 => format!("Nothing is stored about {person}."),
-                    1 => format!("{person} is forgotten: one turn was erased."),
-                    _ => format!("{person} is forgotten: {turns} turns were erased."),
-                })?;
-                return name_copies(&wiring::database(&global.load()?.config, &global.data_dir()?));
+                return Ok(turns);
             }
             tries = if count("turns") > 0 { 0 } else { tries + 1 };
             if tries >= TRIES {

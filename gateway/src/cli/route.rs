@@ -37,7 +37,7 @@ pub(super) struct Explain {
     /// The platform's id of the thread or topic
     #[arg(long)]
     thread: Option<String>,
-    /// The platform's id of the person; if not given: that of the chat
+    /// The person: the platform's id, or the name of somebody who is known; if not given: the id of the chat
     #[arg(long)]
     person: Option<String>,
     /// The chat is a group

@@ -8,7 +8,7 @@ use std::{collections::HashSet, fmt::Write as _, time::Duration};
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use rejoinder_core::{
-    ChannelId, Clock, ConversationId, SystemClock, Timestamp, TurnId,
+    ChannelId, Clock, ConversationId, PersonFilter, Store, SystemClock, Timestamp, TurnId,
     explain::explain,
     store::{Dossier, TurnFilter, TurnListState},
 };
@@ -94,7 +94,7 @@ pub(super) struct List {
     /// Only turns that were routed to this agent
     #[arg(long)]
     agent: Option<String>,
-    /// Only turns of this person: the id, or a part of the name
+    /// Only turns of this person, and what others sent them: CHANNEL/ID, the id, or a part of a name in any case
     #[arg(long)]
     person: Option<String>,
     /// Only turns with this text in their message
@@ -233,7 +233,8 @@ impl List {
     async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let store = self.database.open(global).await?;
         loop {
-            let list = page(store.as_ref(), self.filter()).await.context("cannot read the turns")?;
+            let list =
+                page(store.as_ref(), self.filter(store.as_ref()).await?).await.context("cannot read the turns")?;
             if self.json {
                 return output::print_json(&list);
             }
@@ -247,7 +248,7 @@ impl List {
         }
     }
 
-    fn filter(&self) -> TurnFilter {
+    async fn filter(&self, store: &dyn Store) -> Result<TurnFilter, Failure> {
         let now = SystemClock.now();
         let time = |text: Option<&String>| text.and_then(|text| time::parse_or_ago(text, now));
         let state = match self.state {
@@ -255,7 +256,15 @@ impl List {
             _ if self.failed => Some(ListState::Undeliverable),
             state => state,
         };
-        TurnFilter {
+        let person = match &self.person {
+            Some(person) => {
+                let people = store.people().await.context("cannot read the people")?;
+                let chats = store.direct_chats().await.context("cannot read the people")?;
+                Some(PersonFilter::new(person, &people, &chats))
+            }
+            None => None,
+        };
+        Ok(TurnFilter {
             state: state.map(|state| match state {
                 ListState::Open => TurnListState::Open,
                 ListState::Settled => TurnListState::Settled,
@@ -267,7 +276,7 @@ impl List {
             channels: self.channel.as_deref().map(|channel| vec![ChannelId::from_stored(channel)]),
             conversation: self.conversation,
             agent: self.agent.as_deref().map(Into::into),
-            person: self.person.clone(),
+            person,
             text: self.text.clone(),
             fallback: self.fallback,
             since: time(self.since.as_ref()),
@@ -276,7 +285,7 @@ impl List {
             before: self.before,
             limit: self.limit,
             now: Some(now),
-        }
+        })
     }
 }
 

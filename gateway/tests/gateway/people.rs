@@ -115,6 +115,50 @@ async fn who_was_given_a_code_is_let_in_with_it() {
     assert_eq!((&audit[0]["action"], &audit[0]["reason"]), (&json!("approve"), &json!("a friend")));
 }
 
+/// By the operator's name, by those of the platform and by ids, in any case; what others sent them is theirs.
+#[tokio::test]
+async fn somebody_is_found_by_all_their_names() {
+    let door = Door::start().await;
+    let ada = door.telegram.person_called("Ädá", "ada_l");
+    let (id, place) = (ada.id().to_string(), format!("telegram.main/{}", ada.id()));
+    let code = door.code_of(&ada).await;
+    door.approve(&code, json!({ "name": "Lovelace" })).await;
+    ada.says("hello again");
+    ada.hears("you said: hello again").await;
+
+    let (sent, told) = door.run(&["send", "LOVELACE", "The report is ready."]).await;
+    assert_eq!(sent, Some(0), "{told}");
+    let (sent, told) = door.run(&["send", "@Ada_L", "So is the bill."]).await;
+    assert_eq!(sent, Some(0), "{told}");
+    for name in ["Lovelace", "lovelace", "LOVE", "@ADA_L", "ädá", &id, &place] {
+        let listed = async |list: &str| {
+            let items = door.items(&format!("{list}?person={name}")).await;
+            items.iter().map(|item| item["text"].to_string()).collect::<Vec<_>>().join(" ")
+        };
+        // A name that only the platform knows finds what they wrote.
+        let is_known = !["@ADA_L", "ädá"].contains(&name);
+        for (list, words) in
+            [("turns", "hello again"), ("turns", "bill"), ("deliveries", "you said"), ("deliveries", "bill")]
+        {
+            let found = listed(list).await;
+            assert!(found.contains(words) || (words == "bill" && !is_known), "{list} of {name}: {found}");
+        }
+        assert_eq!(door.items(&format!("conversations?person={name}")).await.len(), 1, "{name}");
+        assert_eq!(door.items(&format!("conversations?text={name}")).await.len(), 1, "{name}");
+        let (_, told) = door.run(&["turns", "list", "--person", name]).await;
+        assert!(told.contains("hello again") && (told.contains("bill") || !is_known), "{name}: {told}");
+    }
+    assert_eq!(door.items("turns?person=grace").await, [] as [Value; 0]);
+    let (_, told) = door.run(&["route", "explain", "--channel", "telegram.main", "--person", "lovelace"]).await;
+    assert!(told.contains("Lovelace"), "{told}");
+    let (wrong, told) = door.run(&["send", "lovelase", "hello"]).await;
+    assert!(wrong == Some(1) && told.contains("did you mean Lovelace?"), "{told}");
+    let (wrong, told) = door.run(&["send", "role:guest", "hello"]).await;
+    assert!(wrong == Some(1) && told.contains("nobody has the role guest"), "{told}");
+    let (forgotten, told) = door.run(&["forget", "lovelace", "--yes"]).await;
+    assert!(forgotten == Some(0) && told.contains(&format!("{place} is forgotten")), "{told}");
+}
+
 #[tokio::test]
 async fn a_code_is_read_as_people_type_it() {
     let door = Door::start().await;

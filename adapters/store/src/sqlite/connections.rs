@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rejoinder_core::folded;
 use rusqlite::{Connection, OpenFlags};
 use sqlx::{
     ConnectOptions, SqliteConnection, SqlitePool,
@@ -85,6 +86,7 @@ pub(super) fn reader_options(path: &Path, busy_timeout: Duration, is_at_rest: bo
         .busy_timeout(busy_timeout)
         .pragma("wal_autocheckpoint", "0")
         .pragma("cache_size", "-1000")
+        .collation("folded", |one, other| folded(one).cmp(&folded(other)))
         .thread_name(|number| format!("store-read-{number}"))
         .disable_statement_logging()
 }

@@ -10,6 +10,7 @@ use crate::model::{
     agent::{AgentName, Speaker, Usage},
     conversation::{ChannelId, ConversationRef},
     event::Sender,
+    finding::PersonFilter,
     ids::{ConversationId, DeliveryId, SessionId, TurnId},
     log::{AuditEntry, Subject},
     run::Cost,
@@ -30,8 +31,8 @@ pub struct TurnFilter {
     pub conversation: Option<ConversationId>,
     /// Only turns that were routed to this agent.
     pub agent: Option<AgentName>,
-    /// Only turns of a person with this id, or with this text in the name or user name.
-    pub person: Option<String>,
+    /// Only turns of these people, and what others sent them.
+    pub person: Option<PersonFilter>,
     /// Only turns with this text in their message, in any case of its ASCII letters.
     pub text: Option<String>,
     /// Only turns that the ladder answered.
@@ -101,6 +102,8 @@ pub struct DeliveryFilter {
     pub conversation: Option<ConversationId>,
     /// Only deliveries of this turn.
     pub turn: Option<TurnId>,
+    /// Only deliveries for turns of these people, and what others sent them.
+    pub person: Option<PersonFilter>,
     /// Only deliveries with this origin.
     pub origin: Option<Origin>,
     /// Only deliveries claimed before this one: the cursor for the next page.
@@ -127,6 +130,8 @@ pub struct ConversationFilter {
     pub channels: Option<Vec<ChannelId>>,
     /// Only conversations with this text in the platform's id of the chat or thread.
     pub text: Option<String>,
+    /// Only conversations in which these people wrote lately, or are reached. With `text`: or those.
+    pub person: Option<PersonFilter>,
     /// Only conversations after this one in the list: the cursor for the next page.
     pub before: Option<ConversationId>,
     /// The maximum number.

@@ -99,9 +99,13 @@ pub(in crate::http) struct Filter {
     /// Only conversations of this channel, for example `telegram.main`.
     #[param(max_length = 256)]
     channel: Option<String>,
-    /// Only conversations with this text in the platform's id of the chat or thread.
+    /// Only conversations with this text in the platform's id of the chat or thread, or of the `person` of this name.
     #[param(max_length = 256)]
     text: Option<String>,
+    /// Only conversations in which this person wrote lately, or is reached: by `CHANNEL/ID`, by the id, or by a part of a
+    /// name. Not together with `text`.
+    #[param(max_length = 256)]
+    person: Option<String>,
     /// Only conversations after the one with this id: the `next` of the previous page.
     #[param(format = "uuid")]
     before: Option<String>,
@@ -122,10 +126,15 @@ pub(in crate::http) async fn list(
 ) -> Result<Json<ConversationList>, ApiError> {
     let Query(filter) = filter?;
     let limit = paging::limit(filter.limit)?;
+    if filter.text.is_some() && filter.person.is_some() {
+        return Err(ApiError::BadRequest("give either `text` or `person`".to_owned()));
+    }
+    let person = filter.person.as_ref().or(filter.text.as_ref()).map(|text| app.engine.person_filter(text));
     let filter = ConversationFilter {
         id: None,
         channels: caller.channels(filter.channel.as_deref()),
         text: filter.text,
+        person,
         before: paging::id("before", "a conversation id", filter.before)?,
         limit: limit + 1,
     };

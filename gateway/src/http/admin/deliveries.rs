@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{caller::Caller, responses::Reading};
 use crate::{
-    http::{Shared, error::ApiError, paging},
+    http::{App, Shared, error::ApiError, paging},
     view::DeliveryDetail,
 };
 
@@ -77,6 +77,9 @@ pub(in crate::http) struct Filter {
     /// Only deliveries of the turn with this id.
     #[param(format = "uuid")]
     turn: Option<String>,
+    /// Only deliveries for this person, and what others sent them: by `CHANNEL/ID`, by the id, or by a part of a name.
+    #[param(max_length = 256)]
+    person: Option<String>,
     /// Only deliveries with this origin.
     #[param(inline)]
     origin: Option<OriginFilter>,
@@ -133,12 +136,13 @@ impl From<OriginFilter> for Origin {
 }
 
 impl Filter {
-    fn read(self, caller: &Caller) -> Result<DeliveryFilter, ApiError> {
+    fn read(self, app: &App, caller: &Caller) -> Result<DeliveryFilter, ApiError> {
         Ok(DeliveryFilter {
             state: self.state.map(Into::into),
             channels: caller.channels(self.channel.as_deref()),
             conversation: paging::id("conversation", "a conversation id", self.conversation)?,
             turn: paging::id("turn", "a turn id", self.turn)?,
+            person: self.person.map(|person| app.engine.person_filter(&person)),
             origin: self.origin.map(Into::into),
             before: paging::id("before", "a delivery id", self.before)?,
             limit: paging::limit(self.limit)?,
@@ -157,7 +161,7 @@ pub(in crate::http) async fn list(
     filter: Result<Query<Filter>, QueryRejection>,
 ) -> Result<Json<DeliveryList>, ApiError> {
     let Query(filter) = filter?;
-    let filter = filter.read(&caller)?;
+    let filter = filter.read(&app, &caller)?;
     let limit = filter.limit;
     let mut found = app.store.list_deliveries(&DeliveryFilter { limit: limit + 1, ..filter }).await?;
     let next = paging::cut(&mut found, limit, |listed| listed.delivery.id.to_string());

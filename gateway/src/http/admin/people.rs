@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
-use axum::{Extension, Json, extract::State, http::StatusCode};
+use axum::{
+    Extension, Json,
+    extract::{Query, State, rejection::QueryRejection},
+    http::StatusCode,
+};
 use rejoinder_core::{
     Actor, Forgotten, Identity, PersonRole,
     store::{KnownIdentity, PersonRecord},
 };
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::{
     caller::Caller,
@@ -16,9 +20,8 @@ use super::{
     responses::{Changing, Reading},
 };
 use crate::{
-    http::{Shared, error::ApiError},
+    http::{App, Shared, error::ApiError},
     time::rfc3339,
-    view::parse_identity,
 };
 
 /// For how long one request goes on: a request must have its answer before the time limit of requests.
@@ -123,23 +126,39 @@ impl IdentityItem {
 /// Lists the people who are known, oldest first. They may write in direct chats where the policy is `pairing` or `allowlist`,
 /// and in groups where `group_allow_from` is empty.
 #[utoipa::path(get, path = "/admin/api/people", tag = "admin", operation_id = "list_people",
+    params(Filter),
     responses((status = 200, description = "The people", body = PersonList), Reading),
     security(("admin_token" = [])))]
 pub(in crate::http) async fn list(
     State(app): Shared,
     Extension(caller): Extension<Caller>,
+    filter: Result<Query<Filter>, QueryRejection>,
 ) -> Result<Json<PersonList>, ApiError> {
-    let people = app.engine.people().await?;
+    let Query(filter) = filter?;
+    let people = match filter.person {
+        Some(person) => app.engine.people_called(&person),
+        None => app.engine.people().await?,
+    };
     let seen = people.iter().map(|person| PersonItem::seen_by(&caller, person, app.engine.home_of(person).as_ref()));
     Ok(Json(PersonList { items: seen.filter(|person| !person.identities.is_empty()).collect(), next: None }))
+}
+
+/// The filter of the list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct Filter {
+    /// Only whoever is called so: by their name in any case, by `CHANNEL/ID`, or by the id.
+    #[param(max_length = 256)]
+    person: Option<String>,
 }
 
 /// Who is not to be known any more.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Revocation {
-    /// The person, as `CHANNEL/ID`: whoever has this id on this channel.
-    #[schema(min_length = 3, max_length = 1000)]
+    /// The person: `CHANNEL/ID`, whoever has this id on this channel, or the name of somebody who is known on one channel.
+    #[schema(min_length = 1, max_length = 1000)]
     person: String,
     /// Why, for the audit.
     #[schema(max_length = 1000)]
@@ -158,7 +177,7 @@ pub(in crate::http) async fn revoke(
     operation: Operation<Revocation>,
 ) -> Result<StatusCode, ApiError> {
     let Revocation { person, reason } = &operation.body;
-    let identity = identity(person)?;
+    let identity = identity(&app, operation.caller(), person)?;
     let actor = operation.actor(reason.as_deref(), StatusCode::NO_CONTENT, &())?;
     app.engine.revoke(&identity, actor).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -168,8 +187,8 @@ pub(in crate::http) async fn revoke(
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Forget {
-    /// The person, as `CHANNEL/ID`: whoever has this id on this channel.
-    #[schema(min_length = 3, max_length = 1000)]
+    /// The person: `CHANNEL/ID`, whoever has this id on this channel, or the name of somebody who is known on one channel.
+    #[schema(min_length = 1, max_length = 1000)]
     person: String,
     /// Why, for the audit.
     #[schema(max_length = 1000)]
@@ -199,14 +218,30 @@ pub(in crate::http) async fn forget(
     State(app): Shared,
     operation: Operation<Forget>,
 ) -> Result<Json<ForgottenItem>, ApiError> {
-    let person = identity(&operation.body.person)?;
+    let person = identity(&app, operation.caller(), &operation.body.person)?;
     // It may be repeated, so its answer is not kept.
     let actor = Actor { answer: None, ..operation.actor(operation.body.reason.as_deref(), StatusCode::OK, &())? };
     let Forgotten { turns, unended, is_done } = app.engine.forget(&person, PATIENCE, actor).await?;
     Ok(Json(ForgottenItem { done: is_done, turns, unended }))
 }
 
-fn identity(person: &str) -> Result<Identity, ApiError> {
-    let wrong = || ApiError::BadRequest("`person` must be a person: CHANNEL/ID, as in telegram.main/7".to_owned());
-    parse_identity(person).ok_or_else(wrong)
+/// Who is meant by `CHANNEL/ID`, or by what somebody is called who is known on one channel.
+fn identity(app: &App, caller: &Caller, person: &str) -> Result<Identity, ApiError> {
+    if let Some(identity) = Identity::parse(person) {
+        return Ok(identity);
+    }
+    let known = app.engine.people_called(person).into_iter().flat_map(|person| person.identities);
+    let mut known: Vec<_> = known.map(|known| known.identity).filter(|it| caller.may_see(&it.channel)).collect();
+    let why = match (known.len(), app.engine.nearest_name(person)) {
+        (1, _) => return Ok(known.remove(0)),
+        (0, Some(name)) => format!("nobody who is known is {person}: did you mean {name}?"),
+        (0, None) => {
+            format!("nobody who is known is {person}: `person` is CHANNEL/ID, as in telegram.main/7, or a name")
+        }
+        _ => {
+            let known: Vec<_> = known.iter().map(Identity::to_string).collect();
+            format!("{person} is {}: name one of them", known.join(" and "))
+        }
+    };
+    Err(ApiError::BadRequest(why))
 }

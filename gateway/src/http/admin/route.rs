@@ -28,7 +28,7 @@ pub(crate) struct PossibleMessage {
     /// The platform's id of the thread or topic.
     #[schema(max_length = 1000)]
     thread: Option<String>,
-    /// The platform's id of the person; that of the chat if it is missing.
+    /// The platform's id of the person, or the name of somebody who is known; the id of the chat if it is missing.
     #[schema(max_length = 1000)]
     person: Option<String>,
     /// Whether the chat is a group. The message then counts as one that mentions the agent.
@@ -116,6 +116,7 @@ pub(in crate::http) async fn explain(
 
 fn event(channel: ChannelId, message: &PossibleMessage, app: &App) -> Result<InboundEvent, ApiError> {
     let PossibleMessage { chat, thread, person, group, text, at, .. } = message;
+    let person = &person.as_ref().map(|person| id_on(&channel, person, app));
     let chat_id = match (chat, person) {
         (Some(chat), _) => chat,
         (None, Some(person)) if !group => person,
@@ -137,6 +138,14 @@ fn event(channel: ChannelId, message: &PossibleMessage, app: &App) -> Result<Inb
     let sender = Sender { id, name: None, username: None, kind: SenderKind::Person };
     let text = text.clone().unwrap_or_default();
     Ok(InboundEvent { directed, text, ..InboundEvent::new(place, kind, String::new(), sender, at) })
+}
+
+/// The id on a channel of somebody who is known and called so; an id stays as it is.
+fn id_on(channel: &ChannelId, person: &str, app: &App) -> String {
+    let called = app.engine.people_called(person);
+    let mut identities = called.iter().flat_map(|person| &person.identities).map(|known| &known.identity);
+    let known = identities.find(|identity| identity.channel == *channel);
+    known.map_or_else(|| person.to_owned(), |identity| identity.id.clone())
 }
 
 impl From<RouteExplanation> for RouteItem {

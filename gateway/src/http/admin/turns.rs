@@ -47,7 +47,8 @@ pub(in crate::http) struct Filter {
     /// Only turns that were routed to this agent.
     #[param(max_length = 256)]
     agent: Option<String>,
-    /// Only turns of the person with this id, or with this text in the name or user name.
+    /// Only turns of this person, and what others sent them: by `CHANNEL/ID`, by the id, or by a part of a name, that of
+    /// `people` or one that a platform gave, in any case.
     #[param(max_length = 256)]
     person: Option<String>,
     /// Only turns with this text in their message.
@@ -83,7 +84,7 @@ enum StateFilter {
 }
 
 impl Filter {
-    fn read(self, caller: &Caller) -> Result<TurnFilter, ApiError> {
+    fn read(self, app: &App, caller: &Caller) -> Result<TurnFilter, ApiError> {
         let limit = paging::limit(self.limit)?;
         let time = |name: &str, text: Option<String>| {
             let read = |text: String| time::parse(&text).ok_or_else(|| paging::bad(name, "an RFC 3339 time"));
@@ -94,7 +95,7 @@ impl Filter {
             channels: caller.channels(self.channel.as_deref()),
             conversation: paging::id("conversation", "a conversation id", self.conversation)?,
             agent: self.agent.map(Into::into),
-            person: self.person,
+            person: self.person.map(|person| app.engine.person_filter(&person)),
             text: self.text,
             fallback: self.fallback,
             since: time("since", self.since)?,
@@ -134,7 +135,7 @@ pub(in crate::http) async fn list(
     filter: Result<Query<Filter>, QueryRejection>,
 ) -> Result<Json<TurnList>, ApiError> {
     let Query(filter) = filter?;
-    let filter = TurnFilter { now: Some(app.clock.now()), ..filter.read(&caller)? };
+    let filter = TurnFilter { now: Some(app.clock.now()), ..filter.read(&app, &caller)? };
     Ok(Json(page(app.store.as_ref(), filter).await?))
 }
 

@@ -6,7 +6,7 @@ use rejoinder_core::{
 };
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
-use super::{columns::Columns, containing, names};
+use super::{columns::Columns, containing, names, push_person};
 use crate::sqlite::{
     error::store_error,
     stored::{Details, thread},
@@ -45,6 +45,9 @@ pub(in crate::sqlite) async fn address(
     row.map(|row| row.conversation()).transpose()
 }
 
+/// Among how many of a conversation's last turns those of a person are looked for.
+const LATELY: u32 = 100;
+
 pub(in crate::sqlite) async fn conversations(
     pool: &SqlitePool,
     filter: &ConversationFilter,
@@ -60,8 +63,23 @@ pub(in crate::sqlite) async fn conversations(
     if let Some(channels) = &filter.channels {
         sql.push(" and channel in (select value from json_each(").push_bind(names(channels)).push("))");
     }
+    if filter.text.is_some() || filter.person.is_some() {
+        sql.push(" and (false");
+    }
     if let Some(text) = &filter.text {
-        sql.push(" and chat || '/' || thread like ").push_bind(containing(text)).push(" escape '\\'");
+        sql.push(" or chat || '/' || thread like ").push_bind(containing(text)).push(" escape '\\'");
+    }
+    if let Some(person) = &filter.person {
+        sql.push(
+            " or exists (select 1 from (select * from turns where conversation_id = c.id order by seq desc limit ",
+        );
+        sql.push_bind(LATELY)
+            .push(") as t join obligations as o on o.turn_id = t.id join events as e on e.id = t.event_id where ");
+        push_person(&mut sql, person);
+        sql.push(")");
+    }
+    if filter.text.is_some() || filter.person.is_some() {
+        sql.push(")");
     }
     sql.push(
         ")

@@ -11,7 +11,7 @@ use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
 use super::{
     columns::{Columns, of_turn, readable},
-    names,
+    names, push_person,
 };
 use crate::sqlite::error::store_error;
 
@@ -122,6 +122,14 @@ pub(in crate::sqlite) async fn list_deliveries(
     }
     if let Some(turn) = filter.turn {
         sql.push(" and d.turn_id = ").push_bind(turn.as_uuid());
+    }
+    if let Some(person) = &filter.person {
+        sql.push(
+            " and exists (
+            select 1 from obligations as o join events as e on e.id = t.event_id where o.turn_id = t.id and ",
+        );
+        push_person(&mut sql, person);
+        sql.push(")");
     }
     match filter.origin {
         None => {}

@@ -8,7 +8,7 @@ use rejoinder_core::{
 };
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
-use super::{columns::Columns, containing, names, turns::cost};
+use super::{columns::Columns, containing, names, push_person, turns::cost};
 use crate::sqlite::{error::store_error, stored::Details};
 
 pub(in crate::sqlite) async fn list(
@@ -56,16 +56,8 @@ pub(in crate::sqlite) async fn list(
         sql.push(" and t.agent = ").push_bind(&**agent);
     }
     if let Some(person) = &filter.person {
-        sql.push(" and (json_extract(e.details, '$.sender.id') = ").push_bind(person);
-        // A caller without a name is listed so.
-        if person == "caller" {
-            sql.push(" or json_extract(e.details, '$.sender.kind') = 'unnamed'");
-        }
-        for field in ["name", "username"] {
-            sql.push(format!(" or json_extract(e.details, '$.sender.{field}') like ")).push_bind(containing(person));
-            sql.push(" escape '\\'");
-        }
-        sql.push(")");
+        sql.push(" and ");
+        push_person(&mut sql, person);
     }
     if let Some(text) = &filter.text {
         sql.push(" and e.text like ").push_bind(containing(text)).push(" escape '\\'");

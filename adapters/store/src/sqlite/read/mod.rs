@@ -20,8 +20,8 @@ mod tokens;
 mod turns;
 mod views;
 
-use rejoinder_core::{ChannelId, StoreError};
-use sqlx::SqlitePool;
+use rejoinder_core::{ChannelId, PersonFilter, StoreError};
+use sqlx::{QueryBuilder, Sqlite, SqlitePool};
 
 use super::error::store_error;
 
@@ -54,6 +54,32 @@ pub(super) use views::{view, views};
 fn containing(part: &str) -> String {
     let escaped = part.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
     format!("%{escaped}%")
+}
+
+/// The condition that a turn `t`, with its obligation `o`, its conversation `c` and its event `e`, is of these people, or what
+/// others sent them.
+fn push_person(sql: &mut QueryBuilder<Sqlite>, person: &PersonFilter) {
+    let pairs = |pairs: Vec<(&str, &str)>| serde_json::to_string(&pairs).expect("they are text");
+    let identities = person.identities.iter().map(|identity| (identity.channel.as_str(), &*identity.id)).collect();
+    let chats = person.chats.iter().map(|place| (place.channel.as_str(), &*place.chat)).collect();
+    sql.push("((o.channel, o.person) in (select value ->> 0, value ->> 1 from json_each(").push_bind(pairs(identities));
+    sql.push(")) or (c.channel, c.chat) in (select value ->> 0, value ->> 1 from json_each(").push_bind(pairs(chats));
+    sql.push("))");
+    if let Some(name) = &person.name {
+        sql.push(" or json_extract(e.details, '$.sender.id') = ").push_bind(name.clone());
+        sql.push(" or o.person = ").push_bind(name.clone()).push(" or c.chat = ").push_bind(name.clone());
+        // A caller without a name is listed so.
+        if name == "caller" {
+            sql.push(" or json_extract(e.details, '$.sender.kind') = 'unnamed'");
+        }
+        for field in ["name", "username"] {
+            sql.push(format!(" or json_extract(e.details, '$.sender.{field}') like ")).push_bind(containing(name));
+            // `like` ignores the case of ASCII letters only.
+            sql.push(format!(" escape '\\' or json_extract(e.details, '$.sender.{field}') = ")).push_bind(name.clone());
+            sql.push(" collate folded");
+        }
+    }
+    sql.push(")");
 }
 
 /// Channels as JSON, for `json_each`.
