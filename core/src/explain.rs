@@ -125,9 +125,10 @@ fn headline(dossier: &Dossier) -> String {
         ObligationState::Merged { into } => format!("Turn {into} answers for this one as well."),
         ObligationState::Undeliverable { reason } => format!("Undeliverable: {}.", clip(reason)),
         _ if obligation.decide_by().is_some() => "The turn waits for an approval.".to_owned(),
-        ObligationState::Claimed { signal, attempted: true, .. } => {
-            format!("A {signal} is in flight and not acknowledged yet.")
-        }
+        ObligationState::Claimed { signal, attempted: true, .. } => match failure(dossier) {
+            Some(failure) => format!("A {signal} waits to be sent again: {}.", clip(failure)),
+            None => format!("A {signal} is in flight and not acknowledged yet."),
+        },
         ObligationState::Claimed { signal, .. } => format!("A {signal} is to be sent; nothing has been shown yet."),
         ObligationState::Deferred if obligation.shown_deferrals() == 0 => {
             "The agent deferred the answer, and the person could not be told: it is a debt.".to_owned()
@@ -138,6 +139,13 @@ fn headline(dossier: &Dossier) -> String {
         }
         ObligationState::Open => "The turn waits for a run; nothing has been shown yet.".to_owned(),
     }
+}
+
+/// Why the last attempt of a delivery failed that waits for the next one.
+fn failure(dossier: &Dossier) -> Option<&str> {
+    let waits = dossier.deliveries.iter().find(|delivery| delivery.state == DeliveryState::Pending)?;
+    let last = dossier.attempts.iter().rfind(|attempt| attempt.delivery == waits.id && attempt.ended_at.is_some())?;
+    last.detail.as_deref().or(last.result.as_deref())
 }
 
 fn owed(dossier: &Dossier) -> String {
