@@ -20,7 +20,6 @@ pub(super) const AGENT: Command = Command {
     texts: &["/agent"],
     arguments: 1,
     description: "Which agent answers",
-    is_recorded: false,
     act: |call| Box::pin(agent(call)),
 };
 
@@ -29,7 +28,6 @@ pub(super) const MODEL: Command = Command {
     texts: &["/model"],
     arguments: 1,
     description: "Which model answers",
-    is_recorded: false,
     act: |call| Box::pin(model(call)),
 };
 

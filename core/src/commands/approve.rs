@@ -18,7 +18,6 @@ pub(super) const APPROVE: Command = Command {
     texts: &["/approve"],
     arguments: 3,
     description: "Let somebody in who was given this code",
-    is_recorded: false,
     act: |call| Box::pin(async { Ok(decide(call, approve).await) }),
 };
 
@@ -27,7 +26,6 @@ pub(super) const DECLINE: Command = Command {
     texts: &["/decline"],
     arguments: 3,
     description: "Do not let somebody in who was given this code",
-    is_recorded: false,
     act: |call| Box::pin(async { Ok(decide(call, decline).await) }),
 };
 

@@ -35,7 +35,6 @@ pub(crate) const ASKS: Command = Command {
     texts: &[],
     arguments: 0,
     description: "Tell somebody what they may decide",
-    is_recorded: false,
     act: |call| {
         Box::pin(async {
             Ok(match &call.turn.event.kind {
@@ -61,7 +60,6 @@ pub(crate) const DECIDE: Command = Command {
     texts: &[],
     arguments: 0,
     description: "Decide what was asked",
-    is_recorded: false,
     act: |call| Box::pin(decide(call)),
 };
 

@@ -38,8 +38,6 @@ pub(crate) struct Command {
     pub(super) arguments: usize,
     /// What menus say if there is no template `menu_<name>`.
     pub(super) description: &'static str,
-    /// Whether what was said is told to the agent later. [`Handler::is_recorded`] repeats it.
-    pub(super) is_recorded: bool,
     pub(super) act: Act,
 }
 

@@ -44,7 +44,6 @@ pub(crate) const DIGEST: Command = Command {
     texts: &[],
     arguments: 0,
     description: "Tell somebody what is open",
-    is_recorded: false,
     act: |call| {
         Box::pin(async {
             match &call.turn.event.kind {
@@ -62,7 +61,6 @@ pub(crate) const ASKS_AGAIN: Command = Command {
     texts: &[],
     arguments: 0,
     description: "Show a question again that somebody was asked",
-    is_recorded: false,
     act: |call| Box::pin(ask_again(call)),
 };
 

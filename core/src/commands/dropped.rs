@@ -19,7 +19,6 @@ pub(crate) const DROPPED: Command = Command {
     texts: &[],
     arguments: 0,
     description: "Tell a chat that its oldest messages are not answered",
-    is_recorded: true,
     act: |call| Box::pin(drop_oldest(call)),
 };
 

@@ -7,7 +7,6 @@ pub(super) const HELP: Command = Command {
     texts: &["/help"],
     arguments: 0,
     description: "List the commands",
-    is_recorded: true,
     act: |call| {
         Box::pin(async {
             let own = call.settings.commands.iter().map(|(name, own)| Filled {

@@ -30,7 +30,6 @@ pub(super) const HISTORY: Command = Command {
     texts: &["/history"],
     arguments: 0,
     description: "What was said last",
-    is_recorded: false,
     act: |call| Box::pin(history(call)),
 };
 
@@ -39,7 +38,6 @@ pub(super) const EXPORT: Command = Command {
     texts: &["/export"],
     arguments: 0,
     description: "Everything that was said, as a file",
-    is_recorded: false,
     act: |call| Box::pin(export(call)),
 };
 

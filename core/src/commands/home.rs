@@ -23,7 +23,6 @@ pub(super) const HOME: Command = Command {
     texts: &["/home"],
     arguments: 1,
     description: "Where I reach you",
-    is_recorded: false,
     act: |call| Box::pin(async { Ok(home(call).await) }),
 };
 

@@ -14,7 +14,6 @@ pub(super) const LANGUAGE: Command = Command {
     texts: &["/language"],
     arguments: 1,
     description: "The language in which I tell you something",
-    is_recorded: true,
     act: |call| Box::pin(async { Ok(language(call).await) }),
 };
 

@@ -24,7 +24,6 @@ pub(crate) const LATE: Command = Command {
     texts: &[],
     arguments: 0,
     description: "Tell a chat that its old messages are not answered",
-    is_recorded: true,
     act: |call| Box::pin(expire(call)),
 };
 
@@ -33,7 +32,6 @@ pub(crate) const LATE_ASKS: Command = Command {
     texts: &[],
     arguments: 0,
     description: "Ask a chat whether its old messages are to be answered",
-    is_recorded: false,
     act: |call| Box::pin(ask(call)),
 };
 

@@ -8,7 +8,6 @@ pub(crate) const LIMITED: Command = Command {
     texts: &[],
     arguments: 0,
     description: "Tell a person that they wrote too much at once",
-    is_recorded: false,
     act: |_| Box::pin(async { Ok(Answer::of("limited")) }),
 };
 
@@ -17,7 +16,6 @@ pub(crate) const LIMITED_TODAY: Command = Command {
     texts: &[],
     arguments: 0,
     description: "Tell a person that they have used what is theirs of the day",
-    is_recorded: false,
     act: |call| Box::pin(async { Ok(today(call)) }),
 };
 

@@ -20,7 +20,6 @@ pub(crate) const LINK: Command = Command {
     texts: &["/link"],
     arguments: 3,
     description: "Be the same person to me on another channel",
-    is_recorded: false,
     act: |call| {
         Box::pin(async {
             Ok(match (refusal(call), code_in(&call.turn.event.text)) {
@@ -37,7 +36,6 @@ pub(super) const UNLINK: Command = Command {
     texts: &["/unlink"],
     arguments: 0,
     description: "Be nobody to me on this channel that you linked",
-    is_recorded: false,
     act: |call| {
         Box::pin(async {
             Ok(match refusal(call) {

@@ -29,7 +29,6 @@ pub(crate) const MESSAGE: Command = Command {
     texts: &[],
     arguments: 0,
     description: "Send a message of the operator's",
-    is_recorded: true,
     act: |call| {
         Box::pin(async {
             if let EventKind::Expired { turn } = call.turn.event.kind

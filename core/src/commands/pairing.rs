@@ -8,7 +8,6 @@ pub(crate) const PAIRING: Command = Command {
     texts: &[],
     arguments: 0,
     description: "Give a sender who is not known a code to be let in with",
-    is_recorded: false,
     act: |call| {
         Box::pin(async {
             let identity = call.turn.event.identity();

@@ -14,7 +14,6 @@ pub(super) const QUEUE: Command = Command {
     texts: &["/queue"],
     arguments: 1,
     description: "What happens to messages that come while I work: followup, collect, steer, interrupt or auto",
-    is_recorded: false,
     act: |call| Box::pin(async { Ok(queue(call)) }),
 };
 

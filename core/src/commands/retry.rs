@@ -16,7 +16,6 @@ pub(crate) const RETRY: Command = Command {
     texts: &["/retry"],
     arguments: 0,
     description: "Try the last question again",
-    is_recorded: false,
     act: |call| Box::pin(retry(call)),
 };
 
@@ -25,7 +24,6 @@ pub(super) const UNDO: Command = Command {
     texts: &["/undo"],
     arguments: 0,
     description: "Forget the last question and its answer",
-    is_recorded: false,
     act: |call| Box::pin(undo(call)),
 };
 

@@ -36,7 +36,6 @@ pub(super) const SESSION: Command = Command {
     texts: &["/session", "/sessions"],
     arguments: 1 + NAME_WORDS,
     description: "Sessions: list, new, use, rename, delete",
-    is_recorded: false,
     act: |call| Box::pin(session(call)),
 };
 
@@ -45,7 +44,6 @@ pub(super) const NEW: Command = Command {
     texts: &["/new", "/reset"],
     arguments: NAME_WORDS,
     description: "Start afresh: what was said before is left behind",
-    is_recorded: true,
     act: |call| Box::pin(async { begin(call, &rest_of(call, 1)).await }),
 };
 

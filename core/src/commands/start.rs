@@ -7,6 +7,5 @@ pub(super) const START: Command = Command {
     texts: &["/start"],
     arguments: 1,
     description: "Say hello",
-    is_recorded: true,
     act: |_| Box::pin(async { Ok(Answer::of("start")) }),
 };

@@ -22,7 +22,6 @@ pub(super) const STATUS: Command = Command {
     texts: &["/status"],
     arguments: 0,
     description: "What is being worked on",
-    is_recorded: true,
     act: |call| Box::pin(status(call)),
 };
 

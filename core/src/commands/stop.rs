@@ -8,7 +8,6 @@ pub(super) const STOP: Command = Command {
     texts: &["/stop", "/cancel"],
     arguments: 0,
     description: "Stop what is being worked on",
-    is_recorded: true,
     act: |call| Box::pin(stop(call)),
 };
 

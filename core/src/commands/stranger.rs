@@ -7,6 +7,5 @@ pub(crate) const STRANGER: Command = Command {
     texts: &[],
     arguments: 0,
     description: "Tell a sender that they may not talk to the agent",
-    is_recorded: false,
     act: |_| Box::pin(async { Ok(Answer::of("stranger")) }),
 };

@@ -8,7 +8,6 @@ pub(super) const WHOAMI: Command = Command {
     texts: &["/whoami"],
     arguments: 0,
     description: "Who you are here",
-    is_recorded: false,
     act: |call| {
         Box::pin(async {
             let event = &call.turn.event;

@@ -38,36 +38,15 @@ impl Handler {
         matches!(self, Self::Gateway(own) if &**own == name)
     }
 
-    /// Whether what it answers is a part of the conversation that the agent is told of: not a notice to somebody who may not
-    /// talk to it, not what was said before, told again, or what is said of it, and not what names people or their codes.
+    /// Whether what it answers is a part of the conversation that the agent is told of: what an agent answers, operators'
+    /// messages, and that messages are not answered. No command is.
     #[must_use]
     pub fn is_recorded(&self) -> bool {
-        const UNRECORDED: [&str; 23] = [
-            "agent",
-            "approve",
-            "asks",
-            "asks_again",
-            "decide",
-            "decline",
-            "digest",
-            "export",
-            "history",
-            "home",
-            "late_asks",
-            "limited",
-            "limited_today",
-            "link",
-            "model",
-            "pairing",
-            "queue",
-            "retry",
-            "session",
-            "stranger",
-            "undo",
-            "unlink",
-            "whoami",
-        ];
-        !matches!(self, Self::Gateway(name) if UNRECORDED.contains(&&**name))
+        const RECORDED: [&str; 3] = ["dropped", "late_messages", "message"];
+        match self {
+            Self::Agent(_) => true,
+            Self::Gateway(name) => RECORDED.contains(&&**name),
+        }
     }
 
     /// Whether the gateway answers the turn itself.

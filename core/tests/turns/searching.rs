@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The lines that are found.
-async fn found(gateway: &TestGateway, typed: &str) -> Vec<String> {
+pub(crate) async fn found(gateway: &TestGateway, typed: &str) -> Vec<String> {
     let query = SearchQuery::parse(typed).expect("it has a word");
     let filter = SearchFilter { query, channels: None, conversation: None, before: None, limit: 1000 };
     let found = gateway.store.search(&filter).await.expect("readable");
