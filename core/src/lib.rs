@@ -96,8 +96,8 @@ pub mod store {
                 NextDeliveries, PERSON_STEP, ParkedDelivery, Pause, Remark, RunRecord, Stuck, WaitingTurn,
             },
             transition::{
-                AttemptEnd, AttemptStart, ClosedQuestion, Commit, DeliveryChange, IdempotentAnswer, NewDelivery,
-                Operation, RunEnd, RunStart, TranscriptLine, Transition, TurnChange, Withdrawal,
+                AttemptEnd, AttemptStart, ClosedQuestion, Commit, DeliveryChange, IdempotentAnswer, LineChange,
+                NewDelivery, Operation, RunEnd, RunStart, TranscriptLine, Transition, TurnChange, Withdrawal,
             },
         },
     };
@@ -116,7 +116,7 @@ pub use model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},
     agent::{
         AgentApproval, AgentFile, AgentMessage, AgentName, AgentQuote, AgentTurn, DeferralLimits, Deferred,
-        HistoryLine, Speaker, Surface, Usage,
+        HistoryLine, LineState, Speaker, Surface, Usage,
     },
     approval::ApprovalState,
     approvers::{ApprovalRule, ApprovalSettings},

@@ -4,7 +4,9 @@ use std::{fmt::Write as _, time::Duration};
 
 use async_trait::async_trait;
 use rejoinder_config::{AgentSection, Section};
-use rejoinder_core::{AgentError, AgentRuntime, AgentTurn, HistoryLine, Outcome, Reply, RunEvents, Speaker, Timestamp};
+use rejoinder_core::{
+    AgentError, AgentRuntime, AgentTurn, HistoryLine, LineState, Outcome, Reply, RunEvents, Speaker, Timestamp,
+};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -135,7 +137,7 @@ model = \"llama3.1\"
 Say `help` for what I can do meanwhile.";
 
 fn says_no_agent(line: &HistoryLine) -> bool {
-    line.speaker == Speaker::Agent && line.text.starts_with(NO_AGENT)
+    line.speaker == Speaker::Agent && line.state == LineState::Seen && line.text.starts_with(NO_AGENT)
 }
 
 impl NextStep {

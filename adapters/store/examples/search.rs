@@ -184,8 +184,8 @@ fn fill(database: &Connection, turns: i64) {
         values (?1, ?2, ?3, ?4, 'ann', 'main', 2, 1, 'settled', ?5, ?2, '{}')",
     );
     let mut line = prepare(
-        "insert into transcript (session_id, seq, turn_id, speaker, text, at) values (?1, ?2, ?3, 'person', null, ?5),
-            (?1, ?2, ?3, 'agent', ?4, ?5)",
+        "insert into transcript (session_id, seq, claim, turn_id, speaker, text, at) values
+            (?1, ?2, 0, ?3, 'person', null, ?5), (?1, ?2, 1, ?3, 'agent', ?4, ?5)",
     );
     for seq in 1..=turns {
         let (number, at) = (seq % CONVERSATIONS, 1_750_000_000_000 + seq * 1000);

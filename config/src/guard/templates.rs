@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
-pub const TEMPLATES: [&str; 166] = [
+pub const TEMPLATES: [&str; 167] = [
     "silent",
     "failed",
     "late",
@@ -76,6 +76,7 @@ pub const TEMPLATES: [&str; 166] = [
     "status_sending",
     "status_more",
     "history_empty",
+    "history_notice",
     "export_ready",
     "export_cut",
     "export_unavailable",

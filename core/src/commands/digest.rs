@@ -333,6 +333,7 @@ impl Item {
             remark: Remark { turn: id, at, kind: action.to_owned(), detail },
             deliveries: self.deliveries,
             elsewhere: None,
+            said: None,
         };
         Answer { turn_events: vec![TurnEvents { turn: self.turn, events: vec![event] }], step: Some(step), ..answer }
     }

@@ -14,7 +14,10 @@ use crate::{
 };
 
 /// How many lines `/history` shows, and how many characters of each.
-const SHOWN: (u32, usize) = (10, 300);
+const SHOWN: (usize, usize) = (10, 300);
+
+/// How many of the last lines are looked at for that: some are not for people.
+const LOOKED_AT: u32 = 40;
 
 /// How many lines a file holds at most: the last ones.
 const MAX_LINES: u16 = 20_000;
@@ -42,11 +45,12 @@ pub(super) const EXPORT: Command = Command {
 };
 
 async fn history(call: &Call<'_>) -> Result<Answer, StoreError> {
-    let lines = call.store.transcript(call.turn.session, SHOWN.0).await?;
-    let lines: Vec<_> = lines.into_iter().filter(is_for_people).collect();
+    let lines = call.store.transcript(call.turn.session, LOOKED_AT).await?;
+    let mut lines: Vec<_> = lines.into_iter().filter(is_for_people).collect();
     if lines.is_empty() {
         return Ok(Answer::of("history_empty"));
     }
+    lines.drain(..lines.len().saturating_sub(SHOWN.0));
     let shown: Vec<String> = lines.iter().map(|line| told(line, &excerpt(&line.text, SHOWN.1), call)).collect();
     Ok(Answer::saying(Words::Own(Reply::text(shown.join(GAP)))))
 }
@@ -70,9 +74,9 @@ async fn export(call: &Call<'_>) -> Result<Answer, StoreError> {
     Ok(Answer::saying(Words::Own(Reply { attachments: vec![file], ..Reply::text(say("export_ready")) })))
 }
 
-/// Whether people are shown a line: not what the gateway told the agent to do by itself.
+/// Whether people are shown a line: not what the gateway told the agent to do by itself, and not what they have not seen.
 fn is_for_people(line: &HistoryLine) -> bool {
-    line.author.as_ref().is_none_or(|author| author.kind != SenderKind::Operator)
+    line.state.is_said() && line.author.as_ref().is_none_or(|author| author.kind != SenderKind::Operator)
 }
 
 /// The last lines, as many as a file holds.
@@ -94,7 +98,8 @@ fn told(line: &HistoryLine, text: &str, call: &Call<'_>) -> String {
             let author = line.author.as_ref().and_then(|author| author.name.as_deref().or(author.id.as_deref()));
             author.or(sender.name.as_deref()).unwrap_or(&sender.id).to_owned()
         }
-        Speaker::Agent | Speaker::Gateway => call.agent().to_owned(),
+        Speaker::Agent => call.agent().to_owned(),
+        Speaker::Gateway => call.fill_in(Filled { template: "history_notice", values: Vec::new() }, None),
     };
     // A name is chosen by a person, who may mean harm.
     let who: String = who.chars().filter(|char| !matches!(char, '*' | '_' | '`' | '[' | ']' | '<' | '\\')).collect();

@@ -115,7 +115,8 @@ macro_rules! store_conformance {
             what_failed_to_be_stored_is_not_taken_for_known
             what_a_run_was_shown_goes_with_the_payloads
             settings_go_with_the_last_run_that_used_them
-            a_speaker_has_one_line_per_turn
+            a_line_counts_as_its_deliveries_say
+            an_answer_takes_the_place_of_what_was_promised
             a_line_keeps_who_said_it
             a_persons_line_has_the_text_of_their_message
             a_transcript_ends_with_the_latest_lines

@@ -31,7 +31,7 @@ use crate::{
         clock::SharedClock,
         store::{
             Store, StoreError,
-            transition::{Commit, DeliveryChange, Transition, TurnChange},
+            transition::{Commit, DeliveryChange, LineChange, Transition, TurnChange},
         },
     },
     questions::Questions,
@@ -199,8 +199,9 @@ impl Ledger {
     ) -> Result<bool, StoreError> {
         let (obligation, at) = (turn.obligation.clone(), self.clock.now());
         let unchanged = TurnChange { turn: turn.id, expected: turn.version, obligation, at };
-        self.commit(Transition { turns: vec![unchanged], delivery_changes: vec![change], ..Transition::default() })
-            .await
+        let (turns, delivery_changes) = (vec![unchanged], vec![change]);
+        let lines = vec![LineChange::Other { session: turn.session }];
+        self.commit(Transition { turns, delivery_changes, lines, ..Transition::default() }).await
     }
 
     /// Ends a turn that cannot be read as a dead letter, so that it costs nobody else anything. Turns that were merged into it

@@ -6,7 +6,8 @@ use std::{
 };
 
 use rejoinder_guard::{
-    ApprovalRequest, Cleared, Draft, Effect, Event, ObligationState, Settlement, Signal, Timestamp, Via,
+    ApprovalRequest, CancelledBy, Cleared, Draft, Effect, Event, Expectation, Obligation, ObligationState, Settlement,
+    Signal, Timestamp, Via,
 };
 
 use super::{
@@ -18,7 +19,7 @@ use crate::{
     channels::Channels,
     explain::text::rfc3339,
     model::{
-        agent::AgentName,
+        agent::{AgentName, LineState},
         approval::{Approval, ApprovalChange, ApprovalState},
         capabilities::Receipts,
         conversation::ChannelId,
@@ -36,7 +37,8 @@ use crate::{
     ports::store::{
         record::Remark,
         transition::{
-            ClosedQuestion, DeliveryChange, NewDelivery, Operation, RunStart, Transition, TurnChange, Withdrawal,
+            ClosedQuestion, DeliveryChange, LineChange, NewDelivery, Operation, RunStart, Transition, TurnChange,
+            Withdrawal,
         },
     },
     quiet_hours::quiet_until,
@@ -212,9 +214,9 @@ impl<'a> Transaction<'a> {
         {
             change.state = DeliveryState::Held;
         }
-        let has_ended = turn.obligation.state().is_final();
-        if has_ended && matches!(input.turn.obligation.state(), ObligationState::Merged { .. }) {
-            self.transition.transcript.extend(render::persons_line(&turn));
+        self.transition.lines.extend(self.seen_or_not(&turn));
+        if let Some(state) = question_at_end(&input.turn.obligation, &turn) {
+            self.transition.transcript.extend(render::persons_line(&turn, state));
         }
         let entries = log::turn_changed(&input.turn, &turn, self.now);
         consequences.happened = entries.iter().map(|entry| entry.event.clone()).collect();
@@ -254,7 +256,11 @@ impl<'a> Transaction<'a> {
     ) -> Option<Event> {
         let target = self.target(turn);
         let (capabilities, quiet_until) = (target.capabilities(), target.quiet_until);
-        let rendered = render::signal(cleared, &target, &capabilities, &self.context.settings.get());
+        let mut rendered = render::signal(cleared, &target, &capabilities, &self.context.settings.get());
+        let said = self.trigger.step(turn.id).and_then(|step| step.said.as_ref());
+        if let (Some(said), Some(line)) = (said, rendered.transcript.last_mut()) {
+            line.line.text.clone_from(said);
+        }
         let records = || rendered.deliveries.iter().map(NewDelivery::record);
         let messages = records().map(|record| record.id.to_string()).collect();
         records().for_each(|record| consequences.sends(record));
@@ -282,6 +288,23 @@ impl<'a> Transaction<'a> {
             self.delivery = Some(DeliveryChange { state, error, ..DeliveryChange::of(delivery) });
         }
         self.transition.withdrawn.push(Withdrawal { turn: turn.id, claim, reason: reason.to_owned() });
+        if claim != Draft::CLAIM {
+            self.transition.lines.push(LineChange::Other { session: turn.session });
+        }
+    }
+
+    /// What the trigger's delivery changes of the lines of its turn.
+    fn seen_or_not(&self, turn: &TurnRecord) -> Option<LineChange> {
+        let Trigger::AttemptEnded(ended) = self.trigger else { return None };
+        let (delivery, change) = (&ended.delivery, self.delivery.as_ref()?);
+        let is_signal = !matches!(delivery.via, Via::Draft | Via::Deferral) && !delivery.is_copy;
+        let has_line = is_signal && turn.handler.is_recorded();
+        if delivery.turn != turn.id || !has_line || change.state == DeliveryState::Pending {
+            return None;
+        }
+        let (session, turn, claim) = (turn.session, turn.id, delivery.claim);
+        let is_all = change.state == DeliveryState::Delivered && delivery.parts == 1;
+        Some(if is_all { LineChange::Seen { session, turn, claim } } else { LineChange::Other { session } })
     }
 
     fn start_run(&mut self, turn: &mut TurnRecord, agent: Option<String>, attempt: u32) -> Run {
@@ -311,6 +334,7 @@ impl<'a> Transaction<'a> {
     /// Has the rest of a claim that could not be delivered sent again, now.
     fn send_again(&mut self, turn: &TurnRecord, claim: u32, labelled: bool, consequences: &mut Consequences) {
         let Some(step) = self.trigger.step(turn.id) else { return };
+        self.transition.lines.push(LineChange::Other { session: turn.session });
         let is_left =
             |one: &&DeliveryRecord| one.claim == claim && !one.is_copy && one.state != DeliveryState::Delivered;
         for (index, delivery) in step.deliveries.iter().filter(is_left).enumerate() {
@@ -443,6 +467,23 @@ impl<'a> Transaction<'a> {
 
     fn remark(&mut self, turn: TurnId, kind: &str, detail: String) {
         self.transition.remarks.push(Remark { turn, at: self.now, kind: kind.to_owned(), detail });
+    }
+}
+
+/// How the question of a turn stands in the transcript if it ended just now without a claim that says it: it was stopped, merged,
+/// or could not be answered. `None` if it is not there: it was taken back, or nothing was owed for it.
+fn question_at_end(before: &Obligation, turn: &TurnRecord) -> Option<LineState> {
+    let is_merged = matches!(before.state(), ObligationState::Merged { .. });
+    let is_owed = before.expectation() == Expectation::Answer;
+    if before.state().is_final() || turn.handler.is_gateway() || !(is_owed || is_merged) {
+        return None;
+    }
+    match turn.obligation.state() {
+        ObligationState::Settled(Settlement::Cancelled { by: CancelledBy::Deletion | CancelledBy::Edit(_) }) => None,
+        ObligationState::Settled(Settlement::Cancelled { .. }) => Some(LineState::Stopped),
+        ObligationState::Settled(_) => is_merged.then_some(LineState::Seen),
+        ObligationState::Undeliverable { .. } => Some(LineState::Seen),
+        _ => None,
     }
 }
 

@@ -142,6 +142,8 @@ pub(crate) struct OperatorStep {
     pub(crate) deliveries: Vec<DeliveryRecord>,
     /// The turn as if it had come from the conversation that its answer is redirected to.
     pub(crate) elsewhere: Option<TurnRecord>,
+    /// What the agent said, if what is sent there says more.
+    pub(crate) said: Option<String>,
 }
 
 /// The end of an attempt.

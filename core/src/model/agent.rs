@@ -26,8 +26,31 @@ pub enum Speaker {
     Person,
     /// The agent, with a reply or its own deferral.
     Agent,
-    /// The gateway, with a template: a fallback or the answer to a command.
+    /// The gateway, in place of the agent, or an operator.
     Gateway,
+}
+
+/// Whether a line of a transcript was seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LineState {
+    /// The person wrote it, or has seen it.
+    #[default]
+    Seen,
+    /// The person wrote it, and its answer was stopped.
+    Stopped,
+    /// It is on its way to the person.
+    OnItsWay,
+    /// It did not reach the person, for this reason: the result of its last attempt (`refused`, `unknown`, …), or `withdrawn`.
+    NotDelivered(String),
+}
+
+impl LineState {
+    /// Whether the line is a part of what was said.
+    #[must_use]
+    pub const fn is_said(&self) -> bool {
+        matches!(self, Self::Seen | Self::Stopped)
+    }
 }
 
 /// One line of a session's transcript.
@@ -45,6 +68,9 @@ pub struct HistoryLine {
     pub text: String,
     /// When the person's event was received, or the signal was claimed.
     pub at: Timestamp,
+    /// Whether it was seen. What the gateway said is only a line if it was.
+    #[serde(default)]
+    pub state: LineState,
 }
 
 /// A file that came with a turn.

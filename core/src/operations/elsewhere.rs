@@ -29,6 +29,7 @@ impl Operations {
         };
         let Some(answer) = self.undelivered(id, claim).await? else { return Ok(()) };
         let text = sent_elsewhere(&turn.event, &chat, &answer.text, &self.people, &self.settings.get());
+        let said = Some(answer.text.clone());
         let reply = Reply { text, ..answer };
         let remark = Remark {
             turn: id,
@@ -39,7 +40,8 @@ impl Operations {
         let deliveries = self.store.deliveries(id).await?;
         let event = InboundEvent { conversation: chat.conversation, message_id: None, ..(*turn.event).clone() };
         let elsewhere = Some(TurnRecord { conversation: place, event: Arc::new(event), ..turn.clone() });
-        let trigger = Trigger::Operator(Box::new(OperatorStep { operation: None, remark, deliveries, elsewhere }));
+        let trigger =
+            Trigger::Operator(Box::new(OperatorStep { operation: None, remark, deliveries, elsewhere, said }));
         let mut inputs = [TurnEvents { turn, events: vec![Event::SentElsewhere { reply }] }];
         let stored = self.ledger.try_to_decide(&mut inputs, &trigger).await?;
         stored.map(drop).ok_or_else(|| StoreError::Failed("the turn changed at the same moment".to_owned()).into())

@@ -407,8 +407,9 @@ impl Operations {
         let operation = operation(&by, action, target, subject_of(&turn), at);
         let deliveries = self.store.deliveries(turn.id).await?;
         let elsewhere = elsewhere.map(|(turn, _)| turn);
+        let operation = Some(operation);
         let trigger =
-            Trigger::Operator(Box::new(OperatorStep { operation: Some(operation), remark, deliveries, elsewhere }));
+            Trigger::Operator(Box::new(OperatorStep { operation, remark, deliveries, elsewhere, said: None }));
         let mut inputs = [TurnEvents { turn, events: vec![event] }];
         match self.ledger.try_to_decide(&mut inputs, &trigger).await? {
             Some(_) => Ok(()),

@@ -479,9 +479,7 @@ impl Attempts {
         if part < delivery.parts {
             let messages =
                 Vec::from_iter(receipt.filter(|_| !is_removal(&delivery.action)).map(|part| part.message_id));
-            // Each message of a deferral is replaced or removed later.
-            let is_told = part == 1 || delivery.signal == SignalKind::Deferral;
-            return Ok(is_told.then_some(Event::PartDelivered { claim, messages }));
+            return Ok(Some(Event::PartDelivered { claim, messages }));
         }
         let mut messages = Vec::new();
         if delivery.parts > 1 {

@@ -7,7 +7,7 @@ use rejoinder_guard::{Attachment, Body, Choices, Cleared, Draft, Reply, Signal, 
 
 use crate::{
     model::{
-        agent::{HistoryLine, Speaker},
+        agent::{HistoryLine, LineState, Speaker},
         capabilities::{Capabilities, Receipts, Resend, Support},
         conversation::ChatKind,
         delivery::{Action, Class, Content, Delivery},
@@ -131,7 +131,7 @@ pub(crate) fn signal(
         records.extend((1..).zip(actions).map(copy));
     }
     Rendered {
-        transcript: transcript(signal, asked.as_ref(), &shown, turn, now),
+        transcript: transcript(signal, asked.as_ref(), &shown, turn, capabilities.receipts, now),
         deliveries: records.into_iter().map(NewDelivery::new).collect(),
         shown,
         question: asked,
@@ -337,13 +337,13 @@ fn said(text: &str, asked: Option<&AskedQuestion>, capabilities: &Capabilities) 
     Content { text: numbered(text, choices), ..Content::default() }
 }
 
-/// The lines of the turn for the transcript: the person's message and the signal. An answer replaces the line of the
-/// agent's deferral. A question has its choices as a numbered list.
+/// The lines of the turn for the transcript: the person's message and the signal. A question has its choices as a numbered list.
 fn transcript(
     signal: &Signal,
     asked: Option<&AskedQuestion>,
     shown: &Shown,
     turn: &TurnRecord,
+    receipts: Receipts,
     now: Timestamp,
 ) -> Vec<TranscriptLine> {
     if !turn.handler.is_recorded() {
@@ -368,14 +368,15 @@ fn transcript(
     };
     // After the messages that it answers as well.
     let seq = turn.obligation.merged_turns().last().map_or(turn.seq, |merged| merged.place);
-    let line = HistoryLine { speaker, author: None, forwarded: None, text, at: now };
-    let ours = TranscriptLine { session: turn.session, turn: turn.id, seq, line };
-    persons_line(turn).into_iter().chain([ours]).collect()
+    let state = if receipts == Receipts::Platform { LineState::OnItsWay } else { LineState::Seen };
+    let line = HistoryLine { speaker, author: None, forwarded: None, text, at: now, state };
+    let ours = TranscriptLine { session: turn.session, turn: turn.id, seq, claim: signal.claim, line };
+    persons_line(turn, LineState::Seen).into_iter().chain([ours]).collect()
 }
 
 /// The line of what the person wrote, or of what the gateway told the agent to do, for the transcript. A picture or a reaction has
 /// no text. An operator's text is the message that is sent.
-pub(crate) fn persons_line(turn: &TurnRecord) -> Option<TranscriptLine> {
+pub(crate) fn persons_line(turn: &TurnRecord, state: LineState) -> Option<TranscriptLine> {
     let event = &turn.event;
     let is_prompt = event.is_prompt();
     if event.text.trim().is_empty() || (event.sender.kind == SenderKind::Operator && !is_prompt) {
@@ -383,8 +384,8 @@ pub(crate) fn persons_line(turn: &TurnRecord) -> Option<TranscriptLine> {
     }
     let author = (event.chat == ChatKind::Group || is_prompt).then(|| Author::from(event.sender.clone()));
     let (forwarded, text, at) = (event.forwarded.clone(), event.text.clone(), event.received_at);
-    let line = HistoryLine { speaker: Speaker::Person, author, forwarded, text, at };
-    Some(TranscriptLine { session: turn.session, turn: turn.id, seq: turn.seq, line })
+    let line = HistoryLine { speaker: Speaker::Person, author, forwarded, text, at, state };
+    Some(TranscriptLine { session: turn.session, turn: turn.id, seq: turn.seq, claim: 0, line })
 }
 
 /// Turns a stored delivery into the one that the adapter gets for the given attempt. `is_overtaken`: later deliveries of

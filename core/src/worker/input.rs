@@ -14,7 +14,7 @@ use crate::{
     model::{
         agent::{
             AgentApproval, AgentMessage, AgentName, AgentQuote, AgentTurn, DeferralLimits, Deferred, HistoryLine,
-            Speaker, Surface,
+            LineState, Speaker, Surface,
         },
         approval::{Approval, ApprovalFilter},
         brief::EarlierLine,
@@ -279,7 +279,7 @@ impl Inputs {
 fn as_history(line: &EarlierLine, now: Timestamp) -> HistoryLine {
     let (speaker, author) =
         if line.is_agents { (Speaker::Agent, Some(Author::ourselves())) } else { (Speaker::Person, None) };
-    HistoryLine { speaker, author, forwarded: None, text: line.text.clone(), at: now }
+    HistoryLine { speaker, author, forwarded: None, text: line.text.clone(), at: now, state: LineState::Seen }
 }
 
 /// Whether a turn is answered together with `first`: it was merged into it, and was not cancelled by itself.

@@ -268,6 +268,7 @@ fn templates() -> Templates {
         ("status_sending", "Sending for {time}: {text}"),
         ("status_more", "{count} more."),
         ("history_empty", "Nothing was said."),
+        ("history_notice", "Notice"),
         ("export_ready", "This was said."),
         ("export_cut", "(There was more.)"),
         ("export_unavailable", "No files here."),

@@ -50,6 +50,7 @@ mod routing;
 mod rows;
 mod schedules;
 mod searching;
+mod seen;
 mod sessions;
 mod shares;
 mod stops;

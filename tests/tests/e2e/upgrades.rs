@@ -9,6 +9,8 @@ use crate::{TOKEN, hook};
 
 /// Undoes what later versions have changed in the schema.
 const TO_THE_FIRST: &str = "
+    alter table errors drop column muted;
+    alter table errors drop column acknowledged_at;
     drop table schedule_runs;
     drop table schedules;
     alter table direct_chats drop column language;
@@ -17,6 +19,23 @@ const TO_THE_FIRST: &str = "
     drop table approval_notices;
     drop table approvals;
     drop index sessions_of_owner;
+    drop view transcript_lines;
+    delete from transcript where (session_id, seq, claim) not in (
+        select session_id, seq, max(claim) from transcript group by session_id, seq, speaker);
+    alter table transcript rename to lines;
+    create table transcript (
+    session_id blob not null,       -- no foreign key: the session's row may be gone when an old turn is answered
+    seq integer not null,           -- as in turns
+    turn_id blob not null,          -- no foreign key: it would need an index of its own
+    speaker text not null,          -- person, agent, gateway
+    author text,                    -- JSON: the sender, in chats of several people
+    forwarded text,                 -- JSON: who first wrote a forwarded text
+    text text,                      -- null: the text of the turn's event
+    at integer not null,
+    primary key (session_id, seq, speaker)
+) strict, without rowid;
+    insert into transcript select session_id, seq, turn_id, speaker, author, forwarded, text, at from lines;
+    drop table lines;
     drop index sessions_with_choice;
     alter table sessions drop column used_at;
     alter table sessions drop column model;

@@ -2,7 +2,9 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use rejoinder_core::{AgentMessage, AgentTurn, ChatKind, HistoryLine, ModelInput, Speaker, Surface, Timestamp};
+use rejoinder_core::{
+    AgentMessage, AgentTurn, ChatKind, HistoryLine, LineState, ModelInput, Speaker, Surface, Timestamp,
+};
 use serde::{Serialize, Serializer};
 
 use super::{
@@ -173,7 +175,7 @@ fn messages<'a>(turn: &'a AgentTurn, settings: &OpenAiSection) -> Vec<ChatMessag
         push_message(&mut messages, Role::User, frame::of_program(instructions).into());
     }
     for line in history {
-        push_message(&mut messages, role(line.speaker), history_line(line));
+        push_message(&mut messages, role(line), frame::of_line(line));
     }
     push_message(&mut messages, Role::User, frame::of_turn(turn));
     for message in &turn.more {
@@ -204,19 +206,10 @@ fn push_message<'a>(messages: &mut Vec<ChatMessage<'a>>, role: Role, text: Cow<'
     }
 }
 
-const fn role(speaker: Speaker) -> Role {
-    match speaker {
-        Speaker::Person => Role::User,
-        Speaker::Agent | Speaker::Gateway => Role::Assistant,
-    }
-}
-
-/// A line of the history. What the agent and the gateway said is given as it is.
-fn history_line(line: &HistoryLine) -> Cow<'_, str> {
-    match line.speaker {
-        Speaker::Person => frame::of_line(line),
-        Speaker::Agent | Speaker::Gateway => frame::of_own_line(line),
-    }
+/// The model's own words are what it said and the person has seen.
+fn role(line: &HistoryLine) -> Role {
+    let is_own = line.speaker == Speaker::Agent && line.state == LineState::Seen;
+    if is_own { Role::Assistant } else { Role::User }
 }
 
 /// The latest lines that fit, starting with a line of a person.
@@ -394,7 +387,14 @@ mod tests {
     use crate::openai::sample::{settings, turn};
 
     fn line(speaker: Speaker, text: &str) -> HistoryLine {
-        HistoryLine { speaker, author: None, forwarded: None, text: text.into(), at: Timestamp::from_millis(0) }
+        HistoryLine {
+            speaker,
+            author: None,
+            forwarded: None,
+            text: text.into(),
+            at: Timestamp::from_millis(0),
+            state: LineState::Seen,
+        }
     }
 
     fn sent(turn: &AgentTurn, settings: &OpenAiSection) -> serde_json::Value {
@@ -541,15 +541,45 @@ mod tests {
             history: vec![
                 line(Speaker::Agent, "left over"),
                 line(Speaker::Person, "one"),
-                line(Speaker::Gateway, "Still working on this."),
                 line(Speaker::Agent, "two"),
                 line(Speaker::Person, "three"),
             ],
             ..turn("four")
         };
-        let expected =
-            pairs([("user", "one"), ("assistant", "Still working on this.\n\ntwo"), ("user", "three\n\nfour")]);
+        let expected = pairs([("user", "one"), ("assistant", "two"), ("user", "three\n\nfour")]);
         assert_eq!(sent_messages(&turn, &settings()), expected);
+    }
+
+    /// A model takes only that for its own words which it said and the person has seen.
+    #[test]
+    fn what_was_not_seen_or_said_by_others_is_not_the_models_own() {
+        let in_state = |state, speaker, text| HistoryLine { state, ..line(speaker, text) };
+        let turn = AgentTurn {
+            history: vec![
+                in_state(LineState::Stopped, Speaker::Person, "one"),
+                line(Speaker::Person, "two"),
+                in_state(LineState::NotDelivered("refused".to_owned()), Speaker::Agent, "the code"),
+                line(Speaker::Gateway, "Sorry."),
+                line(Speaker::Agent, "three"),
+                line(Speaker::Person, "four"),
+                in_state(LineState::OnItsWay, Speaker::Agent, "five"),
+            ],
+            ..turn("six")
+        };
+        let said = |value: serde_json::Value| value.to_string();
+        let told = [
+            json!({ "text": "one", "stopped": true }),
+            json!("two"),
+            json!({ "from": "you", "text": "the code", "not_delivered": "refused" }),
+            json!({ "from": "gateway", "text": "Sorry." }),
+        ];
+        let sent: Vec<_> = sent_messages(&turn, &settings());
+        let lines: Vec<serde_json::Value> =
+            sent[0].1.split("\n\n").map(|line| serde_json::from_str(line).unwrap_or_else(|_| json!(line))).collect();
+        assert_eq!(lines, told);
+        assert_eq!(sent[1], ("assistant".to_owned(), "three".to_owned()));
+        assert!(sent[2].1.contains(&said(json!("five"))) && sent[2].1.contains("on its way"), "{:?}", sent[2]);
+        assert_eq!(sent.len(), 3);
     }
 
     #[test]

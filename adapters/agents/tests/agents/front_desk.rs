@@ -1,7 +1,7 @@
 //! The answers when no agent is configured.
 
 use rejoinder_agents::{FrontDesk, NextStep, Status};
-use rejoinder_core::{AgentRuntime as _, AgentTurn, ChannelId, HistoryLine, Speaker, Timestamp};
+use rejoinder_core::{AgentRuntime as _, AgentTurn, ChannelId, HistoryLine, LineState, Speaker, Timestamp};
 use rstest::rstest;
 
 use crate::double::{run, turn};
@@ -58,7 +58,8 @@ async fn a_question_is_answered_with_how_to_connect_an_agent() {
 async fn what_was_explained_once_in_a_conversation_is_a_line_from_then_on() {
     let mut turn = turn("And of Spain?");
     let (text, at) = (answer("What is the capital of France?").await, turn.now);
-    turn.history = vec![HistoryLine { speaker: Speaker::Agent, author: None, forwarded: None, text, at }];
+    turn.history =
+        vec![HistoryLine { speaker: Speaker::Agent, author: None, forwarded: None, text, at, state: LineState::Seen }];
 
     let again = run(&front_desk(), turn).await.reply();
 

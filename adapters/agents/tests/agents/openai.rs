@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use rejoinder_agents::{OpenAi, OpenAiSection};
 use rejoinder_core::{
-    AgentError, AgentFile, AgentMessage, AgentRuntime, AgentTurn, Attachment, Choices, HistoryLine, Outcome, Reply,
-    RunEvents, SendResult, Speaker, Support, Timestamp, Usage,
+    AgentError, AgentFile, AgentMessage, AgentRuntime, AgentTurn, Attachment, Choices, HistoryLine, LineState, Outcome,
+    Reply, RunEvents, SendResult, Speaker, Support, Timestamp, Usage,
 };
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -393,6 +393,7 @@ async fn the_operator_sees_what_the_model_was_shown_and_did() {
         forwarded: None,
         text: "before".to_owned(),
         at: Timestamp::from_millis(0),
+        state: LineState::Seen,
     }];
 
     let ran = run(&agent_with(section), AgentTurn { history, ..turn("Hi") }).await;

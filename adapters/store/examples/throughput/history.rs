@@ -80,8 +80,8 @@ pub(crate) async fn fill(path: &Path, turns: usize) {
             ),
             format!("insert into attempts select n.delivery, 1, n.turn, n.at, n.at, 'delivered', null from {n}"),
             format!(
-                "insert into transcript (session_id, seq, turn_id, speaker, author, forwarded, text, at)
-                select {session}, n.i + 2, n.turn, l.speaker, l.author, l.forwarded, l.text, n.at
+                "insert into transcript (session_id, seq, claim, turn_id, speaker, author, forwarded, text, at)
+                select {session}, n.i + 2, l.claim, n.turn, l.speaker, l.author, l.forwarded, l.text, n.at
                 from {n} cross join transcript as l on l.turn_id = (select id from template)"
             ),
             "commit".to_owned(),

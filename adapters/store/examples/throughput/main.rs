@@ -20,8 +20,8 @@ use std::{
 
 use rejoinder_core::{
     ChannelId, ChatKind, Clock, ConversationId, ConversationRef, Directed, EventId, Expectation, Handler, HistoryLine,
-    InboundEvent, Obligation, Outcome, OwnerId, Policy, Reply, Sender, SenderKind, SessionId, Speaker, Store,
-    SystemClock, TurnId,
+    InboundEvent, LineState, Obligation, Outcome, OwnerId, Policy, Reply, Sender, SenderKind, SessionId, Speaker,
+    Store, SystemClock, TurnId,
     conformance::{answer, new_delivery},
     store::{
         Commit, DeliveryRecord, DeliveryState, NewEvent, NewTurn, Operator, RunEnd, RunStart, SessionUse, Stored,
@@ -201,7 +201,15 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
         session,
         turn: id,
         seq,
-        line: HistoryLine { speaker, author: None, forwarded: None, text: text.to_owned(), at: now },
+        claim: u32::from(speaker != Speaker::Person),
+        line: HistoryLine {
+            speaker,
+            author: None,
+            forwarded: None,
+            text: text.to_owned(),
+            at: now,
+            state: LineState::Seen,
+        },
     };
     let transition = Transition {
         turns: vec![TurnChange { turn: id, expected: 1, obligation, at: now }],

@@ -87,7 +87,9 @@ impl Turns for SqliteStore {
         at: Timestamp,
     ) -> Result<(), StoreError> {
         let (obligation, reason) = (Box::new(obligation), reason.to_owned());
-        self.write(WriteRequest::SetAside { turn, obligation, reason, at }).await.map(drop)
+        let stored = self.write(WriteRequest::SetAside { turn, obligation, reason, at }).await.map(drop);
+        self.transcripts.forget_all();
+        stored
     }
 
     async fn set_channels(&self, channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError> {
@@ -257,7 +259,7 @@ impl Turns for SqliteStore {
         };
         let lines = read::transcript(&self.readers, session, limit).await?;
         reading.fill(&lines, wanted);
-        Ok(lines.into_iter().map(|(_, line)| line).collect())
+        Ok(lines.into_iter().map(|stored| stored.line).collect())
     }
 
     async fn view(&self, turn: TurnId) -> Result<Option<TurnView>, StoreError> {

@@ -1,16 +1,18 @@
 //! A cache of the last transcript lines of active sessions.
 //!
 //! An agent without a memory of its own is given the same lines again with every turn. The cache agrees with
-//! the database: a line is added when its transaction is committed, and a session whose transaction has an
-//! unknown result is read again.
+//! the database: a line is added when its transaction is committed, and is seen when the transaction with its receipt is. A
+//! session is read again if the result of a transaction is unknown, or if its lines change in any other way.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quick_cache::sync::Cache;
 use rejoinder_core::{
-    HistoryLine, SessionId, Speaker,
-    store::{SessionChange, TranscriptLine, Transition, TurnSeq},
+    HistoryLine, LineState, SessionId, Speaker, TurnId,
+    store::{LineChange, SessionChange, TranscriptLine, Transition, TurnSeq},
 };
+
+use super::read::StoredLine;
 
 /// How many sessions are cached. With fewer than are active at once, every turn would read its lines again.
 const SESSIONS: usize = 2048;
@@ -21,22 +23,17 @@ const LINES: usize = 64;
 /// How many bytes of text are cached per session.
 const BYTES: usize = 16 * 1024;
 
-/// A line with its turn, by which it is found and ordered.
+/// A line with its key in the database, by which it is ordered.
 #[derive(Clone, Debug)]
 struct CachedLine {
-    turn: TurnSeq,
+    key: (TurnSeq, u32, TurnId),
     line: HistoryLine,
 }
 
 impl CachedLine {
-    /// The order in the database: by turn, then by time, then by speaker.
-    fn order(&self) -> (TurnSeq, i64, u8) {
-        let speaker = match self.line.speaker {
-            Speaker::Person => 0,
-            Speaker::Agent => 1,
-            Speaker::Gateway => 2,
-        };
-        (self.turn, self.line.at.as_millis(), speaker)
+    /// Whether the line is in the transcript: what the gateway said is if it was seen.
+    fn counts(&self) -> bool {
+        self.line.speaker != Speaker::Gateway || self.line.state.is_said()
     }
 }
 
@@ -66,12 +63,40 @@ impl CachedSession {
             }
             return self.since.push(line);
         };
+        // Who reads it now may miss the line.
+        self.epoch += 1;
         // Before the first known line there may be unknown ones.
-        if !self.is_all && lines.first().is_none_or(|first| line.order() < first.order()) {
+        if !self.is_all && lines.first().is_none_or(|first| line.key < first.key) {
             return;
         }
+        let key = line.key;
         put(lines, line);
+        if self.may_replace(key) {
+            return self.forget();
+        }
         self.trim();
+    }
+
+    /// The person has seen all of a claim.
+    fn seen(&mut self, turn: TurnId, claim: u32) {
+        let Some(lines) = &mut self.lines else { return self.forget() };
+        self.epoch += 1;
+        let line = lines.iter_mut().find(|cached| cached.key.2 == turn && cached.key.1 == claim);
+        let key = line.map(|line| {
+            line.line.state = LineState::Seen;
+            line.key
+        });
+        if key.is_none_or(|key| self.may_replace(key)) {
+            self.forget();
+        }
+    }
+
+    /// Whether a line is what an agent said, and another one of the same turn may no longer count because of it.
+    fn may_replace(&self, key: (TurnSeq, u32, TurnId)) -> bool {
+        let mut agents =
+            self.lines.iter().flatten().filter(|it| it.key.2 == key.2 && it.line.speaker == Speaker::Agent);
+        let is_seen = agents.clone().any(|it| it.key == key && it.line.state.is_said());
+        is_seen && agents.any(|it| it.key != key)
     }
 
     fn trim(&mut self) {
@@ -83,16 +108,16 @@ impl CachedSession {
     }
 
     fn last(&self, limit: usize) -> Option<Vec<HistoryLine>> {
-        let lines = self.lines.as_ref()?;
+        let lines: Vec<_> = self.lines.as_ref()?.iter().filter(|cached| cached.counts()).collect();
         (self.is_all || lines.len() >= limit)
             .then(|| lines[lines.len().saturating_sub(limit)..].iter().map(|cached| cached.line.clone()).collect())
     }
 }
 
-/// Inserts a line in order. A turn has one line per speaker: a new one replaces the old one.
+/// Inserts a line in order. A turn has one line per claim: a new one replaces the old one.
 fn put(lines: &mut Vec<CachedLine>, line: CachedLine) {
-    lines.retain(|cached| (cached.turn, cached.line.speaker) != (line.turn, line.line.speaker));
-    let place = lines.partition_point(|cached| cached.order() <= line.order());
+    lines.retain(|cached| cached.key != line.key);
+    let place = lines.partition_point(|cached| cached.key < line.key);
     lines.insert(place, line);
 }
 
@@ -131,14 +156,26 @@ impl Transcripts {
         }
     }
 
-    /// Announces the lines that `transition` is about to write.
+    /// All sessions are read again.
+    pub(super) fn forget_all(&self) {
+        self.0.clear();
+    }
+
+    /// Announces the lines that `transition` is about to write or to change.
     pub(super) fn writing(&self, transition: &Transition) -> Writing<'_> {
         let removes = |change: &SessionChange| match change {
             SessionChange::Delete { session } | SessionChange::LeaveOut { session, .. } => Some(*session),
             _ => None,
         };
-        let changed = transition.sessions.iter().filter_map(removes).collect();
-        Writing { transcripts: self, lines: transition.transcript.clone(), changed }
+        let mut changed: Vec<_> = transition.sessions.iter().filter_map(removes).collect();
+        let mut seen = Vec::new();
+        for change in &transition.lines {
+            match *change {
+                LineChange::Seen { session, turn, claim } => seen.push((session, turn, claim)),
+                LineChange::Other { session } => changed.push(session),
+            }
+        }
+        Writing { transcripts: self, lines: transition.transcript.clone(), seen, changed }
     }
 }
 
@@ -151,7 +188,7 @@ pub(super) struct Reading {
 
 impl Reading {
     /// Caches the last lines, as read with `limit`, oldest first. Fewer than `limit` are all there are.
-    pub(super) fn fill(self, read: &[(TurnSeq, HistoryLine)], limit: usize) {
+    pub(super) fn fill(self, read: &[StoredLine], limit: usize) {
         let mut session = lock(&self.session);
         if session.epoch != self.epoch {
             return;
@@ -159,7 +196,8 @@ impl Reading {
         session.epoch += 1;
         let since = std::mem::take(&mut session.since);
         session.is_all = read.len() < limit;
-        session.lines = Some(read.iter().map(|(turn, line)| CachedLine { turn: *turn, line: line.clone() }).collect());
+        let cached = |it: &StoredLine| CachedLine { key: (it.seq, it.claim, it.turn), line: it.line.clone() };
+        session.lines = Some(read.iter().map(cached).collect());
         session.trim();
         for line in since {
             session.add(line);
@@ -172,17 +210,24 @@ impl Reading {
 pub(super) struct Writing<'a> {
     transcripts: &'a Transcripts,
     lines: Vec<TranscriptLine>,
-    /// Sessions that have fewer lines afterwards.
+    /// Claims that were seen.
+    seen: Vec<(SessionId, TurnId, u32)>,
+    /// Sessions whose lines change otherwise.
     changed: Vec<SessionId>,
 }
 
 impl Writing<'_> {
     /// Reports the result: the lines were written, or certainly not.
     pub(super) fn done(mut self, are_written: bool) {
-        for TranscriptLine { session, seq: turn, line, .. } in self.lines.drain(..) {
+        for TranscriptLine { session, seq, turn, claim, line } in self.lines.drain(..) {
             // It may be cached only since the writing began.
             if are_written && let Some(session) = self.transcripts.0.get(&session) {
-                lock(&session).add(CachedLine { turn, line });
+                lock(&session).add(CachedLine { key: (seq, claim, turn), line });
+            }
+        }
+        for (session, turn, claim) in self.seen.drain(..) {
+            if are_written && let Some(session) = self.transcripts.0.get(&session) {
+                lock(&session).seen(turn, claim);
             }
         }
         if !are_written {
@@ -193,7 +238,9 @@ impl Writing<'_> {
 
 impl Drop for Writing<'_> {
     fn drop(&mut self) {
-        for session in self.lines.iter().map(|line| line.session).chain(self.changed.iter().copied()) {
+        let lines = self.lines.iter().map(|line| line.session);
+        let seen = self.seen.iter().map(|(session, ..)| *session);
+        for session in lines.chain(seen).chain(self.changed.iter().copied()) {
             self.transcripts.forget(session);
         }
     }
@@ -201,22 +248,39 @@ impl Drop for Writing<'_> {
 
 #[cfg(test)]
 mod tests {
-    use rejoinder_core::{Timestamp, TurnId};
+    use rejoinder_core::Timestamp;
 
     use super::*;
 
     fn line(text: &str, speaker: Speaker, at: i64) -> HistoryLine {
-        HistoryLine { speaker, author: None, forwarded: None, text: text.to_owned(), at: Timestamp::from_millis(at) }
+        let (text, at) = (text.to_owned(), Timestamp::from_millis(at));
+        HistoryLine { speaker, author: None, forwarded: None, text, at, state: LineState::Seen }
     }
 
     fn texts(lines: &[HistoryLine]) -> Vec<&str> {
         lines.iter().map(|line| line.text.as_str()).collect()
     }
 
+    /// The turn of all lines; their numbers differ.
+    fn turn() -> TurnId {
+        "00000000-0000-7000-8000-000000000000".parse().expect("it is an id")
+    }
+
+    fn claim(speaker: Speaker) -> u32 {
+        u32::from(speaker != Speaker::Person)
+    }
+
+    fn one(session: SessionId, seq: TurnSeq, line: HistoryLine) -> Transition {
+        let transcript = vec![TranscriptLine { session, turn: turn(), seq, claim: claim(line.speaker), line }];
+        Transition { transcript, ..Transition::default() }
+    }
+
+    fn stored(seq: TurnSeq, line: HistoryLine) -> StoredLine {
+        StoredLine::of(seq, claim(line.speaker), turn(), line)
+    }
+
     fn written(transcripts: &Transcripts, session: SessionId, seq: TurnSeq, line: HistoryLine) {
-        let turn = TurnId::new(Timestamp::from_millis(0));
-        let transcript = vec![TranscriptLine { session, turn, seq, line }];
-        transcripts.writing(&Transition { transcript, ..Transition::default() }).done(true);
+        transcripts.writing(&one(session, seq, line)).done(true);
     }
 
     #[test]
@@ -226,7 +290,9 @@ mod tests {
         let reading = transcripts.last(session, 3).expect_err("nothing is known yet");
 
         written(&transcripts, session, second, line("c", Speaker::Person, 2_000));
-        reading.fill(&[(first, line("a", Speaker::Person, 1_000)), (first, line("b", Speaker::Agent, 1_500))], 3);
+        let read =
+            [line("a", Speaker::Person, 1_000), line("b", Speaker::Agent, 1_500)].map(|line| stored(first, line));
+        reading.fill(&read, 3);
         written(&transcripts, session, second, line("d", Speaker::Agent, 2_500));
 
         assert_eq!(texts(&transcripts.last(session, 10).expect("all is known")), ["a", "b", "c", "d"]);
@@ -248,7 +314,7 @@ mod tests {
     #[test]
     fn more_than_what_is_known_is_read() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
-        let read = [(1, line("a", Speaker::Person, 1_000))];
+        let read = [stored(1, line("a", Speaker::Person, 1_000))];
         transcripts.last(session, 1).expect_err("nothing is known yet").fill(&read, 1);
 
         assert!(transcripts.last(session, 1).is_ok());
@@ -259,10 +325,8 @@ mod tests {
     fn a_session_whose_writing_ended_in_an_unknown_way_is_read_anew() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
         transcripts.last(session, 3).expect_err("nothing is known yet").fill(&[], 3);
-        let turn = TurnId::new(Timestamp::from_millis(0));
-        let transcript = vec![TranscriptLine { session, turn, seq: 1, line: line("a", Speaker::Person, 1_000) }];
 
-        drop(transcripts.writing(&Transition { transcript, ..Transition::default() }));
+        drop(transcripts.writing(&one(session, 1, line("a", Speaker::Person, 1_000))));
 
         assert!(transcripts.last(session, 3).is_err());
     }
@@ -308,14 +372,8 @@ mod tests {
     fn what_was_read_before_a_writing_with_an_unknown_end_is_not_kept() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
         let reading = transcripts.last(session, 3).expect_err("nothing is known yet");
-        let transcript = vec![TranscriptLine {
-            session,
-            turn: TurnId::new(Timestamp::from_millis(0)),
-            seq: 1,
-            line: line("a", Speaker::Person, 1_000),
-        }];
 
-        drop(transcripts.writing(&Transition { transcript, ..Transition::default() }));
+        drop(transcripts.writing(&one(session, 1, line("a", Speaker::Person, 1_000))));
         reading.fill(&[], 3);
 
         assert!(transcripts.last(session, 3).is_err());
@@ -324,13 +382,7 @@ mod tests {
     #[test]
     fn a_line_whose_writing_began_before_its_session_was_read_is_not_missed() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
-        let transcript = vec![TranscriptLine {
-            session,
-            turn: TurnId::new(Timestamp::from_millis(0)),
-            seq: 1,
-            line: line("a", Speaker::Person, 1_000),
-        }];
-        let writing = transcripts.writing(&Transition { transcript, ..Transition::default() });
+        let writing = transcripts.writing(&one(session, 1, line("a", Speaker::Person, 1_000)));
         transcripts.last(session, 3).expect_err("nothing is known yet").fill(&[], 3);
 
         writing.done(true);
@@ -343,12 +395,57 @@ mod tests {
     fn a_late_line_before_the_known_ones_leaves_no_gap() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
         let late = 2;
-        let read: Vec<_> = (8..=10).map(|it| (it, line("young", Speaker::Person, 1_000 * it))).collect();
+        let read: Vec<_> = (8..=10).map(|it| stored(it, line("young", Speaker::Person, 1_000 * it))).collect();
         transcripts.last(session, 3).expect_err("nothing is known yet").fill(&read, 3);
 
         written(&transcripts, session, late, line("old", Speaker::Agent, 20_000));
 
         assert_eq!(texts(&transcripts.last(session, 3).expect("three are known")), ["young"; 3]);
         assert!(transcripts.last(session, 4).is_err(), "what is between is not known");
+    }
+
+    /// A line of the agent's that is on its way.
+    fn sent(text: &str) -> HistoryLine {
+        HistoryLine { state: LineState::OnItsWay, ..line(text, Speaker::Agent, 2_000) }
+    }
+
+    fn receipt(session: SessionId) -> Transition {
+        let lines = vec![LineChange::Seen { session, turn: turn(), claim: 1 }];
+        Transition { lines, ..Transition::default() }
+    }
+
+    #[test]
+    fn a_line_is_seen_with_its_receipt_and_is_not_read_again() {
+        let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
+        transcripts.last(session, 3).expect_err("nothing is known yet").fill(&[], 3);
+        written(&transcripts, session, 1, sent("a"));
+        let state = || transcripts.last(session, 3).expect("all is known")[0].state.clone();
+        assert_eq!(state(), LineState::OnItsWay);
+
+        transcripts.writing(&receipt(session)).done(true);
+
+        assert_eq!(state(), LineState::Seen);
+    }
+
+    #[test]
+    fn what_was_read_before_a_receipt_is_not_kept() {
+        let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
+        let reading = transcripts.last(session, 3).expect_err("nothing is known yet");
+        transcripts.writing(&receipt(session)).done(true);
+
+        reading.fill(&[stored(1, sent("a"))], 3);
+
+        assert!(transcripts.last(session, 3).is_err());
+    }
+
+    #[test]
+    fn a_session_whose_lines_change_otherwise_is_read_again() {
+        let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
+        transcripts.last(session, 3).expect_err("nothing is known yet").fill(&[], 3);
+        let lines = vec![LineChange::Other { session }];
+
+        transcripts.writing(&Transition { lines, ..Transition::default() }).done(true);
+
+        assert!(transcripts.last(session, 3).is_err());
     }
 }

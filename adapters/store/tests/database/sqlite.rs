@@ -12,8 +12,8 @@ use std::{
 use futures_util::future::join_all;
 use rejoinder_core::{
     CancelledBy, ChannelId, ChatKind, Clock, ConversationId, ConversationRef, Directed, EventId, Expectation, Handler,
-    HistoryLine, InboundEvent, Obligation, OwnerId, Policy, Sender, SenderKind, SessionId, Speaker, Store, StoreError,
-    SystemClock, TurnId,
+    HistoryLine, InboundEvent, LineState, Obligation, OwnerId, Policy, Sender, SenderKind, SessionId, Speaker, Store,
+    StoreError, SystemClock, TurnId,
     conformance::{answer, new_delivery},
     store::{
         AttemptStart, Backlog, Commit, DeliveryRecord, DeliveryState, Housekeeping, LogEvent, NewEvent, NewLogEntry,
@@ -538,11 +538,17 @@ async fn a_row_that_cannot_be_read_costs_itself() {
             ..answer(id, conversation_id, conversation, "", now)
         };
         let attempt = AttemptStart { delivery: delivery.id, number: 1, owner: OwnerId::new(now), at: now };
-        let line =
-            HistoryLine { speaker: Speaker::Person, author: None, forwarded: None, text: key.to_owned(), at: now };
+        let line = HistoryLine {
+            speaker: Speaker::Person,
+            author: None,
+            forwarded: None,
+            text: key.to_owned(),
+            at: now,
+            state: LineState::Seen,
+        };
         let transition = Transition {
             deliveries: vec![new_delivery(delivery)],
-            transcript: vec![TranscriptLine { session, turn: id, seq, line }],
+            transcript: vec![TranscriptLine { session, turn: id, seq, claim: 0, line }],
             ..Transition::default()
         };
         store.commit(transition).await.expect("it is written");
@@ -658,8 +664,15 @@ async fn the_text_of_a_message_is_stored_once() {
     };
     let at = SystemClock.now();
     let line = |speaker| {
-        let line = HistoryLine { speaker, author: None, forwarded: None, text: "words".to_owned(), at };
-        TranscriptLine { session, turn, seq, line }
+        let line = HistoryLine {
+            speaker,
+            author: None,
+            forwarded: None,
+            text: "words".to_owned(),
+            at,
+            state: LineState::Seen,
+        };
+        TranscriptLine { session, turn, seq, claim: u32::from(speaker != Speaker::Person), line }
     };
     let transcript = vec![line(Speaker::Person), line(Speaker::Agent)];
     store.commit(Transition { transcript, ..Transition::default() }).await.expect("it is written");
@@ -683,13 +696,19 @@ async fn a_removed_turn_leaves_no_reference_to_it_behind() {
         let stored = store.accept(vec![new], None).await.expect("it is accepted").remove(0);
         let Stored::Turn { seq, session, .. } = stored else { panic!("it is a turn") };
         let _ = obligation.on(Event::Cancelled { by: CancelledBy::Deletion }, &Policy::default(), now);
-        let line =
-            HistoryLine { speaker: Speaker::Person, author: None, forwarded: None, text: "words".to_owned(), at: now };
+        let line = HistoryLine {
+            speaker: Speaker::Person,
+            author: None,
+            forwarded: None,
+            text: "words".to_owned(),
+            at: now,
+            state: LineState::Seen,
+        };
         let subject = Subject { turn_id: Some(id), ..Subject::default() };
         let event = LogEvent::TurnUndeliverable { cause: None };
         let transition = Transition {
             turns: vec![TurnChange { turn: id, expected: 1, obligation, at: now }],
-            transcript: vec![TranscriptLine { session, turn: id, seq, line }],
+            transcript: vec![TranscriptLine { session, turn: id, seq, claim: 0, line }],
             log: vec![NewLogEntry { at: now, subject, event }],
             ..Transition::default()
         };

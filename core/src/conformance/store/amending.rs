@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Subject, Turn, accept_one, at, chat, deliveries, done, gone, me, new_turn, said};
 use crate::{
     model::{
-        agent::{HistoryLine, Speaker},
+        agent::{HistoryLine, LineState, Speaker},
         conversation::ConversationRef,
         delivery::{Action, Content},
         event::{Amends, EventKind, InboundEvent},
@@ -163,9 +163,15 @@ fn moved(from: &ConversationRef, to: &str, key: &str) -> NewEvent {
 }
 
 fn line(turn: &Turn, text: &str) -> TranscriptLine {
-    let line =
-        HistoryLine { speaker: Speaker::Person, author: None, forwarded: None, text: text.to_owned(), at: at(1) };
-    TranscriptLine { session: turn.session, turn: turn.id, seq: turn.seq, line }
+    let line = HistoryLine {
+        speaker: Speaker::Person,
+        author: None,
+        forwarded: None,
+        text: text.to_owned(),
+        at: at(1),
+        state: LineState::Seen,
+    };
+    TranscriptLine { session: turn.session, turn: turn.id, seq: turn.seq, claim: 0, line }
 }
 
 /// All conversations of a chat, one for each thread, continue under its new id.

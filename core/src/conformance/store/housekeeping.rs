@@ -7,7 +7,7 @@ use rejoinder_guard::{Event, Reply};
 use super::{START, Subject, Turn, accept_one, at, chat, deliveries, done, gone, new_session, new_turn, said};
 use crate::{
     model::{
-        agent::{HistoryLine, Speaker},
+        agent::{HistoryLine, LineState, Speaker},
         brief::Brief,
         conversation::ConversationRef,
         event::{Amends, EventKind, InboundEvent},
@@ -72,8 +72,21 @@ async fn rows(store: &dyn Store, table: &str) -> u64 {
 }
 
 fn line(turn: &Turn, speaker: Speaker) -> TranscriptLine {
-    let line = HistoryLine { speaker, author: None, forwarded: None, text: "words".to_owned(), at: at(1) };
-    TranscriptLine { session: turn.session, turn: turn.id, seq: turn.seq, line }
+    let line = HistoryLine {
+        speaker,
+        author: None,
+        forwarded: None,
+        text: "words".to_owned(),
+        at: at(1),
+        state: LineState::Seen,
+    };
+    TranscriptLine {
+        session: turn.session,
+        turn: turn.id,
+        seq: turn.seq,
+        claim: u32::from(speaker != Speaker::Person),
+        line,
+    }
 }
 
 /// Everything about a turn is removed but the key of its event: the event is still known when it arrives again.

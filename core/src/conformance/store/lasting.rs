@@ -5,7 +5,7 @@ use rejoinder_guard::Event;
 use super::{Subject, Turn, at, chat, deliveries, done, gone, me, said};
 use crate::{
     model::{
-        agent::{HistoryLine, Speaker},
+        agent::{HistoryLine, LineState, Speaker},
         conversation::ChannelId,
         event::Author,
     },
@@ -31,13 +31,21 @@ pub async fn a_restart_keeps_everything(subject: &mut impl Subject) {
     let delivery = record.id;
     done(&*store, deliveries([record])).await;
     let author = Some(Author { name: Some("Ann".to_owned()), ..Author::default() });
-    let line = HistoryLine { speaker: Speaker::Person, author, forwarded: None, text: "hello".to_owned(), at: at(1) };
+    let line = HistoryLine {
+        speaker: Speaker::Person,
+        author,
+        forwarded: None,
+        text: "hello".to_owned(),
+        at: at(1),
+        state: LineState::Seen,
+    };
     let along = Transition {
         attempts_started: vec![AttemptStart { delivery, number: 1, owner: gone(), at: at(2) }],
         transcript: vec![TranscriptLine {
             session: running.session,
             turn: running.id,
             seq: running.seq,
+            claim: 0,
             line: line.clone(),
         }],
         ..Transition::default()

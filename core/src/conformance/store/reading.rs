@@ -10,7 +10,7 @@ use rejoinder_guard::{
 use super::{START, Subject, Turn, accept_one, at, chat, deliveries, done, gone, main, me, new_turn, policy, said};
 use crate::{
     model::{
-        agent::{HistoryLine, Speaker},
+        agent::{HistoryLine, LineState, Speaker},
         conversation::{ChannelId, ConversationRef},
         delivery::{Action, Content},
         event::{InboundEvent, Sender},
@@ -302,8 +302,15 @@ pub async fn the_order_is_that_of_acceptance_whatever_the_ids(subject: &mut impl
 
     for turn in [third, first, second] {
         let (at, seq) = (START, store.turn(turn).await.expect("turns are read").expect("it is there").seq);
-        let line = HistoryLine { speaker: Speaker::Agent, author: None, forwarded: None, text: turn.to_string(), at };
-        let transcript = vec![TranscriptLine { session, turn, seq, line }];
+        let line = HistoryLine {
+            speaker: Speaker::Agent,
+            author: None,
+            forwarded: None,
+            text: turn.to_string(),
+            at,
+            state: LineState::Seen,
+        };
+        let transcript = vec![TranscriptLine { session, turn, seq, claim: 1, line }];
         done(&*store, Transition { transcript, ..Transition::default() }).await;
     }
     let expected = expected.map(|turn| turn.to_string());

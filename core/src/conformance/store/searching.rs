@@ -3,7 +3,7 @@
 use super::{Subject, Turn, at, chat, done, said};
 use crate::{
     model::{
-        agent::{HistoryLine, Speaker},
+        agent::{HistoryLine, LineState, Speaker},
         conversation::{ChannelId, ConversationRef},
         event::{Amends, InboundEvent, Sender},
         log::{LogEvent, LogSeq, NewLogEntry},
@@ -62,8 +62,21 @@ fn settled() -> LogEvent {
 
 /// Stores a line of ours, and that something happened.
 async fn says(store: &dyn Store, turn: &Turn, speaker: Speaker, text: &str, event: LogEvent) {
-    let line = HistoryLine { speaker, author: None, forwarded: None, text: text.to_owned(), at: at(2) };
-    let transcript = vec![TranscriptLine { session: turn.session, turn: turn.id, seq: turn.seq, line }];
+    let line = HistoryLine {
+        speaker,
+        author: None,
+        forwarded: None,
+        text: text.to_owned(),
+        at: at(2),
+        state: LineState::Seen,
+    };
+    let transcript = vec![TranscriptLine {
+        session: turn.session,
+        turn: turn.id,
+        seq: turn.seq,
+        claim: u32::from(speaker != Speaker::Person),
+        line,
+    }];
     done(store, Transition { transcript, log: vec![entry(turn, event)], ..Transition::default() }).await;
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Subject, Turn, accept_one, at, chat, done, new_session, new_turn, said};
 use crate::{
     model::{
-        agent::{HistoryLine, Speaker},
+        agent::{HistoryLine, LineState, Speaker},
         conversation::{ChannelId, ConversationRef},
         ids::{ConversationId, PersonId, SessionId},
         people::{Identity, KnownIdentity, PeopleChange, PersonRecord, PersonRole},
@@ -58,7 +58,15 @@ async fn says(store: &dyn Store, turn: &Turn, question: &str, answer: &str) {
         session: turn.session,
         turn: turn.id,
         seq: turn.seq,
-        line: HistoryLine { speaker, author: None, forwarded: None, text: text.to_owned(), at: at(1) },
+        line: HistoryLine {
+            speaker,
+            author: None,
+            forwarded: None,
+            text: text.to_owned(),
+            at: at(1),
+            state: LineState::Seen,
+        },
+        claim: u32::from(speaker != Speaker::Person),
     };
     let transcript = vec![line(Speaker::Person, question), line(Speaker::Agent, answer)];
     done(store, Transition { transcript, ..Transition::default() }).await;

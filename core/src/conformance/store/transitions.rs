@@ -3,20 +3,24 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use rejoinder_guard::{Event, Obligation, Outcome, Reply};
+use rejoinder_guard::{Event, Obligation, Outcome, Reply, SignalKind};
 
-use super::{Subject, Turn, accept_one, at, chat, commit, deliveries, done, new_session, new_turn, said};
+use super::{Subject, Turn, accept_one, at, chat, commit, deliveries, done, gone, new_session, new_turn, said};
 use crate::{
     model::{
-        agent::{HistoryLine, Speaker, Usage},
+        agent::{HistoryLine, LineState, Speaker, Usage},
         event::{Author, SenderKind},
         ids::{DeliveryId, SessionId},
+        stored_delivery::{DeliveryRecord, DeliveryState},
     },
     ports::store::{
         Store,
         accept::Stored,
         record::Remark,
-        transition::{AttemptEnd, Commit, RunEnd, RunStart, TranscriptLine, Transition, Withdrawal},
+        transition::{
+            AttemptEnd, AttemptStart, Commit, DeliveryChange, LineChange, RunEnd, RunStart, TranscriptLine, Transition,
+            Withdrawal,
+        },
     },
 };
 
@@ -209,8 +213,21 @@ pub async fn runs_are_recorded(subject: &mut impl Subject) {
 }
 
 fn line(turn: &Turn, speaker: Speaker, text: &str, seconds: u64) -> TranscriptLine {
-    let line = HistoryLine { speaker, author: None, forwarded: None, text: text.to_owned(), at: at(seconds) };
-    TranscriptLine { session: turn.session, turn: turn.id, seq: turn.seq, line }
+    let line = HistoryLine {
+        speaker,
+        author: None,
+        forwarded: None,
+        text: text.to_owned(),
+        at: at(seconds),
+        state: LineState::Seen,
+    };
+    TranscriptLine {
+        session: turn.session,
+        turn: turn.id,
+        seq: turn.seq,
+        claim: u32::from(speaker != Speaker::Person),
+        line,
+    }
 }
 
 fn remark(turn: &Turn, detail: &str) -> Remark {
@@ -226,20 +243,98 @@ async fn texts(store: &dyn Store, session: SessionId, limit: u32) -> Vec<String>
     lines.into_iter().map(|line| line.text).collect()
 }
 
-/// The answer's line replaces the deferral's.
-pub async fn a_speaker_has_one_line_per_turn(subject: &mut impl Subject) {
+/// Deliveries of a claim, one per part, in these states.
+fn parts(turn: &Turn, claim: u32, states: &[DeliveryState]) -> Vec<DeliveryRecord> {
+    let count = u32::try_from(states.len()).expect("they are few");
+    let part = |(part, state): (u32, &DeliveryState)| DeliveryRecord {
+        part,
+        parts: count,
+        state: *state,
+        ..turn.delivery(claim, &format!("part {part}"))
+    };
+    (1..).zip(states).map(part).collect()
+}
+
+/// What becomes of a line follows from the deliveries of its claim, in the database and in what is kept in memory.
+pub async fn a_line_counts_as_its_deliveries_say(subject: &mut impl Subject) {
+    use DeliveryState::{Dead, Delivered, Pending, Refused, Sending, Withdrawn};
+    let not_delivered = |reason: &str| LineState::NotDelivered(reason.to_owned());
+    let cases: [(&[DeliveryState], &str, LineState); 8] = [
+        (&[Delivered], "whole", LineState::Seen),
+        (&[Delivered, Delivered], "whole", LineState::Seen),
+        (&[Delivered, Refused, Withdrawn], "part 1", LineState::Seen),
+        (&[Delivered, Pending], "part 1", LineState::Seen),
+        (&[Sending, Pending], "whole", LineState::OnItsWay),
+        (&[Refused, Withdrawn], "whole", not_delivered("refused")),
+        (&[Dead], "whole", not_delivered("refused")),
+        (&[Withdrawn], "whole", not_delivered("withdrawn")),
+    ];
+    let mut sessions = Vec::new();
+    for (number, (states, ..)) in cases.iter().enumerate() {
+        let store = subject.store();
+        let turn = Turn::accept(&*store, said(&chat(&number.to_string()), &number.to_string())).await;
+        let on_its_way = HistoryLine { state: LineState::OnItsWay, ..line(&turn, Speaker::Agent, "whole", 2).line };
+        let ours = TranscriptLine { line: on_its_way, ..line(&turn, Speaker::Agent, "", 2) };
+        let gateways = TranscriptLine { claim: 2, ..line(&turn, Speaker::Gateway, "Sorry.", 3) };
+        let transcript = vec![line(&turn, Speaker::Person, "question", 1), ours, gateways];
+        let pending = vec![Pending; states.len()];
+        let mut records = parts(&turn, 1, &pending);
+        let of_gateway = parts(&turn, 2, &[Refused]);
+        let claimed = deliveries(records.iter().cloned().chain(of_gateway));
+        done(&*store, Transition { transcript, ..claimed }).await;
+        store.transcript(turn.session, 10).await.expect("transcripts are read");
+        let mut ended =
+            Transition { lines: vec![LineChange::Other { session: turn.session }], ..Transition::default() };
+        for (record, state) in records.iter_mut().zip(*states) {
+            record.state = *state;
+            ended.delivery_changes.push(DeliveryChange::of(record));
+            if matches!(state, Refused | Dead) {
+                let (delivery, result) = (record.id, "refused".to_owned());
+                ended.attempts_started.push(AttemptStart { delivery, number: 1, owner: gone(), at: at(3) });
+                ended.attempts_ended.push(AttemptEnd { delivery, number: 1, at: at(4), result, detail: None });
+            }
+        }
+        if let [Delivered] = states[..] {
+            ended.lines = vec![LineChange::Seen { session: turn.session, turn: turn.id, claim: 1 }];
+        }
+        done(&*store, ended).await;
+        sessions.push(turn.session);
+    }
+    for is_reopened in [false, true] {
+        for ((_, text, state), session) in cases.iter().zip(&sessions) {
+            let lines = subject.store().transcript(*session, 10).await.expect("transcripts are read");
+            let [_, line] = &lines[..] else { panic!("what the gateway said was not seen: {lines:?}") };
+            assert_eq!((&*line.text, &line.state), (*text, state), "{is_reopened}");
+        }
+        subject.reopen().await;
+    }
+}
+
+/// A deferral is a line until the answer was seen, and an answer that nobody saw is none once a later one was seen.
+pub async fn an_answer_takes_the_place_of_what_was_promised(subject: &mut impl Subject) {
+    use DeliveryState::{Delivered, Pending, Refused};
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
-    write_transcript(
-        &*store,
-        vec![line(&turn, Speaker::Person, "question", 1), line(&turn, Speaker::Agent, "wait", 1)],
-    )
-    .await;
-    write_transcript(&*store, vec![line(&turn, Speaker::Agent, "answer", 5)]).await;
-    let lines = store.transcript(turn.session, 10).await.expect("transcripts are read");
-    let lines: Vec<_> = lines.iter().map(|line| (line.speaker, &*line.text, line.at)).collect();
-    assert_eq!(lines, [(Speaker::Person, "question", at(1)), (Speaker::Agent, "answer", at(5))]);
+    let says = |claim, text: &str| TranscriptLine { claim, ..line(&turn, Speaker::Agent, text, 2) };
+    let mut promise = parts(&turn, 1, &[Delivered]);
+    promise[0].signal = SignalKind::Deferral;
+    let transcript = vec![line(&turn, Speaker::Person, "question", 1), says(1, "wait")];
+    done(&*store, Transition { transcript, ..deliveries(promise) }).await;
+    let refused = deliveries(parts(&turn, 2, &[Refused]));
+    done(&*store, Transition { transcript: vec![says(2, "no")], ..refused }).await;
+    let pending = parts(&turn, 3, &[Pending]).remove(0);
+    done(&*store, Transition { transcript: vec![says(3, "answer")], ..deliveries([pending.clone()]) }).await;
+    assert_eq!(texts(&*store, turn.session, 10).await, ["question", "wait", "no", "answer"]);
+
+    let seen = DeliveryChange { state: Delivered, ..DeliveryChange::of(&pending) };
+    let lines = vec![LineChange::Seen { session: turn.session, turn: turn.id, claim: 3 }];
+    done(&*store, Transition { delivery_changes: vec![seen], lines, ..Transition::default() }).await;
+
+    assert_eq!(texts(&*store, turn.session, 10).await, ["question", "answer"]);
     assert!(store.turn(turn.id).await.expect("turns are read").expect("the turn is there").has_history);
+    drop(store);
+    subject.reopen().await;
+    assert_eq!(texts(&*subject.store(), turn.session, 10).await, ["question", "answer"]);
 }
 
 /// A line keeps its sender, which tells an agent in a group chat who wrote it, and the author of what was forwarded.

@@ -49,8 +49,10 @@ pub struct Transition {
     pub runs_started: Vec<RunStart>,
     /// Runs that ended.
     pub runs_ended: Vec<RunEnd>,
-    /// Lines for the transcript; a turn has one line per speaker, and a later one replaces it.
+    /// Lines for the transcript. Whether the line of a claim was seen follows from the deliveries of the claim.
     pub transcript: Vec<TranscriptLine>,
+    /// What changes of earlier lines with the deliveries of this transition, for what a store keeps in memory.
+    pub lines: Vec<LineChange>,
     /// Changes of sessions, in order.
     pub sessions: Vec<SessionChange>,
     /// Remarks for `explain`.
@@ -292,6 +294,27 @@ pub struct TranscriptLine {
     pub turn: TurnId,
     /// The turn's place in the order of acceptance, which is that of the lines.
     pub seq: TurnSeq,
+    /// The claim that it is said with; 0 for what the person wrote. A turn has one line per claim.
+    pub claim: u32,
     /// The speaker, the text and the time.
     pub line: HistoryLine,
+}
+
+/// A change of the lines of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LineChange {
+    /// The person has seen all of this claim.
+    Seen {
+        /// The session of its turn.
+        session: SessionId,
+        /// The turn.
+        turn: TurnId,
+        /// The number of the claim.
+        claim: u32,
+    },
+    /// Any other.
+    Other {
+        /// The session.
+        session: SessionId,
+    },
 }

@@ -17,6 +17,7 @@ mod search;
 mod sessions;
 mod stuck;
 mod tokens;
+mod transcript;
 mod turns;
 mod views;
 
@@ -44,9 +45,10 @@ pub(super) use search::search;
 pub(super) use sessions::{current_session, has_choices, is_session_open, usable_sessions};
 pub(super) use stuck::stuck;
 pub(super) use tokens::tokens;
+pub(super) use transcript::{StoredLine, transcript};
 pub(super) use turns::{
     dossier, due, ended_last, last_question, merged_and_left, next_waiting, next_wake, open_turns, postponed,
-    postponed_in, queue_modes, runs, runs_left, transcript, turn, waiting, waiting_in, waiting_of, waiting_turns,
+    postponed_in, queue_modes, runs, runs_left, turn, waiting, waiting_in, waiting_of, waiting_turns,
 };
 pub(super) use views::{view, views};
 

@@ -32,8 +32,12 @@ pub(in crate::sqlite) async fn search(pool: &SqlitePool, filter: &SearchFilter) 
         ") as text
         from search as s cross join turns as t on t.seq = s.rowid >> 2
             cross join conversations as c on c.id = t.conversation_id
-            left join transcript as l on l.session_id = t.session_id and l.seq = t.seq
+            left join transcript_lines as l on l.session_id = t.session_id and l.seq = t.seq
                 and l.speaker = case s.rowid & 3 when 0 then 'person' when 1 then 'agent' else 'gateway' end
+                and l.claim = (
+                    select max(m.claim) from transcript_lines as m
+                    where m.session_id = t.session_id and m.seq = t.seq and m.speaker = l.speaker
+                        and m.state in ('seen', 'partly', 'stopped'))
             left join events as e on s.rowid & 3 = 0 and e.id = t.event_id
         where s.search match ",
     );

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    ChannelId, ConversationId, Cost, HistoryLine, Identity, InboundEvent, ModelInput, OwnerId, QueueMode, SessionId,
-    StoreError, Timestamp, TurnId, json_error,
+    ChannelId, ConversationId, Cost, Identity, InboundEvent, ModelInput, OwnerId, QueueMode, SessionId, StoreError,
+    Timestamp, TurnId,
     store::{AttemptRecord, Dossier, Remark, RunContent, RunRecord, TurnRecord, TurnSeq, WaitingTurn},
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};
@@ -293,47 +293,6 @@ pub(in crate::sqlite) async fn next_wake(pool: &SqlitePool) -> Result<Option<Tim
     let sql = "select min(wake_at) from obligations where wake_at is not null and absent = 0";
     let at: Option<i64> = sqlx::query_scalar(sql).fetch_one(pool).await.map_err(store_error)?;
     Ok(at.map(Timestamp::from_millis))
-}
-
-pub(in crate::sqlite) async fn transcript(
-    pool: &SqlitePool,
-    session: SessionId,
-    limit: u32,
-) -> Result<Vec<(TurnSeq, HistoryLine)>, StoreError> {
-    // One row for all lines: returning a row costs as much as reading it from the database.
-    let sql = "
-        select json_group_array(json_array(
-            l.seq, json_object('speaker', l.speaker, 'author', json(l.author),
-                'forwarded', json(l.forwarded), 'at', l.at, 'text', coalesce(l.text, (
-                select e.text from turns as t cross join events as e on e.id = t.event_id where t.seq = l.seq)))
-        )) from (
-            select seq, speaker, author, forwarded, text, at from transcript as w where session_id = ?
-                and not exists (select 1 from turns as t where t.seq = w.seq and t.left_out = 1)
-            order by seq desc, at desc, case speaker when 'person' then 0 when 'agent' then 1 else 2 end desc
-            limit ?
-        ) as l";
-    let lines: String =
-        sqlx::query_scalar(sql).bind(session.as_uuid()).bind(limit).fetch_one(pool).await.map_err(store_error)?;
-    let mut lines = parse_lines(session, &lines)?;
-    lines.reverse();
-    Ok(lines)
-}
-
-/// The lines that can be read. Only if there is another one is each read by itself.
-fn parse_lines(session: SessionId, text: &str) -> Result<Vec<(TurnSeq, HistoryLine)>, StoreError> {
-    if let Ok(lines) = serde_json::from_str(text) {
-        return Ok(lines);
-    }
-    let lines: Vec<serde_json::Value> = serde_json::from_str(text)
-        .map_err(|error| StoreError::Corrupt(format!("a transcript: {}", json_error(&error))))?;
-    let read = |line| match serde_json::from_value(line) {
-        Ok(line) => Some(line),
-        Err(error) => {
-            tracing::error!(%session, error = json_error(&error), "a line of a transcript cannot be read, and is left out");
-            None
-        }
-    };
-    Ok(lines.into_iter().filter_map(read).collect())
 }
 
 pub(in crate::sqlite) async fn dossier(pool: &SqlitePool, turn: TurnId) -> Result<Option<Dossier>, StoreError> {

@@ -1,7 +1,7 @@
 //! Transitions: each is all or nothing.
 
 use rejoinder_core::{
-    QueueMode, StoreError, Timestamp,
+    LineState, QueueMode, StoreError, Timestamp,
     store::{
         AttemptEnd, AttemptStart, Commit, DeliveryChange, DeliveryRecord, Label, Remark, TranscriptLine, Transition,
         TurnChange,
@@ -97,10 +97,12 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
     for run in &transition.runs_ended {
         runs::end(transaction, run)?;
     }
-    for TranscriptLine { session, turn, seq, line } in &transition.transcript {
+    for TranscriptLine { session, turn, seq, claim, line } in &transition.transcript {
         let (author, forwarded) = (line.author.as_ref().map(json), line.forwarded.as_ref().map(json));
         let (session, turn, at) = (session.as_uuid(), turn.as_uuid(), line.at.as_millis());
-        let values = params![session, seq, turn, name(line.speaker), author, forwarded, line.text, at];
+        let is_stopped = line.state == LineState::Stopped;
+        let values =
+            params![session, seq, turn, name(line.speaker), author, forwarded, line.text, at, claim, is_stopped];
         rows::change(transaction, WRITE_TRANSCRIPT, values)?;
     }
     for Remark { turn, at, kind, detail } in &transition.remarks {
@@ -215,12 +217,12 @@ const END_ATTEMPT: &str =
 /// A person's text is stored once, with the event.
 /// The session of the turn may be another one than when its run began.
 const WRITE_TRANSCRIPT: &str = "
-    insert into transcript (session_id, seq, turn_id, speaker, author, forwarded, text, at)
+    insert into transcript (session_id, seq, turn_id, speaker, author, forwarded, text, at, claim, stopped)
     values (coalesce((select session_id from turns where id = ?3), ?1), ?2, ?3, ?4, ?5, ?6,
         iif(?4 = 'person', nullif(?7, (
             select e.text from turns as t cross join events as e on e.id = t.event_id where t.seq = ?2)), ?7),
-        ?8)
+        ?8, ?9, ?10)
     on conflict do update set author = excluded.author, forwarded = excluded.forwarded,
-        text = excluded.text, at = excluded.at";
+        text = excluded.text, at = excluded.at, stopped = excluded.stopped";
 
 const INSERT_REMARK: &str = "insert into remarks (turn_id, at, kind, detail) values (?, ?, ?, ?)";

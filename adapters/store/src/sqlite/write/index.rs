@@ -67,8 +67,8 @@ fn progress_to(transaction: &Transaction<'_>, logged: LogSeq, turn: Option<TurnS
     rows::change_one(transaction, "the progress of the index", UPDATE_PROGRESS, params![logged, turn])
 }
 
-/// Indexes the lines of a turn as they are now, unless it has not ended. What was never put into a transcript is found, too: a
-/// message to which the agent said nothing.
+/// Indexes the lines of a turn that were seen, unless it has not ended: of each speaker the last one. What was never put into a
+/// transcript is found, too: a message to which the agent said nothing.
 fn lines(transaction: &Transaction<'_>, turn: Uuid) -> Result<(), StoreError> {
     let ended = |row: &Row<'_>| {
         let (seq, session): (TurnSeq, Uuid) = (row.get(0)?, row.get(1)?);
@@ -100,9 +100,9 @@ const SELECT_PROGRESS: &str = "select logged, turn from search_progress";
 
 const UPDATE_PROGRESS: &str = "update search_progress set logged = ?, turn = ?";
 
-/// A signal that is claimed after its turn ended is a late answer.
+/// What is delivered after its turn ended is a late answer.
 const SELECT_ENTRIES: &str = "
-    select seq, iif(topic in ('turn.claimed', 'turn.settled', 'turn.undeliverable'), turn_id, null)
+    select seq, iif(topic in ('turn.claimed', 'turn.settled', 'turn.undeliverable', 'delivery.delivered'), turn_id, null)
     from log where seq > ? order by seq limit ?";
 
 const SELECT_LAST: &str = "select max(seq) from log";
@@ -116,7 +116,8 @@ const SELECT_ENDED: &str = "
 
 const SELECT_LINES: &str = "
     select case speaker when 'person' then 0 when 'agent' then 1 else 2 end, substr(text, 1, ?3)
-    from transcript where session_id = ?1 and seq = ?2 and text is not null";
+    from transcript_lines
+    where session_id = ?1 and seq = ?2 and text is not null and state in ('seen', 'partly', 'stopped') order by claim";
 
 const INDEX: &str = "insert or replace into search (rowid, text, place) values (?, ?, ?)";
 
