@@ -269,6 +269,7 @@ impl Engine {
             attempts: Arc::clone(&attempts),
             caller: Arc::clone(&caller),
             channels: Arc::clone(&channels),
+            people: Arc::clone(&people),
             lanes: Arc::clone(&lanes),
             opened: Mutex::new(opened),
             in_flight: Dispatcher::in_flight_limits(&channels),

@@ -1,4 +1,4 @@
-//! Tells owners who asks to be let in, and those who may decide what agents ask approval for. What waits is a row, and each message
+//! Tells owners who asks to be let in, people who used their code, and those who may decide what agents ask approval for. What waits is a row, and each message
 //! has a key of its own, so nobody is told twice, and nobody's message is lost by a crash.
 
 use std::{
@@ -13,7 +13,7 @@ use tracing::warn;
 use crate::{
     approvals::Approvals,
     channels::Channels,
-    commands::message::{approval_asked, asks},
+    commands::message::{approval_asked, asks, link_asked},
     lifecycle::Lifecycle,
     model::{conversation::ChannelId, ids::TurnId, people::Pairing, settings::LiveSettings},
     pauses,
@@ -46,7 +46,7 @@ impl Notifier {
     /// Tells people of all that waits for them, until the gateway stops.
     pub(crate) async fn run(self: Arc<Self>) {
         loop {
-            let is_done = self.tell_all().await & self.ask_all().await;
+            let is_done = self.tell_all().await & self.confirm_all().await & self.ask_all().await;
             if self.lifecycle.stopping.is_cancelled() {
                 return;
             }
@@ -61,6 +61,20 @@ impl Notifier {
                 return;
             }
         }
+    }
+
+    /// Whether all whose codes were used are asked about it.
+    async fn confirm_all(&self) -> bool {
+        for (link, turn) in self.people.links_used() {
+            let (channel, now) = (&link.identity.channel, self.clock.now());
+            let language = self.people.chosen_language(&link.identity).or(link.language);
+            let message = link_asked(&link, turn, language, now);
+            if let Err(error) = self.inlet.accept(channel, vec![(TurnId::new(now), message)], None).await {
+                warn!(identity = %link.identity, %error, "somebody's code was used, and they are not asked yet");
+                return false;
+            }
+        }
+        true
     }
 
     /// Whether all who can be reached are told of the approvals that wait for them.

@@ -24,7 +24,7 @@ use crate::{
         conversation::{ChatKind, ConversationRef},
         event::{InboundEvent, SenderKind},
         finding::{PersonFilter, meant, nearest},
-        ids::PersonId,
+        ids::{PersonId, TurnId},
         language::Language,
         log::{LogEvent, NewLogEntry, Subject},
         people::{
@@ -234,6 +234,32 @@ impl People {
     /// The code with which the sender of an event links another channel, in place of an earlier one of theirs.
     pub(crate) fn new_link(&self, event: &InboundEvent) -> Pairing {
         self.with_new_code(event, PairingState::Links, LINKING)
+    }
+
+    /// How a code is stored that somebody has used in `turn`: the person who made it is asked.
+    pub(crate) fn link_used(&self, link: Pairing, turn: TurnId) -> PeopleChange {
+        let now = self.clock.now();
+        PeopleChange::Asked(Pairing { asked_at: now, expires_at: now + LINKING, linked_by: Some(turn), ..link })
+    }
+
+    /// The codes that somebody has used, and about which the people who made them are asked.
+    pub(crate) fn links_used(&self) -> Vec<(Pairing, TurnId)> {
+        let now = self.clock.now();
+        let used = |one: &Pairing| {
+            let is_used = one.state == PairingState::Links && one.expires_at > now;
+            one.linked_by.filter(|_| is_used).map(|turn| (one.clone(), turn))
+        };
+        self.state().pairings.iter().filter_map(used).collect()
+    }
+
+    /// The code that was used in `turn`, while the person who made it may confirm that.
+    pub(crate) fn link_used_in(&self, turn: TurnId) -> Option<Pairing> {
+        self.links_used().into_iter().find(|(_, used_in)| *used_in == turn).map(|(link, _)| link)
+    }
+
+    /// The code to link with that somebody made and nobody has used.
+    pub(crate) fn link_of(&self, identity: &Identity) -> Option<Pairing> {
+        self.request_of(identity).filter(Pairing::is_open_link)
     }
 
     /// The requests that wait, oldest first.
@@ -509,7 +535,7 @@ impl People {
 
     /// The code that somebody who is known made to link another channel, as the sender of an event typed it.
     pub(crate) fn link_with(&self, typed: &str, event: &InboundEvent) -> Result<Pairing, WrongCode> {
-        let is_meant = |one: &Pairing| one.state == PairingState::Links;
+        let is_meant = Pairing::is_open_link;
         let identity = event.identity();
         // Anybody can begin another conversation with another key, so they have their tries together.
         let who = if event.sender.kind == SenderKind::KeyHolder {
@@ -547,6 +573,7 @@ impl People {
             asked_at: now,
             expires_at: now + lifetime,
             state,
+            linked_by: None,
         }
     }
 
@@ -652,6 +679,11 @@ impl KnownIdentity {
 impl Pairing {
     fn is_waiting(&self, now: Timestamp) -> bool {
         self.state == PairingState::Waiting && self.expires_at > now
+    }
+
+    /// Whether it is a code to link with that nobody has used.
+    fn is_open_link(&self) -> bool {
+        self.state == PairingState::Links && self.linked_by.is_none()
     }
 }
 

@@ -42,6 +42,8 @@ pub(crate) const PAGE: u32 = 32;
 pub(crate) enum Asks {
     /// Whether to let somebody in.
     LetIn,
+    /// Whether whoever used a person's code in this turn is that person.
+    Link(TurnId),
     /// Whether an agent may do something. Only this person may say.
     Approve(ApprovalId, PersonId),
     /// Whether late messages of the conversation are to be answered.
@@ -125,6 +127,7 @@ impl Questions {
         let Some(turn) = self.store.readable_turn(turn).await? else { return Ok(None) };
         Ok(match turn.event.kind {
             EventKind::PersonAsks { .. } => Some(Asks::LetIn),
+            EventKind::LinkAsked { turn } => Some(Asks::Link(turn)),
             EventKind::ApprovalAsked { approval, person } => Some(Asks::Approve(approval, person)),
             _ if turn.handler == LATE_ASKS.handler() => Some(Asks::Late),
             _ if turn.handler.is_command(Origin::DIGEST) => {
@@ -148,7 +151,7 @@ impl Questions {
     async fn told_of_expiry(&self, question: &AskedQuestion, settings: &Settings) -> Result<String, StoreError> {
         let too_late = || question_expired(&question.place.channel, question.language, &question.text, settings);
         Ok(match self.asks(question.turn).await? {
-            None | Some(Asks::Late) => too_late(),
+            None | Some(Asks::Late | Asks::Link(_)) => too_late(),
             Some(Asks::LetIn | Asks::Digest(_)) => String::new(),
             Some(Asks::Approve(approval, _)) => {
                 match self.store.approvals(ApprovalFilter::Is(approval), 1).await?.pop() {

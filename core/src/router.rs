@@ -59,7 +59,7 @@ pub(crate) fn route(event: &InboundEvent, rule: Option<&Rule>, settings: &Settin
     }
     if event.sender.kind == SenderKind::Operator {
         let command = match event.kind {
-            EventKind::PersonAsks { .. } | EventKind::ApprovalAsked { .. } => ASKS,
+            EventKind::PersonAsks { .. } | EventKind::LinkAsked { .. } | EventKind::ApprovalAsked { .. } => ASKS,
             EventKind::Digest { .. } => DIGEST,
             _ => MESSAGE,
         };
@@ -79,6 +79,7 @@ pub(crate) fn route(event: &InboundEvent, rule: Option<&Rule>, settings: &Settin
         | EventKind::Moved { .. }
         | EventKind::Expired { .. }
         | EventKind::PersonAsks { .. }
+        | EventKind::LinkAsked { .. }
         | EventKind::ApprovalAsked { .. }
         | EventKind::Prompt { .. }
         | EventKind::Digest { .. }

@@ -49,7 +49,7 @@ impl Welcomer {
     async fn tell_all(&self) -> bool {
         for pairing in self.people.untold() {
             let channel = pairing.identity.channel.clone();
-            let message = paired(&pairing, &self.settings.get(), self.clock.now());
+            let message = paired(&pairing, &self.people, &self.settings.get(), self.clock.now());
             let told = match self.inlet.accept(&channel, vec![message], None).await {
                 Ok(_) => {
                     let people = vec![PeopleChange::Told(pairing.identity.clone())];

@@ -9,6 +9,7 @@ use super::{
     approve::{approve, decline, owner_of},
     command::{Answer, ApprovalDecision, Call, Command, Words},
     late::{self, LATE_ASKS},
+    link,
 };
 use crate::{
     ledger::trigger::TurnEvents,
@@ -42,6 +43,7 @@ pub(crate) const ASKS: Command = Command {
                     let pairing = call.people.waiting_with(code);
                     pairing.map_or_else(Answer::nothing, |pairing| Answer::saying(Words::Own(question(&pairing, call))))
                 }
+                EventKind::LinkAsked { turn } => link::asks(call, *turn).await?,
                 EventKind::ApprovalAsked { approval, .. } => {
                     let approval = call.approvals.get(*approval).await?.filter(|approval| approval.is_open(call.now));
                     match approval {
@@ -63,7 +65,7 @@ pub(crate) const DECIDE: Command = Command {
     act: |call| Box::pin(decide(call)),
 };
 
-fn yes_or_no(call: &Call<'_>, text: String, [yes, no]: [&str; 2], expires: Option<Timestamp>) -> Reply {
+pub(super) fn yes_or_no(call: &Call<'_>, text: String, [yes, no]: [&str; 2], expires: Option<Timestamp>) -> Reply {
     let options = vec![call.say(yes).to_owned(), call.say(no).to_owned()];
     Reply::question(text, Choices { options, free_text: false, expires })
 }
@@ -157,6 +159,7 @@ async fn decide(call: &Call<'_>) -> Result<Answer, StoreError> {
     }
     match told.map(|told| told.event.kind.clone()) {
         Some(EventKind::ApprovalAsked { approval, person }) => decide_wish(call, approval, person, is_yes).await,
+        Some(EventKind::LinkAsked { turn }) => link::decide(call, turn, is_yes).await,
         told => decide_person(call, told, is_yes).await,
     }
 }

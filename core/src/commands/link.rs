@@ -1,18 +1,23 @@
-//! `/link`: lets somebody who is known on one channel be the same person on another one, with a code. `/unlink`: takes a
-//! channel out again.
+//! `/link`: lets somebody who is known on one channel be the same person on another one, with a code, once they confirm it where
+//! they got the code. `/unlink`: takes a channel out again.
 
-use super::command::{Answer, Call, Command, Decision, Held};
+use super::{
+    asks::yes_or_no,
+    command::{Answer, Call, Command, Decision, Held, Words},
+};
 use crate::{
     ledger::trigger::DecidedPerson,
     model::{
         conversation::ChatKind,
-        event::SenderKind,
+        event::{InboundEvent, SenderKind},
+        ids::TurnId,
         log::Subject,
-        people::{Identity, KnownIdentity, PeopleChange, PersonRecord, PersonRole},
+        people::{Identity, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord, PersonRole},
     },
     operations::{Actor, operation},
-    people::WrongCode,
-    words::plain,
+    people::{People, WrongCode},
+    ports::store::StoreError,
+    words::{excerpt, filled, plain},
 };
 
 pub(crate) const LINK: Command = Command {
@@ -23,8 +28,8 @@ pub(crate) const LINK: Command = Command {
     act: |call| {
         Box::pin(async {
             Ok(match (refusal(call), code_in(&call.turn.event.text)) {
-                (Some(refusal), _) => refusal,
-                (None, Some(typed)) => join(call, &typed).await,
+                (refusal, Some(typed)) => use_code(call, &typed, refusal).await,
+                (Some(refusal), None) => refusal,
                 (None, None) => give_code(call).await,
             })
         })
@@ -79,42 +84,116 @@ async fn give_code(call: &Call<'_>) -> Answer {
         Some(_) => {}
     }
     let link = call.people.new_link(event);
-    let code = link.shown_code();
+    let code = Pairing::HIDDEN_CODE.to_owned();
     let person = DecidedPerson { changes: vec![PeopleChange::Asked(link)], operation: None };
     Answer { decision: Some(Decision { person, held }), ..Answer::filled("link_code", vec![("code", code)]) }
 }
 
-/// Makes the sender, on this channel, the person who made the code.
-async fn join(call: &Call<'_>, typed: &str) -> Answer {
-    let identity = call.turn.event.identity();
+/// Has the person who made the code asked whether the sender is them, unless there is a `refusal`. The code is used up in any case:
+/// the message that shows it is stored.
+async fn use_code(call: &Call<'_>, typed: &str, refusal: Option<Answer>) -> Answer {
     let held = call.people.deciding().await;
-    let link = match call.people.link_with(typed, &call.turn.event) {
-        Ok(link) => link,
-        Err(WrongCode::Unknown) => return Answer::of("link_wrong"),
-        Err(WrongCode::Locked(_)) => return Answer::of("code_locked"),
+    let link = match (call.people.link_with(typed, &call.turn.event), refusal) {
+        (Ok(link), None) => link,
+        (Ok(link), Some(refusal)) => return ends(PeopleChange::Told(link.identity), held, refusal),
+        (Err(_), Some(refusal)) => return refusal,
+        (Err(WrongCode::Unknown), None) => return Answer::of("link_wrong"),
+        (Err(WrongCode::Locked(_)), None) => return Answer::of("code_locked"),
     };
-    let Some(person) = call.people.person_of(&link.identity) else { return Answer::of("link_wrong") };
-    let former = call.people.person_of(&identity);
-    if former.as_ref().is_some_and(|former| former.id == person.id) {
-        return naming("link_same", &person);
+    let hindrance = match call.people.person_of(&link.identity) {
+        Some(person) => hindrance(call.people, &person, &call.turn.event.identity()),
+        None => Some(Answer::of("link_wrong")),
+    };
+    match hindrance {
+        Some(hindrance) => ends(PeopleChange::Told(link.identity), held, hindrance),
+        None => ends(call.people.link_used(link, call.turn.id), held, Answer::of("link_waits")),
     }
-    if former.is_some_and(|former| is_operators(&former, &identity) || is_higher(former.role, person.role)) {
-        return Answer::of("link_refused");
+}
+
+/// An answer that changes what is stored of a code, and leaves everybody who they are.
+fn ends(change: PeopleChange, held: Held, answer: Answer) -> Answer {
+    let person = DecidedPerson { changes: vec![change], operation: None };
+    Answer { decision: Some(Decision { person, held }), ..answer }
+}
+
+/// Why `identity` cannot become one of a person's.
+fn hindrance(people: &People, person: &PersonRecord, identity: &Identity) -> Option<Answer> {
+    let former = people.person_of(identity)?;
+    if former.id == person.id {
+        return Some(naming("link_same", person));
     }
-    let by = format!("{} ({})", person.name, link.identity);
-    let added = KnownIdentity { identity: identity.clone(), added_at: call.now, added_by: by.clone() };
-    let answer = naming("linked", &person);
+    let is_refused = is_operators(&former, identity) || is_higher(former.role, person.role);
+    is_refused.then(|| Answer::of("link_refused"))
+}
+
+/// Asks a person whether whoever used their code in `turn` is them.
+pub(super) async fn asks(call: &Call<'_>, turn: TurnId) -> Result<Answer, StoreError> {
+    let used = call.store.readable_turn(turn).await?;
+    let (Some(link), Some(used)) = (call.people.link_used_in(turn), used) else { return Ok(Answer::nothing()) };
+    let name = called(&used.event).unwrap_or_else(|| "?".to_owned());
+    let values = [("name", name), ("identity", used.event.identity().to_string())];
+    let text = filled(call.say("link_asks"), &values);
+    let question = yes_or_no(call, text, ["link_yes", "link_no"], Some(link.expires_at));
+    Ok(Answer::saying(Words::Own(question)))
+}
+
+/// What the sender of an event calls themselves.
+fn called(event: &InboundEvent) -> Option<String> {
+    const LONGEST: usize = 80;
+    let name = event.sender.name.as_ref().or(event.sender.username.as_ref());
+    name.map(|name| plain(&excerpt(name, LONGEST)))
+}
+
+/// Whether the sender of an event may say whether whoever used a code in `turn` is them.
+pub(crate) fn may_confirm(event: &InboundEvent, turn: TurnId, people: &People) -> bool {
+    let is_direct = event.chat == ChatKind::Direct && event.sender.kind.is_person();
+    is_direct && people.link_used_in(turn).is_none_or(|link| link.identity == event.identity())
+}
+
+/// What a person says of whoever used their code in `turn`: with a yes, that is one more identity of theirs.
+pub(super) async fn decide(call: &Call<'_>, turn: TurnId, is_yes: Option<bool>) -> Result<Answer, StoreError> {
+    let (event, used) = (&call.turn.event, call.store.readable_turn(turn).await?);
+    let held = call.people.deciding().await;
+    let link = call.people.link_used_in(turn).filter(|_| may_confirm(event, turn, call.people));
+    let person = call.people.person_of(&event.identity());
+    let (Some(is_yes), Some(used), Some(link), Some(person)) = (is_yes, used, link, person) else {
+        return Ok(Answer::of("link_over"));
+    };
+    let (linker, maker) = (used.event.identity(), format!("{} ({})", person.name, link.identity));
+    if !is_yes {
+        let changes = vec![PeopleChange::Told(link.identity)];
+        let decision = decision(call, "decline", &linker, Actor::named(maker), changes, held);
+        return Ok(Answer { decision: Some(decision), ..Answer::of("link_declined") });
+    }
+    if hindrance(call.people, &person, &linker).is_some() {
+        return Ok(ends(PeopleChange::Told(link.identity), held, Answer::of("link_over")));
+    }
+    let (sender, name) = (&used.event.sender, called(&used.event));
+    let by = name.map_or_else(|| linker.to_string(), |name| format!("{name} ({linker})"));
+    let by = Actor { reason: Some(format!("confirmed by {maker}")), ..Actor::named(by) };
     let has_home = !call.people.chosen_homes(&link.identity).is_empty();
     let language = call.people.chosen_language(&link.identity);
-    // The code is used up.
+    let untold = Pairing {
+        identity: linker.clone(),
+        name: sender.name.clone(),
+        username: sender.username.clone(),
+        language: used.event.language,
+        conversation: used.event.conversation.clone(),
+        asked_at: call.now,
+        state: PairingState::Approved,
+        ..link.clone()
+    };
+    let answer = naming("link_confirmed", &person);
+    let added = KnownIdentity { identity: linker.clone(), added_at: call.now, added_by: maker };
     let mut changes = vec![
         PeopleChange::Known(PersonRecord { identities: vec![added], ..person }),
         PeopleChange::Told(link.identity),
+        PeopleChange::Asked(untold),
     ];
     // A person has one home: that of whoever made the code.
-    changes.extend(has_home.then(|| PeopleChange::Home(identity.clone(), false)));
-    changes.extend(language.map(|language| PeopleChange::Speaks(identity, Some(language))));
-    Answer { decision: Some(decision(call, LINK.name, by, changes, held)), ..answer }
+    changes.extend(has_home.then(|| PeopleChange::Home(linker.clone(), false)));
+    changes.extend(language.map(|language| PeopleChange::Speaks(linker.clone(), Some(language))));
+    Ok(Answer { decision: Some(decision(call, LINK.name, &linker, by, changes, held)), ..answer })
 }
 
 /// Takes this channel out of the sender's others.
@@ -127,9 +206,10 @@ async fn leave(call: &Call<'_>) -> Answer {
     if is_operators(&person, &identity) {
         return Answer::of("link_refused");
     }
-    let by = format!("{} ({identity})", person.name);
-    let changes = vec![PeopleChange::Forgotten(identity)];
-    Answer { decision: Some(decision(call, UNLINK.name, by, changes, held)), ..naming("unlinked", &person) }
+    let by = Actor::named(format!("{} ({identity})", person.name));
+    let changes = vec![PeopleChange::Forgotten(identity.clone())];
+    let decision = decision(call, UNLINK.name, &identity, by, changes, held);
+    Answer { decision: Some(decision), ..naming("unlinked", &person) }
 }
 
 /// Whether the configuration says who this is: a change would be undone by the next start.
@@ -146,10 +226,15 @@ fn naming(template: &'static str, person: &PersonRecord) -> Answer {
     Answer::filled(template, vec![("name", plain(&person.name))])
 }
 
-/// A change of who the sender is, with its entry in the audit.
-fn decision(call: &Call<'_>, action: &str, by: String, changes: Vec<PeopleChange>, held: Held) -> Decision {
-    let identity = call.turn.event.identity();
-    let by = Actor::named(by);
-    let operation = operation(&by, action, &identity, Subject::channel(&identity.channel), call.now);
+/// A change of who somebody is, with its entry in the audit.
+fn decision(
+    call: &Call<'_>,
+    action: &str,
+    whose: &Identity,
+    by: Actor,
+    changes: Vec<PeopleChange>,
+    held: Held,
+) -> Decision {
+    let operation = operation(&by, action, whose, Subject::channel(&whose.channel), call.now);
     Decision { person: DecidedPerson { changes, operation: Some(operation) }, held }
 }

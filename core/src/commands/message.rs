@@ -53,11 +53,14 @@ pub(crate) fn message(to: &ConversationRef, text: String, by: &str, key: &str, a
     }
 }
 
-/// The message to somebody who was let in.
-pub(crate) fn paired(pairing: &Pairing, settings: &Settings, at: Timestamp) -> (TurnId, InboundEvent) {
+/// The message to somebody who was let in, or linked.
+pub(crate) fn paired(pairing: &Pairing, people: &People, settings: &Settings, at: Timestamp) -> (TurnId, InboundEvent) {
     let channel = &pairing.conversation.channel;
-    let values = [("agent", settings.agent(channel).to_string())];
-    let text = filled(settings.templates.template(channel, pairing.language, "paired"), &values);
+    let name = people.person_of(&pairing.identity).map(|person| plain(&person.name)).unwrap_or_default();
+    let values = [("agent", settings.agent(channel).to_string()), ("name", name)];
+    let template = if pairing.linked_by.is_some() { "linked" } else { "paired" };
+    let language = people.chosen_language(&pairing.identity).or(pairing.language);
+    let text = filled(settings.templates.template(channel, language, template), &values);
     let key = format!("paired:{}:{}", pairing.identity.id, pairing.asked_at.as_millis());
     (TurnId::new(at), message(&pairing.conversation, text, "gateway", &key, at))
 }
@@ -87,6 +90,13 @@ pub(crate) fn asks(
     let key = format!("asks:{}:{}:{owner}", pairing.identity, pairing.asked_at.as_millis());
     let kind = EventKind::PersonAsks { code: pairing.code.clone() };
     InboundEvent { kind, language, ..message(to, String::new(), "gateway", &key, at) }
+}
+
+/// The message to the person whose code was used in `turn`. What it says is decided when it is sent.
+pub(crate) fn link_asked(link: &Pairing, turn: TurnId, language: Option<Language>, at: Timestamp) -> InboundEvent {
+    let key = format!("link:{turn}");
+    let kind = EventKind::LinkAsked { turn };
+    InboundEvent { kind, language, ..message(&link.conversation, String::new(), "gateway", &key, at) }
 }
 
 /// The message to somebody who may decide what an agent asks approval for. What it says is decided when it is sent.

@@ -21,6 +21,7 @@ use crate::{
         dropped::DROPPED,
         late::{LATE, LATE_ASKS},
         limited::{LIMITED, LIMITED_TODAY},
+        link,
         pairing::PAIRING,
         retry::RETRY,
         stranger::STRANGER,
@@ -322,6 +323,7 @@ impl EventRouter {
                 let command = if self.questions.is_shown_again(&event).await? { &ASKS_AGAIN } else { &DIGEST };
                 (command, digest::may_press(&event, person, known))
             }
+            Some(Asks::Link(turn)) => (&DECIDE, link::may_confirm(&event, turn, &self.people)),
             Some(Asks::LetIn | Asks::Late) => (&DECIDE, true),
         };
         let kind = if is_theirs { event.kind.clone() } else { EventKind::Message };

@@ -94,12 +94,14 @@ impl EventRouter {
         let mut left = Vec::with_capacity(open.len());
         for mut record in open {
             match self.questions.asks(record.question.turn).await? {
-                Some(Asks::LetIn | Asks::Approve(..) | Asks::Digest(_)) if !is_only_one || !has_words(&record) => {
+                Some(Asks::LetIn | Asks::Link(_) | Asks::Approve(..) | Asks::Digest(_))
+                    if !is_only_one || !has_words(&record) =>
+                {
                     continue;
                 }
                 // Only late messages can have come since: any other closes the question. Without them it asks nothing.
                 Some(Asks::Late) => record.is_overtaken = self.late.postponed(conversation).await?.is_empty(),
-                Some(Asks::LetIn | Asks::Approve(..) | Asks::Digest(_)) | None => {}
+                Some(Asks::LetIn | Asks::Link(_) | Asks::Approve(..) | Asks::Digest(_)) | None => {}
             }
             left.push(record);
         }

@@ -120,6 +120,13 @@ pub struct Delivery {
 }
 
 impl Delivery {
+    /// Puts a secret in the place of what stands for it in the stored text.
+    pub(crate) fn reveal(&mut self, hidden: &str, secret: &str) {
+        if let Action::Send { content, .. } | Action::Edit { content, .. } = &mut self.action {
+            content.text = content.text.replace(hidden, secret);
+        }
+    }
+
     /// The delivery's id, the same for every attempt: the idempotency key where the platform accepts one.
     #[must_use]
     pub const fn id(&self) -> DeliveryId {

@@ -213,6 +213,11 @@ pub enum EventKind {
         /// The code that they were given.
         code: String,
     },
+    /// Somebody has used the code of a person who links another channel: a message of the gateway's that asks that person.
+    LinkAsked {
+        /// The turn in which the code was used.
+        turn: TurnId,
+    },
     /// An agent asks for this approval: a message of the gateway's to somebody who may decide it.
     ApprovalAsked {
         /// The approval.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{
     conversation::{ChannelId, ConversationRef},
-    ids::PersonId,
+    ids::{PersonId, TurnId},
     language::Language,
 };
 
@@ -136,6 +136,8 @@ pub struct Pairing {
     pub expires_at: Timestamp,
     /// What became of it.
     pub state: PairingState,
+    /// Of a code to link with: the turn in which somebody used it.
+    pub linked_by: Option<TurnId>,
 }
 
 /// What became of a request to be let in.
@@ -148,7 +150,7 @@ pub enum PairingState {
     Declined,
     /// They are let in, and were not told yet.
     Approved,
-    /// No request: somebody who is known made the code, to be known by it on another channel.
+    /// No request: somebody who is known made the code, to be known by it on another channel. Once it is used, they are asked.
     Links,
 }
 
@@ -168,6 +170,9 @@ impl PairingState {
 impl Pairing {
     /// The number of characters of a code, without the dash.
     pub const CODE_LENGTH: usize = 8;
+
+    /// Stands for a code to link with in what is stored: the code itself is put in its place when it is sent.
+    pub(crate) const HIDDEN_CODE: &str = "••••-••••";
 
     /// The code as it is shown: with a dash in the middle.
     #[must_use]

@@ -26,6 +26,7 @@ use crate::{
         turn::TurnRecord,
     },
     outbox::{caller::Caller, health::UNAUTHORIZED_PAUSE},
+    people::People,
     ports::{
         clock::SharedClock,
         store::{
@@ -74,6 +75,12 @@ pub(crate) struct StartedAttempt {
 }
 
 impl StartedAttempt {
+    /// The code that the answer to `/link` is about, if nobody has used it.
+    pub(crate) fn link_code(&self, people: &People) -> Option<String> {
+        let turn = self.turn.as_ref().filter(|turn| turn.handler.is_command("link"))?;
+        people.link_of(&turn.event.identity()).map(|link| link.shown_code())
+    }
+
     /// The row of the attempt's end.
     fn end(&self, result: &Result<Receipt, DeliveryError>, at: Timestamp) -> AttemptEnd {
         let (name, detail) = match result {

@@ -30,9 +30,11 @@ use crate::{
         conversation::ChannelId,
         delivery::{Class, Delivery, DeliveryError, Receipt},
         ids::ConversationId,
+        people::Pairing,
         settings::LiveSettings,
         stored_delivery::{DeliveryRecord, DeliveryState},
     },
+    people::People,
     ports::{
         channel::ChannelAdapter,
         clock::SharedClock,
@@ -65,6 +67,7 @@ pub(crate) struct Dispatcher {
     pub(crate) attempts: Arc<Attempts>,
     pub(crate) caller: Arc<Caller>,
     pub(crate) channels: Arc<Channels>,
+    pub(crate) people: Arc<People>,
     pub(crate) lanes: Arc<Lanes>,
     pub(crate) opened: Mutex<mpsc::UnboundedReceiver<Opened>>,
     pub(crate) in_flight: HashMap<ChannelId, Semaphore>,
@@ -260,11 +263,14 @@ impl Dispatcher {
         let is_draft = begun.delivery.is_draft();
         crash_point!("attempt_started" if !is_draft);
         crash_point!("draft_attempt_started" if is_draft);
-        let attempted = {
+        let mut attempted = {
             let (settings, to) = (self.settings.get(), &begun.delivery.conversation.channel);
             let say = |name: &str| settings.templates.template(to, begun.language, name);
             render::delivery(&begun.delivery, begun.number, begun.is_overtaken, say)
         };
+        if let Some(code) = begun.link_code(&self.people) {
+            attempted.reveal(Pairing::HIDDEN_CODE, &code);
+        }
         let Some(result) = self.caller.call(channel.deliver(&attempted), self.timeout(&begun)).await else {
             // The gateway ended: the next start finds an attempt without a result.
             return Ok(Sent::Stopped);

@@ -5,7 +5,7 @@ use rejoinder_core::{Access, ConversationRef, InboundEvent, TurnId, conformance:
 use crate::{
     gateway::{GatewaySetup, TestGateway, chat, main_channel, mention, secs},
     life::Crash,
-    linking::{code_for, comes_in, last, says, setup, there},
+    linking::{code_for, comes_in, confirms, last, says, setup, there},
 };
 
 const ANSWER: &str = "From test.main: what is new?\n\nhello";
@@ -15,6 +15,7 @@ async fn linked(setup: GatewaySetup) -> TestGateway {
     let gateway = setup.start().await;
     let code = code_for(&gateway, &chat("ada")).await;
     comes_in(&gateway, says(&there("lovelace"), &format!("/link {code}"))).await;
+    confirms(&gateway, &chat("ada")).await;
     comes_in(&gateway, says(&there("lovelace"), "hello")).await;
     gateway
 }

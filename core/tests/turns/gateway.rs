@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -241,6 +242,13 @@ fn templates() -> Templates {
         ("person_decided", "Too late."),
         ("link_code", "Write /link {code}."),
         ("link_unknown", "Not known."),
+        ("link_waits", "Asked."),
+        ("link_asks", "{name} ({identity}) has your code."),
+        ("link_yes", "It is me"),
+        ("link_no", "It is not me"),
+        ("link_confirmed", "There you are {name}."),
+        ("link_declined", "Nobody is linked."),
+        ("link_over", "Over."),
         ("linked", "You are {name}."),
         ("link_same", "{name} already."),
         ("link_wrong", "No such link."),
@@ -632,6 +640,17 @@ impl TestGateway {
         let damaged = damage.bind(turn.to_string()).execute(&mut connection).await.expect("it is written");
         assert_eq!(damaged.rows_affected(), 1);
         connection.close().await.expect("it closes");
+    }
+
+    /// The files of the database with these bytes in them.
+    pub(crate) fn files_with(&self, text: &str) -> Vec<PathBuf> {
+        let files =
+            std::fs::read_dir(self.directory.path()).expect("a directory").map(|file| file.expect("a file").path());
+        let has_it = |file: &PathBuf| {
+            let bytes = std::fs::read(file).expect("readable");
+            bytes.windows(text.len()).any(|window| window == text.as_bytes())
+        };
+        files.filter(has_it).collect()
     }
 
     /// Makes the stored deliveries of a turn unreadable.

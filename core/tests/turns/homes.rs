@@ -8,7 +8,7 @@ use rejoinder_core::{
 use crate::{
     gateway::{GatewaySetup, TestGateway, chat, main_channel, mention, operator, secs},
     life::{at_every_write, comes_in_dying},
-    linking::{code_for, comes_in, guarded, identity, last, other_channel, says, setup, there},
+    linking::{code_for, comes_in, confirms, guarded, identity, last, other_channel, says, setup, there},
 };
 
 /// Grace, an owner, is known on both channels, and has written on the main one last.
@@ -21,6 +21,7 @@ async fn linked(setup: GatewaySetup) -> TestGateway {
 async fn link(gateway: &TestGateway) {
     let code = code_for(gateway, &chat("grace")).await;
     comes_in(gateway, says(&there("hopper"), &format!("/link {code}"))).await;
+    confirms(gateway, &chat("grace")).await;
     comes_in(gateway, says(&chat("grace"), "hello")).await;
 }
 
@@ -202,7 +203,8 @@ async fn people_who_become_one_have_one_home(#[case] both: bool, #[case] home: &
     comes_in(&gateway, says(&there("lovelace"), "/home here")).await;
 
     let code = code_for(&gateway, &chat("ada")).await;
-    assert_eq!(tells(&gateway, &there("lovelace"), &format!("/link {code}")).await, "You are Ada.");
+    assert_eq!(tells(&gateway, &there("lovelace"), &format!("/link {code}")).await, "Asked.");
+    confirms(&gateway, &chat("ada")).await;
 
     comes_in(&gateway, says(&there("lovelace"), "hello")).await;
     assert_eq!(tells(&gateway, &chat("ada"), "/home").await, home);

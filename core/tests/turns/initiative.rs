@@ -14,7 +14,7 @@ use crate::{
     gateway::{GatewaySetup, TestGateway, chat, main_channel, operator, policy, secs},
     keys::{self, KEY, page, place, with_key},
     life::at_every_write,
-    linking::{code_for, comes_in, guarded, last, says, setup, there},
+    linking::{code_for, comes_in, confirms, guarded, last, says, setup, there},
 };
 
 fn message(to: &str, text: &str) -> NewMessage {
@@ -53,6 +53,7 @@ async fn a_message_is_for_a_person_or_a_role() {
 
     let code = code_for(&gateway, &chat("ada")).await;
     comes_in(&gateway, says(&there("lovelace"), &format!("/link {code}"))).await;
+    confirms(&gateway, &chat("ada")).await;
     comes_in(&gateway, says(&there("lovelace"), "hello")).await;
     let sent = sends(&gateway, "role:member", "two").await.expect("it is sent");
     assert_eq!(places(&sent), [there("lovelace")]);
@@ -117,6 +118,7 @@ async fn a_repeated_request_sends_nothing_again() {
     let first = sends(&gateway, "Ada", "key").await.expect("it is sent");
     let code = code_for(&gateway, &chat("ada")).await;
     comes_in(&gateway, says(&there("lovelace"), &format!("/link {code}"))).await;
+    confirms(&gateway, &chat("ada")).await;
     comes_in(&gateway, says(&there("lovelace"), "hello")).await;
     gateway.restart().await;
 
@@ -259,6 +261,7 @@ async fn somebody_who_is_in_no_direct_chat_is_reached_on_the_page() {
     for (name, key) in [("ada", KEY), ("grace", "her-key")] {
         let code = code_for(&gateway, &chat(name)).await;
         comes_in(&gateway, writes_with(key, &format!("/link {code}"))).await;
+        confirms(&gateway, &chat(name)).await;
     }
     assert_eq!(places(&sends(&gateway, "Ada", "one").await.expect("it is sent")), [chat("ada")]);
 

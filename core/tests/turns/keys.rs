@@ -67,7 +67,12 @@ pub(crate) fn setup() -> GatewaySetup {
 
 async fn link(gateway: &TestGateway, name: &str) -> String {
     let code = code_for(gateway, &chat(name)).await;
-    told(gateway, writes(&format!("/link {code}"))).await
+    let told = told(gateway, writes(&format!("/link {code}"))).await;
+    if told != "Asked." {
+        return told;
+    }
+    comes_in(gateway, says(&chat(name), "It is me")).await;
+    last(gateway, &place())
 }
 
 async fn ada(gateway: &TestGateway, text: &str) -> String {
@@ -243,7 +248,9 @@ async fn a_crash_links_a_conversation_once() {
         comes_in(&gateway, again).await;
         gateway.advance(secs(60)).await;
 
-        assert_eq!(gateway.visible(&place()), ["You are Ada."], "after write {write}");
+        comes_in(&gateway, says(&chat("ada"), "It is me")).await;
+
+        assert_eq!(gateway.visible(&place()), ["Asked.", "You are Ada."], "after write {write}");
         assert_eq!(
             identities_of_ada(&gateway).await,
             [identity(main_channel(), "ada"), theirs()],

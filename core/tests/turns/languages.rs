@@ -190,6 +190,7 @@ async fn a_choice_holds_on_all_channels_of_a_person() {
     comes_in(&gateway, linking::says(&chat("ada"), "/language de")).await;
     let code = code_for(&gateway, &chat("ada")).await;
     comes_in(&gateway, linking::says(&there("lovelace"), &format!("/link {code}"))).await;
+    linking::confirms(&gateway, &chat("ada")).await;
     gateway.restart().await;
     assert!(hears(&gateway, &there("lovelace")).await);
 
@@ -241,6 +242,7 @@ async fn the_configuration_says_somebodys_language() {
     let gateway = setup.start().await;
     let code = code_for(&gateway, &chat("grace")).await;
     comes_in(&gateway, linking::says(&there("hopper"), &format!("/link {code}"))).await;
+    linking::confirms(&gateway, &chat("grace")).await;
     let help = async |language: &str| {
         let event = InboundEvent { language: Language::of(language), ..linking::says(&there("hopper"), "/help") };
         comes_in(&gateway, event).await;
@@ -263,6 +265,7 @@ async fn an_answer_that_goes_elsewhere_is_announced_in_the_language_of_the_chat(
     let gateway = guarded().await;
     let code = code_for(&gateway, &chat("ada")).await;
     comes_in(&gateway, linking::says(&there("lovelace"), &format!("/link {code}"))).await;
+    linking::confirms(&gateway, &chat("ada")).await;
     let hello = InboundEvent { language: Language::of("de"), ..linking::says(&there("lovelace"), "hallo") };
     comes_in(&gateway, hello).await;
     let is_main = |place: &ConversationRef| place.channel == main_channel();

@@ -1,5 +1,7 @@
 //! People link their channels with a code, and are one person.
 
+use std::path::PathBuf;
+
 use rejoinder_core::{
     Accepted, Access, Capabilities, ChannelId, Clock, ConversationRef, DirectPolicy, Identity, InboundEvent, Lifetimes,
     PersonRole, Resend, SeedPerson, Sender, SenderKind,
@@ -77,6 +79,11 @@ pub(crate) async fn code_for(gateway: &TestGateway, place: &ConversationRef) -> 
     told.strip_prefix("Write /link ").and_then(|rest| rest.strip_suffix('.')).expect("a code").to_owned()
 }
 
+/// The person who made a code in `place` says that they used it.
+pub(crate) async fn confirms(gateway: &TestGateway, place: &ConversationRef) {
+    comes_in(gateway, says(place, "It is me")).await;
+}
+
 /// Everybody who is known, with their identities.
 async fn known(gateway: &TestGateway) -> Vec<(String, Vec<String>)> {
     let people = gateway.engine().people().await.expect("readable");
@@ -102,10 +109,15 @@ async fn a_code_makes_two_channels_one_person() {
 
     comes_in(&gateway, says(&there("lovelace"), &format!("/link {}", code.to_lowercase()))).await;
     gateway.restart().await;
+    assert_eq!(last(&gateway, &chat("ada")), "LOVELACE (test.other/lovelace) has your code.");
+    assert_eq!(known(&gateway).await[0], of("Ada", &["test.main/ada"]));
+    confirms(&gateway, &chat("ada")).await;
+    gateway.restart().await;
     comes_in(&gateway, says(&there("lovelace"), "and now?")).await;
     comes_in(&gateway, says(&there("eve"), &format!("/link {code}"))).await;
 
-    assert_eq!(gateway.visible(&there("lovelace")), ["You are Ada.", "hello"]);
+    assert_eq!(gateway.visible(&there("lovelace")), ["Asked.", "You are Ada.", "hello"]);
+    assert_eq!(last(&gateway, &chat("ada")), "There you are Ada.");
     assert!(last(&gateway, &there("eve")).starts_with("Ask for"), "the code is used up");
     let grace = of("Grace", &["test.main/grace"]);
     assert_eq!(known(&gateway).await, [of("Ada", &["test.main/ada", "test.other/lovelace"]), grace.clone()]);
@@ -119,9 +131,12 @@ async fn a_code_makes_two_channels_one_person() {
     assert_eq!(last(&gateway, &chat("ada")), "Nothing to undo.");
     let audit = gateway.store.audit(&AuditFilter { before: None, limit: 10 }).await.expect("readable");
     let done: Vec<_> = audit.iter().map(|it| (&*it.entry.by, &*it.entry.action, &*it.entry.target)).collect();
-    let (there, here) = ("Ada (test.other/lovelace)", "Ada (test.main/ada)");
     let target = "test.other/lovelace";
-    assert_eq!(done, [(there, "unlink", target), (here, "link", target)]);
+    assert_eq!(
+        done,
+        [("Ada (test.other/lovelace)", "unlink", target), ("LOVELACE (test.other/lovelace)", "link", target)]
+    );
+    assert_eq!(audit[1].entry.reason.as_deref(), Some("confirmed by Ada (test.main/ada)"));
     gateway.at_rest().await;
 }
 
@@ -133,10 +148,61 @@ async fn a_code_opens_a_channel_with_a_list_and_no_closed_one() {
         let code = code_for(&gateway, &chat("ada")).await;
 
         comes_in(&gateway, says(&there("lovelace"), &format!("/link {code}"))).await;
+        confirms(&gateway, &chat("ada")).await;
 
         assert_eq!(gateway.visible(&there("lovelace")), told);
         gateway.at_rest().await;
     }
+}
+
+/// N2. Also if they say nothing.
+#[tokio::test]
+async fn nobody_is_linked_before_the_person_says_so() {
+    let gateway = guarded().await;
+    let code = code_for(&gateway, &chat("ada")).await;
+    comes_in(&gateway, says(&there("eve"), &format!("/link {code}"))).await;
+    comes_in(&gateway, says(&chat("ada"), "It is not me")).await;
+    assert_eq!(last(&gateway, &chat("ada")), "Nobody is linked.");
+
+    let code = code_for(&gateway, &chat("ada")).await;
+    comes_in(&gateway, says(&there("eve"), &format!("/link {code}"))).await;
+    gateway.advance(secs(10 * MINUTE)).await;
+    confirms(&gateway, &chat("ada")).await;
+
+    assert_eq!(known(&gateway).await, [of("Ada", &["test.main/ada"]), of("Grace", &["test.main/grace"])]);
+    assert_eq!(gateway.visible(&there("eve")), ["Asked.", "Asked."]);
+    let audit = gateway.store.audit(&AuditFilter { before: None, limit: 10 }).await.expect("readable");
+    let done: Vec<_> = audit.iter().map(|it| (&*it.entry.by, &*it.entry.action, &*it.entry.target)).collect();
+    assert_eq!(done, [("Ada (test.main/ada)", "decline", "test.other/eve")]);
+    gateway.at_rest().await;
+}
+
+/// N2. Nothing that is stored shows a code that links somebody.
+#[tokio::test]
+async fn a_code_is_in_no_row_of_what_was_said() {
+    let gateway = guarded().await;
+
+    let code = code_for(&gateway, &chat("ada")).await;
+
+    assert_eq!(gateway.files_with("Write /link").len(), 1, "the answer is stored");
+    assert_eq!(gateway.files_with(&code), Vec::<PathBuf>::new());
+    gateway.at_rest().await;
+}
+
+/// Who reads it there has no use of it.
+#[tokio::test]
+async fn a_code_that_was_written_in_a_wrong_place_is_used_up() {
+    let gateway = guarded().await;
+    let code = code_for(&gateway, &chat("ada")).await;
+    let sender = says(&chat("ada"), "").sender;
+
+    let in_group = InboundEvent { sender, ..mention(&chat("room"), &format!("/link {code}")) };
+    comes_in(&gateway, in_group).await;
+    comes_in(&gateway, says(&there("eve"), &format!("/link {code}"))).await;
+
+    assert_eq!(gateway.visible(&chat("room")), ["Not in public."]);
+    assert!(last(&gateway, &there("eve")).starts_with("Ask for"));
+    gateway.at_rest().await;
 }
 
 /// A code is valid for ten minutes, and only the latest of each identity.
@@ -165,8 +231,8 @@ async fn a_code_ends() {
 #[tokio::test]
 async fn a_code_takes_nothing_that_an_operator_gave() {
     let gateway = guarded().await;
-    let of_ada = code_for(&gateway, &chat("ada")).await;
     for who in ["grace", "ada"] {
+        let of_ada = code_for(&gateway, &chat("ada")).await;
         comes_in(&gateway, says(&chat(who), &format!("/link {of_ada}"))).await;
     }
     assert_eq!(last(&gateway, &chat("grace")), "Ask an operator.", "an owner stays an owner");
@@ -179,7 +245,9 @@ async fn a_code_takes_nothing_that_an_operator_gave() {
     let request = gateway.engine().pairings().pop().expect("a request");
     comes_in(&gateway, says(&chat("grace"), &format!("/approve {}", request.code))).await;
     assert_eq!(known(&gateway).await.len(), 3);
+    let of_ada = code_for(&gateway, &chat("ada")).await;
     comes_in(&gateway, says(&there("lovelace"), &format!("/link {of_ada}"))).await;
+    confirms(&gateway, &chat("ada")).await;
 
     let linked = of("Ada", &["test.main/ada", "test.other/lovelace"]);
     assert_eq!(known(&gateway).await, [linked, of("Grace", &["test.main/grace"])]);
@@ -224,7 +292,9 @@ async fn a_crash_links_once() {
 
         crash(&mut gateway, says(&there("lovelace"), &format!("/link {code}"))).await;
 
-        assert_eq!(gateway.visible(&there("lovelace")), ["You are Ada."], "after write {write}");
+        crash(&mut gateway, says(&chat("ada"), "It is me")).await;
+
+        assert_eq!(gateway.visible(&there("lovelace")), ["Asked.", "You are Ada."], "after write {write}");
         assert_eq!(known(&gateway).await[0].1.len(), 2, "after write {write}");
         gateway.at_rest().await;
     }

@@ -8,7 +8,7 @@ use rejoinder_core::{
 use crate::{
     gateway::{TestGateway, chat, operator, secs},
     life::Crash,
-    linking::{code_for, comes_in, guarded, last, says, setup, there},
+    linking::{code_for, comes_in, confirms, guarded, last, says, setup, there},
 };
 
 const HOUR: u64 = 3600;
@@ -148,6 +148,7 @@ async fn an_owner_is_told_where_they_wrote_last() {
     let mut gateway = owned().await;
     let code = code_for(&gateway, &chat("grace")).await;
     comes_in(&gateway, says(&there("hopper"), &format!("/link {code}"))).await;
+    confirms(&gateway, &chat("grace")).await;
     comes_in(&gateway, says(&there("hopper"), "hello")).await;
     gateway.restart().await;
     let eve = asked_by_eve(&gateway).await;

@@ -12,7 +12,7 @@ use rejoinder_core::{
 use crate::{
     gateway::{GatewaySetup, SILENT, TestGateway, chat, mention, operator, said, secs},
     life::{at_every_write, comes_in_dying, passes_dying},
-    linking::{code_for, comes_in, guarded, last, says, setup, there},
+    linking::{code_for, comes_in, confirms, guarded, last, says, setup, there},
 };
 
 const HOUR: Duration = Duration::from_hours(1);
@@ -76,6 +76,7 @@ async fn what_is_for_somebody_goes_where_they_are_then() {
     adds(&gateway, says_hello("Ada", in_an_hour)).await;
     let code = code_for(&gateway, &chat("ada")).await;
     comes_in(&gateway, says(&there("lovelace"), &format!("/link {code}"))).await;
+    confirms(&gateway, &chat("ada")).await;
     comes_in(&gateway, says(&there("lovelace"), "hello")).await;
 
     gateway.advance(HOUR).await;

@@ -244,7 +244,8 @@ async fn a_channel_that_is_no_longer_linked_starts_afresh() {
     ada(&gateway, "/new trip").await;
     ada(&gateway, "one").await;
     let code = code_for(&gateway, &chat("ada")).await;
-    assert_eq!(lovelace(&gateway, &format!("/link {code}")).await, "You are Ada.");
+    assert_eq!(lovelace(&gateway, &format!("/link {code}")).await, "Asked.");
+    ada(&gateway, "It is me").await;
     assert_eq!(lovelace(&gateway, "/session use trip").await, "Again trip.");
     assert_eq!(lovelace(&gateway, "two").await, "two [one]");
 

@@ -46,6 +46,7 @@ fn request(id: &str, code: &str, seconds: u64) -> Pairing {
         asked_at: at(seconds),
         expires_at: at(seconds + 60),
         state: PairingState::Waiting,
+        linked_by: None,
     }
 }
 

@@ -1,10 +1,11 @@
 //! Who is known, and who asks to be let in.
 
 use rejoinder_core::{
-    ChannelId, Identity, Language, PersonId, StoreError,
+    ChannelId, Identity, Language, PersonId, StoreError, TurnId,
     store::{DirectChat, KnownIdentity, Pairing, PersonRecord},
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};
+use uuid::Uuid;
 
 use super::columns::Columns;
 use crate::sqlite::error::store_error;
@@ -55,6 +56,7 @@ fn pairing(row: &SqliteRow) -> Result<Pairing, StoreError> {
         asked_at: row.at("asked_at")?,
         expires_at: row.at("expires_at")?,
         state: row.name("state")?,
+        linked_by: row.value::<Option<Uuid>>("linked_by")?.map(TurnId::from),
     })
 }
 

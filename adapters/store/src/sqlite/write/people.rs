@@ -1,7 +1,7 @@
 //! Who is known, and who asks to be let in.
 
 use rejoinder_core::{
-    Identity, Language, StoreError,
+    Identity, Language, StoreError, TurnId,
     store::{DirectChat, KnownIdentity, Pairing, PeopleChange, PersonRecord},
 };
 use rusqlite::params;
@@ -45,7 +45,8 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &PeopleChange) -> Re
 }
 
 fn ask(transaction: &Transaction<'_>, pairing: &Pairing) -> Result<(), StoreError> {
-    let Pairing { code, identity, name, username, language, conversation, asked_at, expires_at, state } = pairing;
+    let Pairing { code, identity, name, username, language, conversation, asked_at, expires_at, state, linked_by } =
+        pairing;
     rows::change(transaction, DELETE_EXPIRED, [asked_at.as_millis()])?;
     let values = params![
         identity.channel.as_str(),
@@ -59,6 +60,7 @@ fn ask(transaction: &Transaction<'_>, pairing: &Pairing) -> Result<(), StoreErro
         asked_at.as_millis(),
         expires_at.as_millis(),
         state.as_str(),
+        linked_by.map(TurnId::as_uuid),
     ];
     rows::change_one(transaction, "pairings", WRITE_PAIRING, values)
 }
@@ -101,11 +103,12 @@ const DELETE_EXPIRED: &str = "delete from pairings where expires_at <= ?";
 
 /// Fails if somebody else's request has the code.
 const WRITE_PAIRING: &str = "
-    insert into pairings (channel, id, code, name, username, language, chat, thread, asked_at, expires_at, state)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    insert into pairings (channel, id, code, name, username, language, chat, thread, asked_at, expires_at, state,
+        linked_by)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     on conflict (channel, id) do update set code = excluded.code, name = excluded.name, username = excluded.username,
         language = excluded.language, chat = excluded.chat, thread = excluded.thread, asked_at = excluded.asked_at,
-        expires_at = excluded.expires_at, state = excluded.state";
+        expires_at = excluded.expires_at, state = excluded.state, linked_by = excluded.linked_by";
 
 const WRITE_PERSON: &str = "
     insert into people (id, name, role, created_at) values (?, ?, ?, ?)
