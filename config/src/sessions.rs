@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::{civil::Time, tz::TimeZone};
-use rejoinder_core::SessionReset;
+use rejoinder_core::{NewInGroups, SessionReset};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{
@@ -27,6 +27,8 @@ pub struct Sessions {
         deserialize_with = "duration::between::<_, { 300 * SECOND }, { 31_536_000 * SECOND }>"
     )]
     idle: Duration,
+    /// Who may begin a new session in a group.
+    pub new_in_groups: NewInGroups,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]

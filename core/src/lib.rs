@@ -140,7 +140,7 @@ pub use model::{
         Missed, NewSchedule, NotASchedule, ScheduleCall, ScheduleLimits, ScheduleSettings, ScheduledAction, When,
         read_time, zone,
     },
-    session::{SessionReset, SessionSettings},
+    session::{NewInGroups, SessionReset, SessionSettings},
     settings::{Lifetimes, PersonLimits, Policies, Question, Settings, SpecialLimits, Templates},
     target::{Begun, NotATarget, Target},
     trace::{CallerTrace, Span, TraceHeaders, TurnTrace},

@@ -289,6 +289,7 @@ fn sessions(config: &Config) -> SessionSettings {
     let models = agents.iter().map(|(name, agent)| (AgentName::from(&**name), agent.models()));
     SessionSettings {
         reset: sessions.reset(&routing.time_zone.zone),
+        new_in_groups: sessions.new_in_groups,
         agents: routing.choosable.iter().map(|name| AgentName::from(&**name)).collect(),
         models: models.filter(|(_, models)| models.len() > 1).map(|(name, models)| (name, models.to_vec())).collect(),
     }

@@ -91,9 +91,12 @@ impl Access {
             self.guesses.missing(peer, &self.surface);
             return Err(ApiError::unauthorized("send a token as `Authorization: Bearer TOKEN`"));
         };
-        self.guesses.turn(peer, &self.surface).await?;
+        self.guesses.turn_of(peer, &self.surface, sent).await?;
         let is_own = self.own.as_ref().is_some_and(|tokens| tokens.open_for(sent));
         let operator = operators(sent);
+        if is_own || operator.is_some() {
+            self.guesses.right(peer, &self.surface, sent);
+        }
         match operator {
             _ if is_own => Ok(Owner::channel()),
             Some(token) if token.may_ask => Ok(Owner::operator(&token)),

@@ -1,7 +1,7 @@
 //! Slows down callers who guess secrets.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fmt,
     net::IpAddr,
     num::NonZeroU32,
@@ -13,6 +13,7 @@ use axum::http::StatusCode;
 use governor::{
     Quota, RateLimiter, clock::Clock, middleware::StateInformationMiddleware, state::keyed::DefaultKeyedStateStore,
 };
+use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 use tracing::warn;
 
@@ -39,23 +40,39 @@ const MAX_PEERS: usize = 4096;
 /// How many warnings about peers with wrong secrets are written within a minute.
 const MAX_WARNINGS: u32 = 20;
 
-/// Checks secrets of callers at a bounded pace, per [`Peer`] and over all surfaces.
+/// Checks secrets of callers at a bounded pace, per [`Peer`] and surface.
 ///
-/// A peer that has sent more than five wrong secrets, each within a minute of the one before, waits for each check, whether
-/// its secret is right or wrong, until a minute has passed without a wrong one. So it learns nothing from a wait, and gets
-/// two checks a second. Whoever would wait for more than 5 s is refused without a check.
+/// A peer that has sent more than five wrong secrets to a surface, each within a minute of the one before, waits there for each
+/// check, whether its secret is right or wrong, until a minute has passed without a wrong one. So it learns nothing from a wait, and
+/// gets two checks a second. Whoever would wait for more than 5 s is refused without a check. Only a secret that was right before
+/// from the same peer is checked at once: others may share its address with somebody who guesses.
 ///
-/// A surface calls [`turn`](Self::turn), checks the secret without a pause, and reports a wrong one with
-/// [`wrong`](Self::wrong).
+/// A surface calls [`turn_of`](Self::turn_of), checks the secret without a pause, and reports a right one with
+/// [`right`](Self::right) and a wrong one with [`wrong`](Self::wrong).
 pub struct Guesses {
     refusals: Mutex<Refusals>,
-    line: RateLimiter<IpAddr, DefaultKeyedStateStore<IpAddr>, TokioClock, StateInformationMiddleware>,
+    line: RateLimiter<Door, DefaultKeyedStateStore<Door>, TokioClock, StateInformationMiddleware>,
+    /// What stands for the secrets that were right, each with its peer and surface.
+    right: Mutex<HashSet<[u8; 32]>>,
+}
+
+/// A peer at one surface.
+type Door = (IpAddr, String);
+
+fn door(peer: Peer, surface: &str) -> Door {
+    (peer.network(), surface.to_owned())
+}
+
+/// What stands for a secret of a peer at a surface.
+fn mark(peer: Peer, surface: &str, secret: &[u8]) -> [u8; 32] {
+    let parts = format!("{}\0{surface}\0", peer.network());
+    Sha256::new().chain_update(parts).chain_update(secret).finalize().into()
 }
 
 #[derive(Default)]
 struct Refusals {
     /// Those that sent wrong secrets.
-    peers: HashMap<IpAddr, Guesser>,
+    peers: HashMap<Door, Guesser>,
     /// Requests without a secret, of whatever peer. They slow nobody, so no peer is remembered for them.
     missing: Warnings,
     /// When the current minute of warnings about guessers began, and how many were written in it.
@@ -96,13 +113,13 @@ impl Guesser {
 }
 
 impl Refusals {
-    fn has_room_for(&self, peer: IpAddr) -> bool {
-        self.peers.len() < MAX_PEERS || self.peers.contains_key(&peer)
+    fn has_room_for(&self, door: &Door) -> bool {
+        self.peers.len() < MAX_PEERS || self.peers.contains_key(door)
     }
 
-    /// The entry of `peer`, new if there is none.
-    fn guesser(&mut self, peer: IpAddr, now: Instant) -> &mut Guesser {
-        self.peers.entry(peer).or_insert_with(|| Guesser { wrong: 0, wrong_at: now, warnings: Warnings::default() })
+    /// The entry of a peer at a surface, new if there is none.
+    fn guesser(&mut self, door: Door, now: Instant) -> &mut Guesser {
+        self.peers.entry(door).or_insert_with(|| Guesser { wrong: 0, wrong_at: now, warnings: Warnings::default() })
     }
 
     /// Removes half of the peers or more, so that this is rare.
@@ -145,7 +162,8 @@ impl Default for Guesses {
     fn default() -> Self {
         let quota = Quota::with_period(PACE).expect("a pace is not zero").allow_burst(LINE);
         let clock = TokioClock(Instant::now());
-        Self { refusals: Mutex::default(), line: RateLimiter::new(quota, DefaultKeyedStateStore::default(), clock) }
+        let line = RateLimiter::new(quota, DefaultKeyedStateStore::default(), clock);
+        Self { refusals: Mutex::default(), line, right: Mutex::default() }
     }
 }
 
@@ -162,16 +180,38 @@ impl Guesses {
     /// # Errors
     /// When the wait would be longer than 5 s.
     pub async fn turn(&self, peer: Peer, surface: &str) -> Result<(), TooManyGuesses> {
-        if !self.is_slowed(peer) {
+        if !self.is_slowed(peer, surface) {
             return Ok(());
         }
-        let Ok(line) = self.line.check_key(&peer.network()) else {
+        let Ok(line) = self.line.check_key(&door(peer, surface)) else {
             self.guessed(peer, surface, "too_many", |_, _| ());
             return Err(TooManyGuesses);
         };
         let ahead = LINE.get() - 1 - line.remaining_burst_capacity();
         sleep(PACE * ahead).await;
         Ok(())
+    }
+
+    /// As [`turn`](Self::turn), for a secret that is at hand: one that was right before does not wait.
+    ///
+    /// # Errors
+    /// When the wait would be longer than 5 s.
+    pub async fn turn_of(&self, peer: Peer, surface: &str, secret: &[u8]) -> Result<(), TooManyGuesses> {
+        if self.is_slowed(peer, surface) && !self.known().contains(&mark(peer, surface, secret)) {
+            return self.turn(peer, surface).await;
+        }
+        Ok(())
+    }
+
+    /// Notes that `peer` sent a right secret.
+    pub fn right(&self, peer: Peer, surface: &str, secret: &[u8]) {
+        let mark = mark(peer, surface, secret);
+        let mut known = self.known();
+        if known.len() >= MAX_PEERS && !known.contains(&mark) {
+            // Whoever is still there is noted again.
+            known.clear();
+        }
+        known.insert(mark);
     }
 
     /// Notes that `peer` sent a wrong secret.
@@ -192,28 +232,33 @@ impl Guesses {
         }
     }
 
-    fn is_slowed(&self, peer: Peer) -> bool {
+    fn is_slowed(&self, peer: Peer, surface: &str) -> bool {
         let refusals = self.refusals();
-        refusals.peers.get(&peer.network()).is_some_and(|guesser| guesser.is_slowed(Instant::now()))
+        let is_slowed = |guesser: &Guesser| guesser.is_slowed(Instant::now());
+        !refusals.peers.is_empty() && refusals.peers.get(&door(peer, surface)).is_some_and(is_slowed)
     }
 
     /// Counts a refusal of `peer`, and changes what is known of it.
     fn guessed(&self, peer: Peer, surface: &str, reason: &'static str, change: impl FnOnce(&mut Guesser, Instant)) {
         count(surface, reason);
-        let (now, network) = (Instant::now(), peer.network());
+        let (now, door) = (Instant::now(), door(peer, surface));
         let mut refusals = self.refusals();
-        if !refusals.has_room_for(network) {
+        if !refusals.has_room_for(&door) {
             refusals.make_room(now);
             // Those whose line is empty.
             self.line.retain_recent();
         }
-        let guesser = refusals.guesser(network, now);
+        let guesser = refusals.guesser(door, now);
         change(guesser, now);
         let count = guesser.warnings.count(now).filter(|_| refusals.may_warn(now));
         drop(refusals);
         if let Some(count) = count {
             warn!(peer = %peer.0, surface, reason, count, "refused a caller without the right secret");
         }
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashSet<[u8; 32]>> {
+        self.right.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn refusals(&self) -> MutexGuard<'_, Refusals> {
@@ -297,6 +342,19 @@ mod tests {
         assert_eq!(waits(&guesses, ADA, 3).await, [Some(0); 3]);
     }
 
+    /// Others may share the address of somebody who guesses.
+    #[tokio::test(start_paused = true)]
+    async fn a_secret_that_was_right_before_and_other_surfaces_do_not_wait() {
+        let guesses = Guesses::default();
+        guesses.right(EVE, "test", b"right");
+        (0..100).for_each(|_| guesses.wrong(EVE, "test"));
+        waits(&guesses, EVE, 20).await;
+
+        let turn = async |surface, secret: &'static [u8]| guesses.turn_of(EVE, surface, secret).await.is_ok();
+        assert!(turn("test", b"right").await && turn("other", b"new").await);
+        assert!(!turn("test", b"new").await);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_minute_without_a_wrong_secret_ends_the_wait() {
         let guesses = guessed(100);
@@ -312,7 +370,7 @@ mod tests {
             guesses.missing(EVE, "test");
         }
 
-        assert!(!guesses.is_slowed(EVE));
+        assert!(!guesses.is_slowed(EVE, "test"));
     }
 
     fn guess_once_from(guesses: &Guesses, peers: u32) {
@@ -328,7 +386,7 @@ mod tests {
 
         guess_once_from(&guesses, 5000);
 
-        assert!(guesses.is_slowed(EVE));
+        assert!(guesses.is_slowed(EVE, "test"));
         assert!(guesses.refusals().peers.len() <= MAX_PEERS);
     }
 
@@ -342,8 +400,8 @@ mod tests {
             }
         }
 
-        assert!(!guesses.is_slowed(EVE));
-        assert!(guesses.is_slowed(Peer(Ipv4Addr::from_bits(4095).into())));
+        assert!(!guesses.is_slowed(EVE, "test"));
+        assert!(guesses.is_slowed(Peer(Ipv4Addr::from_bits(4095).into()), "test"));
         assert!((MAX_PEERS / 4..=MAX_PEERS / 2 + 1).contains(&guesses.refusals().peers.len()));
     }
 

@@ -142,8 +142,10 @@ async fn check_token(
         chat.guesses.missing(peer, surface);
         return Err(Problem::TOKEN_REQUIRED);
     };
-    chat.guesses.turn(peer, surface).await.map_err(|TooManyGuesses| Problem::TOO_MANY_GUESSES)?;
-    if tokens.open_for(token.expose_secret().as_bytes()) {
+    let sent = token.expose_secret().as_bytes();
+    chat.guesses.turn_of(peer, surface, sent).await.map_err(|TooManyGuesses| Problem::TOO_MANY_GUESSES)?;
+    if tokens.open_for(sent) {
+        chat.guesses.right(peer, surface, sent);
         return Ok(());
     }
     chat.guesses.wrong(peer, surface);

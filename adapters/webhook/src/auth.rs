@@ -3,8 +3,8 @@
 //! * `Authorization: Bearer …`: digests are compared in constant time.
 //! * [Standard Webhooks](https://www.standardwebhooks.com): `webhook-id`, `webhook-timestamp`,
 //!   `webhook-signature`, with a tolerance of five minutes.
-//! * `X-Hub-Signature-256`, as GitHub and Meta sign. It carries no timestamp. A recorded request is recognised by its
-//!   signature.
+//! * `X-Hub-Signature-256`, as GitHub and Meta sign. It carries no timestamp, and the delivery's id is not signed: equal bodies have
+//!   equal signatures, and are told apart by that id alone.
 //!
 //! A caller is accepted if any configured method succeeds.
 
@@ -29,13 +29,14 @@ const TOLERANCE: Duration = Duration::from_mins(5);
 /// How many bytes the key of Standard Webhooks has.
 const KEY_LENGTH: std::ops::RangeInclusive<usize> = 24..=64;
 
-/// The longest accepted `webhook-id`, in bytes.
+/// The longest accepted `webhook-id` and `X-GitHub-Delivery`, in bytes.
 const MAX_ID: usize = 255;
 
 const WEBHOOK_ID: HeaderName = HeaderName::from_static(standardwebhooks::HEADER_WEBHOOK_ID);
 const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static(standardwebhooks::HEADER_WEBHOOK_TIMESTAMP);
 const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static(standardwebhooks::HEADER_WEBHOOK_SIGNATURE);
 const HUB_SIGNATURE: HeaderName = HeaderName::from_static("x-hub-signature-256");
+const HUB_DELIVERY: HeaderName = HeaderName::from_static("x-github-delivery");
 
 /// HMAC-SHA256.
 type Code = Hmac<Sha256>;
@@ -45,9 +46,10 @@ type Code = Hmac<Sha256>;
 pub(crate) enum Caller<'a> {
     /// By the token, which it will send again when it fetches the result.
     Token,
-    /// By signing the body. The key is signed or is the signature: it stays the same when the request is repeated, and
-    /// nobody can change it.
+    /// By signing the body with a key that stays the same when the request is repeated, and that nobody can change.
     Signature(Key<'a>),
+    /// By signing the body alone, as a hub does.
+    Hub,
     /// By the key of a result.
     ResultKey,
 }
@@ -58,6 +60,12 @@ pub(crate) enum Proof<'a> {
     Token,
     /// To be checked with the body.
     Signatures(Box<Signatures<'a>>),
+}
+
+/// The id that a hub gives a delivery, if the request has a usable one.
+pub(crate) fn delivery_id(headers: &HeaderMap) -> Option<&str> {
+    let id = headers.get(HUB_DELIVERY)?.to_str().ok()?;
+    (1..=MAX_ID).contains(&id.len()).then_some(id)
 }
 
 /// Why the headers of a request prove nothing.
@@ -209,7 +217,7 @@ impl<'a> Signatures<'a> {
         if let Some(Hub { code, signature }) = self.hub
             && code.verify_slice(&signature).is_ok()
         {
-            return Ok(Caller::Signature(Key::HubSignature(signature)));
+            return Ok(Caller::Hub);
         }
         Err(AuthError::Wrong(self.why))
     }

@@ -101,8 +101,8 @@ pub(crate) enum Key<'a> {
     Idempotency(&'a str),
     /// The `webhook-id`, which is signed with the body.
     WebhookId(&'a str),
-    /// The signature of the body: a hub signs nothing else, so its ids can be changed.
-    HubSignature([u8; 32]),
+    /// The id that a hub gives each delivery.
+    Delivery(&'a str),
 }
 
 /// What an event needs besides the message.
@@ -421,7 +421,7 @@ impl Key<'_> {
         let (kind, key) = match &self {
             Self::Idempotency(key) => ("idempotency-key", key.as_bytes()),
             Self::WebhookId(id) => ("webhook-id", id.as_bytes()),
-            Self::HubSignature(signature) => ("hub-signature", &signature[..]),
+            Self::Delivery(id) => ("hub-delivery", id.as_bytes()),
         };
         let digest = Sha256::new()
             .chain_update(channel.as_str())

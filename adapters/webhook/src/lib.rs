@@ -28,8 +28,7 @@
 //!   caller who signs, the URL carries a `key`, which opens this one result: an HMAC of the turn's id with a secret of
 //!   the gateway. It stays valid when the hook's secrets change and when the hook is removed.
 //! * **Repeated requests** are recognised by `Idempotency-Key`. With a Standard Webhooks signature `webhook-id` is used
-//!   instead, with a hub signature the signature itself: a recorded request cannot be turned into a new one. A different
-//!   text, sender, conversation or list of attachments under the same key is 409.
+//!   instead, with a hub signature `X-GitHub-Delivery` before it: equal bodies with other ids are two requests. A different text, sender, conversation or list of attachments under the same key is 409.
 //! * **`undeliverable` and `cancelled`** respond 200, because the result is final, with a template as the text. `accepted` and `deferred` respond
 //!   202, for POST and GET alike.
 //!

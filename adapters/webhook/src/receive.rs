@@ -18,14 +18,14 @@ use rejoinder_kit::{
     asking::{
         BadKey, Fingerprint, GRACE, IDEMPOTENCY_REPLAYED, asked_language, caller_trace, idempotency_key, wait_for,
     },
-    read_body,
+    bearer, read_body,
 };
 use url::{Url, form_urlencoded};
 
 use crate::{
     HookContext, ResultKeys, WebhookAdapter,
     answer::{Answer, Format, HookTexts},
-    auth::{AuthError, Caller, Proof},
+    auth::{AuthError, Caller, Proof, delivery_id},
     body,
     counters::REQUESTS,
     events,
@@ -224,7 +224,10 @@ impl WebhookAdapter {
                 let body = read_body(&parts.headers, body, limit, patience, |_| Ok(())).await?;
                 // Beside a signature that could hold, a wrong token is counted after its body. So of many requests whose
                 // bodies come late, this one may not tell at once that its token was right.
-                self.guesses.turn(peer, self.channel.as_str()).await?;
+                self.token_turn(&parts.headers, peer).await?;
+                if let Some(token) = bearer(&parts.headers) {
+                    self.guesses.right(peer, self.channel.as_str(), token);
+                }
                 (body, Caller::Token)
             }
             Proof::Signatures(mut signatures) => {
@@ -242,6 +245,11 @@ impl WebhookAdapter {
         let now = self.clock.now();
         let key = match caller {
             Caller::Signature(key) => Some(key),
+            // A hub signs equal bodies equally, and they may be about two things.
+            Caller::Hub => {
+                let delivery = delivery_id(&parts.headers).map(Key::Delivery);
+                delivery.or(idempotency_key.map(Key::Idempotency))
+            }
             Caller::Token | Caller::ResultKey => idempotency_key.map(Key::Idempotency),
         };
         let content_type = parts.headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("?"));
@@ -304,9 +312,10 @@ impl WebhookAdapter {
         let (parts, _) = request.into_parts();
         let turn: TurnId = turn.parse().map_err(|_| unknown_turn())?;
         let (peer, key) = (Peer::of(&parts.extensions), key_of(&parts.uri));
-        if key.is_some() || self.auth.has_token(&parts.headers) {
+        if key.is_some() && bearer(&parts.headers).is_none() {
             self.guesses.turn(peer, self.channel.as_str()).await?;
         }
+        self.token_turn(&parts.headers, peer).await?;
         let caller = self.auth.may_fetch(&parts.headers, key.as_deref(), turn);
         let caller = caller.map_err(|error| self.refused(peer, error))?;
         let reader = Responder {
@@ -320,11 +329,16 @@ impl WebhookAdapter {
         reader.result(turn).await
     }
 
+    /// Waits until the token of a request may be checked, if it has one.
+    async fn token_turn(&self, headers: &HeaderMap, peer: Peer) -> Result<(), TooManyGuesses> {
+        let token = bearer(headers).filter(|_| self.auth.has_token(headers));
+        let Some(token) = token else { return Ok(()) };
+        self.guesses.turn_of(peer, self.channel.as_str(), token).await
+    }
+
     /// Authenticates by the headers, as far as they prove anything.
     async fn proof<'a>(&self, headers: &'a HeaderMap, peer: Peer) -> Result<Proof<'a>, Problem> {
-        if self.auth.has_token(headers) {
-            self.guesses.turn(peer, self.channel.as_str()).await?;
-        }
+        self.token_turn(headers, peer).await?;
         self.auth.proof(headers, self.clock.now()).map_err(|error| self.refused(peer, error))
     }
 

@@ -287,21 +287,23 @@ async fn a_signature_over_another_body_is_refused() {
     hook.stop().await;
 }
 
-/// M6: neither the delivery's id nor the key is signed.
+/// A hub signs equal bodies equally: the delivery's id says whether it is the same request.
 #[tokio::test]
-async fn a_recorded_hub_request_is_answered_once_whatever_id_it_has() {
+async fn an_equal_body_that_is_signed_again_is_another_request_unless_its_delivery_is_the_same() {
     let hook = Hook::start().await;
-    let post = |id: &str| {
-        let request = hook.bare_post().header("x-hub-signature-256", hub_signature("count"));
-        request.header("x-github-delivery", id.to_owned()).header("idempotency-key", id.to_owned()).body("count")
+    let post = async |name: &'static str, id: &str| {
+        let request = hook.bare_post().header("x-hub-signature-256", hub_signature("count")).body("count");
+        hook.send(request.header(name, id.to_owned())).await
     };
 
-    let first = hook.send(post("one")).await;
-    let again = hook.send(post("another")).await;
+    for name in ["x-github-delivery", "idempotency-key"] {
+        let (first, again, other) = (post(name, "one").await, post(name, "one").await, post(name, "two").await);
 
-    assert_eq!((first.status, again.status), (StatusCode::OK, StatusCode::OK));
-    assert_eq!(json_of(&again)["turn_id"], json_of(&first)["turn_id"]);
-    assert_eq!(again.header("idempotency-replayed"), "true");
+        assert_eq!((first.status, again.status, other.status), (StatusCode::OK, StatusCode::OK, StatusCode::OK));
+        assert_eq!(json_of(&again)["turn_id"], json_of(&first)["turn_id"], "{name}");
+        assert_eq!(again.header("idempotency-replayed"), "true", "{name}");
+        assert_ne!(json_of(&other)["turn_id"], json_of(&first)["turn_id"], "{name}");
+    }
     hook.stop().await;
 }
 

@@ -31,6 +31,8 @@ pub const TEMPLATES: [&str; 167] = [
     "accepted",
     "deferral",
     "cancelled",
+    "cancelled_by",
+    "stop_own",
     "nothing_to_cancel",
     "new_session",
     "session_left",

@@ -10,7 +10,7 @@ use crate::{
         event::SenderKind,
         ids::SessionId,
         people::PersonRole,
-        session::{SessionChange, SessionRecord, name},
+        session::{NewInGroups, SessionChange, SessionRecord, name},
     },
     ports::store::StoreError,
     words::{age, excerpt, plain},
@@ -75,16 +75,7 @@ fn rest_of(call: &Call<'_>, words: usize) -> String {
 
 /// In a group the sessions belong to everybody there, and not to guests, nor to strangers who may write there.
 pub(super) fn is_guest_of_group(call: &Call<'_>) -> bool {
-    let (event, known) = (&call.turn.event, call.people.known());
-    let channel = &event.conversation.channel;
-    if event.chat != ChatKind::Group {
-        return false;
-    }
-    if let Some((role, _)) = known.get(channel, event.person()) {
-        return role == PersonRole::Guest;
-    }
-    let access = call.settings.access.get(channel);
-    access.is_some_and(|access| !access.knows(event.person(), event.sender.username.as_deref()))
+    call.settings.is_guest_of_group(&call.turn.event, &call.people.known())
 }
 
 /// The sessions that the sender can use here, those that were used last first.
@@ -119,8 +110,23 @@ async fn list(call: &Call<'_>) -> Result<Answer, StoreError> {
     Ok(Answer::saying(Words::Lines(lines)))
 }
 
+/// Whether the sender may begin a new session for everybody in their conversation.
+fn may_begin(call: &Call<'_>) -> bool {
+    let event = &call.turn.event;
+    let is_owner = || matches!(event.known_as(&call.people.known()), Some((PersonRole::Owner, _)));
+    event.chat != ChatKind::Group
+        || match call.settings.sessions.new_in_groups {
+            NewInGroups::Everyone => true,
+            NewInGroups::Members => !is_guest_of_group(call),
+            NewInGroups::Owners => is_owner(),
+        }
+}
+
 /// Begins a session, and tells how to go back to the one before, if anything was said in it.
 async fn begin(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
+    if !may_begin(call) {
+        return Ok(Answer::of("session_guest"));
+    }
     let held = call.sessions.deciding().await;
     let sessions = usable(call).await?;
     let name = match new_name(wanted, &sessions) {

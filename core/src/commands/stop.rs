@@ -1,7 +1,15 @@
-//! `/stop`: cancels the open turns of the conversation, running and waiting.
+//! `/stop`: cancels the open turns of the conversation, running and waiting; a guest of a group only their own.
 
-use super::command::{Answer, Call, Command};
-use crate::{ledger::trigger::TurnEvents, ports::store::StoreError};
+use super::{
+    asks::name_of,
+    command::{Answer, Call, Command},
+    session::is_guest_of_group,
+};
+use crate::{
+    ledger::trigger::TurnEvents,
+    model::{conversation::ChatKind, turn::TurnRecord},
+    ports::store::StoreError,
+};
 
 pub(super) const STOP: Command = Command {
     name: "stop",
@@ -12,8 +20,47 @@ pub(super) const STOP: Command = Command {
 };
 
 async fn stop(call: &Call<'_>) -> Result<Answer, StoreError> {
+    if is_guest_of_group(call) {
+        return stop_own(call).await;
+    }
     let (stopped, are_any) = stopped(call).await?;
-    Ok(Answer { words: Answer::of(if are_any { "cancelled" } else { "nothing_to_cancel" }).words, ..stopped })
+    Ok(Answer { words: told(call, are_any).words, ..stopped })
+}
+
+/// What is said of turns that were stopped. In a group others see it, too.
+fn told(call: &Call<'_>, are_any: bool) -> Answer {
+    let event = &call.turn.event;
+    match (are_any, event.chat) {
+        (true, ChatKind::Group) => Answer::filled("cancelled_by", vec![("name", name_of(event, call))]),
+        (true, ChatKind::Direct) => Answer::of("cancelled"),
+        (false, _) => Answer::of("nothing_to_cancel"),
+    }
+}
+
+/// Cancels what the sender has asked, and nothing that is answered together with somebody else's question.
+async fn stop_own(call: &Call<'_>) -> Result<Answer, StoreError> {
+    let (open, mut own) = (call.open_before().await?, Vec::new());
+    let are_any = !open.is_empty();
+    for turn in open {
+        if is_own(call, &turn).await? {
+            own.push(TurnEvents { turn, events: vec![call.cancelled()] });
+        }
+    }
+    let answer = if are_any && own.is_empty() { Answer::of("stop_own") } else { told(call, are_any) };
+    Ok(Answer { turn_events: own, ..answer })
+}
+
+/// Whether a turn, and all that are merged into it, are the sender's.
+async fn is_own(call: &Call<'_>, turn: &TurnRecord) -> Result<bool, StoreError> {
+    let sender = call.turn.event.identity();
+    for merged in turn.obligation.merged_turns() {
+        let Ok(id) = merged.turn.parse() else { return Ok(false) };
+        let merged = call.store.readable_turn(id).await?;
+        if merged.is_none_or(|merged| merged.event.identity() != sender) {
+            return Ok(false);
+        }
+    }
+    Ok(turn.event.identity() == sender)
 }
 
 /// Cancels what is open in the conversation, and says whether there was anything.

@@ -324,7 +324,8 @@ impl EventRouter {
                 (command, digest::may_press(&event, person, known))
             }
             Some(Asks::Link(turn)) => (&DECIDE, link::may_confirm(&event, turn, &self.people)),
-            Some(Asks::LetIn | Asks::Late) => (&DECIDE, true),
+            Some(Asks::Late) => (&DECIDE, !settings.is_guest_of_group(&event, known)),
+            Some(Asks::LetIn) => (&DECIDE, true),
         };
         let kind = if is_theirs { event.kind.clone() } else { EventKind::Message };
         Ok((Some(command.handler()), InboundEvent { kind, ..event }))

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::{ToSpan, civil::Time, tz::TimeZone};
 use rejoinder_guard::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::model::{
     agent::AgentName,
@@ -164,6 +165,21 @@ pub struct SessionSettings {
     pub agents: Vec<AgentName>,
     /// The models of agents, for those of which one may be chosen: the agent's own first.
     pub models: BTreeMap<AgentName, Vec<Arc<str>>>,
+    /// Who may begin a new session in a group.
+    pub new_in_groups: NewInGroups,
+}
+
+/// Who may begin a new session in a group, where it is everybody's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NewInGroups {
+    /// Owners.
+    Owners,
+    /// All but guests, and strangers who may write there.
+    #[default]
+    Members,
+    /// Whoever may write there.
+    Everyone,
 }
 
 impl SessionSettings {

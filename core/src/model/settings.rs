@@ -199,6 +199,20 @@ impl LiveSettings {
 }
 
 impl Settings {
+    /// Whether the sender of an event is a guest of a group, or a stranger who may write there: what is everybody's there is not theirs
+    /// to change.
+    pub(crate) fn is_guest_of_group(&self, event: &InboundEvent, known: &KnownPeople) -> bool {
+        let channel = &event.conversation.channel;
+        if event.chat != ChatKind::Group {
+            return false;
+        }
+        if let Some((role, _)) = known.get(channel, event.person()) {
+            return role == PersonRole::Guest;
+        }
+        let access = self.access.get(channel);
+        access.is_some_and(|access| !access.knows(event.person(), event.sender.username.as_deref()))
+    }
+
     /// The policy for a turn. A command or a notice of the gateway's own is handed to no agent.
     pub(crate) fn policy(&self, turn: &TurnRecord) -> Cow<'_, Policy> {
         let policy = self.policy_for(&turn.event, turn.rule.as_deref());

@@ -397,7 +397,7 @@ async fn stop_ends_ambient_runs_too() {
 
     gateway.receives(mention(&chat("room"), "/stop")).await;
 
-    assert_eq!(gateway.visible(&chat("room")), ["Stopped."]);
+    assert_eq!(gateway.visible(&chat("room")), ["Stopped by ada."]);
     assert_eq!(gateway.status(running).await, TurnStatus::Cancelled);
     assert_eq!(gateway.status(waiting).await, TurnStatus::Cancelled);
     assert_eq!(gateway.dossier(running).await.runs[0].end.as_deref(), Some("stopped"));

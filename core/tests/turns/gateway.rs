@@ -225,6 +225,8 @@ fn templates() -> Templates {
         ("late", LATE),
         ("file_not_sent", "{name} is not sent."),
         ("cancelled", "Stopped."),
+        ("cancelled_by", "Stopped by {name}."),
+        ("stop_own", "Only your own."),
         ("nothing_to_cancel", "There is nothing to stop."),
         ("new_session", "A new start."),
         ("stranger", "I do not know you, {sender}."),

@@ -229,7 +229,7 @@ async fn a_stop_in_the_new_chat_ends_what_began_in_the_old_one() {
 
     assert_eq!(gateway.status(stuck).await, TurnStatus::Cancelled);
     assert_eq!(gateway.dossier(stuck).await.runs[0].end.as_deref(), Some("stopped"));
-    assert_eq!(gateway.visible(&new()), ["Stopped.", "fine"], "its slot is free");
+    assert_eq!(gateway.visible(&new()), ["Stopped by ada.", "fine"], "its slot is free");
     gateway.at_rest().await;
 }
 

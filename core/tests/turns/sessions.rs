@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use jiff::tz::TimeZone;
 use rejoinder_core::{
     Access, AgentName, AgentTurn, Capabilities, Clock, Condition, DirectPolicy, Handler, Identity, InboundEvent,
-    PersonRole, PolicyChange, Resend, Rule, SeedPerson, Sender, SessionReset, SessionSettings, Speaker,
+    NewInGroups, PersonRole, PolicyChange, Resend, Rule, SeedPerson, Sender, SessionReset, SessionSettings, Speaker,
     conformance::scripted::{Gate, Script, capabilities},
-    store::Cutoffs,
+    store::{Cutoffs, TurnStatus},
 };
 
 use crate::{
@@ -202,7 +202,7 @@ async fn a_group_uses_its_own_sessions() {
     assert_eq!(told(&gateway, in_room("ada", "two")).await, "two []");
     assert_eq!(told(&gateway, in_room("ada", "/session use secret")).await, "No such session.");
     assert_eq!(told(&gateway, in_room("bob", "/new")).await, "A new start.\nBack: 1 “two”.");
-    for refused in ["/session use 1", "/session delete 1", "/session rename ours"] {
+    for refused in ["/new", "/session new", "/session use 1", "/session delete 1", "/session rename ours"] {
         assert_eq!(told(&gateway, in_room("eve", refused)).await, "Not for guests.", "{refused}");
     }
     assert_eq!(told(&gateway, in_room("ada", "/session use 1")).await, "Again “two”.");
@@ -210,6 +210,43 @@ async fn a_group_uses_its_own_sessions() {
     // The group's are not used in a direct chat.
     assert_eq!(ada(&gateway, "/session use “two”").await, "No such session.");
     assert_eq!(ada(&gateway, "/session").await.matches("two").count(), 0);
+    gateway.at_rest().await;
+}
+
+/// Who may begin a new session where it is everybody's.
+#[tokio::test]
+async fn the_operator_says_who_begins_sessions_in_groups() {
+    for (new_in_groups, refused) in
+        [(NewInGroups::Owners, "ada"), (NewInGroups::Members, "eve"), (NewInGroups::Everyone, "nobody")]
+    {
+        let mut setup = known();
+        setup.sessions.new_in_groups = new_in_groups;
+        let gateway = setup.start().await;
+
+        for who in ["ada", "eve"] {
+            let is_refused = told(&gateway, in_room(who, "/new")).await == "Not for guests.";
+            let is_expected = who == refused || new_in_groups == NewInGroups::Owners;
+            assert_eq!(is_refused, is_expected, "{new_in_groups:?}: {who}");
+        }
+        gateway.at_rest().await;
+    }
+}
+
+/// D18. Nor what is answered together with the question of somebody else.
+#[tokio::test]
+async fn a_guest_of_a_group_stops_only_their_own_turns() {
+    let mut setup = GatewaySetup::new().always(Script::replies("done").taking(secs(60)));
+    (setup.access, setup.people) = ([(main_channel(), Access::default())].into(), known().people);
+    let gateway = setup.start().await;
+    let adas = gateway.receives(in_room("ada", "an analysis, please")).await;
+    assert_eq!(told(&gateway, in_room("eve", "/stop")).await, "Only your own.");
+    let eves = gateway.receives(in_room("eve", "and for me?")).await;
+
+    assert_eq!(told(&gateway, in_room("eve", "/stop")).await, "Stopped by Eve.");
+    assert_eq!(gateway.status(eves).await, TurnStatus::Cancelled);
+    gateway.advance(secs(60)).await;
+
+    assert_eq!(gateway.status(adas).await, TurnStatus::Answered);
     gateway.at_rest().await;
 }
 
@@ -223,7 +260,7 @@ async fn a_stranger_in_a_group_changes_nothing_for_the_others() {
     told(&gateway, in_room("ada", "one")).await;
     told(&gateway, in_room("ada", "/new")).await;
 
-    for refused in ["/session use 1", "/session delete 1", "/session rename ours", "/queue interrupt"] {
+    for refused in ["/session use 1", "/session delete 1", "/session rename ours", "/new", "/queue interrupt"] {
         for who in ["mallory", "eve"] {
             assert_eq!(told(&gateway, in_room(who, refused)).await, "Not for guests.", "{who}: {refused}");
         }

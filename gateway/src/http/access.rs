@@ -81,16 +81,15 @@ impl Access {
             self.guesses.missing(peer, "admin");
             return Err(ApiError::Unauthorized);
         };
-        self.guesses.turn(peer, "admin").await?;
+        self.guesses.turn_of(peer, "admin", sent).await?;
         let is_configured = self.admin.as_ref().is_some_and(|tokens| tokens.open_for(sent));
         let caller = stored.caller(sent);
-        if is_configured {
-            return Ok(Caller::configured());
+        let caller = if is_configured { Some(Caller::configured()) } else { caller };
+        match caller {
+            Some(_) => self.guesses.right(peer, "admin", sent),
+            None => self.guesses.wrong(peer, "admin"),
         }
-        caller.ok_or_else(|| {
-            self.guesses.wrong(peer, "admin");
-            ApiError::Unauthorized
-        })
+        caller.ok_or(ApiError::Unauthorized)
     }
 
     /// Opens a link with `open`, unless too many wrong codes came from `peer`.
@@ -118,8 +117,9 @@ impl Access {
             self.guesses.missing(peer, surface);
             return Err(ApiError::Unauthorized);
         };
-        self.guesses.turn(peer, surface).await?;
+        self.guesses.turn_of(peer, surface, sent).await?;
         if tokens.iter().copied().flatten().any(|tokens| tokens.open_for(sent)) {
+            self.guesses.right(peer, surface, sent);
             return Ok(());
         }
         self.guesses.wrong(peer, surface);

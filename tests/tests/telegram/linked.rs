@@ -22,6 +22,13 @@ async fn code_of(ada: &Person) -> String {
     told.split_once("write /link ").expect("a code").1[..9].to_owned()
 }
 
+/// She says that it was her who wrote her code elsewhere.
+async fn confirms(ada: &Person) {
+    ada.finds("the question", |message| message.ours && message.text.contains("Your code was written there.")).await;
+    ada.says("Link");
+    ada.hears("There, too, you are Ada to me from now on. /unlink there takes that back.").await;
+}
+
 /// A18. The agent is shown on Telegram what was said on web chat. The key of the conversation is nowhere where people are named.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_was_said_on_web_chat_is_answered_from_on_telegram() {
@@ -45,10 +52,8 @@ async fn what_was_said_on_web_chat_is_answered_from_on_telegram() {
     assert_eq!(says(&mut chat, "the key is under the red pot").await, "Under the red pot.");
 
     let code = code_of(&ada).await;
-    assert_eq!(
-        says(&mut chat, &format!("/link {code}")).await,
-        "Here, too, you are Ada to me from now on. /unlink takes that back."
-    );
+    assert!(says(&mut chat, &format!("/link {code}")).await.starts_with("I have asked, in the chat where this code"));
+    confirms(&ada).await;
     gateway.kill();
     gateway.restart().await;
     let mut chat = Chat::open(&gateway.url(), CONVERSATION).await;
@@ -104,9 +109,10 @@ impl Linked {
         let on_discord = lovelace.direct().await;
         let code = code_of(&ada).await;
         lovelace.says(&on_discord, &format!("/link {code}")).await;
-        server.until_bot_texts(&on_discord, 1).await;
-        lovelace.says(&on_discord, "hello").await;
+        confirms(&ada).await;
         server.until_bot_texts(&on_discord, 2).await;
+        lovelace.says(&on_discord, "hello").await;
+        server.until_bot_texts(&on_discord, 3).await;
         gateway.until_settled().await;
         Self { double, server, gateway, _agent: agent, gate, ada, on_discord }
     }
@@ -122,10 +128,10 @@ impl Linked {
     /// Waits until she is answered on Discord, and nothing is owed.
     async fn is_answered(&self) {
         let line = "This answers your message on telegram.test, where I could not deliver it: “how is the weather?”";
-        self.server.until_bot_texts(&self.on_discord, 3).await;
+        self.server.until_bot_texts(&self.on_discord, 4).await;
         self.gateway.until_settled().await;
         let texts = self.server.bot_texts(&self.on_discord).await;
-        assert_eq!(texts[1..], ["Hello.".to_owned(), format!("{line}\n\nIt is sunny.")]);
+        assert_eq!(texts[2..], ["Hello.".to_owned(), format!("{line}\n\nIt is sunny.")]);
         assert!(!self.double.bot_texts(self.ada.chat()).iter().any(|text| text.contains("sunny")));
         assert_eq!(self.gateway.undeliverable(), 0);
     }
@@ -152,7 +158,7 @@ async fn a_crash_before_an_answer_goes_elsewhere_loses_nothing() {
     linked.asks_and_blocks().await;
     linked.gateway.until_crashed().await;
     let texts = linked.server.bot_texts(&linked.on_discord).await;
-    assert_eq!(texts.len(), 2, "{texts:?}");
+    assert_eq!(texts.len(), 3, "{texts:?}");
     linked.gateway.restart().await;
 
     linked.is_answered().await;

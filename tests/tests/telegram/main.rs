@@ -21,6 +21,7 @@ mod linked;
 mod operator;
 mod outages;
 mod promise;
+mod rights;
 mod schedules;
 mod streaming;
 
