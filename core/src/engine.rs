@@ -37,7 +37,7 @@ use crate::{
         people::{Identity, Pairing, PersonRecord},
         schedule::{NewSchedule, Schedule, ScheduleRun},
         settings::{LiveSettings, Settings},
-        target::Begun,
+        target::Reached,
         tokens::TokenChange,
         turn::Handler,
     },
@@ -550,7 +550,7 @@ impl Engine {
     ///
     /// # Errors
     /// When it was not done; see [`OperationError`].
-    pub async fn send(&self, message: &NewMessage, key: &str, by: &Actor) -> Result<Vec<Begun>, OperationError> {
+    pub async fn send(&self, message: &NewMessage, key: &str, by: &Actor) -> Result<Reached, OperationError> {
         let key = format!("send:{}", by.key(key));
         self.initiative.send(message, &by.name, &key, |channel| by.may(channel)).await
     }
@@ -567,7 +567,7 @@ impl Engine {
     ///
     /// # Errors
     /// When it was not done; see [`OperationError`].
-    pub async fn note_sent(&self, sent: &[Begun], by: &Actor) -> Result<(), OperationError> {
+    pub async fn note_sent(&self, sent: &Reached, by: &Actor) -> Result<(), OperationError> {
         self.operations.note_sent(sent, by).await
     }
 
@@ -632,8 +632,8 @@ impl Engine {
         name: &str,
         key: &str,
         by: &Actor,
-        answer: impl FnOnce(&[Begun]) -> Option<IdempotentAnswer> + Send,
-    ) -> Result<Vec<Begun>, OperationError> {
+        answer: impl FnOnce(&Reached) -> Option<IdempotentAnswer> + Send,
+    ) -> Result<Reached, OperationError> {
         self.schedules.run_now(name, key, by, answer).await
     }
 

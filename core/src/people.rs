@@ -116,6 +116,7 @@ pub(crate) enum Unreachable {
 /// Somebody who is known and is meant by a target.
 pub(crate) struct Meant {
     pub(crate) person: PersonId,
+    pub(crate) name: String,
     pub(crate) role: PersonRole,
     /// The direct chat in which they are reached.
     pub(crate) chat: Option<DirectChat>,
@@ -384,6 +385,7 @@ impl People {
             .into_iter()
             .map(|person| Meant {
                 person: person.id,
+                name: person.name.clone(),
                 role: person.role,
                 chat: state.reached(person, |chat| channels.takes_messages(chat)),
                 identities: person.identities.clone(),

@@ -5,7 +5,7 @@ use axum::{
     http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
-use rejoinder_core::{News, Target, Task, TurnId};
+use rejoinder_core::{News, NotReached, Reached, Target, Task, TurnId};
 use rejoinder_kit::Problem;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -40,6 +40,15 @@ pub(crate) struct Events {
 struct Taken {
     status: &'static str,
     turn_ids: Vec<TurnId>,
+    /// Who of a role was not told, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_reached: Vec<NotTold>,
+}
+
+#[derive(Serialize)]
+struct NotTold {
+    who: String,
+    why: String,
 }
 
 impl Events {
@@ -89,8 +98,14 @@ fn shown(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// The response to an event that was taken.
-pub(crate) fn taken(turn_ids: Vec<TurnId>) -> Response {
-    (StatusCode::ACCEPTED, Json(Taken { status: "accepted", turn_ids })).into_response()
+pub(crate) fn taken(reached: Reached) -> Response {
+    if let Some(shortfall) = reached.shortfall() {
+        tracing::warn!(shortfall, "the event of a hook did not reach everybody");
+    }
+    let turn_ids = reached.begun.iter().map(|begun| begun.turn).collect();
+    let not_told = |NotReached { who, why }| NotTold { who, why };
+    let not_reached = reached.missed.into_iter().map(not_told).collect();
+    (StatusCode::ACCEPTED, Json(Taken { status: "accepted", turn_ids, not_reached })).into_response()
 }
 
 /// The response to an event that tells nothing.

@@ -259,8 +259,8 @@ impl WebhookAdapter {
                 return Ok(events::nothing_to_tell());
             };
             drop(body);
-            let begun = context.intake.report(news).await.map_err(news_problem)?;
-            return Ok(events::taken(begun.into_iter().map(|begun| begun.turn).collect()));
+            let reached = context.intake.report(news).await.map_err(news_problem)?;
+            return Ok(events::taken(reached));
         }
         let message = inbound::read(content_type, &body)?;
         message.check_command(|| context.intake.commands())?;

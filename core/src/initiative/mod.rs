@@ -27,7 +27,7 @@ use crate::{
         people::{Identity, KnownIdentity, PersonRole},
         schedule::{Asker, NewSchedule, Schedule, ScheduledAction},
         settings::LiveSettings,
-        target::{Begun, Target},
+        target::{Begun, NotReached, Reached, Target},
     },
     operations::OperationError,
     people::{People, Unreachable},
@@ -92,9 +92,9 @@ impl Initiative {
         by: &str,
         key: &str,
         may: impl Fn(&ChannelId) -> bool,
-    ) -> Result<Vec<Begun>, OperationError> {
+    ) -> Result<Reached, OperationError> {
         let at = self.clock.now();
-        let recipients = self.recipients(&new.to, may).await?;
+        let (recipients, missed) = self.recipients(&new.to, may).await?;
         let bytes = new.text.len() + new.attachments.iter().map(|file| file.url.len()).sum::<usize>();
         if bytes.saturating_mul(recipients.len()) > MOST_BYTES {
             let why = format!("it is too large for {} people: send a link, or fewer files", recipients.len());
@@ -106,19 +106,32 @@ impl Initiative {
             ..message(place, new.text.clone(), by, "", at)
         };
         let events = recipients.into_iter().map(|to| (event(&to.place), to.person)).collect();
-        self.begin(events, key).await
+        self.begin_beside(events, missed, key).await
+    }
+
+    /// As [`begin`](Self::begin); `missed` are those of the target for whom there is no event.
+    async fn begin_beside(
+        &self,
+        made: Vec<(InboundEvent, Option<PersonId>)>,
+        mut missed: Vec<NotReached>,
+        key: &str,
+    ) -> Result<Reached, OperationError> {
+        let mut reached = self.begin(made, key).await?;
+        missed.append(&mut reached.missed);
+        Ok(Reached { missed, ..reached })
     }
 
     /// Begins what a schedule begins.
-    pub(crate) async fn begin_scheduled(&self, schedule: &Schedule, key: &str) -> Result<Vec<Begun>, OperationError> {
+    pub(crate) async fn begin_scheduled(&self, schedule: &Schedule, key: &str) -> Result<Reached, OperationError> {
         let mut events = Vec::new();
-        for to in self.recipients(&schedule.new.to, |_| true).await? {
+        let (recipients, missed) = self.recipients(&schedule.new.to, |_| true).await?;
+        for to in recipients {
             if let Some(asker) = &schedule.asked_by {
                 self.require_access(asker, &to.place)?;
             }
             events.push((self.scheduled(schedule, &to).await?, to.person));
         }
-        self.begin(events, key).await
+        self.begin_beside(events, missed, key).await
     }
 
     /// What a schedule began under a key, as far as it is for the same conversations as then.
@@ -126,7 +139,7 @@ impl Initiative {
         let mut found = Vec::new();
         let recipients = match self.recipients(&new.to, |_| true).await {
             Err(OperationError::Store(error)) => return Err(error),
-            recipients => recipients.unwrap_or_default(),
+            recipients => recipients.unwrap_or_default().0,
         };
         for Recipient { place, person, .. } in recipients {
             let event = message(&place, String::new(), "", &key_for(key, &place, person), self.clock.now());
@@ -207,13 +220,9 @@ impl Initiative {
     }
 
     /// Begins events in one transaction, each with the person whom it is for. With a key that was used before, nothing new is begun.
-    async fn begin(
-        &self,
-        made: Vec<(InboundEvent, Option<PersonId>)>,
-        key: &str,
-    ) -> Result<Vec<Begun>, OperationError> {
+    async fn begin(&self, made: Vec<(InboundEvent, Option<PersonId>)>, key: &str) -> Result<Reached, OperationError> {
         let at = self.clock.now();
-        let (mut begun, mut events) = (Vec::new(), Vec::new());
+        let (mut begun, mut missed, mut events) = (Vec::new(), Vec::new(), Vec::new());
         for (event, person) in made {
             let key = key_for(key, &event.conversation, person);
             let external_id = format!("{}{key}", event.external_id);
@@ -226,29 +235,33 @@ impl Initiative {
                 None => events.push(event),
             }
         }
-        let Some(first) = events.first() else { return Ok(begun) };
+        let Some(first) = events.first() else { return Ok(Reached { begun, missed }) };
         let channel = first.conversation.channel.clone();
         let places: Vec<_> = events.iter().map(|event| event.conversation.clone()).collect();
         let events = events.into_iter().map(|event| (TurnId::new(at), event)).collect();
         let accepted = self.inlet.accept(&channel, events, None).await.map_err(failed)?;
         let mut failure = None;
+        let mut fails = |to: &ConversationRef, error: OperationError| {
+            let who = self.people.name_in(to).unwrap_or_else(|| to.to_string());
+            missed.push(NotReached { who, why: error.to_string() });
+            failure = Some(error);
+        };
         for (accepted, to) in accepted.into_iter().zip(places) {
             match accepted {
                 Accepted::Turn(turn) | Accepted::Duplicate { turn: Some(turn), .. } => begun.push(Begun { turn, to }),
                 // It was begun before, and its turn has been removed since.
                 Accepted::Duplicate { turn: None, .. } => {}
-                Accepted::Limited { retry_after } => failure = Some(OperationError::Limited { retry_after }),
+                Accepted::Limited { retry_after } => fails(&to, OperationError::Limited { retry_after }),
                 _ => {
                     warn!(channel = %to.channel, "what the gateway begins cannot be stored");
-                    let why = format!("what is for {} cannot be stored", to.channel);
-                    failure = Some(OperationError::Unfit(why));
+                    fails(&to, OperationError::Unfit(format!("what is for {} cannot be stored", to.channel)));
                 }
             }
         }
         // Who repeats a request without a key must not tell anybody twice.
         match failure.filter(|_| begun.is_empty()) {
             Some(failure) => Err(failure),
-            None => Ok(begun),
+            None => Ok(Reached { begun, missed }),
         }
     }
 
@@ -291,19 +304,19 @@ impl Initiative {
         }
     }
 
-    /// The conversations for which something is.
+    /// The conversations for which something is, and those who are meant and have none.
     async fn recipients(
         &self,
         to: &Target,
         may: impl Fn(&ChannelId) -> bool,
-    ) -> Result<Vec<Recipient>, OperationError> {
+    ) -> Result<(Vec<Recipient>, Vec<NotReached>), OperationError> {
         if let Target::Conversation(named) = to {
             let place = self.place(named, may).await?;
-            return Ok(vec![Recipient { place, person: None, is_owner: false }]);
+            return Ok((vec![Recipient { place, person: None, is_owner: false }], Vec::new()));
         }
         let to = &self.known_by_user_name(to).await?;
         let meant = self.people.whom(to, &self.channels);
-        let mut recipients = Vec::new();
+        let (mut recipients, mut missed) = (Vec::new(), Vec::new());
         for one in meant.map_err(|why| self.unreachable(to, why))? {
             let place = match &one.chat {
                 Some(chat) => Some(chat.conversation.clone()),
@@ -311,10 +324,16 @@ impl Initiative {
                 None if one.role == PersonRole::Owner && matches!(to, Target::Role(_)) => None,
                 None => self.place_with_key(one.identities).await?,
             };
-            let place = place.filter(|place| may(&place.channel));
             let is_owner = one.role == PersonRole::Owner && one.chat.is_some();
-            let recipient = |place| Recipient { place, person: Some(one.person), is_owner };
-            recipients.extend(place.map(recipient));
+            let why = match place {
+                Some(place) if may(&place.channel) => {
+                    recipients.push(Recipient { place, person: Some(one.person), is_owner });
+                    continue;
+                }
+                Some(place) => format!("{} is not among the token's channels", place.channel),
+                None => "has not written in a direct chat yet".to_owned(),
+            };
+            missed.push(NotReached { who: one.name, why });
         }
         if recipients.len() > MOST_PEOPLE {
             let why = format!("{to} means {} people, and at most {MOST_PEOPLE} are reached at once", recipients.len());
@@ -323,7 +342,7 @@ impl Initiative {
         if recipients.is_empty() {
             return Err(self.unreachable(to, Unreachable::Silent));
         }
-        Ok(recipients)
+        Ok((recipients, missed))
     }
 
     /// Names somebody who is known as they are called, if they are named by the unique name that a platform gave them.

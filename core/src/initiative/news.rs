@@ -8,7 +8,7 @@ use crate::{
     model::{
         conversation::{ChannelId, ConversationRef},
         event::{Author, InboundEvent, Quote},
-        target::Begun,
+        target::Reached,
     },
     operations::OperationError,
     ports::{
@@ -19,9 +19,10 @@ use crate::{
 
 #[async_trait]
 impl NewsDesk for Initiative {
-    async fn take(&self, channel: &ChannelId, news: News) -> Result<Vec<Begun>, NewsError> {
+    async fn take(&self, channel: &ChannelId, news: News) -> Result<Reached, NewsError> {
         let mut events = Vec::new();
-        for Recipient { place, person, .. } in self.recipients(&news.to, |_| true).await.map_err(news_error)? {
+        let (recipients, missed) = self.recipients(&news.to, |_| true).await.map_err(news_error)?;
+        for Recipient { place, person, .. } in recipients {
             let mut event = self.unasked(self.news(&place, channel, &news).await.map_err(IntakeError::from)?);
             // The payload is kept once.
             if events.is_empty() {
@@ -30,7 +31,7 @@ impl NewsDesk for Initiative {
             events.push((event, person));
         }
         let key = format!("news:{channel}:{}", news.key);
-        self.begin(events, &key).await.map_err(news_error)
+        self.begin_beside(events, missed, &key).await.map_err(news_error)
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{
         log::{LogEvent, NewLogEntry, Subject},
         schedule::{NewSchedule, Schedule, ScheduleChange, ScheduleRun, ScheduleState, ScheduledAction, When},
         settings::LiveSettings,
-        target::Begun,
+        target::Reached,
     },
     operations::{Actor, OperationError, operation},
     pauses,
@@ -89,25 +89,25 @@ impl Schedules {
         name: &str,
         key: &str,
         by: &Actor,
-        answer: impl FnOnce(&[Begun]) -> Option<IdempotentAnswer> + Send,
-    ) -> Result<Vec<Begun>, OperationError> {
+        answer: impl FnOnce(&Reached) -> Option<IdempotentAnswer> + Send,
+    ) -> Result<Reached, OperationError> {
         let _deciding = self.calendar.deciding().await;
         let (schedule, now) = (self.calendar.find(name, by)?, self.calendar.clock.now());
         let key = format!("run:{}:{}", schedule.id, by.key(key));
-        let begun = self.initiative.begin_scheduled(&schedule, &key).await?;
-        if begun.is_empty() {
-            return Ok(begun);
+        let reached = self.initiative.begin_scheduled(&schedule, &key).await?;
+        if reached.begun.is_empty() {
+            return Ok(reached);
         }
-        let turns = begun.iter().map(|one| one.turn).collect();
-        let run = ScheduleRun { schedule: schedule.id, due: now, at: now, turns, problem: None };
-        let by = Actor { answer: answer(&begun), ..by.clone() };
+        let (turns, problem) = of_run(&reached);
+        let run = ScheduleRun { schedule: schedule.id, due: now, at: now, turns, problem };
+        let by = Actor { answer: answer(&reached), ..by.falling_short(&reached) };
         let operation = operation(&by, "run_schedule", &schedule.new.name, Subject::default(), now);
         let schedules = vec![ScheduleChange::Ran(run)];
         self.calendar
             .store
             .commit(Transition { schedules, operation: Some(operation), ..Transition::default() })
             .await?;
-        Ok(begun)
+        Ok(reached)
     }
 
     /// Acts on the times that have come.
@@ -144,7 +144,7 @@ impl Schedules {
                 break;
             }
             let (turns, problem) = match self.initiative.begin_scheduled(&schedule, &key(&schedule, at)).await {
-                Ok(begun) => (begun.iter().map(|one| one.turn).collect(), None),
+                Ok(reached) => of_run(&reached),
                 Err(OperationError::Store(error)) => return Err(error),
                 Err(error) => {
                     failures += 1;
@@ -216,7 +216,7 @@ impl Schedules {
 
     /// Whether a run succeeded, or why it failed; `None` if it has not ended.
     async fn became_of(&self, run: &ScheduleRun) -> Result<Option<Result<(), String>>, StoreError> {
-        if let Some(problem) = &run.problem {
+        if let Some(problem) = run.problem.as_ref().filter(|_| run.turns.is_empty()) {
             return Ok(Some(Err(problem.clone())));
         }
         let mut failed = None;
@@ -253,6 +253,11 @@ impl Schedules {
             _ => None,
         })
     }
+}
+
+/// What is stored of a run: the turns that were begun, and who was not reached.
+fn of_run(reached: &Reached) -> (Vec<TurnId>, Option<String>) {
+    (reached.begun.iter().map(|one| one.turn).collect(), reached.shortfall())
 }
 
 /// The key of a time of a schedule.

@@ -93,6 +93,33 @@ pub struct Begun {
     pub to: ConversationRef,
 }
 
+/// What was begun for a target, and for whom of it nothing was.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reached {
+    /// What was begun.
+    pub begun: Vec<Begun>,
+    /// Those for whom nothing was begun.
+    pub missed: Vec<NotReached>,
+}
+
+/// Somebody who is meant by a target, and for whom nothing was begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotReached {
+    /// Their name, or the conversation.
+    pub who: String,
+    /// Why nothing was begun.
+    pub why: String,
+}
+
+impl Reached {
+    /// Who was not reached, and why; `None` if all were.
+    #[must_use]
+    pub fn shortfall(&self) -> Option<String> {
+        let missed: Vec<_> = self.missed.iter().map(|one| format!("{} ({})", one.who, one.why)).collect();
+        (!missed.is_empty()).then(|| format!("not reached: {}", missed.join(", ")))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

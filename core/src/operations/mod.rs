@@ -32,7 +32,7 @@ use crate::{
         question::numbered,
         settings::LiveSettings,
         stored_delivery::{DeliveryRecord, DeliveryState},
-        target::Begun,
+        target::Reached,
         tokens::TokenChange,
         turn::TurnRecord,
         view::Shown,
@@ -67,6 +67,13 @@ impl Actor {
     #[must_use]
     pub const fn named(name: String) -> Self {
         Self { name, reason: None, channels: None, answer: None }
+    }
+
+    /// The same, whose reason names those whom they did not reach.
+    pub(crate) fn falling_short(&self, reached: &Reached) -> Self {
+        let parts = [self.reason.clone(), reached.shortfall()];
+        let reason: Vec<String> = parts.into_iter().flatten().collect();
+        Self { reason: (!reason.is_empty()).then(|| reason.join("; ")), ..self.clone() }
     }
 
     /// A key of theirs: nobody else has the same.
@@ -261,13 +268,13 @@ impl Operations {
     }
 
     /// Stores that an operator has had messages sent, with the answer to the request.
-    pub(crate) async fn note_sent(&self, sent: &[Begun], by: &Actor) -> Result<(), OperationError> {
-        let subject = match sent {
+    pub(crate) async fn note_sent(&self, sent: &Reached, by: &Actor) -> Result<(), OperationError> {
+        let subject = match &sent.begun[..] {
             [one] => Subject { turn_id: Some(one.turn), ..Subject::channel(&one.to.channel) },
             _ => Subject::default(),
         };
-        let turns: Vec<_> = sent.iter().map(|one| one.turn.to_string()).collect();
-        let operation = operation(by, "message", turns.join(" "), subject, self.clock.now());
+        let turns: Vec<_> = sent.begun.iter().map(|one| one.turn.to_string()).collect();
+        let operation = operation(&by.falling_short(sent), "message", turns.join(" "), subject, self.clock.now());
         self.store.commit(Transition { operation: Some(operation), ..Transition::default() }).await?;
         Ok(())
     }

@@ -13,7 +13,7 @@ use crate::{
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{EventKind, InboundEvent},
         ids::TurnId,
-        target::{Begun, Target},
+        target::{Reached, Target},
         view::TurnView,
     },
     ports::{
@@ -158,7 +158,7 @@ pub enum NewsError {
 #[async_trait]
 pub(crate) trait NewsDesk: Send + Sync {
     /// Takes what `channel` reports.
-    async fn take(&self, channel: &ChannelId, news: News) -> Result<Vec<Begun>, NewsError>;
+    async fn take(&self, channel: &ChannelId, news: News) -> Result<Reached, NewsError>;
 }
 
 /// Accepts events: the core's side of an [`Intake`].
@@ -260,7 +260,7 @@ impl Intake {
     ///
     /// # Errors
     /// When it was taken for nobody. For whom limits hold while it is taken for others, it is left out.
-    pub async fn report(&self, news: News) -> Result<Vec<Begun>, NewsError> {
+    pub async fn report(&self, news: News) -> Result<Reached, NewsError> {
         self.news.take(&self.channel, news).await
     }
 

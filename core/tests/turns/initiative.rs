@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use rejoinder_core::{
     Access, AgentTurn, Attachment, Begun, Capabilities, Choices, ConversationRef, Hours, Identity, InboundEvent,
-    Missed, NewMessage, NewSchedule, News, OnUnknown, OperationError, Policies, Policy, Receipts, Reply,
-    ScheduledAction, Support, Target, Task, Timestamp, TurnStatus, TurnView, When,
+    Missed, NewMessage, NewSchedule, News, OnUnknown, OperationError, PersonRole, Policies, Policy, Receipts, Reply,
+    ScheduledAction, SeedPerson, Support, Target, Task, Timestamp, TurnStatus, TurnView, When,
     conformance::scripted::{Fault, Script, capabilities},
     store::AuditFilter,
 };
@@ -24,7 +24,7 @@ fn message(to: &str, text: &str) -> NewMessage {
 async fn sends(gateway: &TestGateway, to: &str, key: &str) -> Result<Vec<Begun>, OperationError> {
     let sent = gateway.engine().send(&message(to, "The report is ready."), key, &operator("a test")).await;
     gateway.settle().await;
-    sent
+    sent.map(|sent| sent.begun)
 }
 
 fn places(sent: &[Begun]) -> Vec<ConversationRef> {
@@ -104,9 +104,41 @@ async fn a_message_has_files() {
     let sent = gateway.engine().send(&new, "one", &operator("a test")).await.expect("it is sent");
     gateway.settle().await;
 
-    let dossier = gateway.dossier(sent[0].turn).await;
+    let dossier = gateway.dossier(sent.begun[0].turn).await;
     let sent = format!("{:?}", dossier.deliveries[0].action);
     assert!(sent.contains(&file.url), "{sent}");
+    gateway.at_rest().await;
+}
+
+/// Whoever was not reached, and why, also in the audit and in the run of a schedule.
+#[tokio::test]
+async fn those_of_a_role_who_are_not_reached_are_named() {
+    let mut setup = setup(Access::default());
+    for name in ["Bob", "Cy"] {
+        let identities = vec![Identity { channel: main_channel(), id: name.to_lowercase() }];
+        let role = PersonRole::Member;
+        setup.people.push(SeedPerson { name: name.to_owned(), role, identities, home: None, language: None });
+    }
+    let gateway = setup.start().await;
+    comes_in(&gateway, says(&chat("ada"), "hello")).await;
+    let by = operator("a test");
+
+    let sent =
+        gateway.engine().send(&message("role:member", "Leave the house."), "one", &by).await.expect("it is sent");
+    gateway.engine().note_sent(&sent, &by).await.expect("it is stored");
+    gateway.engine().add_schedule(tells("role:member", false), &by, |_| None).await.expect("it is made");
+    let begun = gateway.engine().run_schedule("news", "one", &by, |_| None).await.expect("it is begun");
+    gateway.settle().await;
+
+    let missed = "not reached: Bob (has not written in a direct chat yet), Cy (has not written in a direct chat yet)";
+    assert_eq!((places(&sent.begun), sent.shortfall().as_deref()), (vec![chat("ada")], Some(missed)));
+    assert_eq!(begun.missed, sent.missed);
+    let (_, runs) = gateway.engine().schedule("news", &by).await.expect("readable");
+    assert_eq!((runs[0].turns.len(), runs[0].problem.as_deref()), (1, Some(missed)));
+    let audit = gateway.store.audit(&AuditFilter { before: None, limit: 10 }).await.expect("readable");
+    let reasons: Vec<_> = audit.iter().filter_map(|it| it.entry.reason.as_deref()).collect();
+    assert_eq!(reasons.iter().filter(|reason| reason.ends_with(missed)).count(), 2, "{reasons:?}");
+    gateway.engine().pause_schedule("news", true, &by).await.expect("it is paused");
     gateway.at_rest().await;
 }
 
@@ -215,7 +247,7 @@ async fn a_message_to_a_page_answers_nothing_that_the_person_said() {
 
     assert_eq!(on_page(&gateway).await, [shows("one", "one []"), shows("", "The report is ready.")]);
     let told = open.try_recv().expect("it is told");
-    assert_eq!((told.turn_id, &*told.text, told.status), (sent[0].turn, "", TurnStatus::Answered));
+    assert_eq!((told.turn_id, &*told.text, told.status), (sent.begun[0].turn, "", TurnStatus::Answered));
     let shown = told.shown.as_ref().expect("it is shown");
     assert_eq!((&shown.agent, &shown.attachments, told.attachments.len()), (&None, &vec![file], 0));
     assert_eq!(gateway.status(sent[0].turn).await, TurnStatus::Answered);

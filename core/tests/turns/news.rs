@@ -36,7 +36,7 @@ fn hook(gateway: &TestGateway) -> Intake {
 async fn reports(gateway: &TestGateway, news: News) -> Result<Vec<Begun>, NewsError> {
     let taken = hook(gateway).report(news).await;
     gateway.settle().await;
-    taken
+    taken.map(|taken| taken.begun)
 }
 
 /// Once for each key, in the conversation of whom it is for.

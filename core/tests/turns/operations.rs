@@ -358,7 +358,7 @@ async fn sends(gateway: &TestGateway, text: &str, by: Actor) -> Result<TurnId, O
     let sent =
         gateway.engine().send(&NewMessage { to, text, attachments: Vec::new(), is_urgent: false }, &key, &by).await?;
     gateway.engine().note_sent(&sent, &by).await?;
-    Ok(sent[0].turn)
+    Ok(sent.begun[0].turn)
 }
 
 /// J4. The agent is not asked, and knows it as a line of the gateway's at the next turn.

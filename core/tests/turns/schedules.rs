@@ -366,7 +366,7 @@ async fn a_schedule_is_paused_run_and_removed() {
     for _ in 0..2 {
         let begun = gateway.engine().run_schedule("hello", "key", &by, |_| None).await.expect("it is run");
         gateway.settle().await;
-        assert_eq!(gateway.status(begun[0].turn).await, TurnStatus::Answered);
+        assert_eq!(gateway.status(begun.begun[0].turn).await, TurnStatus::Answered);
     }
     assert_eq!(greetings(&gateway), 1, "the second request is the first one");
     gateway.engine().pause_schedule("hello", false, &by).await.expect("it is resumed");

@@ -247,7 +247,7 @@ export function logSentence({ topic, data: known }) {
     "agent.up": () => `The agent ${data.agent} answers again.`,
     "agent.down": () => `The agent ${data.agent} fails: ${data.error}.`,
     "schedule.ran": () => data.problem
-      ? `The schedule ${data.schedule} could begin nothing: ${data.problem}.`
+      ? `The schedule ${data.schedule} ${data.problem.startsWith("not reached") ? "ran, and somebody was" : "could begin nothing:"} ${data.problem}.`
       : `The time of the schedule ${data.schedule} has come.`,
     "schedule.missed": () => `The schedule ${data.schedule} was not acted on ${data.times} times: the gateway was down.`,
     "schedule.paused": () => `The schedule ${data.schedule} failed too often and is paused: ${data.why}.`,

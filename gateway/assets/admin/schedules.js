@@ -166,10 +166,13 @@ const runTable = (runs) =>
   );
 
 function begun({ turns, problem }) {
-  if (problem) return [badge(["Nothing", "bad"]), make("span", { className: "why" }, problem)];
+  if (problem && !turns.length) return [badge(["Nothing", "bad"]), make("span", { className: "why" }, problem)];
   const more = turns.length - MOST_TURNS;
   const links = turns.slice(0, MOST_TURNS).map((turn, index) => link(`/admin/turns/${turn}`, turns.length > 1 ? `Turn ${index + 1}` : "Its turn"));
-  return make("p", { className: "links" }, links, more > 0 && `and ${plural(more, "other")}`);
+  return [
+    make("p", { className: "links" }, links, more > 0 && `and ${plural(more, "other")}`),
+    problem && make("span", { className: "why" }, problem),
+  ];
 }
 
 const MISSED = { once: "One run makes up for all", skip: "None is made up for", all: "Each is made up for" };

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{
     Global,
     running::{RunningGateway, path_part},
+    send::not_reached,
 };
 use crate::{
     console::{failure::Failure, output},
@@ -146,7 +147,11 @@ impl ScheduleCommand {
                 let turns = begun["messages"].as_array().into_iter().flatten();
                 let turns: Vec<_> =
                     turns.map(|one| format!("{} (turn {})", text(&one["to"]), text(&one["id"]))).collect();
-                output::print(output::printable(&format!("Begun: {}", turns.join(", "))))
+                output::print(output::printable(&format!("Begun: {}", turns.join(", "))))?;
+                for one in begun["not_reached"].as_array().into_iter().flatten() {
+                    output::print(output::printable(&not_reached(one)))?;
+                }
+                Ok(())
             }
             Self::Pause(named) => {
                 named.post(&gateway, "pause").await?;
@@ -250,7 +255,7 @@ fn detail(schedule: &Value) -> String {
     let runs = schedule["runs"].as_array().into_iter().flatten();
     let row = |run: &Value| {
         let turns = run["turns"].as_array().into_iter().flatten().map(text).collect::<Vec<_>>().join(" ");
-        [time(&run["due"]), time(&run["at"]), run["problem"].as_str().map_or(turns, ToOwned::to_owned)]
+        [time(&run["due"]), time(&run["at"]), [turns.as_str(), text(&run["problem"])].join(" ").trim().to_owned()]
     };
     let rows: Vec<_> = runs.map(row).collect();
     if !rows.is_empty() {

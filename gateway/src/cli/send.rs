@@ -26,7 +26,8 @@ TARGET is a conversation (CHANNEL/CHAT or CHANNEL/CHAT/THREAD), the name of some
 everybody with a role (role:owner). People get it in the direct chat in which they are reached. A conversation of the chat page is
 named as `rejoinder people list` and /whoami name it.
 
-The command ends when the platform has acknowledged the message. Exit code 1: it cannot be delivered. If it takes longer than
+The command ends when the platform has acknowledged the message. Exit code 1: it cannot be delivered, or somebody with the role
+cannot be reached; the lines say who, and why. If it takes longer than
 --wait, the gateway goes on with it, and the exit code is 0.
 
 Examples:
@@ -72,18 +73,23 @@ impl Send {
         for message in sent["messages"].as_array().into_iter().flatten() {
             turns.push((message, ended(&gateway, message["id"].as_str().unwrap_or_default(), until).await?));
         }
+        let missed: Vec<&Value> = sent["not_reached"].as_array().into_iter().flatten().collect();
         if self.json {
-            output::print_json(
-                &json!({ "messages": turns.iter().map(|(message, turn)| with_status(message, turn)).collect::<Vec<_>>() }),
-            )?;
+            let messages: Vec<_> = turns.iter().map(|(message, turn)| with_status(message, turn)).collect();
+            output::print_json(&json!({ "messages": messages, "not_reached": missed }))?;
         } else {
             for (message, turn) in &turns {
                 output::print(output::printable(&told(message, turn)))?;
             }
+            for one in &missed {
+                output::print(output::printable(&not_reached(one)))?;
+            }
         }
-        match turns.iter().filter(|(_, turn)| status(turn) == "undeliverable").count() {
-            0 => Ok(()),
-            failed => Err(anyhow!("{failed} of {} could not be delivered", turns.len()).into()),
+        let failed = turns.iter().filter(|(_, turn)| status(turn) == "undeliverable").count();
+        match (failed, missed.len()) {
+            (0, 0) => Ok(()),
+            (failed, 0) => Err(anyhow!("{failed} of {} could not be delivered", turns.len()).into()),
+            (failed, missed) => Err(anyhow!("{} of {} were not reached", failed + missed, turns.len() + missed).into()),
         }
     }
 
@@ -159,6 +165,12 @@ fn told(message: &Value, turn: &Value) -> String {
         "accepted" => format!("Not sent to {to} yet. The gateway goes on: rejoinder turns show {id}"),
         other => format!("Not sent to {to}: {other}"),
     }
+}
+
+/// Who of a role gets no message.
+pub(super) fn not_reached(one: &Value) -> String {
+    let [who, why] = ["who", "why"].map(|key| one[key].as_str().unwrap_or_default());
+    format!("Not sent to {who}: {why}.")
 }
 
 #[cfg(test)]

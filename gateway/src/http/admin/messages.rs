@@ -6,7 +6,7 @@ use axum::{
     http::{HeaderName, StatusCode, header},
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
-use rejoinder_core::{Attachment, Begun, ConversationRef, NewMessage, Target};
+use rejoinder_core::{Attachment, Begun, ConversationRef, NewMessage, NotReached, Reached, Target};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -81,6 +81,23 @@ pub(crate) struct SentMessages {
     url: String,
     /// All of them: one, unless it is for a role.
     messages: Vec<SentMessage>,
+    /// Who is meant and gets none.
+    not_reached: Vec<NotReachedItem>,
+}
+
+/// Somebody who is meant and gets no message.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct NotReachedItem {
+    /// Their name, or the conversation.
+    who: String,
+    /// Why they get none.
+    why: String,
+}
+
+impl From<&NotReached> for NotReachedItem {
+    fn from(NotReached { who, why }: &NotReached) -> Self {
+        Self { who: who.clone(), why: why.clone() }
+    }
 }
 
 /// A message to one conversation.
@@ -98,15 +115,16 @@ pub(crate) struct SentMessage {
 impl SentMessages {
     /// # Errors
     /// When nothing was sent: it was before, and is not kept any more.
-    pub(super) fn of(sent: &[Begun]) -> Result<Self, ApiError> {
+    pub(super) fn of(sent: &Reached) -> Result<Self, ApiError> {
         let message = |one: &Begun| {
             let url = format!("/admin/api/turns/{}", one.turn);
             SentMessage { id: one.turn.to_string(), to: one.to.to_string(), url }
         };
-        let messages: Vec<_> = sent.iter().map(message).collect();
+        let messages: Vec<_> = sent.begun.iter().map(message).collect();
+        let not_reached = sent.missed.iter().map(NotReachedItem::from).collect();
         let removed = || ApiError::Conflict("it was done before, and its turns have been removed since".to_owned());
         let first = messages.first().ok_or_else(removed)?;
-        Ok(Self { id: first.id.clone(), url: first.url.clone(), messages })
+        Ok(Self { id: first.id.clone(), url: first.url.clone(), messages, not_reached })
     }
 }
 

@@ -9,7 +9,7 @@ use axum::{
 };
 use jiff::SignedDuration;
 use rejoinder_core::{
-    Actor, Begun, Missed, NewSchedule, ScheduledAction, Timestamp, TurnId, When, read_time,
+    Actor, Missed, NewSchedule, Reached, ScheduledAction, Timestamp, TurnId, When, read_time,
     store::{Schedule, ScheduleOrigin, ScheduleRun},
 };
 use serde::{Deserialize, Serialize};
@@ -121,7 +121,7 @@ pub(crate) struct ScheduleRunItem {
     at: String,
     /// The turns that were begun: they say what became of them.
     turns: Vec<String>,
-    /// Why none was begun.
+    /// Why none was begun, or who was not reached.
     problem: Option<String>,
 }
 
@@ -347,9 +347,9 @@ pub(in crate::http) async fn run(
 ) -> Result<(StatusCode, Json<SentMessages>), ApiError> {
     let by = actor(&operation)?;
     let key = operation.name(app.clock.now());
-    let answer = |begun: &[Begun]| operation.answer(StatusCode::ACCEPTED, &SentMessages::of(begun).ok()?);
-    let begun = app.engine.run_schedule(&named(name)?, &key, &by, answer).await?;
-    Ok((StatusCode::ACCEPTED, Json(SentMessages::of(&begun)?)))
+    let answer = |reached: &Reached| operation.answer(StatusCode::ACCEPTED, &SentMessages::of(reached).ok()?);
+    let reached = app.engine.run_schedule(&named(name)?, &key, &by, answer).await?;
+    Ok((StatusCode::ACCEPTED, Json(SentMessages::of(&reached)?)))
 }
 
 /// Pauses a schedule: it begins nothing until it is resumed.
