@@ -698,6 +698,14 @@ impl Engine {
         Ok(explained)
     }
 
+    /// The channels on which strangers are turned away, because as many requests to be let in wait as may.
+    #[must_use]
+    pub fn turning_away(&self) -> Vec<ChannelId> {
+        let mut channels: Vec<_> = self.people.turned_away().into_iter().map(|(channel, _)| channel).collect();
+        channels.sort_unstable();
+        channels
+    }
+
     /// The requests to be let in that wait, oldest first.
     #[must_use]
     pub fn pairings(&self) -> Vec<Pairing> {

@@ -13,7 +13,7 @@ use tracing::warn;
 use crate::{
     approvals::Approvals,
     channels::Channels,
-    commands::message::{approval_asked, asks, link_asked},
+    commands::message::{approval_asked, asks, link_asked, turned_away},
     lifecycle::Lifecycle,
     model::{conversation::ChannelId, ids::TurnId, people::Pairing, settings::LiveSettings},
     pauses,
@@ -46,7 +46,8 @@ impl Notifier {
     /// Tells people of all that waits for them, until the gateway stops.
     pub(crate) async fn run(self: Arc<Self>) {
         loop {
-            let is_done = self.tell_all().await & self.confirm_all().await & self.ask_all().await;
+            let is_done =
+                self.tell_all().await & self.tell_of_crowds().await & self.confirm_all().await & self.ask_all().await;
             if self.lifecycle.stopping.is_cancelled() {
                 return;
             }
@@ -61,6 +62,25 @@ impl Notifier {
                 return;
             }
         }
+    }
+
+    /// Whether owners are told of the channels on which strangers are turned away.
+    async fn tell_of_crowds(&self) -> bool {
+        let settings = self.settings.get();
+        let crowds = if settings.notify_owners { self.people.turned_away() } else { Vec::new() };
+        for (channel, at) in crowds {
+            for (owner, chat) in self.people.reachable_owners(&self.channels) {
+                let language = self.people.spoken_language(&chat);
+                let message = turned_away(&channel, owner, &chat.conversation, language, &settings, at);
+                if let Err(error) =
+                    self.inlet.accept(&chat.identity.channel, vec![(TurnId::new(at), message)], None).await
+                {
+                    warn!(%channel, %error, "strangers are turned away, and owners are not told yet");
+                    return false;
+                }
+            }
+        }
+        true
     }
 
     /// Whether all whose codes were used are asked about it.

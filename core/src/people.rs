@@ -21,7 +21,7 @@ use crate::{
     channels::Channels,
     model::{
         approvers::ApprovalSettings,
-        conversation::{ChatKind, ConversationRef},
+        conversation::{ChannelId, ChatKind, ConversationRef},
         event::{InboundEvent, SenderKind},
         finding::{PersonFilter, meant, nearest},
         ids::{PersonId, TurnId},
@@ -89,8 +89,20 @@ struct State {
     homes: HashSet<Identity>,
     /// The languages that the configuration says.
     configured_languages: HashMap<Identity, Language>,
+    /// When a stranger last got no code because too many requests wait.
+    turned_away: HashMap<ChannelId, Timestamp>,
     /// Who has tried codes that do not exist, since when, and which.
     guesses: HashMap<String, (Timestamp, HashSet<String>)>,
+}
+
+/// What becomes of a stranger's request to be let in.
+pub(crate) enum Asked {
+    /// It waits; they are given its code, if they were not yet.
+    Waits(Pairing),
+    /// So many wait on the channel that they are given none.
+    Full,
+    /// The answer was no, or they have been let in meanwhile.
+    Over,
 }
 
 /// Why a code opens nothing.
@@ -151,6 +163,7 @@ impl People {
                 chats,
                 homes,
                 configured_languages,
+                turned_away: HashMap::new(),
                 guesses: HashMap::new(),
             }),
             store,
@@ -204,23 +217,16 @@ impl People {
         Ok(())
     }
 
-    /// The request of a stranger to be let in. Theirs, if they were given a code before; `None` if so many wait on the channel
-    /// that they are given none, the answer was no, or they have been let in meanwhile.
-    pub(crate) async fn ask(&self, event: &InboundEvent) -> Result<Option<Pairing>, StoreError> {
+    /// The request of a stranger to be let in: theirs, if they were given a code before.
+    pub(crate) async fn ask(&self, event: &InboundEvent) -> Result<Asked, StoreError> {
         let identity = event.identity();
-        if let Some(known) = self.request_of(&identity) {
-            return Ok((known.state == PairingState::Waiting).then_some(known));
-        }
-        if self.is_full(&identity) {
-            return Ok(None);
+        if let Some(asked) = self.asked_before(&identity) {
+            return Ok(asked);
         }
         let _deciding = self.deciding().await;
         // Another event of theirs, or another stranger's, may have come first.
-        if let Some(known) = self.request_of(&identity) {
-            return Ok((known.state == PairingState::Waiting).then_some(known));
-        }
-        if self.is_full(&identity) || self.known().has(&identity.channel, &identity.id) {
-            return Ok(None);
+        if let Some(asked) = self.asked_before(&identity) {
+            return Ok(asked);
         }
         let pairing = self.with_new_code(event, PairingState::Waiting, LIFETIME);
         let now = pairing.asked_at;
@@ -229,7 +235,34 @@ impl People {
         let log = vec![NewLogEntry { at: now, subject, event: asked }];
         let people = vec![PeopleChange::Asked(pairing.clone())];
         self.change(Transition { log, people, ..Transition::default() }).await?;
-        Ok(Some(pairing))
+        Ok(Asked::Waits(pairing))
+    }
+
+    /// What became of the request of somebody who can make no new one.
+    fn asked_before(&self, identity: &Identity) -> Option<Asked> {
+        if let Some(known) = self.request_of(identity) {
+            let is_waiting = known.state == PairingState::Waiting;
+            return Some(if is_waiting { Asked::Waits(known) } else { Asked::Over });
+        }
+        if self.known().has(&identity.channel, &identity.id) {
+            return Some(Asked::Over);
+        }
+        self.is_full(&identity.channel).then(|| {
+            let now = self.clock.now();
+            let before = self.state().turned_away.insert(identity.channel.clone(), now);
+            if before.is_none_or(|at| at + LIFETIME <= now) {
+                self.asked.notify_one();
+            }
+            Asked::Full
+        })
+    }
+
+    /// The channels on which as many requests wait as may, and strangers were turned away lately; each with when that was.
+    pub(crate) fn turned_away(&self) -> Vec<(ChannelId, Timestamp)> {
+        let now = self.clock.now();
+        let turned_away = self.state().turned_away.clone();
+        let is_new = |(channel, at): &(ChannelId, Timestamp)| *at + LIFETIME > now && self.is_full(channel);
+        turned_away.into_iter().filter(is_new).collect()
     }
 
     /// The code with which the sender of an event links another channel, in place of an earlier one of theirs.
@@ -579,9 +612,9 @@ impl People {
         }
     }
 
-    fn is_full(&self, identity: &Identity) -> bool {
+    fn is_full(&self, channel: &ChannelId) -> bool {
         let now = self.clock.now();
-        let of_channel = |one: &&Pairing| one.is_waiting(now) && one.identity.channel == identity.channel;
+        let of_channel = |one: &&Pairing| one.is_waiting(now) && one.identity.channel == *channel;
         self.state().pairings.iter().filter(of_channel).count() >= PENDING
     }
 
@@ -818,7 +851,6 @@ fn change_chat(chats: &mut HashMap<Identity, DirectChat>, change: &PeopleChange)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::conversation::ChannelId;
 
     fn identity(id: &str) -> Identity {
         Identity { channel: ChannelId::new("test", "main"), id: id.to_owned() }

@@ -54,7 +54,8 @@ const ALERTS: [(&str, AlertKind); 14] = [
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Problem {
     /// `store`, `disk`, `channel`, `paused`, `agent`, `overdue`, `parked`, `parked_alerts`, `undeliverable` (turns),
-    /// `undelivered` (messages that nobody asked for), `undelivered_alerts`, `callbacks`, `absent`, `schedule`, `approval` or `error`.
+    /// `undelivered` (messages that nobody asked for), `undelivered_alerts`, `callbacks`, `absent`, `pairing`, `schedule`, `approval`
+    /// or `error`.
     pub(crate) kind: &'static str,
     /// What is wrong, since when and why, in one sentence. The time is in the zone of `[alerts]`.
     pub(crate) text: String,
@@ -132,6 +133,7 @@ impl Problem {
             "undeliverable" | "undelivered" | "undelivered_alerts" | "callbacks" => "/admin/dead-letters".to_owned(),
             "error" => "/admin/logs".to_owned(),
             "approval" => "/admin/approvals".to_owned(),
+            "pairing" => "/admin/people".to_owned(),
             "schedule" => format!("/admin/schedules/{}", encoded()),
             _ => "/admin".to_owned(),
         }
@@ -196,6 +198,7 @@ impl Problems {
             room: Room::of(&self.database).ok(),
             down: self.engine.down(),
             paused: paused.collect(),
+            turning_away: self.engine.turning_away(),
             schedules: self.engine.schedules(None),
             waits: waits.cloned().unwrap_or_default(),
         };
@@ -282,6 +285,8 @@ pub(crate) struct Facts {
     pub(crate) room: Option<Room>,
     pub(crate) down: HashMap<Part, Down>,
     pub(crate) paused: Vec<(ChannelId, Pause)>,
+    /// The channels on which strangers are turned away.
+    pub(crate) turning_away: Vec<ChannelId>,
     pub(crate) schedules: Vec<Schedule>,
     pub(crate) waits: Waits,
 }
@@ -345,6 +350,7 @@ impl Facts {
         let words =
             ["turn waits for a channel that is not configured", "turns wait for a channel that is not configured"];
         problems.extend(counted("absent", backlog.absent, words));
+        problems.extend(self.turning_away.iter().map(of_crowd));
         problems.extend(self.schedules.iter().filter(|it| it.has_paused_itself()).map(of_schedule));
         // The others are told by what they are about.
         problems.extend(errors.iter().filter(|error| !error.fields.contains_key("alert")).map(of_error));
@@ -478,6 +484,13 @@ fn of_error(error: &ErrorRecord) -> Problem {
         subject: Some(error.id.to_string()),
         ..Problem::new("error", format!("A new error{about}, \u{201c}{}\u{201d}", error.message))
     }
+}
+
+/// A channel on which strangers are turned away.
+fn of_crowd(channel: &ChannelId) -> Problem {
+    let why = "as many requests to be let in wait as may (`rejoinder pairing list`)".to_owned();
+    let what = format!("Newcomers are turned away on {channel}");
+    Problem { subject: Some(channel.to_string()), why: Some(why), ..Problem::new("pairing", what) }
 }
 
 /// A schedule that has paused itself.

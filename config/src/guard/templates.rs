@@ -94,6 +94,8 @@ pub const TEMPLATES: [&str; 167] = [
     "code_unknown",
     "code_locked",
     "owners_only",
+    "pairing_full",
+    "people_turned_away",
     "person_asks",
     "person_let_in",
     "person_keep_out",

@@ -92,6 +92,24 @@ pub(crate) fn asks(
     InboundEvent { kind, language, ..message(to, String::new(), "gateway", &key, at) }
 }
 
+/// The message to an owner that strangers are turned away on a channel, at most once an hour.
+pub(crate) fn turned_away(
+    from: &ChannelId,
+    owner: PersonId,
+    to: &ConversationRef,
+    language: Option<Language>,
+    settings: &Settings,
+    at: Timestamp,
+) -> InboundEvent {
+    const HOUR_MS: i64 = 60 * 60 * 1000;
+    let text = filled(
+        settings.templates.template(&to.channel, language, "people_turned_away"),
+        &[("channel", from.to_string())],
+    );
+    let key = format!("turned-away:{from}:{}:{owner}", at.as_millis() / HOUR_MS);
+    InboundEvent { language, ..message(to, text, "gateway", &key, at) }
+}
+
 /// The message to the person whose code was used in `turn`. What it says is decided when it is sent.
 pub(crate) fn link_asked(link: &Pairing, turn: TurnId, language: Option<Language>, at: Timestamp) -> InboundEvent {
     let key = format!("link:{turn}");

@@ -77,7 +77,7 @@ const LISTED: [&Command; 18] = [
 ];
 
 /// The commands for owners, and the notices.
-const UNLISTED: [&Command; 14] = [
+const UNLISTED: [&Command; 15] = [
     &approve::APPROVE,
     &approve::DECLINE,
     &asks::ASKS,
@@ -86,6 +86,7 @@ const UNLISTED: [&Command; 14] = [
     &digest::ASKS_AGAIN,
     &stranger::STRANGER,
     &pairing::PAIRING,
+    &pairing::CROWDED,
     &limited::LIMITED,
     &limited::LIMITED_TODAY,
     &dropped::DROPPED,

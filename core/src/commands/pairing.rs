@@ -3,6 +3,15 @@
 use super::command::{Answer, Command};
 use crate::model::people::PairingState;
 
+pub(crate) const CROWDED: Command = Command {
+    name: "pairing_full",
+    texts: &[],
+    arguments: 0,
+    description: "Tell a sender who is not known that too many others wait to be let in",
+    is_recorded: false,
+    act: |_| Box::pin(async { Ok(Answer::of("pairing_full")) }),
+};
+
 pub(crate) const PAIRING: Command = Command {
     name: "pairing",
     texts: &[],

@@ -22,7 +22,7 @@ use crate::{
         late::{LATE, LATE_ASKS},
         limited::{LIMITED, LIMITED_TODAY},
         link,
-        pairing::PAIRING,
+        pairing::{CROWDED, PAIRING},
         retry::RETRY,
         stranger::STRANGER,
     },
@@ -41,7 +41,7 @@ use crate::{
         settings::{LiveSettings, Settings},
         turn::{Handler, TurnRecord},
     },
-    people::People,
+    people::{Asked, People},
     ports::{
         clock::SharedClock,
         store::{
@@ -369,17 +369,23 @@ impl EventRouter {
     /// code, and a person who is over a limit one a minute, because its key holds the day, when they asked, or the minute.
     /// `None` if the channel has given all its notices to strangers of this hour, or all its codes.
     pub(super) async fn notice(&self, event: &InboundEvent, notice: Notice) -> Result<Option<RoutedEvent>, StoreError> {
-        const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+        const HOUR_MS: i64 = 60 * 60 * 1000;
+        const DAY_MS: i64 = 24 * HOUR_MS;
         let (now, person) = (self.clock.now(), event.person());
         let (command, external_id, notice_permit) = match notice {
             Notice::Stranger => {
                 let Some(permit) = self.notices.try_take(&event.conversation.channel, now) else { return Ok(None) };
                 (&STRANGER, format!("stranger:{person}:{}", now.as_millis() / DAY_MS), Some(permit))
             }
-            Notice::Pairing => {
-                let Some(pairing) = self.people.ask(event).await? else { return Ok(None) };
-                (&PAIRING, format!("pairing:{person}:{}", pairing.asked_at.as_millis()), None)
-            }
+            Notice::Pairing => match self.people.ask(event).await? {
+                Asked::Waits(pairing) => (&PAIRING, format!("pairing:{person}:{}", pairing.asked_at.as_millis()), None),
+                Asked::Full => {
+                    let channel = &event.conversation.channel;
+                    let Some(permit) = self.notices.try_take(channel, now) else { return Ok(None) };
+                    (&CROWDED, format!("crowded:{person}:{}", now.as_millis() / HOUR_MS), Some(permit))
+                }
+                Asked::Over => return Ok(None),
+            },
             Notice::Limited { minute } => (&LIMITED, format!("limited:{person}:{minute}"), None),
             Notice::LimitedToday { day } => (&LIMITED_TODAY, format!("limited:{person}:day:{day}"), None),
             Notice::Late => {

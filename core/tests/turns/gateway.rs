@@ -96,6 +96,8 @@ fn german() -> Templates {
         ("help", "Sag, was du willst."),
         ("pairing", "Frag nach {code}."),
         ("paired", "Komm herein, sagt {agent}."),
+        ("pairing_full", "Too many wait."),
+        ("people_turned_away", "Too many on {channel}."),
         ("person_asks", "{name} fragt."),
         ("elsewhere", "Von {channel}: {text}"),
         ("resent", "Vielleicht kennst du das schon."),

@@ -74,6 +74,7 @@ function detail({ kind }) {
     undeliverable: "Send again what could not be sent, or look first.",
     callbacks: "Send them again, or look first.",
     absent: "Configure the channel again, or give these turns up.",
+    pairing: "Let some of them in, or decline them: each makes room.",
     schedule: "It begins nothing until it is resumed.",
     error: "Nobody has seen this kind of error before.",
     approval: "Decide here, or let somebody in who may.",
@@ -111,6 +112,7 @@ function mend(view, { kind, subject }, refresh) {
     absent: () => [look("/admin/turns?state=absent", "Look at these turns")],
     error: () => [view.mayChange && button("Acknowledge", async () => (await mark(subject, "acknowledge")) && refresh(), "button primary"), look("/admin/logs", "Look at the errors")],
     approval: () => [look("/admin/approvals", "Look at the approvals")],
+    pairing: () => [look("/admin/people", "Look at the requests")],
     schedule: () => [look(`/admin/schedules/${encodeURIComponent(subject)}`, "Look at the schedule")],
   };
   return acts[kind]?.().filter(Boolean) ?? [];
