@@ -250,7 +250,7 @@ async fn a_message_to_a_page_answers_nothing_that_the_person_said() {
     assert_eq!((told.turn_id, &*told.text, told.status), (sent.begun[0].turn, "", TurnStatus::Answered));
     let shown = told.shown.as_ref().expect("it is shown");
     assert_eq!((&shown.agent, &shown.attachments, told.attachments.len()), (&None, &vec![file], 0));
-    assert_eq!(gateway.status(sent[0].turn).await, TurnStatus::Answered);
+    assert_eq!(gateway.status(sent.begun[0].turn).await, TurnStatus::Answered);
     gateway.restart().await;
     assert_eq!(on_page(&gateway).await.len(), 2);
     gateway.at_rest().await;
