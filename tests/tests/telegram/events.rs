@@ -19,8 +19,12 @@ fn hook(ada: &Person, keys: &str) -> String {
     )
 }
 
-/// Something happens at GitHub; `None` if the gateway does not answer.
+/// Something happens at GitHub, in a delivery that is the same for an equal body; `None` if the gateway does not answer.
 async fn happens(gateway: &Gateway, body: &Value) -> Option<StatusCode> {
+    happens_in(gateway, body, &hex::encode(body.to_string())[..60]).await
+}
+
+async fn happens_in(gateway: &Gateway, body: &Value, delivery: &str) -> Option<StatusCode> {
     let body = body.to_string();
     let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).expect("any key fits");
     mac.update(body.as_bytes());
@@ -29,6 +33,7 @@ async fn happens(gateway: &Gateway, body: &Value) -> Option<StatusCode> {
         .bare()
         .header("content-type", "application/json")
         .header("x-github-event", "issues")
+        .header("x-github-delivery", delivery)
         .header("x-hub-signature-256", format!("sha256={}", hex::encode(mac.finalize().into_bytes())))
         .body(body);
     request.send().await.ok().map(|response| response.status())
@@ -77,6 +82,22 @@ async fn what_happens_elsewhere_is_sent_as_the_template_says() {
 
     assert_eq!(double.bot_texts(ada.chat()).len(), 1);
     assert_eq!(agent.calls().len(), 0);
+}
+
+/// A backup that fails tonight as last night is told again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_equal_event_in_another_delivery_is_told_again() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let ada = double.person("Ada");
+    let gateway = between(&double, &agent).config(&hook(&ada, "deliver_only = true\n")).start().await;
+    let failed = json!({ "message": "The backup failed." });
+
+    for delivery in ["one", "one", "two"] {
+        assert_eq!(happens_in(&gateway, &failed, delivery).await, Some(StatusCode::ACCEPTED));
+    }
+    gateway.until_settled().await;
+
+    assert_eq!(double.bot_texts(ada.chat()), ["The backup failed.", "The backup failed."]);
 }
 
 /// D1. GitHub sends it again, and it is told once.
