@@ -31,7 +31,10 @@ impl<'a> Initiator<'a> {
         }
         let is_own = matches!(
             event.kind,
-            EventKind::PersonAsks { .. } | EventKind::ApprovalAsked { .. } | EventKind::Expired { .. }
+            EventKind::PersonAsks { .. }
+                | EventKind::LinkAsked { .. }
+                | EventKind::ApprovalAsked { .. }
+                | EventKind::Expired { .. }
         );
         let key = event.external_id.strip_prefix("operator:").unwrap_or_default();
         match key.split_once(':').map_or("", |(kind, _)| kind) {
