@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
-pub const TEMPLATES: [&str; 167] = [
+pub const TEMPLATES: [&str; 178] = [
     "silent",
     "failed",
     "late",

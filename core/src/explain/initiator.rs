@@ -42,7 +42,7 @@ impl<'a> Initiator<'a> {
             "schedule" | "run" => Self::Schedule(name),
             "trigger" => Self::Trigger(name.strip_prefix("trigger:").unwrap_or(name)),
             "news" => Self::Event(name),
-            "paired" | "alert" => Self::Gateway,
+            "paired" | "alert" | "turned-away" => Self::Gateway,
             _ => Self::Operator(name),
         }
     }
