@@ -42,7 +42,7 @@ async fn a_refused_answer_goes_to_the_other_channel() {
 
     let turn = asks(&gateway).await;
 
-    assert_eq!(gateway.visible(&there("lovelace")), ["You are Ada.", "hello", ANSWER]);
+    assert_eq!(gateway.visible(&there("lovelace")), ["Asked.", "You are Ada.", "hello", ANSWER]);
     assert_eq!(gateway.visible(&chat("ada")), before);
     assert_eq!(gateway.status(turn).await, TurnStatus::Answered);
     assert!(gateway.dead_letters().await.is_empty());
@@ -79,7 +79,7 @@ async fn what_is_refused_there_too_is_a_dead_letter() {
     gateway.platform.clear_faults();
     gateway.restart().await;
     gateway.advance(secs(3600)).await;
-    assert_eq!(gateway.visible(&there("lovelace")).len(), 2);
+    assert_eq!(gateway.visible(&there("lovelace")).len(), 3);
 
     let [letter] = &gateway.dead_letters().await[..] else { panic!("there is one") };
     gateway.retry(letter.id).await.expect("it is sent again");
@@ -99,7 +99,7 @@ async fn nothing_goes_elsewhere_if_the_operator_wants_so() {
     let turn = asks(&gateway).await;
 
     assert_eq!(gateway.status(turn).await, TurnStatus::Undeliverable);
-    assert_eq!(gateway.visible(&there("lovelace")).len(), 2);
+    assert_eq!(gateway.visible(&there("lovelace")).len(), 3);
     gateway.at_rest().await;
 }
 
@@ -164,7 +164,7 @@ async fn a_crash_sends_it_elsewhere_once() {
         gateway.advance(secs(3600)).await;
 
         let shown = gateway.visible(&there("lovelace"));
-        assert_eq!(shown[2..], [ANSWER], "after write {write}");
+        assert_eq!(shown[3..], [ANSWER], "after write {write}");
         gateway.at_rest().await;
     }
 }

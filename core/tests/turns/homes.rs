@@ -249,7 +249,7 @@ async fn a_home_is_chosen_once_whenever_the_gateway_is_killed() {
         let has_crashed = comes_in_dying(&mut gateway, (crash, write), event).await;
         gateway.advance(secs(60)).await;
 
-        assert_eq!(gateway.visible(&chat("grace"))[2..], ["Here."], "{crash:?} write {write}");
+        assert_eq!(gateway.visible(&chat("grace"))[4..], ["Here."], "{crash:?} write {write}");
         assert_eq!(tells(&gateway, &there("hopper"), "/home").await, "Home is test.main.");
         gateway.at_rest().await;
         has_crashed
