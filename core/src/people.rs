@@ -291,6 +291,12 @@ impl People {
         self.links_used().into_iter().find(|(_, used_in)| *used_in == turn).map(|(link, _)| link)
     }
 
+    /// Whether somebody has used this code, and the person who made it is asked: the message with it may arrive once more.
+    pub(crate) fn is_used_link(&self, typed: &str) -> bool {
+        let code = normalised(typed);
+        self.links_used().iter().any(|(link, _)| link.code == code)
+    }
+
     /// The code to link with that somebody made and nobody has used.
     pub(crate) fn link_of(&self, identity: &Identity) -> Option<Pairing> {
         self.request_of(identity).filter(Pairing::is_open_link)

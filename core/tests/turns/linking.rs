@@ -143,7 +143,8 @@ async fn a_code_makes_two_channels_one_person() {
 /// N2. Also with a list that is not empty, and not with a policy that lets nobody in.
 #[tokio::test]
 async fn a_code_opens_a_channel_with_a_list_and_no_closed_one() {
-    for (direct, told) in [(DirectPolicy::Allowlist, vec!["You are Ada."]), (DirectPolicy::Disabled, vec![])] {
+    for (direct, told) in [(DirectPolicy::Allowlist, vec!["Asked.", "You are Ada."]), (DirectPolicy::Disabled, vec![])]
+    {
         let gateway = setup(Access { direct, allow: ["7"].into_iter().collect(), ..Access::default() }).start().await;
         let code = code_for(&gateway, &chat("ada")).await;
 
