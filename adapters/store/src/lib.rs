@@ -11,5 +11,5 @@
 mod sqlite;
 
 pub use sqlite::{
-    OpenError, OpenOptions, SqliteStore, copy, faults, is_in_use, schema_version, schema_version_of, vacuum,
+    OpenError, OpenOptions, SqliteStore, beside, copy, faults, is_in_use, schema_version, schema_version_of, vacuum,
 };

@@ -122,6 +122,11 @@ pub enum OpenError {
     /// Only when opened for reading.
     #[error("there is no database at {path} yet: the gateway creates it when it first runs")]
     Missing { path: PathBuf },
+    #[error(
+        "there is no database at {path}, but its log {log} is there: put the database back beside it. To restore a backup or \
+         to begin without any data, move the log away"
+    )]
+    LogAlone { path: PathBuf, log: PathBuf },
     #[error("the database {path} has schema version {found}, and this program knows {known}: use a newer version")]
     Newer { path: PathBuf, found: i64, known: i64 },
     /// Only when opened for reading: opening for writing updates the schema.

@@ -165,8 +165,9 @@ fn is_locked(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// The database's path with `ending` appended to its file name.
-pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
+/// A database's path with `ending` appended to its file name: where SQLite keeps its log (`-wal`), for example.
+#[must_use]
+pub fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut path = path.as_os_str().to_owned();
     path.push(ending);
     PathBuf::from(path)

@@ -17,7 +17,7 @@ mod writer;
 
 pub use self::{
     error::OpenError,
-    lock::is_in_use,
+    lock::{beside, is_in_use},
     open::{OpenOptions, copy, faults, schema_version_of, vacuum},
     schema::schema_version,
     store::SqliteStore,

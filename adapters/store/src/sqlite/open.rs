@@ -111,10 +111,13 @@ impl SqliteStore {
     }
 }
 
-/// Fails if there is no database, or one that another program made. Changes nothing, and creates no file.
+/// Fails if there is no database, only its log, or one that another program made. Changes nothing, and creates no file.
 async fn check_origin(path: &Path) -> Result<(), OpenError> {
     let missing = || OpenError::Missing { path: path.to_owned() };
     match path.metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && beside(path, "-wal").exists() => {
+            return Err(OpenError::LogAlone { path: path.to_owned(), log: beside(path, "-wal") });
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(missing()),
         Ok(file) if file.len() == 0 && !beside(path, "-wal").exists() => return Err(missing()),
         _ => {}
@@ -248,6 +251,23 @@ mod tests {
         }
         assert_eq!(std::fs::read(&path).expect("it is read"), before);
         assert_eq!(std::fs::read_dir(directory.path()).expect("it is read").count(), 1);
+    }
+
+    /// What the log holds would be lost, or mixed into another database.
+    #[tokio::test]
+    async fn without_its_database_a_log_is_left_alone() {
+        let (store, directory) = store().await;
+        store.close().await;
+        let path = directory.path().join("rejoinder.db");
+        std::fs::rename(&path, directory.path().join("rejoinder.db-wal")).expect("it is moved");
+
+        let opened = SqliteStore::open(OpenOptions::new(&path)).await.err();
+        let read = SqliteStore::open_read_only(&path).await.err();
+
+        for error in [opened, read] {
+            assert!(matches!(error, Some(OpenError::LogAlone { .. })), "{error:?}");
+        }
+        assert!(!path.exists());
     }
 
     /// A query that ends only when it is interrupted.
