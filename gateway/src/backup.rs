@@ -19,9 +19,16 @@ use flate2::{Compression, bufread::GzDecoder, write::GzEncoder};
 use rejoinder_store::{copy, faults, schema_version, schema_version_of};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use tar::{Archive, Builder, EntryType, Header};
+use tar::{Archive, Builder, Entries, EntryType, Header};
 
-use crate::secrets::make_private_dir;
+mod restore;
+mod staging;
+
+pub(crate) use self::restore::{is_being_restored, restore};
+use self::{
+    restore::finish,
+    staging::{OF_BACKUPS, Staging, sweep},
+};
 
 /// The version of the layout.
 const FORMAT: u32 = 1;
@@ -46,6 +53,13 @@ const PASSING: [&str; 7] = ["address", ".lock", "-wal", "-shm", "-journal", ".ne
 pub(crate) struct Places {
     pub(crate) database: PathBuf,
     pub(crate) data_dir: PathBuf,
+}
+
+impl Places {
+    /// The folder of the database.
+    fn beside(&self) -> &Path {
+        self.database.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    }
 }
 
 /// What a backup holds.
@@ -79,14 +93,29 @@ impl Manifest {
     }
 }
 
+/// Completes a restore that was interrupted, and removes what killed backups and restores have left.
+///
+/// # Errors
+/// When a file cannot be moved, or a restore is running.
+pub(crate) fn recover(data_dir: &Path, database: &Path) -> Result<()> {
+    let places = Places { database: database.to_owned(), data_dir: data_dir.to_owned() };
+    finish(&places)?;
+    sweep(data_dir);
+    sweep(places.beside());
+    Ok(())
+}
+
 /// Writes a backup to the new file `to`, and reads it once to check it.
 ///
 /// # Errors
 /// When something cannot be read or written, or the database is damaged. There is no file `to` then.
 pub(crate) async fn write(places: &Places, to: &Path, created_at: String) -> Result<Manifest> {
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let staging = tempfile::Builder::new().prefix(".rejoinder-backup-").tempdir_in(folder);
-    let staging = staging.with_context(|| format!("cannot write in {}", folder.display()))?;
+    sweep(folder);
+    sweep(&places.data_dir);
+    let staging = Staging::new(folder, OF_BACKUPS);
+    let mut staging = staging.with_context(|| format!("cannot write in {}", folder.display()))?;
+    staging.link_from(&places.data_dir);
     let mut sources = BTreeMap::new();
     for (name, path) in found(places)? {
         let copied = staging.path().join(sources.len().to_string());
@@ -112,53 +141,12 @@ pub(crate) async fn write(places: &Places, to: &Path, created_at: String) -> Res
 
     let unfinished = staging.path().join("archive");
     pack(&unfinished, &manifest, &sources).with_context(|| format!("cannot write {}", to.display()))?;
-    let read = unpack(&unfinished, |_| Ok(Box::new(io::sink()))).context("the backup cannot be read again")?;
+    let read = unpack(&unfinished, |_| Ok(()), |_| Ok(Box::new(io::sink())));
+    let read = read.context("the backup cannot be read again")?;
     ensure!(read.files == manifest.files, "the backup reads differently than it was written: is the disk damaged?");
+    crash_point("backed_up");
     fs::hard_link(&unfinished, to).with_context(|| format!("cannot write {}", to.display()))?;
     File::open(folder)?.sync_all()?;
-    Ok(manifest)
-}
-
-/// Restores a backup into places where nothing is stored yet. What was checked is moved into place at the end.
-///
-/// # Errors
-/// When the backup is damaged, was made by a newer version, or something is stored already. Nothing is changed then.
-pub(crate) async fn restore(from: &Path, places: &Places) -> Result<Manifest> {
-    make_private_dir(&places.data_dir).with_context(|| format!("cannot create {}", places.data_dir.display()))?;
-    let parent = places.database.parent().unwrap_or(&places.data_dir);
-    make_private_dir(parent).with_context(|| format!("cannot create {}", parent.display()))?;
-    // A file is moved within its file system.
-    let staging = |folder: &Path| tempfile::Builder::new().prefix(".rejoinder-restore-").tempdir_in(folder);
-    let (of_data, of_database) = (staging(&places.data_dir)?, staging(parent)?);
-    let staged = |name: &str| match name.strip_prefix("data/") {
-        Some(_) => of_data.path().join(name),
-        None => of_database.path().join(name),
-    };
-    let manifest = unpack(from, |name| {
-        let path = staged(name);
-        ensure!(
-            !path_of(places, name)?.exists(),
-            "{} is there already: restore into an empty folder",
-            path_of(places, name)?.display()
-        );
-        make_private_dir(path.parent().unwrap_or(&path))?;
-        Ok(Box::new(File::options().write(true).create_new(true).mode(0o600).open(path)?))
-    })
-    .with_context(|| format!("cannot restore {}", from.display()))?;
-    let database = staged(DATABASE);
-    let faults = faults(&database).await.context("the backup's database cannot be read")?;
-    ensure!(faults.is_empty(), "the backup's database is damaged: {}", faults.join("; "));
-    // The database last: without it nothing counts as restored.
-    let rest = manifest.files.keys().filter(|name| *name != DATABASE);
-    for name in rest.map(String::as_str).chain([DATABASE]) {
-        let (path, to) = (staged(name), path_of(places, name)?);
-        File::open(&path)?.sync_all()?;
-        make_private_dir(to.parent().unwrap_or(&to))?;
-        fs::rename(path, &to).with_context(|| format!("cannot write {}", to.display()))?;
-    }
-    for folder in [&places.data_dir, parent] {
-        File::open(folder)?.sync_all()?;
-    }
     Ok(manifest)
 }
 
@@ -173,7 +161,7 @@ fn path_of(places: &Places, name: &str) -> Result<PathBuf> {
     match (name, name.split_once('/')) {
         (DATABASE, _) => Ok(places.database.clone()),
         (_, Some(("data", rest))) => inside(&places.data_dir, rest),
-        (_, Some(("beside", rest))) => inside(places.database.parent().unwrap_or(&places.data_dir), rest),
+        (_, Some(("beside", rest))) => inside(places.beside(), rest),
         _ => Err(anyhow!("`{name}` is no part of a backup")),
     }
 }
@@ -184,7 +172,7 @@ fn found(places: &Places) -> Result<BTreeMap<String, PathBuf>> {
     let database = database.with_context(|| format!("there is no database {}", places.database.display()))?;
     let mut all = BTreeMap::from([(DATABASE.to_owned(), database.clone())]);
     walk(&places.data_dir, "data", &database, &mut all)?;
-    let beside = places.database.parent().unwrap_or(&places.data_dir);
+    let beside = places.beside();
     if beside.canonicalize()? != places.data_dir.canonicalize()? {
         // Of a folder that others use as well, only what is known.
         for entry in fs::read_dir(beside)? {
@@ -212,6 +200,7 @@ fn walk(folder: &Path, prefix: &str, database: &Path, all: &mut BTreeMap<String,
             && !name.starts_with('.')
             && !PASSING.iter().any(|end| name.ends_with(end))
             && path.canonicalize().is_ok_and(|path| path != database)
+            && !is_backup(&path)
         {
             all.insert(format!("{prefix}/{name}"), path);
         }
@@ -228,6 +217,13 @@ fn is_database(path: &Path) -> Result<bool> {
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     file.take(SQLITE.len() as u64).read_to_end(&mut begin)?;
     Ok(begin == SQLITE)
+}
+
+/// Whether a file is a backup: it is not part of the next one.
+fn is_backup(path: &Path) -> bool {
+    let manifest =
+        File::open(path).map_err(anyhow::Error::new).and_then(|file| manifest(&mut archive(file).entries()?));
+    manifest.is_ok()
 }
 
 /// The size and the digest of what is read.
@@ -270,25 +266,38 @@ fn append(archive: &mut Builder<impl Write>, name: &str, bytes: u64, content: im
     archive.append_data(&mut header, name, content)
 }
 
-/// Reads a backup: writes each file to what `open` returns for its entry, and checks it against the manifest.
-fn unpack(from: &Path, mut open: impl FnMut(&str) -> Result<Box<dyn Write>>) -> Result<Manifest> {
-    let file = File::open(from)?;
-    let mut archive = Archive::new(GzDecoder::new(BufReader::new(file)));
-    let mut entries = archive.entries()?;
+fn archive(file: File) -> Archive<GzDecoder<BufReader<File>>> {
+    Archive::new(GzDecoder::new(BufReader::new(file)))
+}
+
+/// The first entry of a backup.
+fn manifest(entries: &mut Entries<'_, impl Read>) -> Result<Manifest> {
     let not_ours = || anyhow!("it is no backup of Rejoinder");
     let first = entries.next().ok_or_else(not_ours)?.map_err(|_| not_ours())?;
     ensure!(first.path()?.as_os_str() == MANIFEST && first.size() <= MAX_MANIFEST, not_ours());
-    let manifest: Manifest = serde_json::from_reader(first.take(MAX_MANIFEST)).map_err(|_| not_ours())?;
+    serde_json::from_reader(first.take(MAX_MANIFEST)).map_err(|_| not_ours())
+}
+
+/// Reads a backup: has `begin` decide by its manifest, writes each file to what `open` returns for its entry, and checks it.
+fn unpack(
+    from: &Path,
+    begin: impl FnOnce(&Manifest) -> Result<()>,
+    mut open: impl FnMut(&str) -> Result<Box<dyn Write>>,
+) -> Result<Manifest> {
+    let mut archive = archive(File::open(from)?);
+    let mut entries = archive.entries()?;
+    let manifest = manifest(&mut entries)?;
     ensure!(
         manifest.format == FORMAT && manifest.schema <= schema_version(),
         "it was made by the newer version {}: restore it with that one",
         manifest.version
     );
+    begin(&manifest)?;
     ensure!(manifest.files.contains_key(DATABASE), "it has no database");
     let mut missing = manifest.files.clone();
     for found in entries {
         let found = found.context("it is damaged or incomplete")?;
-        let name = found.path()?.to_str().map(str::to_owned).ok_or_else(not_ours)?;
+        let name = found.path()?.to_string_lossy().into_owned();
         let Some(expected) = missing.remove(&name) else { bail!("`{name}` is not in its manifest") };
         ensure!(found.size() == expected.bytes, "`{name}` has another size than its manifest says");
         let read = entry(Both { from: found, to: open(&name)? }).context("it is damaged or incomplete")?;
@@ -314,3 +323,14 @@ impl<R: Read, W: Write> Read for Both<R, W> {
         Ok(count)
     }
 }
+
+/// Ends the process as `kill -9` does, if a test wants it here.
+#[cfg(feature = "crash-points")]
+fn crash_point(name: &str) {
+    if rejoinder_core::crash_point_is_reached(name) {
+        std::process::abort();
+    }
+}
+
+#[cfg(not(feature = "crash-points"))]
+const fn crash_point(_name: &str) {}

@@ -21,6 +21,7 @@ use tracing::{error, info, warn};
 
 use crate::{
     alerts::{Alerter, Means},
+    backup,
     exposure::{Exposure, readable_folder, writable_above},
     feed::Feed,
     figures::Figures,
@@ -102,6 +103,8 @@ pub enum RunError {
     ExposedAbove(PathBuf),
     #[error(transparent)]
     Open(#[from] OpenError),
+    #[error("cannot complete the restore that was interrupted: {0:#}")]
+    Restore(anyhow::Error),
     /// A channel, an agent, a token or the HTTP client cannot be created. Holds the message and the source.
     #[error("{0}")]
     Wiring(String, #[source] Option<Box<dyn std::error::Error + Send + Sync>>),
@@ -227,6 +230,7 @@ impl Gateway {
             None => None,
         };
         let recorder = metrics::recorder();
+        backup::recover(&data_dir, &database).map_err(RunError::Restore)?;
         let mut options = OpenOptions::new(database.clone());
         options.clock = Arc::clone(&clock);
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options).await?);

@@ -40,7 +40,7 @@ Examples:
 
 pub(super) const RESTORE_HELP: &str = "\
 Restores into a data directory in which no gateway has stored anything; the gateway must not run. Everything is checked before the
-first file is put into place. Turns that were open when the backup was made are owed again: at the start they are answered, also if
+first file is put into place; if it is interrupted, nothing is changed, or the next start completes it. Turns that were open when the backup was made are owed again: at the start they are answered, also if
 they had been answered after the backup.";
 
 fn places(global: &Global) -> Result<Places, Failure> {
@@ -71,10 +71,6 @@ impl Backup {
 impl Restore {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let places = places(global)?;
-        if places.database.exists() {
-            let why = "there is a database already: move it away, or name another folder with --data";
-            return Err(anyhow!("{}: {why}", places.database.display()).into());
-        }
         let manifest = backup::restore(&self.file, &places).await?;
         let restored = format!(
             "Restored {} files of {}, made by version {}, into {}.",

@@ -63,7 +63,7 @@ async fn a_backup_beside_a_running_gateway_is_restored() {
     let said = other.output_of(&["restore", file]);
     assert!(said.contains("Restored"), "{said}");
     let again = other.run(&["restore", file]);
-    assert!(String::from_utf8_lossy(&again.stderr).contains("there is a database already"), "{again:?}");
+    assert!(String::from_utf8_lossy(&again.stderr).contains("something is stored here already"), "{again:?}");
     other.restart().await;
     assert_eq!(other.hook("test", TOKEN).result(&before.turn(), 0).await.text(), "echo kept");
     assert_eq!(other.hook("test", TOKEN).ask("goes on").await.text(), "echo goes on");
@@ -128,6 +128,152 @@ async fn a_damaged_backup_is_refused() {
         assert!(!refused.status.success() && said.contains(why), "{why}: {said}");
         assert_eq!(files(&other.data()), Vec::<PathBuf>::new(), "{why}");
     }
+}
+
+/// What [`killed_gateway`] was asked before its backup.
+const KEPT: &str = "kept";
+
+/// A gateway whose log holds turns after its backup, and the backup.
+async fn killed_gateway(agent: &ScriptedAgent) -> (Gateway, String) {
+    let mut gateway = Gateway::builder().config(&hook("")).config(&agent.section()).allow_open_turns().start().await;
+    gateway.hook("test", TOKEN).ask(KEPT).await;
+    let file = gateway.data().with_file_name("backup.tar.gz").to_str().expect("a path").to_owned();
+    let _ = gateway.output_of(&["backup", &file]);
+    for turn in 0..5 {
+        gateway.hook("test", TOKEN).ask(&format!("later {turn}")).await;
+    }
+    gateway.kill();
+    (gateway, file)
+}
+
+fn said_by(gateway: &Gateway) -> Vec<String> {
+    let turns = gateway.turns("settled");
+    turns.iter().map(|turn| turn["text"].as_str().expect("a text").to_owned()).collect()
+}
+
+/// A4.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn who_does_what_a_refused_restore_says_gets_the_backup() {
+    let agent = ScriptedAgent::echoing().await;
+    let (mut gateway, file) = killed_gateway(&agent).await;
+    fs::remove_file(gateway.data().join("rejoinder.db")).expect("it is removed");
+
+    let refused = gateway.run(&["restore", &file]);
+
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let advice = said.lines().find(|line| line.contains("mkdir ")).unwrap_or_else(|| panic!("no advice: {refused:?}"));
+    let followed = std::process::Command::new("sh").args(["-c", advice]).status().expect("it runs");
+    assert!(!refused.status.success() && followed.success(), "{said}");
+    assert!(gateway.output_of(&["restore", &file]).contains("Restored"));
+    gateway.restart().await;
+    assert_eq!(said_by(&gateway), [KEPT]);
+}
+
+/// A4.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_start_makes_no_empty_database_beside_the_log_of_one_that_is_gone() {
+    let agent = ScriptedAgent::echoing().await;
+    let (mut gateway, _) = killed_gateway(&agent).await;
+    let (database, moved) = (gateway.data().join("rejoinder.db"), gateway.data().join("moved"));
+    fs::rename(&database, &moved).expect("it is moved");
+
+    let started = gateway.run(&["run"]);
+    let doctor = gateway.run(&["doctor"]);
+
+    for said in [String::from_utf8_lossy(&started.stderr), String::from_utf8_lossy(&doctor.stdout)] {
+        assert!(said.contains("its log"), "{said}");
+    }
+    assert!(!started.status.success() && !doctor.status.success() && !database.exists());
+    fs::rename(&moved, &database).expect("it is moved back");
+    gateway.restart().await;
+    assert_eq!(said_by(&gateway).len(), 6);
+}
+
+/// The hidden folders that backups and restores leave.
+fn unfinished(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.expect("it is read").path());
+    entries
+        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".rejoinder-")))
+        .collect()
+}
+
+/// A4: whatever step of a restore it is killed at, the next start finds nothing or all of it, and so does a second restore.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_restore_that_is_killed_has_changed_nothing_or_is_completed() {
+    let agent = ScriptedAgent::echoing().await;
+    let (gateway, file) = killed_gateway(&agent).await;
+    let key = fs::read(gateway.data().join("hook-result-key")).expect("it is read");
+    let (mut crashes, mut outcomes) = (0, [0, 0]);
+    loop {
+        let killed = |step: u32| {
+            let other = Gateway::builder().config(&hook("")).config(&agent.section()).prepare();
+            let restore =
+                other.command(&["restore", &file]).env("REJOINDER_CRASH_AT", format!("restoring:{step}")).output();
+            (other, restore.expect("it runs").status.success())
+        };
+        let ((mut started, is_done), (mut restored, _)) = (killed(crashes + 1), killed(crashes + 1));
+        if is_done {
+            break;
+        }
+        crashes += 1;
+
+        started.restart().await;
+        let is_restored = fs::read(started.data().join("hook-result-key")).expect("it is read") == key;
+        assert_eq!(said_by(&started), if is_restored { vec![KEPT] } else { vec![] }, "step {crashes}");
+        assert_eq!(unfinished(&started.data()), Vec::<PathBuf>::new(), "step {crashes}");
+        outcomes[usize::from(is_restored)] += 1;
+
+        let said = restored.output_of(&["restore", &file]);
+        assert!(said.contains("Restored"), "step {crashes}: {said}");
+        restored.restart().await;
+        assert_eq!(said_by(&restored), [KEPT], "step {crashes}");
+    }
+    assert!(outcomes[0] >= 3 && outcomes[1] >= 3, "{outcomes:?}");
+}
+
+/// A9: in a folder of its own and in the data directory; swept by the next start, and by the next backup.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_killed_backup_leaves_no_copy_behind() {
+    let agent = ScriptedAgent::echoing().await;
+    let mut gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
+    gateway.hook("test", TOKEN).ask("xylophone").await;
+    let elsewhere = gateway.data().with_file_name("elsewhere");
+    fs::create_dir_all(elsewhere.join(".rejoinder-backup-notes")).expect("it is made");
+    let kill = |gateway: &Gateway, folder: &Path| {
+        let file = folder.join("backup.tar.gz");
+        let mut backup = gateway.command(&["backup", file.to_str().expect("a path")]);
+        let killed = backup.env("REJOINDER_CRASH_AT", "backed_up:1").output().expect("it runs");
+        assert!(!killed.status.success());
+        assert!(!with_words(&elsewhere, "xylophone").is_empty() || folder != elsewhere);
+    };
+
+    for folder in [&elsewhere, &gateway.data()] {
+        kill(&gateway, folder);
+        gateway.kill();
+        gateway.restart().await;
+        assert_eq!((unfinished(&elsewhere).len(), unfinished(&gateway.data()).len()), (1, 0), "after a start");
+
+        kill(&gateway, folder);
+        let _ = gateway.output_of(&["backup", elsewhere.join("next.tar.gz").to_str().expect("a path")]);
+        assert_eq!((unfinished(&elsewhere).len(), unfinished(&gateway.data()).len()), (1, 0), "after a backup");
+        fs::remove_file(elsewhere.join("next.tar.gz")).expect("it is removed");
+    }
+}
+
+/// A9.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_backup_in_the_data_directory_is_not_part_of_the_next() {
+    let gateway = Gateway::builder().config(&hook("")).start().await;
+    let count = |name: &str| {
+        let file = gateway.data().join("backups").join(name);
+        let made = gateway.output_of(&["backup", file.to_str().expect("a path"), "--json"]);
+        serde_json::from_str::<Value>(&made).expect("JSON")["files"].as_object().expect("files").len()
+    };
+    fs::create_dir(gateway.data().join("backups")).expect("it is made");
+
+    let (first, second) = (count("monday.tar.gz"), count("tuesday"));
+
+    assert_eq!(first, second);
 }
 
 /// No byte of their words is left in any file: of messages, answers, what models were shown, and what was never answered.

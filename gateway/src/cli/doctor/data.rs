@@ -11,12 +11,13 @@ use rejoinder_core::{
     Store,
     store::{Backlog, Operator},
 };
-use rejoinder_store::{OpenError, SqliteStore};
+use rejoinder_store::{OpenError, SqliteStore, beside};
 
 use rustix::fs::{Access, access};
 
 use super::fix::{Fixer, OTHERS, Remedy};
 use crate::{
+    backup,
     console::finding::Finding,
     disk::Room,
     exposure::{Exposure, readable_folder, writable_above},
@@ -55,7 +56,7 @@ pub(super) async fn check(data_dir: &Path, database: &Database, fixer: Fixer) ->
     }
     findings.extend(check_files(data_dir, &database.path, fixer));
     findings.extend(check_address(data_dir, database, fixer));
-    findings.extend(check_database(database).await);
+    findings.extend(check_database(data_dir, database).await);
     findings
 }
 
@@ -129,11 +130,7 @@ fn low_disk_space(path: &Path, room: u64) -> Finding {
 
 /// Files with conversations and tokens that other users can open. In a folder that is closed they cannot.
 fn check_files(data_dir: &Path, database: &Path, fixer: Fixer) -> Vec<Finding> {
-    let of_database = ["", "-wal", "-shm"].map(|ending| {
-        let mut path = database.as_os_str().to_owned();
-        path.push(ending);
-        PathBuf::from(path)
-    });
+    let of_database = ["", "-wal", "-shm"].map(|ending| beside(database, ending));
     let in_data_dir = data_dir.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
     let is_secret = |path: &PathBuf| SECRETS.iter().any(|ending| path.to_string_lossy().ends_with(ending));
     let secrets: BTreeSet<_> = in_data_dir.filter(is_secret).collect();
@@ -166,7 +163,7 @@ fn check_address(data_dir: &Path, database: &Database, fixer: Fixer) -> Option<F
     Some(fixer.treat(finding, Remedy::RemoveAddress { path: &path, database: &database.path }))
 }
 
-async fn check_database(database: &Database) -> Vec<Finding> {
+async fn check_database(data_dir: &Path, database: &Database) -> Vec<Finding> {
     let path = database.path.display();
     let holder = match &database.is_held {
         Ok(true) => "a gateway uses it",
@@ -176,6 +173,11 @@ async fn check_database(database: &Database) -> Vec<Finding> {
             return vec![Finding::wrong(ABOUT_DATABASE, what).with_advice("Run this as the gateway's user.")];
         }
     };
+    if backup::is_being_restored(data_dir) {
+        let what = format!("a restore into {} was interrupted", data_dir.display());
+        let advice = "The next start completes it, and so does rejoinder restore with the same backup.";
+        return vec![Finding::warning(ABOUT_DATABASE, what).with_advice(advice)];
+    }
     let store = match SqliteStore::open_read_only(&database.path).await {
         Ok(store) => store,
         Err(OpenError::Missing { .. }) => {
@@ -188,7 +190,9 @@ async fn check_database(database: &Database) -> Vec<Finding> {
             let advice = "An older gateway uses it: restart that gateway with this version.";
             return vec![Finding::warning(ABOUT_DATABASE, error.to_string()).with_advice(advice)];
         }
-        Err(error @ OpenError::Newer { .. }) => return vec![Finding::wrong(ABOUT_DATABASE, error.to_string())],
+        Err(error @ (OpenError::Newer { .. } | OpenError::LogAlone { .. })) => {
+            return vec![Finding::wrong(ABOUT_DATABASE, error.to_string())];
+        }
         Err(error) => {
             let what = format!("{:#}", Error::new(error));
             let advice = "Run this as the gateway's user, and check the disk. If both are fine, restore a backup.";
