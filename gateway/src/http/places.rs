@@ -2,8 +2,9 @@
 //!
 //! A connection holds a place until its file descriptor is closed; so does a WebSocket. There are half as many places as
 //! file descriptors, which leaves the other half for the store, the agents and the platforms. One address may hold only a
-//! share of the places. When all places are taken, a new connection is still accepted, and the connection that has been
-//! idle (without a request) for the longest is closed for it: it never sent a head, or is only kept alive.
+//! share of the places. When all places are taken, a new connection is still accepted at once, and one that is idle (without a
+//! request) is closed for it: it never sent a head, or is only kept alive. It is one of the same address if that has used up its
+//! share, else one of the address that has the most; of these, the one that has been idle for the longest.
 //!
 //! There is always an idle connection, because requests may not take the last places, neither in total nor those of one
 //! address: further requests are rejected with 503. Health (`/healthz`, `/readyz`) does not count as a request. So health
@@ -14,6 +15,7 @@
 //! count for the callers.
 
 use std::{
+    cmp::Reverse,
     collections::HashMap,
     net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -21,10 +23,8 @@ use std::{
 };
 
 use rejoinder_kit::Peer;
-use tokio::{
-    sync::Notify,
-    time::{Instant, sleep, timeout},
-};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 /// The limit of simultaneous connections, however many file descriptors there are.
@@ -32,9 +32,6 @@ const MAX_CONNECTIONS: u64 = 8192;
 
 /// The largest number of places that requests may not take.
 const MAX_SPARE: usize = 64;
-
-/// How long a connection must be idle before it is closed for another one. By then, what its peer has sent is read.
-const GRACE: Duration = Duration::from_millis(20);
 
 /// The shortest pause between two warnings about too many connections or requests.
 const WARNING_PAUSE: Duration = Duration::from_mins(1);
@@ -72,7 +69,6 @@ impl Bound {
 pub(crate) struct Places {
     bounds: Bounds,
     occupancy: Mutex<Occupancy>,
-    freed: Notify,
 }
 
 #[derive(Default)]
@@ -95,7 +91,7 @@ struct Connection {
     /// `None`: a trusted proxy.
     peer: Option<IpAddr>,
     activity: Activity,
-    evict: Arc<Notify>,
+    evicted: CancellationToken,
 }
 
 #[derive(Clone, Copy)]
@@ -119,7 +115,7 @@ impl Connection {
 pub(super) struct Place {
     places: Arc<Places>,
     id: u64,
-    evict: Arc<Notify>,
+    evicted: CancellationToken,
 }
 
 /// A request in progress; ends on drop.
@@ -129,39 +125,21 @@ pub(super) struct RequestPermit {
 
 impl Places {
     pub(crate) fn new(bounds: Bounds) -> Arc<Self> {
-        Arc::new(Self { bounds, occupancy: Mutex::default(), freed: Notify::new() })
+        Arc::new(Self { bounds, occupancy: Mutex::default() })
     }
 
-    /// Takes a place for a connection of `peer`; `None` is a trusted proxy. When none is free, waits until an idle connection
-    /// has been closed for it.
-    pub(super) async fn take(self: &Arc<Self>, peer: Option<Peer>) -> Place {
-        let peer = peer.map(Peer::network);
-        loop {
-            if let Some(place) = self.try_take(peer) {
-                return place;
-            }
-            let idle_for = self.occupancy().make_room(self.bounds, peer);
-            let rest = GRACE.saturating_sub(idle_for);
-            if rest.is_zero() {
-                // That connection may begin a request after all and stay; then the next round closes another one.
-                let _ = timeout(GRACE, self.freed.notified()).await;
-            } else {
-                sleep(rest).await;
-            }
-        }
-    }
-
-    fn try_take(self: &Arc<Self>, peer: Option<IpAddr>) -> Option<Place> {
-        let mut occupancy = self.occupancy();
-        if occupancy.full_limit(self.bounds, peer).is_some() {
-            return None;
+    /// Takes a place for a connection of `peer`; `None` is a trusted proxy. When none is free, an idle connection loses its own.
+    pub(super) fn take(self: &Arc<Self>, peer: Option<Peer>) -> Option<Place> {
+        let (peer, mut occupancy) = (peer.map(Peer::network), self.occupancy());
+        if let Some(full) = occupancy.full_limit(self.bounds, peer) {
+            occupancy.make_room(full, peer)?;
         }
         occupancy.opened_count += 1;
-        let (id, evict) = (occupancy.opened_count, Arc::new(Notify::new()));
+        let (id, evicted) = (occupancy.opened_count, CancellationToken::new());
         let activity = Activity::Idle(Instant::now());
-        occupancy.connections.insert(id, Connection { peer, activity, evict: Arc::clone(&evict) });
+        occupancy.connections.insert(id, Connection { peer, activity, evicted: evicted.clone() });
         occupancy.count(peer, |load| load.connections += 1);
-        Some(Place { places: Arc::clone(self), id, evict })
+        Some(Place { places: Arc::clone(self), id, evicted })
     }
 
     fn occupancy(&self) -> MutexGuard<'_, Occupancy> {
@@ -177,10 +155,6 @@ enum FullLimit {
 }
 
 impl Occupancy {
-    fn connection(&mut self, id: u64) -> &mut Connection {
-        self.connections.get_mut(&id).expect("a connection is listed until its place is dropped")
-    }
-
     /// Changes the totals and the counts of `peer`, which is forgotten when nothing of it is left.
     fn count(&mut self, peer: Option<IpAddr>, change: impl Fn(&mut Load)) {
         change(&mut self.all);
@@ -204,20 +178,19 @@ impl Occupancy {
         }
     }
 
-    /// Finds the connection that has been idle for the longest, and closes it if that is [`GRACE`] or more. Returns how long
-    /// it has been idle.
-    fn make_room(&mut self, bounds: Bounds, peer: Option<IpAddr>) -> Duration {
-        let Some(full) = self.full_limit(bounds, peer) else { return GRACE };
+    /// Closes an idle connection for one of `peer`, whose place is free at once. `None` if there is no idle one, which does not
+    /// happen: requests do not take all places.
+    fn make_room(&mut self, full: FullLimit, peer: Option<IpAddr>) -> Option<()> {
         let those = self.connections.iter().filter(|(_, connection)| full == FullLimit::All || connection.peer == peer);
-        let idle = those.filter_map(|(id, connection)| Some((connection.idle_since()?, *id)));
-        // There always is one, because requests do not take all places.
-        let Some((since, id)) = idle.min() else { return GRACE };
-        let idle_for = since.elapsed();
-        if idle_for >= GRACE {
-            self.connection(id).evict.notify_one();
-            self.warn_rarely(peer, "too many connections, closing the one that has been idle for the longest");
-        }
-        idle_for
+        let idle = those.filter_map(|(id, connection)| {
+            Some((Reverse(self.load(connection.peer).connections), connection.idle_since()?, *id))
+        });
+        let (_, _, id) = idle.min()?;
+        let Connection { peer: loser, evicted, .. } = self.connections.remove(&id)?;
+        self.count(loser, |load| load.connections -= 1);
+        evicted.cancel();
+        self.warn_rarely(loser, "too many connections, closing one that is idle");
+        Some(())
     }
 
     fn warn_rarely(&mut self, peer: Option<IpAddr>, what: &str) {
@@ -230,18 +203,12 @@ impl Occupancy {
 }
 
 impl Place {
-    /// Waits until the connection must close to make room for another one.
+    /// Waits until the connection must close because another one has its place.
     pub(super) async fn evicted(&self) {
-        loop {
-            self.evict.notified().await;
-            let is_idle = self.places.occupancy().connection(self.id).idle_since().is_some();
-            if is_idle {
-                return;
-            }
-        }
+        self.evicted.cancelled().await;
     }
 
-    /// Begins a request of `caller`; `None` if there are too many.
+    /// Begins a request of `caller`; `None` if there are too many, or the connection is evicted.
     pub(super) fn begin_request(self: &Arc<Self>, caller: Peer) -> Option<RequestPermit> {
         let (bounds, caller) = (self.places.bounds, caller.network());
         let mut occupancy = self.places.occupancy();
@@ -250,14 +217,16 @@ impl Place {
             occupancy.warn_rarely(Some(caller), "too many requests at once, rejecting further ones");
             return None;
         }
-        occupancy.connection(self.id).activity = Activity::Request(caller);
+        occupancy.connections.get_mut(&self.id)?.activity = Activity::Request(caller);
         occupancy.count(Some(caller), |load| load.requests += 1);
         Some(RequestPermit { place: Some(Arc::clone(self)) })
     }
 
     /// Restarts the connection's idle time.
     pub(super) fn restart_idle_time(&self) {
-        self.places.occupancy().connection(self.id).activity = Activity::Idle(Instant::now());
+        if let Some(connection) = self.places.occupancy().connections.get_mut(&self.id) {
+            connection.activity = Activity::Idle(Instant::now());
+        }
     }
 }
 
@@ -269,7 +238,6 @@ impl Drop for Place {
             occupancy.count(Some(caller), |load| load.requests -= 1);
         }
         occupancy.count(peer, |load| load.connections -= 1);
-        self.places.freed.notify_one();
     }
 }
 
@@ -285,7 +253,8 @@ impl Drop for RequestPermit {
         let Some(place) = self.place.take() else { return };
         let mut occupancy = place.places.occupancy();
         let idle = Activity::Idle(Instant::now());
-        let before = std::mem::replace(&mut occupancy.connection(place.id).activity, idle);
+        let Some(connection) = occupancy.connections.get_mut(&place.id) else { return };
+        let before = std::mem::replace(&mut connection.activity, idle);
         if let Activity::Request(caller) = before {
             occupancy.count(Some(caller), |load| load.requests -= 1);
         }
@@ -296,7 +265,6 @@ impl Drop for RequestPermit {
 mod tests {
     use std::net::Ipv4Addr;
 
-    use futures_util::FutureExt;
     use rstest::rstest;
     use tokio::time::advance;
 
@@ -311,17 +279,13 @@ mod tests {
         Peer(Ipv4Addr::new(192, 0, 2, number).into())
     }
 
-    async fn connections(places: &Arc<Places>, peer: Peer, count: usize) -> Vec<Arc<Place>> {
-        let mut connections = Vec::new();
-        for _ in 0..count {
-            connections.push(Arc::new(places.take(Some(peer)).await));
-        }
-        connections
+    fn connections(places: &Arc<Places>, peer: Peer, count: usize) -> Vec<Arc<Place>> {
+        (0..count).map(|_| Arc::new(places.take(Some(peer)).unwrap())).collect()
     }
 
     /// The indices of the connections that must close.
     fn evicted(connections: &[Arc<Place>]) -> Vec<usize> {
-        let is_evicted = |place: &Arc<Place>| place.evicted().now_or_never().is_some();
+        let is_evicted = |place: &Arc<Place>| place.evicted.is_cancelled();
         connections.iter().enumerate().filter(|(_, place)| is_evicted(place)).map(|(at, _)| at).collect()
     }
 
@@ -344,79 +308,54 @@ mod tests {
         assert_eq!((bounds.all, bounds.peer), (bound(all), bound(peer)));
     }
 
-    /// Whether `peer` gets a place soon although no other connection closes.
-    async fn is_let_in(places: &Arc<Places>, peer: Peer) -> bool {
-        timeout(GRACE * 3, places.take(Some(peer))).await.is_ok()
-    }
+    /// Later than what has happened.
+    const LATER: Duration = Duration::from_millis(1);
 
     #[tokio::test(start_paused = true)]
     async fn the_one_that_has_been_idle_for_the_longest_makes_room() {
         let places = places();
-        let mut connections = connections(&places, peer(1), 4).await;
+        let connections = connections(&places, peer(1), 4);
         let _busy = connections[2].begin_request(peer(1)).unwrap();
-        advance(GRACE / 2).await;
+        advance(LATER).await;
         drop(connections[0].begin_request(peer(1)));
         connections[1].restart_idle_time();
 
-        assert!(!is_let_in(&places, peer(1)).await);
+        let _next = places.take(Some(peer(1))).unwrap();
+
         assert_eq!(evicted(&connections), [3]);
-        connections.remove(3);
-        assert!(is_let_in(&places, peer(1)).await);
-
-        assert!(evicted(&connections).is_empty());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn one_that_has_come_just_now_need_not_leave() {
-        let places = places();
-        let connections = connections(&places, peer(1), 4).await;
-
-        let crowding_in = timeout(GRACE / 2, places.take(Some(peer(1)))).await;
-
-        assert!(crowding_in.is_err() && evicted(&connections).is_empty());
+        assert!(connections[3].begin_request(peer(1)).is_none());
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_address_without_a_place_takes_none_from_others() {
         let places = places();
-        let others = connections(&places, peer(2), 1).await;
-        advance(GRACE).await;
-        let connections = connections(&places, peer(1), 4).await;
+        let others = connections(&places, peer(2), 1);
+        advance(LATER).await;
+        let connections = connections(&places, peer(1), 4);
 
-        assert!(!is_let_in(&places, peer(1)).await);
+        let _next = places.take(Some(peer(1))).unwrap();
 
         assert_eq!((evicted(&connections), evicted(&others)), (vec![0], vec![]));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn when_all_places_are_taken_anybody_makes_room() {
+    async fn when_all_places_are_taken_who_has_the_most_makes_room() {
         let places = places();
-        let others = connections(&places, peer(2), 4).await;
-        advance(GRACE).await;
-        let connections = connections(&places, peer(1), 4).await;
+        let one = connections(&places, peer(3), 1);
+        advance(LATER).await;
+        let most = connections(&places, peer(2), 4);
+        advance(LATER).await;
+        let some = connections(&places, peer(1), 3);
 
-        assert!(!is_let_in(&places, peer(3)).await);
+        let _next = places.take(Some(peer(4))).unwrap();
 
-        assert_eq!((evicted(&connections), evicted(&others)), (vec![], vec![0]));
+        assert_eq!((evicted(&one), evicted(&most), evicted(&some)), (vec![], vec![0], vec![]));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn one_that_begins_a_request_after_all_need_not_leave() {
+    #[test]
+    fn requests_do_not_take_the_last_places() {
         let places = places();
-        let connections = connections(&places, peer(1), 4).await;
-        assert!(!is_let_in(&places, peer(1)).await);
-
-        let _request = connections[0].begin_request(peer(1)).unwrap();
-
-        assert!(evicted(&connections).is_empty());
-        assert!(!is_let_in(&places, peer(1)).await);
-        assert_eq!(evicted(&connections), [1]);
-    }
-
-    #[tokio::test]
-    async fn requests_do_not_take_the_last_places() {
-        let places = places();
-        let (first, second) = (connections(&places, peer(1), 4).await, connections(&places, peer(2), 4).await);
+        let (first, second) = (connections(&places, peer(1), 4), connections(&places, peer(2), 4));
 
         let of_second = second.iter().filter_map(|place| place.begin_request(peer(2)));
         let mut requests: Vec<_> =
@@ -427,10 +366,10 @@ mod tests {
         assert!(first[3].begin_request(peer(1)).is_some());
     }
 
-    #[tokio::test]
-    async fn a_socket_keeps_its_place_and_counts_as_a_request_until_it_is_closed() {
+    #[test]
+    fn a_socket_keeps_its_place_and_counts_as_a_request_until_it_is_closed() {
         let places = places();
-        let mut connections = connections(&places, peer(1), 4).await;
+        let mut connections = connections(&places, peer(1), 4);
         for connection in &connections[..3] {
             connection.begin_request(peer(1)).unwrap().keep_until_closed();
         }
@@ -440,10 +379,10 @@ mod tests {
         assert!(connections[2].begin_request(peer(1)).is_some());
     }
 
-    #[tokio::test]
-    async fn what_is_left_behind_is_nothing() {
+    #[test]
+    fn what_is_left_behind_is_nothing() {
         let places = places();
-        let connections = connections(&places, peer(1), 3).await;
+        let connections = connections(&places, peer(1), 3);
         connections[0].begin_request(peer(1)).unwrap().keep_until_closed();
         drop(connections[1].begin_request(peer(1)));
 
@@ -454,12 +393,12 @@ mod tests {
         assert_eq!((occupancy.all.connections, occupancy.all.requests), (0, 0));
     }
 
-    #[tokio::test]
-    async fn requests_through_a_trusted_proxy_count_for_their_callers() {
+    #[test]
+    fn requests_through_a_trusted_proxy_count_for_their_callers() {
         let places = places();
         let mut proxied = Vec::new();
         for _ in 0..8 {
-            proxied.push(Arc::new(places.take(None).await));
+            proxied.push(Arc::new(places.take(None).unwrap()));
         }
 
         let of_one: Vec<_> = proxied[..4].iter().filter_map(|place| place.begin_request(peer(1))).collect();

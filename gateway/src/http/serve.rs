@@ -83,16 +83,12 @@ pub(crate) async fn accept(
     // request of the latter goes on until its response: a hook's, for its wait at most.
     http.half_close(true);
     loop {
-        let next = async {
-            let (stream, peer) = listener.accept().await?;
-            let bounded = (!proxies.trust(peer.ip())).then_some(Peer(peer.ip()));
-            Ok((stream, peer, places.take(bounded).await))
-        };
+        // Nothing else is waited for here: one peer would keep all others waiting.
         let accepted = tokio::select! {
-            next = next => next,
+            accepted = listener.accept() => accepted,
             () = shutdown.cancelled() => return connections,
         };
-        let (stream, peer, place) = match accepted {
+        let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
                 if !is_peer_error(&error) {
@@ -102,6 +98,8 @@ pub(crate) async fn accept(
                 continue;
             }
         };
+        let bounded = (!proxies.trust(peer.ip())).then_some(Peer(peer.ip()));
+        let Some(place) = places.take(bounded) else { continue };
         // Fails if the connection is closed already.
         let _ = stream.set_nodelay(true);
         let place = Arc::new(place);

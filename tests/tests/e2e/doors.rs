@@ -2,15 +2,19 @@
 
 use std::{
     net::{IpAddr, Ipv4Addr},
+    process::Command,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use futures_util::future::join_all;
-use rejoinder_tests::{Chat, Gateway, Reply, ScriptedAgent, eventually};
+use rejoinder_tests::{Chat, Gateway, PATIENCE, Reply, ScriptedAgent, eventually};
 use reqwest::StatusCode;
+use rstest::rstest;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpSocket, TcpStream},
+    task::JoinSet,
 };
 
 use crate::{TOKEN, hook};
@@ -59,6 +63,77 @@ async fn who_guesses_the_chats_token_waits_and_others_do_not() {
     assert!(metrics.contains(counted), "{metrics}");
     let warnings = gateway.log().lines().filter(|line| line.contains("refused a caller")).count();
     assert_eq!(warnings, 1, "{}", gateway.log());
+}
+
+/// A3: an address uses up its share with requests whose bodies do not come and with health checks, and goes on connecting.
+#[rstest]
+#[case(64)]
+#[case(1024)]
+#[case(4096)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_address_that_takes_all_its_places_keeps_nobody_else_out(#[case] share: u32) {
+    raise_open_files();
+    let gateway =
+        Gateway::builder().open_files(4 * share).env("REJOINDER__SERVER__REQUEST_TIMEOUT", "10m").start().await;
+    let (gateway, spare) = (Arc::new(gateway), (share / 8).clamp(1, 64));
+    let head = b"POST /admin/api/session HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n";
+    let mut attack = JoinSet::new();
+    let slow = join_all((0..share - spare).map(async |_| {
+        let mut stream = connect(&gateway, EVE).await;
+        stream.write_all(head).await.unwrap();
+        stream
+    }))
+    .await;
+    for _ in 0..=spare {
+        let gateway = Arc::clone(&gateway);
+        attack.spawn(async move {
+            loop {
+                let mut stream = connect(&gateway, EVE).await;
+                while health(&mut stream).await.is_ok() {
+                    tokio::time::sleep(Duration::from_millis(8)).await;
+                }
+            }
+        });
+    }
+    eventually("the attacker has no request left", async || {
+        let mut stream = connect(&gateway, EVE).await;
+        stream.write_all(b"GET /chat HTTP/1.1\r\nHost: localhost\r\n\r\n").await.ok()?;
+        let mut status = [0; 12];
+        stream.read_exact(&mut status).await.ok()?;
+        (status == *b"HTTP/1.1 503").then_some(())
+    })
+    .await;
+
+    let mut slowest = Duration::ZERO;
+    for _ in 0..20 {
+        let asked = Instant::now();
+        let probe = async { health(&mut connect(&gateway, ADA).await).await };
+        tokio::time::timeout(PATIENCE, probe).await.expect("nobody waits for the attacker").expect("an answer");
+        slowest = slowest.max(asked.elapsed());
+    }
+
+    eprintln!("{share} places: the slowest of 20 took {slowest:?}");
+    drop((slow, attack));
+}
+
+/// Lets this process open as many files as the system allows.
+fn raise_open_files() {
+    let raised =
+        Command::new("sh").args(["-c", "prlimit --pid \"$PPID\" --nofile=\"$(ulimit -Hn):$(ulimit -Hn)\""]).status();
+    assert!(raised.is_ok_and(|status| status.success()), "the limit is raised");
+}
+
+/// Asks for the health on an open connection.
+async fn health(stream: &mut TcpStream) -> std::io::Result<()> {
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await?;
+    let (mut answer, mut buffer) = (Vec::new(), [0; 1024]);
+    while !answer.ends_with(b"alive") {
+        match stream.read(&mut buffer).await? {
+            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            read => answer.extend_from_slice(&buffer[..read]),
+        }
+    }
+    Ok(())
 }
 
 /// M5: many bodies without their ends, from one neighbour.
