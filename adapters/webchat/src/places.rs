@@ -1,11 +1,11 @@
 //! How many sockets a chat may have open.
 //!
-//! A socket without a hello holds one of a few places of its own, and a place among the sockets of its peer. So sockets that
-//! say nothing, or that guess the token, take no place from visitors. When the places without a hello are all taken, the
-//! oldest of them ends for a new one: a page says its hello at once.
+//! A socket without a hello holds one of a few places of its own. So sockets that say nothing, or that guess the token, take no
+//! place from visitors. When the places without a hello are all taken, the oldest of them ends for a new one: a page says its
+//! hello at once. One peer may have a share of the places, before and after the hello.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap, hash_map::Entry},
     net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -13,8 +13,9 @@ use std::{
 use rejoinder_kit::Peer;
 use tokio_util::sync::CancellationToken;
 
-/// How many sockets may be open after their hello.
+/// How many sockets may be open after their hello, in all and of one peer.
 const MAX_GREETED: usize = 512;
+const MAX_GREETED_PER_PEER: usize = 256;
 
 /// How many sockets may be open before their hello, in all and of one peer.
 const MAX_NEW: usize = 64;
@@ -29,6 +30,8 @@ pub(crate) struct Places {
 #[derive(Debug, Default)]
 struct Taken {
     greeted: usize,
+    /// How many of the greeted are of each peer.
+    peers: HashMap<IpAddr, usize>,
     /// The sockets before their hello, oldest first.
     new: BTreeMap<u64, NewSocket>,
     /// Counts all sockets so far; gives each its id.
@@ -46,6 +49,7 @@ struct NewSocket {
 pub(crate) struct Place {
     places: Arc<Places>,
     id: u64,
+    peer: IpAddr,
     is_greeted: bool,
     evicted: CancellationToken,
 }
@@ -66,7 +70,7 @@ impl Places {
         taken.opened_count += 1;
         let (id, evicted) = (taken.opened_count, CancellationToken::new());
         taken.new.insert(id, NewSocket { peer, evicted: evicted.clone() });
-        Some(Place { places: Arc::clone(self), id, is_greeted: false, evicted })
+        Some(Place { places: Arc::clone(self), id, peer, is_greeted: false, evicted })
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -83,10 +87,12 @@ impl Place {
     /// Moves the socket among the greeted. Returns whether there is a place.
     pub(crate) fn greet(&mut self) -> bool {
         let mut taken = self.places.taken();
-        if taken.greeted >= MAX_GREETED || taken.new.remove(&self.id).is_none() {
+        let of_peer = taken.peers.get(&self.peer).copied().unwrap_or_default();
+        if taken.greeted >= MAX_GREETED || of_peer >= MAX_GREETED_PER_PEER || taken.new.remove(&self.id).is_none() {
             return false;
         }
         taken.greeted += 1;
+        taken.peers.insert(self.peer, of_peer + 1);
         self.is_greeted = true;
         true
     }
@@ -97,6 +103,12 @@ impl Drop for Place {
         let mut taken = self.places.taken();
         if self.is_greeted {
             taken.greeted -= 1;
+            if let Entry::Occupied(mut of_peer) = taken.peers.entry(self.peer) {
+                *of_peer.get_mut() -= 1;
+                if *of_peer.get() == 0 {
+                    of_peer.remove();
+                }
+            }
         } else {
             taken.new.remove(&self.id);
         }
@@ -139,6 +151,23 @@ mod tests {
     }
 
     #[test]
+    fn a_peer_may_have_half_of_the_places() {
+        let places = Arc::<Places>::default();
+        let mut greeted = Vec::new();
+        for _ in 0..600 {
+            let mut place = places.take(peer(1)).unwrap();
+            if place.greet() {
+                greeted.push(place);
+            }
+        }
+
+        assert_eq!(greeted.len(), MAX_GREETED_PER_PEER);
+        assert!(places.take(peer(2)).unwrap().greet());
+        greeted.pop();
+        assert!(places.take(peer(1)).unwrap().greet());
+    }
+
+    #[test]
     fn sockets_that_said_nothing_take_no_place_of_the_greeted() {
         let places = Arc::<Places>::default();
         let mut greeted = Vec::new();
@@ -155,6 +184,6 @@ mod tests {
         assert_eq!((greeted.len(), are_open), (MAX_GREETED, MAX_NEW));
         drop((greeted, silent));
         let taken = places.taken();
-        assert_eq!((taken.greeted, taken.new.len()), (0, 0));
+        assert_eq!((taken.greeted, taken.new.len(), taken.peers.len()), (0, 0, 0));
     }
 }
