@@ -87,6 +87,15 @@ impl Chat {
         accepted["turn_id"].as_str().expect("a turn has an id").to_owned()
     }
 
+    /// Deletes what was said in a conversation, and waits until that is accepted.
+    ///
+    /// # Panics
+    /// If it is not accepted.
+    pub async fn deletes(&mut self, id: &str, conversation: &str) {
+        self.send_frame(&json!({ "type": "delete", "id": id, "conversation": conversation })).await;
+        self.next_frame("accepted").await;
+    }
+
     /// Sends a message to a gateway that may have ended.
     pub async fn sends(&mut self, id: &str, text: &str) {
         let frame = json!({ "type": "message", "id": id, "text": text });

@@ -13,10 +13,15 @@ const STOP: &str = "/stop";
 /// The command that deletes what agents are shown of a conversation and what is found in it, and cancels what is open in it.
 const DELETE: &str = "/session delete all";
 
-/// The conversation `id` of a chat. Anybody who knows the id may read the conversation. The page generates it: 22
-/// random characters of 64, so 132 bits. Other clients may use 16 characters or more.
+/// The conversation with this secret id. The page generates the id: 22 random characters of 64, so 132 bits; other clients may use
+/// 16 characters or more. Its address is a digest: whoever reads an address can neither read the conversation nor write in it.
 pub(crate) fn conversation(channel: &ChannelId, id: &str) -> Result<ConversationRef, Problem> {
-    if is_id(id, 16) { Ok(ConversationRef::new(channel.clone(), id)) } else { Err(Problem::BAD_CONVERSATION) }
+    if !is_id(id, 16) {
+        return Err(Problem::BAD_CONVERSATION);
+    }
+    // 128 bits, as anybody may choose an id in search of the same digest.
+    let digest = hex::encode(&Sha256::digest(id)[..16]);
+    Ok(ConversationRef::new(channel.clone(), &digest))
 }
 
 /// A message of the person.
@@ -58,14 +63,9 @@ pub(crate) fn stop(
     event(conversation, id, EventKind::Message, STOP.to_owned(), raw, at)
 }
 
-/// The person deletes what was said.
-pub(crate) fn delete(
-    conversation: &ConversationRef,
-    id: &str,
-    raw: &str,
-    at: Timestamp,
-) -> Result<InboundEvent, Problem> {
-    event(conversation, id, EventKind::Message, DELETE.to_owned(), raw, at)
+/// The person deletes what was said. The frame is not kept: it has the conversation's secret id.
+pub(crate) fn delete(conversation: &ConversationRef, id: &str, at: Timestamp) -> Result<InboundEvent, Problem> {
+    event(conversation, id, EventKind::Message, DELETE.to_owned(), "", at)
 }
 
 fn event(
@@ -81,7 +81,7 @@ fn event(
     }
     // Pages choose these ids, so the conversation is part of the key: one page cannot use up another's ids.
     let external_id = format!("{}:{id}", conversation.chat);
-    let (id, name) = (stand_in(&conversation.chat), Some("visitor".to_owned()));
+    let (id, name) = (conversation.chat.to_string(), Some("visitor".to_owned()));
     let sender = Sender { id, name, username: None, kind: SenderKind::KeyHolder };
     Ok(InboundEvent {
         kind,
@@ -90,13 +90,6 @@ fn event(
         raw: raw.to_owned(),
         ..InboundEvent::new(conversation.clone(), ChatKind::Direct, external_id, sender, at)
     })
-}
-
-/// What stands for a conversation where its id would be a key in other hands: 128 bits, as anybody may choose an id in search of
-/// the same.
-pub(crate) fn stand_in(conversation: &str) -> String {
-    let digest = Sha256::digest(conversation);
-    hex::encode(&digest[..16])
 }
 
 fn is_id(text: &str, min: usize) -> bool {
@@ -143,20 +136,16 @@ mod tests {
         assert_eq!((event.text.as_str(), event.raw.as_str()), ("hi", "{raw}"));
     }
 
-    /// Who is in a list of people, or in an audit, must not be a key.
+    /// What operators read is no key.
     #[test]
-    fn the_sender_stands_for_the_conversation_and_does_not_tell_its_id() {
-        let sender = |conversation: &ConversationRef| {
-            message(conversation, "12345678", "hi".to_owned(), "", AT).expect("an event").sender
-        };
+    fn an_event_does_not_tell_the_secret_id_of_its_conversation() {
+        let event = message(&here(), "12345678", "hi".to_owned(), "", AT).expect("an event");
         let other = conversation(&ChannelId::new("webchat", "main"), "abcdefghijklmnopqrstuw").expect("a conversation");
 
-        assert_eq!(sender(&here()), sender(&here()));
-        assert_eq!(
-            (&*sender(&here()).id, sender(&here()).kind),
-            ("f69f9b70d1c9a5442258ca76f8b0a7a4", SenderKind::KeyHolder)
-        );
-        assert_ne!(sender(&here()).id, sender(&other).id);
+        let digest = "f69f9b70d1c9a5442258ca76f8b0a7a4";
+        assert_eq!((&*event.conversation.chat, &*event.sender.id), (digest, digest));
+        assert!(event.external_id.starts_with(digest) && event.sender.kind == SenderKind::KeyHolder);
+        assert_ne!(here(), other);
     }
 
     /// E6.

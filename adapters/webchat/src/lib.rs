@@ -155,10 +155,6 @@ impl ChannelAdapter for WebchatAdapter {
         capabilities::table()
     }
 
-    fn key_holder(&self, conversation: &ConversationRef) -> Option<String> {
-        Some(inbound::stand_in(&conversation.chat))
-    }
-
     fn surface(&self) -> Surface {
         Surface::Chat("a web chat page".into())
     }

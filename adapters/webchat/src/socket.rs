@@ -326,7 +326,7 @@ impl Reader {
                 let id = TurnId::new(now).to_string();
                 Some(self.accept(&id, inbound::stop(&self.conversation, &id, raw, now)).await)
             }
-            ClientFrame::Delete { id, conversation } => Some(self.delete(&id, &conversation, raw, now).await),
+            ClientFrame::Delete { id, conversation } => Some(self.delete(&id, &conversation, now).await),
             ClientFrame::Older { before } => {
                 Some(match load_turns(&self.intake, &self.conversation, Some(before)).await {
                     Ok((turns, more)) => {
@@ -397,9 +397,9 @@ impl Reader {
     }
 
     /// Deletes what was said in a conversation, in which anything may be said again.
-    async fn delete(&self, id: &str, conversation: &str, raw: &str, now: Timestamp) -> Reply {
+    async fn delete(&self, id: &str, conversation: &str, now: Timestamp) -> Reply {
         let event = inbound::conversation(self.chat.id(), conversation)
-            .and_then(|conversation| inbound::delete(&conversation, id, raw, now));
+            .and_then(|conversation| inbound::delete(&conversation, id, now));
         match event {
             Ok(event) => match self.intake.views(&event.conversation, None, 1).await {
                 Ok(turns) if turns.is_empty() => Reply::plain(&ServerFrame::Accepted { id, turn_id: None }),

@@ -136,10 +136,6 @@ impl<L: Layer> Turns for Layered<L> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.conversation(address)).await
     }
-    async fn addresses(&self, channel: &ChannelId) -> Result<Vec<ConversationRef>, StoreError> {
-        let pass = self.layer.before_read().await;
-        self.layer.finish(pass, self.store.addresses(channel)).await
-    }
     async fn address(&self, conversation: ConversationId) -> Result<Option<ConversationRef>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.address(conversation)).await
@@ -526,9 +522,6 @@ impl Turns for NullStore {
     }
     async fn conversation(&self, _address: &ConversationRef) -> Result<Option<ConversationId>, StoreError> {
         Ok(None)
-    }
-    async fn addresses(&self, _channel: &ChannelId) -> Result<Vec<ConversationRef>, StoreError> {
-        Ok(Vec::new())
     }
     async fn address(&self, _conversation: ConversationId) -> Result<Option<ConversationRef>, StoreError> {
         Ok(None)

@@ -75,7 +75,6 @@ macro_rules! store_conformance {
             what_is_only_looked_for_is_not_stored
             turns_of_a_conversation_share_it_and_its_session
             a_thread_is_a_conversation_of_its_own
-            the_conversations_of_a_channel_have_addresses
             a_duplicate_opens_no_conversation
             a_cursor_moves_with_the_events_it_covers
             what_cannot_be_accepted_whole_changes_nothing

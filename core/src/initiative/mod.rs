@@ -404,10 +404,6 @@ impl Initiative {
             // Whether it exists, its platform says.
             return Ok(named.clone());
         }
-        // Its address is a key, so lists call it by whoever has that. Another one may have that name for a key.
-        if let Some(place) = self.held_by(&named.channel, &named.chat).await? {
-            return Ok(place);
-        }
         if self.store.conversation(named).await?.is_some() {
             return Ok(named.clone());
         }
@@ -422,18 +418,12 @@ impl Initiative {
             let named = ConversationRef::new(identity.channel.clone(), &identity.id);
             let capabilities = self.channels.get(&named.channel).map(|channel| channel.capabilities(&named));
             let is_read = capabilities.is_some_and(|it| it.can_write_first && it.receipts != Receipts::Platform);
-            if is_read && let Some(place) = self.held_by(&identity.channel, &identity.id).await? {
-                return Ok(Some(place));
+            // Whoever has the key of a conversation has its address for an id.
+            if is_read && self.store.conversation(&named).await?.is_some() {
+                return Ok(Some(named));
             }
         }
         Ok(None)
-    }
-
-    /// The conversation whose key somebody has whom the channel knows by this id. Looks at all conversations of the channel.
-    async fn held_by(&self, channel: &ChannelId, id: &str) -> Result<Option<ConversationRef>, StoreError> {
-        let Some(adapter) = self.channels.get(channel) else { return Ok(None) };
-        let places = self.store.addresses(channel).await?;
-        Ok(places.into_iter().find(|place| adapter.key_holder(place).as_deref() == Some(id)))
     }
 }
 

@@ -125,8 +125,9 @@ pub enum SenderKind {
     Person,
     /// As [`Person`](Self::Person), but the channel cannot tell its people apart: all have the same id.
     Unnamed,
-    /// As [`Unnamed`](Self::Unnamed), but each conversation has a secret key: this is whoever has it. The id is made of the key
-    /// and does not reveal it. With `/link` the conversation becomes one of a person who is known.
+    /// As [`Unnamed`](Self::Unnamed), but each conversation has a secret key: this is whoever has it. The id is the address of
+    /// the conversation, which is made of the key and does not reveal it. With `/link` the conversation becomes one of a person who
+    /// is known.
     KeyHolder,
     /// Another agent, such as a bot: owed nothing, unless the operator lets it in ([`Access::agents`](crate::Access::agents)).
     OtherAgent,

@@ -88,13 +88,6 @@ pub trait ChannelAdapter: Send + Sync + 'static {
         false
     }
 
-    /// What stands for `conversation` where its address would be a key in other hands: the id of its
-    /// [key holder](crate::SenderKind::KeyHolder). Pure data, no I/O. The default is for platforms whose addresses are no keys.
-    fn key_holder(&self, conversation: &ConversationRef) -> Option<String> {
-        let _ = conversation;
-        None
-    }
-
     /// Where people get the agent's answers. The default is a chat named after the platform.
     fn surface(&self) -> Surface {
         Surface::of(self.channel())

@@ -4,7 +4,6 @@ use super::{Worker, input::schedule_limits};
 use crate::{
     ledger::trigger::Run,
     model::{
-        conversation::ConversationRef,
         schedule::{Missed, NewSchedule, Schedule, ScheduleCall},
         target::Target,
         turn::TurnRecord,
@@ -22,11 +21,7 @@ impl Worker {
     ) -> Result<Vec<Schedule>, String> {
         let limits = schedule_limits(run, &turn.event, &self.settings.get(), &self.channels);
         let limits = limits.ok_or_else(|| "nothing can be scheduled here".to_owned())?;
-        let place = &turn.event.conversation;
-        // Where the address is a key, lists call it by whoever has that.
-        let holder = self.channels.get(&place.channel).and_then(|channel| channel.key_holder(place));
-        let named = holder.map(|id| ConversationRef::new(place.channel.clone(), &id));
-        let to = Target::Conversation(named.unwrap_or_else(|| place.clone()));
+        let to = Target::Conversation(turn.event.conversation.clone());
         let by = Actor::named(format!("agent {}", run.handler));
         match call {
             ScheduleCall::List => Ok(self.calendar.of_agents(&to)),

@@ -216,9 +216,6 @@ impl ChannelAdapter for LifeChannel {
     fn capabilities(&self, conversation: &ConversationRef) -> Capabilities {
         self.channel.capabilities(conversation)
     }
-    fn key_holder(&self, conversation: &ConversationRef) -> Option<String> {
-        self.channel.key_holder(conversation)
-    }
     fn is_group(&self, conversation: &ConversationRef) -> bool {
         self.channel.is_group(conversation)
     }

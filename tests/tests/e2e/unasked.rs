@@ -65,7 +65,7 @@ async fn an_operator_writes_to_a_page() {
     let (agent, mut gateway) = met().await;
     let mut chat = Chat::open(&gateway.url(), KEY).await;
 
-    let body = json!({ "to": format!("webchat.main/{KEY}"), "text": "The report is *ready*." });
+    let body = json!({ "to": HOLDER, "text": "The report is *ready*." });
     let sent = is_done(&gateway, "messages", &body, "one", StatusCode::ACCEPTED).await;
 
     let told = chat.hears_unasked().await;
@@ -83,10 +83,7 @@ async fn an_operator_writes_to_a_page() {
     is_done(&gateway, "schedules", &schedule, "two", StatusCode::CREATED).await;
     is_done(&gateway, "schedules/news/run", &json!({}), "three", StatusCode::ACCEPTED).await;
     assert_eq!(chat.hears_unasked().await["shown"]["text"], "Good morning.");
-    for list in ["schedules", "audit", "people"] {
-        let listed = gateway.admin(list).await.to_string();
-        assert!(!listed.contains(KEY), "{list}: {listed}");
-    }
+    assert!(printed.contains(HOLDER), "{printed}");
 
     gateway.hook("test", TOKEN).ask("hello").await;
     for (to, why) in [("webchat.main/another-conversation", "nobody has written"), ("webhook.test/1", "callers fetch")]
@@ -96,6 +93,40 @@ async fn an_operator_writes_to_a_page() {
         assert!(refused.to_string().contains(why), "{refused}");
     }
     gateway.stop().await;
+}
+
+/// U10: what is stored nowhere is shown nowhere. Who reads the address of a conversation can do nothing with it on the page.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_secret_id_of_a_conversation_stays_in_its_browser() {
+    let (_agent, mut gateway) = met().await;
+    let mut chat = Chat::open(&gateway.url(), KEY).await;
+    for (number, text) in ["/whoami", "/link", "/link AAAA-AAAA", "/export"].into_iter().enumerate() {
+        let turn = chat.says(&format!("command-{number}"), text).await;
+        chat.hears(&turn).await;
+    }
+    chat.deletes("deletion-1", KEY).await;
+    let _ = gateway.output_of(&["send", HOLDER, "It is here, too."]);
+    chat.hears_unasked().await;
+
+    let turn = gateway.turns("settled")[0]["turn_id"].as_str().expect("an id").to_owned();
+    let digest = HOLDER.split_once('/').expect("an address").1;
+    for list in ["turns", "conversations", &format!("turns/{turn}"), &format!("turns/{turn}/explain"), "people"] {
+        let listed = gateway.admin(list).await.to_string();
+        assert!(
+            !listed.contains(KEY) && (listed.contains(digest) || !["turns", "conversations"].contains(&list)),
+            "{list}: {listed}"
+        );
+    }
+    assert!(Chat::open(&gateway.url(), digest).await.turns.is_empty());
+    gateway.stop().await;
+    assert!(!gateway.log().contains(KEY));
+    for file in std::fs::read_dir(gateway.data()).expect("the folder is read").flatten() {
+        if file.path().is_dir() {
+            continue;
+        }
+        let bytes = std::fs::read(file.path()).expect("it is read");
+        assert!(!bytes.windows(KEY.len()).any(|window| window == KEY.as_bytes()), "{file:?}");
+    }
 }
 
 /// J4. The caller repeats the request, and the page shows it once.

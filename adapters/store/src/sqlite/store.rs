@@ -279,10 +279,6 @@ impl Turns for SqliteStore {
         read::conversation(&self.readers, address).await
     }
 
-    async fn addresses(&self, channel: &ChannelId) -> Result<Vec<ConversationRef>, StoreError> {
-        read::addresses(&self.operator, channel).await
-    }
-
     async fn address(&self, conversation: ConversationId) -> Result<Option<ConversationRef>, StoreError> {
         read::address(&self.readers, conversation).await
     }

@@ -76,10 +76,6 @@ impl ChannelAdapter for ScriptedChannel {
         self.capabilities.clone()
     }
 
-    fn key_holder(&self, conversation: &ConversationRef) -> Option<String> {
-        Some(conversation.chat.chars().rev().collect())
-    }
-
     fn is_group(&self, conversation: &ConversationRef) -> bool {
         self.platform.is_joined(conversation)
     }

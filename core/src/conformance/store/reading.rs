@@ -52,25 +52,6 @@ async fn first_turns(store: &dyn Store, limit: u32) -> Vec<TurnId> {
     found.iter().map(|found| found.turn).collect()
 }
 
-/// Those of another channel are not among them.
-pub async fn the_conversations_of_a_channel_have_addresses(subject: &mut impl Subject) {
-    let store = subject.store();
-    let other = ConversationRef::new(ChannelId::new("test", "other"), "c");
-    let places = [chat("a"), chat("b").in_thread("7"), other.clone()];
-    for place in &places {
-        Turn::accept(&*store, said(place, &place.to_string())).await;
-    }
-    let addresses = async |channel: &ChannelId| {
-        let mut found = store.addresses(channel).await.expect("they are read");
-        found.sort();
-        found
-    };
-
-    assert_eq!(addresses(&places[0].channel).await, places[..2]);
-    assert_eq!(addresses(&other.channel).await, std::slice::from_ref(&other));
-    assert_eq!(addresses(&ChannelId::new("test", "none")).await, []);
-}
-
 /// D1, D9: a conversation that waits is found with its first turn.
 pub async fn what_waits_is_found(subject: &mut impl Subject) {
     let store = subject.store();

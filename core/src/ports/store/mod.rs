@@ -144,9 +144,6 @@ pub trait Turns: Send + Sync + 'static {
     /// The conversation at an address, if an event opened one there.
     async fn conversation(&self, address: &ConversationRef) -> Result<Option<ConversationId>, StoreError>;
 
-    /// The current addresses of all conversations of a channel.
-    async fn addresses(&self, channel: &ChannelId) -> Result<Vec<ConversationRef>, StoreError>;
-
     /// The current address of a conversation, which changes when its chat gets a new id.
     async fn address(&self, conversation: ConversationId) -> Result<Option<ConversationRef>, StoreError>;
 

@@ -1,7 +1,7 @@
 //! Conversations and their addresses.
 
 use rejoinder_core::{
-    ChannelId, ConversationId, ConversationRef, StoreError,
+    ConversationId, ConversationRef, StoreError,
     store::{ConversationFilter, ConversationSummary, SessionSummary},
 };
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
@@ -25,15 +25,6 @@ pub(in crate::sqlite) async fn conversation(
         .await
         .map_err(store_error)?;
     row.map(|row| row.id("id")).transpose()
-}
-
-pub(in crate::sqlite) async fn addresses(
-    pool: &SqlitePool,
-    channel: &ChannelId,
-) -> Result<Vec<ConversationRef>, StoreError> {
-    let sql = "select channel, chat, thread from conversations where channel = ? and succeeded_by is null";
-    let rows = sqlx::query(sql).bind(channel.as_str()).fetch_all(pool).await.map_err(store_error)?;
-    rows.iter().map(Columns::conversation).collect()
 }
 
 pub(in crate::sqlite) async fn address(

@@ -27,7 +27,7 @@ use sqlx::{QueryBuilder, Sqlite, SqlitePool};
 use super::error::store_error;
 
 pub(super) use approvals::{approvals, approvals_for};
-pub(super) use conversations::{address, addresses, conversation, conversations, sessions};
+pub(super) use conversations::{address, conversation, conversations, sessions};
 pub(super) use daily_use::{day_use, tokens_since};
 pub(super) use dead_letters::dead_letters;
 pub(super) use deliveries::{
