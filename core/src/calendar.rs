@@ -33,6 +33,10 @@ const CONFIGURATION: &str = "configuration";
 
 const HOUR: Duration = Duration::from_hours(1);
 
+/// How many schedules there are at most, and how many bytes of text they have together: all are in memory.
+const MOST: usize = 5000;
+const MOST_BYTES: usize = 8 << 20;
+
 /// The schedules.
 pub(crate) struct Calendar {
     pub(crate) store: Arc<dyn Store>,
@@ -95,6 +99,7 @@ impl Calendar {
     fn made(&self, new: NewSchedule, by: &Actor) -> Result<Schedule, OperationError> {
         let now = self.clock.now();
         let next_at = new.check(now).map_err(|why| OperationError::Unfit(why.to_string()))?;
+        check_room(self.known().values(), &new).map_err(OperationError::Unfit)?;
         Ok(Schedule::new(new, ScheduleOrigin::Operator, by.name.clone(), Some(next_at), now))
     }
 
@@ -277,6 +282,22 @@ impl Calendar {
     }
 }
 
+/// Fails if there are too many schedules for another one, or too long ones.
+fn check_room<'a>(known: impl Iterator<Item = &'a Schedule>, new: &NewSchedule) -> Result<(), String> {
+    let size = |schedule: &NewSchedule| schedule.action.text().map_or(0, str::len);
+    let (count, bytes) = known.fold((0, size(new)), |(count, bytes), it| (count + 1, bytes + size(&it.new)));
+    if count >= MOST {
+        return Err(format!("there are {count} schedules, and more are not kept: remove some first"));
+    }
+    if bytes > MOST_BYTES {
+        let most = MOST_BYTES >> 20;
+        return Err(format!(
+            "the texts of all schedules may have {most} MiB together: remove some first, or shorten it"
+        ));
+    }
+    Ok(())
+}
+
 /// Whether it has this name, or had it before another one took it.
 fn is_called(schedule: &Schedule, name: &str) -> bool {
     let rest = schedule.new.name.strip_prefix(name);
@@ -313,4 +334,39 @@ fn planted(seeds: &[NewSchedule], known: &mut BTreeMap<ScheduleId, Schedule>, no
         known.insert(schedule.id, schedule);
     }
     changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::schedule::{Missed, ScheduledAction};
+
+    fn new(text: &str) -> NewSchedule {
+        NewSchedule {
+            name: "news".to_owned(),
+            when: When::Every(HOUR),
+            time_zone: "UTC".into(),
+            to: "Ada".parse().expect("a target"),
+            action: ScheduledAction::Message(text.to_owned()),
+            missed: Missed::Once,
+        }
+    }
+
+    fn known(count: usize, text: &str) -> Vec<Schedule> {
+        let now = Timestamp::from_millis(1);
+        let one = || Schedule::new(new(text), ScheduleOrigin::Operator, "grace".to_owned(), None, now);
+        std::iter::repeat_with(one).take(count).collect()
+    }
+
+    /// A14.
+    #[test]
+    fn number_and_size_of_schedules_are_bounded() {
+        let (most, long) = (known(MOST - 1, "hello"), "x".repeat(1 << 20));
+        let room = |known: &[Schedule], text: &str| check_room(known.iter(), &new(text));
+
+        assert_eq!(room(&most, "hello"), Ok(()));
+        assert!(room(&known(MOST, "hello"), "hello").is_err_and(|why| why.contains("5000 schedules")));
+        assert_eq!(room(&known(7, &long), &long), Ok(()));
+        assert!(room(&known(8, &long), "hello").is_err_and(|why| why.contains("8 MiB")));
+    }
 }
