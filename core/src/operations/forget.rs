@@ -38,6 +38,8 @@ impl Operations {
             return Err(OperationError::Unknown("there is no channel with this name"));
         }
         let until = self.clock.now() + patience;
+        // What is asked for and does not end is in the audit as well.
+        self.record(person, "begin_forget", &Actor { answer: None, ..by.clone() }).await?;
         self.forget_identity(person).await?;
         let mut forgotten = Forgotten::default();
         for turn in self.store.unended_of(person).await? {
@@ -70,9 +72,15 @@ impl Operations {
                 return Ok(forgotten);
             }
         }
-        let operation = operation(&by, "forget", person, Subject::channel(&person.channel), self.clock.now());
-        self.store.commit(Transition { operation: Some(operation), ..Transition::default() }).await?;
+        self.record(person, "forget", &by).await?;
         forgotten.is_done = true;
         Ok(forgotten)
+    }
+
+    /// Writes an entry of the audit.
+    async fn record(&self, person: &Identity, action: &str, by: &Actor) -> Result<(), OperationError> {
+        let operation = operation(by, action, person, Subject::channel(&person.channel), self.clock.now());
+        self.store.commit(Transition { operation: Some(operation), ..Transition::default() }).await?;
+        Ok(())
     }
 }

@@ -489,6 +489,9 @@ async fn a_forgotten_persons_approvals_are_gone() {
     forgetting.await.expect("it ends").expect("it is done");
 
     assert_eq!((approvals(&gateway).await.len(), told(&gateway).await.len()), (0, 0));
+    let audit = gateway.store.audit(&AuditFilter { before: None, limit: 10 }).await.expect("readable");
+    let begun = audit.iter().find(|record| record.entry.action == "begin_forget").expect("it is in the audit");
+    assert_eq!((&*begun.entry.target, begun.entry.reason.as_deref()), ("test.main/ada", Some("she asked")));
     gateway.at_rest().await;
 }
 
