@@ -183,8 +183,9 @@ fn public_routes(
         Some(page) => own.route("/", get(async move || Redirect::to(page))),
         None => own,
     };
-    let own = guarded(app, own);
-    channel_routes.into_iter().fold(own.with_state(Arc::clone(app)), Router::merge)
+    let own = guarded(app, own).with_state(Arc::clone(app));
+    let named = middleware::from_fn_with_state(Arc::clone(app), access::channel_host);
+    channel_routes.into_iter().map(|routes| routes.layer(named.clone())).fold(own, Router::merge)
 }
 
 /// The routes for the operator only.

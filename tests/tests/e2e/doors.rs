@@ -136,6 +136,24 @@ async fn health(stream: &mut TcpStream) -> std::io::Result<()> {
     Ok(())
 }
 
+/// A10: a page elsewhere whose name leads to this machine.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn on_loopback_every_door_wants_our_name() {
+    let agent = ScriptedAgent::replying("done").await;
+    let api = "[channels.api.main]\ntoken = \"the-token-of-the-api\"\n";
+    let gateway = Gateway::builder().config(&hook("")).config(CHAT).config(api).config(&agent.section()).start().await;
+    let asked = async |path: &str, host: &str| {
+        let url = format!("{}{path}", gateway.url());
+        let request = gateway.http().post(url).header("host", host).bearer_auth(TOKEN).body("hello");
+        request.send().await.unwrap().status()
+    };
+
+    for path in ["/hooks/test", "/v1/chat/completions"] {
+        assert_eq!(asked(path, "evil.example").await, StatusCode::FORBIDDEN, "{path}");
+        assert_ne!(asked(path, "localhost:7420").await, StatusCode::FORBIDDEN, "{path}");
+    }
+}
+
 /// M5: many bodies without their ends, from one neighbour.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn bodies_before_proof_are_bounded() {
