@@ -38,7 +38,7 @@ use crate::{
         schedule::{NewSchedule, Schedule, ScheduleRun},
         settings::{LiveSettings, Settings},
         target::Reached,
-        tokens::TokenChange,
+        tokens::{SignInChange, TokenChange},
         turn::Handler,
     },
     operations::{Actor, Farewell, OperationError, Operations, forget::Forgotten, people::NewPerson},
@@ -643,6 +643,14 @@ impl Engine {
     /// When it was not done; see [`OperationError`].
     pub async fn change_token(&self, token: TokenChange, by: Actor) -> Result<(), OperationError> {
         self.operations.change_token(token, by).await
+    }
+
+    /// Opens and ends sessions of the operator's page; `by` is in the audit with the action `end_session` if it is given.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn change_sign_ins(&self, changes: Vec<SignInChange>, by: Option<Actor>) -> Result<(), OperationError> {
+        self.operations.change_sign_ins(changes, by).await
     }
 
     /// Everybody who is known, oldest first.

@@ -248,7 +248,8 @@ impl Gateway {
             }
         };
         metrics::begin_at_zero(&parts);
-        let tokens = read_tokens(&store, &engine, &clock).await?;
+        let tokens = StoredTokens::read(store.as_ref(), Arc::clone(&clock)).await;
+        let tokens = Arc::new(recovered(tokens, &store, &engine).await?);
         let upkeep = CancellationToken::new();
         tokio::spawn(upkeep.clone().run_until_cancelled_owned(keep_up(recorder.clone(), engine.clone())));
         let url = parts
@@ -257,7 +258,8 @@ impl Gateway {
             .map_or_else(|| url_of(address), |url| url.as_str().trim_end_matches('/').to_owned());
         let own_address = operator.as_ref().map_or(address, |(_, address)| *address);
         let admin_url = operator.as_ref().map_or_else(|| url.clone(), |(_, address)| url_of(*address));
-        let sessions = Arc::new(Sessions::new(parts.admin_tokens.clone(), Arc::clone(&clock)));
+        let sessions = Sessions::read(parts.admin_tokens.clone(), store.as_ref(), Arc::clone(&clock)).await;
+        let sessions = Arc::new(recovered(sessions, &store, &engine).await?);
         let notes = Notes::new(&parts, (url, admin_url), &sessions, data_dir, remarks);
         let (stop_waiting, drain) = (parts.stop_waiting.clone(), parts.drain);
         let feed = Feed::start(Arc::clone(&store), stop_waiting.clone());
@@ -420,14 +422,10 @@ fn route_materials(engine: &Engine, tokens: &Arc<StoredTokens>, configured: Opti
     }
 }
 
-/// The operators' tokens. If they cannot be read, nothing keeps running.
-async fn read_tokens(
-    store: &Arc<dyn Store>,
-    engine: &Engine,
-    clock: &SharedClock,
-) -> Result<Arc<StoredTokens>, RunError> {
-    match StoredTokens::read(store.as_ref(), Arc::clone(clock)).await {
-        Ok(tokens) => Ok(Arc::new(tokens)),
+/// What was read from the store. If it cannot be read, nothing keeps running.
+async fn recovered<T>(read: Result<T, StoreError>, store: &Arc<dyn Store>, engine: &Engine) -> Result<T, RunError> {
+    match read {
+        Ok(read) => Ok(read),
         Err(error) => {
             engine.stop(Duration::ZERO).await;
             store.close().await;

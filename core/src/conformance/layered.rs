@@ -23,7 +23,7 @@ use crate::{
         session::{SessionChoice, SessionRecord},
         settings::Lifetimes,
         stored_delivery::DeliveryRecord,
-        tokens::TokenRecord,
+        tokens::{SignInRecord, TokenRecord},
         turn::TurnRecord,
         view::TurnView,
     },
@@ -411,6 +411,10 @@ impl<L: Layer> Operator for Layered<L> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.errors(filter)).await
     }
+    async fn sign_ins(&self) -> Result<Vec<SignInRecord>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.sign_ins()).await
+    }
     async fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.tokens()).await
@@ -738,6 +742,9 @@ impl Operator for NullStore {
         Ok(Vec::new())
     }
     async fn errors(&self, _filter: &ErrorFilter) -> Result<Vec<ErrorRecord>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn sign_ins(&self) -> Result<Vec<SignInRecord>, StoreError> {
         Ok(Vec::new())
     }
     async fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {

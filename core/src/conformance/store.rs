@@ -191,6 +191,7 @@ macro_rules! store_conformance {
             what_operators_do_is_in_the_audit_and_in_the_log
             an_answer_is_kept_for_a_repeated_request
             tokens_are_kept_with_when_they_were_revoked
+            sessions_of_the_page_are_kept_until_they_end
             a_turn_that_is_undeliverable_is_a_dead_letter
             what_is_held_is_not_upcoming
             deliveries_are_listed

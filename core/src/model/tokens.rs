@@ -57,12 +57,38 @@ pub struct TokenRecord {
     pub revoked_at: Option<Timestamp>,
 }
 
+/// A session of the operator's page, as it is stored: never its secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignInRecord {
+    /// Its id.
+    pub id: Uuid,
+    /// A keyed digest of its secret.
+    pub hash: [u8; 32],
+    /// The token with which it was opened; `None`: the one of the configuration.
+    pub token: Option<Uuid>,
+    /// What the browser calls itself.
+    pub browser: String,
+    /// When it was opened.
+    pub opened_at: Timestamp,
+    /// From when on it opens nothing.
+    pub expires_at: Timestamp,
+}
+
+/// A change of the sessions of the operator's page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SignInChange {
+    /// A new session.
+    Open(SignInRecord),
+    /// The session with this id is over.
+    End(Uuid),
+}
+
 /// A change of the tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenChange {
     /// A new token.
     Create(TokenRecord),
-    /// This one opens nothing any more.
+    /// This one opens nothing any more, and its sessions are over.
     Revoke {
         /// Its id.
         id: Uuid,

@@ -33,7 +33,7 @@ use crate::{
         settings::LiveSettings,
         stored_delivery::{DeliveryRecord, DeliveryState},
         target::Reached,
-        tokens::TokenChange,
+        tokens::{SignInChange, TokenChange},
         turn::TurnRecord,
         view::Shown,
     },
@@ -313,6 +313,22 @@ impl Operations {
         let operation = operation(&by, action, target, Subject::default(), self.clock.now());
         let transition = Transition { token: Some(token), operation: Some(operation), ..Transition::default() };
         self.store.commit(transition).await?;
+        Ok(())
+    }
+
+    /// Opens and ends sessions of the operator's page.
+    pub(crate) async fn change_sign_ins(
+        &self,
+        changes: Vec<SignInChange>,
+        by: Option<Actor>,
+    ) -> Result<(), OperationError> {
+        let ended = changes.iter().find_map(|change| match change {
+            SignInChange::End(id) => Some(*id),
+            SignInChange::Open(_) => None,
+        });
+        let operation =
+            by.zip(ended).map(|(by, id)| operation(&by, "end_session", id, Subject::default(), self.clock.now()));
+        self.store.commit(Transition { sign_ins: changes, operation, ..Transition::default() }).await?;
         Ok(())
     }
 

@@ -17,6 +17,11 @@ export function access(view) {
       buttons(button("Make a token", async () => (await create(view)) && tokens.refresh(), "button primary")),
     ],
   });
+  const sessions = part(view, {
+    title: "Sessions",
+    load: () => get("sessions", {}, view.signal),
+    render: ({ items }) => (items.length ? [sessionTable(items, () => sessions.refresh())] : [empty("Nobody is signed in to this page.")]),
+  });
   const audit = list(view, {
     title: "Audit",
     path: "audit",
@@ -29,8 +34,8 @@ export function access(view) {
     none: () => "No operator has changed anything yet.",
   });
   const api = make("section", { className: "part", attributes: { "aria-labelledby": "api" } }, make("h2", { id: "api" }, "The API"), make("p", { className: "links" }, "Programs can do what this page does. ", link("/admin/docs", "Read how")));
-  show(view.main, heading("Access"), tokens.element, audit.element, api);
-  keepFresh(() => Promise.all([tokens.refresh(), audit.refresh()]), { signal: view.signal, topics: ["operator."] });
+  show(view.main, heading("Access"), tokens.element, sessions.element, audit.element, api);
+  keepFresh(() => Promise.all([tokens.refresh(), sessions.refresh(), audit.refresh()]), { signal: view.signal, topics: ["operator."] });
 }
 
 const ROLES = { viewer: "Viewer: reads", operator: "Operator: also mends", admin: "Admin: also manages tokens" };
@@ -49,6 +54,34 @@ const tokenTable = (items, refresh) =>
     items,
     ({ id }) => id,
   );
+
+const sessionTable = (items, refresh) =>
+  table(
+    "Sessions",
+    [
+      { name: "Token", cell: ({ name, current }) => [make("strong", {}, name), current ? " (this one)" : ""] },
+      { name: "Role", cell: ({ role }) => ROLES[role] ?? role },
+      { name: "Browser", cell: ({ browser }) => make("span", { className: "words" }, browser || "Unknown") },
+      { name: "Opened", cell: ({ opened_at: at }) => time(at) },
+      { name: "Ends", cell: ({ expires_at: at }) => time(at) },
+      { name: "Change", cell: (session) => (session.current ? "" : button("End", async () => (await end(session)) && refresh())) },
+    ],
+    items,
+    ({ id }) => id,
+  );
+
+async function end({ id, name }) {
+  const done = await ask({
+    title: `End a session of ${name}?`,
+    text: "Whoever uses it is signed out at once.",
+    action: "End it",
+    isDanger: true,
+    fields: [REASON],
+    perform: (values) => change("DELETE", `sessions/${id}`, values),
+  });
+  if (done) announce("The session is over.");
+  return done;
+}
 
 async function create(view) {
   const made = await ask({

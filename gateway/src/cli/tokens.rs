@@ -20,8 +20,12 @@ pub(super) enum TokensCommand {
     Create(Create),
     /// List the tokens
     List(List),
-    /// Revoke a token: it opens nothing any more
+    /// Revoke a token: it and its sessions open nothing any more
     Revoke(Revoke),
+    /// List the open sessions of the operator's page
+    Sessions(List),
+    /// End a session of the operator's page
+    EndSession(EndSession),
 }
 
 #[derive(Debug, Args)]
@@ -78,6 +82,15 @@ pub(super) struct Revoke {
     reason: Option<String>,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct EndSession {
+    /// The id of the session
+    session: String,
+    /// Why, for the audit
+    #[arg(long)]
+    reason: Option<String>,
+}
+
 impl TokensCommand {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let gateway = RunningGateway::find(global)?;
@@ -98,6 +111,14 @@ impl TokensCommand {
                 gateway.delete(&format!("tokens/{}", path_part(token)), &json!({ "reason": reason })).await?;
                 output::print(output::printable(&format!("The token {token} is revoked.")))
             }
+            Self::Sessions(List { json }) => {
+                let sessions = gateway.get("sessions").await?;
+                if *json { output::print_json(&sessions) } else { output::print(session_lines(&sessions)) }
+            }
+            Self::EndSession(EndSession { session, reason }) => {
+                gateway.delete(&format!("sessions/{}", path_part(session)), &json!({ "reason": reason })).await?;
+                output::print(output::printable(&format!("The session {session} is over.")))
+            }
         }
     }
 }
@@ -115,6 +136,18 @@ impl Create {
         output::remark(output::printable(&format!("The token {name}, which is shown only now:")));
         output::print(token)
     }
+}
+
+fn session_lines(sessions: &Value) -> String {
+    let row = |session: &Value| {
+        ["id", "name", "role", "opened_at", "expires_at", "browser"]
+            .map(|key| session[key].as_str().unwrap_or_default().to_owned())
+    };
+    let rows: Vec<_> = sessions["items"].as_array().into_iter().flatten().map(row).collect();
+    if rows.is_empty() {
+        return "No session is open.".to_owned();
+    }
+    output::printable(&output::table(["ID", "TOKEN", "ROLE", "OPENED", "ENDS", "BROWSER"], &rows))
 }
 
 fn lines(tokens: &Value) -> String {

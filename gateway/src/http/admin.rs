@@ -98,6 +98,8 @@ pub(super) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
     let admin = Router::new()
         .route("/tokens", get(tokens::list).post(tokens::create))
         .route("/tokens/{id}", delete(tokens::revoke))
+        .route("/sessions", get(session::list))
+        .route("/sessions/{id}", delete(session::end))
         .route("/people/forget", post(people::forget))
         .route("/alerts", get(alerts::list))
         .route("/alerts/test", post(alerts::test))

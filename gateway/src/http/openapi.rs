@@ -84,6 +84,8 @@ use crate::platforms::{self, Platform};
         session::show,
         session::close,
         session::link,
+        session::list,
+        session::end,
         document,
     ),
     tags(

@@ -331,6 +331,45 @@ async fn a_link_opens_the_page_once() {
     assert_eq!(unknown.status(), StatusCode::NOT_FOUND);
 }
 
+/// A10: signing out ends the session for who has a copy of its cookie as well, also after a restart.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_copied_cookie_is_dead_after_its_owner_signed_out() {
+    let (mut gateway, _agent) = gateway().await;
+    let made = gateway.output_of(&["tokens", "create", "--role", "viewer", "--name", "grafana", "--json"]);
+    let token = serde_json::from_str::<Value>(&made).expect("JSON")["token"].as_str().expect("a token").to_owned();
+    let sign_in = async |token: Option<&str>| {
+        cookie_of(&gateway.admin_request(Method::POST, "session", token).send().await.expect("it answers"))
+    };
+    let (signed_out, ended, of_token) = (sign_in(None).await, sign_in(None).await, sign_in(Some(&token)).await);
+    let with = async |gateway: &Gateway, method: Method, path: &str, cookie: &str| {
+        let url = format!("{}/admin/api/{path}", gateway.url());
+        let request = gateway.http().request(method, url).header("origin", gateway.url()).header("cookie", cookie);
+        request.send().await.expect("it answers")
+    };
+    let sessions = gateway.admin("sessions").await;
+    let names: Vec<_> = sessions["items"].as_array().expect("a list").iter().map(|session| &session["name"]).collect();
+    assert_eq!(names, ["admin", "admin", "grafana"]);
+    let second = sessions["items"][1]["id"].as_str().expect("an id").to_owned();
+    assert!(gateway.output_of(&["tokens", "sessions"]).contains(&second));
+
+    assert_eq!(with(&gateway, Method::DELETE, "session", &signed_out).await.status(), StatusCode::NO_CONTENT);
+    let _ = gateway.output_of(&["tokens", "end-session", &second]);
+    let _ = gateway.output_of(&["tokens", "revoke", "grafana"]);
+
+    for _ in 0..2 {
+        for cookie in [&signed_out, &ended, &of_token] {
+            let read = with(&gateway, Method::GET, "turns", cookie).await.status();
+            let linked = with(&gateway, Method::POST, "links", cookie).await.status();
+            assert_eq!((read, linked), (StatusCode::UNAUTHORIZED, StatusCode::UNAUTHORIZED), "{cookie}");
+        }
+        gateway.kill();
+        gateway.restart().await;
+    }
+    assert_eq!(gateway.admin("sessions").await["items"], json!([]));
+    let audit = gateway.admin("audit").await;
+    assert_eq!((&audit["items"][1]["action"], &audit["items"][1]["target"]), (&json!("end_session"), &json!(second)));
+}
+
 /// In a browser: every section, at the widths of a phone and of a desktop, dark and light. axe finds nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn everybody_can_use_every_section_of_the_page() {

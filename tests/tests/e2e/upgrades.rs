@@ -9,6 +9,7 @@ use crate::{TOKEN, hook};
 
 /// Undoes what later versions have changed in the schema.
 const TO_THE_FIRST: &str = "
+    drop table sign_ins;
     alter table errors drop column muted;
     alter table errors drop column acknowledged_at;
     drop table schedule_runs;

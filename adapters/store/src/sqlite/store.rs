@@ -12,8 +12,9 @@ use rejoinder_core::{
         DeliveryFilter, DeliveryRecord, DirectChat, Dossier, ErrorFilter, ErrorRecord, FoundLine, Housekeeping,
         IdempotentAnswer, ListedDelivery, LogEntry, LogFilter, LogLine, LogLineFilter, LogLineRecord, LogSeq, NewEvent,
         NextDeliveries, Operator, Outbox, Pairing, Pause, PersonRecord, QuestionFilter, QuestionRecord, Removal,
-        RunRecord, Schedule, ScheduleRun, SearchFilter, SessionChoice, SessionRecord, SessionSummary, Store,
-        StoreStats, Stored, Stuck, TokenRecord, Transition, TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
+        RunRecord, Schedule, ScheduleRun, SearchFilter, SessionChoice, SessionRecord, SessionSummary, SignInRecord,
+        Store, StoreStats, Stored, Stuck, TokenRecord, Transition, TurnFilter, TurnRecord, TurnSummary, Turns,
+        WaitingTurn,
     },
 };
 use sqlx::SqlitePool;
@@ -404,6 +405,10 @@ impl Operator for SqliteStore {
 
     async fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {
         read::tokens(&self.operator).await
+    }
+
+    async fn sign_ins(&self) -> Result<Vec<SignInRecord>, StoreError> {
+        read::sign_ins(&self.operator).await
     }
 
     async fn answer(&self, by: &str, key: &str) -> Result<Option<IdempotentAnswer>, StoreError> {

@@ -9,7 +9,7 @@ use crate::{
         conversation::ChannelId,
         log::{AuditEntry, LogEvent, LogFilter, NewLogEntry, Subject as LogSubject},
         stored_delivery::{DeliveryRecord, DeliveryState},
-        tokens::{Role, TokenChange, TokenRecord},
+        tokens::{Role, SignInChange, SignInRecord, TokenChange, TokenRecord},
     },
     ports::store::{
         Store,
@@ -106,6 +106,46 @@ pub async fn tokens_are_kept_with_when_they_were_revoked(subject: &mut impl Subj
     subject.reopen().await;
     let revoked = TokenRecord { revoked_at: Some(at(3)), ..first };
     assert_eq!(subject.store().tokens().await.expect("tokens are read"), [revoked, second]);
+}
+
+/// Also over a restart. A session ends alone, or with its token.
+pub async fn sessions_of_the_page_are_kept_until_they_end(subject: &mut impl Subject) {
+    let store = subject.store();
+    let token = TokenRecord {
+        id: Uuid::from_u128(1),
+        name: "grafana".to_owned(),
+        hash: [1; 32],
+        role: Role::Viewer,
+        channels: None,
+        created_at: at(1),
+        created_by: "admin".to_owned(),
+        expires_at: None,
+        revoked_at: None,
+    };
+    let create = Transition { token: Some(TokenChange::Create(token.clone())), ..Transition::default() };
+    done(&*store, create).await;
+    let session = |number: u8, token| SignInRecord {
+        id: Uuid::from_u128(number.into()),
+        hash: [number; 32],
+        token,
+        browser: "Firefox".to_owned(),
+        opened_at: at(number.into()),
+        expires_at: at(100),
+    };
+    let all = [session(1, None), session(2, Some(token.id)), session(3, None)];
+    let opened = all.iter().cloned().map(SignInChange::Open).collect();
+    done(&*store, Transition { sign_ins: opened, ..Transition::default() }).await;
+    drop(store);
+    subject.reopen().await;
+    let store = subject.store();
+    assert_eq!(store.sign_ins().await.expect("sessions are read"), all);
+
+    let revoke = TokenChange::Revoke { id: token.id, at: at(4) };
+    done(&*store, Transition { token: Some(revoke), ..Transition::default() }).await;
+    let ended = vec![SignInChange::End(all[0].id), SignInChange::End(all[0].id)];
+    done(&*store, Transition { sign_ins: ended, ..Transition::default() }).await;
+
+    assert_eq!(store.sign_ins().await.expect("sessions are read"), [all[2].clone()]);
 }
 
 /// The answer is what a retry sends, whatever was refused after it.

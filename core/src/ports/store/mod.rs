@@ -41,7 +41,7 @@ use crate::{
         session::{SessionChoice, SessionRecord},
         settings::Lifetimes,
         stored_delivery::DeliveryRecord,
-        tokens::TokenRecord,
+        tokens::{SignInRecord, TokenRecord},
         turn::TurnRecord,
         view::TurnView,
     },
@@ -401,6 +401,9 @@ pub trait Operator: Send + Sync + 'static {
 
     /// The operators' tokens, also those that were revoked, oldest first.
     async fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError>;
+
+    /// The sessions of the operator's page, also those that have expired, oldest first.
+    async fn sign_ins(&self) -> Result<Vec<SignInRecord>, StoreError>;
 
     /// The stored answer to a request of an operator with this idempotency key.
     async fn answer(&self, by: &str, key: &str) -> Result<Option<IdempotentAnswer>, StoreError>;

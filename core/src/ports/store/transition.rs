@@ -20,7 +20,7 @@ use crate::{
         schedule::ScheduleChange,
         session::SessionChange,
         stored_delivery::{DeliveryRecord, DeliveryState, Label},
-        tokens::TokenChange,
+        tokens::{SignInChange, TokenChange},
         turn::{Handler, TurnSeq, Version},
     },
     ports::store::record::{Pause, Remark},
@@ -65,6 +65,8 @@ pub struct Transition {
     pub token: Option<TokenChange>,
     /// An error of the gateway's own log, by its id, and what an operator says of it.
     pub error: Option<(i64, ErrorMark)>,
+    /// Changes of the sessions of the operator's page, in order.
+    pub sign_ins: Vec<SignInChange>,
     /// Changes of approvals, in order.
     pub approvals: Vec<ApprovalChange>,
     /// Changes of schedules, in order.

@@ -29,14 +29,21 @@ pub(crate) struct Caller {
     pub(crate) role: Role,
     /// The channels that the token is limited to.
     pub(crate) channels: Option<Vec<ChannelId>>,
-    /// When the session ends; `None` if the token itself was sent.
-    pub(crate) until: Option<Timestamp>,
+    /// The session that was used; `None` if the token itself was sent.
+    pub(crate) session: Option<SessionEnd>,
+}
+
+/// A session of the page, and when it ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SessionEnd {
+    pub(crate) id: Uuid,
+    pub(crate) at: Timestamp,
 }
 
 impl Caller {
     /// The caller with the token of the configuration.
     pub(crate) fn configured() -> Self {
-        Self { token: None, name: CONFIGURED.to_owned(), role: Role::Admin, channels: None, until: None }
+        Self { token: None, name: CONFIGURED.to_owned(), role: Role::Admin, channels: None, session: None }
     }
 
     /// The channels to list: `asked`, as far as the caller may see them.
@@ -61,7 +68,7 @@ impl From<&TokenRecord> for Caller {
             name: token.name.clone(),
             role: token.role,
             channels: token.channels.clone(),
-            until: None,
+            session: None,
         }
     }
 }
@@ -128,12 +135,6 @@ impl StoredTokens {
         let now = self.clock.now();
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         known.iter().find(|token| token.id == id && is_open(token, now)).map(Caller::from)
-    }
-
-    /// Whether the token with which somebody was identified still opens anything.
-    pub(super) fn is_valid(&self, caller: &Caller) -> bool {
-        let is_over = caller.until.is_some_and(|until| until <= self.clock.now());
-        !is_over && caller.token.is_none_or(|id| self.caller_with(id).is_some())
     }
 
     /// Those that were not revoked.

@@ -132,13 +132,14 @@ struct Reader {
 }
 
 impl Reader {
-    /// The next chunk; `None` at the end of the stream: the gateway stops, or the token was revoked.
+    /// The next chunk; `None` at the end of the stream: the gateway stops, the token was revoked, or the session
+    /// is over.
     async fn next(&mut self) -> Option<Bytes> {
         if !std::mem::replace(&mut self.has_begun, true) {
             return Some(Bytes::from_static(PREAMBLE));
         }
         let keep_alive_at = Instant::now() + KEEP_ALIVE;
-        while !self.app.stopping.is_cancelled() && self.app.tokens.is_valid(&self.caller) {
+        while !self.app.stopping.is_cancelled() && self.app.sessions.is_valid(&self.caller, &self.app.tokens) {
             if *self.end.borrow_and_update() > self.position {
                 let pause = rand::rng().random_range(COLLECT.0..COLLECT.1);
                 tokio::select! {

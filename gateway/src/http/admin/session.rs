@@ -1,32 +1,35 @@
-//! Sessions of the page: a one-time link or a token opens one, and a cookie carries it.
+//! Sessions of the page: a one-time link or a token opens one, and a cookie carries its secret.
 //!
-//! A cookie names the token that opened it and when it ends, signed with the configured token. So it survives a restart,
-//! and ends when its token is revoked or the configured one is changed. It cannot be read by scripts, and no other site
-//! can send it. A page of another server on this machine is the same site for browsers, so what changes something must
-//! also come from our own origin.
+//! A session is a row with a keyed digest of the secret. So it survives a restart, and ends when somebody signs out or ends it,
+//! when its token is revoked, or when the configured token, which is the key, is changed. The cookie cannot be read by scripts, and
+//! no other site can send it. A page of another server on this machine is the same site for browsers, so what changes something
+//! must also come from our own origin.
 
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError, RwLock},
     time::Duration,
 };
 
 use axum::{
     Extension, Json,
-    extract::{Request, State},
+    extract::{Path, Request, State, rejection::PathRejection},
     http::{HeaderMap, StatusCode, header, uri::Authority},
     response::{IntoResponse, Response},
 };
-use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine as _};
-use rejoinder_core::{SharedClock, Timestamp, store::Role};
+use rejoinder_core::{
+    SharedClock, Store, StoreError, Timestamp,
+    store::{Role, SignInChange, SignInRecord},
+};
 use rejoinder_kit::{Peer, Tokens, bearer, token_digest};
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
-    caller::{Caller, StoredTokens},
+    caller::{Caller, SessionEnd, StoredTokens},
+    operation::{IdempotencyKey, Operation, Reason},
     responses::{Changing, Reading},
     tokens::RoleName,
 };
@@ -44,8 +47,14 @@ const LIFETIME: Duration = Duration::from_hours(12);
 /// How long a link can be opened.
 const LINK_LIFETIME: Duration = Duration::from_mins(10);
 
-/// How many links can be open at once; a new one replaces the oldest.
-const MAX_LINKS: usize = 32;
+/// How many links of one token can be open at once; a new one replaces its oldest.
+const MAX_LINKS: usize = 8;
+
+/// How many sessions of one token can be open at once; a new one ends its oldest.
+const MAX_SESSIONS: usize = 32;
+
+/// How much is kept of what a browser calls itself, in characters.
+const MAX_BROWSER: usize = 200;
 
 /// The largest body of a request, in bytes.
 const MAX_BODY: usize = 4 * 1024;
@@ -60,15 +69,23 @@ struct Link {
 
 /// Opens sessions, and finds out who has one.
 pub(crate) struct Sessions {
-    /// Signs the cookies; `None`: `/admin` is switched off.
+    /// Digests the secrets; `None`: `/admin` is switched off.
     key: Option<Tokens>,
     clock: SharedClock,
     links: Mutex<Vec<Link>>,
+    /// A copy of the rows, oldest first.
+    open: RwLock<Vec<SignInRecord>>,
 }
 
 impl Sessions {
-    pub(crate) fn new(key: Option<Tokens>, clock: SharedClock) -> Self {
-        Self { key, clock, links: Mutex::default() }
+    /// # Errors
+    /// When the store cannot be read.
+    pub(crate) async fn read(key: Option<Tokens>, store: &dyn Store, clock: SharedClock) -> Result<Self, StoreError> {
+        Ok(Self { key, clock, links: Mutex::default(), open: RwLock::new(store.sign_ins().await?) })
+    }
+
+    fn links(&self) -> MutexGuard<'_, Vec<Link>> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The path of a link that opens a session for `caller`, once.
@@ -77,31 +94,78 @@ impl Sessions {
     /// When the system gives no random numbers.
     pub(crate) fn link(&self, caller: Caller) -> std::io::Result<(String, Timestamp)> {
         let code = secrets::new_token()?;
-        let until = self.clock.now() + LINK_LIFETIME;
-        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
-        if links.len() == MAX_LINKS {
-            links.remove(0);
+        let now = self.clock.now();
+        let until = now + LINK_LIFETIME;
+        let mut links = self.links();
+        links.retain(|link| link.until > now);
+        let is_own = |link: &Link| link.caller.token == caller.token;
+        if links.iter().filter(|link| is_own(link)).count() >= MAX_LINKS
+            && let Some(oldest) = links.iter().position(is_own)
+        {
+            links.remove(oldest);
         }
         links.push(Link { code: token_digest(code.expose_secret().as_bytes()), caller, until });
         // What follows the `#` is sent to no server, and is in no log.
         Ok((format!("/admin#code={}", code.expose_secret()), until))
     }
 
-    /// Who made the link with this code. It cannot be opened again.
-    fn open(&self, code: &str) -> Option<Caller> {
+    /// Who made the link with this code, if they may still use what they made it with. It cannot be opened again.
+    fn open(&self, code: &str, stored: &StoredTokens) -> Option<Caller> {
         let (sent, now) = (token_digest(code.as_bytes()), self.clock.now());
-        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
-        links.retain(|link| link.until > now);
-        let found = links.iter().position(|link| link.code.ct_eq(&sent).into())?;
-        Some(links.remove(found).caller)
+        let link = {
+            let mut links = self.links();
+            links.retain(|link| link.until > now);
+            let found = links.iter().position(|link| link.code.ct_eq(&sent).into())?;
+            links.remove(found)
+        };
+        Some(link.caller).filter(|caller| self.is_valid(caller, stored))
     }
 
-    /// The value of a cookie for `caller`; `None` if `/admin` is switched off.
-    fn cookie(&self, caller: &Caller, until: Timestamp) -> Option<String> {
-        let token = caller.token.map_or_else(String::new, |token| token.simple().to_string());
-        let session = format!("{token}.{}", until.as_millis());
-        let signature = BASE64_URL_SAFE_NO_PAD.encode(self.key.as_ref()?.sign(session.as_bytes()));
-        Some(format!("{session}.{signature}"))
+    /// A new session of `caller`, with its secret and with what ends for it; `None` if `/admin` is switched off. It lasts no longer
+    /// than the session that it was opened from.
+    fn begin(
+        &self,
+        caller: &Caller,
+        browser: &str,
+    ) -> std::io::Result<Option<(SecretString, SignInRecord, Vec<SignInChange>)>> {
+        let Some(key) = &self.key else { return Ok(None) };
+        let (secret, now) = (secrets::new_token()?, self.clock.now());
+        let record = SignInRecord {
+            id: Uuid::now_v7(),
+            hash: key.sign(secret.expose_secret().as_bytes()),
+            token: caller.token,
+            browser: browser.chars().filter(|char| !char.is_control()).take(MAX_BROWSER).collect(),
+            opened_at: now,
+            expires_at: caller.session.map_or(now + LIFETIME, |session| session.at),
+        };
+        let open = self.records();
+        let (expired, rest): (Vec<_>, Vec<_>) = open.iter().partition(|other| other.expires_at <= now);
+        let own: Vec<_> = rest.into_iter().filter(|other| other.token == caller.token).collect();
+        let surplus = (own.len() + 1).saturating_sub(MAX_SESSIONS);
+        let ended = expired.into_iter().chain(own.into_iter().take(surplus));
+        let mut changes: Vec<_> = ended.map(|session| SignInChange::End(session.id)).collect();
+        changes.push(SignInChange::Open(record.clone()));
+        Ok(Some((secret, record, changes)))
+    }
+
+    /// Notes changes that were stored.
+    fn note(&self, changes: Vec<SignInChange>) {
+        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        for change in changes {
+            match change {
+                SignInChange::Open(session) => open.push(session),
+                SignInChange::End(id) => open.retain(|session| session.id != id),
+            }
+        }
+    }
+
+    /// Notes that a token was revoked, with which its sessions ended.
+    pub(super) fn forget(&self, token: Uuid) {
+        self.open.write().unwrap_or_else(PoisonError::into_inner).retain(|session| session.token != Some(token));
+    }
+
+    fn records(&self) -> Vec<SignInRecord> {
+        self.open.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Who has the session of a request.
@@ -112,25 +176,33 @@ impl Sessions {
         let mut cookies = request.headers().get_all(header::COOKIE).iter().filter_map(|cookie| cookie.to_str().ok());
         cookies.find_map(|cookies| {
             cookies.split(';').find_map(|cookie| {
-                let value = cookie.trim().strip_prefix(COOKIE)?.strip_prefix('=')?;
-                self.read(value, stored)
+                let secret = cookie.trim().strip_prefix(COOKIE)?.strip_prefix('=')?;
+                self.caller_with(secret, stored)
             })
         })
     }
 
-    fn read(&self, cookie: &str, stored: &StoredTokens) -> Option<Caller> {
-        let (session, signature) = cookie.rsplit_once('.')?;
-        let signature = BASE64_URL_SAFE_NO_PAD.decode(signature).ok()?;
-        if !bool::from(self.key.as_ref()?.sign(session.as_bytes()).ct_eq(&signature[..])) {
-            return None;
-        }
-        let (token, until) = session.split_once('.')?;
-        let until = Timestamp::from_millis(until.parse().ok()?);
-        let caller = match token {
-            "" => Caller::configured(),
-            token => stored.caller_with(Uuid::parse_str(token).ok()?)?,
+    fn caller_with(&self, secret: &str, stored: &StoredTokens) -> Option<Caller> {
+        let sent = self.key.as_ref()?.sign(secret.as_bytes());
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        let session = open.iter().find(|session| bool::from(session.hash.ct_eq(&sent)))?;
+        self.caller_of(session, stored)
+    }
+
+    /// Who opened a session, if it is not over.
+    fn caller_of(&self, session: &SignInRecord, stored: &StoredTokens) -> Option<Caller> {
+        let caller = session.token.map_or_else(|| Some(Caller::configured()), |token| stored.caller_with(token))?;
+        let end = SessionEnd { id: session.id, at: session.expires_at };
+        (end.at > self.clock.now()).then_some(Caller { session: Some(end), ..caller })
+    }
+
+    /// Whether that with which somebody was identified still opens anything.
+    pub(super) fn is_valid(&self, caller: &Caller, stored: &StoredTokens) -> bool {
+        let Some(SessionEnd { id, .. }) = caller.session else {
+            return caller.token.is_none_or(|token| stored.caller_with(token).is_some());
         };
-        (until > self.clock.now()).then_some(Caller { until: Some(until), ..caller })
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        open.iter().find(|session| session.id == id).is_some_and(|session| self.caller_of(session, stored).is_some())
     }
 }
 
@@ -175,7 +247,7 @@ impl From<&Caller> for SessionItem {
             name: caller.name.clone(),
             role: caller.role.into(),
             channels: caller.channels.as_ref().map(names),
-            expires_at: caller.until.map(rfc3339),
+            expires_at: caller.session.map(|session| rfc3339(session.at)),
         }
     }
 }
@@ -195,17 +267,24 @@ pub(in crate::http) async fn open(State(app): Shared, request: Request) -> Resul
         let unreadable = || ApiError::BadRequest("the body must be JSON with the `code` of a link".to_owned());
         let body = axum::body::to_bytes(body, MAX_BODY).await.map_err(|_| unreadable())?;
         let Opening { code } = serde_json::from_slice(&body).map_err(|_| unreadable())?;
-        app.access.open_link(peer, || app.sessions.open(&code.unwrap_or_default())).await?
+        app.access.open_link(peer, || app.sessions.open(&code.unwrap_or_default(), &app.tokens)).await?
     };
     if caller.role < Role::Viewer {
         return Err(ApiError::Forbidden("this token only talks to agents, at /v1".to_owned()));
     }
-    let until = app.clock.now() + LIFETIME;
-    let caller = Caller { until: Some(until), ..caller };
-    let cookie = app.sessions.cookie(&caller, until).ok_or(ApiError::Unauthorized)?;
+    let browser = parts.headers.get(header::USER_AGENT).and_then(|name| name.to_str().ok()).unwrap_or_default();
+    let begun = app.sessions.begin(&caller, browser).map_err(|_| ApiError::Internal)?;
+    let (secret, session, changes) = begun.ok_or(ApiError::Unauthorized)?;
+    app.engine.change_sign_ins(changes.clone(), None).await?;
+    app.sessions.note(changes);
+    let end = SessionEnd { id: session.id, at: session.expires_at };
+    let caller = Caller { session: Some(end), ..caller };
     let secure = if is_over_tls(&parts.headers) { "; Secure" } else { "" };
-    let seconds = LIFETIME.as_secs();
-    let cookie = format!("{COOKIE}={cookie}; Path=/admin; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
+    let seconds = session.expires_at.as_millis().saturating_sub(session.opened_at.as_millis()) / 1000;
+    let cookie = format!(
+        "{COOKIE}={}; Path=/admin; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}",
+        secret.expose_secret()
+    );
     Ok(([(header::SET_COOKIE, cookie)], Json(SessionItem::from(&caller))).into_response())
 }
 
@@ -222,13 +301,91 @@ pub(in crate::http) async fn show(Extension(caller): Extension<Caller>) -> Json<
     Json(SessionItem::from(&caller))
 }
 
-/// Removes the cookie of the session.
+/// Signs out: the session is over, also for who has a copy of its cookie.
 #[utoipa::path(delete, path = "/admin/api/session", tag = "admin", operation_id = "close_session",
-    responses((status = 204, description = "The browser is signed out"), Reading),
+    responses((status = 204, description = "The browser is signed out"), Changing),
     security(("admin_token" = [])))]
-pub(in crate::http) async fn close() -> Response {
+pub(in crate::http) async fn close(
+    State(app): Shared,
+    Extension(caller): Extension<Caller>,
+) -> Result<Response, ApiError> {
+    if let Some(session) = caller.session {
+        let changes = vec![SignInChange::End(session.id)];
+        app.engine.change_sign_ins(changes.clone(), None).await?;
+        app.sessions.note(changes);
+    }
     let cookie = format!("{COOKIE}=; Path=/admin; Max-Age=0; HttpOnly; SameSite=Strict");
-    (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response()
+    Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response())
+}
+
+/// The sessions of the page that are open, oldest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SessionList {
+    items: Vec<OpenSession>,
+    /// Always null: there is only one page.
+    #[schema(value_type = Option<String>)]
+    next: Option<&'static str>,
+}
+
+/// A session of the page.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct OpenSession {
+    #[schema(format = "uuid")]
+    id: String,
+    /// The name of the token with which it was opened.
+    name: String,
+    role: RoleName,
+    /// What the browser calls itself.
+    browser: String,
+    #[schema(format = DateTime)]
+    opened_at: String,
+    /// When it ends by itself.
+    #[schema(format = DateTime)]
+    expires_at: String,
+    /// Whether it is the one that asks.
+    current: bool,
+}
+
+/// Lists the sessions of the page that are open. Needs the role `admin`.
+#[utoipa::path(get, path = "/admin/api/sessions", tag = "admin", operation_id = "list_sessions",
+    responses((status = 200, description = "The sessions", body = SessionList), Reading),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn list(State(app): Shared, Extension(caller): Extension<Caller>) -> Json<SessionList> {
+    let item = |session: SignInRecord| {
+        let Caller { name, role, .. } = app.sessions.caller_of(&session, &app.tokens)?;
+        Some(OpenSession {
+            id: session.id.to_string(),
+            name,
+            role: role.into(),
+            browser: session.browser,
+            opened_at: rfc3339(session.opened_at),
+            expires_at: rfc3339(session.expires_at),
+            current: caller.session.is_some_and(|own| own.id == session.id),
+        })
+    };
+    Json(SessionList { items: app.sessions.records().into_iter().filter_map(item).collect(), next: None })
+}
+
+/// Ends a session of the page. Needs the role `admin`.
+#[utoipa::path(delete, path = "/admin/api/sessions/{id}", tag = "admin", operation_id = "end_session",
+    params(("id" = String, Path, description = "The id of the session"), IdempotencyKey),
+    request_body(content = Option<Reason>),
+    responses((status = 204, description = "It is over"), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn end(
+    State(app): Shared,
+    id: Result<Path<String>, PathRejection>,
+    operation: Operation<Reason>,
+) -> Result<StatusCode, ApiError> {
+    let unknown = || ApiError::NotFound("there is no session with this id");
+    let Path(wanted) = id.map_err(|_| unknown())?;
+    let open = app.sessions.records();
+    let session = open.iter().find(|session| session.id.to_string() == wanted).ok_or_else(unknown)?;
+    let actor = operation.actor(operation.body.reason.as_deref(), StatusCode::NO_CONTENT, &())?;
+    let changes = vec![SignInChange::End(session.id)];
+    app.engine.change_sign_ins(changes.clone(), Some(actor)).await?;
+    app.sessions.note(changes);
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// A link that opens the page.
@@ -241,7 +398,8 @@ pub(crate) struct LinkItem {
     expires_at: String,
 }
 
-/// Makes a link that opens the page without a token, once, within ten minutes.
+/// Makes a link that opens the page without a token, once, within ten minutes. A session that is opened by a link which a session made
+/// ends with that one's time, not later.
 #[utoipa::path(post, path = "/admin/api/links", tag = "admin", operation_id = "create_link",
     responses((status = 201, description = "The link", body = LinkItem), Changing),
     security(("admin_token" = [])))]
@@ -258,7 +416,7 @@ mod tests {
     use std::sync::Arc;
 
     use axum::{body::Body, http::Method};
-    use rejoinder_core::{Clock as _, conformance::clock::TestClock};
+    use rejoinder_core::conformance::clock::TestClock;
     use rstest::rstest;
 
     use super::*;
@@ -270,17 +428,33 @@ mod tests {
         request.body(Body::empty()).unwrap()
     }
 
+    fn sessions(key: &str, clock: &Arc<TestClock>) -> Sessions {
+        let clock = Arc::<TestClock>::clone(clock);
+        Sessions { key: Some(key.into()), clock, links: Mutex::default(), open: RwLock::default() }
+    }
+
     fn world() -> (Arc<TestClock>, Sessions, StoredTokens) {
         let clock = TestClock::new();
-        let sessions = Sessions::new(Some("secret".into()), Arc::<TestClock>::clone(&clock));
+        let sessions = sessions("secret", &clock);
         let tokens = StoredTokens::none(Arc::<TestClock>::clone(&clock));
         (clock, sessions, tokens)
+    }
+
+    /// The secret of a new session.
+    fn open(sessions: &Sessions, caller: &Caller) -> String {
+        let (secret, _, changes) = sessions.begin(caller, "Firefox").unwrap().unwrap();
+        sessions.note(changes);
+        secret.expose_secret().to_owned()
+    }
+
+    fn code(sessions: &Sessions, caller: Caller) -> String {
+        sessions.link(caller).unwrap().0.split_once('=').unwrap().1.to_owned()
     }
 
     #[test]
     fn a_session_lasts_until_its_time_is_over() {
         let (clock, sessions, tokens) = world();
-        let cookie = sessions.cookie(&Caller::configured(), clock.now() + LIFETIME).unwrap();
+        let cookie = open(&sessions, &Caller::configured());
         let caller = || sessions.caller(&request(Method::GET, &cookie, &[]), &tokens);
 
         assert!(caller().is_some());
@@ -289,29 +463,87 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_that_is_changed_or_signed_with_another_token_opens_nothing() {
-        let (clock, sessions, tokens) = world();
-        let until = clock.now() + LIFETIME;
-        let cookie = sessions.cookie(&Caller::configured(), until).unwrap();
-        let later = cookie.replace(&until.as_millis().to_string(), &(until.as_millis() + 1).to_string());
-        let other = Sessions::new(Some("other".into()), Arc::<TestClock>::clone(&clock));
-        let unknown = Caller { token: Some(Uuid::from_u128(7)), ..Caller::configured() };
-        let revoked = sessions.cookie(&unknown, until).unwrap();
+    fn a_cookie_of_nobody_of_another_key_or_of_a_revoked_token_opens_nothing() {
+        let (clock, own, tokens) = world();
+        let cookie = open(&own, &Caller::configured());
+        let other = sessions("other", &clock);
+        other.note(own.records().into_iter().map(SignInChange::Open).collect());
+        let revoked = open(&own, &Caller { token: Some(Uuid::from_u128(7)), ..Caller::configured() });
 
-        for cookie in [&later, &other.cookie(&Caller::configured(), until).unwrap(), &revoked, "", "..", "a.b.c"] {
-            assert!(sessions.caller(&request(Method::GET, cookie, &[]), &tokens).is_none(), "{cookie}");
+        for cookie in [&revoked, &format!("{cookie}x"), "", ".."] {
+            assert!(own.caller(&request(Method::GET, cookie, &[]), &tokens).is_none(), "{cookie}");
         }
+        assert!(other.caller(&request(Method::GET, &cookie, &[]), &tokens).is_none());
     }
 
     #[test]
     fn a_link_opens_once_and_in_time() {
-        let (clock, sessions, _) = world();
-        let code = || sessions.link(Caller::configured()).unwrap().0.split_once('=').unwrap().1.to_owned();
-        let (used, late) = (code(), code());
+        let (clock, sessions, tokens) = world();
+        let (used, late) = (code(&sessions, Caller::configured()), code(&sessions, Caller::configured()));
+        let opens = |code: &str| sessions.open(code, &tokens).is_some();
 
-        assert!(sessions.open("").is_none() && sessions.open(&used).is_some() && sessions.open(&used).is_none());
+        assert!(!opens("") && opens(&used) && !opens(&used));
         clock.advance(LINK_LIFETIME);
-        assert!(sessions.open(&late).is_none());
+        assert!(!opens(&late));
+    }
+
+    #[test]
+    fn the_links_of_one_token_take_no_place_of_another() {
+        let (_, sessions, tokens) = world();
+        let admins = code(&sessions, Caller::configured());
+
+        let viewer = Caller { token: Some(Uuid::from_u128(7)), ..Caller::configured() };
+        for _ in 0..100 {
+            code(&sessions, viewer.clone());
+        }
+
+        assert_eq!(sessions.links().len(), MAX_LINKS + 1);
+        assert!(sessions.open(&admins, &tokens).is_some());
+    }
+
+    /// However often a session makes a link and opens the next with it.
+    #[test]
+    fn links_do_not_renew_the_end_of_a_session() {
+        let (clock, sessions, tokens) = world();
+        let mut cookie = open(&sessions, &Caller::configured());
+        for _ in 0..3 {
+            clock.advance(LIFETIME / 4);
+            let caller = sessions.caller(&request(Method::GET, &cookie, &[]), &tokens).unwrap();
+            let linked = sessions.open(&code(&sessions, caller), &tokens).unwrap();
+            cookie = open(&sessions, &linked);
+        }
+        let caller = || sessions.caller(&request(Method::GET, &cookie, &[]), &tokens);
+
+        assert!(caller().is_some());
+        clock.advance(LIFETIME / 4);
+        assert!(caller().is_none());
+    }
+
+    #[test]
+    fn a_session_that_is_over_opens_nothing_with_its_links_either() {
+        let (_, sessions, tokens) = world();
+        let cookie = open(&sessions, &Caller::configured());
+        let caller = sessions.caller(&request(Method::GET, &cookie, &[]), &tokens).unwrap();
+        let code = code(&sessions, caller.clone());
+
+        sessions.note(vec![SignInChange::End(caller.session.unwrap().id)]);
+
+        assert!(sessions.caller(&request(Method::GET, &cookie, &[]), &tokens).is_none());
+        assert!(!sessions.is_valid(&caller, &tokens) && sessions.open(&code, &tokens).is_none());
+    }
+
+    #[test]
+    fn the_sessions_of_one_token_are_bounded() {
+        let (_, sessions, _) = world();
+        let viewer = Caller { token: Some(Uuid::from_u128(7)), ..Caller::configured() };
+        open(&sessions, &viewer);
+
+        for _ in 0..100 {
+            open(&sessions, &Caller::configured());
+        }
+
+        let open = sessions.records();
+        assert_eq!((open.len(), open[0].token), (MAX_SESSIONS + 1, viewer.token));
     }
 
     #[rstest]
@@ -328,8 +560,8 @@ mod tests {
         #[case] headers: &[(&str, &str)],
         #[case] may: bool,
     ) {
-        let (clock, sessions, tokens) = world();
-        let cookie = sessions.cookie(&Caller::configured(), clock.now() + LIFETIME).unwrap();
+        let (_, sessions, tokens) = world();
+        let cookie = open(&sessions, &Caller::configured());
 
         assert_eq!(sessions.caller(&request(method, &cookie, headers), &tokens).is_some(), may);
     }

@@ -190,7 +190,7 @@ pub(in crate::http) async fn create(
     Ok((StatusCode::CREATED, Json(MadeToken { token: secret.expose_secret().to_owned(), item })))
 }
 
-/// Revokes a token: it opens nothing any more, from now on. Needs the role `admin`.
+/// Revokes a token: it and its sessions open nothing any more, from now on. Needs the role `admin`.
 #[utoipa::path(delete, path = "/admin/api/tokens/{id}", tag = "admin", operation_id = "revoke_token",
     params(("id" = String, Path, description = "The id or the name of the token"), IdempotencyKey),
     request_body(content = Option<Reason>),
@@ -210,5 +210,6 @@ pub(in crate::http) async fn revoke(
     let at = app.clock.now();
     app.engine.change_token(TokenChange::Revoke { id: token.id, at }, actor).await?;
     app.tokens.revoke(token.id, at);
+    app.sessions.forget(token.id);
     Ok(StatusCode::NO_CONTENT)
 }

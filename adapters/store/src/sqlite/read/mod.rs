@@ -44,7 +44,7 @@ pub(super) use schedules::{schedule_runs, schedules};
 pub(super) use search::search;
 pub(super) use sessions::{current_session, has_choices, is_session_open, usable_sessions};
 pub(super) use stuck::stuck;
-pub(super) use tokens::tokens;
+pub(super) use tokens::{sign_ins, tokens};
 pub(super) use transcript::{StoredLine, transcript};
 pub(super) use turns::{
     dossier, due, ended_last, last_question, merged_and_left, next_waiting, next_wake, open_turns, postponed,

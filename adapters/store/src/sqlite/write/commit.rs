@@ -121,6 +121,9 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
         let at = transition.operation.as_ref().map_or(0, |operation| operation.at.as_millis());
         log_lines::mark(transaction, error, mark, at)?;
     }
+    for sign_in in &transition.sign_ins {
+        tokens::change_sign_in(transaction, sign_in)?;
+    }
     for change in &transition.approvals {
         approvals::change(transaction, change)?;
     }

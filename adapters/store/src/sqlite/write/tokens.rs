@@ -2,7 +2,7 @@
 
 use rejoinder_core::{
     StoreError, Timestamp,
-    store::{TokenChange, TokenRecord},
+    store::{SignInChange, SignInRecord, TokenChange, TokenRecord},
 };
 use rusqlite::params;
 
@@ -25,9 +25,26 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &TokenChange) -> Res
             ];
             rows::change_one(transaction, "tokens", CREATE, values)
         }
-        TokenChange::Revoke { id, at } => rows::change_one(transaction, "tokens", REVOKE, params![id, at.as_millis()]),
+        TokenChange::Revoke { id, at } => {
+            rows::change_one(transaction, "tokens", REVOKE, params![id, at.as_millis()])?;
+            rows::change(transaction, "delete from sign_ins where token = ?", params![id]).map(drop)
+        }
     }
 }
+
+pub(super) fn change_sign_in(transaction: &Transaction<'_>, change: &SignInChange) -> Result<(), StoreError> {
+    match change {
+        SignInChange::Open(SignInRecord { id, hash, token, browser, opened_at, expires_at }) => {
+            let values = params![id, hash, token, browser, opened_at.as_millis(), expires_at.as_millis()];
+            rows::change_one(transaction, "sign_ins", SIGN_IN, values)
+        }
+        // Two may end it at once.
+        SignInChange::End(id) => rows::change(transaction, "delete from sign_ins where id = ?", params![id]).map(drop),
+    }
+}
+
+const SIGN_IN: &str = "
+    insert into sign_ins (id, hash, token, browser, opened_at, expires_at) values (?, ?, ?, ?, ?, ?)";
 
 const CREATE: &str = "
     insert into tokens (id, name, hash, role, channels, created_at, created_by, expires_at, revoked_at)
