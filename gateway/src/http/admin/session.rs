@@ -398,8 +398,7 @@ pub(crate) struct LinkItem {
     expires_at: String,
 }
 
-/// Makes a link that opens the page without a token, once, within ten minutes. A session that is opened by a link which a session made
-/// ends with that one's time, not later.
+/// Makes a link that opens the page without a token, once, within ten minutes.
 #[utoipa::path(post, path = "/admin/api/links", tag = "admin", operation_id = "create_link",
     responses((status = 201, description = "The link", body = LinkItem), Changing),
     security(("admin_token" = [])))]
