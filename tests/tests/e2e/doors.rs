@@ -127,7 +127,7 @@ fn raise_open_files() {
 async fn health(stream: &mut TcpStream) -> std::io::Result<()> {
     stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await?;
     let (mut answer, mut buffer) = (Vec::new(), [0; 1024]);
-    while !answer.ends_with(b"alive") {
+    while !answer.ends_with(b"ok\n") {
         match stream.read(&mut buffer).await? {
             0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
             read => answer.extend_from_slice(&buffer[..read]),
