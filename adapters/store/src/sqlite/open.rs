@@ -220,7 +220,7 @@ mod tests {
 
     use futures_util::{FutureExt, future::join_all};
     use rejoinder_core::{
-        ChannelId, Lifetimes, StoreError, Timestamp, TurnId,
+        ChannelId, Lifetimes, Store as _, StoreError, Timestamp, TurnId,
         store::{Cutoffs, Housekeeping, Operator, TurnFilter, TurnListState, Turns},
     };
     use sqlx::{ConnectOptions, SqlitePool, sqlite::SqlitePoolOptions};
