@@ -64,6 +64,19 @@ impl Calendar {
         Ok(Self { store, clock, known, changed, deciding })
     }
 
+    /// Makes the schedules of a configuration that was read again, and removes those that it no longer has.
+    pub(crate) async fn plant(&self, seeds: &[NewSchedule]) -> Result<(), StoreError> {
+        let _deciding = self.deciding.lock().await;
+        let mut known = self.known().clone();
+        let schedules = planted(seeds, &mut known, self.clock.now());
+        if !schedules.is_empty() {
+            self.store.commit(Transition { schedules, ..Transition::default() }).await?;
+            *self.known() = known;
+            self.changed.notify_one();
+        }
+        Ok(())
+    }
+
     /// All schedules, in the order of their names.
     pub(crate) fn all(&self) -> Vec<Schedule> {
         let mut all: Vec<_> = self.known().values().cloned().collect();

@@ -84,6 +84,7 @@ use crate::{
         agents::{AgentHealth, Agents},
         files::FileBudget,
         input::Inputs,
+        runtimes::Runtimes,
     },
 };
 
@@ -121,6 +122,7 @@ pub struct Engine {
     calendar: Arc<Calendar>,
     schedules: Arc<Schedules>,
     agents: Arc<Agents>,
+    runtimes: Arc<Runtimes>,
     people: Arc<People>,
     sessions: Arc<Sessions>,
     settings: LiveSettings,
@@ -223,10 +225,11 @@ impl Engine {
         let known_agents = Arc::new(Agents::new(agents.keys().cloned(), Arc::clone(&clock)));
         let seeds = settings.get().schedules.seeds.clone();
         let calendar = Arc::new(Calendar::load(Arc::clone(&store), Arc::clone(&clock), &seeds).await?);
+        let runtimes = Arc::new(Runtimes::new(agents));
         let worker = Arc::new(Worker {
             agents: Arc::clone(&known_agents),
             inputs: Inputs {
-                agents,
+                agents: Arc::clone(&runtimes),
                 channels: Arc::clone(&channels),
                 store: Arc::clone(&store),
                 people: Arc::clone(&people),
@@ -435,6 +438,7 @@ impl Engine {
             calendar,
             schedules: Arc::clone(&planner),
             agents: known_agents,
+            runtimes,
             people,
             sessions,
             settings,
@@ -488,11 +492,37 @@ impl Engine {
         self.lifecycle.stop(drain).await;
     }
 
-    /// Changes from now on who may write, words, policies, limits and how deliveries are retried. The other settings stay.
-    pub fn change_settings(&self, settings: Settings) {
+    /// Changes from now on people and who may write, schedules, words, policies, prices, limits, how deliveries are retried, and
+    /// the agents of these names. The other settings stay.
+    ///
+    /// # Errors
+    /// When the store cannot be written; then the settings and agents are as before.
+    pub async fn reload(
+        &self,
+        settings: Settings,
+        agents: HashMap<AgentName, Arc<dyn AgentRuntime>>,
+    ) -> Result<(), StoreError> {
+        self.people.plant(&settings.people).await?;
+        self.calendar.plant(&settings.schedules.seeds).await?;
         self.settings.change(settings);
+        self.runtimes.replace(agents);
         // Somebody else may be asked from now on.
         self.people.look_again();
+        Ok(())
+    }
+
+    /// What an agent is, and where it runs.
+    #[must_use]
+    pub fn describe_agent(&self, name: &AgentName) -> Option<String> {
+        Some(self.runtimes.get(name)?.describe())
+    }
+
+    /// Stores that an operator did something that changes no row.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub async fn note(&self, action: &str, target: String, by: &Actor) -> Result<(), OperationError> {
+        self.operations.note(action, target, by).await
     }
 
     /// Has the dead letter with this id, that of a delivery or of a turn, sent again as the same delivery. A turn for which

@@ -146,11 +146,7 @@ impl People {
         let languages = store.languages().await?.into_iter().collect();
         let chats = store.direct_chats().await?.into_iter().map(|chat| (chat.identity.clone(), chat)).collect();
         let changes = planted(seeds, &mut people, clock.now());
-        let homes = seeds.iter().flat_map(SeedPerson::homes).cloned().collect();
-        let of_seed = |seed: &SeedPerson| {
-            seed.language.map(|language| seed.identities.clone().into_iter().map(move |it| (it, language)))
-        };
-        let configured_languages = seeds.iter().filter_map(of_seed).flatten().collect();
+        let (homes, configured_languages) = wishes(seeds);
         if !changes.is_empty() {
             store.commit(Transition { people: changes, ..Transition::default() }).await?;
         }
@@ -173,6 +169,19 @@ impl People {
             asked: Notify::new(),
             reachable: Notify::new(),
         })
+    }
+
+    /// Adds the people of a configuration that was read again. As at a start, a person that it no longer names stays known.
+    pub(crate) async fn plant(&self, seeds: &[SeedPerson]) -> Result<(), StoreError> {
+        let _deciding = self.deciding().await;
+        let mut people = self.state().people.clone();
+        let changes = planted(seeds, &mut people, self.clock.now());
+        if !changes.is_empty() {
+            self.change(Transition { people: changes, ..Transition::default() }).await?;
+        }
+        let mut state = self.state();
+        (state.homes, state.configured_languages) = wishes(seeds);
+        Ok(())
     }
 
     /// Everybody who is known now.
@@ -731,6 +740,15 @@ impl Pairing {
 /// A code as it is stored, of what somebody typed.
 fn normalised(typed: &str) -> String {
     typed.chars().filter(char::is_ascii_alphanumeric).map(|char| char.to_ascii_uppercase()).collect()
+}
+
+/// The homes and the languages that the configuration gives to people.
+fn wishes(seeds: &[SeedPerson]) -> (HashSet<Identity>, HashMap<Identity, Language>) {
+    let homes = seeds.iter().flat_map(SeedPerson::homes).cloned().collect();
+    let spoken = |seed: &SeedPerson| Some((seed.identities.clone(), seed.language?));
+    let languages = seeds.iter().filter_map(spoken);
+    let languages = languages.flat_map(|(identities, language)| identities.into_iter().map(move |it| (it, language)));
+    (homes, languages.collect())
 }
 
 /// What has to be stored so that the people of the configuration are known; `people` are changed accordingly.

@@ -187,7 +187,6 @@ impl LiveSettings {
             channel_agents: old.channel_agents.clone(),
             reaction_channels: old.reaction_channels.clone(),
             max_attachment: old.max_attachment,
-            prices: old.prices.clone(),
             max_concurrent_turns: old.max_concurrent_turns,
             agent_turns: old.agent_turns.clone(),
             masker: old.masker.clone(),

@@ -279,6 +279,13 @@ impl Operations {
         Ok(())
     }
 
+    /// Stores that an operator did something that changes no row.
+    pub(crate) async fn note(&self, action: &str, target: String, by: &Actor) -> Result<(), OperationError> {
+        let operation = operation(by, action, target, Subject::default(), self.clock.now());
+        self.store.commit(Transition { operation: Some(operation), ..Transition::default() }).await?;
+        Ok(())
+    }
+
     async fn give_up(
         &self,
         turn: TurnRecord,

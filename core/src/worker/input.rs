@@ -1,11 +1,14 @@
 //! The input of a run.
 
-use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc};
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use rejoinder_guard::{ObligationState, SignalKind, Timestamp};
 use tracing::warn;
 
-use super::files::{FileBudget, Files, HeldBytes};
+use super::{
+    files::{FileBudget, Files, HeldBytes},
+    runtimes::Runtimes,
+};
 use crate::{
     approvals::{MOST_WAITING, PAGE},
     channels::Channels,
@@ -13,7 +16,7 @@ use crate::{
     ledger::trigger::Run,
     model::{
         agent::{
-            AgentApproval, AgentMessage, AgentName, AgentQuote, AgentTurn, DeferralLimits, Deferred, HistoryLine,
+            AgentApproval, AgentMessage, AgentQuote, AgentTurn, DeferralLimits, Deferred, HistoryLine,
             LineState, Speaker, Surface,
         },
         approval::{Approval, ApprovalFilter},
@@ -47,7 +50,7 @@ const SHORTENED: usize = 100;
 
 /// Prepares runs.
 pub(crate) struct Inputs {
-    pub(crate) agents: HashMap<AgentName, Arc<dyn AgentRuntime>>,
+    pub(crate) agents: Arc<Runtimes>,
     pub(crate) channels: Arc<Channels>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) people: Arc<People>,
@@ -100,7 +103,7 @@ impl Inputs {
         }
         let gone =
             |what: &str, name: &str| AgentError::Unreachable(format!("{what} `{name}` is not configured any more"));
-        let runtime = run.handler.agent().and_then(|agent| self.agents.get(agent)).cloned();
+        let runtime = run.handler.agent().and_then(|agent| self.agents.get(agent));
         let runtime = runtime.ok_or_else(|| gone("agent", &run.handler.to_string()))?;
         let channel = self.channels.get(&event.conversation.channel);
         let channel = channel.ok_or_else(|| gone("channel", event.conversation.channel.as_str()))?.as_ref();
@@ -176,7 +179,7 @@ impl Inputs {
         let mut messages = Vec::with_capacity(turns.len());
         for (index, turn) in turns.iter().enumerate() {
             let event = &turn.event;
-            let (Some(runtime), Some(channel)) = (runtime, self.channels.get(&event.conversation.channel)) else {
+            let (Some(runtime), Some(channel)) = (&runtime, self.channels.get(&event.conversation.channel)) else {
                 continue;
             };
             if index < shortened {
@@ -265,7 +268,7 @@ impl Inputs {
             return Ok(None);
         }
         // The agent that replaces one that is gone also takes over its deferrals.
-        let is_gone = |handler: &Handler| handler.agent().is_none_or(|agent| !self.agents.contains_key(agent));
+        let is_gone = |handler: &Handler| handler.agent().is_none_or(|agent| self.agents.get(agent).is_none());
         let is_ours = |other: &RunRecord| other.handler == run.handler || is_gone(&other.handler);
         let runs = self.store.runs(turn.id).await?;
         let deferral = runs.into_iter().rev().find(|other| other.end.as_deref() == Some(DEFERRAL) && is_ours(other));

@@ -7,6 +7,7 @@ pub(crate) mod agents;
 pub(crate) mod files;
 pub(crate) mod input;
 mod record;
+pub(crate) mod runtimes;
 mod schedules;
 
 use std::{sync::Arc, time::Duration};

@@ -209,7 +209,7 @@ async fn an_approver_who_is_none_any_more_decides_nothing() {
     let [question] = told(&gateway).await[..] else { panic!("only Bob is told") };
     let mut settings = gateway.settings();
     settings.approvals = ApprovalSettings { owners: true, ..ApprovalSettings::default() };
-    gateway.engine().change_settings(settings);
+    gateway.reads(settings).await;
     gateway.settle().await;
     assert_eq!(gateway.visible(&chat("grace")), ["hello", WISH], "she is told now");
 

@@ -138,7 +138,7 @@ async fn an_answer_that_cannot_be_read_holds_up_no_other() {
     refuse_main(&gateway);
     let damaged = asks(&gateway).await;
     gateway.damage_deliveries(damaged).await;
-    gateway.allow_elsewhere();
+    gateway.allow_elsewhere().await;
     gateway.restart().await;
 
     let other = gateway.receives(says(&chat("ada"), "and else?")).await;

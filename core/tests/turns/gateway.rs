@@ -673,16 +673,26 @@ impl TestGateway {
         self.was_at_rest = true;
     }
 
+    /// Reads the configuration again.
+    pub(crate) async fn reads(&self, settings: Settings) {
+        self.reads_with(settings, HashMap::new()).await;
+    }
+
+    /// Reads the configuration again, in which these agents have changed.
+    pub(crate) async fn reads_with(&self, settings: Settings, agents: HashMap<AgentName, Arc<dyn AgentRuntime>>) {
+        self.engine().reload(settings, agents).await.expect("the store can be written");
+    }
+
     /// Reads a configuration with which answers go elsewhere.
-    pub(crate) fn allow_elsewhere(&mut self) {
+    pub(crate) async fn allow_elsewhere(&mut self) {
         self.settings.elsewhere = true;
-        self.engine().change_settings(self.settings.clone());
+        self.reads(self.settings.clone()).await;
     }
 
     /// Reads a configuration without rules.
-    pub(crate) fn forget_rules(&mut self) {
+    pub(crate) async fn forget_rules(&mut self) {
         self.settings.rules.clear();
-        self.engine().change_settings(self.settings.clone());
+        self.reads(self.settings.clone()).await;
     }
 
     /// Has other schedules in the configuration from the next start on.

@@ -44,6 +44,7 @@ mod questions;
 mod queues;
 mod quotes;
 mod records;
+mod reload;
 mod restarts;
 mod retention;
 mod routing;

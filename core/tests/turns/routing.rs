@@ -154,7 +154,7 @@ async fn a_turn_whose_rule_is_gone_has_its_channels_deadlines() {
     gateway.receives(said(&chat("ada"), "one")).await;
     gateway.receives(said(&chat("ada"), "two")).await;
 
-    gateway.forget_rules();
+    gateway.forget_rules().await;
     gateway.advance(secs(60)).await;
     assert!(gateway.visible(&chat("ada")).is_empty());
     gateway.advance(HARD_DEADLINE).await;

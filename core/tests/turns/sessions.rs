@@ -398,7 +398,7 @@ async fn an_agent_that_may_not_be_chosen_any_more_is_left_with_a_remark() {
     assert_eq!(ada(&gateway, "one").await, "other: one");
     let mut settings = gateway.settings();
     settings.sessions = SessionSettings::default();
-    gateway.engine().change_settings(settings);
+    gateway.reads(settings).await;
 
     assert_eq!(ada(&gateway, "two").await, "two [one]");
     let turn = gateway.turns().await[0].turn_id;

@@ -1,0 +1,77 @@
+//! A configuration that is read again while the gateway runs.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use rejoinder_core::{
+    Access, AgentRuntime, DirectPolicy, Missed, NewSchedule, PersonRole, ScheduledAction, When,
+    conformance::scripted::{Script, ScriptedAgent},
+};
+
+use crate::{
+    approvals::person,
+    gateway::{GatewaySetup, TestGateway, chat, main_channel, secs},
+    linking::{comes_in, says},
+};
+
+/// Nobody but the people of the configuration may write.
+async fn closed() -> TestGateway {
+    let mut setup = GatewaySetup::new().always(Script::replies("hello"));
+    setup.access.insert(main_channel(), Access { direct: DirectPolicy::Allowlist, ..Access::default() });
+    setup.people = vec![person("Grace", PersonRole::Owner)];
+    setup.start().await
+}
+
+#[tokio::test]
+async fn a_person_is_known_as_soon_as_the_configuration_names_them() {
+    let gateway = closed().await;
+    comes_in(&gateway, says(&chat("ada"), "before")).await;
+    let mut settings = gateway.settings();
+    settings.people.push(person("Ada", PersonRole::Member));
+
+    gateway.reads(settings).await;
+    gateway.receives(says(&chat("ada"), "after")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")).last().map(String::as_str), Some("hello"));
+    let names: Vec<_> = gateway.engine().people().await.expect("read").into_iter().map(|it| it.name).collect();
+    assert_eq!(names, ["Grace", "Ada"]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_schedule_begins_and_ends_with_its_place_in_the_configuration() {
+    let gateway = closed().await;
+    gateway.receives(says(&chat("grace"), "hi")).await;
+    let mut settings = gateway.settings();
+    settings.schedules.seeds = vec![NewSchedule {
+        name: "tea".to_owned(),
+        when: When::Every(Duration::from_hours(1)),
+        time_zone: "UTC".into(),
+        to: "Grace".parse().expect("a target"),
+        action: ScheduledAction::Message("Tea.".to_owned()),
+        missed: Missed::Once,
+    }];
+    gateway.reads(settings.clone()).await;
+    gateway.advance(secs(3600)).await;
+
+    settings.schedules.seeds.clear();
+    gateway.reads(settings).await;
+    gateway.advance(secs(7200)).await;
+
+    assert_eq!(gateway.visible(&chat("grace")), ["hello", "Tea."]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_has_changed_answers_the_next_turn() {
+    let gateway = closed().await;
+    gateway.receives(says(&chat("grace"), "one")).await;
+    let changed = ScriptedAgent::new(gateway.clock.clone(), |_| Script::replies("hello from the new prompt"));
+
+    gateway
+        .reads_with(gateway.settings(), HashMap::from([("main".into(), Arc::new(changed) as Arc<dyn AgentRuntime>)]))
+        .await;
+    gateway.receives(says(&chat("grace"), "two")).await;
+
+    assert_eq!(gateway.visible(&chat("grace")), ["hello", "hello from the new prompt"]);
+    gateway.at_rest().await;
+}
