@@ -260,7 +260,7 @@ impl Cli {
             Command::Run => run::run(global),
             Command::Init(init) => in_one_thread(init.perform(global)),
             Command::Doctor(doctor) => in_one_thread(doctor.perform(global)),
-            Command::Config(command) => command.perform(global),
+            Command::Config(command) => in_one_thread(command.perform(global)),
             Command::Status(status) => in_one_thread(status.perform(global)),
             Command::Health => in_one_thread(health::perform(global)),
             Command::Dashboard(dashboard) => in_one_thread(dashboard.perform(global)),

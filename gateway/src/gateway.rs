@@ -31,6 +31,7 @@ use crate::{
     metrics, open_files,
     platforms::{ChannelNotice, RouteMaterials},
     problems::Problems,
+    reload::Reload,
     secrets, traces,
     wiring::{self, AgentInfo, Parts},
 };
@@ -49,19 +50,27 @@ pub struct Setup {
     data_dir: PathBuf,
     clock: SharedClock,
     agents: HashMap<AgentName, Arc<dyn AgentRuntime>>,
+    reload: Option<Reload>,
 }
 
 impl Setup {
     /// A gateway with this configuration, data directory and the system clock.
     #[must_use]
     pub fn new(config: Config, data_dir: impl Into<PathBuf>) -> Self {
-        Self { config, data_dir: data_dir.into(), clock: Arc::new(SystemClock), agents: HashMap::new() }
+        Self { config, data_dir: data_dir.into(), clock: Arc::new(SystemClock), agents: HashMap::new(), reload: None }
     }
 
     /// Replaces the clock.
     #[must_use]
     pub fn with_clock(mut self, clock: SharedClock) -> Self {
         self.clock = clock;
+        self
+    }
+
+    /// Lets operators have the configuration read again.
+    #[must_use]
+    pub(crate) fn with_reload(mut self, reload: Reload) -> Self {
+        self.reload = Some(reload);
         self
     }
 
@@ -216,7 +225,7 @@ impl Gateway {
     /// # Errors
     /// When one of these steps fails; nothing keeps running then.
     pub async fn start(setup: Setup, address: SocketAddr) -> Result<Self, RunError> {
-        let Setup { config, data_dir, clock, agents } = setup;
+        let Setup { config, data_dir, clock, agents, reload } = setup;
         let created = secrets::make_private_dir(&data_dir);
         created.map_err(|source| RunError::DataDir { path: data_dir.clone(), source })?;
         let means = Means::of(&config.alerts).map_err(|error| RunError::Wiring(error.to_string(), None))?;
@@ -292,6 +301,7 @@ impl Gateway {
             keys_in_use: KeysInUse::default(),
             problems,
             alerter,
+            reload,
         };
         let materials = route_materials(&engine, &commons.tokens, parts.admin_tokens.clone());
         let channel_routes = std::mem::take(&mut parts.routes).into_iter().map(|routes| routes(&materials)).collect();

@@ -37,6 +37,7 @@ use crate::{
     feed::Feed,
     figures::Figures,
     problems::Problems,
+    reload::Reload,
     wiring::{AgentInfo, Parts},
 };
 
@@ -78,6 +79,8 @@ pub(crate) struct App {
     keys_in_use: KeysInUse,
     problems: Problems,
     alerter: Option<Arc<Alerter>>,
+    /// `None`: nobody reads the configuration again.
+    reload: Option<Reload>,
     /// Cancelled when the gateway stops: whoever follows the log is let go.
     stopping: CancellationToken,
 }
@@ -98,6 +101,7 @@ pub(crate) struct Commons {
     pub(crate) keys_in_use: KeysInUse,
     pub(crate) problems: Problems,
     pub(crate) alerter: Option<Arc<Alerter>>,
+    pub(crate) reload: Option<Reload>,
 }
 
 type Shared = State<Arc<App>>;
@@ -119,6 +123,7 @@ impl App {
             keys_in_use,
             problems,
             alerter,
+            reload,
         } = commons;
         Self {
             engine,
@@ -146,6 +151,7 @@ impl App {
             keys_in_use,
             problems,
             alerter,
+            reload,
             stopping: parts.stop_waiting.clone(),
         }
     }

@@ -46,6 +46,7 @@ mod platforms;
 mod problems;
 #[cfg(test)]
 mod reference;
+mod reload;
 mod secrets;
 mod time;
 mod traces;

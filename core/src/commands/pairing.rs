@@ -8,7 +8,6 @@ pub(crate) const CROWDED: Command = Command {
     texts: &[],
     arguments: 0,
     description: "Tell a sender who is not known that too many others wait to be let in",
-    is_recorded: false,
     act: |_| Box::pin(async { Ok(Answer::of("pairing_full")) }),
 };
 

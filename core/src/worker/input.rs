@@ -16,8 +16,8 @@ use crate::{
     ledger::trigger::Run,
     model::{
         agent::{
-            AgentApproval, AgentMessage, AgentQuote, AgentTurn, DeferralLimits, Deferred, HistoryLine,
-            LineState, Speaker, Surface,
+            AgentApproval, AgentMessage, AgentQuote, AgentTurn, DeferralLimits, Deferred, HistoryLine, LineState,
+            Speaker, Surface,
         },
         approval::{Approval, ApprovalFilter},
         brief::EarlierLine,

@@ -7,6 +7,7 @@ use rejoinder_core::{
     Missed, NewMessage, NewSchedule, News, OnUnknown, OperationError, PersonRole, Policies, Policy, Receipts, Reply,
     ScheduledAction, SeedPerson, Support, Target, Task, Timestamp, TurnStatus, TurnView, When,
     conformance::scripted::{Fault, Script, capabilities},
+    store::AuditFilter,
 };
 
 use crate::{

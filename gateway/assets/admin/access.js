@@ -34,7 +34,15 @@ export function access(view) {
     none: () => "No operator has changed anything yet.",
   });
   const api = make("section", { className: "part", attributes: { "aria-labelledby": "api" } }, make("h2", { id: "api" }, "The API"), make("p", { className: "links" }, "Programs can do what this page does. ", link("/admin/docs", "Read how")));
-  show(view.main, heading("Access"), tokens.element, sessions.element, audit.element, api);
+  const reload = part(view, {
+    title: "Configuration",
+    load: async () => null,
+    render: () => [
+      make("p", { className: "quiet" }, "People, access lists, alerts, schedules, approvals, prompts and prices change without a restart."),
+      buttons(button("Read it again", () => readAgain())),
+    ],
+  });
+  show(view.main, heading("Access"), tokens.element, sessions.element, reload.element, audit.element, api);
   keepFresh(() => Promise.all([tokens.refresh(), sessions.refresh(), audit.refresh()]), { signal: view.signal, topics: ["operator."] });
 }
 
@@ -81,6 +89,20 @@ async function end({ id, name }) {
   });
   if (done) announce("The session is over.");
   return done;
+}
+
+async function readAgain() {
+  const done = await ask({
+    title: "Read the configuration again?",
+    text: "If it is wrong, nothing changes.",
+    action: "Read it",
+    fields: [REASON],
+    perform: (values) => post("configuration/reload", values),
+  });
+  if (!done) return;
+  const { changed, at_restart: waiting } = done;
+  const texts = [changed.length ? `Changed: ${changed.join(", ")}.` : "Nothing has changed that holds at once.", ...(waiting.length ? [`Waits for a restart: ${waiting.join(", ")}.`] : [])];
+  await ask({ title: "The configuration was read", text: texts.join(" ") });
 }
 
 async function create(view) {

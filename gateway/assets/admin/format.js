@@ -313,6 +313,7 @@ const OPERATIONS = {
   revoke: "revoked somebody's access",
   link: "is the same person on another channel",
   unlink: "is not the same person on another channel any more",
+  reload: "had the configuration read again",
 };
 
 /** What an operator did, as a sentence. */

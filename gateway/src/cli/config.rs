@@ -6,7 +6,7 @@ use clap::Subcommand;
 use rejoinder_config::ConfigErrors;
 use serde_json::json;
 
-use super::Global;
+use super::{Global, running::RunningGateway};
 use crate::{
     console::{failure::Failure, output},
     wiring,
@@ -30,15 +30,28 @@ pub(super) enum ConfigCommand {
     /// Print the manual: every key, its default and what it does
     #[command(after_help = "Example:\n  rejoinder config default > rejoinder.toml")]
     Default,
+    /// Have the running gateway read its configuration again
+    #[command(
+        after_help = "Prints what has changed, and what waits for a restart. A wrong configuration changes nothing."
+    )]
+    Reload {
+        /// Why, for the audit
+        #[arg(long)]
+        reason: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 impl ConfigCommand {
-    pub(super) fn perform(&self, global: &Global) -> Result<(), Failure> {
+    pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         match self {
             Self::Check { json } => check(global, *json),
             Self::Show { json: false } => output::print(global.load()?.config.to_toml_redacted().trim_end()),
             Self::Show { json: true } => output::print_json(&global.load()?.config),
             Self::Default => output::print(crate::build().manual().trim_end()),
+            Self::Reload { reason, json } => reload(global, reason.as_deref(), *json).await,
         }
     }
 }
@@ -67,6 +80,26 @@ fn check(global: &Global, as_json: bool) -> Result<(), Failure> {
         let _ = write!(text, "\nnote: {remark}");
     }
     output::print(text)
+}
+
+async fn reload(global: &Global, reason: Option<&str>, as_json: bool) -> Result<(), Failure> {
+    let reloaded = RunningGateway::find(global)?.post("configuration/reload", &json!({ "reason": reason })).await?;
+    if as_json {
+        return output::print_json(&reloaded);
+    }
+    let keys = |name: &str| {
+        let keys = reloaded[name].as_array().into_iter().flatten().filter_map(|key| key.as_str());
+        keys.collect::<Vec<_>>().join(", ")
+    };
+    let (changed, at_restart) = (keys("changed"), keys("at_restart"));
+    let mut text = match &*changed {
+        "" => "Nothing has changed that holds at once.".to_owned(),
+        keys => format!("Changed: {keys}."),
+    };
+    if !at_restart.is_empty() {
+        let _ = write!(text, "\nWaits for a restart: {at_restart}.");
+    }
+    output::print(output::printable(&text))
 }
 
 fn problems(errors: &ConfigErrors) -> Vec<serde_json::Value> {

@@ -1,17 +1,24 @@
-//! The signal to read the configuration again.
+//! Reads the configuration again while the gateway runs.
+
+use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
 use rejoinder_config::{Config, Loaded};
-use rejoinder_core::{Engine, Masker};
+use rejoinder_core::{AgentName, AgentRuntime, Engine, Masker, SharedClock, SystemClock};
 use secrecy::ExposeSecret;
 use serde_json::Value;
-use tokio::signal::unix::Signal;
+use tokio::{signal::unix::Signal, sync::oneshot};
 use tracing::{error, info, warn};
 
 use super::{Global, notify};
-use crate::{logging, wiring};
+use crate::{
+    agents, logging,
+    materials::{Materials, TokenMode, WiringError},
+    reload::{ReloadRequests, ReloadResult, Reloaded},
+    wiring,
+};
 
 /// Sections, and keys, that hold as soon as they are read.
-const AT_ONCE: [&str; 10] = [
+const AT_ONCE: [&str; 13] = [
     "approvals",
     "commands",
     "guard",
@@ -19,10 +26,16 @@ const AT_ONCE: [&str; 10] = [
     "log.level",
     "outbox",
     "pairing",
+    "people",
     "queue",
     "routing.rules",
     "routing.time_zone",
+    "schedules",
+    "triggers",
 ];
+
+/// The keys of agents that are fixed at the start: the permits of the scheduler, and how the agent is listed.
+const AT_RESTART_OF_AGENTS: [&str; 2] = ["kind", "max_concurrent"];
 
 /// The same for the keys of channels: who may talk to the agent, and what is done about a message that may have been sent.
 const AT_ONCE_OF_CHANNELS: [&str; 9] = [
@@ -37,81 +50,142 @@ const AT_ONCE_OF_CHANNELS: [&str; 9] = [
     "quote_strangers",
 ];
 
-/// Reads the configuration again at each SIGHUP. What can be changed while the gateway runs is changed, and the log says what
-/// waits for the next start. If the new configuration is wrong, the old one stays.
+/// Reads the configuration again at each SIGHUP, and when an operator asks for it. What can be changed while the gateway runs
+/// is changed, and the log says what waits for the next start. If the new configuration is wrong, the old one stays.
 pub(super) struct Reloader {
     hangup: Signal,
+    requests: ReloadRequests,
     global: Global,
+    data_dir: PathBuf,
     /// Where the configuration came from.
     source: String,
-    /// What the gateway was started with, without secrets.
+    /// The configuration of the start, without secrets.
     started: Value,
-    /// The secrets that it was started with, in the order in which they are read.
+    /// The secrets of the start, in the order in which they are read.
     secrets: Vec<String>,
-    /// What was read last.
+    /// The configuration that was read last.
     read: Value,
+    /// The sections of the agents that run.
+    agents: Value,
 }
 
 impl Reloader {
-    pub(super) fn new(hangup: Signal, global: &Global, Loaded { config, source, .. }: &Loaded) -> Self {
+    pub(super) fn new(
+        (hangup, requests): (Signal, ReloadRequests),
+        global: &Global,
+        Loaded { config, source, .. }: &Loaded,
+        data_dir: PathBuf,
+    ) -> Self {
+        let started = shown(config);
         Self {
             hangup,
+            requests,
             global: global.clone(),
+            data_dir,
             source: source.to_string(),
-            started: shown(config),
             secrets: secrets(config),
-            read: shown(config),
+            read: started.clone(),
+            agents: started["agents"].clone(),
+            started,
         }
     }
 
     pub(super) fn start(mut self, engine: Engine) {
         tokio::spawn(async move {
-            while self.hangup.recv().await.is_some() {
+            while let Some(caller) = self.next().await {
                 notify::reloading();
-                match self.global.load() {
-                    Ok(loaded) => self.apply(&loaded, &engine),
-                    Err(failure) => {
-                        error!(error = %failure, "the configuration is wrong, and the gateway keeps the old one");
-                    }
-                }
+                let result = self.read_again(&engine).await;
                 notify::reloaded();
+                match &result {
+                    Ok(Reloaded { changed, at_restart }) => {
+                        if !at_restart.is_empty() {
+                            let changed = at_restart.join(", ");
+                            warn!(changed, "these settings change at the next start: restart the gateway");
+                        }
+                        let changed = if changed.is_empty() { "nothing".to_owned() } else { changed.join(", ") };
+                        info!(changed, "the configuration was read again");
+                    }
+                    Err(error) => error!(error, "the gateway keeps its old configuration"),
+                }
+                if let Some(caller) = caller {
+                    // It may have gone.
+                    let _ = caller.send(result);
+                }
             }
         });
     }
 
-    fn apply(&mut self, Loaded { config, source, .. }: &Loaded, engine: &Engine) {
-        let source = source.to_string();
-        if source != self.source {
-            return error!(
+    /// Waits for a signal, or for a request with its caller.
+    async fn next(&mut self) -> Option<Option<oneshot::Sender<ReloadResult>>> {
+        tokio::select! {
+            signal = self.hangup.recv() => signal.map(|()| None),
+            Some(caller) = self.requests.recv() => Some(Some(caller)),
+        }
+    }
+
+    async fn read_again(&mut self, engine: &Engine) -> ReloadResult {
+        let loaded = self.global.load();
+        let wrong = |failure| format!("the configuration is wrong, and the gateway keeps the old one: {failure}");
+        let Loaded { config, source, .. } = loaded.map_err(wrong)?;
+        if source.to_string() != self.source {
+            return Err(format!(
                 "the gateway keeps its configuration: it was started with {}, and finds {source}",
                 self.source
-            );
+            ));
         }
-        let after = shown(config);
+        let after = shown(&config);
         let parts = changed_parts(&self.started, &after);
         if !parts.is_empty() {
             // Rules and words belong to channels, and ladders name agents: half of such a change could let somebody in, or
             // leave somebody without an answer.
-            let parts = parts.join(", ");
-            return error!(parts, "channels or agents were added or removed, and nothing changes: restart the gateway");
+            return Err(format!(
+                "channels or agents were added or removed, and nothing changes: restart the gateway ({})",
+                parts.join(", ")
+            ));
         }
+        // The engine goes on masking the secrets of the start: with another one, an agent waits for the next start.
+        let same_secrets = self.secrets == secrets(&config);
+        let agents = if same_secrets { self.changed_agents(&config, &after["agents"]) } else { Ok(HashMap::new()) };
+        let agents = agents.map_err(wrong_agent)?;
+        let reloaded = engine.reload(wiring::settings(&config, Masker::default()), agents).await;
+        reloaded
+            .map_err(|error| format!("the store cannot be written, and the gateway keeps its old agents: {error}"))?;
         logging::set_level(config.log.level);
-        // The engine goes on masking the secrets that it was started with, which the parts still use.
-        engine.change_settings(wiring::settings(config, Masker::default()));
-        let mut now = differences(&self.read, &after);
-        now.retain(|key| is_at_once(key));
-        let mut later = differences(&self.started, &after);
-        later.retain(|key| !is_at_once(key));
-        if self.secrets != secrets(config) {
-            later.push("a secret".to_owned());
+        if same_secrets {
+            self.agents = after["agents"].clone();
         }
-        if !later.is_empty() {
-            warn!(changed = later.join(", "), "these settings change at the next start: restart the gateway");
+        let holds = |key: &String| is_at_once(key) || (same_secrets && is_of_runtime(key));
+        let mut changed = differences(&self.read, &after);
+        changed.retain(holds);
+        let mut at_restart = differences(&self.started, &after);
+        at_restart.retain(|key| !holds(key));
+        if !same_secrets {
+            at_restart.push("a secret".to_owned());
         }
         self.read = after;
-        let changed = if now.is_empty() { "nothing".to_owned() } else { now.join(", ") };
-        info!(changed, "the configuration was read again");
+        Ok(Reloaded { changed, at_restart })
     }
+
+    /// New runtimes for the agents whose sections have changed.
+    fn changed_agents(
+        &self,
+        config: &Config,
+        sections: &Value,
+    ) -> Result<HashMap<AgentName, Arc<dyn AgentRuntime>>, WiringError> {
+        let (clock, none): (SharedClock, _) = (Arc::new(SystemClock), HashMap::new());
+        let materials = Materials::new(config, &self.data_dir, TokenMode::CheckOnly, &clock, &none)?;
+        let changed = config.agents.iter().filter(|(name, _)| self.agents[name] != sections[name]);
+        let built = changed.map(|(name, agent)| {
+            let name = AgentName::from(name.as_str());
+            let runtime = agents::factory_of(agent).build(&name, agent, &materials)?;
+            Ok((name, runtime))
+        });
+        built.collect()
+    }
+}
+
+fn wrong_agent(error: WiringError) -> String {
+    format!("an agent cannot be built, and the gateway keeps the old configuration: {error}")
 }
 
 /// The channels and agents that are in one configuration only.
@@ -137,10 +211,19 @@ fn is_at_once(key: &str) -> bool {
     if AT_ONCE.iter().any(|section| is_under(section)) {
         return true;
     }
-    // channels.<platform>.<name>.<key>, people.<name>.<key>
+    // channels.<platform>.<name>.<key>
     match key.split('.').collect::<Vec<_>>()[..] {
-        ["channels", _, _, "groups", ..] | ["people", _, "limits", ..] => true,
+        ["channels", _, _, "groups", ..] => true,
         ["channels", _, _, name] => AT_ONCE_OF_CHANNELS.contains(&name),
+        _ => false,
+    }
+}
+
+/// Whether a key belongs to an agent's runtime, which is built anew.
+fn is_of_runtime(key: &str) -> bool {
+    // agents.<name>.<key>
+    match key.split('.').collect::<Vec<_>>()[..] {
+        ["agents", _, name, ..] => !AT_RESTART_OF_AGENTS.contains(&name),
         _ => false,
     }
 }
@@ -211,18 +294,22 @@ mod tests {
             "channels.telegram.main.allow_from",
             "channels.matrix.main.groups.!kitchen:example.org.agent",
             "people.ada.limits.waiting_turns",
+            "people.ada",
             "routing.rules",
+            "schedules.tea.cron",
         ] {
             assert!(is_at_once(key), "{key}");
         }
+        assert!(is_of_runtime("agents.main.instructions") && is_of_runtime("agents.main.price.input"));
         for key in [
             "log.format",
             "channels.telegram.main.token",
             "retention.turns",
             "routing.default_agent",
-            "agents.a.allow_from",
+            "agents.a.max_concurrent",
+            "agents.a.kind",
         ] {
-            assert!(!is_at_once(key), "{key}");
+            assert!(!is_at_once(key) && !is_of_runtime(key), "{key}");
         }
     }
 }

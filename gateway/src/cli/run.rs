@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, IsTerminal},
-    path::{Path, PathBuf},
+    path::Path,
     process,
     time::Duration,
 };
@@ -30,6 +30,7 @@ use crate::{
     materials::TokenSource,
     open_files,
     platforms::ChannelNotice,
+    reload::Reload,
     wiring,
 };
 
@@ -49,24 +50,24 @@ pub(super) fn run(global: &Global) -> Result<(), Failure> {
     let data_dir = global.data_dir()?;
     logging::start(loaded.config.log);
     open_files::raise();
-    let reloader = Reloader::new(hangup, global, &loaded);
-    let ended = serve(&runtime, loaded, data_dir, reloader);
+    let (reload, requests) = Reload::new();
+    let reloader = Reloader::new((hangup, requests), global, &loaded, data_dir.clone());
+    let setup = Setup::new(loaded.config.clone(), data_dir).with_reload(reload);
+    let ended = serve(&runtime, &loaded, setup, reloader);
     logging::finish();
     ended
 }
 
-fn serve(runtime: &Runtime, loaded: Loaded, data_dir: PathBuf, reloader: Reloader) -> Result<(), Failure> {
+fn serve(runtime: &Runtime, loaded: &Loaded, setup: Setup, reloader: Reloader) -> Result<(), Failure> {
     let Loaded { config, source, .. } = loaded;
-    let source = &source;
     runtime.block_on(async {
         let shutdown = CancellationToken::new();
         listen_to_signals(shutdown.clone())?;
-        let (address, format) = (wiring::listen(&config), config.log.format);
+        let (address, format) = (wiring::listen(config), config.log.format);
         let listener = TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error))?;
         let address = listener.local_addr().context("the listener has no address")?;
-        let gateway =
-            Gateway::start(Setup::new(config, data_dir.clone()), address).await.map_err(anyhow::Error::new)?;
-        remember(&data_dir, source);
+        let gateway = Gateway::start(setup, address).await.map_err(anyhow::Error::new)?;
+        remember(&gateway.notes().data_dir, source);
         reloader.start(gateway.engine());
         match format {
             LogFormat::Text => {

@@ -10,6 +10,7 @@ pub(super) mod approvals;
 pub(super) mod audit;
 pub(super) mod caller;
 pub(super) mod channels;
+pub(super) mod configuration;
 pub(super) mod conversations;
 pub(super) mod dead_letters;
 pub(super) mod deliveries;
@@ -101,6 +102,7 @@ pub(super) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         .route("/sessions", get(session::list))
         .route("/sessions/{id}", delete(session::end))
         .route("/people/forget", post(people::forget))
+        .route("/configuration/reload", post(configuration::reload))
         .route("/alerts", get(alerts::list))
         .route("/alerts/test", post(alerts::test))
         .route("/audit", get(audit::list));

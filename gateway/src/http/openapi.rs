@@ -8,8 +8,8 @@ use utoipa::{
 
 use super::{
     admin::{
-        agents, alerts, approvals, audit, channels, conversations, dead_letters, deliveries, errors, events, logs,
-        loops, messages, overview, pairings, people, route, schedules, search, session, tokens, turns,
+        agents, alerts, approvals, audit, channels, configuration, conversations, dead_letters, deliveries, errors,
+        events, logs, loops, messages, overview, pairings, people, route, schedules, search, session, tokens, turns,
     },
     error::ProblemDocument,
     health,
@@ -66,6 +66,7 @@ use crate::platforms::{self, Platform};
         events::follow,
         alerts::list,
         alerts::test,
+        configuration::reload,
         pairings::list,
         pairings::approve,
         pairings::decline,

@@ -262,3 +262,24 @@ async fn a_signal_reads_the_configuration_again() {
     logs("the configuration is wrong, and the gateway keeps the old one").await;
     assert_eq!(gateway.hook("test", TOKEN).ask("hello").await.text(), "done");
 }
+
+/// An operator has the configuration read again: the agent's prompt changes, and what waits for the next start is named.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_prompt_changes_without_a_restart() {
+    let agent =
+        ScriptedAgent::start(|call, _| Script::replies(call.body["messages"][0]["content"].as_str().unwrap_or("-")))
+            .await;
+    let section = agent.section_with("system_prompt = \"Be brief.\"");
+    let gateway = Gateway::builder().config(&hook("")).config(&section).start().await;
+    let briefly = gateway.hook("test", TOKEN).ask("hello").await.text().to_owned();
+    assert!(briefly.contains("Be brief."), "{briefly}");
+
+    gateway.reconfigure(|text| text.replace("Be brief.", "Be kind.").replace("\"2s\"", "\"3s\""));
+    let output = gateway.output_of(&["config", "reload", "--reason", "kinder"]);
+
+    assert_eq!(output.trim(), "Changed: agents.main.system_prompt.\nWaits for a restart: server.drain.");
+    let kindly = gateway.hook("test", TOKEN).ask("hello again").await.text().to_owned();
+    assert!(kindly.contains("Be kind."), "{kindly}");
+    let audit = gateway.admin("audit").await;
+    assert_eq!((&audit["items"][0]["action"], &audit["items"][0]["reason"]), (&"reload".into(), &"kinder".into()));
+}

@@ -87,7 +87,7 @@ pub(super) async fn items(app: &App) -> Result<Vec<AgentItem>, ApiError> {
         AgentItem {
             name: agent.name.to_string(),
             kind: agent.kind,
-            description: agent.description.clone(),
+            description: app.engine.describe_agent(&agent.name).unwrap_or_default(),
             is_default: agent.is_default,
             up: !known.is_some_and(|(_, health)| health.is_down()),
             ok_at: ok_at.map(rfc3339),
