@@ -5,6 +5,7 @@
 
 mod board;
 mod digest;
+mod live;
 mod send;
 
 use std::{sync::Arc, time::Duration};
@@ -22,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use utoipa::ToSchema;
 
+pub(crate) use self::live::LiveAlerts;
 use self::{
     board::{Board, Key, Known, News, Rules},
     send::{Alert, Data, Sender, signer},
@@ -95,36 +97,27 @@ pub(crate) struct Told {
 }
 
 impl Alerter {
-    /// Looks, and tells, until `stop` is cancelled.
-    pub(crate) fn start(
-        means: Means,
-        problems: &Problems,
-        figures: &Arc<Figures>,
-        clock: &SharedClock,
-        stop: CancellationToken,
-    ) -> Arc<Self> {
+    fn new(means: Means, problems: &Problems, figures: &Arc<Figures>, clock: &SharedClock) -> Self {
         let Means { settings, http, signer } = means;
-        let alerter = Arc::new(Self {
+        Self {
             settings,
             problems: problems.clone(),
             figures: Arc::clone(figures),
             clock: Arc::clone(clock),
             sender: Sender::new(problems.engine.clone(), Arc::clone(clock), http, signer),
             board: Mutex::default(),
-        });
-        tokio::spawn(stop.run_until_cancelled_owned(Arc::clone(&alerter).run()));
-        alerter
+        }
     }
 
-    async fn run(self: Arc<Self>) {
+    /// Looks, and tells, until `ends` is cancelled.
+    async fn run(self: Arc<Self>, ends: CancellationToken) {
         self.remember().await;
         let started_at = self.clock.now();
         let logged = self.problems.store.logged();
         let (mut counted_at, mut counted_to, mut waits) = (None::<Timestamp>, 0, None);
         let mut next_digest = self.next_digest(self.clock.now());
         let mut not_before = self.clock.now();
-        loop {
-            self.clock.sleep(LOOK).await;
+        while ends.run_until_cancelled(self.clock.sleep(LOOK)).await.is_some() {
             let (now, last) = (self.clock.now(), *logged.borrow());
             if last != counted_to || counted_at.is_none_or(|at| now.since(at) >= COUNT) {
                 // While the store cannot be read, what it said last holds.

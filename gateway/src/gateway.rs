@@ -20,7 +20,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{error, info, warn};
 
 use crate::{
-    alerts::{Alerter, Means},
+    alerts::{LiveAlerts, Means},
     backup,
     exposure::{Exposure, readable_folder, writable_above},
     feed::Feed,
@@ -171,6 +171,7 @@ pub struct Gateway {
     notes: Notes,
     /// `None` if no log lines are kept.
     lines: Option<LineWriter>,
+    alerts: Arc<LiveAlerts>,
     upkeep: DropGuard,
 }
 
@@ -286,7 +287,8 @@ impl Gateway {
                 .map(|url| url.as_str().trim_end_matches('/').to_owned()),
         };
         traces::follow(&store, exporter, upkeep.clone()).await;
-        let alerter = means.map(|means| Alerter::start(means, &problems, &figures, &clock, upkeep.clone()));
+        let alerts =
+            LiveAlerts::start(means, problems.clone(), Arc::clone(&figures), Arc::clone(&clock), upkeep.clone());
         let commons = Commons {
             engine: engine.clone(),
             store: Arc::clone(&store),
@@ -300,7 +302,7 @@ impl Gateway {
             figures,
             keys_in_use: KeysInUse::default(),
             problems,
-            alerter,
+            alerts: Arc::clone(&alerts),
             reload,
         };
         let materials = route_materials(&engine, &commons.tokens, parts.admin_tokens.clone());
@@ -328,6 +330,7 @@ impl Gateway {
             proxies,
             address: url_of(own_address),
             notes,
+            alerts,
             upkeep,
         })
     }
@@ -340,9 +343,9 @@ impl Gateway {
         }
     }
 
-    /// What changes the settings while it runs.
-    pub(crate) fn engine(&self) -> Engine {
-        self.engine.clone()
+    /// What changes while it runs.
+    pub(crate) fn live(&self) -> (Engine, Arc<LiveAlerts>) {
+        (self.engine.clone(), Arc::clone(&self.alerts))
     }
 
     pub(crate) const fn notes(&self) -> &Notes {

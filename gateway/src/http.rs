@@ -33,7 +33,7 @@ use self::{
     health::{BacklogReader, StoreProbe},
 };
 use crate::{
-    alerts::Alerter,
+    alerts::LiveAlerts,
     feed::Feed,
     figures::Figures,
     problems::Problems,
@@ -78,7 +78,7 @@ pub(crate) struct App {
     figures: Arc<Figures>,
     keys_in_use: KeysInUse,
     problems: Problems,
-    alerter: Option<Arc<Alerter>>,
+    alerts: Arc<LiveAlerts>,
     /// `None`: nobody reads the configuration again.
     reload: Option<Reload>,
     /// Cancelled when the gateway stops: whoever follows the log is let go.
@@ -100,7 +100,7 @@ pub(crate) struct Commons {
     pub(crate) figures: Arc<Figures>,
     pub(crate) keys_in_use: KeysInUse,
     pub(crate) problems: Problems,
-    pub(crate) alerter: Option<Arc<Alerter>>,
+    pub(crate) alerts: Arc<LiveAlerts>,
     pub(crate) reload: Option<Reload>,
 }
 
@@ -122,7 +122,7 @@ impl App {
             figures,
             keys_in_use,
             problems,
-            alerter,
+            alerts,
             reload,
         } = commons;
         Self {
@@ -150,7 +150,7 @@ impl App {
             figures,
             keys_in_use,
             problems,
-            alerter,
+            alerts,
             reload,
             stopping: parts.stop_waiting.clone(),
         }

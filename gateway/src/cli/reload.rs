@@ -11,7 +11,9 @@ use tracing::{error, info, warn};
 
 use super::{Global, notify};
 use crate::{
-    agents, logging,
+    agents,
+    alerts::{LiveAlerts, Means},
+    logging,
     materials::{Materials, TokenMode, WiringError},
     reload::{ReloadRequests, ReloadResult, Reloaded},
     wiring,
@@ -65,8 +67,8 @@ pub(super) struct Reloader {
     secrets: Vec<String>,
     /// The configuration that was read last.
     read: Value,
-    /// The sections of the agents that run.
-    agents: Value,
+    /// The sections from which the agents and the alerter that run were built.
+    built: Value,
 }
 
 impl Reloader {
@@ -85,16 +87,16 @@ impl Reloader {
             source: source.to_string(),
             secrets: secrets(config),
             read: started.clone(),
-            agents: started["agents"].clone(),
+            built: started.clone(),
             started,
         }
     }
 
-    pub(super) fn start(mut self, engine: Engine) {
+    pub(super) fn start(mut self, (engine, alerts): (Engine, Arc<LiveAlerts>)) {
         tokio::spawn(async move {
             while let Some(caller) = self.next().await {
                 notify::reloading();
-                let result = self.read_again(&engine).await;
+                let result = self.read_again(&engine, &alerts).await;
                 notify::reloaded();
                 match &result {
                     Ok(Reloaded { changed, at_restart }) => {
@@ -123,7 +125,7 @@ impl Reloader {
         }
     }
 
-    async fn read_again(&mut self, engine: &Engine) -> ReloadResult {
+    async fn read_again(&mut self, engine: &Engine, alerts: &LiveAlerts) -> ReloadResult {
         let loaded = self.global.load();
         let wrong = |failure| format!("the configuration is wrong, and the gateway keeps the old one: {failure}");
         let Loaded { config, source, .. } = loaded.map_err(wrong)?;
@@ -143,18 +145,22 @@ impl Reloader {
                 parts.join(", ")
             ));
         }
-        // The engine goes on masking the secrets of the start: with another one, an agent waits for the next start.
+        // The engine goes on masking the secrets of the start: with another one, agents and alerts wait for the next start.
         let same_secrets = self.secrets == secrets(&config);
         let agents = if same_secrets { self.changed_agents(&config, &after["agents"]) } else { Ok(HashMap::new()) };
         let agents = agents.map_err(wrong_agent)?;
+        let means = Means::of(&config.alerts).map_err(|error| format!("the alerts cannot be changed: {error}"))?;
         let reloaded = engine.reload(wiring::settings(&config, Masker::default()), agents).await;
         reloaded
             .map_err(|error| format!("the store cannot be written, and the gateway keeps its old agents: {error}"))?;
         logging::set_level(config.log.level);
         if same_secrets {
-            self.agents = after["agents"].clone();
+            if self.built["alerts"] != after["alerts"] {
+                alerts.change(means).await;
+            }
+            self.built = after.clone();
         }
-        let holds = |key: &String| is_at_once(key) || (same_secrets && is_of_runtime(key));
+        let holds = |key: &String| is_at_once(key) || (same_secrets && is_built(key));
         let mut changed = differences(&self.read, &after);
         changed.retain(holds);
         let mut at_restart = differences(&self.started, &after);
@@ -174,7 +180,7 @@ impl Reloader {
     ) -> Result<HashMap<AgentName, Arc<dyn AgentRuntime>>, WiringError> {
         let (clock, none): (SharedClock, _) = (Arc::new(SystemClock), HashMap::new());
         let materials = Materials::new(config, &self.data_dir, TokenMode::CheckOnly, &clock, &none)?;
-        let changed = config.agents.iter().filter(|(name, _)| self.agents[name] != sections[name]);
+        let changed = config.agents.iter().filter(|(name, _)| self.built["agents"][name] != sections[name]);
         let built = changed.map(|(name, agent)| {
             let name = AgentName::from(name.as_str());
             let runtime = agents::factory_of(agent).build(&name, agent, &materials)?;
@@ -219,10 +225,11 @@ fn is_at_once(key: &str) -> bool {
     }
 }
 
-/// Whether a key belongs to an agent's runtime, which is built anew.
-fn is_of_runtime(key: &str) -> bool {
-    // agents.<name>.<key>
+/// Whether a key belongs to an agent or to the alerter, which are built anew.
+fn is_built(key: &str) -> bool {
+    // agents.<name>.<key>, alerts.<key>
     match key.split('.').collect::<Vec<_>>()[..] {
+        ["alerts", ..] => true,
         ["agents", _, name, ..] => !AT_RESTART_OF_AGENTS.contains(&name),
         _ => false,
     }
@@ -300,7 +307,7 @@ mod tests {
         ] {
             assert!(is_at_once(key), "{key}");
         }
-        assert!(is_of_runtime("agents.main.instructions") && is_of_runtime("agents.main.price.input"));
+        assert!(is_built("agents.main.instructions") && is_built("agents.main.price.input"));
         for key in [
             "log.format",
             "channels.telegram.main.token",
@@ -309,7 +316,7 @@ mod tests {
             "agents.a.max_concurrent",
             "agents.a.kind",
         ] {
-            assert!(!is_at_once(key) && !is_of_runtime(key), "{key}");
+            assert!(!is_at_once(key) && !is_built(key), "{key}");
         }
     }
 }

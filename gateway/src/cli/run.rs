@@ -68,7 +68,7 @@ fn serve(runtime: &Runtime, loaded: &Loaded, setup: Setup, reloader: Reloader) -
         let address = listener.local_addr().context("the listener has no address")?;
         let gateway = Gateway::start(setup, address).await.map_err(anyhow::Error::new)?;
         remember(&gateway.notes().data_dir, source);
-        reloader.start(gateway.engine());
+        reloader.start(gateway.live());
         match format {
             LogFormat::Text => {
                 // A file or a service's journal keeps what is printed, for more readers than a terminal has.

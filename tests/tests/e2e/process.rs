@@ -283,3 +283,16 @@ async fn a_prompt_changes_without_a_restart() {
     let audit = gateway.admin("audit").await;
     assert_eq!((&audit["items"][0]["action"], &audit["items"][0]["reason"]), (&"reload".into(), &"kinder".into()));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_alert_target_is_added_without_a_restart() {
+    let gateway = Gateway::builder().config(&hook("")).start().await;
+    let nobody = gateway.run(&["alerts", "test"]);
+    assert!(String::from_utf8_lossy(&nobody.stderr).contains("nobody is told"), "{nobody:?}");
+
+    gateway.reconfigure(|text| format!("{text}\n[alerts]\nto = [\"http://127.0.0.1:1/alerts\"]\n"));
+    assert_eq!(gateway.output_of(&["config", "reload"]).trim(), "Changed: alerts.to.");
+
+    let tested = gateway.run(&["alerts", "test"]);
+    assert!(String::from_utf8_lossy(&tested.stdout).contains("127.0.0.1"), "{tested:?}");
+}

@@ -41,11 +41,12 @@ pub(crate) struct Nothing {}
     responses((status = 200, description = "What is wrong", body = AlertList), Reading),
     security(("admin_token" = [])))]
 pub(in crate::http) async fn list(State(app): Shared) -> Json<AlertList> {
-    let items = match &app.alerter {
+    let alerter = app.alerts.alerter().await;
+    let items = match &alerter {
         Some(alerter) => alerter.wrong().await,
         None => Vec::new(),
     };
-    Json(AlertList { items, configured: app.alerter.is_some(), next: None })
+    Json(AlertList { items, configured: alerter.is_some(), next: None })
 }
 
 /// Sends a test alert to everybody in `[alerts]`, and says who could be reached. Needs the role `admin`.
@@ -58,6 +59,6 @@ pub(in crate::http) async fn test(
     _operation: Operation<Nothing>,
 ) -> Result<Json<AlertTest>, ApiError> {
     let nobody = || ApiError::Conflict("nobody is told: set `to` in [alerts]".to_owned());
-    let alerter = app.alerter.as_ref().ok_or_else(nobody)?;
+    let alerter = app.alerts.alerter().await.ok_or_else(nobody)?;
     Ok(Json(AlertTest { items: alerter.test().await }))
 }
