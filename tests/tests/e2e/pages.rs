@@ -23,7 +23,8 @@ async fn no_tab_waits_for_the_connection_of_another() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn no_page_is_wider_than_its_window() {
     let agent = ScriptedAgent::replying("done").await;
-    let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
+    let gateway =
+        Gateway::builder().config(&hook("")).config("[channels.webchat.main]").config(&agent.section()).start().await;
     let (word, digest) = ("Unabhaengigkeitserklaerungen".repeat(5), "0123456789abcdef".repeat(4));
 
     let mut browser = Browser::start("widths", &gateway.url());
