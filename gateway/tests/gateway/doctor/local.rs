@@ -224,6 +224,8 @@ async fn an_address_that_is_not_this_machines_is_wrong() {
 #[tokio::test]
 async fn a_gateway_that_is_not_where_it_should_be_is_wrong() {
     let gateway = TestGateway::start().await;
+    // Otherwise it is found where it has written that it is.
+    std::fs::remove_file(gateway.data.path().join("address")).expect("it wrote its address down");
     let elsewhere = super::unused_address().await.to_string();
 
     let doctor = DoctorRun::with_env(gateway.data.path(), &[("REJOINDER__SERVER__LISTEN", &elsewhere)]).await;
