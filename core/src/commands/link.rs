@@ -162,7 +162,7 @@ pub(super) async fn decide(call: &Call<'_>, turn: TurnId, is_yes: Option<bool>) 
     let (linker, maker) = (used.event.identity(), format!("{} ({})", person.name, link.identity));
     if !is_yes {
         let changes = vec![PeopleChange::Told(link.identity)];
-        let decision = decision(call, "decline", &linker, Actor::named(maker), changes, held);
+        let decision = decision(call, "decline", &linker, &Actor::named(maker), changes, held);
         return Ok(Answer { decision: Some(decision), ..Answer::of("link_declined") });
     }
     if hindrance(call.people, &person, &linker).is_some() {
@@ -193,7 +193,7 @@ pub(super) async fn decide(call: &Call<'_>, turn: TurnId, is_yes: Option<bool>) 
     // A person has one home: that of whoever made the code.
     changes.extend(has_home.then(|| PeopleChange::Home(linker.clone(), false)));
     changes.extend(language.map(|language| PeopleChange::Speaks(linker.clone(), Some(language))));
-    Ok(Answer { decision: Some(decision(call, LINK.name, &linker, by, changes, held)), ..answer })
+    Ok(Answer { decision: Some(decision(call, LINK.name, &linker, &by, changes, held)), ..answer })
 }
 
 /// Takes this channel out of the sender's others.
@@ -208,7 +208,7 @@ async fn leave(call: &Call<'_>) -> Answer {
     }
     let by = Actor::named(format!("{} ({identity})", person.name));
     let changes = vec![PeopleChange::Forgotten(identity.clone())];
-    let decision = decision(call, UNLINK.name, &identity, by, changes, held);
+    let decision = decision(call, UNLINK.name, &identity, &by, changes, held);
     Answer { decision: Some(decision), ..naming("unlinked", &person) }
 }
 
@@ -231,10 +231,10 @@ fn decision(
     call: &Call<'_>,
     action: &str,
     whose: &Identity,
-    by: Actor,
+    by: &Actor,
     changes: Vec<PeopleChange>,
     held: Held,
 ) -> Decision {
-    let operation = operation(&by, action, whose, Subject::channel(&whose.channel), call.now);
+    let operation = operation(by, action, whose, Subject::channel(&whose.channel), call.now);
     Decision { person: DecidedPerson { changes, operation: Some(operation) }, held }
 }

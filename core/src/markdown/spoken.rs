@@ -1,5 +1,7 @@
 //! Markdown as words, for a voice: without the marks, and with the cells of a table beside their headings.
 
+use std::fmt::Write as _;
+
 use pulldown_cmark::{Event, Tag, TagEnd};
 
 use super::read_markdown;
@@ -61,7 +63,7 @@ impl Speech {
             Tag::Item => {
                 self.end_line();
                 if let Some(Some(number)) = self.lists.last_mut() {
-                    self.words.push_str(&format!("{number}. "));
+                    let _ = write!(self.words, "{number}. ");
                     *number += 1;
                 }
             }
@@ -77,7 +79,7 @@ impl Speech {
     fn end(&mut self, tag: TagEnd) {
         match tag {
             TagEnd::Paragraph | TagEnd::Heading(_) | TagEnd::CodeBlock | TagEnd::HtmlBlock | TagEnd::Item => {
-                self.end_line()
+                self.end_line();
             }
             TagEnd::List(_) => {
                 self.lists.pop();

@@ -107,7 +107,7 @@ impl Reloader {
                         let changed = if changed.is_empty() { "nothing".to_owned() } else { changed.join(", ") };
                         info!(changed, "the configuration was read again");
                     }
-                    Err(error) => error!(error, "the gateway keeps its old configuration"),
+                    Err(error) => error!(error, "the configuration is wrong, and the gateway keeps the old one"),
                 }
                 if let Some(caller) = caller {
                     // It may have gone.
@@ -127,13 +127,9 @@ impl Reloader {
 
     async fn read_again(&mut self, engine: &Engine, alerts: &LiveAlerts) -> ReloadResult {
         let loaded = self.global.load();
-        let wrong = |failure| format!("the configuration is wrong, and the gateway keeps the old one: {failure}");
-        let Loaded { config, source, .. } = loaded.map_err(wrong)?;
+        let Loaded { config, source, .. } = loaded.map_err(|failure| format!("{failure}"))?;
         if source.to_string() != self.source {
-            return Err(format!(
-                "the gateway keeps its configuration: it was started with {}, and finds {source}",
-                self.source
-            ));
+            return Err(format!("the gateway was started with {}, and finds {source}", self.source));
         }
         let after = shown(&config);
         let parts = changed_parts(&self.started, &after);
@@ -148,11 +144,10 @@ impl Reloader {
         // The engine goes on masking the secrets of the start: with another one, agents and alerts wait for the next start.
         let same_secrets = self.secrets == secrets(&config);
         let agents = if same_secrets { self.changed_agents(&config, &after["agents"]) } else { Ok(HashMap::new()) };
-        let agents = agents.map_err(wrong_agent)?;
+        let agents = agents.map_err(|error| error.to_string())?;
         let means = Means::of(&config.alerts).map_err(|error| format!("the alerts cannot be changed: {error}"))?;
         let reloaded = engine.reload(wiring::settings(&config, Masker::default()), agents).await;
-        reloaded
-            .map_err(|error| format!("the store cannot be written, and the gateway keeps its old agents: {error}"))?;
+        reloaded.map_err(|error| format!("the store cannot be written: {error}"))?;
         logging::set_level(config.log.level);
         if same_secrets {
             if self.built["alerts"] != after["alerts"] {
@@ -188,10 +183,6 @@ impl Reloader {
         });
         built.collect()
     }
-}
-
-fn wrong_agent(error: WiringError) -> String {
-    format!("an agent cannot be built, and the gateway keeps the old configuration: {error}")
 }
 
 /// The channels and agents that are in one configuration only.

@@ -160,6 +160,7 @@ impl Row {
 
 /// A state of the model: what is stored, what is in memory, and what the person sees.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact by itself")]
 pub(crate) struct Moment {
     obligation: Obligation,
     rows: Vec<Row>,
@@ -679,6 +680,7 @@ impl Model for World {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "a flat list of actions")]
     fn next_state(&self, last: &Moment, action: Action) -> Option<Moment> {
         let mut next = last.clone();
         if action.is_mishap() {

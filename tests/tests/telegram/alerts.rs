@@ -126,7 +126,7 @@ async fn a_new_error_is_told_until_it_is_acknowledged() {
     let is_counted = async || {
         let errors = gateway.admin("errors").await;
         let items = errors["items"].as_array().expect("a list").clone();
-        items.into_iter().find(|error| error["id"].to_string() == id && error["count"] == 2)
+        items.into_iter().find(|error| error["id"].as_i64() == id.parse().ok() && error["count"] == 2)
     };
     eventually("it has happened again", is_counted).await;
 

@@ -262,8 +262,7 @@ pub(super) fn of_picture(name: &str, is_quoted: bool) -> String {
 pub(super) fn of_line(line: &HistoryLine) -> Cow<'_, str> {
     let is_own = line.speaker == Speaker::Agent;
     let not_delivered = match &line.state {
-        LineState::Seen | LineState::Stopped => None,
-        LineState::OnItsWay => Some("it is on its way"),
+        LineState::Seen | LineState::OnItsWay | LineState::Stopped => None,
         LineState::NotDelivered(reason) => Some(reason.as_str()),
     };
     if line.speaker == Speaker::Gateway || not_delivered.is_some() {
@@ -275,7 +274,7 @@ pub(super) fn of_line(line: &HistoryLine) -> Cow<'_, str> {
         (true, Some(_)) | (false, None) => !has_frame(&line.text),
         (false, Some(_)) => false,
     };
-    if is_plain && line.forwarded.is_none() && line.state == LineState::Seen {
+    if is_plain && line.forwarded.is_none() && line.state != LineState::Stopped {
         return Cow::Borrowed(&line.text);
     }
     let stopped = line.state == LineState::Stopped;

@@ -261,9 +261,8 @@ mod tests {
         lines.iter().map(|line| line.text.as_str()).collect()
     }
 
-    /// The turn of all lines; their numbers differ.
-    fn turn() -> TurnId {
-        "00000000-0000-7000-8000-000000000000".parse().expect("it is an id")
+    fn turn(seq: TurnSeq) -> TurnId {
+        format!("00000000-0000-7000-8000-{seq:012}").parse().expect("it is an id")
     }
 
     fn claim(speaker: Speaker) -> u32 {
@@ -271,12 +270,12 @@ mod tests {
     }
 
     fn one(session: SessionId, seq: TurnSeq, line: HistoryLine) -> Transition {
-        let transcript = vec![TranscriptLine { session, turn: turn(), seq, claim: claim(line.speaker), line }];
+        let transcript = vec![TranscriptLine { session, turn: turn(seq), seq, claim: claim(line.speaker), line }];
         Transition { transcript, ..Transition::default() }
     }
 
     fn stored(seq: TurnSeq, line: HistoryLine) -> StoredLine {
-        StoredLine::of(seq, claim(line.speaker), turn(), line)
+        StoredLine::of(seq, claim(line.speaker), turn(seq), line)
     }
 
     fn written(transcripts: &Transcripts, session: SessionId, seq: TurnSeq, line: HistoryLine) {
@@ -410,7 +409,7 @@ mod tests {
     }
 
     fn receipt(session: SessionId) -> Transition {
-        let lines = vec![LineChange::Seen { session, turn: turn(), claim: 1 }];
+        let lines = vec![LineChange::Seen { session, turn: turn(1), claim: 1 }];
         Transition { lines, ..Transition::default() }
     }
 

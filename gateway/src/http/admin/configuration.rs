@@ -22,7 +22,8 @@ pub(in crate::http) async fn reload(
 ) -> Result<Json<Reloaded>, ApiError> {
     let unable = || ApiError::Conflict("this gateway was started without a way to read its configuration".to_owned());
     let reload = app.reload.as_ref().ok_or_else(unable)?;
-    let reloaded = reload.read_again().await.map_err(ApiError::Conflict)?;
+    let reloaded =
+        reload.read_again().await.map_err(|why| ApiError::Conflict(format!("nothing has changed: {why}")))?;
     let actor = operation.actor(operation.body.reason.as_deref(), StatusCode::OK, &reloaded)?;
     app.engine.note("reload", reloaded.changed.join(", "), &actor).await?;
     Ok(Json(reloaded))

@@ -203,7 +203,7 @@ impl World {
     }
 
     /// Ends what the commands have begun.
-    pub(super) async fn end(self) {
+    pub(super) fn end(self) {
         drop(self.running);
     }
 }
