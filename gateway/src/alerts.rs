@@ -154,11 +154,11 @@ impl Alerter {
     fn known(&self, (kind, about): &Key, started_at: Timestamp, now: Timestamp) -> Known {
         let (since, about) = (now.since(started_at), about.as_deref().unwrap_or_default());
         let Problems { engine, .. } = &self.problems;
-        match kind {
+        match *kind {
             _ if !Problem::alert_of(kind).is_some_and(|alert| self.settings.at_once.contains(&alert)) => Known::Never,
-            &"channel" if !engine.channels().iter().any(|(channel, _)| channel.as_str() == about) => Known::Never,
-            &"channel" if since < TIME_TO_SHOW => Known::NotYet,
-            &"agent" => match engine.agents().into_iter().find(|(name, _)| **name == *about) {
+            "channel" if !engine.channels().iter().any(|(channel, _)| channel.as_str() == about) => Known::Never,
+            "channel" if since < TIME_TO_SHOW => Known::NotYet,
+            "agent" => match engine.agents().into_iter().find(|(name, _)| **name == *about) {
                 Some((_, health)) if health.ok_at.is_some() || health.is_down() => Known::Yes,
                 // One that nobody writes to any more may be told of again.
                 Some(_) if since < TIME_TO_RUN => Known::NotYet,

@@ -225,6 +225,7 @@ impl Gateway {
     ///
     /// # Errors
     /// When one of these steps fails; nothing keeps running then.
+    #[expect(clippy::too_many_lines, reason = "a flat list of constructors reads best in one piece")]
     pub async fn start(setup: Setup, address: SocketAddr) -> Result<Self, RunError> {
         let Setup { config, data_dir, clock, agents, reload } = setup;
         let created = secrets::make_private_dir(&data_dir);

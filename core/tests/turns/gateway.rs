@@ -214,6 +214,7 @@ const OF_PEOPLE: [(&str, &str); 12] = [
     ("language_unknown", "Only {languages}."),
 ];
 
+#[expect(clippy::too_many_lines, reason = "a flat list of texts")]
 fn templates() -> Templates {
     [
         ("deferral", DEFERRAL),

@@ -99,7 +99,11 @@ async fn happens(gateway: &TestGateway, end: End, number: usize) -> TurnId {
             gateway.retry(letter.id).await.expect("it is sent again");
         }
         End::GivenUp => {
-            gateway.engine().cancel(turn, Farewell::Template, operator("it is too late")).await.expect("it is given up")
+            gateway
+                .engine()
+                .cancel(turn, Farewell::Template, operator("it is too late"))
+                .await
+                .expect("it is given up");
         }
         End::Stopped | End::StoppedLate => drop(gateway.receives(said(&chat("ada"), "/stop")).await),
         End::PromisedAndRefused => {

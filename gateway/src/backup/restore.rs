@@ -180,8 +180,9 @@ fn check_free(manifest: &Manifest, places: &Places) -> Result<()> {
         return Ok(());
     }
     let quoted = |path: &Path| shell_quoted(path);
-    let away =
-        (1..).map(|number| places.data_dir.join(format!(".before-restore-{number}"))).find(|path| !path.exists());
+    let away = (1..u32::MAX)
+        .map(|number| places.data_dir.join(format!(".before-restore-{number}")))
+        .find(|path| !path.exists());
     let away = quoted(&away.unwrap_or_default());
     let found: Vec<_> = found.iter().map(|path| quoted(path)).collect();
     bail!(

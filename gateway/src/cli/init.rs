@@ -38,6 +38,7 @@ use crate::{
 
 #[derive(Debug, Args)]
 #[command(after_help = examples())]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command")]
 pub(super) struct Init {
     /// Kind of agent; if not given, init asks on a terminal
     #[arg(long, value_enum)]

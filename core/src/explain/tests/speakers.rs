@@ -38,8 +38,11 @@ fn began_by(event: &InboundEvent, is_agents: bool) -> Life {
     life
 }
 
+/// What becomes of a turn.
+type End = fn(Life) -> Life;
+
 /// What becomes of a turn that an agent answers, and the sentence that names who says the last word.
-fn ends_of_agents() -> [(fn(Life) -> Life, &'static str); 6] {
+fn ends_of_agents() -> [(End, &'static str); 6] {
     [
         (|life| life.begins().answers("Words.").delivered("42"), "The agent's answer is cleared: “Words.”"),
         (

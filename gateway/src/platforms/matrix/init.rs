@@ -188,9 +188,10 @@ impl AccountOptions {
             Some(url) => url.clone(),
             None => homeserver_of(user).await?,
         };
-        let checked = match self.no_check {
-            true => CheckResult::Unchecked("--no-check was given".to_owned()),
-            false => check_credential(&homeserver, user, &credential).await?,
+        let checked = if self.no_check {
+            CheckResult::Unchecked("--no-check was given".to_owned())
+        } else {
+            check_credential(&homeserver, user, &credential).await?
         };
         let account = match checked {
             CheckResult::Valid(account) => Ok(account),
