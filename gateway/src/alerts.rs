@@ -34,8 +34,6 @@ use crate::{
     problems::{Problem, Problems},
 };
 
-pub(crate) use self::send::NAME;
-
 /// How often it looks.
 const LOOK: Duration = Duration::from_secs(1);
 

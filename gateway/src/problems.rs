@@ -20,6 +20,9 @@ use crate::{
     time::{rfc3339, since},
 };
 
+/// Who sends alerts, in the audit.
+pub(crate) const ALERTER: &str = "alerts";
+
 /// Below how many free bytes a disk is nearly full, unless a twentieth of it is less.
 const ROOM: u64 = 1 << 30;
 
@@ -437,7 +440,7 @@ fn several(kind: &'static str, of: impl Iterator<Item = (i64, Timestamp)>, words
 
 /// Whether alerts began what is stored as being of this person.
 fn is_alert(person: &str) -> bool {
-    person == crate::alerts::NAME
+    person == ALERTER
 }
 
 /// That alerts do not arrive. It does not grow: each alert about it would be one more of them.

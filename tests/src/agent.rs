@@ -125,6 +125,13 @@ impl Call {
     #[must_use]
     pub fn said(&self) -> String {
         let message = self.last_message();
+        // What was stopped or not delivered before comes as a frame of its own.
+        let is_told = |part: &&str| {
+            part.starts_with('{') && (part.contains("\"stopped\":") || part.contains("\"not_delivered\":"))
+        };
+        let parts: Vec<_> = message.split("\n\n").collect();
+        let begins = parts.iter().rposition(is_told).map_or(0, |last| last + 1);
+        let message = if begins < parts.len() { parts[begins..].join("\n\n") } else { message.clone() };
         let frame = message.lines().last().and_then(|line| serde_json::from_str::<Value>(line).ok());
         frame.and_then(|frame| Some(frame.get("text")?.as_str()?.to_owned())).unwrap_or(message)
     }

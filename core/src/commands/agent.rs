@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{
-    command::{Answer, Call, Command, DecidedSession},
-    session::is_guest_of_group,
-};
+use super::command::{Answer, Call, Command, DecidedSession};
 use crate::{
     model::{
         agent::AgentName,
@@ -88,7 +85,7 @@ async fn choose(
     let listed = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let told = |template, model: &str| Answer::filled(template, vec![("names", listed), ("model", model.to_owned())]);
     let Some(word) = call.turn.event.text.split_whitespace().nth(1) else { return Ok(told(now, &current)) };
-    if is_guest_of_group(call) {
+    if call.is_guest_of_group() {
         return Ok(Answer::of("session_guest"));
     }
     let Some(name) = find(word) else { return Ok(told(unknown, &current)) };

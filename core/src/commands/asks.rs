@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rejoinder_guard::{Choices, Event, Reply, Timestamp};
+use rejoinder_guard::{Event, Reply};
 
 use super::{
     approve::{approve, decline, owner_of},
@@ -65,18 +65,13 @@ pub(crate) const DECIDE: Command = Command {
     act: |call| Box::pin(decide(call)),
 };
 
-pub(super) fn yes_or_no(call: &Call<'_>, text: String, [yes, no]: [&str; 2], expires: Option<Timestamp>) -> Reply {
-    let options = vec![call.say(yes).to_owned(), call.say(no).to_owned()];
-    Reply::question(text, Choices { options, free_text: false, expires })
-}
-
 fn question(pairing: &Pairing, call: &Call<'_>) -> Reply {
     let names = [pairing.name.clone(), pairing.username.as_ref().map(|name| format!("@{name}"))];
     let name = names.into_iter().flatten().map(|name| plain(&name)).collect::<Vec<_>>().join(", ");
     let name = if name.is_empty() { pairing.identity.id.clone() } else { name };
     let values = [("name", name), ("identity", pairing.identity.to_string()), ("code", pairing.shown_code())];
     let text = filled(call.say("person_asks"), &values);
-    yes_or_no(call, text, ["person_let_in", "person_keep_out"], Some(pairing.expires_at))
+    call.yes_or_no(text, ["person_let_in", "person_keep_out"], Some(pairing.expires_at))
 }
 
 /// What an agent wants to do, for whom, and which message of theirs it answers.
@@ -103,7 +98,7 @@ async fn wish(approval: &Approval, call: &Call<'_>) -> Result<Reply, StoreError>
         told.push_str("\n\n");
         told.push_str(&quoted(details));
     }
-    Ok(yes_or_no(call, told.trim_end().to_owned(), ["approval_approve", "approval_decline"], *expires_at))
+    Ok(call.yes_or_no(told.trim_end().to_owned(), ["approval_approve", "approval_decline"], *expires_at))
 }
 
 /// Details, quoted so that they are not taken for the gateway's words.

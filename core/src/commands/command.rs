@@ -1,7 +1,7 @@
 //! The parts of a command: its texts, its action and its answer.
 
 use futures_util::future::BoxFuture;
-use rejoinder_guard::{CancelledBy, Event, Reply, Timestamp};
+use rejoinder_guard::{CancelledBy, Choices, Event, Reply, Timestamp};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::{
@@ -177,6 +177,17 @@ impl Command {
 }
 
 impl Call<'_> {
+    /// A question with two choices, which are templates.
+    pub(super) fn yes_or_no(&self, text: String, [yes, no]: [&str; 2], expires: Option<Timestamp>) -> Reply {
+        let options = vec![self.say(yes).to_owned(), self.say(no).to_owned()];
+        Reply::question(text, Choices { options, free_text: false, expires })
+    }
+
+    /// In a group the sessions belong to everybody there, and not to guests, nor to strangers who may write there.
+    pub(super) fn is_guest_of_group(&self) -> bool {
+        self.settings.is_guest_of_group(&self.turn.event, &self.people.known())
+    }
+
     /// The agent that messages like the command go to: that of the session, or that of the rule or the channel.
     pub(super) fn agent(&self) -> &str {
         self.choice.agent.as_deref().unwrap_or_else(|| self.configured_agent())

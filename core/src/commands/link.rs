@@ -1,10 +1,7 @@
 //! `/link`: lets somebody who is known on one channel be the same person on another one, with a code, once they confirm it where
 //! they got the code. `/unlink`: takes a channel out again.
 
-use super::{
-    asks::yes_or_no,
-    command::{Answer, Call, Command, Decision, Held, Words},
-};
+use super::command::{Answer, Call, Command, Decision, Held, Words};
 use crate::{
     ledger::trigger::DecidedPerson,
     model::{
@@ -133,7 +130,7 @@ pub(super) async fn asks(call: &Call<'_>, turn: TurnId) -> Result<Answer, StoreE
     let name = called(&used.event).unwrap_or_else(|| "?".to_owned());
     let values = [("name", name), ("identity", used.event.identity().to_string())];
     let text = filled(call.say("link_asks"), &values);
-    let question = yes_or_no(call, text, ["link_yes", "link_no"], Some(link.expires_at));
+    let question = call.yes_or_no(text, ["link_yes", "link_no"], Some(link.expires_at));
     Ok(Answer::saying(Words::Own(question)))
 }
 

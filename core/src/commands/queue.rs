@@ -1,9 +1,6 @@
 //! `/queue`: tells, or chooses, what happens to messages that come while the agent works.
 
-use super::{
-    command::{Answer, Call, Command},
-    session::is_guest_of_group,
-};
+use super::command::{Answer, Call, Command};
 use crate::model::queue::QueueMode;
 
 /// What chooses the mode of the configuration again.
@@ -26,7 +23,7 @@ pub(super) fn words() -> Vec<String> {
 fn queue(call: &Call<'_>) -> Answer {
     let asked = call.turn.event.text.split_whitespace().nth(1).map(str::to_ascii_lowercase);
     let configured = || call.settings.queue_mode(&call.turn.event, call.turn.rule.as_deref());
-    if asked.is_some() && is_guest_of_group(call) {
+    if asked.is_some() && call.is_guest_of_group() {
         return Answer::of("session_guest");
     }
     let (template, mode, chosen) = match asked.as_deref() {

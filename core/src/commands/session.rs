@@ -53,9 +53,9 @@ async fn session(call: &Call<'_>) -> Result<Answer, StoreError> {
     match (&*verb, &*rest) {
         ("" | "list", "") => list(call).await,
         ("new", name) => begin(call, name).await,
-        ("delete", ALL) if !is_guest_of_group(call) => delete_all(call).await,
+        ("delete", ALL) if !call.is_guest_of_group() => delete_all(call).await,
         ("use" | "rename" | "delete", wanted) if !wanted.is_empty() => {
-            if is_guest_of_group(call) {
+            if call.is_guest_of_group() {
                 return Ok(Answer::of("session_guest"));
             }
             match &*verb {
@@ -71,11 +71,6 @@ async fn session(call: &Call<'_>) -> Result<Answer, StoreError> {
 /// What follows the first words of the message.
 fn rest_of(call: &Call<'_>, words: usize) -> String {
     call.turn.event.text.split_whitespace().skip(words).collect::<Vec<_>>().join(" ")
-}
-
-/// In a group the sessions belong to everybody there, and not to guests, nor to strangers who may write there.
-pub(super) fn is_guest_of_group(call: &Call<'_>) -> bool {
-    call.settings.is_guest_of_group(&call.turn.event, &call.people.known())
 }
 
 /// The sessions that the sender can use here, those that were used last first.
@@ -117,7 +112,7 @@ fn may_begin(call: &Call<'_>) -> bool {
     event.chat != ChatKind::Group
         || match call.settings.sessions.new_in_groups {
             NewInGroups::Everyone => true,
-            NewInGroups::Members => !is_guest_of_group(call),
+            NewInGroups::Members => !call.is_guest_of_group(),
             NewInGroups::Owners => is_owner(),
         }
 }

@@ -3,7 +3,6 @@
 use super::{
     asks::name_of,
     command::{Answer, Call, Command},
-    session::is_guest_of_group,
 };
 use crate::{
     ledger::trigger::TurnEvents,
@@ -20,7 +19,7 @@ pub(super) const STOP: Command = Command {
 };
 
 async fn stop(call: &Call<'_>) -> Result<Answer, StoreError> {
-    if is_guest_of_group(call) {
+    if call.is_guest_of_group() {
         return stop_own(call).await;
     }
     let (stopped, are_any) = stopped(call).await?;

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use rejoinder_guard::{CancelledBy, ObligationState, Rung, Settlement, SignalKind, Timestamp, Via};
 
 use super::{
-    Entry, Initiator, cause_text,
+    Entry, cause_text,
+    initiator::Initiator,
     text::{clip, quote, span},
 };
 use crate::{

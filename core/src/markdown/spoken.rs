@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use pulldown_cmark::{Event, Tag, TagEnd};
 
-use super::read_markdown;
+use super::shown::read_markdown;
 
 /// The words of Markdown, to be read aloud. A link is its text, a picture its description, and a row of a table names the
 /// column of each cell. Markdown that shows nothing is returned as it is.

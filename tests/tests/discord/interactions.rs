@@ -277,7 +277,7 @@ async fn commands_are_the_gateways_own() {
     ada.slash(general, "status", json!({})).await;
     finds(server, general, "the status", |message| message.content.contains("is working on what came")).await;
     ada.slash(general, "stop", json!({})).await;
-    hears(server, general, "Cancelled.").await;
+    hears(server, general, "Cancelled by Ada.").await;
     ada.slash(general, "new", json!({})).await;
     hears(server, general, "We start afresh.").await;
     ada.slash(general, "help", json!({})).await;

@@ -150,8 +150,11 @@ async fn a_callback_that_was_given_up_is_listed_and_sent_again() {
     let id = letter["id"].as_str().expect("an id");
     assert_eq!(letter["turn_id"], *reply.turn());
     assert!(gateway.output_of(&["dead-letters", "list"]).contains("410"));
-    let metrics = gateway.http().get(format!("{}/metrics", gateway.url())).send().await.unwrap().text().await.unwrap();
-    assert!(metrics.contains("rejoinder_dead_callbacks 1\n"), "{metrics}");
+    let metrics = eventually("the metrics count it", async || {
+        let response = gateway.http().get(format!("{}/metrics", gateway.url())).send().await.ok()?;
+        response.text().await.ok().filter(|metrics| metrics.contains("rejoinder_dead_callbacks 1\n"))
+    })
+    .await;
     assert!(metrics.contains("rejoinder_dead_callbacks_total{channel=\"webhook.test\"} 1\n"), "{metrics}");
 
     assert!(gateway.output_of(&["dead-letters", "retry", id]).contains("sent again"));

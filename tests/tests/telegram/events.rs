@@ -21,7 +21,8 @@ fn hook(ada: &Person, keys: &str) -> String {
 
 /// Something happens at GitHub, in a delivery that is the same for an equal body; `None` if the gateway does not answer.
 async fn happens(gateway: &Gateway, body: &Value) -> Option<StatusCode> {
-    happens_in(gateway, body, &hex::encode(body.to_string())[..60]).await
+    let delivery: String = hex::encode(body.to_string()).chars().take(60).collect();
+    happens_in(gateway, body, &delivery).await
 }
 
 async fn happens_in(gateway: &Gateway, body: &Value, delivery: &str) -> Option<StatusCode> {
