@@ -267,7 +267,7 @@ async fn a_crash_at_any_step_of_a_command_leaves_one_answer(#[case] point: &str)
 async fn commands_are_the_gateways_own() {
     let scene = Scene::set().await;
     let (agent, _never) = ScriptedAgent::holding("too late").await;
-    let gateway = between(&scene.server, &agent).start().await;
+    let gateway = between(&scene.server, &agent).config("[sessions]\nnew_in_groups = \"everyone\"\n").start().await;
     let (server, ada, general) = (&scene.server, &scene.ada, &scene.general);
 
     ada.slash(general, "stop", json!({})).await;
@@ -277,9 +277,9 @@ async fn commands_are_the_gateways_own() {
     ada.slash(general, "status", json!({})).await;
     finds(server, general, "the status", |message| message.content.contains("is working on what came")).await;
     ada.slash(general, "stop", json!({})).await;
-    hears(server, general, "Cancelled by Ada.").await;
+    finds(server, general, "who stopped it", |message| message.content.starts_with("Cancelled by ")).await;
     ada.slash(general, "new", json!({})).await;
-    hears(server, general, "We start afresh.").await;
+    finds(server, general, "a new session", |message| message.content.starts_with("We start afresh.")).await;
     ada.slash(general, "help", json!({})).await;
     finds(server, general, "the help", |message| message.content.contains("/status")).await;
 

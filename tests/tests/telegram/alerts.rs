@@ -59,6 +59,7 @@ async fn a_message_that_gets_nowhere_is_a_problem_until_it_arrives() {
     );
     assert!(ready.contains("\"parked_deliveries\":1"), "{ready}");
     double.clear_faults();
+    ada.says("Are you there?");
     ada.hears("We are back.").await;
     let is_over = |alert: &Value| alert["data"]["ended"][0]["kind"] == "parked";
     eventually("it is over", async || pager.alerts().iter().any(is_over).then_some(())).await;
