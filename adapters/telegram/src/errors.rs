@@ -75,6 +75,12 @@ impl Refusal {
         self.code == 400 && self.mentions(&["message to delete not found", "MESSAGE_ID_INVALID"])
     }
 
+    /// A proxy in front of the server could not hand it the request: 502 and 503, with a page of the proxy's own. A 504 says that
+    /// the server was asked (`docs/decisions/edge-pages.md`).
+    pub(crate) const fn is_edge_page(&self) -> bool {
+        !self.is_from_telegram && matches!(self.code, 502 | 503)
+    }
+
     /// The entities are invalid.
     pub(crate) fn is_about_entities(&self) -> bool {
         self.code == 400 && self.mentions(&["can't parse entit", "can't parse messageentit", "ENTITY_", "ENTITIES_"])

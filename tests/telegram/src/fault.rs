@@ -40,6 +40,8 @@ pub enum Effect {
     Reset,
     /// Not executed; responds with this HTTP status.
     ErrorBefore(u16),
+    /// Not executed; responds with this HTTP status and a page, as a proxy in front of the server does.
+    PageBefore(u16),
     /// Executed; responds with this HTTP status.
     ErrorAfter(u16),
     /// Executed after this many milliseconds.
@@ -78,6 +80,12 @@ impl Fault {
     #[must_use]
     pub fn error_before(status: u16) -> Self {
         Self::new(Effect::ErrorBefore(status))
+    }
+
+    /// Not executed; responds with this HTTP status and a page, as a proxy in front of the server does.
+    #[must_use]
+    pub fn page_before(status: u16) -> Self {
+        Self::new(Effect::PageBefore(status))
     }
 
     /// Executed; responds with this HTTP status.
@@ -169,6 +177,7 @@ impl Effect {
             Self::LostAnswer => "lost_answer",
             Self::Reset => "reset",
             Self::ErrorBefore(_) => "error_before",
+            Self::PageBefore(_) => "page_before",
             Self::ErrorAfter(_) => "error_after",
             Self::Late(_) => "late",
             Self::SlowAnswer(_) => "slow_answer",

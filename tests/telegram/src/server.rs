@@ -161,6 +161,7 @@ impl Exchange<'_> {
                 Ok(ResponseEffect::Answer)
             }
             Effect::ErrorBefore(code) => Err(status(code)),
+            Effect::PageBefore(code) => Err(page(code)),
             Effect::Reset => {
                 self.connection.reset();
                 Err(status(500))
@@ -299,6 +300,14 @@ fn ok(result: &impl std::fmt::Display) -> Response {
 pub(crate) fn error(refused: &ApiError) -> Response {
     let code = StatusCode::from_u16(refused.code).unwrap_or(StatusCode::BAD_REQUEST);
     (code, [(CONTENT_TYPE, "application/json")], Body::from(refused.to_body().to_string())).into_response()
+}
+
+/// The page of a proxy that cannot reach the server.
+fn page(code: u16) -> Response {
+    let status = StatusCode::from_u16(code).unwrap_or(StatusCode::BAD_GATEWAY);
+    let title = format!("<title>{status}</title>");
+    let body = format!("<html>\r\n<head>{title}</head>\r\n<body><center><h1>{status}</h1></center></body>\r\n</html>");
+    (status, [(CONTENT_TYPE, "text/html")], body).into_response()
 }
 
 /// An error with an HTTP status, in the server's format.

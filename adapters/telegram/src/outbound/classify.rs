@@ -35,6 +35,8 @@ impl Telegram {
                 DeliveryError::Limited { retry_after, scope, detail }
             }
             _ if refusal.is_about_reply() => DeliveryError::ReplyGone(detail),
+            // Probably not sent: a proxy in front of the server answered.
+            _ if refusal.is_edge_page() => DeliveryError::NotSent { retry_after: None, detail },
             // The server accepted the request and then failed, so the message may have been sent.
             500.. if repeat == Repeat::Duplicates => DeliveryError::Unknown(detail),
             // A Bot API server does not answer a known method like this: the address leads elsewhere, or the server failed.
@@ -55,7 +57,8 @@ mod tests {
     use crate::errors::Refusal;
 
     fn classified(code: u16, description: &str, repeat: Repeat) -> DeliveryError {
-        classify(ApiError::Refused(Refusal::of(code, description.to_owned())), repeat)
+        let refusal = Refusal { is_from_telegram: true, ..Refusal::of(code, description.to_owned()) };
+        classify(ApiError::Refused(refusal), repeat)
     }
 
     fn classify(error: ApiError, repeat: Repeat) -> DeliveryError {
@@ -85,6 +88,21 @@ mod tests {
         #[case] expected: &str,
     ) {
         assert_eq!(classified(code, description, repeat).as_str(), expected);
+    }
+
+    /// D7. As docs/decisions/edge-pages.md decides.
+    #[rstest]
+    #[case(502, "not_sent")]
+    #[case(503, "not_sent")]
+    #[case(504, "unknown")]
+    #[case(500, "unknown")]
+    fn a_page_of_a_proxy_that_did_not_reach_the_server_says_that_nothing_was_sent(
+        #[case] code: u16,
+        #[case] expected: &str,
+    ) {
+        let page = Refusal::of(code, format!("the server answered {code}"));
+
+        assert_eq!(classify(ApiError::Refused(page), Repeat::Duplicates).as_str(), expected);
     }
 
     #[test]
