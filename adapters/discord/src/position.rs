@@ -19,12 +19,15 @@ pub(crate) const CURSOR: &str = "position";
 /// The name of the gap in direct chats.
 pub(crate) const DIRECT: &str = "direct";
 
+/// How long before the very first start messages are answered: somebody wrote to the bot, and then started the gateway.
+const BEFORE_FIRST_START: Duration = Duration::from_mins(10);
+
 /// How late a message may arrive after newer messages in other channels.
 const OVERLAP: Duration = Duration::from_mins(5);
 
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Position {
-    /// The time of the first start, as an id. Older messages are never answered.
+    /// Shortly before the first start, as an id. Older messages are never answered.
     since: Snowflake,
     /// The newest stored message.
     newest: Snowflake,
@@ -47,13 +50,13 @@ impl Position {
         serde_json::to_string(self).expect("a position serialises to JSON")
     }
 
-    /// Notes the start of a session: every server and the direct chats get a gap, except on the very first start.
+    /// Notes the start of a session: every server and the direct chats get a gap.
     pub(crate) fn start_session<'a>(&mut self, servers: impl Iterator<Item = &'a str>, now: Timestamp) {
         self.identified_at = Some(now);
         if self.since.is_none() {
-            self.since = Snowflake::at(now);
+            let before = i64::try_from(BEFORE_FIRST_START.as_millis()).unwrap_or_default();
+            self.since = Snowflake::at(Timestamp::from_millis(now.as_millis() - before));
             self.newest = self.since;
-            return;
         }
         let from = self.gap_start();
         for place in servers.chain([DIRECT]) {
@@ -119,15 +122,16 @@ mod tests {
 
     /// D14.
     #[test]
-    fn the_first_start_begins_at_now() {
+    fn the_first_start_begins_ten_minutes_before() {
         let mut position = Position::default();
 
         position.start_session(["1"].into_iter(), at(0));
 
-        assert_eq!(position.gap("1"), None);
-        assert_eq!(position.gap(DIRECT), None);
+        assert_eq!(position.gap("1"), Some(Snowflake::at(at(-10))));
+        assert_eq!(position.gap(DIRECT), Some(Snowflake::at(at(-10))));
+        position.close_gap("1");
         position.start_session(["1"].into_iter(), at(1));
-        assert_eq!(position.gap("1"), Some(Snowflake::at(at(0))), "nothing from before the first start");
+        assert_eq!(position.gap("1"), Some(Snowflake::at(at(-10))), "nothing older");
     }
 
     /// F5, D14.
@@ -167,6 +171,7 @@ mod tests {
     fn a_server_that_is_away_for_a_while_has_a_gap() {
         let mut position = Position::default();
         position.start_session(["1"].into_iter(), at(0));
+        ["1", DIRECT].into_iter().for_each(|place| position.close_gap(place));
         position.note_message(Snowflake::at(at(60)));
 
         position.add_gap("1");
