@@ -34,7 +34,8 @@ pub use drafts::{
 pub use kills::{killed_again_and_again_every_message_is_answered, killed_again_and_again_while_answers_grow};
 pub use outages::{
     Meanwhile, Outage, a_waiting_answer_is_sent_when_the_token_is_restored, twenty_people_are_answered_after_an_outage,
-    twenty_people_are_answered_without_a_label, what_waits_goes_when_the_platform_is_back,
+    twenty_people_are_answered_without_a_label, twenty_people_see_few_copies,
+    what_waits_goes_when_the_platform_is_back,
 };
 pub use pairing::a_stranger_is_let_in_with_their_code;
 pub use parts::{End, every_part_of_a_long_answer_is_seen, what_stops_in_the_middle_says_so};
@@ -60,6 +61,8 @@ const BEGINNING: &str = "one two three";
 pub enum Failure {
     /// Not executed; the response is a 502.
     BadGateway,
+    /// Not executed; the response is a 502 with the page of a proxy, where the platform's own errors look different.
+    Page,
     /// Executed; the response is a 502.
     DoneAndBadGateway,
     /// Not executed; the connection closes without a response.

@@ -319,6 +319,14 @@ impl<L: Layer> Outbox for Layered<L> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.has_unsent(channel)).await
     }
+    async fn next_probe(
+        &self,
+        channel: &ChannelId,
+        now: Timestamp,
+    ) -> Result<Option<(ConversationId, DeliveryId)>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.next_probe(channel, now)).await
+    }
     async fn upcoming(&self, channel: &ChannelId, limit: u32) -> Result<Vec<(ConversationId, Timestamp)>, StoreError> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.upcoming(channel, limit)).await
@@ -669,6 +677,13 @@ impl Outbox for NullStore {
     }
     async fn has_unsent(&self, _channel: &ChannelId) -> Result<bool, StoreError> {
         Ok(false)
+    }
+    async fn next_probe(
+        &self,
+        _channel: &ChannelId,
+        _now: Timestamp,
+    ) -> Result<Option<(ConversationId, DeliveryId)>, StoreError> {
+        Ok(None)
     }
     async fn upcoming(
         &self,

@@ -108,6 +108,8 @@ pub fn answer(
         next_attempt_at: at,
         label: None,
         parked: false,
+        copies: 0,
+        resend_from: None,
         message_ids: Vec::new(),
         error: None,
         created_at: at,

@@ -140,6 +140,7 @@ macro_rules! store_conformance {
             what_is_on_its_way_is_not_withdrawn
             a_delivery_is_read_back_as_it_was_changed
             the_first_of_a_conversation_is_upcoming
+            what_fewer_attempts_may_have_shown_is_probed_first
             what_is_parked_holds_up_no_other_claim
             a_failing_delivery_knows_since_when
             an_attempt_without_a_result_is_found

@@ -369,17 +369,22 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Schedules the delivery for a resend, unless it is out of attempts and age.
+    /// Schedules the delivery for a resend, unless it is out of attempts and age. What could show twice waits longer.
     fn resend(&mut self, labelled: bool) {
         if let Trigger::AttemptEnded(ended) = self.trigger
             && !ended.is_spent
         {
             let delivery = &ended.delivery;
-            self.delivery = Some(DeliveryChange {
-                state: DeliveryState::Pending,
-                next_attempt_at: self.now + retry::resend_pause(delivery.attempts, ended.is_idempotent),
-                label: if labelled { Some(Label::Resent) } else { delivery.label },
-                ..DeliveryChange::of(delivery)
+            let change = DeliveryChange { state: DeliveryState::Pending, ..DeliveryChange::of(delivery) };
+            self.delivery = Some(if ended.is_idempotent {
+                DeliveryChange { next_attempt_at: self.now + retry::pause(delivery.attempts), ..change }
+            } else {
+                let copies = delivery.copies + 1;
+                let from = self.now + retry::resend_pause(copies);
+                let label = if labelled { Some(Label::Resent) } else { delivery.label };
+                // Later claims wait for a few seconds, not for a minute.
+                let parked = delivery.parked || copies > 1;
+                DeliveryChange { copies, resend_from: Some(from), next_attempt_at: from, label, parked, ..change }
             });
         }
     }

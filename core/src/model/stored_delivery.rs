@@ -103,6 +103,10 @@ pub struct DeliveryRecord {
     pub label: Option<Label>,
     /// Whether it gets nowhere: later claims of its conversation are sent without waiting for it.
     pub parked: bool,
+    /// The number of attempts that may each have shown it: their results are unknown, and the platform cannot tell.
+    pub copies: u32,
+    /// When it may be sent again, at the earliest, because such an attempt may have shown it.
+    pub resend_from: Option<Timestamp>,
     /// The platform's message ids, once delivered.
     pub message_ids: Vec<String>,
     /// The last error, for the operator.

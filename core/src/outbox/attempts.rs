@@ -42,9 +42,9 @@ use crate::{
 /// The minimum pause after a rate limit, even if the platform names a shorter one.
 const MIN_LIMIT_PAUSE: Duration = Duration::from_millis(250);
 
-/// The number of failed attempts after which an edit is sent as a new message, even if no other message was sent
-/// meanwhile.
-const EDITS: u32 = 8;
+/// The number of failed attempts, and the time of them, after which an edit is sent as a new message, even if no other message
+/// was sent meanwhile.
+const EDITS: (u32, Duration) = (8, Duration::from_mins(3));
 
 /// Stores attempts and the consequences of their results.
 pub(crate) struct Attempts {
@@ -106,6 +106,7 @@ impl Attempts {
         let number = self.next_number(&waiting).await?;
         let is_late = waiting.parked || waiting.retried_at.is_some();
         let is_overtaken = is_late && self.store.is_overtaken(waiting.id).await?;
+        let is_hopeless = self.is_hopeless(&waiting).await?;
         // If it has changed since, the attempt is not stored, and the turn is read.
         let claimed = self.ledger.claimed.take(waiting.turn);
         let mut claimed = claimed.filter(|turn| may_attempt(turn, waiting.claim));
@@ -139,7 +140,7 @@ impl Attempts {
                 // Nobody notices the edit of a message above those that they read last. It was never tried: there is no copy.
                 let noticed = as_send(&delivery.action).filter(|_| is_overtaken);
                 delivery.action = noticed.unwrap_or(delivery.action);
-            } else if is_overtaken || (waiting.parked && waiting.attempts >= EDITS) {
+            } else if is_overtaken || is_hopeless {
                 self.send_instead_of_edit(&mut delivery, &turn);
             }
             let start = AttemptStart { delivery: delivery.id, number, owner: self.owner, at };
@@ -189,6 +190,15 @@ impl Attempts {
             return Ok(false);
         }
         Ok(self.on_unknown(&self.ledger.turn(delivery.turn).await?) != OnUnknown::Hold)
+    }
+
+    /// Whether a delivery has failed so often, and for so long, that an edit is to be a new message.
+    async fn is_hopeless(&self, delivery: &DeliveryRecord) -> Result<bool, StoreError> {
+        if !delivery.parked || delivery.attempts < EDITS.0 || !matches!(delivery.action, Action::Edit { .. }) {
+            return Ok(false);
+        }
+        let since = self.store.failing_since(delivery.id).await?;
+        Ok(since.is_some_and(|since| self.clock.now().since(since) >= EDITS.1))
     }
 
     fn on_unknown(&self, turn: &TurnRecord) -> OnUnknown {
@@ -248,6 +258,15 @@ impl Attempts {
         let change = DeliveryChange { next_attempt_at: until, ..DeliveryChange::of(delivery) };
         self.ledger.change_delivery(change).await?;
         self.timer.wake_at(until);
+        Ok(())
+    }
+
+    /// Has a delivery that may have arrived wait until the channel answers. Later claims do not wait for it.
+    pub(crate) async fn wait_for_answer(&self, delivery: &DeliveryRecord, now: Timestamp) -> Result<(), StoreError> {
+        let next_attempt_at = now + retry::look_again();
+        let change = DeliveryChange { next_attempt_at, parked: true, ..DeliveryChange::of(delivery) };
+        self.ledger.change_delivery(change).await?;
+        self.timer.wake_at(next_attempt_at);
         Ok(())
     }
 

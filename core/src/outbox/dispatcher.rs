@@ -17,7 +17,7 @@ use super::{
     caller::Caller,
     ephemerals::show::TIMEOUT,
     gate::Refill,
-    lanes::{Lanes, Opened},
+    lanes::{Hurry, Lanes, Opened},
     line::Place,
     render, retry,
     round::Round,
@@ -28,7 +28,7 @@ use crate::{
     lifecycle::Lifecycle,
     model::{
         conversation::ChannelId,
-        delivery::{Class, Delivery, DeliveryError, Receipt},
+        delivery::{Action, Class, Delivery, DeliveryError, Receipt},
         ids::ConversationId,
         people::Pairing,
         settings::LiveSettings,
@@ -155,8 +155,11 @@ impl Dispatcher {
 
     /// Sends the next delivery of a conversation, if it is due.
     async fn send_next(&self, conversation: ConversationId, round: &mut Round) -> Result<Next, StoreError> {
-        if self.lanes.take_hurry(conversation) {
-            round.hurry();
+        match self.lanes.take_hurry(conversation) {
+            Some(Hurry::All) => round.hurry(),
+            Some(Hurry::One(delivery)) => round.probe(delivery),
+            Some(Hurry::Asked(delivery)) => round.ask(delivery),
+            None => {}
         }
         let (mut place, mut permit) = (None::<Place>, None);
         loop {
@@ -184,6 +187,12 @@ impl Dispatcher {
             };
             if let Some(until) = self.caller.blocked_until(&address) {
                 return self.reschedule(&delivery, until).await;
+            }
+            let must_wait = delivery.resend_from.is_some() && !round.is_asked(delivery.id);
+            if must_wait && !self.caller.health.may_resend(&address.channel) {
+                round.note_failure(delivery.id);
+                self.attempts.wait_for_answer(&delivery, now).await?;
+                return Ok(Next::Again);
             }
             let is_first_draft = delivery.is_draft() && delivery.attempts == 0;
             // The answer waits for an attempted draft: it must not wait behind other drafts.
@@ -281,7 +290,8 @@ impl Dispatcher {
         self.log(&attempted, &result, now);
         // A copy goes to an address of its own.
         if (!is_draft || result.is_ok()) && !begun.delivery.is_copy {
-            self.caller.health.note(channel.channel(), &result);
+            let is_message = matches!(attempted.action(), Action::Send { .. });
+            self.caller.health.note(channel.channel(), is_message, &result);
         }
         match &result {
             Ok(_) => round.note_success(&begun.delivery),

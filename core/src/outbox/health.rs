@@ -1,4 +1,8 @@
 //! Tracks whether channels can send, and speeds up waiting deliveries when one can again.
+//!
+//! While a channel cannot send, one delivery every 10 to 15 s is a probe. Any answer to a message ends the outage, and all
+//! that waits is sent. What may have arrived is sent again only on a channel that has answered a message since the last failure;
+//! otherwise one at a time may, as a probe ([`Health::may_resend`]).
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,12 +16,15 @@ use crate::{
         conversation::ChannelId,
         delivery::{DeliveryError, Receipt},
     },
-    outbox::lanes::Lanes,
+    outbox::{lanes::Lanes, retry},
     ports::{
         clock::SharedClock,
         store::{Store, StoreError},
     },
 };
+
+/// The least pause between two probes of a channel with deliveries that may have arrived.
+const BETWEEN_PROBES: Duration = Duration::from_secs(10);
 
 /// How long a channel pauses after its credentials were refused.
 pub(crate) const UNAUTHORIZED_PAUSE: Duration = Duration::from_mins(1);
@@ -47,6 +54,10 @@ pub(crate) struct Health {
     back_at: DashMap<ChannelId, Option<Timestamp>>,
     /// Channels whose latest sends failed.
     failing: DashMap<ChannelId, Failing>,
+    /// Channels that have answered a message since the start and since their last failure.
+    answering: DashMap<ChannelId, ()>,
+    /// When another delivery that may have arrived may be a probe, of channels on which one was.
+    probe_from: DashMap<ChannelId, Timestamp>,
     /// When a channel's platform last acknowledged something.
     sent_at: DashMap<ChannelId, Timestamp>,
 }
@@ -54,6 +65,8 @@ pub(crate) struct Health {
 /// Sends that failed in a row.
 struct Failing {
     failures: u32,
+    /// Whether one was a message: the answer to an edit or a reaction does not show that messages are answered.
+    has_message: bool,
     since: Timestamp,
     error: String,
 }
@@ -73,7 +86,8 @@ impl Health {
     pub(crate) fn new(store: Arc<dyn Store>, lanes: Arc<Lanes>, clock: SharedClock, lifecycle: Lifecycle) -> Self {
         let (unauthorized, back_at) = (DashMap::new(), DashMap::new());
         let (failing, sent_at) = (DashMap::new(), DashMap::new());
-        Self { store, lanes, clock, lifecycle, unauthorized, back_at, failing, sent_at }
+        let (answering, probe_from) = (DashMap::new(), DashMap::new());
+        Self { store, lanes, clock, lifecycle, unauthorized, back_at, failing, answering, probe_from, sent_at }
     }
 
     /// Pauses a channel whose credentials were refused.
@@ -110,25 +124,91 @@ impl Health {
         self.unauthorized.get(channel).map(|until| *until).filter(|until| *until > self.clock.now())
     }
 
-    /// Records the result of a send. If the channel can send again, deliveries that wait for a retry are sent at once.
-    pub(crate) fn note(self: &Arc<Self>, channel: &ChannelId, result: &Result<Receipt, DeliveryError>) {
+    /// Whether a delivery that may have arrived may be sent again now: its channel answers messages, or it is the next probe.
+    pub(crate) fn may_resend(&self, channel: &ChannelId) -> bool {
+        if self.answering.contains_key(channel) {
+            return true;
+        }
+        let now = self.clock.now();
+        let mut from = self.probe_from.entry(channel.clone()).or_insert(now);
+        let may = *from <= now;
+        if may {
+            *from = now + BETWEEN_PROBES;
+        }
+        may
+    }
+
+    /// Records the result of a send; `is_message`: of a new message. Any answer of the platform, also a refusal, ends an outage:
+    /// deliveries that wait for a retry are sent at once.
+    pub(crate) fn note(
+        self: &Arc<Self>,
+        channel: &ChannelId,
+        is_message: bool,
+        result: &Result<Receipt, DeliveryError>,
+    ) {
         match result {
             Ok(_) => {
                 self.sent_at.insert(channel.clone(), self.clock.now());
-                self.unauthorized.remove(channel);
-                if self.failing.remove(channel).is_some_and(|(_, failing)| failing.failures >= FAILURES) {
-                    self.hurry_soon(channel);
-                }
+                self.note_answer(channel, is_message);
             }
             Err(
                 error @ (DeliveryError::NotSent { .. } | DeliveryError::Unknown(_) | DeliveryError::Unauthorized(_)),
-            ) => {
-                let first = || Failing { failures: 0, since: self.clock.now(), error: String::new() };
-                let mut failing = self.failing.entry(channel.clone()).or_insert_with(first);
-                failing.failures = failing.failures.saturating_add(1);
-                failing.error = error.to_string();
+            ) => self.note_failure(channel, is_message, error),
+            // No call was made.
+            Err(DeliveryError::Unsupported(_)) => {}
+            Err(_) => self.note_answer(channel, is_message),
+        }
+    }
+
+    fn note_failure(self: &Arc<Self>, channel: &ChannelId, is_message: bool, error: &DeliveryError) {
+        let since = self.clock.now();
+        let first = || Failing { failures: 0, has_message: false, since, error: String::new() };
+        let mut failing = self.failing.entry(channel.clone()).or_insert_with(first);
+        failing.failures = failing.failures.saturating_add(1);
+        failing.has_message |= is_message;
+        failing.error = error.to_string();
+        let (failures, since) = (failing.failures, failing.since);
+        drop(failing);
+        if is_message {
+            self.answering.remove(channel);
+        }
+        if failures == 1 {
+            let (health, channel) = (Arc::clone(self), channel.clone());
+            self.lifecycle.loops.spawn(async move { health.probe(&channel, since).await });
+        }
+    }
+
+    fn note_answer(self: &Arc<Self>, channel: &ChannelId, is_message: bool) {
+        self.unauthorized.remove(channel);
+        if !is_message && self.failing.get(channel).is_some_and(|failing| failing.has_message) {
+            return;
+        }
+        if is_message {
+            self.answering.insert(channel.clone(), ());
+        }
+        let was_down = self.failing.remove(channel).is_some_and(|(_, failing)| failing.failures >= FAILURES);
+        let was_probe = is_message && self.probe_from.remove(channel).is_some();
+        if was_down || was_probe {
+            self.hurry_soon(channel);
+        }
+    }
+
+    /// Tries one delivery every 10 to 15 s, until the outage that began at `since` is over.
+    async fn probe(&self, channel: &ChannelId, since: Timestamp) {
+        while self.lifecycle.pause_unless_stopping(retry::probe_pause()).await {
+            if self.failing.get(channel).is_none_or(|failing| failing.since != since) {
+                return;
             }
-            Err(_) => {}
+            let now = self.clock.now();
+            // Everything was tried.
+            if self.back_at.get(channel).is_some_and(|at| at.is_some_and(|at| now.since(at) < BETWEEN_RETURNS)) {
+                continue;
+            }
+            match self.store.next_probe(channel, now).await {
+                Ok(Some((conversation, delivery))) => self.lanes.probe(channel, conversation, delivery),
+                Ok(None) => {}
+                Err(error) => debug!(%channel, %error, "cannot read a delivery to try on a channel that cannot send"),
+            }
         }
     }
 
@@ -146,9 +226,21 @@ impl Health {
             }
             Entry::Occupied(_) => return,
         }
-        self.failing.remove(channel);
-        self.unauthorized.remove(channel);
+        // That it receives does not show that messages are answered: what may have arrived is sent once a probe is.
+        self.allow(channel);
         self.hurry_soon(channel);
+    }
+
+    /// Has what waits for a channel sent at once, for an operator. Of what may have arrived one is sent, and all if that is answered.
+    pub(crate) fn try_now(self: &Arc<Self>, channel: &ChannelId) {
+        self.allow(channel);
+        self.hurry_soon(channel);
+    }
+
+    /// Ends the pauses of a channel.
+    pub(crate) fn allow(&self, channel: &ChannelId) {
+        self.unauthorized.remove(channel);
+        self.probe_from.remove(channel);
     }
 
     /// Sends what waits for a channel, which works again.

@@ -8,7 +8,10 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::{
     lifecycle::Lifecycle,
-    model::{conversation::ChannelId, ids::ConversationId},
+    model::{
+        conversation::ChannelId,
+        ids::{ConversationId, DeliveryId},
+    },
     timer::Timer,
 };
 
@@ -25,10 +28,21 @@ pub(crate) struct Lanes {
     open: DashMap<ConversationId, OpenLane>,
     counts: DashMap<ChannelId, LaneCount>,
     /// Conversations whose deliveries are to be sent before their next attempts are due.
-    hurried: DashMap<ConversationId, ()>,
+    hurried: DashMap<ConversationId, Hurry>,
     opened: mpsc::UnboundedSender<Opened>,
     timer: Arc<Timer>,
     lifecycle: Lifecycle,
+}
+
+/// What is sent before its next attempt is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hurry {
+    /// All that waits.
+    All,
+    /// This delivery, and the others if it is delivered.
+    One(DeliveryId),
+    /// The same for an operator, who has it sent although it may have arrived.
+    Asked(DeliveryId),
 }
 
 /// The lanes of one channel.
@@ -77,7 +91,13 @@ impl Lanes {
 
     /// As [`open`](Self::open), and deliveries that wait for their next attempt are due at once.
     pub(crate) fn hurry(&self, channel: &ChannelId, conversation: ConversationId) {
-        self.hurried.insert(conversation, ());
+        self.hurried.insert(conversation, Hurry::All);
+        self.open(channel, conversation);
+    }
+
+    /// As [`hurry`](Self::hurry) for one delivery.
+    pub(crate) fn probe(&self, channel: &ChannelId, conversation: ConversationId, delivery: DeliveryId) {
+        self.hurried.entry(conversation).or_insert(Hurry::One(delivery));
         self.open(channel, conversation);
     }
 
@@ -89,9 +109,15 @@ impl Lanes {
         })
     }
 
-    /// Whether the conversation was hurried; clears the flag.
-    pub(crate) fn take_hurry(&self, conversation: ConversationId) -> bool {
-        self.hurried.remove(&conversation).is_some()
+    /// As [`hurry`](Self::hurry) for one delivery that an operator wants tried, although it may have arrived.
+    pub(crate) fn ask(&self, channel: &ChannelId, conversation: ConversationId, delivery: DeliveryId) {
+        self.hurried.insert(conversation, Hurry::Asked(delivery));
+        self.open(channel, conversation);
+    }
+
+    /// What is hurried in the conversation; clears it.
+    pub(crate) fn take_hurry(&self, conversation: ConversationId) -> Option<Hurry> {
+        self.hurried.remove(&conversation).map(|(_, hurry)| hurry)
     }
 
     /// Closes a lane; `false` if it was opened again meanwhile.

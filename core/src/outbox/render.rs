@@ -82,6 +82,8 @@ impl Target<'_> {
             label: None,
             // Answers to what somebody writes meanwhile do not wait for it.
             parked: self.quiet_until.is_some(),
+            copies: 0,
+            resend_from: None,
             message_ids: Vec::new(),
             error: None,
             created_at: self.now,

@@ -1,6 +1,6 @@
 //! When a delivery is retried, and when it is given up.
 
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
 use rand::Rng;
 use rejoinder_guard::Timestamp;
@@ -14,11 +14,22 @@ use crate::{
     ports::store::transition::DeliveryChange,
 };
 
-/// The number of attempts after which a delivery that could show twice is resent only every [`SELDOM`].
-const MANY: u32 = 10;
+/// How long what may have arrived waits at least before it is sent again, after the first such attempt, the second, and so on:
+/// each may add a copy.
+const RESEND: &[Duration] = &[
+    Duration::from_secs(5),
+    Duration::from_mins(1),
+    Duration::from_mins(5),
+    Duration::from_mins(15),
+    Duration::from_hours(1),
+];
 
-/// The pause between late resends.
-const SELDOM: Duration = Duration::from_hours(1);
+/// How long what may have arrived waits, on a channel that does not answer, before it looks again. When the channel answers,
+/// it is told.
+const LOOK_AGAIN: Duration = Duration::from_mins(1);
+
+/// The pause between two looks whether a channel that cannot send can again, in milliseconds.
+const PROBE: RangeInclusive<u64> = 10_000..=15_000;
 
 /// The number of failed attempts after which a delivery gets nowhere.
 const NOWHERE_ATTEMPTS: u32 = 3;
@@ -35,15 +46,19 @@ fn with_jitter(pause: Duration) -> Duration {
     pause.mul_f64(rand::rng().random_range(0.8..=1.2))
 }
 
-/// The pause before a delivery that may have arrived is resent after `attempts` attempts. If it could show twice, the
-/// pause is never zero, so that a platform that just lost a response can recover, and after many attempts it is an
-/// hour, because each attempt may have been another copy.
-pub(crate) fn resend_pause(attempts: u32, idempotent: bool) -> Duration {
-    match attempts {
-        _ if idempotent => pause(attempts),
-        MANY.. => with_jitter(SELDOM),
-        _ => pause(attempts.saturating_add(1)),
-    }
+/// How long a delivery waits at least that `copies` attempts may each have shown.
+pub(crate) fn resend_pause(copies: u32) -> Duration {
+    pauses::nth(RESEND, copies as usize).mul_f64(rand::rng().random_range(1.0..=1.2))
+}
+
+/// How long a delivery waits for a channel that does not answer.
+pub(crate) fn look_again() -> Duration {
+    with_jitter(LOOK_AGAIN)
+}
+
+/// The pause before the next look whether a channel can send again.
+pub(crate) fn probe_pause() -> Duration {
+    Duration::from_millis(rand::rng().random_range(PROBE))
 }
 
 /// The change of a delivery that the operator has sent again: now, and as often as a new one.
@@ -54,6 +69,7 @@ pub(crate) fn from_the_start(delivery: &DeliveryRecord, now: Timestamp) -> Deliv
         next_attempt_at: now,
         parked: false,
         retried_at: Some(now),
+        resend_from: None,
         ..DeliveryChange::of(delivery)
     }
 }
@@ -91,13 +107,13 @@ mod tests {
     }
 
     #[test]
-    fn what_could_show_twice_is_sent_again_seldom_in_the_end() {
-        let within = |attempts: u32, idempotent: bool, seconds: f64| {
-            let pause = resend_pause(attempts, idempotent).as_secs_f64();
-            (seconds * 0.8..=seconds * 1.2).contains(&pause)
+    fn what_could_show_twice_is_sent_again_seldom() {
+        let within = |copies: u32, seconds: f64| {
+            let pause = resend_pause(copies).as_secs_f64();
+            (seconds..=seconds * 1.2).contains(&pause)
         };
 
-        assert!(within(1, true, 0.0) && within(1, false, 1.0));
-        assert!(within(9, false, 600.0) && within(10, false, 3600.0) && within(10, true, 600.0));
+        assert!(within(1, 5.0) && within(2, 60.0) && within(3, 300.0));
+        assert!(within(4, 900.0) && within(5, 3600.0) && within(50, 3600.0));
     }
 }

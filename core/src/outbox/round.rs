@@ -16,6 +16,10 @@ use crate::model::{
 pub(crate) struct Round {
     /// Deliveries that wait for a retry are tried at once.
     is_hurried: bool,
+    /// The delivery that is tried next, whatever it waits for.
+    probed: Option<DeliveryId>,
+    /// The delivery that an operator wants tried.
+    asked: Option<DeliveryId>,
     /// The delivery that failed last: the round goes on with the one after it.
     failed: Option<DeliveryId>,
 }
@@ -23,18 +27,34 @@ pub(crate) struct Round {
 impl Round {
     /// Begins a round in which deliveries that wait for a retry are tried at once.
     pub(crate) fn hurry(&mut self) {
-        *self = Self { is_hurried: true, failed: None };
+        *self = Self { is_hurried: true, ..Self::default() };
     }
 
-    /// Records that an attempt failed.
-    pub(crate) const fn note_failure(&mut self, delivery: DeliveryId) {
-        self.failed = Some(delivery);
+    /// Has one delivery tried at once.
+    pub(crate) const fn probe(&mut self, delivery: DeliveryId) {
+        self.probed = Some(delivery);
+    }
+
+    /// As [`probe`](Self::probe), for an operator.
+    pub(crate) const fn ask(&mut self, delivery: DeliveryId) {
+        (self.probed, self.asked) = (Some(delivery), Some(delivery));
+    }
+
+    /// Whether an operator wants a delivery tried, although it may have arrived.
+    pub(crate) fn is_asked(&self, delivery: DeliveryId) -> bool {
+        self.asked == Some(delivery)
+    }
+
+    /// Records that an attempt failed, or cannot be made now.
+    pub(crate) fn note_failure(&mut self, delivery: DeliveryId) {
+        *self = Self { is_hurried: self.is_hurried, failed: Some(delivery), ..Self::default() };
     }
 
     /// Records that an attempt succeeded. If earlier ones of the delivery had failed, the conversation can be sent to
     /// again.
     pub(crate) const fn note_success(&mut self, delivery: &DeliveryRecord) {
         self.is_hurried |= delivery.attempts > 1;
+        self.probed = None;
     }
 
     /// The delivery to attempt at `now`. `candidates` are those of [`Outbox::next_deliveries`], in order. `None`, and
@@ -42,15 +62,23 @@ impl Round {
     ///
     /// [`Outbox::next_deliveries`]: crate::ports::store::Outbox::next_deliveries
     pub(crate) fn next<'a>(&mut self, candidates: &'a [DeliveryRecord], now: Timestamp) -> Option<&'a DeliveryRecord> {
+        if let Some(probed) = self.probed
+            && let Some(delivery) = candidates.iter().find(|one| one.id == probed && !one.is_quiet())
+        {
+            return Some(delivery);
+        }
         let is_due = |one: &DeliveryRecord| one.next_attempt_at <= now;
         // If none is fresh, the trouble may be the same for all.
         let is_retry = candidates.iter().all(|one| one.attempts > 0 || one.is_quiet()) && candidates.iter().any(is_due);
         let failed = candidates.iter().position(|one| Some(one.id) == self.failed);
         let next = candidates[failed.map_or(0, |index| index + 1)..]
             .iter()
-            // Each attempt of a labelled one may add a copy.
+            // Each attempt of one that may have been shown may add a copy.
             .find(|one| {
-                let may_hurry = self.is_hurried || (is_retry && one.label != Some(Label::Resent));
+                let may_hurry = match one.resend_from {
+                    Some(from) => self.is_hurried && from <= now,
+                    None => self.is_hurried || (is_retry && one.label != Some(Label::Resent)),
+                };
                 is_due(one) || (may_hurry && !one.is_quiet())
             });
         if next.is_some() {

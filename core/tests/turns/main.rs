@@ -36,6 +36,7 @@ mod marks;
 mod moves;
 mod news;
 mod operations;
+mod outages;
 mod owners;
 mod pairing;
 mod parking;

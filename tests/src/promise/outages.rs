@@ -62,6 +62,19 @@ pub async fn twenty_people_are_answered_after_an_outage<P: Platform>(outage: Out
     assert!(wrong.is_empty(), "{} of {PEOPLE} are answered, once: {wrong:#?}", PEOPLE - wrong.len());
 }
 
+/// As [`twenty_people_are_answered_after_an_outage`]: nobody sees more than `most` labelled copies.
+pub async fn twenty_people_see_few_copies<P: Platform>(outage: Outage, most: usize, keys: &str) {
+    let heard = messages_after::<P>(outage, keys).await;
+    let mut wrong = Vec::new();
+    for (n, messages) in heard.iter().enumerate() {
+        wrong.extend(check_answered_once::<P>(messages, &answer(n)).err());
+        if messages.iter().filter(|message| message.is_copy()).count() > most {
+            wrong.push(format!("more than {most} copies: {:?}", texts(messages)));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 /// As [`twenty_people_are_answered_after_an_outage`], with labels switched off: nobody sees a label, and there are no more
 /// copies than messages that arrived without acknowledgement.
 pub async fn twenty_people_are_answered_without_a_label<P: Platform>(outage: Outage, keys: &str) {

@@ -103,7 +103,7 @@ impl Platform for Discord {
             Calls::Sending(text) => (Fault::on("POST", "/channels/*/messages"), text),
         };
         let fault = match failure {
-            Failure::BadGateway => calls.failed(502),
+            Failure::BadGateway | Failure::Page => calls.failed(502),
             Failure::DoneAndBadGateway => calls.failed_after_executing(502),
             Failure::Reset => calls.reset(),
             Failure::Lost => calls.executed_then_dropped(),

@@ -109,7 +109,7 @@ impl Platform for Matrix {
             Calls::Sending(text) => ("PUT", crate::SEND, text),
         };
         let fault = match failure {
-            Failure::BadGateway => Fault::Answer { status: 502, body: Value::from("Bad Gateway") },
+            Failure::BadGateway | Failure::Page => Fault::Answer { status: 502, body: Value::from("Bad Gateway") },
             Failure::DoneAndBadGateway => Fault::AnswerAfter { status: 502, body: Value::from("Bad Gateway") },
             Failure::Reset => Fault::Reset,
             Failure::Lost => Fault::LoseAnswer,

@@ -122,3 +122,40 @@ async fn a_clock_that_jumps_is_survived() {
     assert!(double.bot_texts(ada.chat()).iter().all(|text| text == "Hello."), "{:?}", double.bot_texts(ada.chat()));
     eventually("the gateway is ready", async || readiness(&gateway).await.0.then_some(())).await;
 }
+
+/// H2, H3: polling works and sending does not, for so long that the next attempts are minutes away. When sending works again, all that
+/// waits goes, though nobody writes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_waits_goes_when_sending_works_again() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let channel = telegram(&double, "streaming = \"off\"");
+    let guard = "[guard]\nsoft_deadline = \"off\"\n";
+    let builder = Gateway::builder().time_passes_faster(20).config(&channel).config(&agent.section()).config(guard);
+    let gateway = builder.start().await;
+    double.fault(Fault::page_before(502).on("sendMessage").forever());
+    let people: Vec<_> = (0..5).map(|_| double.person("Ada")).collect();
+    for person in &people {
+        person.says("hello");
+    }
+
+    // After the ninth attempt the pause is 5 minutes.
+    let waiting = eventually("each was tried nine times", async || {
+        let waiting = gateway.admin("deliveries?state=parked").await["items"].as_array().expect("a list").clone();
+        let is_tried = waiting.iter().all(|one| one["tries"].as_u64().is_some_and(|tries| tries >= 9));
+        (waiting.len() == people.len() && is_tried).then_some(waiting)
+    })
+    .await;
+    double.clear_faults();
+    for person in &people {
+        person.hears("Hello.").await;
+    }
+    gateway.until_settled().await;
+
+    for one in waiting {
+        let turn = gateway.admin(&format!("turns/{}", one["turn_id"].as_str().expect("an id"))).await;
+        let attempts = turn["deliveries"][0]["attempts"].as_array().expect("a list").clone();
+        let began = attempts.last().expect("an attempt")["started_at"].as_str().expect("a time").to_owned();
+        let due = one["next_attempt_at"].as_str().expect("a time");
+        assert!(*began < *due, "it waited until {due}: {attempts:#?}");
+    }
+}

@@ -88,6 +88,7 @@ impl Platform for Telegram {
     async fn fail_calls(&self, calls: Calls, failure: Failure, times: Option<u32>) {
         let mut fault = match failure {
             Failure::BadGateway => Fault::error_before(502),
+            Failure::Page => Fault::page_before(502),
             Failure::DoneAndBadGateway => Fault::error_after(502),
             Failure::Reset => Fault::reset(),
             Failure::Lost => Fault::lost_answer(),
@@ -146,6 +147,22 @@ rejoinder_tests::promise_tests!(Telegram, places: [Mode::Polling]);
 async fn three_seconds_without_sending_double_only_what_arrived(#[case] outage: Outage) {
     let keys = format!("{QUIET}\non_unknown = \"resend\"");
     promise::twenty_people_are_answered_without_a_label::<Telegram>(outage, &keys).await;
+}
+
+/// D7, D8: messages arrive for three seconds, and nothing says so: nobody sees more than one copy.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn three_seconds_of_lost_responses_cost_nobody_more_than_one_copy() {
+    let outage = Outage { failure: Failure::Lost, ..Outage::default() };
+    promise::twenty_people_see_few_copies::<Telegram>(outage, 1, QUIET).await;
+}
+
+/// D7, D8: a proxy's page says that nothing was sent, so there is no label.
+#[rstest]
+#[case::for_three_seconds(Outage { failure: Failure::Page, ..Outage::default() })]
+#[case::for_twenty_seconds(Outage { failure: Failure::Page, ..Outage::long() })]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_a_proxy_turned_away_has_no_label(#[case] outage: Outage) {
+    promise::twenty_people_see_few_copies::<Telegram>(outage, 0, QUIET).await;
 }
 
 /// D8, D10, H2: the same for twenty seconds, in which messages, or all calls, fail.

@@ -307,6 +307,14 @@ impl Outbox for SqliteStore {
         read::upcoming(&self.readers, channel, limit).await
     }
 
+    async fn next_probe(
+        &self,
+        channel: &ChannelId,
+        now: Timestamp,
+    ) -> Result<Option<(ConversationId, DeliveryId)>, StoreError> {
+        read::next_probe(&self.readers, channel, now).await
+    }
+
     async fn has_unsent(&self, channel: &ChannelId) -> Result<bool, StoreError> {
         read::has_unsent(&self.readers, channel).await
     }

@@ -116,6 +116,8 @@ pub async fn a_delivery_is_read_back_as_it_was_changed(subject: &mut impl Subjec
         next_attempt_at: at(99),
         label: Some(Label::Replaces),
         parked: true,
+        copies: 2,
+        resend_from: Some(at(98)),
         message_ids: vec!["10".to_owned(), "11".to_owned()],
         error: Some("gone".to_owned()),
         retried_at: Some(at(40)),
@@ -170,6 +172,35 @@ pub async fn the_first_of_a_conversation_is_upcoming(subject: &mut impl Subject)
     assert_eq!(stuck.state, DeliveryState::Sending);
     change(&*store, DeliveryChange { state: DeliveryState::Refused, ..DeliveryChange::of(&stuck) }).await;
     assert_eq!(upcoming(&*store, &turns, 1).await, named(&[("c", 6)]));
+}
+
+/// What was never tried is no probe, nor what may have been shown and must wait.
+pub async fn what_fewer_attempts_may_have_shown_is_probed_first(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let tried = |seconds| DeliveryRecord { attempts: 1, next_attempt_at: at(seconds), ..turn.delivery(1, "x") };
+    let all = [DeliveryRecord { attempts: 0, ..tried(1) }, tried(2), tried(30), tried(20)];
+    let ids: Vec<_> = all.iter().map(|one| one.id).collect();
+    done(&*store, deliveries(all.clone())).await;
+    for (record, copies) in all.iter().zip([0, 1, 1, 1]).skip(1) {
+        change(&*store, DeliveryChange { copies, resend_from: Some(at(10)), ..DeliveryChange::of(record) }).await;
+    }
+    let probe = async |seconds| {
+        let probe = store.next_probe(&chat("a").channel, at(seconds)).await.expect("deliveries are read");
+        probe.map(|(conversation, delivery)| {
+            assert_eq!(conversation, turn.conversation);
+            ids.iter().position(|id| *id == delivery).expect("it is one of them")
+        })
+    };
+    assert_eq!(probe(9).await, None);
+    assert_eq!(probe(10).await, Some(1));
+
+    change(&*store, DeliveryChange { copies: 2, resend_from: Some(at(10)), ..DeliveryChange::of(&all[1]) }).await;
+    assert_eq!(probe(10).await, Some(3));
+    change(&*store, DeliveryChange { state: DeliveryState::Delivered, ..DeliveryChange::of(&all[3]) }).await;
+    assert_eq!(probe(10).await, Some(2));
+    let elsewhere = ChannelId::new("other", "main");
+    assert_eq!(store.next_probe(&elsewhere, at(10)).await.expect("deliveries are read"), None);
 }
 
 /// A parked delivery is tried at its own times. Later claims do not wait for it, but the later parts of its own do.

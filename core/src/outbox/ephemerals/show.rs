@@ -104,7 +104,7 @@ impl Ephemerals {
         match &result {
             // A typing notice that gets through does not show that messages do.
             Ok(_) if class == Class::Typing => {}
-            Ok(_) => self.caller.health.note(delivery.channel(), &result),
+            Ok(_) => self.caller.health.note(delivery.channel(), false, &result),
             Err(error) => debug!(turn = %turn.id, channel = %delivery.channel(), %error, "not shown"),
         }
         Some(result)

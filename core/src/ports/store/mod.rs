@@ -313,6 +313,15 @@ pub trait Outbox: Send + Sync + 'static {
     /// them.
     async fn upcoming(&self, channel: &ChannelId, limit: u32) -> Result<Vec<(ConversationId, Timestamp)>, StoreError>;
 
+    /// The delivery of a channel that is tried to find out whether the channel can send again, with its conversation: a
+    /// pending one that was tried before and may be sent at `now`. One that fewer attempts may have shown comes first, then
+    /// the one whose next attempt is the earliest. The duration may depend on how many wait.
+    async fn next_probe(
+        &self,
+        channel: &ChannelId,
+        now: Timestamp,
+    ) -> Result<Option<(ConversationId, DeliveryId)>, StoreError>;
+
     /// Whether a delivery of a channel is pending or being sent.
     async fn has_unsent(&self, channel: &ChannelId) -> Result<bool, StoreError>;
 

@@ -191,6 +191,10 @@ pub struct DeliveryChange {
     pub label: Option<Label>,
     /// Whether it gets nowhere.
     pub parked: bool,
+    /// The number of attempts that may each have shown it.
+    pub copies: u32,
+    /// When it may be sent again, at the earliest.
+    pub resend_from: Option<Timestamp>,
     /// A new action in place of the stored one; `None` keeps it.
     pub action: Option<Action>,
     /// The platform's message ids.
@@ -214,6 +218,8 @@ impl DeliveryChange {
             next_attempt_at: delivery.next_attempt_at,
             label: delivery.label,
             parked: delivery.parked,
+            copies: delivery.copies,
+            resend_from: delivery.resend_from,
             action: None,
             message_ids: delivery.message_ids.clone(),
             error: delivery.error.clone(),

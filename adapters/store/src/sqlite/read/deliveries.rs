@@ -20,7 +20,7 @@ macro_rules! select_deliveries {
     ($rest:literal) => {
         concat!(
             "select d.id, d.turn_id, d.claim, d.part, d.parts, d.conversation_id, c.channel, c.chat, c.thread, d.class, d.signal, d.via, ",
-            "d.is_copy, d.action, d.state, d.attempts, d.next_attempt_at, d.label, d.parked, d.message_ids, d.error, ",
+            "d.is_copy, d.action, d.state, d.attempts, d.next_attempt_at, d.label, d.parked, d.copies, d.resend_from, d.message_ids, d.error, ",
             "d.created_at, d.retried_at, d.delivered_at, d.fetched_at ",
             $rest
         )
@@ -80,6 +80,21 @@ pub(in crate::sqlite) async fn has_unsent(pool: &SqlitePool, channel: &ChannelId
         select exists (
             select 1 from deliveries where channel = ? and state in ('pending', 'sending') and absent = 0)";
     sqlx::query_scalar(sql).bind(channel.as_str()).fetch_one(pool).await.map_err(store_error)
+}
+
+pub(in crate::sqlite) async fn next_probe(
+    pool: &SqlitePool,
+    channel: &ChannelId,
+    now: Timestamp,
+) -> Result<Option<(ConversationId, DeliveryId)>, StoreError> {
+    let sql = "
+        select conversation_id, id from deliveries
+        where channel = ?1 and state in ('pending', 'sending') and absent = 0
+            and state = 'pending' and attempts > 0 and is_copy = 0 and coalesce(resend_from, 0) <= ?2
+        order by copies, next_attempt_at limit 1";
+    let query = sqlx::query(sql).bind(channel.as_str()).bind(now.as_millis());
+    let row = query.fetch_optional(pool).await.map_err(store_error)?;
+    row.map(|row| Ok((row.id("conversation_id")?, row.id("id")?))).transpose()
 }
 
 /// Among how many of a conversation's last turns its deliveries are listed.
@@ -291,6 +306,8 @@ pub(super) fn delivery(row: &SqliteRow) -> Result<DeliveryRecord, StoreError> {
         next_attempt_at: row.at("next_attempt_at")?,
         label: row.name_maybe("label")?,
         parked: row.value("parked")?,
+        copies: row.value("copies")?,
+        resend_from: row.at_maybe("resend_from")?,
         message_ids: row.json("message_ids")?,
         error: row.value("error")?,
         created_at: row.at("created_at")?,

@@ -32,7 +32,7 @@ pub(super) use daily_use::{day_use, tokens_since};
 pub(super) use dead_letters::dead_letters;
 pub(super) use deliveries::{
     attempts_left, blocked, deliveries, failing_since, find_delivery, has_unsent, is_overtaken, last_attempt,
-    list_deliveries, next_deliveries, paused, upcoming,
+    list_deliveries, next_deliveries, next_probe, paused, upcoming,
 };
 pub(super) use housekeeping::{expired, next_expiry, stats, stored_of, unended_of};
 pub(super) use lists::{agent_figures, backlog, list};

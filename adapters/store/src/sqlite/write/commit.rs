@@ -181,6 +181,8 @@ fn change_delivery(transaction: &Transaction<'_>, change: &DeliveryChange) -> Re
         change.error,
         change.retried_at.map(Timestamp::as_millis),
         change.delivered_at.map(Timestamp::as_millis),
+        change.copies,
+        change.resend_from.map(Timestamp::as_millis),
     ];
     rows::change_one(transaction, "deliveries", CHANGE_DELIVERY, values)
 }
@@ -209,7 +211,7 @@ const INSERT_DELIVERY: &str = "
 const CHANGE_DELIVERY: &str = "
     update deliveries set
         state = ?2, attempts = ?3, next_attempt_at = ?4, label = ?5, parked = ?6, action = coalesce(?7, action),
-        message_ids = ?8, error = ?9, retried_at = ?10, delivered_at = ?11
+        message_ids = ?8, error = ?9, retried_at = ?10, delivered_at = ?11, copies = ?12, resend_from = ?13
     where id = ?1";
 
 const INSERT_ATTEMPT: &str = "insert into attempts (delivery_id, number, owner, started_at) values (?, ?, ?, ?)";
