@@ -32,7 +32,7 @@ use crate::{
         conversation::{ChannelId, ConversationRef},
         event::InboundEvent,
         finding::PersonFilter,
-        ids::{ApprovalId, OwnerId, TurnId},
+        ids::{ApprovalId, DeliveryId, OwnerId, TurnId},
         line::ErrorMark,
         people::{Identity, Pairing, PersonRecord},
         schedule::{NewSchedule, Schedule, ScheduleRun},
@@ -526,12 +526,28 @@ impl Engine {
     }
 
     /// Has the dead letter with this id, that of a delivery or of a turn, sent again as the same delivery. A turn for which
-    /// there was nothing to send is run again.
+    /// there was nothing to send is run again. What is no dead letter and waits to be sent is tried now.
     ///
     /// # Errors
     /// When it was not done; see [`OperationError`].
     pub async fn retry(&self, id: Uuid, by: Actor) -> Result<(), OperationError> {
         self.operations.retry(id, by).await
+    }
+
+    /// Has a delivery that waits tried now, without the rest of its pause. One that may have arrived has a label.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn try_delivery(&self, id: DeliveryId, by: Actor) -> Result<(), OperationError> {
+        self.operations.try_delivery(id, by).await
+    }
+
+    /// Has what waits for a channel tried now.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn try_channel(&self, channel: ChannelId, by: Actor) -> Result<(), OperationError> {
+        self.operations.try_channel(channel, by).await
     }
 
     /// Sends a dead letter to another conversation.

@@ -6,6 +6,7 @@
 mod alerts;
 mod approvals;
 mod backup;
+mod channels;
 mod completions;
 mod config;
 mod dashboard;
@@ -176,6 +177,9 @@ enum Command {
     /// Inspect turns: what was owed, what was tried, how they ended
     #[command(subcommand)]
     Turns(turns::TurnsCommand),
+    /// List the channels; try now to send what waits for one
+    #[command(subcommand)]
+    Channels(channels::ChannelsCommand),
     /// List what could not be delivered; send it again or elsewhere, or give it up
     #[command(subcommand)]
     DeadLetters(dead_letters::DeadLettersCommand),
@@ -265,6 +269,7 @@ impl Cli {
             Command::Health => in_one_thread(health::perform(global)),
             Command::Dashboard(dashboard) => in_one_thread(dashboard.perform(global)),
             Command::Turns(command) => in_one_thread(command.perform(global)),
+            Command::Channels(command) => in_one_thread(command.perform(global)),
             Command::DeadLetters(command) => in_one_thread(command.perform(global)),
             Command::Pairing(command) => in_one_thread(command.perform(global)),
             Command::Approvals(command) => in_one_thread(command.perform(global)),

@@ -275,6 +275,7 @@ fn remark_entry(remark: &Remark, dossier: &Dossier, entries: &mut Entries) {
         "recovered" if dossier.runs.iter().any(|run| run.ended_at == Some(remark.at)) => return,
         "recovered" => format!("Recovered: {detail}."),
         "retry" => format!("Sent again {detail}."),
+        "try" => format!("Tried now {detail}."),
         "redirect" => format!("Redirected {detail}."),
         "elsewhere" => format!("Sent {detail}, where its person is known as well."),
         "discard" | "cancel" => format!("Given up {detail}."),

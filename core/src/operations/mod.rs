@@ -4,6 +4,7 @@
 //! with who did it and why.
 
 pub(crate) mod approvals;
+mod attempts;
 mod elsewhere;
 mod errors;
 pub(crate) mod forget;
@@ -165,9 +166,13 @@ pub(crate) struct Operations {
 }
 
 impl Operations {
-    /// Has a dead letter sent again, as the same delivery. A turn for which there was nothing to send is run again.
+    /// Has a dead letter sent again, as the same delivery. A turn for which there was nothing to send is run again, and what waits to be
+    /// sent is tried now.
     pub(crate) async fn retry(&self, id: Uuid, by: Actor) -> Result<(), OperationError> {
         let _operating = self.operating.lock().await;
+        if let Some(waiting) = self.waiting(id, &by).await? {
+            return self.try_now(waiting, "retry", id, by).await;
+        }
         match self.dead_letter(id, &by).await? {
             DeadLetter::Turn(turn) => {
                 let deliveries = self.store.deliveries(turn.id).await?;
@@ -367,7 +372,15 @@ impl Operations {
     /// The dead letter with this id, that of a delivery or of a turn.
     async fn dead_letter(&self, id: Uuid, by: &Actor) -> Result<DeadLetter, OperationError> {
         let delivery = self.store.delivery(DeliveryId::from(id)).await?;
-        let unfit = |state: &str| Err(OperationError::Unfit(format!("it is no dead letter any more: it is {state}")));
+        let unfit = |state: &str| {
+            let why = match state {
+                "open" | "claimed" | "deferred" | "merged" => {
+                    "it is no dead letter, and nothing of it waits to be sent"
+                }
+                _ => "it is no dead letter any more",
+            };
+            Err(OperationError::Unfit(format!("{why}: it is {state}")))
+        };
         if let Some(delivery) =
             delivery.as_ref().filter(|delivery| delivery.is_copy && by.may(&delivery.conversation.channel))
         {

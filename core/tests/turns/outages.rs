@@ -3,12 +3,12 @@
 use std::{collections::HashMap, time::Duration};
 
 use rejoinder_core::{
-    Action, ConversationRef, Delivery, Resend,
+    Action, ConversationRef, Delivery, OperationError, Resend,
     conformance::scripted::{Fault, Script, ScriptedChannel},
     store::DeliveryState,
 };
 
-use crate::gateway::{DEFERRAL, GatewaySetup, TestGateway, chat, operator, said, secs};
+use crate::gateway::{DEFERRAL, GatewaySetup, TestGateway, chat, main_channel, operator, said, secs};
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -274,5 +274,76 @@ async fn an_edit_is_not_made_a_message_because_its_channel_is_down() {
     assert_eq!(gateway.visible(&chat("ada")), ["done"]);
     let states: Vec<_> = gateway.dossier(turn).await.deliveries.iter().map(|one| one.state).collect();
     assert_eq!(states, [DeliveryState::Delivered, DeliveryState::Delivered]);
+    gateway.at_rest().await;
+}
+
+/// An operator has what waits for an hour tried now: the delivery, its turn, or all of the channel.
+#[tokio::test]
+async fn what_waits_is_tried_when_an_operator_says_so() {
+    for what in ["delivery", "turn", "channel"] {
+        let gateway = TestGateway::with(Script::replies("done")).await;
+        gateway.platform.set_down(true);
+        let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+        gateway.advance(HOUR).await;
+        gateway.platform.set_down(false);
+        let delivery = gateway.dossier(turn).await.deliveries[0].id;
+
+        let (engine, by) = (gateway.engine(), operator("it is back"));
+        match what {
+            "delivery" => engine.try_delivery(delivery, by).await,
+            "turn" => engine.retry(turn.as_uuid(), by).await,
+            _ => engine.try_channel(main_channel(), by).await,
+        }
+        .expect("it is tried");
+        gateway.settle().await;
+
+        assert_eq!(gateway.visible(&chat("ada")), ["done"], "{what}");
+        if what != "channel" {
+            let explained = gateway.explained(turn).await;
+            assert!(explained.contains("Tried now by grace: it is back"), "{explained}");
+        }
+        let again = gateway.engine().try_delivery(delivery, operator("again")).await;
+        assert!(matches!(again, Err(OperationError::Unfit(_))), "{again:?}");
+        gateway.at_rest().await;
+    }
+}
+
+/// What may have arrived is sent at once if an operator wants that delivery tried, with a label; not if they want the channel tried.
+#[tokio::test]
+async fn an_operators_try_of_what_may_have_arrived_has_a_label() {
+    for (is_delivery, expected) in [(true, vec!["done", "(again) done"]), (false, vec!["done"])] {
+        let gateway = TestGateway::with(Script::replies("done")).await;
+        gateway.platform.queue_fault(Fault::LoseResponse);
+        let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+        let delivery = gateway.dossier(turn).await.deliveries[0].id;
+
+        let (engine, by) = (gateway.engine(), operator("now"));
+        if is_delivery {
+            engine.try_delivery(delivery, by).await.expect("it is tried");
+        } else {
+            engine.try_channel(main_channel(), by).await.expect("it is tried");
+        }
+        gateway.settle().await;
+
+        assert_eq!(gateway.visible(&chat("ada")), expected);
+        gateway.advance(secs(10)).await;
+        assert_eq!(gateway.visible(&chat("ada")), ["done", "(again) done"]);
+        gateway.at_rest().await;
+    }
+}
+
+/// Nothing is tried on a channel that is paused.
+#[tokio::test]
+async fn a_paused_channel_is_not_tried() {
+    let gateway = TestGateway::with(Script::replies("done")).await;
+    gateway.engine().pause_channel(main_channel(), operator("quiet")).await.expect("it is paused");
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+
+    let tried = gateway.engine().retry(turn.as_uuid(), operator("now")).await;
+
+    assert!(matches!(&tried, Err(OperationError::Unfit(why)) if why.contains("is paused by grace")), "{tried:?}");
+    gateway.engine().resume_channel(main_channel(), operator("on")).await.expect("it goes on");
+    gateway.advance(secs(61)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
     gateway.at_rest().await;
 }

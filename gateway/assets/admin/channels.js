@@ -32,6 +32,9 @@ const pathOf = (name, verb) => `channels/${encodeURIComponent(name)}/${verb}`;
 export const resume = (name) =>
   operate({ title: `Resume ${name}?`, text: "What waits is sent now.", action: "Resume", path: pathOf(name, "resume"), done: `${name} goes on.` });
 
+export const tryChannel = (name) =>
+  operate({ title: `Try ${name} now?`, text: "What waits is tried now, without the rest of its pauses. What may have arrived is sent again, with a label, once the platform answers.", action: "Try now", path: pathOf(name, "try"), done: `What waits for ${name} is tried now.` });
+
 /** Who paused a channel, since when and why. */
 const pausedBy = ({ by, since, reason }) => make("p", {}, `Paused by ${by} since `, time(since, { isExact: true }), reason ? `: ${reason}` : ".");
 
@@ -57,7 +60,7 @@ function card(view, channel, refresh) {
       ["First signal", channel.p50_ms !== undefined && `half after ${span(channel.p50_ms)}, 95 % after ${span(channel.p95_ms)}`],
     ]),
     make("p", { className: "links" }, link(`/admin/turns?${query}`, "Turns"), link(`/admin/deliveries?${query}`, "Deliveries"), link(`/admin/live?${query}`, "Live")),
-    view.mayChange && buttons(channel.paused ? act("Resume", resume) : act("Pause", pause)),
+    view.mayChange && buttons(!channel.paused && !channel.sends && act("Try now", tryChannel), channel.paused ? act("Resume", resume) : act("Pause", pause)),
   );
 }
 

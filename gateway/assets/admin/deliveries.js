@@ -1,7 +1,8 @@
 // Deliveries: what was sent, and what waits to be sent.
 
 import { tabs } from "./deadletters.js";
-import { badge, link, make, show, table, time } from "./dom.js";
+import { operate } from "./dialog.js";
+import { badge, button, link, make, show, table, time } from "./dom.js";
 import { address, capital, deliveryState, deliveryStates, excerpt, ORIGINS, plural, via } from "./format.js";
 import { keepFresh } from "./live.js";
 import { channelField, filters, heading, list } from "./parts.js";
@@ -12,7 +13,7 @@ export function deliveries(view) {
     className: "bare",
     path: "deliveries",
     params: () => Object.fromEntries(view.params),
-    columns: deliveryColumns,
+    columns: view.mayChange ? [...deliveryColumns, { name: "What to do", cell: (delivery) => tryButton(delivery, () => found.refresh()) }] : deliveryColumns,
     key: ({ delivery_id: id }) => id,
     none: () => (view.params.size ? "No delivery matches." : "There are no deliveries yet."),
     what: "delivery",
@@ -38,6 +39,13 @@ const deliveryColumns = [
   { name: "Where", cell: (delivery) => link(`/admin/conversations/${delivery.conversation_id}`, address(delivery)) },
   { name: "Created", cell: ({ created_at: at }) => time(at) },
 ];
+
+/** A button that tries a delivery that waits. */
+function tryButton({ delivery_id: id, state }, refresh) {
+  if (state !== "pending" && state !== "parked") return null;
+  const text = "It is sent now, without the rest of its pause. If it may have arrived, it has a label, and may be seen twice.";
+  return button("Try now", async () => (await operate({ title: "Try it now?", text, action: "Try now", path: `deliveries/${id}/try`, done: "It is tried now." })) && refresh());
+}
 
 function why({ error, tries, next_attempt_at: next }) {
   const tried = tries > 1 ? `Tried ${plural(tries, "time")}. ` : "";

@@ -1,7 +1,7 @@
 // Overview: whether everything is answered, and what is wrong.
 
 import { get } from "./api.js";
-import { resume } from "./channels.js";
+import { resume, tryChannel } from "./channels.js";
 import { charts } from "./charts.js";
 import { retryMany } from "./deadletters.js";
 import { badge, button, link, make, show, table, time } from "./dom.js";
@@ -99,7 +99,7 @@ function mend(view, { kind, subject }, refresh) {
   const dead = () => [retry, look("/admin/dead-letters", "Look at them")];
   const acts = {
     store: () => [look("/admin/logs", "Look at the errors")],
-    channel: () => [look(`/admin/channels?channel=${encodeURIComponent(subject)}`, `Look at ${subject}`)],
+    channel: () => [view.mayChange && button("Try now", async () => (await tryChannel(subject)) && refresh(), "button primary"), look(`/admin/channels?channel=${encodeURIComponent(subject)}`, `Look at ${subject}`)],
     paused: () => [view.mayChange && button("Resume", async () => (await resume(subject)) && refresh(), "button primary"), look(`/admin/channels?channel=${encodeURIComponent(subject)}`, `Look at ${subject}`)],
     agent: () => [look("/admin/channels#agents", "Look at the agents"), look(`/admin/turns?agent=${encodeURIComponent(subject)}`, "Its turns")],
     overdue: () => [look("/admin/turns?state=overdue", "Look at these turns")],

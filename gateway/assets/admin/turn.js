@@ -70,7 +70,9 @@ function actions(turn, refresh) {
     );
   }
   if (turn.ended_at || turn.state === "merged") return null;
+  const waits = turn.deliveries.some(({ state }) => state === "pending" || state === "parked");
   return buttons(
+    waits && act("Try now", "What waits to be sent is tried now. If it may have arrived, it has a label, and may be seen twice.", "Try now", "retry", "It is tried now."),
     turn.held
       ? act("Resume", "Runs and attempts begin again.", "Resume", "resume", "The turn goes on.")
       : act("Hold", "No run and no attempt begins until you resume it. Other turns of the conversation go on.", "Hold", "hold", "The turn is held."),

@@ -41,7 +41,7 @@ pub(super) enum TurnsCommand {
     Stats(stats::Stats),
     /// Give a turn up that is not settled
     Cancel(Cancel),
-    /// Send a dead letter again; if there was nothing to send, run the agent again
+    /// Try now what waits to be sent; send a dead letter again, or, if there was nothing to send, run the agent again
     Retry(Change),
     /// Let no run and no attempt of a turn begin until it is resumed
     Hold(Change),
@@ -190,7 +190,7 @@ impl TurnsCommand {
             Self::List(list) => list.perform(global).await,
             Self::Stats(stats) => stats.perform(global).await,
             Self::Cancel(cancel) => cancel.perform(global).await,
-            Self::Retry(change) => change.perform(global, "retry", "It is sent again now.").await,
+            Self::Retry(change) => change.perform(global, "retry", "It is sent now.").await,
             Self::Hold(change) => change.perform(global, "hold", "It is held.").await,
             Self::Resume(change) => change.perform(global, "resume", "It goes on.").await,
             Self::Show(Show { one, shown }) => {

@@ -83,6 +83,8 @@ pub(super) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         .route("/schedules/{name}/resume", post(schedules::resume))
         .route("/channels/{channel}/pause", post(channels::pause))
         .route("/channels/{channel}/resume", post(channels::resume))
+        .route("/channels/{channel}/try", post(channels::try_now))
+        .route("/deliveries/{id}/try", post(deliveries::try_now))
         .route("/pairings/{code}/approve", post(pairings::approve))
         .route("/pairings/{code}/decline", post(pairings::decline))
         .route("/approvals/{id}/approve", post(approvals::approve))

@@ -254,3 +254,40 @@ async fn an_outage_is_one_alert_and_one_all_clear() {
     assert_eq!((&alert["data"]["begun"][0]["kind"], told().len()), (&json!("channel"), 2), "{:?}", told());
     assert_eq!(double.bot_texts(grace.chat()).len(), 3, "the answer, the test, the all-clear");
 }
+
+/// What waits is tried by commands and the API: by whoever may change something, and the audit says who.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_waits_is_tried_when_the_operator_says_so() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let channel = telegram(&double, "streaming = \"off\"");
+    let gateway = Gateway::builder().config(&channel).config(&agent.section()).start().await;
+    let ada = double.person("Ada");
+    double.fault(Fault::page_before(502).on("sendMessage").forever());
+    ada.says("hello");
+    let waiting = eventually("it waits", async || {
+        gateway.admin("deliveries?state=parked").await["items"].as_array().expect("a list").first().cloned()
+    })
+    .await;
+    let made: Value =
+        serde_json::from_str(&gateway.output_of(&["tokens", "create", "--role", "viewer", "--json"])).expect("JSON");
+    let delivery = format!("deliveries/{}/try", waiting["delivery_id"].as_str().expect("an id"));
+    let status = async |path: &str, token: Option<&str>| {
+        let request = gateway.admin_request(Method::POST, path, token).json(&json!({ "reason": "it is back" }));
+        request.send().await.expect("it answers").status()
+    };
+
+    assert_eq!(status(&delivery, made["token"].as_str()).await, StatusCode::FORBIDDEN);
+    assert_eq!(status("channels/telegram.other/try", None).await, StatusCode::NOT_FOUND);
+    let turn = waiting["turn_id"].as_str().expect("an id");
+    assert_eq!(gateway.output_of(&["turns", "retry", turn]).trim(), "It is sent now.");
+    assert_eq!(gateway.output_of(&["channels", "try", "telegram.test"]).trim(), "What waits is tried now.");
+    double.clear_faults();
+    assert_eq!(status(&delivery, None).await, StatusCode::ACCEPTED);
+    ada.hears("Hello.").await;
+    gateway.until_settled().await;
+
+    assert_eq!(status(&delivery, None).await, StatusCode::CONFLICT);
+    let audit = gateway.admin("audit").await["items"].to_string();
+    assert!(audit.contains("\"try\"") && audit.contains("it is back"), "{audit}");
+    assert!(gateway.output_of(&["channels", "list"]).contains("telegram.test"));
+}

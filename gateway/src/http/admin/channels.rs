@@ -140,6 +140,23 @@ pub(in crate::http) async fn resume(
     Ok(accepted)
 }
 
+/// Has what waits for a channel tried now, and does not wait for the end of its pauses. What may have arrived is sent again only once
+/// the platform answers a message, with a label.
+#[utoipa::path(post, path = "/admin/api/channels/{channel}/try", tag = "admin", operation_id = "try_channel",
+    params(("channel" = String, Path, description = "The channel, for example `telegram.main`"), IdempotencyKey),
+    request_body(content = Option<Reason>),
+    responses((status = 202, description = "What waits is tried", body = Accepted), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn try_now(
+    State(app): Shared,
+    channel: Result<Path<String>, PathRejection>,
+    operation: Operation<Reason>,
+) -> Result<(StatusCode, Json<Accepted>), ApiError> {
+    let (channel, actor, accepted) = operation.begin(named(channel)?, operation.body.reason.as_deref())?;
+    app.engine.try_channel(channel, actor).await?;
+    Ok(accepted)
+}
+
 fn named(channel: Result<Path<String>, PathRejection>) -> Result<ChannelId, ApiError> {
     let unknown = |_| ApiError::NotFound("there is no channel with this name");
     channel.map(|Path(channel)| ChannelId::from_stored(&channel)).map_err(unknown)

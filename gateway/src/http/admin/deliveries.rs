@@ -2,13 +2,24 @@
 
 use axum::{
     Extension, Json,
-    extract::{Query, State, rejection::QueryRejection},
+    extract::{
+        Path, Query, State,
+        rejection::{PathRejection, QueryRejection},
+    },
+    http::StatusCode,
 };
-use rejoinder_core::store::{DeliveryFilter, DeliveryListState, DeliveryState, ListedDelivery, Origin};
+use rejoinder_core::{
+    DeliveryId,
+    store::{DeliveryFilter, DeliveryListState, DeliveryState, ListedDelivery, Origin},
+};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{caller::Caller, responses::Reading};
+use super::{
+    caller::Caller,
+    operation::{Accepted, IdempotencyKey, Operation, Reason},
+    responses::{Changing, Reading},
+};
 use crate::{
     http::{App, Shared, error::ApiError, paging},
     view::DeliveryDetail,
@@ -166,4 +177,22 @@ pub(in crate::http) async fn list(
     let mut found = app.store.list_deliveries(&DeliveryFilter { limit: limit + 1, ..filter }).await?;
     let next = paging::cut(&mut found, limit, |listed| listed.delivery.id.to_string());
     Ok(Json(DeliveryList { items: found.into_iter().map(DeliveryItem::from).collect(), next }))
+}
+
+/// Has a delivery that waits tried now. One that may have arrived is sent again at once, with a label: it may be seen twice.
+#[utoipa::path(post, path = "/admin/api/deliveries/{id}/try", tag = "admin", operation_id = "try_delivery",
+    params(("id" = String, Path, description = "The delivery's id", format = "uuid"), IdempotencyKey),
+    request_body(content = Option<Reason>),
+    responses((status = 202, description = "It is tried", body = Accepted), Changing),
+    security(("admin_token" = [])))]
+pub(in crate::http) async fn try_now(
+    State(app): Shared,
+    id: Result<Path<String>, PathRejection>,
+    operation: Operation<Reason>,
+) -> Result<(StatusCode, Json<Accepted>), ApiError> {
+    let unknown = || ApiError::NotFound("there is no delivery with this id");
+    let id: DeliveryId = id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(unknown)?;
+    let (id, actor, accepted) = operation.begin(id, operation.body.reason.as_deref())?;
+    app.engine.try_delivery(id, actor).await?;
+    Ok(accepted)
 }

@@ -248,7 +248,8 @@ pub(in crate::http) async fn cancel(
     Ok(accepted)
 }
 
-/// Has a turn that is a dead letter sent again, as the same delivery; or run again, if there was nothing to send.
+/// Has what waits to be sent of a turn tried now. A turn that is a dead letter is sent again, as the same delivery; or run again, if
+/// there was nothing to send.
 #[utoipa::path(post, path = "/admin/api/turns/{id}/retry", tag = "admin", operation_id = "retry_turn",
     params(("id" = String, Path, description = "The turn's id", format = "uuid"), IdempotencyKey),
     request_body(content = Option<Reason>),

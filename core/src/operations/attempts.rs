@@ -1,0 +1,98 @@
+//! What waits to be sent is tried now.
+
+use rejoinder_guard::ObligationState;
+use uuid::Uuid;
+
+use super::{Actor, OperationError, Operations, operation, remark};
+use crate::{
+    ledger::log::subject_of_delivery,
+    model::{
+        conversation::ChannelId,
+        ids::{DeliveryId, TurnId},
+        log::{LogEvent, NewLogEntry, Subject},
+        stored_delivery::{DeliveryRecord, DeliveryState},
+    },
+    ports::store::{StoreError, record::Remark, transition::Transition},
+};
+
+impl Operations {
+    /// Has a delivery that waits tried now. One that may have arrived is sent with its label.
+    pub(crate) async fn try_delivery(&self, id: DeliveryId, by: Actor) -> Result<(), OperationError> {
+        let _operating = self.operating.lock().await;
+        let delivery = self.store.delivery(id).await?.filter(|one| by.may(&one.conversation.channel));
+        let delivery = delivery.ok_or(OperationError::Unknown("there is no delivery with this id"))?;
+        self.try_now(delivery, "try", id.as_uuid(), by).await
+    }
+
+    /// Has what waits for a channel tried now.
+    pub(crate) async fn try_channel(&self, channel: ChannelId, by: Actor) -> Result<(), OperationError> {
+        let _operating = self.operating.lock().await;
+        if self.channels.get(&channel).is_none() || !by.may(&channel) {
+            return Err(OperationError::Unknown("there is no channel with this name"));
+        }
+        self.require_not_paused(&channel)?;
+        let operation = operation(&by, "try", &channel, Subject::channel(&channel), self.clock.now());
+        self.store.commit(Transition { operation: Some(operation), ..Transition::default() }).await?;
+        self.caller.health.try_now(&channel);
+        Ok(())
+    }
+
+    /// The delivery that waits with this id, or the first one of the turn with this id; `None` if none waits.
+    pub(super) async fn waiting(&self, id: Uuid, by: &Actor) -> Result<Option<DeliveryRecord>, StoreError> {
+        let waits = |one: &DeliveryRecord| {
+            matches!(one.state, DeliveryState::Pending | DeliveryState::Sending) && by.may(&one.conversation.channel)
+        };
+        if let Some(delivery) = self.store.delivery(DeliveryId::from(id)).await? {
+            return Ok(Some(delivery).filter(waits));
+        }
+        let Some(turn) = self.store.readable_turn(TurnId::from(id)).await? else { return Ok(None) };
+        if matches!(turn.obligation.state(), ObligationState::Undeliverable { .. }) {
+            return Ok(None);
+        }
+        let deliveries = self.store.deliveries(turn.id).await?;
+        Ok(deliveries.into_iter().find(|one| !one.is_copy && !one.is_draft() && waits(one)))
+    }
+
+    pub(super) async fn try_now(
+        &self,
+        delivery: DeliveryRecord,
+        action: &'static str,
+        target: Uuid,
+        by: Actor,
+    ) -> Result<(), OperationError> {
+        let channel = &delivery.conversation.channel;
+        self.require_channel(&delivery.conversation, &by)?;
+        self.require_not_paused(channel)?;
+        let why = match delivery.state {
+            DeliveryState::Pending if delivery.is_quiet() => "it waits for the end of its person's quiet hours",
+            DeliveryState::Pending => "",
+            DeliveryState::Sending => "it is being sent now",
+            DeliveryState::Held => "its turn is held: resume it",
+            DeliveryState::Delivered => "it was delivered",
+            DeliveryState::Withdrawn => "it was withdrawn: nobody waits for it any more",
+            DeliveryState::Refused | DeliveryState::Dead => "it is a dead letter: retry that",
+        };
+        if !why.is_empty() {
+            return Err(OperationError::Unfit(why.to_owned()));
+        }
+        let (at, subject) = (self.clock.now(), subject_of_delivery(&delivery));
+        let event = LogEvent::DeliveryRetried { delivery_id: delivery.id };
+        let transition = Transition {
+            remarks: vec![Remark { turn: delivery.turn, at, kind: "try".to_owned(), detail: remark(&by, None) }],
+            log: vec![NewLogEntry { at, subject: subject.clone(), event }],
+            operation: Some(operation(&by, action, target, subject, at)),
+            ..Transition::default()
+        };
+        self.store.commit(transition).await?;
+        self.caller.health.allow(channel);
+        self.lanes.ask(channel, delivery.conversation_id, delivery.id);
+        Ok(())
+    }
+
+    fn require_not_paused(&self, channel: &ChannelId) -> Result<(), OperationError> {
+        match self.caller.gate.paused(channel) {
+            Some(pause) => Err(OperationError::Unfit(format!("{channel} is paused by {}: resume it", pause.by))),
+            None => Ok(()),
+        }
+    }
+}

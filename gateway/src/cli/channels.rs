@@ -1,0 +1,61 @@
+//! `rejoinder channels`: the channels of the running gateway, and that one is tried now.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::{Global, running::RunningGateway};
+use crate::console::{failure::Failure, output};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ChannelsCommand {
+    /// List the channels of the running gateway: whether each receives and sends
+    List(List),
+    /// Try now to send what waits for a channel, for example when its platform is back
+    #[command(after_help = "Example:\n  rejoinder channels try telegram.main")]
+    Try(Try),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Try {
+    /// The channel, for example telegram.main
+    channel: String,
+    /// Why, for the audit
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+impl ChannelsCommand {
+    pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
+        let gateway = RunningGateway::find(global)?;
+        match self {
+            Self::List(List { json }) => {
+                let list = gateway.get("channels").await?;
+                if *json { output::print_json(&list) } else { output::print(lines(&list)) }
+            }
+            Self::Try(Try { channel, reason }) => {
+                gateway.post(&format!("channels/{channel}/try"), &json!({ "reason": reason })).await?;
+                output::print("What waits is tried now.")
+            }
+        }
+    }
+}
+
+fn lines(list: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let row = |channel: &Value| {
+        let does = |name: &str| if channel[name] == true { "yes" } else { "no" }.to_owned();
+        [text(&channel["channel"]), does("live"), does("sends"), output::excerpt(&text(&channel["problem"]), 100)]
+    };
+    let rows: Vec<_> = list["items"].as_array().into_iter().flatten().map(row).collect();
+    if rows.is_empty() {
+        return "No channel is configured.".to_owned();
+    }
+    output::printable(&output::table(["CHANNEL", "RECEIVES", "SENDS", "WHAT IS WRONG"], &rows))
+}
