@@ -38,6 +38,9 @@ pub(crate) struct Position {
     /// Where the messages to read over REST start, by server or [`DIRECT`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     gaps: BTreeMap<String, Snowflake>,
+    /// Whether this process made the very first start.
+    #[serde(skip)]
+    pub(crate) is_new: bool,
 }
 
 impl Position {
@@ -57,6 +60,7 @@ impl Position {
             let before = i64::try_from(BEFORE_FIRST_START.as_millis()).unwrap_or_default();
             self.since = Snowflake::at(Timestamp::from_millis(now.as_millis() - before));
             self.newest = self.since;
+            self.is_new = true;
         }
         let from = self.gap_start();
         for place in servers.chain([DIRECT]) {

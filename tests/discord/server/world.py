@@ -140,7 +140,9 @@ class World(Backend):
 
     def guild_payload(self, guild: Guild) -> dict[str, Any]:
         """Describe a guild as GUILD_CREATE does."""
-        return wire.guild(serializers.guild_create_payload(self, guild))
+        ours = guild.members.get(self.bot_user.id)
+        payload = wire.guild(serializers.guild_create_payload(self, guild))
+        return {**payload, "joined_at": ours.joined_at} if ours else payload
 
     def earlier(self, nonce: str | int) -> Message | None:
         """Find the message that was sent with ``nonce`` within the window."""

@@ -56,6 +56,8 @@ struct UnreadChannel {
     after: Snowflake,
     /// Whether messages that are not held may have come since the last call began.
     has_more: bool,
+    /// Whether a page was stored.
+    is_begun: bool,
     backoff: Backoff,
     failures: u32,
 }
@@ -103,6 +105,7 @@ impl<'a> Backfill<'a> {
                     place: place.to_owned(),
                     after: from.max(Snowflake::at(oldest)),
                     has_more: false,
+                    is_begun: false,
                     backoff: Backoff::default(),
                     failures: 0,
                 });
@@ -142,6 +145,11 @@ impl<'a> Backfill<'a> {
         self.unread.values().all(|unread| unread.place != place)
     }
 
+    /// Whether no page of a channel was stored yet.
+    fn is_untouched(&self, channel: Snowflake) -> bool {
+        self.unread.get(&channel).is_some_and(|unread| !unread.is_begun)
+    }
+
     /// The result of the next call that ends. Can be dropped and called again.
     pub(super) async fn next(&mut self) -> Page {
         loop {
@@ -175,6 +183,7 @@ impl<'a> Backfill<'a> {
     /// Notes that a page was stored. Returns the channel if it is read to its end.
     fn page_stored(&mut self, channel: Snowflake, last: Option<Snowflake>, is_full: bool) -> Option<EndedChannel> {
         let unread = self.unread.get_mut(&channel)?;
+        unread.is_begun = true;
         unread.backoff.reset();
         unread.failures = 0;
         let has_advanced = last.is_some_and(|last| last > unread.after);
@@ -234,13 +243,22 @@ impl EventStorer<'_> {
                     .filter_map(|raw| Some((serde_json::from_str::<SentMessage>(raw.get()).ok()?.id, raw.as_ref())))
                     .collect();
                 messages.sort_unstable_by_key(|(id, _)| *id);
+                let last = messages.last().map(|(last, _)| *last);
+                if self.position.is_new && self.backfill.is_untouched(channel) {
+                    // An earlier installation has answered what is before our own last message.
+                    let is_ours = |raw: &RawValue| {
+                        let message = serde_json::from_str::<Message>(raw.get()).ok();
+                        message.and_then(|message| message.author).is_some_and(|author| author.id == self.me.user)
+                    };
+                    let answered = messages.iter().rposition(|(_, raw)| is_ours(raw)).map_or(0, |index| index + 1);
+                    messages.drain(..answered);
+                }
                 let reader = self.reader();
                 let read: Vec<_> =
                     messages.iter().filter_map(|(_, raw)| reader.read("MESSAGE_CREATE", raw.get(), 0)).collect();
                 if !read.is_empty() {
                     self.store_events(read).await?;
                 }
-                let last = messages.last().map(|(last, _)| *last);
                 self.backfill.page_stored(channel, last, page.len() >= PAGE)
             }
             Err(error) if error.is_transient() => {
