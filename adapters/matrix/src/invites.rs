@@ -21,6 +21,7 @@ use tokio::sync::Semaphore;
 use crate::{
     AutoJoin, Matrix, Session,
     inbound::{self, EventContext},
+    receive::Position,
     room::chat_kind,
 };
 
@@ -163,13 +164,14 @@ impl JoinState {
 }
 
 impl Matrix {
-    /// Sets the cursors of invitations older than our first start that are accepted: of these rooms only events after our join are new.
+    /// Sets the cursors of invitations older than our first start that are accepted.
     pub(crate) async fn remember_old_invites(&self, session: &Session, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         for room in session.client.invited_rooms() {
             if !self.accepts(&room, receiver).await.0 {
                 continue;
             }
-            receiver.move_cursor(room.room_id().as_str(), "joined").await?;
+            let begin = Position::before_first_start(self.clock.now()).to_text();
+            receiver.move_cursor(room.room_id().as_str(), &begin).await?;
         }
         Ok(())
     }

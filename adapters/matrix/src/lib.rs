@@ -4,7 +4,7 @@
 //! before they count as read: our own cursors record how far each room is stored, and missing events are read back
 //! (see `receive.rs`). Each send uses its delivery's id as the transaction id, so that a resend shows nothing twice.
 //!
-//! The adapter never answers messages from before its first start, creates a new device silently when the keys of the
+//! The adapter never answers messages from long before its first start, creates a new device silently when the keys of the
 //! old one are gone, uses the SDK's send queue or its retries, mentions anybody but the asker, opens an address that an
 //! agent names, or reveals a password or token.
 //!

@@ -48,7 +48,7 @@ const ROOMS_AT_ONCE: usize = 16;
 /// How many events of a room one sync response contains at most.
 const TIMELINE: u32 = 50;
 
-pub(crate) use self::lagging::LaggingRooms;
+pub(crate) use self::{lagging::LaggingRooms, timeline::Position};
 use self::rooms::ReadTo;
 
 impl Matrix {
@@ -124,7 +124,7 @@ impl Matrix {
             self.remember_old_invites(session, receiver).await?;
             self.skip_old_events(session, response, receiver).await?;
         }
-        for (room, update) in response.rooms.joined.iter().filter(|_| !is_first) {
+        for (room, update) in &response.rooms.joined {
             let Some(room) = session.client.get_room(room) else { continue };
             let timeline = &update.timeline;
             if self.lagging.defer_events(room.room_id(), &timeline.events) {
@@ -183,26 +183,33 @@ impl Matrix {
         }
     }
 
-    /// On the first start, sets every room's cursor to its last event, so that nothing old is answered.
+    /// On the first start, sets every room's cursor, so that nothing old is answered.
     async fn skip_old_events(
         &self,
         session: &Session,
         response: &SyncResponse,
         receiver: &Receiver<'_>,
     ) -> Result<(), RunEnd> {
-        let now = self.clock.now();
+        let (now, me) = (self.clock.now(), session.me());
         for room in session.client.joined_rooms() {
             let came = response.rooms.joined.get(room.room_id()).map(|update| &update.timeline.events[..]);
-            let last = match came.unwrap_or_default().iter().rev().find_map(|event| timeline::Position::of(event, now))
-            {
-                Some(last) => last,
-                // The sync brought no event of it, for example because the SDK had synced the room before.
-                None => match tokio::time::timeout(ROOM_PATIENCE, self.end_of(&room, receiver)).await {
-                    Ok(last) => last?,
-                    Err(_) => timeline::Position::Since { at: now.as_millis() },
-                },
+            let came = came.unwrap_or_default();
+            // The sync brought no event of it, for example because the SDK had synced the room before.
+            let read = if came.is_empty() {
+                let reading = self.begin_of(&room, me, receiver);
+                tokio::time::timeout(ROOM_PATIENCE, reading).await.ok().transpose()?.flatten()
+            } else {
+                None
             };
-            receiver.move_cursor(room.room_id().as_str(), &last.to_text()).await?;
+            let begin = match &read {
+                Some(begin) => begin.clone(),
+                None if came.is_empty() => Position::Since { at: now.as_millis() },
+                None => Position::at_first_start(came.iter().rev(), me, now),
+            };
+            receiver.move_cursor(room.room_id().as_str(), &begin.to_text()).await?;
+            if read.is_some() {
+                self.store_or_lag(session, &room, rooms::SyncedEvents::nothing(), None, receiver).await?;
+            }
         }
         Ok(())
     }

@@ -77,8 +77,9 @@ impl Matrix {
     ) -> Result<Option<Gap>, RunEnd> {
         let mut gap = Gap::default();
         let mut joined_at = None;
-        // Only a room that we know is stored up to `since`: events of a new one may be older.
-        let mut to = since.filter(|_| matches!(start, TimelineStart::After(_))).map(str::to_owned);
+        // Only a room of which an event is stored is stored up to `since`: events of a new one may be older.
+        let is_known = matches!(start, TimelineStart::After(Position::Event { .. }));
+        let mut to = since.filter(|_| is_known).map(str::to_owned);
         loop {
             let page = match self.fetch_page(room, before.clone(), &mut to, receiver).await? {
                 Fetched::Got(page) => page,
@@ -144,15 +145,17 @@ impl Matrix {
         Ok(Fetched::Got(events))
     }
 
-    /// The position of a room's last event; the current time if the homeserver cannot say.
-    pub(super) async fn end_of(&self, room: &Room, receiver: &Receiver<'_>) -> Result<Position, RunEnd> {
-        let now = self.clock.now();
+    /// Where a room begins at our first start; `None` if the homeserver cannot say now.
+    pub(super) async fn begin_of(
+        &self,
+        room: &Room,
+        me: &str,
+        receiver: &Receiver<'_>,
+    ) -> Result<Option<Position>, RunEnd> {
         Ok(match self.fetch_page(room, None, &mut None, receiver).await? {
-            Fetched::Got(page) => {
-                page.chunk.iter().find_map(|event| Position::of(event, now)).unwrap_or(Position::Joined)
-            }
-            Fetched::Refused => Position::Joined,
-            Fetched::Later => Position::Since { at: now.as_millis() },
+            Fetched::Got(page) => Some(Position::at_first_start(page.chunk.iter(), me, self.clock.now())),
+            Fetched::Refused => Some(Position::Joined),
+            Fetched::Later => None,
         })
     }
 

@@ -1,5 +1,7 @@
 //! Which events of a room's timeline concern us, and up to where they are stored. Pure.
 
+use std::time::Duration;
+
 use matrix_sdk::deserialized_responses::TimelineEvent;
 use rejoinder_core::Timestamp;
 
@@ -8,13 +10,16 @@ use crate::{
     room::read,
 };
 
+/// How long before the first start messages are answered: somebody wrote to the account, and then started the gateway.
+const BEFORE_FIRST_START: Duration = Duration::from_mins(10);
+
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Position {
+pub(crate) enum Position {
     /// The room is stored up to this event, which was sent at `at` (milliseconds, by the clock of the sender's server).
     Event { at: i64, id: String },
-    /// The room is stored up to this time, in milliseconds. Written at our first start if the room's last event is unknown.
+    /// The room is stored up to this time, in milliseconds. Written at our first start.
     Since { at: i64 },
-    /// Nothing is stored: the room begins where we join. Written for rooms and invitations older than our first start.
+    /// Nothing is stored: the room begins where we join. Written at our first start for rooms that we may not read.
     Joined,
 }
 
@@ -25,6 +30,28 @@ impl Position {
         Some(Self::Event { at: event.origin_server_ts.min(now.as_millis()), id: event.id })
     }
 
+    /// Where a room begins at our first start, at `now`, of which `latest` are the latest events, newest first: with what was said
+    /// in the ten minutes before, after our own last message.
+    pub(super) fn at_first_start<'a>(
+        mut latest: impl Iterator<Item = &'a TimelineEvent>,
+        me: &str,
+        now: Timestamp,
+    ) -> Self {
+        let from = Self::before_first_start(now);
+        let is_past = |event: &Event| {
+            let is_ours = event.sender == me && event.state_key.is_none();
+            is_ours || TimelineStart::After(from.clone()).is_before(event, me)
+        };
+        let past = latest.find(|event| read(event).is_some_and(|event| is_past(&event)));
+        past.and_then(|event| Self::of(event, now)).unwrap_or(from)
+    }
+
+    /// Where a room begins at our first start, at `now`, if none of its events is known.
+    pub(crate) fn before_first_start(now: Timestamp) -> Self {
+        let before = i64::try_from(BEFORE_FIRST_START.as_millis()).unwrap_or_default();
+        Self::Since { at: now.as_millis() - before }
+    }
+
     pub(super) fn parse(text: &str) -> Self {
         let parsed = text.split_once(' ').and_then(|(first, second)| match first {
             "since" => Some(Self::Since { at: second.parse().ok()? }),
@@ -33,7 +60,7 @@ impl Position {
         parsed.unwrap_or(Self::Joined)
     }
 
-    pub(super) fn to_text(&self) -> String {
+    pub(crate) fn to_text(&self) -> String {
         match self {
             Self::Event { at, id } => format!("{at} {id}"),
             Self::Since { at } => format!("since {at}"),
@@ -135,6 +162,27 @@ mod tests {
         assert_eq!(Position::parse(&position.to_text()), position);
         assert_eq!(Position::parse(&since.to_text()), since);
         assert_eq!(Position::parse(&Position::Joined.to_text()), Position::Joined);
+    }
+
+    /// D14.
+    #[test]
+    fn the_first_start_begins_ten_minutes_before_or_with_our_last_message() {
+        let said = |id: &str, by: &str, minute: i64| {
+            let content = json!({ "msgtype": "m.text", "body": "hello" });
+            event(&json!({
+                "type": "m.room.message", "event_id": id, "sender": by, "content": content,
+                "origin_server_ts": minute * 60_000,
+            }))
+        };
+        let (ada, now) = ("@ada:example.org", Timestamp::from_millis(100 * 60_000));
+        let begins = |latest: &[TimelineEvent]| Position::at_first_start(latest.iter().rev(), ME, now);
+        let after = |minute: i64, id: &str| Position::Event { at: minute * 60_000, id: id.to_owned() };
+
+        assert_eq!(begins(&[said("$1", ada, 89), said("$2", ada, 91)]), after(89, "$1"));
+        assert_eq!(begins(&[said("$1", ada, 91), said("$2", ME, 92), said("$3", ada, 93)]), after(92, "$2"));
+        assert_eq!(begins(&[member("$1", "join", "invite"), said("$2", ada, 93)]), after(0, "$1"));
+        assert_eq!(begins(&[said("$1", ada, 93)]), Position::Since { at: 90 * 60_000 });
+        assert_eq!(begins(&[]), Position::Since { at: 90 * 60_000 });
     }
 
     #[test]
