@@ -39,7 +39,8 @@ impl Pager {
     #[must_use]
     pub fn alerts(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.folder.path().join("alerts")).unwrap_or_default();
-        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+        // One whose sender was killed is empty.
+        text.lines().filter(|line| !line.is_empty()).map(|line| serde_json::from_str(line).expect("JSON")).collect()
     }
 
     /// What was told as new of this kind of problem, or as more of it.

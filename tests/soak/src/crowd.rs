@@ -165,10 +165,12 @@ fn any_behaviour(random: &mut StdRng) -> Behaviour {
     Behaviour::Answer
 }
 
-/// Makes a channel fail and heal in turns until `end`. `note` gets each failure.
+/// Makes a channel fail and heal in turns until `end`; one failure in ten is long. `note` gets each failure.
 pub(crate) async fn trouble(channel: Arc<dyn Channel>, mut random: StdRng, end: Instant, note: impl Fn(&'static str)) {
     loop {
-        let (calm, lasts) = (random.random_range(1_500..6_000), random.random_range(1_000..6_000));
+        let calm = random.random_range(1_500..6_000);
+        let is_long = random.random_ratio(1, 10);
+        let lasts = random.random_range(if is_long { 20_000..30_000 } else { 1_000..6_000 });
         if Instant::now() + Duration::from_millis(calm + lasts) > end {
             return;
         }

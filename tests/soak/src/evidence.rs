@@ -127,6 +127,6 @@ fn turn(detail: &Value) -> Turn {
 }
 
 /// An RFC 3339 time as milliseconds since 1970.
-fn millis(time: &Value) -> Option<i64> {
+pub(crate) fn millis(time: &Value) -> Option<i64> {
     Some(time.as_str()?.parse::<jiff::Timestamp>().ok()?.as_millisecond())
 }

@@ -9,6 +9,7 @@
 //! a run with the same seed is similar, not equal.
 
 mod agent;
+mod alerts;
 mod channel;
 mod crowd;
 mod evidence;
@@ -30,7 +31,7 @@ use anyhow::{Context as _, Result};
 use clap::Parser;
 use rand::{SeedableRng as _, rngs::StdRng};
 use rejoinder_core::{Clock as _, SystemClock};
-use rejoinder_tests::Gateway;
+use rejoinder_tests::{Gateway, Pager};
 use tokio::{task::JoinSet, time::sleep};
 
 use crate::{
@@ -45,6 +46,8 @@ use crate::{
 const GRACE: Duration = Duration::from_mins(3);
 /// How long nothing must be owed before it is judged: what is sent beside a signal comes after it.
 const REST: Duration = Duration::from_secs(3);
+/// How long it may take until the operator is told that all is well.
+const ALL_CLEAR: Duration = Duration::from_mins(2);
 /// How often the progress is reported.
 const PROGRESS: Duration = Duration::from_secs(5);
 /// How many problems are explained.
@@ -107,13 +110,22 @@ async fn soak(arguments: &Arguments) -> Result<bool> {
         prefixes.iter().find(|(prefix, _)| token.starts_with(prefix)).map_or(600, |(_, paragraph)| *paragraph)
     };
     let agent = Arc::new(agent::start(paragraph).await);
+    let pager = Pager::new();
+    let told = format!("[alerts]\nto = [\"{}\"]\n{}", pager.path().display(), alerts::SETTINGS);
     let mut builder = Gateway::builder().port(port).allow_open_turns().config(&agent.section()).config(&settings());
+    builder = builder.config(&told);
     for channel in &channels {
         builder = builder.config(&channel.section());
     }
 
     let life = (arguments.kill_every > 0).then(|| Duration::from_secs(arguments.kill_every));
     let mut process = Process::start(builder.prepare(), seed, life).await;
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let watching = {
+        let (seen, overview) = (Arc::clone(&seen), alerts::overview(&process.gateway));
+        let note = move |trouble| seen.lock().unwrap_or_else(PoisonError::into_inner).push(trouble);
+        tokio::spawn(alerts::watch(overview, note))
+    };
     let begun = Instant::now();
     let end = begun + length;
     let crowd = Crowd::new(channels.clone(), seed, end);
@@ -138,6 +150,17 @@ async fn soak(arguments: &Arguments) -> Result<bool> {
     }
     let settled_after = settle(&mut process, &crowd, &channels, &mut writing).await;
     process.measure();
+    let told = async || {
+        let troubles = seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        alerts::judge(&pager.alerts(), &troubles, &process.treatment.deaths)
+    };
+    // What is over is told a little later.
+    let settled = Instant::now();
+    while settled.elapsed() < ALL_CLEAR && !told().await.problems.is_empty() {
+        sleep(PROGRESS).await;
+    }
+    watching.abort();
+    let alerts = told().await;
 
     eprintln!("collecting {} messages", crowd.said_count());
     let evidence: Evidence = collect(&process.gateway, &channels, crowd.said()).await;
@@ -154,6 +177,7 @@ async fn soak(arguments: &Arguments) -> Result<bool> {
         not_accepted: crowd.trying_count(),
         faults,
         treatment: process.treatment.clone(),
+        alerts,
         verdict,
     };
     if let Some(file) = &arguments.json {
@@ -239,6 +263,9 @@ async fn settle(
 }
 
 fn explain(summary: &Summary, gateway: &Gateway) {
+    for problem in summary.alerts.problems.iter().take(EXPLAINED) {
+        eprintln!("\nan alert: {problem}");
+    }
     for problem in summary.verdict.problems.iter().take(EXPLAINED) {
         eprintln!("\n{:?}: {} ({}): {}", problem.wrong, problem.about, problem.chat, problem.detail);
         if let Some(turn) = &problem.turn {

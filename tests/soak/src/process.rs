@@ -8,6 +8,7 @@ use std::{
 };
 
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
+use rejoinder_core::{Clock as _, SystemClock};
 use rejoinder_tests::Gateway;
 use serde::Serialize;
 use tokio::time::{sleep, timeout};
@@ -48,6 +49,9 @@ pub(crate) struct Treatment {
     /// Whether the disk was full for a while; `None` where that cannot be arranged.
     pub(crate) full_disk: Option<bool>,
     pub(crate) samples: Vec<Sample>,
+    /// When it was killed or asked to end, in milliseconds since 1970.
+    #[serde(skip)]
+    pub(crate) deaths: Vec<i64>,
 }
 
 /// The process and what was done to it.
@@ -132,6 +136,7 @@ impl Process {
     }
 
     async fn end_life(&mut self) {
+        self.treatment.deaths.push(SystemClock.now().as_millis());
         if self.random.random_range(0..100) < ASKED {
             self.treatment.restarts += 1;
             if timeout(SHUTDOWN, self.gateway.stop()).await.is_err() {

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use serde::Serialize;
 
 use crate::{
+    alerts,
     judge::{Figures, Verdict, Wait, Wrong},
     process::{Sample, Treatment},
 };
@@ -29,12 +30,13 @@ pub(crate) struct Summary {
     /// Failures of each platform, by kind.
     pub(crate) faults: Faults,
     pub(crate) treatment: Treatment,
+    pub(crate) alerts: alerts::Verdict,
     pub(crate) verdict: Verdict,
 }
 
 impl Summary {
     /// What must be 0, with names for the table.
-    fn failures(&self) -> [(&'static str, usize); 6] {
+    fn failures(&self) -> [(&'static str, usize); 7] {
         let count = |wrong| self.verdict.count(wrong);
         [
             ("lost", count(Wrong::Lost)),
@@ -43,6 +45,7 @@ impl Summary {
             ("overdue at the end", count(Wrong::Overdue)),
             ("not accepted at the end", self.not_accepted),
             ("ended by itself, or not when asked", (self.treatment.crashes + self.treatment.stuck) as usize),
+            ("alerts that were wrong, missing or repeated", self.alerts.problems.len()),
         ]
     }
 
@@ -86,6 +89,9 @@ impl Summary {
         let settled = self.settled_after.map_or("never".to_owned(), |after| format!("{after:.1} s"));
         writeln!(out, "| copies with a label | {} |\n| dead letters | {} |", total.labelled, total.dead_letters)?;
         writeln!(out, "| leftovers (unfinished answers, extra deferrals) | {} |", total.leftovers)?;
+        let alerts::Verdict { told, over, lasting, .. } = &self.alerts;
+        writeln!(out, "| troubles told, and told to be over | {told}, {over} |")?;
+        writeln!(out, "| troubles of at least 10 s in one life of the process | {lasting} |")?;
         writeln!(out, "| nothing owed after the last failure ended | {settled} |\n")?;
 
         writeln!(
