@@ -439,6 +439,22 @@ fn a_limit_says_when_the_next_attempt_is_due() {
     assert!(text.ends_with("Next: Attempt 2 is due at 1970-01-01T00:00:05.000Z (in 5 s)."), "{text}");
 }
 
+/// H2.
+#[test]
+fn attempts_of_an_outage_are_told_in_one_line() {
+    let not_sent = |claim| Event::NotSent { claim };
+    let mut life = Life::new().begins().answers("All is well.");
+    for _ in 0..5000 {
+        life = life.attempted("not_sent", "502 Bad Gateway", not_sent);
+    }
+
+    let text = life.delivered("7").explained();
+
+    let told: Vec<&str> = text.lines().filter(|line| line.contains("Attempt")).map(|line| &line[28..]).collect();
+    let delivered = "Attempt 5001: the platform acknowledged it as 7.";
+    assert_eq!(told, ["Attempt 1: 502 Bad Gateway.", "Attempts 2 to 5000: the same.", delivered]);
+}
+
 /// D1.
 #[test]
 fn a_crash_and_the_run_after_it_are_told() {

@@ -38,6 +38,9 @@ enum ClaimStep {
     Received,
 }
 
+/// How many attempts that ended alike are told one by one.
+const MOST_ALIKE: usize = 5;
+
 pub(super) fn timeline(dossier: &Dossier) -> Vec<Entry> {
     let mut entries = Entries::default();
     entries.add(dossier.accepted_at, Rank::Accepted, accepted(dossier));
@@ -51,8 +54,8 @@ pub(super) fn timeline(dossier: &Dossier) -> Vec<Entry> {
     for parts in signals.chunk_by(|one, other| (one.claim, one.is_copy) == (other.claim, other.is_copy)) {
         claim_entries(parts, dossier, &mut entries);
     }
-    for attempt in &dossier.attempts {
-        attempt_entry(attempt, dossier, &mut entries);
+    for alike in dossier.attempts.chunk_by(is_alike) {
+        attempt_entries(alike, dossier, &mut entries);
     }
     for remark in &dossier.remarks {
         remark_entry(remark, dossier, &mut entries);
@@ -240,6 +243,28 @@ fn waits_for_approval(delivery: &DeliveryRecord, dossier: &Dossier) -> bool {
     asked.any(|at| at <= delivery.created_at && next_run(at).is_none_or(|start| delivery.created_at <= start))
 }
 
+/// Whether an attempt of the same delivery ended as the one before it.
+fn is_alike(one: &AttemptRecord, next: &AttemptRecord) -> bool {
+    let end = |attempt: &AttemptRecord| (attempt.delivery, attempt.result.clone(), attempt.detail.clone());
+    next.ended_at.is_some() && end(one) == end(next)
+}
+
+/// Attempts of a delivery that ended alike. An outage may have thousands.
+fn attempt_entries(alike: &[AttemptRecord], dossier: &Dossier, entries: &mut Entries) {
+    let ([first, second, .., last], true) = (alike, alike.len() > MOST_ALIKE) else {
+        return alike.iter().for_each(|attempt| attempt_entry(attempt, dossier, entries));
+    };
+    attempt_entry(first, dossier, entries);
+    let at = last.ended_at.unwrap_or(last.started_at);
+    let rank = Rank::Claim(claim_of(last, dossier), ClaimStep::Attempted);
+    entries.add(at, rank, format!("Attempts {} to {}: the same.", second.number, last.number));
+}
+
+fn claim_of(attempt: &AttemptRecord, dossier: &Dossier) -> u32 {
+    let delivery = dossier.deliveries.iter().find(|delivery| delivery.id == attempt.delivery);
+    delivery.map_or(u32::MAX, |delivery| delivery.claim)
+}
+
 fn attempt_entry(attempt: &AttemptRecord, dossier: &Dossier, entries: &mut Entries) {
     let delivery = dossier.deliveries.iter().find(|delivery| delivery.id == attempt.delivery);
     let of = match delivery {
@@ -256,8 +281,8 @@ fn attempt_entry(attempt: &AttemptRecord, dossier: &Dossier, entries: &mut Entri
         (Some(at), None, _) => (at, "it ended".to_owned()),
         (None, ..) => (attempt.started_at, "it has begun; there is no result yet".to_owned()),
     };
-    let claim = delivery.map_or(u32::MAX, |delivery| delivery.claim);
-    entries.add(at, Rank::Claim(claim, ClaimStep::Attempted), format!("Attempt {}{of}: {result}.", attempt.number));
+    let rank = Rank::Claim(claim_of(attempt, dossier), ClaimStep::Attempted);
+    entries.add(at, rank, format!("Attempt {}{of}: {result}.", attempt.number));
 }
 
 fn remark_entry(remark: &Remark, dossier: &Dossier, entries: &mut Entries) {
