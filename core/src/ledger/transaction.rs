@@ -375,7 +375,7 @@ impl<'a> Transaction<'a> {
             && !ended.is_spent
         {
             let delivery = &ended.delivery;
-            let change = DeliveryChange { state: DeliveryState::Pending, ..DeliveryChange::of(delivery) };
+            let change = DeliveryChange { state: DeliveryState::Pending, ..ended.change.clone() };
             self.delivery = Some(if ended.is_idempotent {
                 DeliveryChange { next_attempt_at: self.now + retry::pause(delivery.attempts), ..change }
             } else {

@@ -65,6 +65,7 @@ impl Operations {
         self.require_not_paused(channel)?;
         let why = match delivery.state {
             DeliveryState::Pending if delivery.is_quiet() => "it waits for the end of its person's quiet hours",
+            DeliveryState::Pending if delivery.next_attempt_at <= self.clock.now() => "it is on its way",
             DeliveryState::Pending => "",
             DeliveryState::Sending => "it is being sent now",
             DeliveryState::Held => "its turn is held: resume it",

@@ -65,7 +65,10 @@ impl Round {
         if let Some(probed) = self.probed
             && let Some(delivery) = candidates.iter().find(|one| one.id == probed && !one.is_quiet())
         {
-            return Some(delivery);
+            // What was claimed before it is sent before it, if neither can show twice.
+            let is_fit = |one: &&DeliveryRecord| one.resend_from.is_none() && !one.is_quiet();
+            let is_asked = self.asked.is_some() || delivery.resend_from.is_some();
+            return candidates.iter().find(|one| !is_asked && is_fit(one)).or(Some(delivery));
         }
         let is_due = |one: &DeliveryRecord| one.next_attempt_at <= now;
         // If none is fresh, the trouble may be the same for all.

@@ -57,7 +57,7 @@ async fn a_notice_is_no_sign_that_messages_can_be_sent() {
     let gateway = GatewaySetup::new().capable(showing).agent("main", typing_longer).start().await;
     gateway
         .platform
-        .choose_faults(|delivery| matches!(delivery.action(), Action::Send { .. }).then_some(Fault::LoseRequest));
+        .choose_faults(|delivery| matches!(delivery.action(), Action::Send { .. }).then_some(Fault::NotSent));
 
     gateway.receives(said(&chat("bob"), "type")).await;
     let mut turns = Vec::new();
@@ -67,11 +67,12 @@ async fn a_notice_is_no_sign_that_messages_can_be_sent() {
     gateway.advance(secs(17)).await;
 
     assert!(typing(&gateway).len() > 3, "notices get through");
+    let mut attempts = Vec::new();
     for turn in turns {
-        // At once, and after 1, 2, 5 and 10 s, give or take a fifth.
-        let attempts = gateway.dossier(turn).await.attempts.len();
-        assert!((4..=5).contains(&attempts), "{attempts} attempts");
+        attempts.push(gateway.dossier(turn).await.attempts.len());
     }
+    // At once, and after 1, 2, 5 and 10 s, give or take a fifth; one of them is a probe besides.
+    assert!(attempts.iter().all(|attempts| *attempts >= 4) && attempts.iter().sum::<usize>() <= 4 * 5 + 1, "{attempts:?}");
     gateway.platform.clear_faults();
     gateway.advance(secs(120)).await;
     gateway.at_rest().await;
