@@ -73,13 +73,27 @@ impl FormerHooks {
         peer: Peer,
     ) -> Result<Option<WebhookAdapter>, TooManyGuesses> {
         let Some((key, turn)) = key_of(uri).zip(turn.parse().ok()) else { return Ok(None) };
-        self.guesses.turn(peer, FORMER).await?;
-        if self.keys.opens(turn, &key) {
+        let opens = self.keys.opens(turn, &key);
+        proof_turn(&self.guesses, peer, FORMER, opens).await?;
+        if opens {
             return Ok(Some(WebhookAdapter::former(name, self)));
         }
         self.guesses.wrong(peer, FORMER);
         Ok(None)
     }
+}
+
+/// Waits until it may be told whether a signature or a key of a result is right. A right one does not wait if `peer` has sent one
+/// before: somebody else at its address may guess.
+async fn proof_turn(guesses: &Guesses, peer: Peer, surface: &str, is_right: bool) -> Result<(), TooManyGuesses> {
+    // Each proves another text, so this stands for all of them. No token is that short.
+    const PROOF: &[u8] = b"proof";
+    if is_right {
+        guesses.turn_of(peer, surface, PROOF).await?;
+        guesses.right(peer, surface, PROOF);
+        return Ok(());
+    }
+    guesses.turn(peer, surface).await
 }
 
 /// Serves `hooks` at `/hooks/{name}` and `/hooks/{name}/turns/{turn_id}`, where it also serves the results of `former` ones.
@@ -238,8 +252,9 @@ impl WebhookAdapter {
                     self.guesses.wrong(peer, self.channel.as_str());
                 }
                 let body = body?;
-                self.guesses.turn(peer, self.channel.as_str()).await?;
-                (body, signatures.caller().map_err(|error| self.refused(peer, error))?)
+                let caller = signatures.caller();
+                proof_turn(&self.guesses, peer, self.channel.as_str(), caller.is_ok()).await?;
+                (body, caller.map_err(|error| self.refused(peer, error))?)
             }
         };
         let now = self.clock.now();
@@ -312,11 +327,11 @@ impl WebhookAdapter {
         let (parts, _) = request.into_parts();
         let turn: TurnId = turn.parse().map_err(|_| unknown_turn())?;
         let (peer, key) = (Peer::of(&parts.extensions), key_of(&parts.uri));
+        let caller = self.auth.may_fetch(&parts.headers, key.as_deref(), turn);
         if key.is_some() && bearer(&parts.headers).is_none() {
-            self.guesses.turn(peer, self.channel.as_str()).await?;
+            proof_turn(&self.guesses, peer, self.channel.as_str(), caller.is_ok()).await?;
         }
         self.token_turn(&parts.headers, peer).await?;
-        let caller = self.auth.may_fetch(&parts.headers, key.as_deref(), turn);
         let caller = caller.map_err(|error| self.refused(peer, error))?;
         let reader = Responder {
             hook: self,

@@ -335,6 +335,33 @@ async fn who_guesses_secrets_is_slowed_down(#[case] post: fn(&Hook, &str) -> Req
     hook.stop().await;
 }
 
+/// A12. Somebody else at the address guesses.
+#[rstest]
+#[case::a_token(by_token, TOKEN)]
+#[case::a_signature(by_signature, SIGNING_SECRET)]
+#[tokio::test]
+async fn who_was_right_before_is_not_slowed_down(#[case] post: fn(&Hook, &str) -> RequestBuilder, #[case] right: &str) {
+    let hook = Hook::start().await;
+    assert_eq!(hook.send(post(&hook, right)).await.status, 200);
+    for _ in 0..6 {
+        assert_eq!(hook.send(post(&hook, CALLBACK_SECRET)).await.status, 401);
+    }
+
+    let guesses = join_all((0..40).map(|_| hook.send(post(&hook, CALLBACK_SECRET))));
+    let caller = async {
+        let mut statuses = Vec::new();
+        for _ in 0..10 {
+            statuses.push(hook.send(post(&hook, right)).await.status);
+        }
+        statuses
+    };
+    let (guesses, statuses) = tokio::join!(guesses, caller);
+
+    assert!(guesses.iter().any(|refused| refused.status == 429), "{guesses:?}");
+    assert_eq!(statuses, [200; 10]);
+    hook.stop().await;
+}
+
 /// A signature that could hold is checked after the body, and so is what stands beside it.
 #[tokio::test]
 async fn who_guesses_tokens_and_holds_the_bodies_back_is_slowed_down() {
