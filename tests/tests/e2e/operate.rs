@@ -384,6 +384,28 @@ async fn everybody_can_use_every_section_of_the_page() {
     browser.succeeds().await;
 }
 
+/// In a browser: who waits for an answer reads the operator's words.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_turn_is_given_up_on_the_page_with_a_word_to_the_person() {
+    let (agent, _never) = ScriptedAgent::holding("never").await;
+    let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
+    let hook = gateway.hook("test", TOKEN);
+    let turn = hook.send("hello").await.turn();
+    let path = format!("turns/{turn}/cancel");
+    for body in [json!({ "say": "No.", "silently": true }), json!({ "say": " " })] {
+        let refused = gateway.admin_request(Method::POST, &path, None).json(&body).send().await.expect("it answers");
+        assert_eq!(refused.status(), StatusCode::BAD_REQUEST, "{body}");
+    }
+
+    let mut browser = Browser::start("operator-gives-up", &gateway.url());
+    browser.reaches("given up").await;
+
+    let told = hook.until_settled(&turn).await;
+    assert_eq!((told.state(), told.text()), ("cancelled", "Ask Grace, please."));
+    browser.resume().await;
+    browser.succeeds().await;
+}
+
 /// What was said in a conversation, and what was sent to it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_conversation_shows_what_was_said() {

@@ -9,6 +9,8 @@ use crate::{TOKEN, hook};
 
 /// Undoes what later versions have changed in the schema.
 const TO_THE_FIRST: &str = "
+    alter table deliveries drop column resend_from;
+    alter table deliveries drop column copies;
     drop table sign_ins;
     alter table errors drop column muted;
     alter table errors drop column acknowledged_at;

@@ -38,7 +38,7 @@ async fn a_message_that_gets_nowhere_is_a_problem_until_it_arrives() {
     let (ada, bob) = (double.person("Ada"), double.person("Bob"));
     ada.says("hello");
     ada.hears("Hello.").await;
-    double.fault(Fault::error_before(500).on("sendMessage").in_chat(ada.chat()).forever());
+    double.fault(Fault::page_before(502).on("sendMessage").in_chat(ada.chat()).forever());
     let message = json!({ "to": format!("telegram.test/{}", ada.chat()), "text": "We are back." });
     let sent = gateway.admin_request(Method::POST, "messages", None).json(&message).send().await.expect("it answers");
     assert!(sent.status().is_success(), "{sent:?}");
@@ -82,7 +82,7 @@ async fn people_who_wait_on_one_channel_are_told_while_another_is_down() {
     gateway.spawn(&[]);
     eventually("the old channel is told", async || pager.told("channel").pop()).await;
     let (ada, bob) = (double.person("Ada"), double.person("Bob"));
-    double.fault(Fault::error_before(500).on("sendMessage").in_chat(ada.chat()).forever());
+    double.fault(Fault::page_before(502).on("sendMessage").in_chat(ada.chat()).forever());
     ada.says("are you there?");
 
     let alert =

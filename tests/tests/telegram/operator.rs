@@ -264,10 +264,15 @@ async fn what_waits_is_tried_when_the_operator_says_so() {
     let ada = double.person("Ada");
     double.fault(Fault::page_before(502).on("sendMessage").forever());
     ada.says("hello");
-    let waiting = eventually("it waits", async || {
-        gateway.admin("deliveries?state=parked").await["items"].as_array().expect("a list").first().cloned()
-    })
-    .await;
+    // After the fifth attempt the pause is ten seconds.
+    let tried = async |times: u64| {
+        eventually("it waits", async || {
+            let waiting = gateway.admin("deliveries?state=parked").await["items"][0].clone();
+            (waiting["tries"].as_u64() >= Some(times)).then_some(waiting)
+        })
+        .await
+    };
+    let waiting = tried(5).await;
     let made: Value =
         serde_json::from_str(&gateway.output_of(&["tokens", "create", "--role", "viewer", "--json"])).expect("JSON");
     let delivery = format!("deliveries/{}/try", waiting["delivery_id"].as_str().expect("an id"));
@@ -280,7 +285,9 @@ async fn what_waits_is_tried_when_the_operator_says_so() {
     assert_eq!(status("channels/telegram.other/try", None).await, StatusCode::NOT_FOUND);
     let turn = waiting["turn_id"].as_str().expect("an id");
     assert_eq!(gateway.output_of(&["turns", "retry", turn]).trim(), "It is sent now.");
+    tried(6).await;
     assert_eq!(gateway.output_of(&["channels", "try", "telegram.test"]).trim(), "What waits is tried now.");
+    tried(7).await;
     double.clear_faults();
     assert_eq!(status(&delivery, None).await, StatusCode::ACCEPTED);
     ada.hears("Hello.").await;

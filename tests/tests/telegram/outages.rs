@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoinder_telegram_double::{Fault, Outage, TelegramDouble};
-use rejoinder_tests::{Gate, Gateway, ScriptedAgent, eventually};
+use rejoinder_tests::{Browser, Gate, Gateway, ScriptedAgent, eventually};
 use rstest::rstest;
 
 use crate::{between, telegram};
@@ -124,7 +124,7 @@ async fn a_clock_that_jumps_is_survived() {
 }
 
 /// H2, H3: polling works and sending does not, for so long that the next attempts are minutes away. When sending works again, all that
-/// waits goes, though nobody writes.
+/// waits goes, though nobody writes, and the operator's page says both.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_waits_goes_when_sending_works_again() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
@@ -132,6 +132,8 @@ async fn what_waits_goes_when_sending_works_again() {
     let guard = "[guard]\nsoft_deadline = \"off\"\n";
     let builder = Gateway::builder().time_passes_faster(20).config(&channel).config(&agent.section()).config(guard);
     let gateway = builder.start().await;
+    let mut browser = Browser::start("operator-back", &gateway.url());
+    browser.reaches("all is answered").await;
     double.fault(Fault::page_before(502).on("sendMessage").forever());
     let people: Vec<_> = (0..5).map(|_| double.person("Ada")).collect();
     for person in &people {
@@ -145,11 +147,17 @@ async fn what_waits_goes_when_sending_works_again() {
         (waiting.len() == people.len() && is_tried).then_some(waiting)
     })
     .await;
+    browser.resume().await;
+    browser.reaches("cannot send").await;
     double.clear_faults();
     for person in &people {
         person.hears("Hello.").await;
     }
     gateway.until_settled().await;
+    browser.resume().await;
+    browser.reaches("answered").await;
+    browser.resume().await;
+    browser.succeeds().await;
 
     for one in waiting {
         let turn = gateway.admin(&format!("turns/{}", one["turn_id"].as_str().expect("an id"))).await;
