@@ -9,7 +9,7 @@ await visit(async (browser) => {
   await headline(page, /^Everything is answered\./);
   await meet("all is answered");
 
-  await headline(page, /^5 (people|messages) wait because telegram\.test cannot send since .* ago\): 502/);
+  await headline(page, /^5 (people|messages) wait because telegram\.test cannot send since .*\): not sent: 502/);
   await ada.button("Try now").waitFor();
   await screenshot(page, "operator-cannot-send");
   await meet("cannot send");

@@ -380,11 +380,12 @@ impl<'a> Transaction<'a> {
                 DeliveryChange { next_attempt_at: self.now + retry::pause(delivery.attempts), ..change }
             } else {
                 let copies = delivery.copies + 1;
-                let from = self.now + retry::resend_pause(copies);
+                let pause = retry::resend_pause(copies);
+                let (from, next_attempt_at) = (self.now + pause, self.now + retry::with_more(pause));
                 let label = if labelled { Some(Label::Resent) } else { delivery.label };
                 // Later claims wait for a few seconds, not for a minute.
                 let parked = delivery.parked || copies > 1;
-                DeliveryChange { copies, resend_from: Some(from), next_attempt_at: from, label, parked, ..change }
+                DeliveryChange { copies, resend_from: Some(from), next_attempt_at, label, parked, ..change }
             });
         }
     }

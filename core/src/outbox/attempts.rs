@@ -192,9 +192,10 @@ impl Attempts {
         Ok(self.on_unknown(&self.ledger.turn(delivery.turn).await?) != OnUnknown::Hold)
     }
 
-    /// Whether a delivery has failed so often, and for so long, that an edit is to be a new message.
+    /// Whether a delivery has failed so often, and for so long, that an edit is to be a new message. In an outage it waits like others.
     async fn is_hopeless(&self, delivery: &DeliveryRecord) -> Result<bool, StoreError> {
-        if !delivery.parked || delivery.attempts < EDITS.0 || !matches!(delivery.action, Action::Edit { .. }) {
+        let is_down = self.caller.health.outbound(&delivery.conversation.channel).failing_since.is_some();
+        if is_down || !delivery.parked || delivery.attempts < EDITS.0 || !matches!(delivery.action, Action::Edit { .. }) {
             return Ok(false);
         }
         let since = self.store.failing_since(delivery.id).await?;

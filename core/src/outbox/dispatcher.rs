@@ -17,6 +17,7 @@ use super::{
     caller::Caller,
     ephemerals::show::TIMEOUT,
     gate::Refill,
+    health::MayResend,
     lanes::{Hurry, Lanes, Opened},
     line::Place,
     render, retry,
@@ -27,9 +28,10 @@ use crate::{
     crash::crash_point,
     lifecycle::Lifecycle,
     model::{
+        capabilities::Support,
         conversation::ChannelId,
         delivery::{Action, Class, Delivery, DeliveryError, Receipt},
-        ids::ConversationId,
+        ids::{ConversationId, DeliveryId},
         people::Pairing,
         settings::LiveSettings,
         stored_delivery::{DeliveryRecord, DeliveryState},
@@ -159,6 +161,12 @@ impl Dispatcher {
             Some(Hurry::All) => round.hurry(),
             Some(Hurry::One(delivery)) => round.probe(delivery),
             Some(Hurry::Asked(delivery)) => round.ask(delivery),
+            Some(Hurry::Look) => {
+                let waiting = self.store.next_deliveries(conversation).await?.list;
+                if let Some(waiting) = waiting.first() {
+                    self.look(waiting).await;
+                }
+            }
             None => {}
         }
         let (mut place, mut permit) = (None::<Place>, None);
@@ -178,6 +186,12 @@ impl Dispatcher {
                 if one.next_attempt_at > now && self.attempts.is_overtaken_edit(one).await? {
                     one.next_attempt_at = now;
                 }
+                if let Some(from) = one.resend_from {
+                    let last = retry::last_attempt(one, from);
+                    if self.caller.health.is_back_since(&one.conversation.channel, last) {
+                        retry::release(one, last);
+                    }
+                }
             }
             let Some(delivery) = round.next(&candidates, now).cloned() else { return self.wait(&candidates).await };
             let address = delivery.conversation.clone();
@@ -188,11 +202,17 @@ impl Dispatcher {
             if let Some(until) = self.caller.blocked_until(&address) {
                 return self.reschedule(&delivery, until).await;
             }
-            let must_wait = delivery.resend_from.is_some() && !round.is_asked(delivery.id);
-            if must_wait && !self.caller.health.may_resend(&address.channel) {
-                round.note_failure(delivery.id);
-                self.attempts.wait_for_answer(&delivery, now).await?;
-                return Ok(Next::Again);
+            if delivery.resend_from.is_some() && !round.is_asked(delivery.id) {
+                let may = match self.caller.health.may_resend(&address.channel) {
+                    MayResend::Now => true,
+                    MayResend::AsProbe => self.look(&delivery).await,
+                    MayResend::Later => false,
+                };
+                if !may {
+                    round.note_failure(delivery.id);
+                    self.attempts.wait_for_answer(&delivery, now).await?;
+                    return Ok(Next::Again);
+                }
             }
             let is_first_draft = delivery.is_draft() && delivery.attempts == 0;
             // The answer waits for an attempted draft: it must not wait behind other drafts.
@@ -244,6 +264,38 @@ impl Dispatcher {
                 }
             }
         }
+    }
+
+    /// Finds out whether the platform answers, with a typing notice in the conversation of a delivery. `true` if it does, or cannot
+    /// be asked.
+    async fn look(&self, waiting: &DeliveryRecord) -> bool {
+        let address = &waiting.conversation;
+        let Some(channel) = self.channels.get(&address.channel) else { return false };
+        let capabilities = channel.capabilities(address);
+        if capabilities.typing == Support::No {
+            return true;
+        }
+        let is_paced = self.caller.gate.take(address, &capabilities, Class::Typing).is_err();
+        if is_paced || self.caller.blocked_until(address).is_some() {
+            return false;
+        }
+        let call = self.caller.calls.begin_quietly(waiting.conversation_id).await;
+        let typing = Delivery {
+            id: DeliveryId::new(self.clock.now()),
+            conversation: address.clone(),
+            turn: waiting.turn,
+            part: 1,
+            parts: 1,
+            via: None,
+            signal: None,
+            action: Action::Typing { on: true },
+            attempt: 1,
+            is_overtaken: false,
+            label: None,
+        };
+        let result = self.caller.call(channel.deliver(&typing), TIMEOUT).await;
+        drop(call);
+        result.is_some_and(|result| self.caller.health.note_look(&address.channel, &result))
     }
 
     /// Ends a lane whose candidates are not due.

@@ -2,9 +2,9 @@
 //!
 //! While a channel cannot send, one delivery every 10 to 15 s is a probe. Any answer to a message ends the outage, and all
 //! that waits is sent. What may have arrived is sent again only on a channel that has answered a message since the last failure;
-//! otherwise one at a time may, as a probe ([`Health::may_resend`]).
+//! otherwise one at a time may, as a probe ([`Health::may_resend`]), and only if the platform answers a typing notice.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use dashmap::{DashMap, Entry};
 use rejoinder_guard::Timestamp;
@@ -15,6 +15,7 @@ use crate::{
     model::{
         conversation::ChannelId,
         delivery::{DeliveryError, Receipt},
+        ids::{ConversationId, DeliveryId},
     },
     outbox::{lanes::Lanes, retry},
     ports::{
@@ -36,11 +37,14 @@ const FAILURES: u32 = 3;
 /// The minimum time between two returns of a channel that speed up deliveries.
 const BETWEEN_RETURNS: Duration = Duration::from_secs(15);
 
-/// The maximum number of conversations to speed up when a channel is back.
+/// How many conversations are sped up at a time when a channel is back.
 const HURRIED: u32 = 1024;
 
-/// A delivery is sped up only if its next attempt is due within this time.
-const HURRIED_WITHIN: Duration = Duration::from_mins(15);
+/// The pause between them.
+const BETWEEN_HURRIED: Duration = Duration::from_secs(1);
+
+/// A delivery is sped up only if its next attempt is due within this time: longer than any pause between attempts.
+const HURRIED_WITHIN: Duration = Duration::from_mins(75);
 
 /// The health of the channels, in memory only: a restart begins without it, as the operator may have fixed them.
 pub(crate) struct Health {
@@ -58,8 +62,21 @@ pub(crate) struct Health {
     answering: DashMap<ChannelId, ()>,
     /// When another delivery that may have arrived may be a probe, of channels on which one was.
     probe_from: DashMap<ChannelId, Timestamp>,
+    /// When a channel was back last, or an operator wanted it tried.
+    returned: DashMap<ChannelId, Timestamp>,
     /// When a channel's platform last acknowledged something.
     sent_at: DashMap<ChannelId, Timestamp>,
+}
+
+/// Whether a delivery that may have arrived may be sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MayResend {
+    /// Its channel answers messages.
+    Now,
+    /// To find out whether the channel answers, if it answers a typing notice.
+    AsProbe,
+    /// Another one was tried a moment ago.
+    Later,
 }
 
 /// Sends that failed in a row.
@@ -67,6 +84,8 @@ struct Failing {
     failures: u32,
     /// Whether one was a message: the answer to an edit or a reaction does not show that messages are answered.
     has_message: bool,
+    /// Whether a typing notice failed as well.
+    is_deaf: bool,
     since: Timestamp,
     error: String,
 }
@@ -86,8 +105,8 @@ impl Health {
     pub(crate) fn new(store: Arc<dyn Store>, lanes: Arc<Lanes>, clock: SharedClock, lifecycle: Lifecycle) -> Self {
         let (unauthorized, back_at) = (DashMap::new(), DashMap::new());
         let (failing, sent_at) = (DashMap::new(), DashMap::new());
-        let (answering, probe_from) = (DashMap::new(), DashMap::new());
-        Self { store, lanes, clock, lifecycle, unauthorized, back_at, failing, answering, probe_from, sent_at }
+        let (answering, probe_from, returned) = (DashMap::new(), DashMap::new(), DashMap::new());
+        Self { store, lanes, clock, lifecycle, unauthorized, back_at, failing, answering, probe_from, returned, sent_at }
     }
 
     /// Pauses a channel whose credentials were refused.
@@ -124,18 +143,41 @@ impl Health {
         self.unauthorized.get(channel).map(|until| *until).filter(|until| *until > self.clock.now())
     }
 
-    /// Whether a delivery that may have arrived may be sent again now: its channel answers messages, or it is the next probe.
-    pub(crate) fn may_resend(&self, channel: &ChannelId) -> bool {
+    /// Whether a delivery that may have arrived may be sent again now.
+    pub(crate) fn may_resend(&self, channel: &ChannelId) -> MayResend {
         if self.answering.contains_key(channel) {
-            return true;
+            return MayResend::Now;
         }
         let now = self.clock.now();
         let mut from = self.probe_from.entry(channel.clone()).or_insert(now);
-        let may = *from <= now;
-        if may {
-            *from = now + BETWEEN_PROBES;
+        if *from > now {
+            return MayResend::Later;
         }
-        may
+        *from = now + BETWEEN_PROBES;
+        MayResend::AsProbe
+    }
+
+    /// Whether a channel is back since `at`.
+    pub(crate) fn is_back_since(&self, channel: &ChannelId, at: Timestamp) -> bool {
+        self.returned.get(channel).is_some_and(|returned| *returned > at)
+    }
+
+    /// Records the result of a typing notice by which a channel that cannot send is tried. Returns whether the platform answered. If it
+    /// did not before, it is back: one delivery that may have arrived is sent.
+    pub(crate) fn note_look(self: &Arc<Self>, channel: &ChannelId, result: &Result<Receipt, DeliveryError>) -> bool {
+        let is_answer = !matches!(
+            result,
+            Err(DeliveryError::NotSent { .. } | DeliveryError::Unknown(_) | DeliveryError::Unauthorized(_))
+        );
+        let was_deaf = self.failing.get_mut(channel).is_some_and(|mut failing| {
+            let was_deaf = failing.is_deaf;
+            failing.is_deaf = !is_answer;
+            was_deaf
+        });
+        if is_answer && was_deaf {
+            self.try_now(channel);
+        }
+        is_answer
     }
 
     /// Records the result of a send; `is_message`: of a new message. Any answer of the platform, also a refusal, ends an outage:
@@ -162,7 +204,7 @@ impl Health {
 
     fn note_failure(self: &Arc<Self>, channel: &ChannelId, is_message: bool, error: &DeliveryError) {
         let since = self.clock.now();
-        let first = || Failing { failures: 0, has_message: false, since, error: String::new() };
+        let first = || Failing { failures: 0, has_message: false, is_deaf: false, since, error: String::new() };
         let mut failing = self.failing.entry(channel.clone()).or_insert_with(first);
         failing.failures = failing.failures.saturating_add(1);
         failing.has_message |= is_message;
@@ -189,6 +231,7 @@ impl Health {
         let was_down = self.failing.remove(channel).is_some_and(|(_, failing)| failing.failures >= FAILURES);
         let was_probe = is_message && self.probe_from.remove(channel).is_some();
         if was_down || was_probe {
+            self.returned.insert(channel.clone(), self.clock.now());
             self.hurry_soon(channel);
         }
     }
@@ -204,12 +247,26 @@ impl Health {
             if self.back_at.get(channel).is_some_and(|at| at.is_some_and(|at| now.since(at) < BETWEEN_RETURNS)) {
                 continue;
             }
-            match self.store.next_probe(channel, now).await {
+            match self.next_probe(channel, now).await {
                 Ok(Some((conversation, delivery))) => self.lanes.probe(channel, conversation, delivery),
                 Ok(None) => {}
                 Err(error) => debug!(%channel, %error, "cannot read a delivery to try on a channel that cannot send"),
             }
         }
+    }
+
+    /// What is tried to find out whether a channel can send again: a delivery, or only its conversation if all may have arrived and
+    /// wait for their time.
+    async fn next_probe(
+        &self,
+        channel: &ChannelId,
+        now: Timestamp,
+    ) -> Result<Option<(ConversationId, Option<DeliveryId>)>, StoreError> {
+        if let Some((conversation, delivery)) = self.store.next_probe(channel, now).await? {
+            return Ok(Some((conversation, Some(delivery))));
+        }
+        let waiting = self.store.upcoming(channel, 1).await?.into_iter().next();
+        Ok(waiting.map(|(conversation, _)| (conversation, None)))
     }
 
     /// A platform answers again, or for the first time: deliveries that wait for a retry are sent at once. Ignored for a
@@ -218,7 +275,11 @@ impl Health {
         let now = self.clock.now();
         let was_away = self.failing.contains_key(channel) || self.unauthorized.contains_key(channel);
         match self.back_at.entry(channel.clone()) {
-            Entry::Vacant(first) => drop(first.insert(None)),
+            Entry::Vacant(first) => {
+                first.insert(None);
+                // What an earlier process has tried in vain is tried.
+                self.returned.insert(channel.clone(), now);
+            }
             Entry::Occupied(mut last)
                 if was_away && last.get().is_none_or(|last| now.since(last) >= BETWEEN_RETURNS) =>
             {
@@ -233,6 +294,7 @@ impl Health {
 
     /// Has what waits for a channel sent at once, for an operator. Of what may have arrived one is sent, and all if that is answered.
     pub(crate) fn try_now(self: &Arc<Self>, channel: &ChannelId) {
+        self.returned.insert(channel.clone(), self.clock.now());
         self.allow(channel);
         self.hurry_soon(channel);
     }
@@ -250,13 +312,27 @@ impl Health {
     }
 
     async fn hurry(&self, channel: &ChannelId) {
-        let soon = self.clock.now() + HURRIED_WITHIN;
-        match self.store.upcoming(channel, HURRIED).await {
-            Ok(upcoming) => {
-                let waiting = upcoming.into_iter().take_while(|(_, at)| *at <= soon);
-                waiting.for_each(|(conversation, _)| self.lanes.hurry(channel, conversation));
+        let mut hurried = HashSet::new();
+        loop {
+            let soon = self.clock.now() + HURRIED_WITHIN;
+            let upcoming = match self.store.upcoming(channel, HURRIED).await {
+                Ok(upcoming) => upcoming,
+                Err(error) => {
+                    return debug!(%channel, %error, "cannot read the deliveries that wait for a channel that is back");
+                }
+            };
+            let is_last = upcoming.len() < HURRIED as usize;
+            let before = hurried.len();
+            for (conversation, _) in upcoming.into_iter().take_while(|(_, at)| *at <= soon) {
+                if hurried.insert(conversation) {
+                    self.lanes.hurry(channel, conversation);
+                }
             }
-            Err(error) => debug!(%channel, %error, "cannot read the deliveries that wait for a channel that is back"),
+            // The others are read when these are sent.
+            let is_stuck = hurried.len() == before && self.failing.contains_key(channel);
+            if is_last || is_stuck || !self.lifecycle.pause_unless_stopping(BETWEEN_HURRIED).await {
+                return;
+            }
         }
     }
 }

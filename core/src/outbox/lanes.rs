@@ -43,6 +43,8 @@ pub(crate) enum Hurry {
     One(DeliveryId),
     /// The same for an operator, who has it sent although it may have arrived.
     Asked(DeliveryId),
+    /// Nothing: whether the platform answers is to be found out.
+    Look,
 }
 
 /// The lanes of one channel.
@@ -95,9 +97,9 @@ impl Lanes {
         self.open(channel, conversation);
     }
 
-    /// As [`hurry`](Self::hurry) for one delivery.
-    pub(crate) fn probe(&self, channel: &ChannelId, conversation: ConversationId, delivery: DeliveryId) {
-        self.hurried.entry(conversation).or_insert(Hurry::One(delivery));
+    /// Finds out whether the platform answers: with `delivery`, else with a call that shows nothing that stays.
+    pub(crate) fn probe(&self, channel: &ChannelId, conversation: ConversationId, delivery: Option<DeliveryId>) {
+        self.hurried.entry(conversation).or_insert(delivery.map_or(Hurry::Look, Hurry::One));
         self.open(channel, conversation);
     }
 

@@ -48,7 +48,25 @@ fn with_jitter(pause: Duration) -> Duration {
 
 /// How long a delivery waits at least that `copies` attempts may each have shown.
 pub(crate) fn resend_pause(copies: u32) -> Duration {
-    pauses::nth(RESEND, copies as usize).mul_f64(rand::rng().random_range(1.0..=1.2))
+    pauses::nth(RESEND, copies as usize)
+}
+
+/// The pause after such an attempt.
+pub(crate) fn with_more(pause: Duration) -> Duration {
+    pause.mul_f64(rand::rng().random_range(1.0..=1.2))
+}
+
+/// When the last attempt ended of a delivery that may have been shown and is sent again from `resend_from` on.
+pub(crate) fn last_attempt(delivery: &DeliveryRecord, resend_from: Timestamp) -> Timestamp {
+    let pause = i64::try_from(resend_pause(delivery.copies).as_millis()).unwrap_or_default();
+    Timestamp::from_millis(resend_from.as_millis() - pause)
+}
+
+/// Once its channel is back, a delivery that may have been shown is sent again as if that was its first attempt.
+pub(crate) fn release(delivery: &mut DeliveryRecord, last_attempt: Timestamp) {
+    let from = last_attempt + resend_pause(1);
+    delivery.resend_from = Some(from);
+    delivery.next_attempt_at = delivery.next_attempt_at.min(from);
 }
 
 /// How long a delivery waits for a channel that does not answer.
@@ -109,7 +127,7 @@ mod tests {
     #[test]
     fn what_could_show_twice_is_sent_again_seldom() {
         let within = |copies: u32, seconds: f64| {
-            let pause = resend_pause(copies).as_secs_f64();
+            let pause = with_more(resend_pause(copies)).as_secs_f64();
             (seconds..=seconds * 1.2).contains(&pause)
         };
 

@@ -41,6 +41,8 @@ impl Telegram {
             500.. if repeat == Repeat::Duplicates => DeliveryError::Unknown(detail),
             // A Bot API server does not answer a known method like this: the address leads elsewhere, or the server failed.
             300..=399 | 404 | 405 | 408 | 421 | 500.. => DeliveryError::NotSent { retry_after: None, detail },
+            // A proxy does not let us through. What it says of a message's size holds.
+            _ if !refusal.is_from_telegram && refusal.code != 413 => DeliveryError::NotSent { retry_after: None, detail },
             _ => DeliveryError::Refused(detail),
         }
     }
@@ -96,6 +98,10 @@ mod tests {
     #[case(503, "not_sent")]
     #[case(504, "unknown")]
     #[case(500, "unknown")]
+    #[case(400, "not_sent")]
+    #[case(402, "not_sent")]
+    #[case(403, "not_sent")]
+    #[case(413, "refused")]
     fn a_page_of_a_proxy_that_did_not_reach_the_server_says_that_nothing_was_sent(
         #[case] code: u16,
         #[case] expected: &str,
