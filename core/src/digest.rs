@@ -37,6 +37,9 @@ const PRESSES: u32 = 10_000;
 /// How many open questions of a conversation are looked at.
 pub(crate) const QUESTIONS: u32 = 100;
 
+/// What stands behind who did something, in the remarks of its turn.
+pub(crate) const FROM_DIGEST: &str = ", from a digest";
+
 /// The topic of a press in the log.
 const PRESSED: &str = "digest.pressed";
 

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     approvals::PAGE,
-    digest::{self, Button, Digest, Press, QUESTIONS, SNOOZED, letter},
+    digest::{self, Button, Digest, FROM_DIGEST, Press, QUESTIONS, SNOOZED, letter},
     explain::text::rfc3339,
     ledger::{
         log::subject_of,
@@ -348,7 +348,7 @@ impl Item {
         let name = presser.known_as(&known).map(|(_, name)| format!("{name} ({})", presser.identity()));
         let by = Actor::named(name.unwrap_or_default());
         let (id, at) = (self.turn.id, call.now);
-        let detail = format!("by {}, from a digest", by.name);
+        let detail = format!("by {}{FROM_DIGEST}", by.name);
         let step = OperatorStep {
             operation: Some(operation(&by, action, id, subject_of(&self.turn), at)),
             remark: Remark { turn: id, at, kind: action.to_owned(), detail },

@@ -168,6 +168,8 @@ async fn what_is_snoozed_comes_again_after_a_day_and_what_is_dropped_does_not() 
     presses(&gateway, "grace", "Drop C").await;
     assert_eq!(last(&gateway, "grace"), "C is dropped.");
     assert_eq!(gateway.status(later).await, TurnStatus::Cancelled);
+    let explained = gateway.explained(later).await;
+    assert!(explained.starts_with("Given up by Grace (test.main/grace), "), "{explained}");
     let late_pick = says(&gateway, "grace", "coffee");
     gateway.receives(late_pick).await;
     assert_eq!(last(&gateway, "grace"), "coffee", "the question is closed: these are words");
