@@ -27,7 +27,7 @@ use crate::{
     model::{
         capabilities::Receipts,
         conversation::{ChannelId, ConversationRef},
-        event::InboundEvent,
+        event::{InboundEvent, Sender},
         ids::{ConversationId, DeliveryId, TurnId},
         log::{AuditEntry, LogEvent, NewLogEntry, Subject},
         question::numbered,
@@ -314,6 +314,10 @@ impl Operations {
         let _operating = self.operating.lock().await;
         let (action, target) = match &token {
             TokenChange::Create(token) => {
+                if token.name == Sender::ALERTER {
+                    let why = format!("the gateway's own alerts have the name {}: choose another one", token.name);
+                    return Err(OperationError::Unfit(why));
+                }
                 if self.store.tokens().await?.iter().any(|other| other.name == token.name) {
                     let why = format!("there is a token with the name {} already, or there was one", token.name);
                     return Err(OperationError::Unfit(why));
