@@ -174,6 +174,13 @@ pub(crate) struct Waits {
     pub(crate) errors: Vec<ErrorRecord>,
 }
 
+impl Waits {
+    /// Whether there may be more new errors than are listed.
+    pub(crate) const fn has_more_errors(&self) -> bool {
+        self.errors.len() >= MOST_ERRORS as usize
+    }
+}
+
 impl Problems {
     /// Reads what waits, and the new errors.
     ///
