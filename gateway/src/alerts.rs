@@ -95,7 +95,7 @@ pub(crate) struct Told {
 }
 
 impl Alerter {
-    fn new(means: Means, problems: &Problems, figures: &Arc<Figures>, clock: &SharedClock) -> Self {
+    fn new(means: Means, seen: Board, problems: &Problems, figures: &Arc<Figures>, clock: &SharedClock) -> Self {
         let Means { settings, http, signer } = means;
         Self {
             settings,
@@ -103,7 +103,7 @@ impl Alerter {
             figures: Arc::clone(figures),
             clock: Arc::clone(clock),
             sender: Sender::new(problems.engine.clone(), Arc::clone(clock), http, signer),
-            board: Mutex::default(),
+            board: Mutex::new(seen),
         }
     }
 

@@ -124,7 +124,7 @@ impl Item {
 }
 
 /// What is wrong, and what was told of it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Board {
     items: BTreeMap<Key, Item>,
     told_at: BTreeMap<Key, Timestamp>,
