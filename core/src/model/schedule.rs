@@ -256,7 +256,7 @@ pub struct ScheduleRun {
     pub at: Timestamp,
     /// The turns that were begun.
     pub turns: Vec<TurnId>,
-    /// Why none was begun, or who was not reached.
+    /// Why none was begun, or how many people were not reached.
     pub problem: Option<String>,
 }
 

@@ -70,7 +70,7 @@ impl Actor {
         Self { name, reason: None, channels: None, answer: None }
     }
 
-    /// The same, whose reason names those whom they did not reach.
+    /// The same, whose reason says how many they did not reach.
     pub(crate) fn falling_short(&self, reached: &Reached) -> Self {
         let parts = [self.reason.clone(), reached.shortfall()];
         let reason: Vec<String> = parts.into_iter().flatten().collect();
