@@ -37,6 +37,9 @@ const PRESSES: u32 = 10_000;
 /// How many open questions of a conversation are looked at.
 pub(crate) const QUESTIONS: u32 = 100;
 
+/// What stands behind who did something, in the remarks of its turn.
+pub(crate) const FROM_DIGEST: &str = ", from a digest";
+
 /// The topic of a press in the log.
 const PRESSED: &str = "digest.pressed";
 
@@ -51,8 +54,10 @@ pub(crate) enum Button {
 }
 
 impl Button {
-    /// Below what this person may approve.
+    /// Below what this person may approve and drop.
     pub(crate) const DECIDE: &[Self] = &[Self::Approve, Self::Decline, Self::Snooze, Self::Drop];
+    /// Below what this person may approve, and not drop. It has the length of `ANSWER`: [`Press::button`] tells them apart.
+    pub(crate) const DECIDE_ONLY: &[Self] = &[Self::Approve, Self::Snooze, Self::Decline];
     /// Below what can be answered.
     pub(crate) const ANSWER: &[Self] = &[Self::Answer, Self::Snooze, Self::Drop];
     /// Where waiting is all that can be done.
@@ -106,6 +111,31 @@ impl Digest {
     }
 }
 
+/// What somebody presses below a digest.
+#[derive(Clone, Debug)]
+pub(crate) struct Press {
+    pub(crate) digest: Digest,
+    /// The button of somebody who may drop what it is about.
+    pressed: Button,
+    /// The place of what it is about.
+    pub(crate) place: usize,
+    /// The question below which the button is.
+    pub(crate) question: AskedQuestion,
+}
+
+impl Press {
+    /// The button; `None` if it may not be pressed any more.
+    pub(crate) fn button(&self, may_drop: bool) -> Option<Button> {
+        let is_of_three = self.question.choices.len() == Button::DECIDE_ONLY.len();
+        match self.pressed {
+            pressed if may_drop => Some(pressed),
+            Button::Answer => Some(Button::Approve),
+            Button::Drop => is_of_three.then_some(Button::Decline),
+            pressed => Some(pressed),
+        }
+    }
+}
+
 /// What stands for the thing at a place of a digest: a letter, because choices have numbers.
 pub(crate) fn letter(place: usize) -> char {
     ('A'..='Z').nth(place).unwrap_or('?')
@@ -125,15 +155,13 @@ pub(crate) fn pressed(choices: &[String], text: &str) -> Option<(Button, usize)>
 }
 
 /// What an event presses below a digest.
-pub(crate) async fn press(
-    store: &dyn Store,
-    event: &InboundEvent,
-) -> Result<Option<(Digest, Button, usize)>, StoreError> {
+pub(crate) async fn press(store: &dyn Store, event: &InboundEvent) -> Result<Option<Press>, StoreError> {
     let EventKind::Choice { turn } = event.kind else { return Ok(None) };
-    let question = store.questions(QuestionFilter::Of(turn), 1).await?.pop();
-    let pressed = question.and_then(|asked| pressed(&asked.question.choices, &event.text));
+    let Some(record) = store.questions(QuestionFilter::Of(turn), 1).await?.pop() else { return Ok(None) };
+    let question = record.question;
+    let Some((pressed, place)) = pressed(&question.choices, &event.text) else { return Ok(None) };
     let digest = Digest::of(store, event).await?;
-    Ok(pressed.zip(digest).map(|((button, place), digest)| (digest, button, place)))
+    Ok(digest.map(|digest| Press { digest, pressed, place, question }))
 }
 
 /// The question with which an agent answered a turn, if it is open. What the gateway asks is decided where it is asked.

@@ -713,10 +713,10 @@ impl Engine {
         self.people.called(text)
     }
 
-    /// The name of somebody who is known that may have been meant.
+    /// The name of somebody who is known and among these that may have been meant.
     #[must_use]
-    pub fn nearest_name(&self, text: &str) -> Option<String> {
-        self.people.nearest(text)
+    pub fn nearest_name(&self, text: &str, among: impl Fn(&PersonRecord) -> bool) -> Option<String> {
+        self.people.nearest(text, among)
     }
 
     /// Whom a list is about, as [`PersonFilter::new`].

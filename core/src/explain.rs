@@ -19,6 +19,7 @@ use rejoinder_guard::{CancelledBy, Cause, Expectation, ObligationState, Rung, Se
 pub use self::initiator::Initiator;
 use self::text::{clip, rfc3339, span, until};
 use crate::{
+    digest::FROM_DIGEST,
     model::{
         conversation::ChannelId,
         event::{Directed, SenderKind},
@@ -90,7 +91,8 @@ fn headline(dossier: &Dossier) -> String {
         }
         ObligationState::Settled(Settlement::Signal { signal, via, .. }) => match via {
             Via::GivenUp { reason } => {
-                format!("Given up by the operator, {took} after {began}: {}. The person was told.", clip(reason))
+                let by = giver(dossier);
+                format!("Given up by {by}, {took} after {began}: {}. The person was told.", clip(reason))
             }
             _ if dossier.turn.handler.is_gateway() && initiator != Initiator::Person => {
                 format!("Delivered, {took} after {began}.")
@@ -119,7 +121,7 @@ fn headline(dossier: &Dossier) -> String {
             format!("Cancelled by the person, {took} after it was accepted; turn {by} is the command.")
         }
         ObligationState::Settled(Settlement::Cancelled { by: CancelledBy::Operator(reason) }) => {
-            format!("Given up by the operator, {took} after it was accepted: {}.", clip(reason))
+            format!("Given up by {}, {took} after it was accepted: {}.", giver(dossier), clip(reason))
         }
         ObligationState::Settled(Settlement::Merged { into }) => format!("Answered together with turn {into}."),
         ObligationState::Merged { into } => format!("Turn {into} answers for this one as well."),
@@ -139,6 +141,13 @@ fn headline(dossier: &Dossier) -> String {
         }
         ObligationState::Open => "The turn waits for a run; nothing has been shown yet.".to_owned(),
     }
+}
+
+/// Who gave a turn up.
+fn giver(dossier: &Dossier) -> String {
+    let given_up = dossier.remarks.iter().rfind(|remark| matches!(&*remark.kind, "cancel" | "discard"));
+    let dropped = given_up.and_then(|remark| remark.detail.strip_prefix("by ")?.strip_suffix(FROM_DIGEST));
+    dropped.map_or_else(|| "the operator".to_owned(), clip)
 }
 
 /// Why the last attempt of a delivery failed that waits for the next one.

@@ -366,9 +366,9 @@ impl People {
         meant(&self.state().people, name).into_iter().cloned().collect()
     }
 
-    /// The name of somebody who is known that may have been meant.
-    pub(crate) fn nearest(&self, name: &str) -> Option<String> {
-        nearest(&self.state().people, name).map(ToOwned::to_owned)
+    /// The name of somebody who is known and among these that may have been meant.
+    pub(crate) fn nearest(&self, name: &str, among: impl Fn(&PersonRecord) -> bool) -> Option<String> {
+        nearest(self.state().people.iter().filter(|person| among(person)), name).map(ToOwned::to_owned)
     }
 
     /// Whom a list is about.

@@ -17,7 +17,7 @@ use crate::{
         late::LATE_ASKS,
         message::{approval_dropped, expired, question_expired},
     },
-    digest::{self, Button, Digest},
+    digest::{self, Button, Digest, Press},
     lifecycle::Lifecycle,
     model::{
         approval::{Approval, ApprovalChange, ApprovalFilter, ApprovalState},
@@ -140,7 +140,8 @@ impl Questions {
     /// Whether an event has a question of an agent's shown again that a digest lists: it was asked in the same chat, and is open.
     pub(crate) async fn is_shown_again(&self, event: &InboundEvent) -> Result<bool, StoreError> {
         let store = self.store.as_ref();
-        let Some((digest, Button::Answer, place)) = digest::press(store, event).await? else { return Ok(false) };
+        let press = digest::press(store, event).await?.filter(|press| press.button(true) == Some(Button::Answer));
+        let Some(Press { digest, place, .. }) = press else { return Ok(false) };
         let Some(item) = digest.items.get(place) else { return Ok(false) };
         let Some(item) = store.readable_turn(*item).await? else { return Ok(false) };
         Ok(digest::open_question(store, &item).await?.is_some_and(|asked| asked.place == event.conversation))

@@ -31,7 +31,7 @@ use self::{
 use crate::{
     client::http_client,
     figures::Figures,
-    problems::{Problem, Problems},
+    problems::{Problem, Problems, Waits},
 };
 
 /// How often it looks.
@@ -95,7 +95,7 @@ pub(crate) struct Told {
 }
 
 impl Alerter {
-    fn new(means: Means, problems: &Problems, figures: &Arc<Figures>, clock: &SharedClock) -> Self {
+    fn new(means: Means, seen: Board, problems: &Problems, figures: &Arc<Figures>, clock: &SharedClock) -> Self {
         let Means { settings, http, signer } = means;
         Self {
             settings,
@@ -103,7 +103,7 @@ impl Alerter {
             figures: Arc::clone(figures),
             clock: Arc::clone(clock),
             sender: Sender::new(problems.engine.clone(), Arc::clone(clock), http, signer),
-            board: Mutex::default(),
+            board: Mutex::new(seen),
         }
     }
 
@@ -125,9 +125,13 @@ impl Alerter {
             }
             let trouble = self.problems.store.trouble().map(|error| error.to_string());
             let problems = self.problems.find(trouble, waits.as_ref(), now);
+            let has_more_errors = waits.as_ref().is_some_and(Waits::has_more_errors);
             let news = {
                 let mut board = self.board.lock().await;
-                board.look(now, problems, |key| self.known(key, started_at, now));
+                board.look(now, problems, |key| match key.0 {
+                    "error" if has_more_errors => Known::Unlisted,
+                    _ => self.known(key, started_at, now),
+                });
                 board.news(now, &self.rules(now))
             };
             if let Some(news) = news.filter(|_| now >= not_before) {

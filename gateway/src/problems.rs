@@ -9,7 +9,7 @@ use std::{
 use jiff::tz::TimeZone;
 use rejoinder_config::AlertKind;
 use rejoinder_core::{
-    ChannelId, Down, Engine, Handler, LoopKind, Part, Store, StoreError, Timestamp,
+    ChannelId, Down, Engine, Handler, LoopKind, Part, Sender, Store, StoreError, Timestamp,
     store::{Backlog, ErrorFilter, ErrorRecord, LateTurn, ParkedDelivery, Pause, Schedule, Stuck, TurnSummary},
 };
 use serde::{Serialize, Serializer};
@@ -19,9 +19,6 @@ use crate::{
     disk::Room,
     time::{rfc3339, since},
 };
-
-/// Who sends alerts, in the audit.
-pub(crate) const ALERTER: &str = "alerts";
 
 /// Below how many free bytes a disk is nearly full, unless a twentieth of it is less.
 const ROOM: u64 = 1 << 30;
@@ -175,6 +172,13 @@ pub(crate) struct Waits {
     pub(crate) backlog: Backlog,
     pub(crate) stuck: Stuck,
     pub(crate) errors: Vec<ErrorRecord>,
+}
+
+impl Waits {
+    /// Whether there may be more new errors than are listed.
+    pub(crate) const fn has_more_errors(&self) -> bool {
+        self.errors.len() >= MOST_ERRORS as usize
+    }
 }
 
 impl Problems {
@@ -338,7 +342,8 @@ impl Facts {
         }
         problems.extend(agents);
         problems.extend(waiting.unexplained(unlisted));
-        let (alerts, dead): (Vec<_>, Vec<_>) = stuck.dead.into_iter().partition(|turn| is_alert(&turn.person));
+        let (alerts, dead): (Vec<_>, Vec<_>) =
+            stuck.dead.into_iter().partition(|turn| !turn.owed && is_alert(&turn.person));
         problems.extend(of_alerts("undelivered_alerts", None, alerts.iter().map(|turn| (turn.seq, turn.since))));
         let dead = |owed| dead.iter().filter(move |turn| turn.owed == owed).map(|turn| (turn.seq, turn.since));
         problems.extend(several(
@@ -440,7 +445,7 @@ fn several(kind: &'static str, of: impl Iterator<Item = (i64, Timestamp)>, words
 
 /// Whether alerts began what is stored as being of this person.
 fn is_alert(person: &str) -> bool {
-    person == ALERTER
+    person == Sender::ALERTER
 }
 
 /// That alerts do not arrive. It does not grow: each alert about it would be one more of them.
@@ -586,5 +591,17 @@ mod tests {
             panic!("{problems:?}")
         };
         assert_eq!((&**what, ids.len()), ("2 alerts could not be delivered", 0));
+    }
+
+    /// On some channels people choose their ids.
+    #[test]
+    fn a_person_who_has_the_name_of_the_alerts_is_a_person() {
+        let stuck = Stuck {
+            dead: vec![DeadTurn { seq: 1, person: "alerts".to_owned(), owed: true, since: at(650) }],
+            ..Stuck::default()
+        };
+        let facts = Facts { waits: Waits { stuck, ..Waits::default() }, ..Facts::default() };
+
+        assert_eq!(sentences(facts), ["One turn could not be answered at 10:50 UTC (10 min ago)."]);
     }
 }

@@ -103,7 +103,7 @@ pub(crate) fn taken(reached: Reached) -> Response {
         tracing::warn!(shortfall, "the event of a hook did not reach everybody");
     }
     let turn_ids = reached.begun.iter().map(|begun| begun.turn).collect();
-    let not_told = |NotReached { who, why }| NotTold { who, why };
+    let not_told = |NotReached { who, why, .. }| NotTold { who, why };
     let not_reached = reached.missed.into_iter().map(not_told).collect();
     (StatusCode::ACCEPTED, Json(Taken { status: "accepted", turn_ids, not_reached })).into_response()
 }

@@ -74,9 +74,15 @@ fn question(pairing: &Pairing, call: &Call<'_>) -> Reply {
     call.yes_or_no(text, ["person_let_in", "person_keep_out"], Some(pairing.expires_at))
 }
 
-/// What an agent wants to do, for whom, and which message of theirs it answers.
+/// What an agent wants to do, with the choice whether it may.
 async fn wish(approval: &Approval, call: &Call<'_>) -> Result<Reply, StoreError> {
-    let Approval { agent, request, channel, expires_at, .. } = approval;
+    let told = told_wish(approval, call).await?;
+    Ok(call.yes_or_no(told, ["approval_approve", "approval_decline"], approval.expires_at))
+}
+
+/// What an agent wants to do, for whom, and which message of theirs it answers.
+pub(super) async fn told_wish(approval: &Approval, call: &Call<'_>) -> Result<String, StoreError> {
+    let Approval { agent, request, channel, .. } = approval;
     let asked_by = asked_by(approval, call).await?;
     let mut names: Vec<String> = Vec::new();
     for event in &asked_by {
@@ -98,11 +104,11 @@ async fn wish(approval: &Approval, call: &Call<'_>) -> Result<Reply, StoreError>
         told.push_str("\n\n");
         told.push_str(&quoted(details));
     }
-    Ok(call.yes_or_no(told.trim_end().to_owned(), ["approval_approve", "approval_decline"], *expires_at))
+    Ok(told.trim_end().to_owned())
 }
 
 /// Details, quoted so that they are not taken for the gateway's words.
-pub(super) fn quoted(details: &str) -> String {
+fn quoted(details: &str) -> String {
     details.lines().map(|line| format!("> {line}")).collect::<Vec<_>>().join("\n")
 }
 

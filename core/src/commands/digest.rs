@@ -5,12 +5,12 @@ use std::time::Duration;
 use rejoinder_guard::{Choices, Event, Reply};
 
 use super::{
-    asks::{decide_approval, may_decide, name_of, quoted},
+    asks::{decide_approval, may_decide, name_of, told_wish},
     command::{Answer, Call, Command, Filled, Words},
 };
 use crate::{
     approvals::PAGE,
-    digest::{self, Button, Digest, QUESTIONS, SNOOZED, letter},
+    digest::{self, Button, Digest, FROM_DIGEST, Press, QUESTIONS, SNOOZED, letter},
     explain::text::rfc3339,
     ledger::{
         log::subject_of,
@@ -21,7 +21,7 @@ use crate::{
         approval::{Approval, ApprovalFilter},
         conversation::ConversationRef,
         event::{EventKind, SenderKind},
-        ids::TurnId,
+        ids::{PersonId, TurnId},
         log::{LogEvent, NewLogEntry},
         people::PersonRole,
         question::{AskedQuestion, QuestionFilter},
@@ -47,7 +47,7 @@ pub(crate) const DIGEST: Command = Command {
     act: |call| {
         Box::pin(async {
             match &call.turn.event.kind {
-                EventKind::Digest { items, more, .. } => list(call, items, *more).await,
+                EventKind::Digest { person, items, more } => list(call, *person, items, *more).await,
                 EventKind::Choice { .. } => press(call).await,
                 _ => Ok(Answer::of("approval_not_yours")),
             }
@@ -72,6 +72,8 @@ struct Item {
     kind: LoopKind,
     /// The approval that waits, if whoever is told may decide it.
     approval: Option<Approval>,
+    /// Whether whoever is told may drop it: an owner anything, others what is their own.
+    may_drop: bool,
     /// The question that waits, if it is one.
     question: Option<AskedQuestion>,
     /// Its deliveries, if it is a dead letter or held.
@@ -86,10 +88,10 @@ struct Step {
 }
 
 /// Lists what is open, and asks about the first of it.
-async fn list(call: &Call<'_>, items: &[TurnId], more: usize) -> Result<Answer, StoreError> {
+async fn list(call: &Call<'_>, person: PersonId, items: &[TurnId], more: usize) -> Result<Answer, StoreError> {
     let mut open = Vec::new();
     for (place, id) in items.iter().enumerate() {
-        open.extend(Item::read(call, place, *id, decides(call)).await?);
+        open.extend(Item::read(call, place, *id, person, decides(call, person)).await?);
     }
     let mut text = Vec::new();
     if !open.is_empty() {
@@ -101,7 +103,7 @@ async fn list(call: &Call<'_>, items: &[TurnId], more: usize) -> Result<Answer, 
         text.push(filled(call.say("digest_more"), &[("count", more.to_string())]));
     }
     let words = match open.first() {
-        Some(first) => Words::Own(first.ask(text, call)),
+        Some(first) => Words::Own(first.ask(text, call).await?),
         None if more > 0 => Words::Own(Reply::text(text.join("\n\n"))),
         None => Answer::of("digest_nothing").words,
     };
@@ -116,17 +118,18 @@ async fn earlier(call: &Call<'_>) -> Result<Vec<TurnId>, StoreError> {
 }
 
 /// What somebody presses, if they still may.
-async fn pressed(call: &Call<'_>) -> Result<Option<(Digest, Button, usize)>, StoreError> {
+async fn pressed(call: &Call<'_>) -> Result<Option<Press>, StoreError> {
     let pressed = digest::press(call.store, &call.turn.event).await?;
     let known = call.people.known();
-    Ok(pressed.filter(|(digest, ..)| digest::may_press(&call.turn.event, digest.person, &known)))
+    Ok(pressed.filter(|press| digest::may_press(&call.turn.event, press.digest.person, &known)))
 }
 
 /// Does what was pressed, and asks about what comes next.
 async fn press(call: &Call<'_>) -> Result<Answer, StoreError> {
-    let Some((digest, button, place)) = pressed(call).await? else { return Ok(Answer::of("approval_over")) };
-    let answer = match Item::of(call, &digest, place).await? {
-        Some(item) => item.press(button, &digest, call).await?,
+    let Some(press) = pressed(call).await? else { return Ok(Answer::of("approval_over")) };
+    let (digest, place) = (&press.digest, press.place);
+    let answer = match Item::of(call, digest, place).await? {
+        Some(item) => item.press(&press, call).await?,
         None => Answer::of("digest_over"),
     };
     let letter = || vec![("letter", letter(place).to_string())];
@@ -139,8 +142,8 @@ async fn press(call: &Call<'_>) -> Result<Answer, StoreError> {
         }
         Words::Lines(_) | Words::Own(_) => String::new(),
     };
-    let words = Words::Own(match next(call, &digest, place).await? {
-        Some(next) => next.ask(vec![said], call),
+    let words = Words::Own(match next(call, digest, place).await? {
+        Some(next) => next.ask(vec![said], call).await?,
         None => Reply::text(said),
     });
     Ok(Answer { words, ..answer })
@@ -148,7 +151,7 @@ async fn press(call: &Call<'_>) -> Result<Answer, StoreError> {
 
 /// Shows a question again, in place of the message that asked it before.
 async fn ask_again(call: &Call<'_>) -> Result<Answer, StoreError> {
-    let Some((digest, button, place)) = pressed(call).await? else { return Ok(Answer::of("approval_over")) };
+    let Some(Press { digest, place, .. }) = pressed(call).await? else { return Ok(Answer::of("approval_over")) };
     let item = Item::of(call, &digest, place).await?;
     let Some((item, asked)) = item.and_then(|mut item| item.question.take().map(|asked| (item, asked))) else {
         return Ok(Answer::filled("digest_over", vec![("letter", letter(place).to_string())]));
@@ -156,7 +159,7 @@ async fn ask_again(call: &Call<'_>) -> Result<Answer, StoreError> {
     let AskedQuestion { text, choices, free_text, expires_at, .. } = asked;
     let choices = Choices { options: choices, free_text, expires: expires_at };
     let words = Words::Own(Reply::question(text, choices));
-    let log = vec![item.log_entry(button, &digest, call)];
+    let log = vec![item.log_entry(Button::Answer, &digest, call)];
     Ok(Answer { closes: vec![item.turn.id], log, ..Answer::saying(words) })
 }
 
@@ -184,15 +187,17 @@ impl Item {
     /// What is at a place of a digest, if it is open, and whoever presses may still see it.
     async fn of(call: &Call<'_>, digest: &Digest, place: usize) -> Result<Option<Self>, StoreError> {
         let Some(id) = digest.items.get(place) else { return Ok(None) };
-        let is_theirs = |turn: &TurnRecord| {
-            digest::is_theirs(&turn.event.sender, &turn.event.conversation, digest.person, call.people)
-        };
         let may_decide = may_decide(&call.turn.event, digest.person, call.settings, &call.people.known());
-        let item = Self::read(call, place, *id, may_decide).await?;
-        Ok(item.filter(|item| is_owner(call) || item.approval.is_some() || is_theirs(&item.turn)))
+        Self::read(call, place, *id, digest.person, may_decide).await
     }
 
-    async fn read(call: &Call<'_>, place: usize, id: TurnId, may_decide: bool) -> Result<Option<Self>, StoreError> {
+    async fn read(
+        call: &Call<'_>,
+        place: usize,
+        id: TurnId,
+        person: PersonId,
+        may_decide: bool,
+    ) -> Result<Option<Self>, StoreError> {
         let Some(turn) = call.store.readable_turn(id).await? else { return Ok(None) };
         let Some(kind) = LoopKind::of(&turn.obligation, call.now) else { return Ok(None) };
         let question = match kind {
@@ -210,7 +215,12 @@ impl Item {
         };
         let is_sent_on = kind == LoopKind::Failed || turn.obligation.is_held();
         let deliveries = if is_sent_on { call.store.deliveries(id).await? } else { Vec::new() };
-        Ok(Some(Self { letter: letter(place), turn, kind, approval, question, deliveries }))
+        let is_theirs = digest::is_theirs(&turn.event.sender, &turn.event.conversation, person, call.people);
+        let may_drop = is_theirs || is_owner(call);
+        if !may_drop && approval.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Self { letter: letter(place), turn, kind, approval, may_drop, question, deliveries }))
     }
 
     /// How it begins.
@@ -244,18 +254,21 @@ impl Item {
     }
 
     /// The question about it, after what else is said.
-    fn ask(&self, mut said: Vec<String>, call: &Call<'_>) -> Reply {
+    async fn ask(&self, mut said: Vec<String>, call: &Call<'_>) -> Result<Reply, StoreError> {
         let values = [("letter", self.letter.to_string()), ("text", self.text())];
         said.push(filled(call.say("digest_about"), &values));
-        said.extend(self.approval.as_ref().and_then(|it| it.request.details.as_deref()).map(quoted));
+        if let Some(approval) = &self.approval {
+            said.push(told_wish(approval, call).await?);
+        }
         let buttons = match &self.approval {
-            Some(_) => Button::DECIDE,
+            Some(_) if self.may_drop => Button::DECIDE,
+            Some(_) => Button::DECIDE_ONLY,
             None if self.is_asked_here(call) || self.answering(call).is_some() => Button::ANSWER,
             None => Button::WAIT,
         };
         let options = buttons.iter().map(|button| format!("{} {}", call.say(button.template()), self.letter)).collect();
         let choices = Choices { options, free_text: false, expires: Some(call.now + PATIENCE) };
-        Reply::question(said.join("\n\n"), choices)
+        Ok(Reply::question(said.join("\n\n"), choices))
     }
 
     /// Whether it is a question that was asked in the chat of the digest.
@@ -288,11 +301,12 @@ impl Item {
     }
 
     /// Does what a button says, and tells it.
-    async fn press(self, button: Button, digest: &Digest, call: &Call<'_>) -> Result<Answer, StoreError> {
-        let log = vec![self.log_entry(button, digest, call)];
+    async fn press(self, press: &Press, call: &Call<'_>) -> Result<Answer, StoreError> {
+        let Some(button) = press.button(self.may_drop) else { return Ok(Answer::of("approval_over")) };
+        let log = vec![self.log_entry(button, &press.digest, call)];
         let telling = |template| Answer { log: log.clone(), ..Answer::of(template) };
         Ok(match button {
-            Button::Approve | Button::Decline => match &self.approval {
+            Button::Approve | Button::Decline => match self.shown_approval(&press.question, call).await? {
                 Some(approval) => {
                     let decided = decide_approval(call, approval.id, Some(button == Button::Approve)).await?;
                     Answer { log, ..decided }
@@ -315,6 +329,13 @@ impl Item {
         })
     }
 
+    /// The approval, if it is the one that a question showed: the agent may have asked for another one since.
+    async fn shown_approval(&self, question: &AskedQuestion, call: &Call<'_>) -> Result<Option<&Approval>, StoreError> {
+        let deliveries = call.store.deliveries(question.turn).await?;
+        let shown_at = deliveries.iter().find(|it| it.claim == question.claim).map(|it| it.created_at);
+        Ok(self.approval.as_ref().filter(|approval| shown_at.is_some_and(|at| approval.asked_at <= at)))
+    }
+
     fn log_entry(&self, button: Button, digest: &Digest, call: &Call<'_>) -> NewLogEntry {
         let until = (button == Button::Snooze).then(|| rfc3339(call.now + SNOOZED));
         let event = LogEvent::DigestPressed { button: button.as_str(), person: digest.person, until };
@@ -327,7 +348,7 @@ impl Item {
         let name = presser.known_as(&known).map(|(_, name)| format!("{name} ({})", presser.identity()));
         let by = Actor::named(name.unwrap_or_default());
         let (id, at) = (self.turn.id, call.now);
-        let detail = format!("by {}, from a digest", by.name);
+        let detail = format!("by {}{FROM_DIGEST}", by.name);
         let step = OperatorStep {
             operation: Some(operation(&by, action, id, subject_of(&self.turn), at)),
             remark: Remark { turn: id, at, kind: action.to_owned(), detail },
@@ -340,8 +361,7 @@ impl Item {
 }
 
 /// Whether the person whom a digest tells may decide what agents ask approval for.
-fn decides(call: &Call<'_>) -> bool {
-    let EventKind::Digest { person, .. } = call.turn.event.kind else { return false };
+fn decides(call: &Call<'_>, person: PersonId) -> bool {
     let known = call.people.known();
     known.identities(person).iter().any(|one| call.settings.approvals.is_approver(one, &known))
 }

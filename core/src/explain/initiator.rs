@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::model::event::{EventKind, InboundEvent, SenderKind};
+use crate::model::event::{EventKind, InboundEvent, Sender, SenderKind};
 
 /// Who began a turn, by the names that operators know them by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub enum Initiator<'a> {
     Trigger(&'a str),
     /// An event that came in on this channel.
     Event(&'a str),
+    /// Something is wrong with the gateway.
+    Alert,
     /// The gateway itself: it asks, or tells.
     Gateway,
 }
@@ -42,7 +44,8 @@ impl<'a> Initiator<'a> {
             "schedule" | "run" => Self::Schedule(name),
             "trigger" => Self::Trigger(name.strip_prefix("trigger:").unwrap_or(name)),
             "news" => Self::Event(name),
-            "paired" | "alert" | "turned-away" => Self::Gateway,
+            "paired" | "turned-away" => Self::Gateway,
+            _ if name == Sender::ALERTER => Self::Alert,
             _ => Self::Operator(name),
         }
     }
@@ -56,7 +59,7 @@ impl<'a> Initiator<'a> {
             Self::Schedule(_) => "schedule",
             Self::Trigger(_) => "trigger",
             Self::Event(_) => "event",
-            Self::Gateway => "gateway",
+            Self::Alert | Self::Gateway => "gateway",
         }
     }
 
@@ -66,6 +69,7 @@ impl<'a> Initiator<'a> {
             Self::Person => "it was accepted".to_owned(),
             Self::Operator(_) => format!("{self} sent it"),
             Self::Event(_) => format!("{self} came"),
+            Self::Alert => format!("{self} was raised"),
             Self::Schedule(_) | Self::Trigger(_) | Self::Gateway => format!("{self} began it"),
         }
     }
@@ -79,6 +83,7 @@ impl fmt::Display for Initiator<'_> {
             Self::Schedule(name) => write!(f, "the schedule `{name}`"),
             Self::Trigger(name) => write!(f, "the trigger `{name}`"),
             Self::Event(channel) => write!(f, "the event on `{channel}`"),
+            Self::Alert => f.write_str("an alert"),
             Self::Gateway => f.write_str("the gateway"),
         }
     }

@@ -243,7 +243,7 @@ impl Initiative {
         let mut failure = None;
         let mut fails = |to: &ConversationRef, error: OperationError| {
             let who = self.people.name_in(to).unwrap_or_else(|| to.to_string());
-            missed.push(NotReached { who, why: error.to_string() });
+            missed.push(NotReached { who, count: 1, why: error.to_string() });
             failure = Some(error);
         };
         for (accepted, to) in accepted.into_iter().zip(places) {
@@ -314,10 +314,12 @@ impl Initiative {
             let place = self.place(named, may).await?;
             return Ok((vec![Recipient { place, person: None, is_owner: false }], Vec::new()));
         }
-        let to = &self.known_by_user_name(to).await?;
-        let meant = self.people.whom(to, &self.channels);
-        let (mut recipients, mut missed) = (Vec::new(), Vec::new());
-        for one in meant.map_err(|why| self.unreachable(to, why))? {
+        let known = &self.known_by_user_name(to).await?;
+        let meant = self.people.whom(known, &self.channels);
+        let (mut recipients, mut missed, mut hidden) = (Vec::new(), Vec::new(), 0);
+        let meant = meant.map_err(|why| self.unreachable(to, why, &may))?;
+        for one in meant {
+            let is_unseen = is_hidden(&one.identities, &may);
             let place = match &one.chat {
                 Some(chat) => Some(chat.conversation.clone()),
                 // Whoever has the key of a conversation is no owner there.
@@ -330,17 +332,24 @@ impl Initiative {
                     recipients.push(Recipient { place, person: Some(one.person), is_owner });
                     continue;
                 }
-                Some(place) => format!("{} is not among the token's channels", place.channel),
-                None => "has not written in a direct chat yet".to_owned(),
+                _ if is_unseen => {
+                    hidden += 1;
+                    continue;
+                }
+                Some(_) => "is reached on none of the token's channels",
+                None => "has not written in a direct chat yet",
             };
-            missed.push(NotReached { who: one.name, why });
+            missed.push(NotReached { who: one.name, count: 1, why: why.to_owned() });
+        }
+        if hidden > 0 {
+            missed.push(NotReached::unnamed(hidden, "known on none of the token's channels".to_owned()));
         }
         if recipients.len() > MOST_PEOPLE {
             let why = format!("{to} means {} people, and at most {MOST_PEOPLE} are reached at once", recipients.len());
             return Err(OperationError::Unfit(why));
         }
         if recipients.is_empty() {
-            return Err(self.unreachable(to, Unreachable::Silent));
+            return Err(self.unreachable(to, Unreachable::Silent, &may));
         }
         Ok((recipients, missed))
     }
@@ -363,13 +372,13 @@ impl Initiative {
         Ok(known.map_or_else(|| to.clone(), |person| Target::Person(person.name)))
     }
 
-    fn unreachable(&self, to: &Target, why: Unreachable) -> OperationError {
+    fn unreachable(&self, to: &Target, why: Unreachable, may: impl Fn(&ChannelId) -> bool) -> OperationError {
         OperationError::Unfit(match (why, to) {
             (Unreachable::Unknown, Target::Role(role)) => {
                 format!("nobody has the role {}: `rejoinder people list` shows who is known", role.as_str())
             }
             (Unreachable::Unknown, _) => {
-                let nearest = self.people.nearest(&to.to_string());
+                let nearest = self.people.nearest(&to.to_string(), |person| !is_hidden(&person.identities, &may));
                 let hint = nearest.map(|name| format!("did you mean {name}? ")).unwrap_or_default();
                 format!(
                     "nobody who is known is {to}: {hint}`rejoinder people list` shows who is, a conversation is CHANNEL/CHAT"
@@ -430,6 +439,11 @@ impl Initiative {
 /// The key of what is for a conversation, or for a person, who may be reached elsewhere when a request is repeated.
 fn key_for(key: &str, place: &ConversationRef, person: Option<PersonId>) -> String {
     person.map_or_else(|| format!("{key}:{place}"), |person| format!("{key}:{person}"))
+}
+
+/// Whether somebody is known only on channels that an operator may not see.
+fn is_hidden(identities: &[KnownIdentity], may: impl Fn(&ChannelId) -> bool) -> bool {
+    !identities.is_empty() && !identities.iter().any(|known| may(&known.identity.channel))
 }
 
 /// Whether an event tells if its conversation is a group.

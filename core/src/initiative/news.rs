@@ -31,7 +31,9 @@ impl NewsDesk for Initiative {
             events.push((event, person));
         }
         let key = format!("news:{channel}:{}", news.key);
-        self.begin_beside(events, missed, &key).await.map_err(news_error)
+        let reached = self.begin_beside(events, missed, &key).await.map_err(news_error)?;
+        // Whoever sends it may know nobody of those whom it is for.
+        Ok(reached.unnamed())
     }
 }
 

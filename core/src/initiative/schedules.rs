@@ -100,7 +100,7 @@ impl Schedules {
         }
         let (turns, problem) = of_run(&reached);
         let run = ScheduleRun { schedule: schedule.id, due: now, at: now, turns, problem };
-        let by = Actor { answer: answer(&reached), ..by.falling_short(&reached) };
+        let by = Actor { answer: answer(&reached.unnamed()), ..by.falling_short(&reached) };
         let operation = operation(&by, "run_schedule", &schedule.new.name, Subject::default(), now);
         let schedules = vec![ScheduleChange::Ran(run)];
         self.calendar
@@ -255,7 +255,7 @@ impl Schedules {
     }
 }
 
-/// What is stored of a run: the turns that were begun, and who was not reached.
+/// What is stored of a run: the turns that were begun, and how many people were not reached.
 fn of_run(reached: &Reached) -> (Vec<TurnId>, Option<String>) {
     (reached.begun.iter().map(|one| one.turn).collect(), reached.shortfall())
 }

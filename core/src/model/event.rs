@@ -31,6 +31,9 @@ pub struct Sender {
 }
 
 impl Sender {
+    /// The id with which the gateway sends alerts. No token and no schedule has this name.
+    pub const ALERTER: &str = "alerts";
+
     /// Their key within the channel, for shares and limits. Where the channel cannot tell people apart, each conversation counts
     /// as a person.
     pub(crate) fn key_in<'a>(&'a self, place: &'a ConversationRef) -> &'a str {

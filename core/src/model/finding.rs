@@ -47,11 +47,11 @@ pub fn meant<'a>(people: &'a [PersonRecord], text: &str) -> Vec<&'a PersonRecord
 }
 
 /// The name of somebody who is known that `text` may be a misspelling of.
-pub(crate) fn nearest<'a>(people: &'a [PersonRecord], text: &str) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(people: impl IntoIterator<Item = &'a PersonRecord>, text: &str) -> Option<&'a str> {
     let name = folded(text);
     let slips = (name.chars().count() / 3).clamp(1, 3);
     let distance = |person: &PersonRecord| strsim::damerau_levenshtein(&name, &folded(&person.name));
-    let near = people.iter().map(|person| (distance(person), person.name.as_str()));
+    let near = people.into_iter().map(|person| (distance(person), person.name.as_str()));
     near.filter(|(distance, _)| *distance <= slips).min().map(|(_, name)| name)
 }
 

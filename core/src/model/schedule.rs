@@ -256,7 +256,7 @@ pub struct ScheduleRun {
     pub at: Timestamp,
     /// The turns that were begun.
     pub turns: Vec<TurnId>,
-    /// Why none was begun, or who was not reached.
+    /// Why none was begun, or how many people were not reached.
     pub problem: Option<String>,
 }
 
@@ -277,6 +277,9 @@ pub enum NotASchedule {
     /// The name is empty or long.
     #[error("`name` must have 1 to {MAX_NAME} printable characters")]
     Name,
+    /// The gateway has the name itself.
+    #[error("the gateway's own alerts have the name `{0}`: choose another one")]
+    OwnName(String),
     /// The text is empty or long.
     #[error("the text must have 1 to {MAX_TEXT} characters")]
     Text,
@@ -309,6 +312,9 @@ impl NewSchedule {
         let is_fit = |text: &str, most: usize| !text.trim().is_empty() && text.chars().count() <= most;
         if !is_fit(&self.name, MAX_NAME) || self.name.chars().any(char::is_control) {
             return Err(NotASchedule::Name);
+        }
+        if self.name == Sender::ALERTER {
+            return Err(NotASchedule::OwnName(self.name.clone()));
         }
         if self.action.text().is_some_and(|text| !is_fit(text, MAX_TEXT)) {
             return Err(NotASchedule::Text);
@@ -685,6 +691,9 @@ mod tests {
             ..schedule(When::Cron("0 8 * * *".to_owned()), Missed::Once).new
         };
         assert!(nowhere.check(START).unwrap_err().to_string().contains("Mars/Olympus"));
+        let at = When::At(START + Duration::from_hours(1));
+        let own = NewSchedule { name: "alerts".to_owned(), ..schedule(at, Missed::Once).new };
+        assert!(own.check(START).unwrap_err().to_string().contains("choose another one"));
         assert_eq!(
             schedule(When::At(START + Duration::from_hours(1)), Missed::Once).new.check(START),
             Ok(START + Duration::from_hours(1))

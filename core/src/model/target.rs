@@ -1,6 +1,6 @@
 //! For whom the gateway has something on its own: a conversation, a person, or everybody with a role.
 
-use std::{fmt, str::FromStr};
+use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
@@ -102,20 +102,42 @@ pub struct Reached {
     pub missed: Vec<NotReached>,
 }
 
-/// Somebody who is meant by a target, and for whom nothing was begun.
+/// Those who are meant by a target, and for whom nothing was begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotReached {
-    /// Their name, or the conversation.
+    /// The name of one, the conversation, or how many they are.
     pub who: String,
+    /// How many they are.
+    pub count: usize,
     /// Why nothing was begun.
     pub why: String,
 }
 
+impl NotReached {
+    /// So many people, without their names.
+    pub(crate) fn unnamed(count: usize, why: String) -> Self {
+        let who = if count == 1 { "one person".to_owned() } else { format!("{count} people") };
+        Self { who, count, why }
+    }
+}
+
 impl Reached {
-    /// Who was not reached, and why; `None` if all were.
+    /// The same without names: what is stored of it is not erased with a person.
+    #[must_use]
+    pub fn unnamed(&self) -> Self {
+        let mut counts = BTreeMap::<&str, usize>::new();
+        for one in &self.missed {
+            *counts.entry(&one.why).or_default() += one.count;
+        }
+        let missed = counts.into_iter().map(|(why, count)| NotReached::unnamed(count, why.to_owned())).collect();
+        Self { begun: self.begun.clone(), missed }
+    }
+
+    /// How many were not reached, and why; `None` if all were.
     #[must_use]
     pub fn shortfall(&self) -> Option<String> {
-        let missed: Vec<_> = self.missed.iter().map(|one| format!("{} ({})", one.who, one.why)).collect();
+        let missed = self.unnamed().missed.into_iter().map(|one| format!("{} ({})", one.who, one.why));
+        let missed: Vec<_> = missed.collect();
         (!missed.is_empty()).then(|| format!("not reached: {}", missed.join(", ")))
     }
 }

@@ -27,7 +27,7 @@ use crate::{
     model::{
         capabilities::Receipts,
         conversation::{ChannelId, ConversationRef},
-        event::InboundEvent,
+        event::{InboundEvent, Sender},
         ids::{ConversationId, DeliveryId, TurnId},
         log::{AuditEntry, LogEvent, NewLogEntry, Subject},
         question::numbered,
@@ -70,7 +70,7 @@ impl Actor {
         Self { name, reason: None, channels: None, answer: None }
     }
 
-    /// The same, whose reason names those whom they did not reach.
+    /// The same, whose reason says how many they did not reach.
     pub(crate) fn falling_short(&self, reached: &Reached) -> Self {
         let parts = [self.reason.clone(), reached.shortfall()];
         let reason: Vec<String> = parts.into_iter().flatten().collect();
@@ -314,6 +314,10 @@ impl Operations {
         let _operating = self.operating.lock().await;
         let (action, target) = match &token {
             TokenChange::Create(token) => {
+                if token.name == Sender::ALERTER {
+                    let why = format!("the gateway's own alerts have the name {}: choose another one", token.name);
+                    return Err(OperationError::Unfit(why));
+                }
                 if self.store.tokens().await?.iter().any(|other| other.name == token.name) {
                     let why = format!("there is a token with the name {} already, or there was one", token.name);
                     return Err(OperationError::Unfit(why));

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    Accepted, AgentTurn, ChatKind, Clock as _, Directed, EventKind, Farewell, InboundEvent, Missed, NewSchedule,
-    PersonRole, Resend, ScheduledAction, Sender, TurnId, TurnStatus, When,
+    Accepted, AgentTurn, ApprovalState, ChatKind, Clock as _, Directed, EventKind, Farewell, InboundEvent, Missed,
+    NewSchedule, PersonRole, Resend, ScheduledAction, Sender, TurnId, TurnStatus, When,
     conformance::scripted::{Fault, Script},
     open_loops,
-    store::{AuditFilter, Handler, QuestionFilter, TurnFilter},
+    store::{Approval, ApprovalFilter, AuditFilter, Handler, QuestionFilter, TurnFilter},
 };
 
 use crate::{
@@ -24,15 +24,31 @@ fn puts_off(turn: &AgentTurn) -> Script {
         ("later", None) => Script::defers(Some("Soon."), HOUR * 40),
         ("later", Some(_)) => Script::replies("Here it is."),
         ("pay", _) if turn.approvals.is_empty() => Script::asks_approval("pay the rent", None),
+        ("pay twice", _) if turn.approvals.is_empty() => Script::asks_approval("pay 50 to Ada", None),
+        ("pay twice", _) if turn.approvals.len() == 1 => Script::asks_approval("pay 5000 to Eve", None),
+        ("pay much", _) if turn.approvals.is_empty() => Script::asks_approval(&much(), None),
         ("ask", _) => Script::asks("Tea or coffee?", &["tea", "coffee"]),
         (text, _) => Script::replies(text),
     }
 }
 
-/// The owner Grace and the member Ada have written, and so has Bob, who is not known. Now the platform refuses what is for Bob.
-async fn known() -> TestGateway {
+/// An action that ends with what matters.
+fn much() -> String {
+    format!("pay {}50 to Ada, and 5000 to Eve", "as always, ".repeat(20))
+}
+
+fn setup() -> GatewaySetup {
     let mut setup = GatewaySetup::new().capable(|it| it.resend = Resend::Idempotent).agent("main", puts_off);
     setup.people = vec![person("Grace", PersonRole::Owner), person("Ada", PersonRole::Member)];
+    setup
+}
+
+async fn known() -> TestGateway {
+    knows(setup()).await
+}
+
+/// The owner Grace and the member Ada have written, and so has Bob, who is not known. Now the platform refuses what is for Bob.
+async fn knows(setup: GatewaySetup) -> TestGateway {
     let gateway = setup.start().await;
     for who in ["grace", "ada", "bob"] {
         gateway.receives(says(&gateway, who, "hello")).await;
@@ -152,6 +168,8 @@ async fn what_is_snoozed_comes_again_after_a_day_and_what_is_dropped_does_not() 
     presses(&gateway, "grace", "Drop C").await;
     assert_eq!(last(&gateway, "grace"), "C is dropped.");
     assert_eq!(gateway.status(later).await, TurnStatus::Cancelled);
+    let explained = gateway.explained(later).await;
+    assert!(explained.starts_with("Given up by Grace (test.main/grace), "), "{explained}");
     let late_pick = says(&gateway, "grace", "coffee");
     gateway.receives(late_pick).await;
     assert_eq!(last(&gateway, "grace"), "coffee", "the question is closed: these are words");
@@ -252,6 +270,75 @@ async fn what_waits_for_an_approval_is_declined_from_a_digest_in_words() {
         (last(&gateway, "grace"), gateway.status(pay).await),
         ("No to pay the rent.".to_owned(), TurnStatus::Answered)
     );
+    gateway.at_rest().await;
+}
+
+async fn approvals(gateway: &TestGateway) -> Vec<Approval> {
+    gateway.store.approvals(ApprovalFilter::Latest, 10).await.expect("readable")
+}
+
+/// The agent may ask for something else while the question of a digest is open.
+#[tokio::test]
+async fn a_digest_decides_only_on_the_action_that_it_showed() {
+    for choice in ["Do it A", "Do not A"] {
+        let gateway = known().await;
+        gateway.receives(says(&gateway, "ada", "pay twice")).await;
+        tells(&gateway, "Grace").await;
+        let [first] = &approvals(&gateway).await[..] else { panic!("one waits") };
+        gateway.engine().decide_approval(first.id, true, operator("it is right")).await.expect("it is decided");
+        gateway.settle().await;
+
+        presses(&gateway, "grace", choice).await;
+
+        let [second, _] = &approvals(&gateway).await[..] else { panic!("it asked twice") };
+        let second_is = (&*second.request.action, second.state);
+        assert_eq!(second_is, ("pay 5000 to Eve", ApprovalState::Waiting), "{choice}");
+        assert_eq!(last(&gateway, "grace"), "That is over.", "{choice}");
+        gateway.engine().decide_approval(second.id, false, operator("it is wrong")).await.expect("it is decided");
+        gateway.settle().await;
+        gateway.at_rest().await;
+    }
+}
+
+#[tokio::test]
+async fn a_digest_shows_all_of_an_action_and_who_asked_for_it() {
+    let gateway = known().await;
+    let pay = gateway.receives(says(&gateway, "ada", "pay much")).await;
+
+    tells(&gateway, "Grace").await;
+
+    let (told, wish) = (last(&gateway, "grace"), format!("main wants {} for Ada (test.main): pay much", much()));
+    assert!(told.contains("What about A") && told.contains(&wish), "{told}");
+    gateway.engine().cancel(pay, Farewell::Template, operator("enough")).await.expect("it is given up");
+    gateway.advance(secs(5)).await;
+    gateway.at_rest().await;
+}
+
+/// They may drop what is their own.
+#[tokio::test]
+async fn an_approver_who_is_no_owner_decides_and_does_not_drop() {
+    let mut setup = setup();
+    setup.approvals.people = person("Ada", PersonRole::Member).identities;
+    let gateway = knows(setup).await;
+    let pay = gateway.receives(says(&gateway, "grace", "pay")).await;
+
+    tells(&gateway, "Ada").await;
+    assert_eq!(choices(&gateway).await, ["Do it A", "Snooze A", "Do not A"]);
+    presses(&gateway, "ada", "Do not A").await;
+
+    assert_eq!(
+        (last(&gateway, "ada"), gateway.status(pay).await),
+        ("No to pay the rent.".to_owned(), TurnStatus::Answered)
+    );
+    gateway.receives(says(&gateway, "grace", "pay")).await;
+    tells(&gateway, "Ada").await;
+    presses(&gateway, "ada", "Do it A").await;
+    assert_eq!(last(&gateway, "ada"), "Yes to pay the rent.");
+    gateway.receives(says(&gateway, "ada", "pay")).await;
+    tells(&gateway, "Ada").await;
+    assert_eq!(choices(&gateway).await, ["Do it A", "Do not A", "Snooze A", "Drop A"]);
+    presses(&gateway, "ada", "Drop A").await;
+    gateway.advance(secs(5)).await;
     gateway.at_rest().await;
 }
 

@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use rejoinder_core::{
-    Access, AgentTurn, Attachment, Begun, Capabilities, Choices, ConversationRef, Hours, Identity, InboundEvent,
-    Missed, NewMessage, NewSchedule, News, OnUnknown, OperationError, PersonRole, Policies, Policy, Receipts, Reply,
-    ScheduledAction, SeedPerson, Support, Target, Task, Timestamp, TurnStatus, TurnView, When,
+    Access, Actor, AgentTurn, Attachment, Begun, Capabilities, Choices, ConversationRef, Hours, Identity, InboundEvent,
+    Missed, NewMessage, NewSchedule, News, OnUnknown, OperationError, PersonRole, Policies, Policy, Reached, Receipts,
+    Reply, ScheduledAction, SeedPerson, Support, Target, Task, Timestamp, TurnStatus, TurnView, When,
     conformance::scripted::{Fault, Script, capabilities},
     store::AuditFilter,
 };
@@ -14,7 +14,7 @@ use crate::{
     gateway::{GatewaySetup, TestGateway, chat, main_channel, operator, policy, secs},
     keys::{self, HELD, page, place, with_key},
     life::at_every_write,
-    linking::{code_for, comes_in, confirms, guarded, last, says, setup, there},
+    linking::{code_for, comes_in, confirms, guarded, last, other_channel, says, setup, there},
 };
 
 fn message(to: &str, text: &str) -> NewMessage {
@@ -25,6 +25,10 @@ async fn sends(gateway: &TestGateway, to: &str, key: &str) -> Result<Vec<Begun>,
     let sent = gateway.engine().send(&message(to, "The report is ready."), key, &operator("a test")).await;
     gateway.settle().await;
     sent.map(|sent| sent.begun)
+}
+
+fn not_reached(reached: &Reached) -> Vec<&str> {
+    reached.missed.iter().map(|one| one.who.as_str()).collect()
 }
 
 fn places(sent: &[Begun]) -> Vec<ConversationRef> {
@@ -110,7 +114,7 @@ async fn a_message_has_files() {
     gateway.at_rest().await;
 }
 
-/// Whoever was not reached, and why, also in the audit and in the run of a schedule.
+/// In the answer. What is stored of it counts them, since forgetting somebody does not reach it.
 #[tokio::test]
 async fn those_of_a_role_who_are_not_reached_are_named() {
     let mut setup = setup(Access::default());
@@ -127,11 +131,15 @@ async fn those_of_a_role_who_are_not_reached_are_named() {
         gateway.engine().send(&message("role:member", "Leave the house."), "one", &by).await.expect("it is sent");
     gateway.engine().note_sent(&sent, &by).await.expect("it is stored");
     gateway.engine().add_schedule(tells("role:member", false), &by, |_| None).await.expect("it is made");
-    let begun = gateway.engine().run_schedule("news", "one", &by, |_| None).await.expect("it is begun");
+    let stored = |reached: &Reached| {
+        assert_eq!(not_reached(reached), ["2 people"]);
+        None
+    };
+    let begun = gateway.engine().run_schedule("news", "one", &by, stored).await.expect("it is begun");
     gateway.settle().await;
 
-    let missed = "not reached: Bob (has not written in a direct chat yet), Cy (has not written in a direct chat yet)";
-    assert_eq!((places(&sent.begun), sent.shortfall().as_deref()), (vec![chat("ada")], Some(missed)));
+    assert_eq!((places(&sent.begun), not_reached(&sent)), (vec![chat("ada")], vec!["Bob", "Cy"]));
+    let missed = "not reached: 2 people (has not written in a direct chat yet)";
     assert_eq!(begun.missed, sent.missed);
     let (_, runs) = gateway.engine().schedule("news", &by).await.expect("readable");
     assert_eq!((runs[0].turns.len(), runs[0].problem.as_deref()), (1, Some(missed)));
@@ -139,6 +147,30 @@ async fn those_of_a_role_who_are_not_reached_are_named() {
     let reasons: Vec<_> = audit.iter().filter_map(|it| it.entry.reason.as_deref()).collect();
     assert_eq!(reasons.iter().filter(|reason| reason.ends_with(missed)).count(), 2, "{reasons:?}");
     gateway.engine().pause_schedule("news", true, &by).await.expect("it is paused");
+    gateway.at_rest().await;
+}
+
+/// Their names are in no list that the token may see.
+#[tokio::test]
+async fn a_token_for_some_channels_learns_no_names_of_people_on_others() {
+    let mut setup = setup(Access::default());
+    for (name, channel) in [("Bob", main_channel()), ("Zoe", other_channel()), ("Zed", other_channel())] {
+        let (identities, role) = (vec![Identity { channel, id: name.to_lowercase() }], PersonRole::Member);
+        setup.people.push(SeedPerson { name: name.to_owned(), role, identities, home: None, language: None });
+    }
+    let gateway = setup.start().await;
+    for place in [chat("ada"), there("zoe")] {
+        comes_in(&gateway, says(&place, "hello")).await;
+    }
+    let by = Actor { channels: Some(vec![main_channel()]), ..operator("a test") };
+
+    let sent = gateway.engine().send(&message("role:member", "Hello."), "one", &by).await.expect("it is sent");
+    let refused = gateway.engine().send(&message("Zoey", "Hello."), "two", &by).await;
+    gateway.settle().await;
+
+    assert_eq!((places(&sent.begun), not_reached(&sent)), (vec![chat("ada")], vec!["Bob", "2 people"]));
+    let Err(OperationError::Unfit(why)) = refused else { panic!("{refused:?}") };
+    assert!(!why.contains("did you mean"), "{why}");
     gateway.at_rest().await;
 }
 

@@ -9,7 +9,7 @@ use rejoinder_core::{
     Actor, AgentTurn, Capabilities, ChannelId, Clock as _, ConversationRef, Farewell, Ladder, NewMessage,
     OperationError, Policy, Receipts, Resend, Speaker, Support, Target, TurnId,
     conformance::scripted::{Fault, Script, capabilities},
-    store::{AuditFilter, DeliveryFilter, DeliveryState, Origin, TurnStatus},
+    store::{AuditFilter, DeliveryFilter, DeliveryState, Origin, Role, TokenChange, TokenRecord, TurnStatus},
 };
 use uuid::Uuid;
 
@@ -217,6 +217,29 @@ async fn a_dead_letter_is_given_up_with_a_reason() {
     assert!(gateway.explained(turn).await.starts_with("Given up by the operator"), "{}", gateway.explained(turn).await);
     let again = gateway.retry(id).await;
     assert!(matches!(again, Err(OperationError::Unfit(_))), "{again:?}");
+    gateway.at_rest().await;
+}
+
+/// What is sent with it would be taken for alerts.
+#[tokio::test]
+async fn no_token_has_the_name_of_the_alerts() {
+    let gateway = TestGateway::with(Script::replies("done")).await;
+    let token = TokenRecord {
+        id: Uuid::from_u128(1),
+        name: "alerts".to_owned(),
+        hash: [1; 32],
+        role: Role::Operator,
+        channels: None,
+        created_at: gateway.clock.now(),
+        created_by: "grace".to_owned(),
+        expires_at: None,
+        revoked_at: None,
+    };
+
+    let made = gateway.engine().change_token(TokenChange::Create(token), operator("a test")).await;
+
+    let Err(OperationError::Unfit(why)) = made else { panic!("{made:?}") };
+    assert_eq!(why, "the gateway's own alerts have the name alerts: choose another one");
     gateway.at_rest().await;
 }
 

@@ -32,12 +32,14 @@ impl Rules<'_> {
     }
 }
 
-/// Whether this process can tell if something is wrong that an earlier one has seen.
+/// Whether this process can tell if something is still wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     Yes,
     /// It shows with time.
     NotYet,
+    /// More is wrong of its kind than is listed.
+    Unlisted,
     /// Nobody is told of it any more, or it is gone from the configuration.
     Never,
 }
@@ -122,7 +124,7 @@ impl Item {
 }
 
 /// What is wrong, and what was told of it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Board {
     items: BTreeMap<Key, Item>,
     told_at: BTreeMap<Key, Timestamp>,
@@ -168,7 +170,7 @@ impl Board {
         board
     }
 
-    /// Takes in what is wrong now. `known` says of what only an earlier process has seen whether this one can tell.
+    /// Takes in what is wrong now. `known` says of what is not among it whether this process can tell that it is over.
     pub(super) fn look(&mut self, now: Timestamp, problems: Vec<Problem>, known: impl Fn(&Key) -> Known) {
         let explaining: Vec<Problem> =
             problems.iter().filter(|it| it.people.or(it.messages).is_some()).cloned().collect();
@@ -183,6 +185,7 @@ impl Board {
             match known(key) {
                 Known::NotYet if item.is_remembered => return true,
                 Known::Never if item.is_remembered => return false,
+                Known::Unlisted => return item.told.is_some(),
                 _ => {}
             }
             item.seen.clear();

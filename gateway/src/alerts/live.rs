@@ -6,7 +6,7 @@ use rejoinder_core::SharedClock;
 use tokio::{sync::Mutex, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use super::{Alerter, Means};
+use super::{Alerter, Means, board::Board};
 use crate::{figures::Figures, problems::Problems};
 
 /// The alerter that runs now, if anybody is told. Another one goes on from what the log says was told.
@@ -16,13 +16,16 @@ pub(crate) struct LiveAlerts {
     clock: SharedClock,
     /// Cancelled when the gateway stops.
     stop: CancellationToken,
-    current: Mutex<Option<Current>>,
+    current: Mutex<Current>,
 }
 
+#[derive(Default)]
 struct Current {
-    alerter: Arc<Alerter>,
+    /// `None` if nobody is told.
+    alerter: Option<Arc<Alerter>>,
     ends: CancellationToken,
-    task: JoinHandle<Option<()>>,
+    /// The task of the last alerter, which begins when the one before has ended.
+    task: Option<JoinHandle<Option<()>>>,
 }
 
 impl LiveAlerts {
@@ -34,31 +37,43 @@ impl LiveAlerts {
         stop: CancellationToken,
     ) -> Arc<Self> {
         let mut alerts = Self { problems, figures, clock, stop, current: Mutex::default() };
-        *alerts.current.get_mut() = means.map(|means| alerts.begin(means));
+        *alerts.current.get_mut() = means.map(|means| alerts.begin(means, Board::default(), None)).unwrap_or_default();
         Arc::new(alerts)
     }
 
     /// `None` if nobody is told.
     pub(crate) async fn alerter(&self) -> Option<Arc<Alerter>> {
-        self.current.lock().await.as_ref().map(|current| Arc::clone(&current.alerter))
+        self.current.lock().await.alerter.clone()
     }
 
-    /// Tells with these means from now on. What is being told now is told first.
+    /// Tells with these means from now on. What is being told now, which may take a minute, is told first; nobody waits for that.
     pub(crate) async fn change(&self, means: Option<Means>) {
         let mut current = self.current.lock().await;
-        if let Some(Current { ends, task, .. }) = current.take() {
-            ends.cancel();
-            // If it panicked, it has ended as well.
-            let _ = task.await;
-        }
-        *current = means.map(|means| self.begin(means));
+        let seen = match &current.alerter {
+            Some(alerter) => alerter.board.lock().await.clone(),
+            None => Board::default(),
+        };
+        let Current { ends, task, .. } = std::mem::take(&mut *current);
+        ends.cancel();
+        *current = match means {
+            Some(means) => self.begin(means, seen, task),
+            None => Current { task, ..Current::default() },
+        };
     }
 
-    fn begin(&self, means: Means) -> Current {
-        let alerter = Arc::new(Alerter::new(means, &self.problems, &self.figures, &self.clock));
+    /// Begins an alerter when the task `before` has ended. Until then it knows what was `seen`.
+    fn begin(&self, means: Means, seen: Board, before: Option<JoinHandle<Option<()>>>) -> Current {
+        let alerter = Arc::new(Alerter::new(means, seen, &self.problems, &self.figures, &self.clock));
         let ends = CancellationToken::new();
         let run = Arc::clone(&alerter).run(ends.clone());
+        let run = async move {
+            if let Some(before) = before {
+                // If it panicked, it has ended as well.
+                let _ = before.await;
+            }
+            run.await;
+        };
         let task = tokio::spawn(self.stop.clone().run_until_cancelled_owned(run));
-        Current { alerter, ends, task }
+        Current { alerter: Some(alerter), ends, task: Some(task) }
     }
 }

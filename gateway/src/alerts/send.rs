@@ -11,10 +11,7 @@ use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHO
 use tokio::{io::AsyncWriteExt, process::Command};
 use url::Url;
 
-use crate::{
-    problems::{ALERTER, Problem},
-    time::rfc3339,
-};
+use crate::{problems::Problem, time::rfc3339};
 
 /// How long a request or a program may take.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -88,7 +85,7 @@ impl Sender {
 
     /// From here on it is a delivery like others: it is retried, and becomes a dead letter.
     async fn say(&self, to: &ConversationRef, alert: &Alert) -> Result<()> {
-        let by = Actor::named(ALERTER.to_owned());
+        let by = Actor::named(rejoinder_core::Sender::ALERTER.to_owned());
         // Another way is tried then, which it is not once the platform has refused it.
         ensure!(self.engine.has_conversation(to).await?, "there is no conversation {to}: nobody has written there yet");
         let (to, text) = (Target::Conversation(to.clone()), alert.data.text.clone());

@@ -1,9 +1,10 @@
 //! What the operator is told while some things fail and others work.
 
 use rejoinder_telegram_double::{Fault, Person, TelegramDouble};
-use rejoinder_tests::{Gateway, Pager, ScriptedAgent, eventually};
+use rejoinder_tests::{Gateway, PATIENCE, Pager, ScriptedAgent, eventually};
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
 use crate::{between, telegram};
 
@@ -94,6 +95,32 @@ async fn people_who_wait_on_one_channel_are_told_while_another_is_down() {
     ada.hears("Hello.").await;
     double.all_confirmed().await;
 }
+
+/// It may take a minute. Of two changes meanwhile the later holds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn alerts_change_while_one_hangs() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let (earlier, later) = (Pager::new(), Pager::new());
+    let path = |pager: &Pager| pager.path().display().to_string();
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("http://{}/alerts", silent.local_addr().expect("its address"));
+    let gateway = between(&double, &agent).config(&told_by(&earlier).replace(&path(&earlier), &url)).start().await;
+    gateway.reconfigure(|config| format!("{config}\n[nonsense]\n"));
+    gateway.hang_up();
+    let (held, _) = tokio::time::timeout(PATIENCE, silent.accept()).await.expect("in time").expect("an alert");
+
+    gateway.reconfigure(|config| config.replace("[nonsense]\n", "").replace(&url, &path(&earlier)));
+    assert_eq!(gateway.output_of(&["config", "reload"]).trim(), "Changed: alerts.to.");
+    gateway.reconfigure(|config| config.replace(&path(&earlier), &path(&later)));
+    assert_eq!(gateway.output_of(&["config", "reload"]).trim(), "Changed: alerts.to.");
+    let wrong = gateway.admin("alerts").await;
+
+    assert_eq!(wrong["items"][0]["kind"], "error", "{wrong}");
+    drop((held, silent));
+    eventually("the later target is told", async || later.told("error").pop()).await;
+    assert_eq!(earlier.alerts(), Vec::<Value>::new());
+}
+
 /// The same error is no news a second time, also over a restart, once somebody has seen it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_new_error_is_told_until_it_is_acknowledged() {

@@ -24,6 +24,7 @@ fn origins() -> Vec<(Initiator<'static>, bool, InboundEvent)> {
         (Initiator::Trigger("reflect"), true, own("trigger:reflect", "trigger:reflect:9:ada", true)),
         (Initiator::Event("webhook.ci"), false, own("webhook.ci", "news:webhook.ci:1:ada", false)),
         (Initiator::Event("webhook.ci"), true, own("webhook.ci", "news:webhook.ci:1:ada", true)),
+        (Initiator::Alert, false, own("alerts", "send:6:alerts:1", false)),
         (Initiator::Gateway, false, own("gateway", "paired:7:0", false)),
         (Initiator::Gateway, false, InboundEvent { kind: expired, ..own("gateway", "expired", false) }),
     ]

@@ -99,6 +99,22 @@ fn more_of_the_same_are_told_once_in_a_window() {
 }
 
 #[test]
+fn an_error_that_falls_off_the_list_is_not_over() {
+    let rules = Rules { at_once: &[AlertKind::Error], ..RULES };
+    let error = Problem { subject: Some("1".to_owned()), ..Problem::new("error", "A new error".to_owned()) };
+    let mut board = Board::default();
+    assert_eq!(pass(&mut board, &rules, (0, 20), &[error]).len(), 1);
+
+    for second in 20..60 {
+        board.look(at(second), Vec::new(), |_| Known::Unlisted);
+        assert_eq!(board.news(at(second), &rules), None);
+    }
+
+    let told = pass(&mut board, &rules, (60, 80), &[]);
+    assert_eq!(told.into_iter().map(|(at, news)| (at, news.ended.len())).collect::<Vec<_>>(), [(70, 1)]);
+}
+
+#[test]
 fn turns_that_are_late_for_no_other_reason_are_told() {
     let mut board = Board::default();
 

@@ -85,17 +85,17 @@ pub(crate) struct SentMessages {
     not_reached: Vec<NotReachedItem>,
 }
 
-/// Somebody who is meant and gets no message.
+/// Those who are meant and get no message.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NotReachedItem {
-    /// Their name, or the conversation.
+    /// Somebody's name, the conversation, or how many they are: of those whom the token may not see, and in a repeated answer.
     who: String,
     /// Why they get none.
     why: String,
 }
 
 impl From<&NotReached> for NotReachedItem {
-    fn from(NotReached { who, why }: &NotReached) -> Self {
+    fn from(NotReached { who, why, .. }: &NotReached) -> Self {
         Self { who: who.clone(), why: why.clone() }
     }
 }
@@ -151,7 +151,8 @@ pub(in crate::http) async fn send(
     let by = operation.actor(body.reason.as_deref(), StatusCode::ACCEPTED, &())?;
     let sent = app.engine.send(&message, &operation.name(app.clock.now()), &by).await?;
     let answer = SentMessages::of(&sent)?;
-    let by = operation.actor(body.reason.as_deref(), StatusCode::ACCEPTED, &answer)?;
+    let stored = SentMessages::of(&sent.unnamed())?;
+    let by = operation.actor(body.reason.as_deref(), StatusCode::ACCEPTED, &stored)?;
     app.engine.note_sent(&sent, &by).await?;
     Ok((StatusCode::ACCEPTED, [(header::LOCATION, answer.url.clone())], Json(answer)))
 }

@@ -232,7 +232,8 @@ fn identity(app: &App, caller: &Caller, person: &str) -> Result<Identity, ApiErr
     }
     let known = app.engine.people_called(person).into_iter().flat_map(|person| person.identities);
     let mut known: Vec<_> = known.map(|known| known.identity).filter(|it| caller.may_see(&it.channel)).collect();
-    let why = match (known.len(), app.engine.nearest_name(person)) {
+    let is_seen = |one: &PersonRecord| one.identities.iter().any(|known| caller.may_see(&known.identity.channel));
+    let why = match (known.len(), app.engine.nearest_name(person, is_seen)) {
         (1, _) => return Ok(known.remove(0)),
         (0, Some(name)) => format!("nobody who is known is {person}: did you mean {name}?"),
         (0, None) => {

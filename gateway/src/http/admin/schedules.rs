@@ -121,7 +121,7 @@ pub(crate) struct ScheduleRunItem {
     at: String,
     /// The turns that were begun: they say what became of them.
     turns: Vec<String>,
-    /// Why none was begun, or who was not reached.
+    /// Why none was begun, or how many people were not reached.
     problem: Option<String>,
 }
 
