@@ -106,7 +106,19 @@ impl Health {
         let (unauthorized, back_at) = (DashMap::new(), DashMap::new());
         let (failing, sent_at) = (DashMap::new(), DashMap::new());
         let (answering, probe_from, returned) = (DashMap::new(), DashMap::new(), DashMap::new());
-        Self { store, lanes, clock, lifecycle, unauthorized, back_at, failing, answering, probe_from, returned, sent_at }
+        Self {
+            store,
+            lanes,
+            clock,
+            lifecycle,
+            unauthorized,
+            back_at,
+            failing,
+            answering,
+            probe_from,
+            returned,
+            sent_at,
+        }
     }
 
     /// Pauses a channel whose credentials were refused.
@@ -157,9 +169,11 @@ impl Health {
         MayResend::AsProbe
     }
 
-    /// Whether a channel is back since `at`.
+    /// Whether a channel is back since `at`, and a delivery that may have arrived may be sent now.
     pub(crate) fn is_back_since(&self, channel: &ChannelId, at: Timestamp) -> bool {
-        self.returned.get(channel).is_some_and(|returned| *returned > at)
+        let is_back = self.returned.get(channel).is_some_and(|returned| *returned > at);
+        let may_probe = || self.probe_from.get(channel).is_none_or(|from| *from <= self.clock.now());
+        is_back && (self.answering.contains_key(channel) || may_probe())
     }
 
     /// Records the result of a typing notice by which a channel that cannot send is tried. Returns whether the platform answered. If it
@@ -275,11 +289,7 @@ impl Health {
         let now = self.clock.now();
         let was_away = self.failing.contains_key(channel) || self.unauthorized.contains_key(channel);
         match self.back_at.entry(channel.clone()) {
-            Entry::Vacant(first) => {
-                first.insert(None);
-                // What an earlier process has tried in vain is tried.
-                self.returned.insert(channel.clone(), now);
-            }
+            Entry::Vacant(first) => drop(first.insert(None)),
             Entry::Occupied(mut last)
                 if was_away && last.get().is_none_or(|last| now.since(last) >= BETWEEN_RETURNS) =>
             {

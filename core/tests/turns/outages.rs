@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use rejoinder_core::{
-    Action, ConversationRef, Delivery, OperationError, Resend,
+    Action, ConversationRef, Delivery, OperationError, Resend, Support,
     conformance::scripted::{Fault, Script, ScriptedChannel},
     store::DeliveryState,
 };
@@ -219,6 +219,32 @@ async fn what_waits_is_sent_soon_after_the_platform_is_back() {
     gateway.at_rest().await;
 }
 
+/// U4. For so long that the next attempt is an hour away, nothing says whether a message arrived. When the platform answers typing
+/// notices again, all is sent.
+#[tokio::test]
+async fn what_may_have_arrived_is_sent_soon_after_the_platform_is_back() {
+    for (fault, people) in [(Fault::LoseRequest, 1), (Fault::LoseResponse, 20)] {
+        let setup = GatewaySetup::new().capable(|it| it.typing = Support::Full);
+        let gateway = setup.always(Script::replies("done")).start().await;
+        gateway.platform.choose_faults(move |_| Some(fault.clone()));
+        gateway.platform.lose_ephemerals(true);
+        let people: Vec<_> = twenty().into_iter().take(people).collect();
+        everybody_writes(&gateway, &people).await;
+        gateway.advance(secs(1320)).await;
+        let before: Vec<_> = people.iter().map(|person| gateway.visible(person).len()).collect();
+        gateway.platform.clear_faults();
+        gateway.platform.lose_ephemerals(false);
+
+        gateway.advance(secs(20)).await;
+
+        for (person, before) in people.iter().zip(before) {
+            assert!(before <= 1, "no copy in an outage");
+            assert_eq!(copies(&gateway, person), 1);
+        }
+        gateway.at_rest().await;
+    }
+}
+
 /// While a channel cannot send, one delivery is tried every 10 to 15 s beside those that are due; while it can, none.
 #[tokio::test]
 async fn a_channel_is_probed_only_while_it_cannot_send() {
@@ -264,7 +290,7 @@ async fn an_edit_is_not_made_a_message_because_its_channel_is_down() {
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(20)).await;
     gateway.platform.set_down(true);
-    gateway.advance(secs(150)).await;
+    gateway.advance(secs(600)).await;
     let attempts = gateway.dossier(turn).await.deliveries.last().expect("the answer").attempts;
     gateway.platform.set_down(false);
 

@@ -100,6 +100,7 @@ struct PlatformState {
     calls: u64,
     is_down: bool,
     ephemerals_hang: bool,
+    ephemerals_are_lost: bool,
     /// The ephemerals whose calls hang or have hung.
     late: Vec<Action>,
     violations: Vec<String>,
@@ -167,6 +168,11 @@ impl Platform {
     /// Makes the calls of ephemerals hang from now on, or no longer.
     pub fn hang_ephemerals(&self, hang: bool) {
         self.state().ephemerals_hang = hang;
+    }
+
+    /// Makes the calls of ephemerals have no answer from now on, or no longer.
+    pub fn lose_ephemerals(&self, are_lost: bool) {
+        self.state().ephemerals_are_lost = are_lost;
     }
 
     /// Applies the edits of the ephemerals that hang, as a slow platform does even if nobody waits for the response.
@@ -320,6 +326,9 @@ impl Platform {
             if state.ephemerals_hang && is_ephemeral {
                 state.late.push(delivery.action().clone());
                 return Some(Fault::Hang);
+            }
+            if state.ephemerals_are_lost && is_ephemeral {
+                return Some(Fault::LoseRequest);
             }
             return None;
         }
