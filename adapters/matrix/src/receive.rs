@@ -48,8 +48,8 @@ const ROOMS_AT_ONCE: usize = 16;
 /// How many events of a room one sync response contains at most.
 const TIMELINE: u32 = 50;
 
-pub(crate) use self::{lagging::LaggingRooms, timeline::Position};
 use self::rooms::ReadTo;
+pub(crate) use self::{lagging::LaggingRooms, timeline::Position};
 
 impl Matrix {
     /// Receives events until the run ends.

@@ -195,7 +195,8 @@ impl Attempts {
     /// Whether a delivery has failed so often, and for so long, that an edit is to be a new message. In an outage it waits like others.
     async fn is_hopeless(&self, delivery: &DeliveryRecord) -> Result<bool, StoreError> {
         let is_down = self.caller.health.outbound(&delivery.conversation.channel).failing_since.is_some();
-        if is_down || !delivery.parked || delivery.attempts < EDITS.0 || !matches!(delivery.action, Action::Edit { .. }) {
+        if is_down || !delivery.parked || delivery.attempts < EDITS.0 || !matches!(delivery.action, Action::Edit { .. })
+        {
             return Ok(false);
         }
         let since = self.store.failing_since(delivery.id).await?;

@@ -106,7 +106,19 @@ impl Health {
         let (unauthorized, back_at) = (DashMap::new(), DashMap::new());
         let (failing, sent_at) = (DashMap::new(), DashMap::new());
         let (answering, probe_from, returned) = (DashMap::new(), DashMap::new(), DashMap::new());
-        Self { store, lanes, clock, lifecycle, unauthorized, back_at, failing, answering, probe_from, returned, sent_at }
+        Self {
+            store,
+            lanes,
+            clock,
+            lifecycle,
+            unauthorized,
+            back_at,
+            failing,
+            answering,
+            probe_from,
+            returned,
+            sent_at,
+        }
     }
 
     /// Pauses a channel whose credentials were refused.

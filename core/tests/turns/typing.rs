@@ -72,7 +72,10 @@ async fn a_notice_is_no_sign_that_messages_can_be_sent() {
         attempts.push(gateway.dossier(turn).await.attempts.len());
     }
     // At once, and after 1, 2, 5 and 10 s, give or take a fifth; one of them is a probe besides.
-    assert!(attempts.iter().all(|attempts| *attempts >= 4) && attempts.iter().sum::<usize>() <= 4 * 5 + 1, "{attempts:?}");
+    assert!(
+        attempts.iter().all(|attempts| *attempts >= 4) && attempts.iter().sum::<usize>() <= 4 * 5 + 1,
+        "{attempts:?}"
+    );
     gateway.platform.clear_faults();
     gateway.advance(secs(120)).await;
     gateway.at_rest().await;

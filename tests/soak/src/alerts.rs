@@ -125,9 +125,8 @@ pub(crate) fn judge(alerts: &[Value], troubles: &[Trouble], deaths: &[i64]) -> V
     }
     for trouble in troubles.iter().filter(|trouble| trouble.last - trouble.first >= LASTS) {
         verdict.lasting += 1;
-        let is_told = |(key, from, to): &(Key, i64, i64)| {
-            *key == trouble.key && *from <= trouble.last && *to >= trouble.first
-        };
+        let is_told =
+            |(key, from, to): &(Key, i64, i64)| *key == trouble.key && *from <= trouble.last && *to >= trouble.first;
         if !spans.iter().any(is_told) {
             verdict.problems.push(format!("not told: {trouble:?}"));
         }

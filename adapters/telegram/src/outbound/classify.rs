@@ -42,7 +42,9 @@ impl Telegram {
             // A Bot API server does not answer a known method like this: the address leads elsewhere, or the server failed.
             300..=399 | 404 | 405 | 408 | 421 | 500.. => DeliveryError::NotSent { retry_after: None, detail },
             // A proxy does not let us through. What it says of a message's size holds.
-            _ if !refusal.is_from_telegram && refusal.code != 413 => DeliveryError::NotSent { retry_after: None, detail },
+            _ if !refusal.is_from_telegram && refusal.code != 413 => {
+                DeliveryError::NotSent { retry_after: None, detail }
+            }
             _ => DeliveryError::Refused(detail),
         }
     }
