@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use rejoinder_core::{
-    Access, Actor, AgentTurn, Author, Clock as _, Farewell, Identity, InboundEvent, NewMessage, Quote, ScheduleCall,
-    ScheduleLimits, ScheduledAction, Sender, SenderKind, TurnId, When,
+    Access, Actor, AgentTurn, Author, Clock as _, Farewell, Identity, InboundEvent, NewMessage, Quote, Reached,
+    ScheduleCall, ScheduleLimits, ScheduledAction, Sender, SenderKind, TurnId, When,
     conformance::scripted::{Fault, Script},
     store::{AuditFilter, IdempotentAnswer, LineLevel, LogLine},
 };
@@ -189,7 +189,7 @@ async fn is_told_of(gateway: &TestGateway) {
     let body = json!({ "bodyxip": [{ "id": ID }] }).to_string();
     let answer = IdempotentAnswer { by: "grace".into(), key: "k".into(), request: vec![1], status: 200, body };
     let by = Actor { answer: Some(answer), ..operator(REASON) };
-    gateway.engine().note_sent(&Default::default(), &by).await.expect("it is noted");
+    gateway.engine().note_sent(&Reached::default(), &by).await.expect("it is noted");
     let turn = gateway.turns().await.into_iter().find(|turn| turn.conversation == there(CHAT)).expect("a turn").turn_id;
     let line = |turn_id: Option<TurnId>, fields: serde_json::Value| LogLine {
         at: gateway.clock.now(),
