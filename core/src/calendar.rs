@@ -174,7 +174,7 @@ impl Calendar {
             let why = "it is in the configuration, and would come back at the next start: remove it there, or pause it";
             return Err(OperationError::Unfit(why.to_owned()));
         }
-        let operation = operation(by, "unschedule", &schedule.new.name, Subject::default(), self.clock.now());
+        let operation = operation(by, "unschedule", schedule.recorded_name(), Subject::default(), self.clock.now());
         Ok(self.take_away(&[schedule.id], Some(operation)).await?)
     }
 
@@ -278,7 +278,7 @@ impl Calendar {
         action: &str,
         by: &Actor,
     ) -> Result<(), OperationError> {
-        let operation = operation(by, action, &schedule.new.name, Subject::default(), self.clock.now());
+        let operation = operation(by, action, schedule.recorded_name(), Subject::default(), self.clock.now());
         let mut schedules: Vec<_> = removed.iter().copied().map(ScheduleChange::Removed).collect();
         schedules.push(ScheduleChange::Set(Box::new(schedule.clone())));
         self.store.commit(Transition { schedules, operation: Some(operation), ..Transition::default() }).await?;

@@ -566,7 +566,7 @@ impl Engine {
         self.operations.discard(id, by).await
     }
 
-    /// Gives a turn up that is not settled.
+    /// Gives a turn up that has not ended.
     ///
     /// # Errors
     /// When it was not done; see [`OperationError`].
@@ -796,9 +796,8 @@ impl Engine {
     /// # Errors
     /// When it was not done; see [`OperationError`].
     pub async fn forget(&self, person: &Identity, patience: Duration, by: Actor) -> Result<Forgotten, OperationError> {
-        if by.may(&person.channel) {
-            self.calendar.forget(person).await?;
-        }
+        self.operations.begin_forget(person, &by).await?;
+        self.calendar.forget(person).await?;
         self.operations.forget(person, patience, by).await
     }
 

@@ -81,6 +81,7 @@ impl Retention {
                 Removal::Log { entries, .. } => log += entries,
                 Removal::Lines { lines: removed, .. } => lines += removed,
                 Removal::Pages(number) => pages += number,
+                Removal::Mentions(_) => {}
             }
             let begun = self.clock.now();
             self.store.remove(removal).await?;

@@ -57,6 +57,20 @@ impl Chat {
         Ok(frame["code"].as_str().or(frame["type"].as_str()).expect("a frame has a type").to_owned())
     }
 
+    /// How many turns somebody at an address of this machine is shown who says that this is their conversation.
+    ///
+    /// # Panics
+    /// If there is no answer.
+    pub async fn turns_of(url: &str, from: IpAddr, conversation: &str) -> usize {
+        let socket = Self::socket(url, from).await.expect("the socket opens");
+        let mut chat = Self { socket, turns: Vec::new(), commands: Vec::new() };
+        chat.send_frame(&json!({ "type": "hello", "conversation": conversation })).await;
+        let message = tokio::time::timeout(PATIENCE, chat.socket.next()).await.expect("an answer in time");
+        let text = message.expect("the socket is open").expect("a frame is read").into_text().expect("text");
+        let frame: Value = serde_json::from_str(&text).expect("a frame is JSON");
+        frame["turns"].as_array().map_or(0, Vec::len)
+    }
+
     /// Opens a socket from an address of this machine, without a hello.
     ///
     /// # Errors

@@ -5,7 +5,6 @@ use crate::{
     ledger::trigger::DecidedPerson,
     model::{
         conversation::ChatKind,
-        log::Subject,
         people::{Pairing, PeopleChange, PersonRole},
     },
     operations::{Actor, operation, people::NewPerson},
@@ -76,7 +75,7 @@ fn decided(
 ) -> Answer {
     let whose = &pairing.identity;
     let by = Actor::named(owner.to_owned());
-    let operation = operation(&by, action, whose, Subject::channel(&whose.channel), call.now);
+    let operation = operation(&by, action, whose, call.decides_on(whose), call.now);
     let person = DecidedPerson { changes, operation: Some(operation) };
     let name = plain(pairing.name.as_deref().unwrap_or(&whose.id));
     let answer = Answer::filled(template, vec![("name", name), ("identity", whose.to_string())]);

@@ -15,7 +15,8 @@ use crate::{
         event::Amends,
         ids::{PersonId, TurnId},
         language::Language,
-        log::NewLogEntry,
+        log::{NewLogEntry, Subject},
+        people::Identity,
         queue::QueueMode,
         session::{SessionChange, SessionChoice},
         settings::Settings,
@@ -181,6 +182,11 @@ impl Call<'_> {
     pub(super) fn yes_or_no(&self, text: String, [yes, no]: [&str; 2], expires: Option<Timestamp>) -> Reply {
         let options = vec![self.say(yes).to_owned(), self.say(no).to_owned()];
         Reply::question(text, Choices { options, free_text: false, expires })
+    }
+
+    /// What the audit says a decision on somebody is about: their channel, and the turn in which it was made.
+    pub(super) fn decides_on(&self, whose: &Identity) -> Subject {
+        Subject { turn_id: Some(self.turn.id), ..Subject::channel(&whose.channel) }
     }
 
     /// In a group the sessions belong to everybody there, and not to guests, nor to strangers who may write there.

@@ -8,7 +8,6 @@ use crate::{
         conversation::ChatKind,
         event::{InboundEvent, SenderKind},
         ids::TurnId,
-        log::Subject,
         people::{Identity, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord, PersonRole},
     },
     operations::{Actor, operation},
@@ -232,6 +231,6 @@ fn decision(
     changes: Vec<PeopleChange>,
     held: Held,
 ) -> Decision {
-    let operation = operation(by, action, whose, Subject::channel(&whose.channel), call.now);
+    let operation = operation(by, action, whose, call.decides_on(whose), call.now);
     Decision { person: DecidedPerson { changes, operation: Some(operation) }, held }
 }

@@ -101,7 +101,7 @@ impl Schedules {
         let (turns, problem) = of_run(&reached);
         let run = ScheduleRun { schedule: schedule.id, due: now, at: now, turns, problem };
         let by = Actor { answer: answer(&reached.unnamed()), ..by.falling_short(&reached) };
-        let operation = operation(&by, "run_schedule", &schedule.new.name, Subject::default(), now);
+        let operation = operation(&by, "run_schedule", schedule.recorded_name(), Subject::default(), now);
         let schedules = vec![ScheduleChange::Ran(run)];
         self.calendar
             .store
@@ -131,7 +131,7 @@ impl Schedules {
     async fn act_on(&self, mut schedule: Schedule, now: Timestamp) -> Result<(), StoreError> {
         let subject = || schedule.new.to.channel().map(Subject::channel).unwrap_or_default();
         let entry = |event| NewLogEntry { at: now, subject: subject(), event };
-        let name = || schedule.new.name.clone();
+        let name = || schedule.recorded_name();
         let (mut changes, mut log) = (Vec::new(), Vec::new());
         let most = self.settings.get().schedules.max_failures;
         let (due, mut passed) = schedule.due(now);

@@ -414,6 +414,11 @@ impl Schedule {
         self.new.next_after(at, self.created_at)
     }
 
+    /// What records call it: an agent's by its id, because the name is somebody's words.
+    pub(crate) fn recorded_name(&self) -> String {
+        if self.origin == ScheduleOrigin::Agent { self.id.to_string() } else { self.new.name.clone() }
+    }
+
     /// Whether it may be seen by whoever is limited to these channels. People may be reached on any.
     pub(crate) fn is_seen_by(&self, channels: Option<&[ChannelId]>) -> bool {
         channels.is_none_or(|channels| self.new.to.channel().is_some_and(|channel| channels.contains(channel)))

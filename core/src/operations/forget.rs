@@ -26,6 +26,14 @@ pub struct Forgotten {
 }
 
 impl Operations {
+    /// Stores that a person is to be forgotten, before anything of them is removed.
+    pub(crate) async fn begin_forget(&self, person: &Identity, by: &Actor) -> Result<(), OperationError> {
+        if !by.may(&person.channel) {
+            return Err(OperationError::Unknown("there is no channel with this name"));
+        }
+        self.record(person, "begin_forget", &Actor { answer: None, ..by.clone() }).await
+    }
+
     /// Erases what is stored about a person. Gives up what is still owed to them. Returns after about `patience`, also if it
     /// is not done: the next call goes on.
     pub(crate) async fn forget(
@@ -34,16 +42,13 @@ impl Operations {
         patience: Duration,
         by: Actor,
     ) -> Result<Forgotten, OperationError> {
-        if !by.may(&person.channel) {
-            return Err(OperationError::Unknown("there is no channel with this name"));
-        }
         let until = self.clock.now() + patience;
-        // What is asked for and does not end is in the audit as well.
-        self.record(person, "begin_forget", &Actor { answer: None, ..by.clone() }).await?;
         self.forget_identity(person).await?;
         let mut forgotten = Forgotten::default();
+        // Others may be told of them on other channels.
+        let everywhere = Actor { channels: None, answer: None, ..by.clone() };
         for turn in self.store.unended_of(person).await? {
-            match self.cancel(turn, Farewell::Silence, Actor { answer: None, ..by.clone() }).await {
+            match self.cancel(turn, Farewell::Silence, everywhere.clone()).await {
                 // It has ended meanwhile, or only its callback is still to be delivered.
                 Ok(()) | Err(OperationError::Unfit(_)) => {}
                 Err(error) => return Err(error),
@@ -67,6 +72,7 @@ impl Operations {
             }
             self.clock.sleep(PAUSE).await;
         }
+        self.store.remove(Removal::Mentions(person.clone())).await?;
         while self.store.scrub().await? {
             if self.clock.now() > until {
                 return Ok(forgotten);

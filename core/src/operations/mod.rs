@@ -232,12 +232,17 @@ impl Operations {
         }
     }
 
-    /// Gives a turn up that has not ended, or is a dead letter.
+    /// Gives a turn up that has not ended. Of a dead letter nobody can be told.
     pub(crate) async fn cancel(&self, id: TurnId, farewell: Farewell, by: Actor) -> Result<(), OperationError> {
         let _operating = self.operating.lock().await;
         let turn = self.turn(id, &by).await?;
         if matches!(turn.obligation.state(), ObligationState::Settled(_)) {
             return Err(OperationError::Unfit("the turn is settled: there is nothing to cancel".to_owned()));
+        }
+        if let ObligationState::Undeliverable { reason } = turn.obligation.state() {
+            let what = "the turn has ended as a dead letter, of which its person cannot be told";
+            let next = "retry or redirect it to have it delivered, or discard it to give it up";
+            return Err(OperationError::Unfit(format!("{what} ({reason}): {next}")));
         }
         if let ObligationState::Merged { into } = turn.obligation.state() {
             return Err(OperationError::Unfit(format!("turn {into} answers for this one: cancel that one")));

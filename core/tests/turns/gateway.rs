@@ -636,15 +636,22 @@ impl TestGateway {
 
     /// Makes the stored obligation of a turn unreadable, as a damaged file or another version may.
     pub(crate) async fn damage(&self, turn: TurnId) {
-        let file = self.directory.path().join("rejoinder.db");
-        let mut connection =
-            SqliteConnectOptions::new().filename(file).connect().await.expect("the database opens once more");
+        let mut connection = SqliteConnectOptions::new()
+            .filename(self.database())
+            .connect()
+            .await
+            .expect("the database opens once more");
         let damage = sqlx::query(
             "update obligations set body = '{\"owed\":7}', version = version + 1 where turn_id = unhex(?, '-')",
         );
         let damaged = damage.bind(turn.to_string()).execute(&mut connection).await.expect("it is written");
         assert_eq!(damaged.rows_affected(), 1);
         connection.close().await.expect("it closes");
+    }
+
+    /// The file of the database.
+    pub(crate) fn database(&self) -> PathBuf {
+        self.directory.path().join("rejoinder.db")
     }
 
     /// The files of the database with these bytes in them.
@@ -660,9 +667,11 @@ impl TestGateway {
 
     /// Makes the stored deliveries of a turn unreadable.
     pub(crate) async fn damage_deliveries(&self, turn: TurnId) {
-        let file = self.directory.path().join("rejoinder.db");
-        let mut connection =
-            SqliteConnectOptions::new().filename(file).connect().await.expect("the database opens once more");
+        let mut connection = SqliteConnectOptions::new()
+            .filename(self.database())
+            .connect()
+            .await
+            .expect("the database opens once more");
         let damage = sqlx::query("update deliveries set action = '{' where turn_id = unhex(?, '-')");
         let damaged = damage.bind(turn.to_string()).execute(&mut connection).await.expect("it is written");
         assert!(damaged.rows_affected() > 0);

@@ -22,6 +22,7 @@ mod digests;
 mod drafts;
 mod elsewhere;
 mod floods;
+mod forgotten;
 mod gateway;
 mod homes;
 mod initiative;

@@ -243,6 +243,21 @@ async fn no_token_has_the_name_of_the_alerts() {
     gateway.at_rest().await;
 }
 
+/// Nobody can be told, whatever is to be said.
+#[tokio::test]
+async fn a_dead_letter_is_not_cancelled_but_retried_redirected_or_discarded() {
+    let (gateway, turn) = refused().await;
+
+    for farewell in [Farewell::Template, Farewell::Words("Sorry.".to_owned()), Farewell::Silence] {
+        let refused = gateway.engine().cancel(turn, farewell, operator("she left")).await;
+        let Err(OperationError::Unfit(why)) = refused else { panic!("it is not refused: {refused:?}") };
+        assert!(["dead letter", "retry", "redirect", "discard"].iter().all(|word| why.contains(word)), "{why}");
+    }
+
+    assert_eq!(gateway.status(turn).await, TurnStatus::Undeliverable);
+    gateway.at_rest().await;
+}
+
 #[tokio::test]
 async fn a_turn_that_runs_is_cancelled() {
     let gateway = TestGateway::with(Script::replies("done").taking(secs(600))).await;

@@ -39,7 +39,7 @@ pub(super) enum TurnsCommand {
     /// Show what became of the turns that were owed an answer, and how long people waited
     #[command(after_help = stats::EXAMPLES)]
     Stats(stats::Stats),
-    /// Give a turn up that is not settled
+    /// Give a turn up that has not ended; a dead letter is retried, redirected or discarded instead
     Cancel(Cancel),
     /// Try now what waits to be sent; send a dead letter again, or, if there was nothing to send, run the agent again
     Retry(Change),

@@ -113,3 +113,50 @@ async fn a_stranger_is_let_in_with_their_code() {
     const KEYS: &str = "dm_policy = \"pairing\"\nstreaming = \"off\"";
     rejoinder_tests::promise::a_stranger_is_let_in_with_their_code::<crate::promise::Telegram>(KEYS).await;
 }
+
+/// A8. Three strangers fill the line: everybody who is concerned is told, and nobody who was invited by name waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn strangers_who_fill_the_line_keep_out_nobody_who_was_invited() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let (grace, ada, other_phone) =
+        (double.person("Grace"), double.person("Ada"), double.person("Grace's other phone"));
+    let people = format!(
+        "[people.Grace]\nidentities = [\"telegram.test/{}\"]\nrole = \"owner\"\n\
+        [people.Ada]\nidentities = [\"telegram.test/{}\"]\n",
+        grace.id(),
+        ada.id()
+    );
+    let gateway = allowing(&double, &agent, "dm_policy = \"pairing\"").config(&people).start().await;
+    grace.says("hello");
+    grace.hears("Hello.").await;
+    grace.says("/link");
+    let told = grace.finds("a code", |message| message.ours && message.text.contains("write /link ")).await.text;
+    let code = told.split_once("write /link ").expect("a code").1[..9].to_owned();
+    for name in ["Eve", "Mallory", "Trudy"] {
+        let stranger = double.person(name);
+        stranger.says("let me in");
+        stranger.finds("a code", |message| message.ours).await;
+    }
+
+    let dan = double.person("Dan");
+    dan.says("and me?");
+    ada.says("hello");
+    other_phone.says(&format!("/link {code}"));
+
+    dan.finds("why he waits", |message| message.ours && message.text.contains("too many others wait")).await;
+    grace.finds("that it is full", |message| message.ours && message.text.contains("I turn newcomers away")).await;
+    ada.hears("Hello.").await;
+    grace.finds("the question", |message| message.ours && message.text.contains("Your code was written there")).await;
+    grace.says("Link");
+    other_phone.finds("who they are", |message| message.ours && message.text.contains("you are Grace to me")).await;
+    other_phone.says("hello");
+    other_phone.hears("Hello.").await;
+    let problems = gateway.admin("overview").await["problems"].to_string();
+    assert!(problems.contains("Newcomers are turned away on telegram.test"), "{problems}");
+    let status = gateway.run(&["status"]);
+    assert_eq!(status.status.code(), Some(1), "{status:?}");
+    assert!(
+        String::from_utf8_lossy(&status.stdout).contains("Newcomers are turned away on telegram.test"),
+        "{status:?}"
+    );
+}

@@ -84,7 +84,7 @@ async fn what_did_not_arrive_is_sent_again(#[case] fault: Fault, #[case] words: 
     assert_eq!(double.bot_texts(ada.chat()), [words]);
 }
 
-/// The operator has the answer sent again: the person sees it once, and not the fallback.
+/// The operator cannot give it up as if the person could be told, and has the answer sent again: the person sees it once, and not the fallback.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_dead_letter_is_sent_again_when_the_person_can_be_reached() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
@@ -100,6 +100,13 @@ async fn a_dead_letter_is_sent_again_when_the_person_can_be_reached() {
     assert!(letter["error"].as_str().is_some_and(|error| error.contains("blocked")), "{letter}");
     let list = gateway.output_of(&["dead-letters", "list"]);
     assert!(list.contains("Ada") && list.contains("Hello."), "{list}");
+    let turn = letter["turn_id"].as_str().expect("an id");
+    let given_up = gateway.run(&["turns", "cancel", turn]);
+    let why = String::from_utf8_lossy(&given_up.stderr).into_owned();
+    assert!(!given_up.status.success() && why.contains("dead letter") && why.contains("discard"), "{given_up:?}");
+    let path = format!("turns/{turn}/cancel");
+    let refused = gateway.admin_request(reqwest::Method::POST, &path, None).send().await.expect("it answers");
+    assert_eq!(refused.status(), reqwest::StatusCode::CONFLICT);
     ada.unblocks();
 
     let id = letter["id"].as_str().expect("an id");

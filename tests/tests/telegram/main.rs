@@ -11,6 +11,7 @@ mod crowd;
 mod deferrals;
 mod digests;
 mod documented;
+mod doors;
 mod events;
 mod failures;
 mod files;

@@ -166,6 +166,7 @@ pub(crate) async fn measure_removal(store: &dyn Store) {
             | Removal::Quotes(_)
             | Removal::Contents(_)
             | Removal::Keys(_)
+            | Removal::Mentions(_)
             | Removal::Log { .. }
             | Removal::Lines { .. } => {}
         }

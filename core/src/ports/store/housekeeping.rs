@@ -9,6 +9,7 @@ use crate::model::{
     ids::{EventId, TurnId},
     line::LineId,
     log::LogSeq,
+    people::Identity,
     settings::Lifetimes,
 };
 
@@ -58,6 +59,9 @@ pub enum Removal {
     /// Turns with everything about them, and the lines of the gateway's own log about them. Of their events the keys stay. A conversation without turns goes with its last
     /// one.
     Turns(Vec<TurnId>),
+    /// What is left about a person whose turns are removed: lines of the gateway's own log and answers to requests that name them, what
+    /// platforms said of deliveries of removed turns, and settings that no run refers to.
+    Mentions(Identity),
     /// Events of which only the key is stored.
     Keys(Vec<EventId>),
     /// The entries of the log up to this one.

@@ -449,16 +449,16 @@ pub trait Housekeeping: Send + Sync + 'static {
     /// If so, nothing was removed.
     async fn remove(&self, removal: Removal) -> Result<(), StoreError>;
 
-    /// What to remove next of what is stored about a person: at most `limit` rows. These are their turns; an operator's
-    /// messages in conversations that nobody else was in; in others, what the models of all runs were shown there, and what
-    /// messages quote. `None` if nothing is left but what [`unended_of`](Self::unended_of) returns. The duration grows with
-    /// the number of turns.
+    /// What to remove next of what is stored about a person: at most `limit` rows. These are their turns; the turns in which others
+    /// were told of them or decided on them; an operator's messages in conversations that nobody else was in; in others, what the
+    /// models of all runs were shown there, what messages quote, and payloads. `None` if nothing is left but what
+    /// [`unended_of`](Self::unended_of) returns. The duration grows with the number of turns.
     ///
     /// # Errors
     /// When the store cannot be read.
     async fn stored_of(&self, person: &Identity, limit: u32) -> Result<Option<Removal>, StoreError>;
 
-    /// The turns of a person that cannot be removed yet: they have not ended, still run, or have an unfinished delivery.
+    /// The turns of a person, or about them, that cannot be removed yet: they have not ended, still run, or have an unfinished delivery.
     ///
     /// # Errors
     /// When the store cannot be read.

@@ -230,8 +230,8 @@ impl GiveUp {
     }
 }
 
-/// Gives a turn up that is not settled: its run is stopped, and what waits to be sent is withdrawn. If an answer is owed, the person
-/// is told, in place of the deferral if there is one.
+/// Gives a turn up that has not ended: its run is stopped, and what waits to be sent is withdrawn. If an answer is owed, the person
+/// is told, in place of the deferral if there is one. A dead letter is refused with 409: retry, redirect or discard it.
 #[utoipa::path(post, path = "/admin/api/turns/{id}/cancel", tag = "admin", operation_id = "cancel_turn",
     params(("id" = String, Path, description = "The turn's id", format = "uuid"), IdempotencyKey),
     request_body(content = Option<GiveUp>),

@@ -6,7 +6,10 @@ use rejoinder_core::{
     Identity, Lifetimes, StoreError, Timestamp, TurnId,
     store::{Cutoffs, ExpiredRows, Removal, StoreStats},
 };
-use sqlx::{AssertSqlSafe, SqlitePool, sqlite::SqliteRow};
+use sqlx::{
+    AssertSqlSafe, Sqlite, SqlitePool,
+    sqlite::{SqliteArguments, SqliteRow},
+};
 
 use super::columns::Columns;
 use crate::sqlite::error::store_error;
@@ -177,13 +180,64 @@ const SHARED_CONTENTS: &str = with_theirs!(
     where h.is_shared limit ?3"
 );
 
-/// Events with a quote, in conversations with others. All events of a turn have the same key but for the revision.
+/// Events with a quote or a payload, in conversations with others. All events of a turn have the same key but for the revision.
 const SHARED_QUOTES: &str = with_theirs!(
     "select f.id
     from theirs as h cross join turns as t on t.conversation_id = h.conversation_id
         cross join events as e on e.id = t.event_id
         cross join events as f on f.channel = e.channel and f.external_id = e.external_id
-    where h.is_shared and json_type(f.details, '$.quoted') is not null limit ?3"
+    where h.is_shared and (f.raw is not null or json_type(f.details, '$.quoted') is not null) limit ?3"
+);
+
+/// The turns of others that are about a person: in which owners were asked whether they come in, the maker of a code whether it was
+/// them who used it, and approvers what their agent may do; and those in which somebody answered that, or decided on them. ?1: the
+/// channel, ?2: the person, ?4: the channel and the person, ?5: how the keys of questions to owners about them begin.
+macro_rules! about_them {
+    ($query:literal) => {
+        concat!(
+            "with channels (channel) as materialized (select distinct channel from conversations),
+            asked (turn_id) as materialized (
+                select e.turn_id
+                from channels as c cross join events as e on e.channel = c.channel
+                    and e.external_id >= ?5 and e.external_id < substr(?5, 1, length(?5) - 1) || ';'
+                -- A time, a colon and the id of the owner follow: not an id that begins with this one.
+                where substr(e.external_id, -37, 1) = ':'
+                    and substr(e.external_id, length(?5) + 1, length(e.external_id) - length(?5) - 37)
+                        not glob '*[^0-9]*'
+                union select e.turn_id
+                from obligations as o cross join turns as t on t.id = o.turn_id and t.command = 'link'
+                    cross join channels as c cross join events as e on e.channel = c.channel and e.external_id =
+                        'operator:link:' || lower(
+                            substr(hex(t.id), 1, 8) || '-' || substr(hex(t.id), 9, 4) || '-' || substr(hex(t.id), 13, 4)
+                            || '-' || substr(hex(t.id), 17, 4) || '-' || substr(hex(t.id), 21))
+                where o.channel = ?1 and o.person = ?2
+                union select n.turn_id
+                from obligations as o cross join approvals as a on a.turn_id = o.turn_id
+                    cross join approval_notices as n on n.approval_id = a.id
+                where o.channel = ?1 and o.person = ?2
+            ),
+            about (turn_id) as materialized (
+                select turn_id from asked
+                union select turn_id from audit where target = ?4
+                union select t.id
+                from asked as a cross join turns as q on q.id = a.turn_id
+                    cross join turns as t on t.conversation_id = q.conversation_id
+                    cross join events as e on e.id = t.event_id
+                where unhex(json_extract(e.details, '$.kind.choice.turn'), '-') = a.turn_id
+            )",
+            $query
+        )
+    };
+}
+
+/// The answers first, and none before all can go: they are found by the questions.
+const ABOUT_THEM: &str = concat!(
+    about_them!(
+        "select o.turn_id as id from about as h cross join obligations as o on o.turn_id = h.turn_id
+        where not exists (select 1 from about as h cross join obligations as o on o.turn_id = h.turn_id where not ("
+    ),
+    removable!(),
+    ")) order by o.seq desc limit ?3"
 );
 
 /// What the gateway itself began in conversations without others.
@@ -199,27 +253,45 @@ const BEGUN_THERE: &str = concat!(
     " limit ?3"
 );
 
+/// Not before what is about them is gone, which is found by their turns.
 const TURNS_OF_THEM: &str = concat!(
-    "select o.turn_id as id from obligations as o where o.channel = ?1 and o.person = ?2 and ",
+    about_them!(
+        "select o.turn_id as id from obligations as o where o.channel = ?1 and o.person = ?2
+            and not exists (select 1 from about as h cross join obligations as p on p.turn_id = h.turn_id
+                where (p.channel, p.person) <> (?1, ?2)) and "
+    ),
     removable!(),
     " limit ?3"
 );
 
+/// Those about them go first: they are found by their turns.
 const UNENDED: &str = concat!(
-    "select o.turn_id as id from obligations as o where o.channel = ?1 and o.person = ?2 and not (",
+    about_them!(
+        "select o.turn_id as id from about as h cross join obligations as o on o.turn_id = h.turn_id where not ("
+    ),
     removable!(),
-    ")"
+    ") union select o.turn_id as id from obligations as o where o.channel = ?1 and o.person = ?2 and not (",
+    removable!(),
+    ") limit ?3"
 );
+
+/// A query of what is stored about a person.
+fn query_of<'a>(
+    sql: &'static str,
+    person: &'a Identity,
+    limit: u32,
+) -> sqlx::query::Query<'a, Sqlite, SqliteArguments> {
+    let whole = person.to_string();
+    let asked = format!("operator:asks:{whole}:");
+    sqlx::query(sql).bind(person.channel.as_str()).bind(&person.id).bind(limit).bind(whole).bind(asked)
+}
 
 pub(in crate::sqlite) async fn stored_of(
     pool: &SqlitePool,
     person: &Identity,
     limit: u32,
 ) -> Result<Option<Removal>, StoreError> {
-    let rows = async |sql: &'static str| {
-        let query = sqlx::query(sql).bind(person.channel.as_str()).bind(&person.id).bind(limit);
-        query.fetch_all(pool).await.map_err(store_error)
-    };
+    let rows = async |sql: &'static str| query_of(sql, person, limit).fetch_all(pool).await.map_err(store_error);
     // First what is found by their turns.
     let contents: Vec<_> = rows(SHARED_CONTENTS).await?.iter().map(run_id).collect::<Result<_, _>>()?;
     if !contents.is_empty() {
@@ -229,7 +301,7 @@ pub(in crate::sqlite) async fn stored_of(
     if !quotes.is_empty() {
         return Ok(Some(Removal::Quotes(quotes)));
     }
-    for sql in [BEGUN_THERE, TURNS_OF_THEM] {
+    for sql in [BEGUN_THERE, ABOUT_THEM, TURNS_OF_THEM] {
         let turns = ids(&rows(sql).await?)?;
         if !turns.is_empty() {
             return Ok(Some(Removal::Turns(turns)));
@@ -239,8 +311,7 @@ pub(in crate::sqlite) async fn stored_of(
 }
 
 pub(in crate::sqlite) async fn unended_of(pool: &SqlitePool, person: &Identity) -> Result<Vec<TurnId>, StoreError> {
-    let query = sqlx::query(UNENDED).bind(person.channel.as_str()).bind(&person.id);
-    ids(&query.fetch_all(pool).await.map_err(store_error)?)
+    ids(&query_of(UNENDED, person, u32::MAX).fetch_all(pool).await.map_err(store_error)?)
 }
 
 pub(in crate::sqlite) async fn next_expiry(

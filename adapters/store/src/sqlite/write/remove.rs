@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{
     daily_use,
-    rows::{self, Transaction},
+    rows::{self, Transaction, json},
     settings,
 };
 use crate::sqlite::error::store_error;
@@ -32,6 +32,15 @@ pub(super) fn rows(transaction: &Transaction<'_>, removal: &Removal) -> Result<V
                 rows::change(transaction, DELETE_CONTENT, params![turn.as_uuid(), number])?;
             }
             settings::remove_unused(transaction)?;
+        }
+        Removal::Mentions(person) => {
+            let (whole, channel, id) = (person.to_string(), person.channel.as_str(), &person.id);
+            for sql in DELETE_LINES_ABOUT {
+                rows::change(transaction, sql, params![channel, id, whole])?;
+            }
+            rows::change(transaction, DELETE_ANSWERS, [json(id)])?;
+            rows::change(transaction, CLEAR_LOG, [])?;
+            settings::remove_unreferenced(transaction)?;
         }
         Removal::Keys(ids) => {
             for id in ids {
@@ -109,6 +118,30 @@ const DELETE_LOG: &str = "delete from log where seq <= ? and seq < (select max(s
 const DELETE_LINES: [&str; 2] =
     ["delete from errors where last_line <= ? and muted = 0", "delete from log_lines where id <= ?"];
 
+/// The lines of no turn that name an identity in a field, and the errors that came last in one of them. ?1: the channel, ?2: the id
+/// there, ?3: both.
+macro_rules! lines_about {
+    () => {
+        "(select l.id from log_lines as l cross join json_each(l.fields) as f
+        where l.turn_id is null and (f.value = ?3 or (f.value = ?2 and l.channel = ?1)))"
+    };
+}
+
+const DELETE_LINES_ABOUT: [&str; 3] = [
+    concat!("update errors set fields = '{}' where muted = 1 and last_line in ", lines_about!()),
+    concat!("delete from errors where muted = 0 and last_line in ", lines_about!()),
+    concat!("delete from log_lines where id in ", lines_about!()),
+];
+
+/// ?1: an id, as JSON. It may stand alone, or at the end of an address.
+const DELETE_ANSWERS: &str = "delete from answers where instr(body, ?1) > 0 or instr(body, '/' || substr(?1, 2)) > 0";
+
+/// What platforms said of deliveries of turns that are gone.
+const CLEAR_LOG: &str = "
+    update log set data = json_remove(data, '$.error')
+    where topic = 'delivery.failed' and json_type(data, '$.error') = 'text'
+        and not exists (select 1 from turns where id = log.turn_id)";
+
 const DELETE_KEY: &str = "delete from events where id = ? and details is null and raw is null";
 
 const SELECT_ENDED: &str = "
@@ -167,7 +200,7 @@ const SELECT_EMPTY: &str = "
     where c.id = ? and not exists (select 1 from turns as t where t.conversation_id = c.id)
         and not exists (select 1 from conversations as o where o.succeeded_by = c.id)";
 
-const DELETE_CONVERSATION: [&str; 3] = [
+const DELETE_CONVERSATION: [&str; 4] = [
     // A session that another conversation continues in, or in which one has said something, becomes that one's.
     "with others (session, conversation) as (
         select s.id, coalesce(
@@ -178,6 +211,7 @@ const DELETE_CONVERSATION: [&str; 3] = [
     update sessions set conversation_id = (select conversation from others where session = sessions.id)
     where id in (select session from others where conversation is not null)",
     "delete from sessions where conversation_id = ?",
+    "delete from blocked where (channel, account, chat) = (select channel, 0, chat from conversations where id = ?)",
     "delete from conversations where id = ?",
 ];
 

@@ -35,6 +35,16 @@ pub(super) fn remove_unused(transaction: &Transaction<'_>) -> Result<(), StoreEr
     Ok(())
 }
 
+/// Removes the settings that no run refers to. Reads the contents of all runs.
+pub(super) fn remove_unreferenced(transaction: &Transaction<'_>) -> Result<(), StoreError> {
+    rows::change(transaction, REMOVE_UNREFERENCED, [])?;
+    transaction.settings.take();
+    Ok(())
+}
+
+const REMOVE_UNREFERENCED: &str = "
+    delete from run_settings where id not in (select settings from run_contents where settings is not null)";
+
 const WRITE: &str = "
     insert into run_settings (digest, used, body) values (?, ?, ?)
     on conflict do update set used = max(used, excluded.used)
