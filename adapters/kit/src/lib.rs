@@ -7,6 +7,7 @@
 //! * [`calls`]: the errors of a platform API call without an answer, and the bytes of an answer.
 //! * [`files`]: the bytes of a file that an agent sends.
 //! * [`links`]: where the links of an answer lead.
+//! * [`SignedPost`]: a signed POST per delivery, to a URL of the operator's.
 //! * [`Table`]: a Markdown table as aligned columns of text.
 //! * [`Problem`]: a rejection of an HTTP request, as an RFC 9457 document, for browsers as a [page](problem_pages), and for
 //!   callers who [prefer text](prefers_text) as a [sentence](problem_in_words).
@@ -42,6 +43,7 @@ mod problem;
 pub mod quoted;
 mod receiver;
 mod sent;
+mod signed_post;
 mod table;
 mod tokens;
 mod while_running;
@@ -58,6 +60,7 @@ pub use self::{
     problem::Problem,
     receiver::{Receiver, RunEnd, ShuttingDown},
     sent::{SentMessage, SentMessages},
+    signed_post::{SignedPost, signing_key},
     table::{Alignment, Table},
     tokens::{Tokens, bearer, token_digest},
     while_running::{RunningGuard, WhileRunning},

@@ -18,16 +18,12 @@ use rejoinder_core::{Timestamp, TurnId};
 use rejoinder_kit::{Problem, Tokens, bearer};
 use secrecy::{ExposeSecret, SecretString};
 use sha2::Sha256;
-use standardwebhooks::Webhook;
 use subtle::{Choice, ConstantTimeEq};
 
 use crate::{ResultKeys, SettingsError, WebhookSettings, inbound::Key, keyed::keyed};
 
 /// How far a signature's timestamp may be off, in either direction, as in the specification's own libraries.
 const TOLERANCE: Duration = Duration::from_mins(5);
-
-/// How many bytes the key of Standard Webhooks has.
-const KEY_LENGTH: std::ops::RangeInclusive<usize> = 24..=64;
 
 /// The longest accepted `webhook-id` and `X-GitHub-Delivery`, in bytes.
 const MAX_ID: usize = 255;
@@ -275,17 +271,8 @@ impl Hub {
 
 const NOT_A_HUB_SIGNATURE: &str = "X-Hub-Signature-256 must be \"sha256=\" and 64 hexadecimal digits";
 
-/// The signer for a `whsec_…` secret: signs callbacks.
-///
-/// # Errors
-/// When the key is not base64, or shorter or longer than the specification says.
-pub(crate) fn signer(secret: &str, setting: &'static str) -> Result<Webhook, SettingsError> {
-    Webhook::from_bytes(signing_key(secret, setting)?).map_err(|_| SettingsError::NotASigningKey(setting))
-}
-
 fn signing_key(secret: &str, setting: &'static str) -> Result<Vec<u8>, SettingsError> {
-    let key = BASE64_STANDARD.decode(secret.strip_prefix("whsec_").unwrap_or(secret)).ok();
-    key.filter(|key| KEY_LENGTH.contains(&key.len())).ok_or(SettingsError::NotASigningKey(setting))
+    rejoinder_kit::signing_key(secret).ok_or(SettingsError::NotASigningKey(setting))
 }
 
 fn filled<'a>(secret: Option<&'a SecretString>, setting: &'static str) -> Result<Option<&'a str>, SettingsError> {

@@ -1,41 +1,17 @@
 //! Posts a copy of each answer to a hook's callback: one signed POST per delivery.
-//!
-//! The signature follows [Standard Webhooks](https://www.standardwebhooks.com). The `webhook-id` is the delivery's id,
-//! by which a receiver recognises a repeated post.
 
-use std::{error::Error as _, sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use jiff::fmt::rfc2822;
-use rejoinder_core::{Action, Delivery, DeliveryError, Receipt, Scope, SharedClock, SignalKind, Timestamp};
-use reqwest::{
-    Client, StatusCode,
-    header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER},
-};
-use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP, Webhook};
-use url::Url;
+use rejoinder_core::{Action, Delivery, DeliveryError, Receipt, SignalKind};
+use rejoinder_kit::SignedPost;
 
 use crate::{
     SettingsError, WebhookSettings,
     answer::{Answer, CallbackContent},
-    auth,
 };
 
-/// How long one post may take.
-const TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The pause after a 429 without `Retry-After`.
-const DEFAULT_PAUSE: Duration = Duration::from_secs(30);
-
-/// The longest pause that a receiver may ask for.
-const MAX_PAUSE: Duration = Duration::from_hours(1);
-
 /// Posts the copies of a hook's answers.
-pub(crate) struct Callback {
-    url: Url,
-    signer: Webhook,
-    clock: SharedClock,
-    http: Client,
-}
+pub(crate) struct Callback(SignedPost);
 
 impl Callback {
     /// `None` if the hook has no callback.
@@ -44,32 +20,12 @@ impl Callback {
         let Some((url, secret)) = section.callback_url.as_ref().zip(section.callback_secret.as_ref()) else {
             return Ok(None);
         };
-        let signer = auth::signer(secret.expose(), "callback_secret")?;
-        Ok(Some(Self { url: url.clone(), signer, clock: Arc::clone(clock), http: http.clone() }))
+        let post = SignedPost::new(url.clone(), secret.expose(), Arc::clone(clock), http.clone());
+        post.map(|post| Some(Self(post))).ok_or(SettingsError::NotASigningKey("callback_secret"))
     }
 
     pub(crate) async fn deliver(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
-        let body = body(delivery)?;
-        let id = delivery.id().to_string();
-        let now = self.clock.now();
-        let seconds = now.as_millis().div_euclid(1000);
-        let signature = self
-            .signer
-            .sign(&id, seconds, &body)
-            .map_err(|error| DeliveryError::Unsupported(format!("the answer cannot be signed: {error}")))?;
-        let response = self
-            .http
-            .post(self.url.clone())
-            .timeout(TIMEOUT)
-            .header(CONTENT_TYPE, "application/json")
-            .header(HEADER_WEBHOOK_ID, &id)
-            .header(HEADER_WEBHOOK_TIMESTAMP, seconds)
-            .header(HEADER_WEBHOOK_SIGNATURE, signature)
-            .body(body)
-            .send()
-            .await
-            .map_err(|error| failure(&error))?;
-        classify(response.status(), response.headers(), now).map(|()| Receipt::of(id))
+        self.0.send(delivery, body(delivery)?).await
     }
 }
 
@@ -90,57 +46,3 @@ fn body(delivery: &Delivery) -> Result<Vec<u8>, DeliveryError> {
     let signal = delivery.signal().unwrap_or(SignalKind::Reply);
     Ok(Answer::for_callback(delivery.turn(), signal, content, delivery.via()).to_json())
 }
-
-/// Turns the receiver's status into the result of the delivery.
-fn classify(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(), DeliveryError> {
-    if status.is_success() {
-        return Ok(());
-    }
-    let pause = retry_after(headers, now);
-    let detail = format!("the callback answered {status}");
-    Err(match (status, pause) {
-        (StatusCode::TOO_MANY_REQUESTS, pause) => {
-            DeliveryError::Limited { retry_after: pause.unwrap_or(DEFAULT_PAUSE), scope: Scope::Account, detail }
-        }
-        (StatusCode::SERVICE_UNAVAILABLE, Some(retry_after)) => {
-            DeliveryError::Limited { retry_after, scope: Scope::Account, detail }
-        }
-        (StatusCode::GONE, _) => DeliveryError::Refused(detail),
-        // Every other status may come from a deploy of the receiver, or be mended by its operator.
-        (_, retry_after) => DeliveryError::NotSent { retry_after, detail },
-    })
-}
-
-/// `Retry-After`, in seconds or as a date (RFC 9110, section 10.2.3).
-fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
-    let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    let pause = if let Ok(seconds) = value.parse() {
-        Duration::from_secs(seconds)
-    } else {
-        let at = rfc2822::DateTimeParser::new().parse_timestamp(value).ok()?;
-        Timestamp::from_millis(at.as_millisecond()).since(now)
-    };
-    Some(pause.min(MAX_PAUSE))
-}
-
-/// Turns a failed post into a delivery error.
-fn failure(error: &reqwest::Error) -> DeliveryError {
-    // The callback's URL is left out, because it may contain a secret.
-    let mut detail = if error.is_timeout() { "no response in time".to_owned() } else { "the post failed".to_owned() };
-    let mut source = error.source();
-    while let Some(cause) = source {
-        detail.push_str(": ");
-        detail.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    if error.is_connect() {
-        DeliveryError::NotSent { retry_after: None, detail }
-    } else if error.is_builder() || error.is_redirect() {
-        DeliveryError::Refused(detail)
-    } else {
-        DeliveryError::Unknown(detail)
-    }
-}
-
-#[cfg(test)]
-mod tests;

@@ -8,10 +8,11 @@ use rejoinder_config::{
     text,
 };
 use rejoinder_core::{Language, QueueMode, Target};
+use rejoinder_kit::signing_key;
 use serde::{Deserialize, Serialize, Serializer};
 use url::Url;
 
-use crate::{auth, template::EventTemplate};
+use crate::template::EventTemplate;
 
 /// A caller is accepted by any one of `token`, `signing_secret` and `hub_secret` that is set.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -186,7 +187,7 @@ fn write_origin<S: Serializer>(url: &Option<Url>, serializer: S) -> Result<S::Ok
 }
 
 fn is_signing_key(secret: &Secret) -> bool {
-    secret.expose().starts_with("whsec_") && auth::signer(secret.expose(), "").is_ok()
+    secret.expose().starts_with("whsec_") && signing_key(secret.expose()).is_some()
 }
 
 #[cfg(test)]

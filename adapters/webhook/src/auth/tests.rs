@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use rejoinder_core::SystemClock;
 use rstest::rstest;
+use standardwebhooks::Webhook;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
