@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Ladder;
+use crate::{Cause, Ladder, Rung};
 
 /// What happens to an answer that comes after a fallback was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +58,17 @@ pub struct Policy {
     pub on_unknown: OnUnknown,
     /// What is tried when the agent gives no answer.
     pub ladder: Ladder,
+    /// Whether only what an agent says is sent: nobody waits there, so a failure is the operator's alone. Of the ladder the
+    /// handoffs are left.
+    pub only_agents_words: bool,
+}
+
+impl Policy {
+    /// The rungs for `cause`, first to last.
+    pub(crate) fn rungs(&self, cause: Cause) -> Vec<Rung> {
+        let is_left = |rung: &&Rung| !self.only_agents_words || matches!(rung, Rung::Handoff(_));
+        self.ladder.rungs(cause).iter().filter(is_left).cloned().collect()
+    }
 }
 
 impl Default for Policy {
@@ -74,6 +85,7 @@ impl Default for Policy {
             late_window: Duration::from_mins(2),
             on_unknown: OnUnknown::default(),
             ladder: Ladder::empty(),
+            only_agents_words: false,
         }
     }
 }

@@ -126,6 +126,7 @@ fn policies() -> impl Strategy<Value = Policy> {
             late_window: Duration::from_secs(late_window),
             on_unknown,
             ladder: Cause::ALL.into_iter().fold(Ladder::empty(), |ladder, cause| ladder.with(cause, rungs.clone())),
+            ..Policy::default()
         })
 }
 

@@ -9,13 +9,17 @@ const CUT_OFF: &str = "cut_off";
 impl Obligation {
     /// Takes the next rung. The first cause of the climb selects the rungs, also when later rungs fail.
     pub(super) fn climb(&mut self, cause: Cause, why: &str, context: &mut EventContext<'_>) {
-        let rungs = context.policy.ladder.rungs(cause);
+        let policy = context.policy;
         let climb =
-            self.climb.get_or_insert_with(|| Climb { cause, why: why.to_owned(), rungs: rungs.to_vec(), next: 0 });
+            self.climb.get_or_insert_with(|| Climb { cause, why: why.to_owned(), rungs: policy.rungs(cause), next: 0 });
         let cause = climb.cause;
         // Empty in a climb that an earlier version stored.
-        let rungs = if climb.rungs.is_empty() { context.policy.ladder.rungs(cause) } else { &climb.rungs };
-        let Some(rung) = rungs.get(climb.next).cloned() else {
+        let rung = if climb.rungs.is_empty() {
+            policy.rungs(cause).get(climb.next).cloned()
+        } else {
+            climb.rungs.get(climb.next).cloned()
+        };
+        let Some(rung) = rung else {
             let reason = if climb.next == 0 {
                 format!("{cause}: {why}; the ladder has no rung for it")
             } else {
@@ -50,6 +54,9 @@ impl Obligation {
 
     /// Claims the template that says that an answer was cut off. No rung is left after it.
     pub(super) fn claim_cut_off_notice(&mut self, why: &str, context: &mut EventContext<'_>) {
+        if context.policy.only_agents_words {
+            return self.give_up(why.to_owned(), context);
+        }
         let cause = self.climb.as_ref().map_or(Cause::Refused, |climb| climb.cause);
         self.climb = Some(Climb { cause, why: why.to_owned(), rungs: Vec::new(), next: usize::MAX });
         let rung = Rung::Say(CUT_OFF.to_owned());

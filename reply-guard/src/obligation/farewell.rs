@@ -52,7 +52,7 @@ impl Obligation {
     }
 
     pub(super) fn say_given_up(&mut self, reason: String, say: Option<String>, context: &mut EventContext<'_>) {
-        if !self.is_owed() {
+        if !self.is_owed() || context.policy.only_agents_words {
             return self.settle(Settlement::Cancelled { by: CancelledBy::Operator(reason) });
         }
         let body = match say.filter(|say| !is_blank(say)) {

@@ -159,3 +159,26 @@ fn the_ladder_is_climbed_once_whatever_else_ends() {
         assert_eq!(turn.state(), "claimed");
     }
 }
+
+/// Where nobody waits, a failure is the operator's, and no template is sent. A handoff is tried.
+#[test]
+fn where_only_the_agents_words_go_no_template_is_sent() {
+    let policy = Policy { only_agents_words: true, ..ladder_for(Cause::Error, &[say("failed")]) };
+    let running = || Turn::running_with(policy.clone());
+
+    assert_eq!(running().on(failed()), ["dead letter: error: 500 from upstream; the ladder has no rung for it"]);
+    let nothing = ["dead letter: silent: nothing to add; the ladder has no rung for it"];
+    assert_eq!(running().on(silent("nothing to add")), nothing);
+    let mut cut_short = running().after([reply("a long answer")]);
+    cut_short.part_delivered();
+    assert_eq!(cut_short.refused(), ["dead letter: 403"]);
+    let mut given_up = running();
+    let given_up_for = Event::GivenUp { reason: "too old".to_owned(), say: None };
+    assert_eq!(given_up.on(given_up_for), ["stop run"]);
+    assert_eq!(given_up.state(), "settled");
+    let handed_over = Policy { ladder: ladder().with(Cause::Error, vec![handoff("other"), say("failed")]), ..policy };
+    let mut handed_over = Turn::running_with(handed_over);
+    assert_eq!(handed_over.on(failed()), ["run again"]);
+    assert_eq!(handed_over.on(Event::Begin), ["run other 1"]);
+    assert_eq!(handed_over.on(reply("noted")), ["send 1: noted"]);
+}
