@@ -63,6 +63,8 @@ pub struct Common {
     pub groups: Groups,
     /// Overrides `guard.on_unknown`.
     pub on_unknown: Option<OnUnknown>,
+    /// Whether only what agents say is sent there: nobody waits for anything.
+    pub only_agents_words: bool,
 }
 
 /// The account that a channel uses on its platform.

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use rejoinder_core::{AgentName, Missed, NewSchedule, NotASchedule, ScheduledAction, Target, Timestamp, When};
+use rejoinder_core::{
+    AgentName, Missed, NewSchedule, NotASchedule, PromptSession, ScheduledAction, Target, Timestamp, When, Words,
+    WordsTo,
+};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{
@@ -37,6 +40,10 @@ struct Schedule {
     agent: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     quiet: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    words_to: Option<WordsTo>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    session: Option<PromptSession>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     digest: bool,
     #[serde(default)]
@@ -106,7 +113,11 @@ impl Schedule {
         let agent = self.agent.as_deref().map(AgentName::from);
         let action = match (&self.message, &self.prompt, self.digest) {
             (Some(message), None, false) => ScheduledAction::Message(message.clone()),
-            (None, Some(prompt), false) => ScheduledAction::Prompt { text: prompt.clone(), agent, quiet: self.quiet },
+            (None, Some(prompt), false) => {
+                let to = self.words_to.clone().unwrap_or_default();
+                let words = Words { to, session: self.session.unwrap_or_default() };
+                ScheduledAction::Prompt { text: prompt.clone(), agent, quiet: self.quiet, words }
+            }
             (None, None, true) => ScheduledAction::Digest,
             _ => return None,
         };
@@ -128,7 +139,11 @@ impl Section for Schedules {
             if let Some(agent) = &schedule.agent {
                 checks.refers_to_agent(key.name("agent"), agent);
             }
-            if schedule.prompt.is_none() && (schedule.agent.is_some() || schedule.quiet) {
+            if let Some(channel) = schedule.words_to.as_ref().and_then(WordsTo::channel) {
+                checks.refers_to_channel(key.name("words_to"), channel.as_str());
+            }
+            let is_for_prompts = schedule.words_to.is_some() || schedule.session.is_some();
+            if schedule.prompt.is_none() && (schedule.agent.is_some() || schedule.quiet || is_for_prompts) {
                 checks.wrong(key.clone(), "has no `prompt`, and only that is put before an agent");
             }
             let Some(new) = schedule.seed(name, &Zone::system()) else {

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rejoinder_core::Language;
+use rejoinder_core::{Language, WordsTo};
 use secrecy::SecretString;
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -89,6 +89,7 @@ impl Config {
     #[expect(clippy::too_many_lines, reason = "a flat list of sections reads best in one piece")]
     pub(crate) fn read(mut tree: Node, context: &ResolveContext<'_>, build: &Build) -> Result<Self, Vec<Problem>> {
         let problems = choose_default_agent(&mut tree).into_iter().collect();
+        add_nowhere(&mut tree);
         let names = names(&tree, build);
         let mut reader = Reader { context, names: &names, problems };
 
@@ -280,6 +281,24 @@ fn add_said(node: &Node, said: &mut BTreeSet<String>) {
         Value::List(list) => list.iter().for_each(|inner| add_said(inner, said)),
         _ => {}
     }
+}
+
+/// Adds the place that is meant by `words_to = "nowhere"`, if anything names it.
+fn add_nowhere(tree: &mut Node) {
+    let Some(place) = names_nowhere(tree) else { return };
+    let empty = || Node::new(Value::Table(Table::new()), place.clone());
+    let mut table = tree.table_mut();
+    for name in ["channels", WordsTo::PLATFORM, WordsTo::NOWHERE] {
+        table = table.and_then(|table| table.entry(name.to_owned()).or_insert_with(empty).table_mut());
+    }
+}
+
+/// Where that is said first.
+fn names_nowhere(tree: &Node) -> Option<Place> {
+    let hooks = tree.get("channels").and_then(|channels| channels.get("webhook"));
+    let of_prompts = [tree.get("schedules"), tree.get("triggers"), hooks].into_iter().flatten();
+    let mut named = of_prompts.filter_map(Node::table).flat_map(Table::values).filter_map(|node| node.get("words_to"));
+    named.find(|to| to.text() == Some(WordsTo::NOWHERE)).map(|to| to.place.clone())
 }
 
 fn names_in(node: Option<&Node>) -> impl Iterator<Item = String> {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use rejoinder_core::{AgentName, Condition, ConversationTrigger};
+use rejoinder_core::{AgentName, Condition, ConversationTrigger, PromptSession, Words, WordsTo};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -41,6 +41,12 @@ struct Trigger {
     prompt: String,
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "text::filled_option")]
     agent: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    quiet: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    words_to: Option<WordsTo>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    session: Option<PromptSession>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
@@ -83,7 +89,14 @@ impl Trigger {
             cooldown: self.cooldown.0,
             prompt: self.prompt.as_str().into(),
             agent: self.agent.as_deref().map(AgentName::from),
+            quiet: self.quiet || !self.is_for_words(),
+            words: Words { to: self.words_to.clone().unwrap_or_default(), session: self.session.unwrap_or_default() },
         }
+    }
+
+    /// Whether its words go to a place where nobody is disturbed by them.
+    const fn is_for_words(&self) -> bool {
+        matches!(self.words_to, Some(WordsTo::Channel(_)))
     }
 }
 
@@ -105,6 +118,13 @@ impl Section for Triggers {
             }
             if let Some(agent) = &trigger.agent {
                 checks.refers_to_agent(key.name("agent"), agent);
+            }
+            if let Some(channel) = trigger.words_to.as_ref().and_then(WordsTo::channel) {
+                checks.refers_to_channel(key.name("words_to"), channel.as_str());
+            }
+            if trigger.quiet && !trigger.is_for_words() {
+                let what = "is only for words that go to a file, to a URL or nowhere: in a chat the agent always may be silent";
+                checks.wrong(key.name("quiet"), what);
             }
         }
     }

@@ -158,6 +158,21 @@ fn failure(dossier: &Dossier) -> Option<&str> {
 }
 
 fn owed(dossier: &Dossier) -> String {
+    let event = &dossier.turn.event;
+    let mut text = owed_for(dossier);
+    if let Some(about) = event.about_another() {
+        let _ = write!(
+            text,
+            " The agent gets the history of {about}, which keeps nothing of it; its words go to {}.",
+            event.conversation
+        );
+    } else if event.is_on_copy() {
+        text.push_str(" The agent gets a copy of the session, which keeps nothing of it.");
+    }
+    text
+}
+
+fn owed_for(dossier: &Dossier) -> String {
     let (obligation, event) = (&dossier.turn.obligation, &dossier.turn.event);
     if obligation.expectation() == Expectation::Nothing {
         return match event.sender.kind {

@@ -146,6 +146,7 @@ pub use model::{
     trace::{CallerTrace, Span, TraceHeaders, TurnTrace},
     turn::Handler,
     view::{FallbackView, Shown, TurnStatus, TurnView, agent_of},
+    words::{NotAPlaceForWords, PromptSession, Words, WordsTo},
 };
 pub use operations::{Actor, Farewell, OperationError, forget::Forgotten, people::NewPerson};
 pub use outbox::health::Outbound;

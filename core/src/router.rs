@@ -53,7 +53,7 @@ pub(crate) fn language(event: &InboundEvent, rule: Option<&Rule>, people: &Peopl
 /// is owed an answer. What an operator has the gateway send is a turn of its own, for which access rules do not hold.
 pub(crate) fn route(event: &InboundEvent, rule: Option<&Rule>, settings: &Settings, people: &People) -> Route {
     if let (SenderKind::Operator, EventKind::Prompt { agent, quiet, .. }) = (&event.sender.kind, &event.kind) {
-        let agent = agent.as_ref().unwrap_or_else(|| settings.agent(&event.conversation.channel));
+        let agent = agent.as_ref().unwrap_or_else(|| settings.agent(&event.about().channel));
         let expectation = if *quiet { Expectation::Nothing } else { Expectation::Answer };
         return Route::To { handler: Handler::Agent(agent.clone()), expectation };
     }

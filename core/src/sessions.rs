@@ -159,5 +159,5 @@ pub(crate) fn owner(event: &InboundEvent, known: &KnownPeople) -> Option<PersonI
 /// In which session a turn of an event is.
 pub(crate) fn session_of(event: &InboundEvent, known: &KnownPeople, id: SessionId) -> SessionUse {
     let is_checked = event.chat == ChatKind::Direct && event.sender.kind.is_human();
-    SessionUse { owner: owner(event, known), is_checked, ..SessionUse::current(id) }
+    SessionUse { owner: owner(event, known), is_checked, is_untouched: event.is_on_copy(), ..SessionUse::current(id) }
 }

@@ -328,9 +328,13 @@ fn policies(config: &Config) -> Policies {
         ..config.guard.policy(channel, chat, on_unknown)
     };
     let mut policies = Policies::new(policy("default", ChatKind::Direct, None));
-    for (id, channel) in config.channels.iter() {
+    for (id, Channel { common, .. }) in config.channels.iter() {
         for chat in [ChatKind::Direct, ChatKind::Group] {
-            policies = policies.with(id.as_str(), chat, policy(id.as_str(), chat, channel.common.on_unknown));
+            let policy = policy(id.as_str(), chat, common.on_unknown);
+            // Nobody is there to promise something to, or to ask.
+            let for_words = || Policy { only_agents_words: true, max_deferrals: 0, max_approvals: 0, ..policy.clone() };
+            policies =
+                policies.with(id.as_str(), chat, if common.only_agents_words { for_words() } else { policy.clone() });
         }
     }
     policies

@@ -256,6 +256,7 @@ impl ChannelSection for DiscordSection {
             notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),
             on_unknown: None,
+            only_agents_words: false,
         }
     }
 

@@ -257,6 +257,7 @@ impl ChannelSection for MatrixSection {
             notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),
             on_unknown: None,
+            only_agents_words: false,
         }
     }
 

@@ -305,6 +305,7 @@ impl ChannelSection for TelegramSection {
             notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),
             on_unknown: self.on_unknown,
+            only_agents_words: false,
         }
     }
 

@@ -5,7 +5,7 @@ use axum::{
     http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
-use rejoinder_core::{News, NotReached, Reached, Target, Task, TurnId};
+use rejoinder_core::{News, NotReached, Reached, Target, Task, TurnId, Words};
 use rejoinder_kit::Problem;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -63,6 +63,10 @@ impl Events {
             text: section.prompt.clone().unwrap_or_else(|| if quiet { QUIET_PROMPT } else { PROMPT }.to_owned()),
             agent: section.agent.as_deref().map(Into::into),
             quiet,
+            words: Words {
+                to: section.words_to.clone().unwrap_or_default(),
+                session: section.session.unwrap_or_default(),
+            },
         });
         let template = EventTemplate::new(section.template.as_deref(), task.is_none());
         Ok(Some(Self { to, task, template: template.map_err(|_| SettingsError::NotATemplate)? }))

@@ -7,7 +7,7 @@ use rejoinder_config::{
     duration::{self, MINUTE},
     text,
 };
-use rejoinder_core::{Language, QueueMode, Target};
+use rejoinder_core::{Language, PromptSession, QueueMode, Target, WordsTo};
 use rejoinder_kit::signing_key;
 use serde::{Deserialize, Serialize, Serializer};
 use url::Url;
@@ -60,6 +60,12 @@ pub struct WebhookSection {
     pub template: Option<String>,
     /// Whether an event is sent as it is, without an agent.
     pub deliver_only: bool,
+    /// Where the agent's words about an event go, if not to `deliver_to`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub words_to: Option<WordsTo>,
+    /// Whether the agent gets a copy of the session of `deliver_to`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<PromptSession>,
 }
 
 /// What is owed for a call.
@@ -92,6 +98,8 @@ impl Default for WebhookSection {
             prompt: None,
             template: None,
             deliver_only: false,
+            words_to: None,
+            session: None,
         }
     }
 }
@@ -145,6 +153,8 @@ impl WebhookSection {
                 ("prompt", self.prompt.is_some()),
                 ("template", self.template.is_some()),
                 ("deliver_only", self.deliver_only),
+                ("words_to", self.words_to.is_some()),
+                ("session", self.session.is_some()),
             ];
             for (key, _) in unused.into_iter().filter(|(_, is_set)| *is_set) {
                 checks.wrong(checks.key(&[key]), "needs `deliver_to`: whom is it for?");
@@ -154,12 +164,17 @@ impl WebhookSection {
         if let Some(channel) = to.channel() {
             checks.refers_to_channel(checks.key(&["deliver_to"]), channel.as_str());
         }
+        if let Some(channel) = self.words_to.as_ref().and_then(WordsTo::channel) {
+            checks.refers_to_channel(checks.key(&["words_to"]), channel.as_str());
+        }
         let unused = [
             ("callback_url", self.callback_url.is_some(), "the answers go to `deliver_to`"),
             ("conversation", self.conversation.is_some(), "events belong to the conversation of `deliver_to`"),
             ("queue", self.queue.is_some(), "events belong to the conversation of `deliver_to`"),
             ("prompt", self.deliver_only && self.prompt.is_some(), "with `deliver_only` no agent is asked"),
             ("agent", self.deliver_only && self.agent.is_some(), "with `deliver_only` no agent is asked"),
+            ("words_to", self.deliver_only && self.words_to.is_some(), "with `deliver_only` no agent is asked"),
+            ("session", self.deliver_only && self.session.is_some(), "with `deliver_only` no agent is asked"),
             ("owes", self.deliver_only && self.owes == Owes::Nothing, "with `deliver_only` no agent is asked"),
         ];
         for (key, _, why) in unused.into_iter().filter(|(_, is_set, _)| *is_set) {

@@ -9,6 +9,7 @@ mod lookup;
 mod routing;
 mod secrets;
 mod sections;
+mod words;
 
 use rejoinder_config::{AgentKind, Build, PlatformSection, testing};
 

@@ -192,6 +192,13 @@ pub fn answer_file(conversation: &ConversationRef, answer: &str) -> DeliveryBuil
 }
 
 impl DeliveryBuilder {
+    /// Sets the id, which is a new one by default.
+    #[must_use]
+    pub const fn id(mut self, id: DeliveryId) -> Self {
+        self.0.id = id;
+        self
+    }
+
     /// Sets the turn, which is a new id by default.
     #[must_use]
     pub const fn turn(mut self, turn: TurnId) -> Self {

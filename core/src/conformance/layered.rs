@@ -256,6 +256,18 @@ impl<L: Layer> Turns for Layered<L> {
         let pass = self.layer.before_read().await;
         self.layer.finish(pass, self.store.current_session(conversation, owner)).await
     }
+    async fn session_about(&self, turn: TurnId) -> Result<Option<SessionId>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.session_about(turn)).await
+    }
+    async fn last_about(
+        &self,
+        conversation: ConversationId,
+        sender: &str,
+    ) -> Result<Option<(TurnId, Timestamp)>, StoreError> {
+        let pass = self.layer.before_read().await;
+        self.layer.finish(pass, self.store.last_about(conversation, sender)).await
+    }
     async fn usable_sessions(
         &self,
         conversation: ConversationId,
@@ -624,6 +636,16 @@ impl Turns for NullStore {
         _conversation: ConversationId,
         _owner: Option<PersonId>,
     ) -> Result<Option<(SessionId, SessionChoice)>, StoreError> {
+        Ok(None)
+    }
+    async fn session_about(&self, _turn: TurnId) -> Result<Option<SessionId>, StoreError> {
+        Ok(None)
+    }
+    async fn last_about(
+        &self,
+        _conversation: ConversationId,
+        _sender: &str,
+    ) -> Result<Option<(TurnId, Timestamp)>, StoreError> {
         Ok(None)
     }
     async fn usable_sessions(

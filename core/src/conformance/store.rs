@@ -121,6 +121,7 @@ macro_rules! store_conformance {
             a_transcript_ends_with_the_latest_lines
             a_new_session_is_the_current_one
             a_session_is_read_as_people_know_it
+            a_turn_is_about_another_conversation
             a_session_is_its_owners
             a_session_becomes_that_of_the_person_who_is_known
             an_unused_session_is_left
@@ -294,6 +295,7 @@ fn new_turn(event: InboundEvent) -> NewEvent {
             obligation: Obligation::open(Expectation::Answer, &policy(), None, at),
             run: None,
             conversation: ConversationId::new(at),
+            about: None,
             session: SessionUse::current(SessionId::new(at)),
             model: None,
             remark: None,

@@ -28,6 +28,7 @@ use crate::{
         schedule::{Asker, NewSchedule, Schedule, ScheduledAction},
         settings::LiveSettings,
         target::{Begun, NotReached, Reached, Target},
+        words::{PromptSession, Words, WordsTo},
     },
     operations::OperationError,
     people::{People, Unreachable},
@@ -64,6 +65,21 @@ pub(crate) struct Initiative {
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
     pub(crate) agents: HashSet<AgentName>,
+}
+
+/// What is put before an agent.
+struct Prompt<'a> {
+    /// What it is told to do.
+    text: &'a str,
+    /// Who tells it.
+    by: &'a str,
+    /// The agent, if not that of the conversation.
+    agent: Option<&'a AgentName>,
+    /// Whether it owes nothing.
+    quiet: bool,
+    /// Who had an agent schedule it.
+    asked_by: Option<&'a str>,
+    words: &'a Words,
 }
 
 /// To how many people something may be sent at once.
@@ -141,9 +157,19 @@ impl Initiative {
             Err(OperationError::Store(error)) => return Err(error),
             recipients => recipients.unwrap_or_default().0,
         };
-        for Recipient { place, person, .. } in recipients {
-            let event = message(&place, String::new(), "", &key_for(key, &place, person), self.clock.now());
-            found.extend(match person {
+        for Recipient { place: about, person, .. } in recipients {
+            let elsewhere = match &new.action {
+                ScheduledAction::Prompt { words, .. } => match self.elsewhere(&about, &words.to).await {
+                    Err(OperationError::Store(error)) => return Err(error),
+                    // Nothing was begun there.
+                    Err(_) => continue,
+                    Ok(elsewhere) => elsewhere,
+                },
+                _ => None,
+            };
+            let place = elsewhere.as_ref().unwrap_or(&about);
+            let event = message(place, String::new(), "", &key_for(key, &about, person), self.clock.now());
+            found.extend(match person.filter(|_| elsewhere.is_none()) {
                 Some(person) => self.begun_before(&event, person).await?,
                 None => self.begun_as(event).await?,
             });
@@ -166,9 +192,10 @@ impl Initiative {
         let (place, Schedule { new, asked_by, .. }) = (&to.place, schedule);
         let event = match &new.action {
             ScheduledAction::Message(text) => message(place, text.clone(), &new.name, "", self.clock.now()),
-            ScheduledAction::Prompt { text, agent, quiet } => {
+            ScheduledAction::Prompt { text, agent, quiet, words } => {
                 let asked_by = asked_by.as_ref().map(|asker| asker.person.as_str());
-                self.prompt(place, text, &new.name, agent.clone(), *quiet, asked_by).await?
+                let prompt = Prompt { text, by: &new.name, agent: agent.as_ref(), quiet: *quiet, asked_by, words };
+                self.prompt(place, prompt).await?
             }
             ScheduledAction::Digest => self.digest(to, &new.name).await?,
         };
@@ -177,29 +204,72 @@ impl Initiative {
 
     /// The event of something that nobody asked for: it waits in quiet hours, in the language of whoever is reached in its chat.
     fn unasked(&self, event: InboundEvent) -> InboundEvent {
-        let language = self.people.language_in_chat(&event.conversation);
+        let heard = self.people.language_in_chat(&event.conversation);
+        let language = heard.or_else(|| self.people.language_in_chat(event.about()));
         InboundEvent { language, waits_in_quiet_hours: true, ..event }
     }
 
-    /// The event that puts a prompt before an agent in a conversation: `agent`, or that of the conversation. `by` is who gives it,
-    /// and `asked_by` whoever had an agent schedule it.
-    async fn prompt(
-        &self,
-        place: &ConversationRef,
-        text: &str,
-        by: &str,
-        agent: Option<AgentName>,
-        quiet: bool,
-        asked_by: Option<&str>,
-    ) -> Result<InboundEvent, StoreError> {
+    /// The event that puts a prompt before an agent, with the history of a conversation.
+    async fn prompt(&self, about: &ConversationRef, prompt: Prompt<'_>) -> Result<InboundEvent, OperationError> {
+        let Prompt { text, by, agent, quiet, asked_by, words } = prompt;
+        let elsewhere = self.elsewhere(about, &words.to).await?;
+        let place = elsewhere.as_ref().unwrap_or(about);
         let event = message(place, text.to_owned(), by, "", self.clock.now());
+        // On a channel of words nobody is talked to.
+        let chat = if place.channel.platform() == WordsTo::PLATFORM { about } else { place };
         Ok(InboundEvent {
-            kind: EventKind::Prompt { agent, quiet, asked_by: asked_by.map(Arc::from) },
-            chat: self.kind_of(place).await?,
+            kind: EventKind::Prompt {
+                agent: agent.cloned(),
+                quiet,
+                asked_by: asked_by.map(Arc::from),
+                about: elsewhere.is_some().then(|| about.clone()),
+                on_copy: words.session == PromptSession::Copy,
+            },
+            chat: self.kind_of(chat).await?,
             // Who begins it learns whether it was taken.
             directed: Directed::Asked,
             ..event
         })
+    }
+
+    /// Where the words of a prompt about a conversation go; `None`: to that conversation.
+    async fn elsewhere(
+        &self,
+        about: &ConversationRef,
+        to: &WordsTo,
+    ) -> Result<Option<ConversationRef>, OperationError> {
+        match to {
+            WordsTo::Chat => Ok(None),
+            WordsTo::Channel(channel) => {
+                self.require_channel(channel, |_| true)?;
+                Ok(Some(WordsTo::place_of(channel, about)))
+            }
+            WordsTo::Other(target) => {
+                let (mut recipients, _) = self.recipients(target, |_| true).await?;
+                Ok(recipients.pop().map(|to| to.place).filter(|place| place != about))
+            }
+        }
+    }
+
+    fn require_channel(&self, channel: &ChannelId, may: impl Fn(&ChannelId) -> bool) -> Result<(), OperationError> {
+        if self.channels.get(channel).is_some() && may(channel) {
+            return Ok(());
+        }
+        let why = format!("the channel {channel} is not configured: add [channels.{channel}] to the configuration");
+        Err(OperationError::Unfit(why))
+    }
+
+    /// Whether the words of prompts can go somewhere, as far as that is known before.
+    pub(crate) async fn check_words(
+        &self,
+        to: &WordsTo,
+        may: impl Fn(&ChannelId) -> bool,
+    ) -> Result<(), OperationError> {
+        match to {
+            WordsTo::Chat => Ok(()),
+            WordsTo::Channel(channel) => self.require_channel(channel, may),
+            WordsTo::Other(target) => self.check_target(target, may).await,
+        }
     }
 
     /// Whether a conversation is a group, as far as its adapter knows or its latest turns tell.
@@ -224,10 +294,10 @@ impl Initiative {
         let at = self.clock.now();
         let (mut begun, mut missed, mut events) = (Vec::new(), Vec::new(), Vec::new());
         for (event, person) in made {
-            let key = key_for(key, &event.conversation, person);
+            let key = key_for(key, event.about(), person);
             let external_id = format!("{}{key}", event.external_id);
             let event = InboundEvent { external_id, ..event };
-            match person {
+            match person.filter(|_| event.about_another().is_none()) {
                 Some(person) => match self.begun_before(&event, person).await? {
                     Some(before) => begun.push(before),
                     None => events.push(event),

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Initiative, Recipient};
+use super::{Initiative, Prompt, Recipient};
 use crate::{
     commands::message::message,
     model::{
@@ -11,10 +11,7 @@ use crate::{
         target::Reached,
     },
     operations::OperationError,
-    ports::{
-        intake::{IntakeError, News, NewsDesk, NewsError, Task},
-        store::StoreError,
-    },
+    ports::intake::{News, NewsDesk, NewsError, Task},
 };
 
 #[async_trait]
@@ -23,7 +20,7 @@ impl NewsDesk for Initiative {
         let mut events = Vec::new();
         let (recipients, missed) = self.recipients(&news.to, |_| true).await.map_err(news_error)?;
         for Recipient { place, person, .. } in recipients {
-            let mut event = self.unasked(self.news(&place, channel, &news).await.map_err(IntakeError::from)?);
+            let mut event = self.unasked(self.news(&place, channel, &news).await.map_err(news_error)?);
             // The payload is kept once.
             if events.is_empty() {
                 event.raw.clone_from(&news.raw);
@@ -39,14 +36,21 @@ impl NewsDesk for Initiative {
 
 impl Initiative {
     /// The event that news is in a conversation.
-    async fn news(&self, place: &ConversationRef, from: &ChannelId, news: &News) -> Result<InboundEvent, StoreError> {
-        let Some(Task { text, agent, quiet }) = &news.task else {
+    async fn news(
+        &self,
+        place: &ConversationRef,
+        from: &ChannelId,
+        news: &News,
+    ) -> Result<InboundEvent, OperationError> {
+        let Some(Task { text, agent, quiet, words }) = &news.task else {
             return Ok(message(place, news.text.clone(), from.as_str(), "", self.clock.now()));
         };
         let author = Author { name: Some(from.to_string()), is_stranger: true, ..Author::unknown() };
+        let (by, agent) = (from.as_str(), agent.as_ref());
+        let prompt = Prompt { text, by, agent, quiet: *quiet, asked_by: None, words };
         Ok(InboundEvent {
             quoted: Some(Quote { author, text: news.text.clone(), ..Quote::default() }),
-            ..self.prompt(place, text, from.as_str(), agent.clone(), *quiet, None).await?
+            ..self.prompt(place, prompt).await?
         })
     }
 }

@@ -75,10 +75,11 @@ impl Schedules {
             return Err(OperationError::Unfit(why.to_owned()));
         }
         self.initiative.check_target(&new.to, |channel| by.may(channel)).await?;
-        if let ScheduledAction::Prompt { agent: Some(agent), .. } = &new.action
-            && !self.initiative.agents.contains(agent)
-        {
-            return Err(OperationError::Unfit(format!("there is no agent `{agent}`")));
+        if let ScheduledAction::Prompt { agent, words, .. } = &new.action {
+            if let Some(agent) = agent.as_ref().filter(|agent| !self.initiative.agents.contains(*agent)) {
+                return Err(OperationError::Unfit(format!("there is no agent `{agent}`")));
+            }
+            self.initiative.check_words(&words.to, |channel| by.may(channel)).await?;
         }
         self.calendar.add(new, by, answer).await
     }

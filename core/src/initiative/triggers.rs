@@ -12,7 +12,7 @@ use std::{
 use rejoinder_guard::Timestamp;
 use tracing::warn;
 
-use super::Initiative;
+use super::{Initiative, Prompt};
 use crate::{
     activity::{Activity, Heard, Watched},
     lifecycle::Lifecycle,
@@ -20,7 +20,9 @@ use crate::{
         conversation::ConversationRef,
         conversation_trigger::{ConversationTrigger, Said},
         event::SenderKind,
+        ids::TurnId,
         settings::LiveSettings,
+        words::WordsTo,
     },
     operations::OperationError,
     pauses,
@@ -38,6 +40,9 @@ const SENDER: &str = "trigger";
 
 /// For how long after its time a conversation that is idle is still acted on after a start.
 const LATE: Duration = Duration::from_hours(24);
+
+/// The pause before another look at a conversation whose last message is being answered.
+const AGAIN: Duration = Duration::from_secs(2);
 
 /// How many conversations are looked at after a start at most.
 const LOOKED_AT: u32 = 1000;
@@ -139,8 +144,9 @@ impl Triggers {
         };
         let place = &watched.1;
         let channel = self.initiative.channels.get(&place.channel);
-        // Callers of hooks would not see what an agent says.
-        if !channel.is_some_and(|channel| channel.capabilities(place).can_write_first) {
+        // Callers of hooks would not see what an agent says there.
+        let is_heard = trigger.words.to != WordsTo::Chat;
+        if !channel.is_some_and(|channel| is_heard || channel.capabilities(place).can_write_first) {
             self.activity.forget(watched);
             return Ok(None);
         }
@@ -194,10 +200,20 @@ impl Triggers {
     ) -> Result<Option<Timestamp>, StoreError> {
         let now = self.clock.now();
         let (name, place) = (sender(trigger), &watched.1);
-        let agent = trigger.agent.clone();
-        let prompt = self.initiative.prompt(place, &trigger.prompt, &name, agent, true, None).await?;
-        let event = self.initiative.unasked(prompt);
-        match self.initiative.begin(vec![(event, None)], &format!("{name}:{}", because.last)).await {
+        // It would not see the answer to the last message.
+        if trigger.words.to != WordsTo::Chat && self.is_being_answered(because.last).await? {
+            return Ok(Some(now + AGAIN));
+        }
+        let ConversationTrigger { prompt: text, agent, quiet, words, .. } = trigger;
+        let prompt = Prompt { text, by: &name, agent: agent.as_ref(), quiet: *quiet, asked_by: None, words };
+        let begun = match self.initiative.prompt(place, prompt).await {
+            Ok(prompt) => {
+                let event = self.initiative.unasked(prompt);
+                self.initiative.begin(vec![(event, None)], &format!("{name}:{}", because.last)).await
+            }
+            Err(error) => Err(error),
+        };
+        match begun {
             Ok(_) => {}
             Err(OperationError::Store(error)) => return Err(error),
             Err(error) => {
@@ -206,6 +222,12 @@ impl Triggers {
         }
         self.activity.fired(watched, because, now);
         Ok(Some(now + trigger.cooldown))
+    }
+
+    /// Whether a turn waits for its run, or runs.
+    async fn is_being_answered(&self, turn: TurnId) -> Result<bool, StoreError> {
+        let turn = self.store.readable_turn(turn).await?;
+        Ok(turn.is_some_and(|turn| turn.obligation.is_waiting() || turn.obligation.is_running()))
     }
 
     /// After a start: the conversations in which something may be due.
@@ -230,12 +252,20 @@ impl Triggers {
         let Some(conversation) = self.store.conversation(place).await? else { return Ok(None) };
         let now = self.clock.now();
         let (mut said, mut fired_at, own) = (None::<Said>, None, sender(trigger));
+        let fired_elsewhere = match trigger.words.to {
+            WordsTo::Chat => None,
+            _ => self.store.last_about(conversation, &own).await?,
+        };
         let mut filter = TurnFilter { conversation: Some(conversation), limit: PAGE, ..TurnFilter::default() };
         loop {
             let page = self.store.list_turns(&filter).await?;
             for turn in &page {
                 if turn.sender.as_ref().is_some_and(|it| it.kind == SenderKind::Operator && it.id == own) {
                     fired_at = Some(turn.accepted_at);
+                    break;
+                }
+                if let Some((_, at)) = fired_elsewhere.filter(|(fired, _)| turn.turn_id < *fired) {
+                    fired_at = Some(at);
                     break;
                 }
                 if !is_said(turn) {
@@ -263,6 +293,7 @@ impl Triggers {
                 _ => break,
             }
         }
+        let fired_at = fired_at.or(fired_elsewhere.map(|(_, at)| at));
         Ok(said.map(|said| Said { fired_at, ..said }))
     }
 }

@@ -111,11 +111,13 @@ struct Handling {
     remark: Option<String>,
     /// The question that it puts before the agent again.
     repeats: Option<Repeated>,
+    /// The conversation whose history the agent gets, if not its own.
+    about: Option<ConversationId>,
 }
 
 impl Handling {
     const fn by(handler: Handler) -> Self {
-        Self { handler, rule: None, model: None, remark: None, repeats: None }
+        Self { handler, rule: None, model: None, remark: None, repeats: None, about: None }
     }
 }
 
@@ -216,7 +218,13 @@ impl EventRouter {
         }
         let conversation = self.addresses.resolve(&event.conversation).await?;
         let rule_name = rule.map(|rule| &*rule.name);
-        let mut handling = self.handling(handler, &event, conversation, repeats, &settings).await?;
+        let about = match event.about_another() {
+            Some(place) => Some(self.addresses.resolve(place).await?),
+            None => None,
+        };
+        let of_session = about.unwrap_or(conversation);
+        let mut handling = self.handling(handler, &event, of_session, repeats, &settings).await?;
+        handling.about = about;
         let handler = &handling.handler;
         // What comes after late messages is answered together with them.
         let joins_late = event.kind == EventKind::Message && is_owed && self.late.is_in(conversation);
@@ -452,7 +460,7 @@ impl EventRouter {
     ) -> RoutedEvent {
         let now = self.clock.now();
         let settings = self.settings.get();
-        let Handling { handler, rule, model, remark, repeats } = handling;
+        let Handling { handler, rule, model, remark, repeats, about } = handling;
         let policy = &*settings.policy_for(&event, rule.as_deref());
         // Nobody waits for it before the end of quiet hours.
         let owed_from = quiet_until(&event, &self.people, &settings, now).unwrap_or(now);
@@ -462,7 +470,7 @@ impl EventRouter {
         let owner = self.owner;
         let started = run.as_ref().map(|_| RunStart { turn: id, number: 1, handler: handler.clone(), owner, at: now });
         let mut session = sessions::session_of(&event, &self.people.known(), SessionId::new(now));
-        if handler.agent().is_some() && repeats.is_none() {
+        if handler.agent().is_some() && repeats.is_none() && !session.is_untouched {
             session.unused_since = settings.sessions.reset.unused_since(now);
         }
         let turn = NewTurn {
@@ -475,6 +483,7 @@ impl EventRouter {
             obligation,
             run: started,
             conversation,
+            about,
             session,
             day: None,
         };

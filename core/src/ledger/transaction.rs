@@ -298,7 +298,7 @@ impl<'a> Transaction<'a> {
         let Trigger::AttemptEnded(ended) = self.trigger else { return None };
         let (delivery, change) = (&ended.delivery, self.delivery.as_ref()?);
         let is_signal = !matches!(delivery.via, Via::Draft | Via::Deferral) && !delivery.is_copy;
-        let has_line = is_signal && turn.handler.is_recorded();
+        let has_line = is_signal && turn.is_recorded();
         if delivery.turn != turn.id || !has_line || change.state == DeliveryState::Pending {
             return None;
         }

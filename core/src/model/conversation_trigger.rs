@@ -6,12 +6,13 @@ use rejoinder_guard::Timestamp;
 
 use crate::model::{
     agent::AgentName, event::InboundEvent, ids::TurnId, people::KnownPeople, routing::Condition, turn::TurnSeq,
+    words::Words,
 };
 
 /// How long after the last message it is remembered at least what was said.
 const REMEMBERED: Duration = Duration::from_hours(1);
 
-/// Puts a prompt before an agent when enough was said in a conversation, or nothing was for a time. The agent owes nothing.
+/// Puts a prompt before an agent when enough was said in a conversation, or nothing was for a time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConversationTrigger {
     /// Its name. Unique.
@@ -28,6 +29,10 @@ pub struct ConversationTrigger {
     pub prompt: Arc<str>,
     /// The agent, if not that of the conversation.
     pub agent: Option<AgentName>,
+    /// Whether the agent owes nothing.
+    pub quiet: bool,
+    /// What becomes of its words.
+    pub words: Words,
 }
 
 /// What was said in a conversation since a trigger last fired there.
@@ -88,6 +93,8 @@ mod tests {
             cooldown: mins(60),
             prompt: "Sum it up.".into(),
             agent: None,
+            quiet: true,
+            words: Words::default(),
         };
         // Minutes before the last message.
         let (last_at, ago) = (START + mins(600), |ago| START + mins(600 - ago));

@@ -240,6 +240,12 @@ pub enum EventKind {
         /// Who had an agent schedule it, by their key within the channel: it counts as theirs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         asked_by: Option<Arc<str>>,
+        /// The conversation whose history the agent gets, if not this one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        about: Option<ConversationRef>,
+        /// Whether it leaves no line in the session.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        on_copy: bool,
     },
     /// The gateway tells somebody what is open: a message of its own.
     Digest {
@@ -406,6 +412,24 @@ impl InboundEvent {
     /// Whether the gateway puts it before an agent on its own.
     pub(crate) const fn is_prompt(&self) -> bool {
         matches!(self.kind, EventKind::Prompt { .. })
+    }
+
+    /// The conversation that it is about: a prompt's words may go elsewhere.
+    pub(crate) fn about(&self) -> &ConversationRef {
+        self.about_another().unwrap_or(&self.conversation)
+    }
+
+    /// As [`about`](Self::about), if that is not its own.
+    pub(crate) const fn about_another(&self) -> Option<&ConversationRef> {
+        match &self.kind {
+            EventKind::Prompt { about, .. } => about.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Whether it leaves the session as it is.
+    pub(crate) const fn is_on_copy(&self) -> bool {
+        matches!(self.kind, EventKind::Prompt { on_copy: true, .. })
     }
 
     /// What people are told that it says. What an agent was told to do is not for people, who are told who told it.

@@ -35,3 +35,4 @@ pub(crate) mod tokens;
 pub(crate) mod trace;
 pub(crate) mod turn;
 pub(crate) mod view;
+pub(crate) mod words;

@@ -13,6 +13,7 @@ use crate::model::{
     event::{Directed, InboundEvent, Sender},
     ids::{ScheduleId, TurnId},
     target::Target,
+    words::Words,
 };
 
 /// The name of the time zone of the machine.
@@ -65,6 +66,9 @@ pub enum ScheduledAction {
         /// Whether the agent owes no answer: it speaks only if it has something to say.
         #[serde(default)]
         quiet: bool,
+        /// What becomes of its words.
+        #[serde(default, skip_serializing_if = "Words::are_ordinary")]
+        words: Words,
     },
     /// A message that lists what is open, with buttons. An owner is told of everything, others of what is theirs.
     Digest,

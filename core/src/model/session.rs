@@ -60,13 +60,15 @@ pub struct SessionUse {
     /// A current session without a name that was used last before this time is left: a new one begins, with what was chosen
     /// for the old one, in all conversations that continued in it.
     pub unused_since: Option<Timestamp>,
+    /// Whether the current session stays as it is, also when it was last used.
+    pub is_untouched: bool,
 }
 
 impl SessionUse {
     /// The current session, or the first one of a new conversation.
     #[must_use]
     pub const fn current(id: SessionId) -> Self {
-        Self { id, owner: None, is_checked: false, unused_since: None }
+        Self { id, owner: None, is_checked: false, unused_since: None, is_untouched: false }
     }
 }
 

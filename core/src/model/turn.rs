@@ -99,3 +99,10 @@ pub struct TurnRecord {
     /// The event that opened it, with later amendments.
     pub event: Arc<InboundEvent>,
 }
+
+impl TurnRecord {
+    /// Whether it leaves lines in its session.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.handler.is_recorded() && !self.event.is_on_copy()
+    }
+}

@@ -348,7 +348,7 @@ fn transcript(
     receipts: Receipts,
     now: Timestamp,
 ) -> Vec<TranscriptLine> {
-    if !turn.handler.is_recorded() {
+    if !turn.is_recorded() {
         return Vec::new();
     }
     let is_ours = turn.handler.is_gateway() || signal.via.is_gateways();
@@ -381,7 +381,7 @@ fn transcript(
 pub(crate) fn persons_line(turn: &TurnRecord, state: LineState) -> Option<TranscriptLine> {
     let event = &turn.event;
     let is_prompt = event.is_prompt();
-    if event.text.trim().is_empty() || (event.sender.kind == SenderKind::Operator && !is_prompt) {
+    if event.text.trim().is_empty() || event.is_on_copy() || (event.sender.kind == SenderKind::Operator && !is_prompt) {
         return None;
     }
     let author = (event.chat == ChatKind::Group || is_prompt).then(|| Author::from(event.sender.clone()));

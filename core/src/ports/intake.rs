@@ -15,6 +15,7 @@ use crate::{
         ids::TurnId,
         target::{Reached, Target},
         view::TurnView,
+        words::Words,
     },
     ports::{
         clock::SharedClock,
@@ -135,6 +136,8 @@ pub struct Task {
     pub agent: Option<AgentName>,
     /// Whether the agent owes no answer.
     pub quiet: bool,
+    /// What becomes of its words.
+    pub words: Words,
 }
 
 /// Why news was not taken. It may come again with the same key.

@@ -123,7 +123,8 @@ impl Inputs {
             conversation: event.conversation.clone(),
             chat: event.chat,
             surface: ask(channel, || channel.surface(), || Surface::of(channel.channel())),
-            session: turn.session,
+            // What an agent remembers by itself is not to change either.
+            session: if event.is_on_copy() { turn.id.as_uuid().into() } else { turn.session },
             // Another agent, to which the turn was handed over, has other models.
             model: turn.model.clone().filter(|_| run.handler == turn.handler),
             attempt: run.attempt,
@@ -131,7 +132,8 @@ impl Inputs {
             may_defer: DeferralLimits { left: turn.obligation.deferrals_left(&policy), longest: policy.max_defer },
             approvals,
             may_schedule: schedule_limits(run, event, &settings, &self.channels).is_some(),
-            may_ask_approval: !settings.approvals.rules.is_empty() || self.people.has_approver(&settings.approvals),
+            may_ask_approval: policy.max_approvals > 0
+                && (!settings.approvals.rules.is_empty() || self.people.has_approver(&settings.approvals)),
             sender: event.sender.clone(),
             language: event.language,
             text,
@@ -233,6 +235,10 @@ impl Inputs {
         }
         match u32::try_from(runtime.history()).unwrap_or(u32::MAX) {
             0 => Ok(Vec::new()),
+            wanted if turn.event.about_another().is_some() => match self.store.session_about(turn.id).await? {
+                Some(session) => self.store.transcript(session, wanted).await,
+                None => Ok(Vec::new()),
+            },
             wanted if turn.has_history => self.store.transcript(turn.session, wanted).await,
             _ => Ok(Vec::new()),
         }

@@ -484,6 +484,7 @@ async fn a_stop_reaches_turns_of_a_start_whose_clock_was_ahead() {
         obligation: Obligation::open(Expectation::Answer, &policy(), None, now),
         run: None,
         conversation: ConversationId::new(now),
+        about: None,
         session: SessionUse::current(SessionId::new(now)),
         model: None,
         remark: None,

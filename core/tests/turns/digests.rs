@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rejoinder_core::{
     Accepted, AgentTurn, ApprovalState, ChatKind, Clock as _, Directed, EventKind, Farewell, InboundEvent, Missed,
-    NewSchedule, PersonRole, Resend, ScheduledAction, Sender, TurnId, TurnStatus, When,
+    NewSchedule, PersonRole, Resend, ScheduledAction, Sender, TurnId, TurnStatus, When, Words,
     conformance::scripted::{Fault, Script},
     open_loops,
     store::{Approval, ApprovalFilter, AuditFilter, Handler, QuestionFilter, TurnFilter},
@@ -413,7 +413,12 @@ async fn what_an_operator_holds_goes_on_when_an_owner_says_so() {
 async fn a_prompt_is_told_by_its_name() {
     let gateway = known().await;
     gateway.platform.choose_faults(|delivery| (*delivery.conversation() == chat("ada")).then_some(Fault::Refuse));
-    let action = ScheduledAction::Prompt { text: "Be secretive.".to_owned(), agent: None, quiet: false };
+    let action = ScheduledAction::Prompt {
+        text: "Be secretive.".to_owned(),
+        agent: None,
+        quiet: false,
+        words: Words::default(),
+    };
     let prompts = NewSchedule { name: "morning".to_owned(), action, ..digest("test.main/ada") };
     let by = operator("a test");
     gateway.engine().add_schedule(prompts, &by, |_| None).await.expect("it is made");

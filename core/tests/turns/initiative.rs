@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use rejoinder_core::{
     Access, Actor, AgentTurn, Attachment, Begun, Capabilities, Choices, ConversationRef, Hours, Identity, InboundEvent,
     Missed, NewMessage, NewSchedule, News, OnUnknown, OperationError, PersonRole, Policies, Policy, Reached, Receipts,
-    Reply, ScheduledAction, SeedPerson, Support, Target, Task, Timestamp, TurnStatus, TurnView, When,
+    Reply, ScheduledAction, SeedPerson, Support, Target, Task, Timestamp, TurnStatus, TurnView, When, Words,
     conformance::scripted::{Fault, Script, capabilities},
     store::AuditFilter,
 };
@@ -334,7 +334,7 @@ fn tells(to: &str, quiet: bool) -> NewSchedule {
         when: When::Every(secs(3600)),
         time_zone: "UTC".into(),
         to: to.parse().expect("a target"),
-        action: ScheduledAction::Prompt { text, agent: None, quiet },
+        action: ScheduledAction::Prompt { text, agent: None, quiet, words: Words::default() },
         missed: Missed::Once,
     }
 }
@@ -466,7 +466,7 @@ async fn an_answer_that_nobody_asked_for_waits_for_the_end_of_quiet_hours() {
     let gateway = settings.start().await;
     comes_in(&gateway, says(&chat("ada"), "hello")).await;
     gateway.advance(secs(5)).await;
-    let task = Task { text: "Tell Ada.".to_owned(), agent: None, quiet: true };
+    let task = Task { text: "Tell Ada.".to_owned(), agent: None, quiet: true, words: Words::default() };
     let news = News {
         to: "Ada".parse().expect("a target"),
         text: "It burns.".to_owned(),

@@ -61,3 +61,4 @@ mod store;
 mod triggers;
 mod typing;
 mod unreadable;
+mod words;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use rejoinder_core::{
-    Access, AgentTurn, Begun, Intake, News, NewsError, PersonLimits, SenderKind, Task, conformance::scripted::Script,
+    Access, AgentTurn, Begun, Intake, News, NewsError, PersonLimits, SenderKind, Task, Words,
+    conformance::scripted::Script,
 };
 
 use crate::{
@@ -24,7 +25,7 @@ fn news(to: &str, key: &str) -> News {
 
 /// The same, for an agent.
 fn task(to: &str, key: &str, quiet: bool) -> News {
-    let task = Task { text: "Tell Ada.".to_owned(), agent: None, quiet };
+    let task = Task { text: "Tell Ada.".to_owned(), agent: None, quiet, words: Words::default() };
     News { task: Some(task), ..news(to, key) }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rejoinder_core::{
     Access, Actor, AgentTurn, Clock as _, Expectation, Missed, NewSchedule, OperationError, PersonLimits, ScheduleCall,
-    ScheduleLimits, ScheduledAction, SenderKind, TurnStatus, When,
+    ScheduleLimits, ScheduledAction, SenderKind, TurnStatus, When, Words,
     conformance::scripted::{Fault, Script},
     store::{Schedule, ScheduleOrigin, ScheduleState},
 };
@@ -30,7 +30,10 @@ fn says_hello(to: &str, when: When) -> NewSchedule {
 
 fn prompts(to: &str, quiet: bool) -> NewSchedule {
     let text = "Say what is new.".to_owned();
-    NewSchedule { action: ScheduledAction::Prompt { text, agent: None, quiet }, ..says_hello(to, When::Every(HOUR)) }
+    NewSchedule {
+        action: ScheduledAction::Prompt { text, agent: None, quiet, words: Words::default() },
+        ..says_hello(to, When::Every(HOUR))
+    }
 }
 
 async fn adds(gateway: &TestGateway, new: NewSchedule) -> Schedule {
@@ -549,7 +552,8 @@ fn hourly_task(turn: &AgentTurn) -> Script {
     if turn.text != "every hour" {
         return Script::replies(&turn.text);
     }
-    let action = ScheduledAction::Prompt { text: "Look again.".to_owned(), agent: None, quiet: false };
+    let action =
+        ScheduledAction::Prompt { text: "Look again.".to_owned(), agent: None, quiet: false, words: Words::default() };
     let (name, time_zone) = ("look".to_owned(), "UTC".into());
     Script::schedules(ScheduleCall::Add { name, when: When::Every(HOUR), time_zone, action })
 }

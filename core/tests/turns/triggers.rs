@@ -1,7 +1,7 @@
 //! Triggers: turns that begin because of what is said in a conversation.
 
 use rejoinder_core::{
-    Access, AgentTurn, ChatKind, Condition, ConversationTrigger, Expectation, conformance::scripted::Script,
+    Access, AgentTurn, ChatKind, Condition, ConversationTrigger, Expectation, Words, conformance::scripted::Script,
 };
 
 use crate::{
@@ -21,6 +21,8 @@ fn trigger() -> ConversationTrigger {
         cooldown: secs(3600),
         prompt: PROMPT.into(),
         agent: None,
+        quiet: true,
+        words: Words::default(),
     }
 }
 

@@ -128,6 +128,8 @@ export function schedule(view) {
         ["Next", one.state === "active" && time(one.next_at)],
         ["For", one.to],
         ["Agent", one.agent],
+        ["Words go to", one.words_to],
+        ["Session", one.session === "copy" && "A copy: it stays as it is"],
         ["Times that were missed", MISSED[one.missed]],
         ["Failed in a row", one.failures > 0 && plural(one.failures, "run")],
         ["Made", time(one.created_at), isConfigured ? " by the configuration" : ` by ${one.by}`],
@@ -181,7 +183,7 @@ const KINDS = { message: "Message: sent as it is", prompt: "Prompt: the agent's 
 const TIMES = { at: "Once", every: "Again and again", cron: "By a cron pattern" };
 
 /** The fields that only some schedules have, with what has to be chosen for them. */
-const ONLY = { text: ["kind", "message", "prompt", "quiet"], agent: ["kind", "prompt", "quiet"], at: ["times", "at"], every: ["times", "every"], cron: ["times", "cron"], time_zone: ["times", "cron"] };
+const ONLY = { text: ["kind", "message", "prompt", "quiet"], agent: ["kind", "prompt", "quiet"], words_to: ["kind", "prompt", "quiet"], at: ["times", "at"], every: ["times", "every"], cron: ["times", "cron"], time_zone: ["times", "cron"] };
 
 const isFor = (form, name) => !(name in ONLY) || ONLY[name].slice(1).includes(form.elements[ONLY[name][0]].value);
 
@@ -197,6 +199,7 @@ async function add(view) {
       { name: "kind", label: "What", kind: "select", value: "message", options: Object.entries(KINDS), onchange: choose },
       { name: "text", label: "Text", kind: "textarea", required: true, maxLength: 20_000 },
       { name: "agent", label: "Agent", kind: "select", options: [["", "That of the conversation"], ...agents] },
+      { name: "words_to", label: "Words go to", spellcheck: false, maxLength: 1000, hint: "That conversation if it is empty; else nowhere, a place such as words.journal, another conversation, or a name." },
       { name: "times", label: "When", kind: "select", value: "at", options: Object.entries(TIMES), onchange: choose },
       { name: "at", label: "Time", kind: "datetime-local", hint: "In the time zone of this browser." },
       { name: "every", label: "Every", placeholder: "6h", spellcheck: false, hint: "For example 30m, 6h or 24h, from a minute to 366 days." },

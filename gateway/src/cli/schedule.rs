@@ -79,6 +79,13 @@ pub(super) struct Add {
     /// The agent owes no answer, and speaks only if it has something to say
     #[arg(long, conflicts_with_all = ["message", "digest"])]
     quiet: bool,
+    /// Where the agent's words go, if not to the conversation: nowhere (recorded only), a place of [channels.words] such as
+    /// words.journal, another conversation, or the name of a person
+    #[arg(long, value_name = "PLACE", conflicts_with_all = ["message", "digest"])]
+    words_to: Option<String>,
+    /// The agent gets a copy of the session, which stays as it is
+    #[arg(long, conflicts_with_all = ["message", "digest"])]
+    on_copy: bool,
     /// The name of the schedule; if not given, one is made up
     #[arg(long)]
     name: Option<String>,
@@ -186,7 +193,8 @@ impl Add {
         Ok(json!({
             "name": self.name, "at": at, "every": self.every, "cron": self.cron, "time_zone": self.time_zone, "to": self.to,
             "message": self.message, "prompt": self.prompt, "digest": self.digest, "agent": self.agent,
-            "quiet": self.quiet, "missed": self.missed, "reason": self.reason,
+            "quiet": self.quiet, "words_to": self.words_to, "session": self.on_copy.then_some("copy"),
+            "missed": self.missed, "reason": self.reason,
         }))
     }
 }
@@ -221,7 +229,10 @@ fn what(schedule: &Value) -> String {
     match (schedule["message"].as_str(), schedule["prompt"].as_str()) {
         _ if schedule["digest"] == true => "digest".to_owned(),
         (Some(message), _) => format!("message: {}", output::excerpt(message, 40)),
-        (_, prompt) => format!("prompt: {}", output::excerpt(prompt.unwrap_or_default(), 40)),
+        (_, prompt) => {
+            let to = schedule["words_to"].as_str().map(|to| format!(" (words to {to})")).unwrap_or_default();
+            format!("prompt: {}{to}", output::excerpt(prompt.unwrap_or_default(), 40))
+        }
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::{sync::LazyLock, time::Duration};
 
-use rejoinder_core::{ScheduleCall, ScheduledAction, Timestamp, When, is_blank, read_time, store::Schedule, zone};
+use rejoinder_core::{
+    ScheduleCall, ScheduledAction, Timestamp, When, Words, is_blank, read_time, store::Schedule, zone,
+};
 use serde::{Deserialize, Serialize};
 
 use super::number::Number;
@@ -52,7 +54,10 @@ impl Arguments {
         }
         let action = match (filled(self.message), filled(self.task)) {
             (Some(message), None) => ScheduledAction::Message(message),
-            (None, Some(text)) => ScheduledAction::Prompt { text, agent: None, quiet: self.quiet.unwrap_or_default() },
+            (None, Some(text)) => {
+                let quiet = self.quiet.unwrap_or_default();
+                ScheduledAction::Prompt { text, agent: None, quiet, words: Words::default() }
+            }
             _ => return Err("error: give either `message` or `task`".to_owned()),
         };
         let minutes = |number: Option<Number>| {
@@ -151,7 +156,15 @@ mod tests {
         let task = json!({"action": "add", "task": "Say what\nis new.", "in_minutes": 1, "quiet": true});
         let ScheduleCall::Add { name, action, .. } = call(&task).expect("a call") else { panic!() };
         assert_eq!(name, "Say what is new.");
-        assert_eq!(action, ScheduledAction::Prompt { text: "Say what\nis new.".to_owned(), agent: None, quiet: true });
+        assert_eq!(
+            action,
+            ScheduledAction::Prompt {
+                text: "Say what\nis new.".to_owned(),
+                agent: None,
+                quiet: true,
+                words: Words::default()
+            }
+        );
     }
 
     #[rstest]

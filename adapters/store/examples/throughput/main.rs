@@ -182,6 +182,7 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
             obligation: obligation.clone(),
             run: Some(RunStart { turn: id, number: 1, handler: main_agent(), owner: OwnerId::new(now), at: now }),
             conversation: ConversationId::new(now),
+            about: None,
             session: SessionUse::current(SessionId::new(now)),
             model: None,
             remark: None,

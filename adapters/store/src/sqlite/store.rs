@@ -218,6 +218,18 @@ impl Turns for SqliteStore {
         read::current_session(&self.readers, conversation, owner).await
     }
 
+    async fn session_about(&self, turn: TurnId) -> Result<Option<SessionId>, StoreError> {
+        read::session_about(&self.readers, turn).await
+    }
+
+    async fn last_about(
+        &self,
+        conversation: ConversationId,
+        sender: &str,
+    ) -> Result<Option<(TurnId, Timestamp)>, StoreError> {
+        read::last_about(&self.readers, conversation, sender).await
+    }
+
     async fn usable_sessions(
         &self,
         conversation: ConversationId,

@@ -47,6 +47,7 @@ fn new_turn(chat: &str, key: &str, text: String) -> NewEvent {
         obligation: Obligation::open(Expectation::Answer, &Policy::default(), None, now),
         run: None,
         conversation: ConversationId::new(now),
+        about: None,
         session: SessionUse::current(SessionId::new(now)),
         model: None,
         remark: None,

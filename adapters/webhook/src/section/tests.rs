@@ -29,6 +29,8 @@ fn the_manual_holds() {
             "owes",
             "prompt",
             "template",
+            "words_to",
+            "session",
         ],
     );
 }

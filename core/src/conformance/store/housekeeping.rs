@@ -11,7 +11,7 @@ use crate::{
         brief::Brief,
         conversation::ConversationRef,
         event::{Amends, EventKind, InboundEvent},
-        ids::{DeliveryId, SessionId},
+        ids::{ConversationId, DeliveryId, SessionId},
         log::LogFilter,
         run::{ModelInput, RunContent},
         settings::Lifetimes,
@@ -92,7 +92,9 @@ fn line(turn: &Turn, speaker: Speaker) -> TranscriptLine {
 /// Everything about a turn is removed but the key of its event: the event is still known when it arrives again.
 pub async fn an_ended_turn_is_removed_with_everything_about_it(subject: &mut impl Subject) {
     let store = subject.store();
-    let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let mut new = new_turn(said(&chat("a"), "1"));
+    new.turn.as_mut().expect("it has a turn").about = Some(ConversationId::new(START));
+    let mut turn = Turn::of(&*store, new).await;
     let delivery = turn.answer(&*store, "x").await;
     let (number, handler) = (1, super::main());
     let along = Transition {

@@ -33,7 +33,8 @@ fn of(
     let mut new = new_turn(event);
     let turn = new.turn.as_mut().expect("it has a turn");
     let unused_since = unused_since.map(at);
-    turn.session = SessionUse { id: SessionId::new(at(seconds)), owner, is_checked: true, unused_since };
+    turn.session =
+        SessionUse { id: SessionId::new(at(seconds)), owner, is_checked: true, unused_since, is_untouched: false };
     new
 }
 
@@ -75,6 +76,38 @@ async fn says(store: &dyn Store, turn: &Turn, question: &str, answer: &str) {
 async fn shown(store: &dyn Store, session: SessionId) -> Vec<String> {
     let lines = store.transcript(session, 10).await.expect("transcripts are read");
     lines.into_iter().map(|line| line.text).collect()
+}
+
+/// A turn whose words go elsewhere is found by what it is about, while it is there; one on a copy does not use the session.
+pub async fn a_turn_is_about_another_conversation(subject: &mut impl Subject) {
+    let store = subject.store();
+    let ada = Turn::accept(&*store, said(&chat("ada"), "1")).await;
+    let about = |key: &str, seconds: u64| {
+        let mut new = of(&chat("journal"), key, None, seconds, None);
+        new.turn.as_mut().expect("it has a turn").about = Some(ada.conversation);
+        new
+    };
+    let (first, second) = (about("2", 5), about("3", 9));
+    let ids = [&first, &second].map(|new| new.turn.as_ref().expect("it has a turn").id);
+    let sender = first.event.sender.id.clone();
+    for new in [first, second] {
+        let (conversation, ..) = accepted(&*store, new).await;
+        assert_ne!(conversation, ada.conversation);
+    }
+    let mut copy = of(&chat("ada"), "4", None, 200, Some(100));
+    copy.turn.as_mut().expect("it has a turn").session.is_untouched = true;
+    assert_eq!(accepted(&*store, copy).await.1, ada.session);
+    subject.reopen().await;
+    let store = subject.store();
+
+    for (id, session) in [(ids[0], Some(ada.session)), (ids[1], Some(ada.session)), (ada.id, None)] {
+        assert_eq!(store.session_about(id).await.expect("sessions are read"), session);
+    }
+    for (sender, last) in [(sender.as_str(), Some((ids[1], at(9)))), ("somebody else", None)] {
+        assert_eq!(store.last_about(ada.conversation, sender).await.expect("turns are read"), last);
+    }
+    let used = usable(&*store, ada.conversation, None).await.remove(0).used_at;
+    assert!(used < at(200), "{used:?}");
 }
 
 /// A session keeps its name, its owner and what was chosen for it, and has a number by its age.

@@ -7,8 +7,11 @@ use crate::{explain::Initiator, model::event::EventKind};
 fn origins() -> Vec<(Initiator<'static>, bool, InboundEvent)> {
     let person = Arc::unwrap_or_clone(Life::new().dossier.turn.event);
     let own = |id: &str, key: &str, is_prompt: bool| {
-        let kind =
-            if is_prompt { EventKind::Prompt { agent: None, quiet: false, asked_by: None } } else { EventKind::Other };
+        let kind = if is_prompt {
+            EventKind::Prompt { agent: None, quiet: false, asked_by: None, about: None, on_copy: false }
+        } else {
+            EventKind::Other
+        };
         let sender =
             Sender { id: id.to_owned(), name: Some(id.to_owned()), kind: SenderKind::Operator, username: None };
         InboundEvent { kind, sender, external_id: format!("operator:{key}"), ..person.clone() }

@@ -50,6 +50,8 @@ pub struct NewTurn {
     pub run: Option<RunStart>,
     /// The id of a new conversation; ignored if its address already has one.
     pub conversation: ConversationId,
+    /// The conversation whose history its agent gets, if not its own.
+    pub about: Option<ConversationId>,
     /// In which session it is.
     pub session: SessionUse,
     /// The day on which it counts, if what its sender uses of a day is limited: days since 1970-01-01.

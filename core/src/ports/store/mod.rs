@@ -251,6 +251,16 @@ pub trait Turns: Send + Sync + 'static {
         owner: Option<PersonId>,
     ) -> Result<Option<(SessionId, SessionChoice)>, StoreError>;
 
+    /// The session in which the conversation that a turn is [about](accept::NewTurn::about) continues now.
+    async fn session_about(&self, turn: TurnId) -> Result<Option<SessionId>, StoreError>;
+
+    /// The last turn of a sender that is [about](accept::NewTurn::about) a conversation, and when it was accepted.
+    async fn last_about(
+        &self,
+        conversation: ConversationId,
+        sender: &str,
+    ) -> Result<Option<(TurnId, Timestamp)>, StoreError>;
+
     /// The sessions that can be used in a conversation: its own that have no owner, and those of `owner`. The `limit` that were
     /// used last, the latest first.
     async fn usable_sessions(

@@ -9,7 +9,8 @@ use axum::{
 };
 use jiff::SignedDuration;
 use rejoinder_core::{
-    Actor, Missed, NewSchedule, Reached, ScheduledAction, Timestamp, TurnId, When, read_time,
+    Actor, Missed, NewSchedule, NotAPlaceForWords, PromptSession, Reached, ScheduledAction, Timestamp, TurnId, When,
+    Words, WordsTo, read_time,
     store::{Schedule, ScheduleOrigin, ScheduleRun},
 };
 use serde::{Deserialize, Serialize};
@@ -82,6 +83,14 @@ pub(crate) struct ScheduleItem {
     agent: Option<String>,
     /// Whether the agent owes no answer.
     quiet: bool,
+    /// Where the agent's words go, if not to the conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "words.journal")]
+    words_to: Option<String>,
+    /// `copy`: the agent gets a copy of the session, which stays as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<SessionName>)]
+    session: Option<PromptSession>,
     /// What happens to times that passed while the gateway was down: `once`, `skip` or `all`.
     #[schema(value_type = MissedName)]
     missed: Missed,
@@ -173,6 +182,14 @@ pub(crate) struct Wanted {
     /// Whether the agent owes no answer, and speaks only if it has something to say.
     #[serde(default)]
     quiet: bool,
+    /// Where the agent's words go, if not to the conversation: `nowhere` (recorded only), a place of `[channels.words]` such as
+    /// `words.journal`, another conversation, or the name of a person.
+    #[schema(max_length = 1000)]
+    words_to: Option<String>,
+    /// `copy`: the agent gets a copy of the session, which stays as it is.
+    #[serde(default)]
+    #[schema(value_type = Option<SessionName>)]
+    session: Option<PromptSession>,
     #[serde(default)]
     #[schema(value_type = MissedName)]
     missed: Missed,
@@ -181,14 +198,27 @@ pub(crate) struct Wanted {
     reason: Option<String>,
 }
 
+/// What a prompt does to the session: what is said is remembered there (`current`), or the agent gets a copy of it (`copy`).
+#[derive(ToSchema)]
+#[schema(as = SessionName, rename_all = "snake_case")]
+#[expect(dead_code, reason = "a schema")]
+enum SessionName {
+    Current,
+    Copy,
+}
+
 impl From<&Schedule> for ScheduleItem {
     fn from(schedule: &Schedule) -> Self {
         let NewSchedule { name, when, time_zone, to, action, missed } = &schedule.new;
-        let (message, prompt, agent, quiet) = match action {
-            ScheduledAction::Message(message) => (Some(message.clone()), None, None, false),
-            ScheduledAction::Prompt { text, agent, quiet } => (None, Some(text.clone()), agent.as_ref(), *quiet),
-            ScheduledAction::Digest => (None, None, None, false),
+        let (message, prompt, agent, quiet, words) = match action {
+            ScheduledAction::Message(message) => (Some(message.clone()), None, None, false, None),
+            ScheduledAction::Prompt { text, agent, quiet, words } => {
+                (None, Some(text.clone()), agent.as_ref(), *quiet, Some(words))
+            }
+            ScheduledAction::Digest => (None, None, None, false, None),
         };
+        let words_to = words.map(|words| &words.to).filter(|to| **to != WordsTo::Chat);
+        let session = words.map(|words| words.session).filter(|session| *session != PromptSession::Current);
         Self {
             id: schedule.id.to_string(),
             name: name.clone(),
@@ -202,6 +232,8 @@ impl From<&Schedule> for ScheduleItem {
             digest: *action == ScheduledAction::Digest,
             agent: agent.map(ToString::to_string),
             quiet,
+            words_to: words_to.map(ToString::to_string),
+            session,
             missed: *missed,
             state: schedule.state.as_str(),
             why: schedule.why.clone(),
@@ -256,12 +288,15 @@ impl Wanted {
             (None, None, true) => ScheduledAction::Digest,
             (None, Some(text), false) => {
                 let agent = self.agent.as_deref().map(Into::into);
-                return Ok(ScheduledAction::Prompt { text: text.clone(), agent, quiet: self.quiet });
+                let to = self.words_to.as_deref().unwrap_or("chat").parse();
+                let to = to.map_err(|wrong: NotAPlaceForWords| bad(format!("`words_to` {wrong}")))?;
+                let words = Words { to, session: self.session.unwrap_or_default() };
+                return Ok(ScheduledAction::Prompt { text: text.clone(), agent, quiet: self.quiet, words });
             }
             _ => return Err(bad("give one of `message`, `prompt` and `digest`")),
         };
-        if self.agent.is_some() || self.quiet {
-            return Err(bad("`agent` and `quiet` are for a `prompt`"));
+        if self.agent.is_some() || self.quiet || self.words_to.is_some() || self.session.is_some() {
+            return Err(bad("`agent`, `quiet`, `words_to` and `session` are for a `prompt`"));
         }
         Ok(action)
     }

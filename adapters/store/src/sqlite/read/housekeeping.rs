@@ -17,7 +17,8 @@ use crate::sqlite::error::store_error;
 /// Free pages are kept for new rows until they are this part of the database.
 const FREE_SHARE: i64 = 10;
 
-const TABLES: [&str; 23] = [
+const TABLES: [&str; 24] = [
+    "asides",
     "attempts",
     "audit",
     "channels_cursor",
@@ -253,6 +254,27 @@ const BEGUN_THERE: &str = concat!(
     " limit ?3"
 );
 
+/// Turns about conversations without others, whose words went elsewhere.
+const ABOUT_THERE: &str = concat!(
+    with_theirs!(
+        "select o.turn_id as id
+        from theirs as h cross join asides as a on a.conversation_id = h.conversation_id
+            cross join obligations as o on o.turn_id = a.turn_id
+        where not h.is_shared and "
+    ),
+    removable!(),
+    " limit ?3"
+);
+
+/// What the models of such runs were shown of conversations with others.
+const SHARED_CONTENTS_ELSEWHERE: &str = with_theirs!(
+    "select t.id, c.run & 65535 as number
+    from theirs as h cross join asides as a on a.conversation_id = h.conversation_id
+        cross join turns as t on t.id = a.turn_id
+        cross join run_contents as c on c.run between t.seq << 16 and t.seq << 16 | 65535
+    where h.is_shared limit ?3"
+);
+
 /// Not before what is about them is gone, which is found by their turns.
 const TURNS_OF_THEM: &str = concat!(
     about_them!(
@@ -293,15 +315,17 @@ pub(in crate::sqlite) async fn stored_of(
 ) -> Result<Option<Removal>, StoreError> {
     let rows = async |sql: &'static str| query_of(sql, person, limit).fetch_all(pool).await.map_err(store_error);
     // First what is found by their turns.
-    let contents: Vec<_> = rows(SHARED_CONTENTS).await?.iter().map(run_id).collect::<Result<_, _>>()?;
-    if !contents.is_empty() {
-        return Ok(Some(Removal::Contents(contents)));
+    for sql in [SHARED_CONTENTS, SHARED_CONTENTS_ELSEWHERE] {
+        let contents: Vec<_> = rows(sql).await?.iter().map(run_id).collect::<Result<_, _>>()?;
+        if !contents.is_empty() {
+            return Ok(Some(Removal::Contents(contents)));
+        }
     }
     let quotes = ids(&rows(SHARED_QUOTES).await?)?;
     if !quotes.is_empty() {
         return Ok(Some(Removal::Quotes(quotes)));
     }
-    for sql in [BEGUN_THERE, ABOUT_THEM, TURNS_OF_THEM] {
+    for sql in [BEGUN_THERE, ABOUT_THERE, ABOUT_THEM, TURNS_OF_THEM] {
         let turns = ids(&rows(sql).await?)?;
         if !turns.is_empty() {
             return Ok(Some(Removal::Turns(turns)));

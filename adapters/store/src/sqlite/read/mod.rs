@@ -42,7 +42,7 @@ pub(super) use people::{direct_chats, languages, pairings, people};
 pub(super) use questions::{asked, next_question_expiry, questions};
 pub(super) use schedules::{schedule_runs, schedules};
 pub(super) use search::search;
-pub(super) use sessions::{current_session, has_choices, is_session_open, usable_sessions};
+pub(super) use sessions::{current_session, has_choices, is_session_open, last_about, session_about, usable_sessions};
 pub(super) use stuck::stuck;
 pub(super) use tokens::{sign_ins, tokens};
 pub(super) use transcript::{StoredLine, transcript};

@@ -1,7 +1,7 @@
 //! Sessions, as people use them.
 
 use rejoinder_core::{
-    ConversationId, PersonId, SessionId, StoreError,
+    ConversationId, PersonId, SessionId, StoreError, Timestamp, TurnId,
     store::{SessionChoice, SessionRecord},
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};
@@ -21,6 +21,28 @@ pub(in crate::sqlite) async fn current_session(
     let query = sqlx::query(sql).bind(conversation.as_uuid()).bind(owner.map(PersonId::as_uuid));
     let row = query.fetch_optional(pool).await.map_err(store_error)?;
     row.map(|row| Ok((row.id("id")?, choice(&row)?))).transpose()
+}
+
+pub(in crate::sqlite) async fn session_about(pool: &SqlitePool, turn: TurnId) -> Result<Option<SessionId>, StoreError> {
+    let sql = "
+        select s.id from asides as a cross join conversations as c on c.id = a.conversation_id
+            cross join sessions as s on s.id = c.session_id
+        where a.turn_id = ?";
+    let row = sqlx::query(sql).bind(turn.as_uuid()).fetch_optional(pool).await.map_err(store_error)?;
+    row.map(|row| row.id("id")).transpose()
+}
+
+pub(in crate::sqlite) async fn last_about(
+    pool: &SqlitePool,
+    conversation: ConversationId,
+    sender: &str,
+) -> Result<Option<(TurnId, Timestamp)>, StoreError> {
+    let sql = "
+        select t.id, t.accepted_at from asides as a cross join turns as t on t.id = a.turn_id
+        where a.conversation_id = ? and a.sender = ? order by t.seq desc limit 1";
+    let query = sqlx::query(sql).bind(conversation.as_uuid()).bind(sender);
+    let row = query.fetch_optional(pool).await.map_err(store_error)?;
+    row.map(|row| Ok((row.id("id")?, row.at("accepted_at")?))).transpose()
 }
 
 pub(in crate::sqlite) async fn usable_sessions(

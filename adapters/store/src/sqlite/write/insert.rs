@@ -195,6 +195,10 @@ fn open(
         let values = params![turn.id.as_uuid(), at.as_millis(), "choice_gone", detail];
         rows::change_one(transaction, "remarks", INSERT_REMARK, values)?;
     }
+    if let Some(about) = turn.about {
+        let values = params![turn.id.as_uuid(), about.as_uuid(), event.sender.id];
+        rows::change_one(transaction, "asides", INSERT_ASIDE, values)?;
+    }
     if let Some(repeated) = &turn.repeats {
         sessions::leave_out(transaction, &repeated.turns)?;
     }
@@ -232,5 +236,7 @@ const INSERT_OBLIGATION: &str = "
     insert into obligations (seq, turn_id, conversation_id, channel, person, agent, rank, place, owed, state, work,
         wake_at, overdue_at, ended_at, body, version)
     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)";
+
+const INSERT_ASIDE: &str = "insert into asides (turn_id, conversation_id, sender) values (?, ?, ?)";
 
 const INSERT_REMARK: &str = "insert into remarks (turn_id, at, kind, detail) values (?, ?, ?, ?)";

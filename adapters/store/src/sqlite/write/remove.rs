@@ -162,7 +162,7 @@ const DELETE_CONTENTS: &str = "
         where t.id = ?)";
 
 /// What belongs to a turn, and the turn.
-const DELETE_TURN: [&str; 17] = [
+const DELETE_TURN: [&str; 18] = [
     "update errors set fields = '{}' where muted = 1 and last_line in (select id from log_lines where turn_id = ?)",
     "delete from errors where muted = 0 and last_line in (select id from log_lines where turn_id = ?)",
     "delete from log_lines where turn_id = ?",
@@ -176,6 +176,7 @@ const DELETE_TURN: [&str; 17] = [
     "delete from approvals where turn_id = ?",
     "delete from runs where turn_id = ?",
     "delete from remarks where turn_id = ?",
+    "delete from asides where turn_id = ?",
     "delete from transcript where (session_id, seq) in (select session_id, seq from turns where id = ?)",
     // The language that somebody chose goes with the last turn of theirs in a conversation, unless they are known.
     "delete from languages where (channel, id) = (select channel, person from obligations where turn_id = ?1)

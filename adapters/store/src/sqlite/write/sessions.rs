@@ -65,6 +65,9 @@ pub(super) fn for_turn(
         point(transaction, conversation, turn.session.id)?;
         return Ok((turn.session.id, false));
     };
+    if turn.session.is_untouched {
+        return Ok((current.id, true));
+    }
     if current.is_unused(turn) {
         begun(current.choice)?;
         rows::change(transaction, REPLACE, params![current.id.as_uuid(), turn.session.id.as_uuid()])?;
