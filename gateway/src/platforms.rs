@@ -20,6 +20,7 @@ mod matrix;
 mod telegram;
 mod webchat;
 mod webhook;
+mod words;
 
 use std::{path::Path, sync::Arc};
 
@@ -42,6 +43,7 @@ static PLATFORMS: &[&dyn Platform] = &[
     &webchat::Webchat,
     &webhook::Webhook,
     &api::Api,
+    &words::Words,
     #[cfg(feature = "telegram")]
     &telegram::Telegram,
     #[cfg(feature = "discord")]
@@ -133,11 +135,7 @@ pub(crate) enum ChannelNotice {
     Hook { path: String, token: Option<TokenSource> },
     /// A path of the gateway that chat clients use. Without a token only the operators' tokens open it.
     Api { path: String, token: Option<TokenSource> },
-    /// An account on a platform. The description says how and from where its messages arrive.
-    #[cfg_attr(
-        not(any(feature = "discord", feature = "example", feature = "matrix", feature = "telegram")),
-        expect(dead_code, reason = "only some platforms have accounts")
-    )]
+    /// An account on a platform, or a place for words. The description says how and from where its messages arrive, or where they go.
     Account { channel: ChannelId, description: String },
 }
 

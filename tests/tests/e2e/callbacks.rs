@@ -17,7 +17,11 @@ use rejoinder_tests::{Gateway, ScriptedAgent, eventually};
 use serde_json::Value;
 use tokio::net::TcpListener;
 
-use crate::{TOKEN, hook};
+use crate::{
+    TOKEN,
+    example::{channel, server},
+    hook,
+};
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
@@ -55,6 +59,11 @@ impl Receiver {
 
     fn section(&self) -> String {
         hook(&format!("callback_url = \"http://127.0.0.1:{}/\"\ncallback_secret = \"{SECRET}\"", self.port))
+    }
+
+    /// A place for words that posts here.
+    fn words(&self) -> String {
+        format!("[channels.words.archive]\nurl = \"http://127.0.0.1:{}/\"\nsecret = \"{SECRET}\"\n", self.port)
     }
 
     fn posted(&self) -> Vec<Posted> {
@@ -222,4 +231,29 @@ async fn a_limit_is_waited_out_also_over_a_restart() {
     receiver.until_posted(2).await;
 
     assert!(limited.elapsed() >= std::time::Duration::from_millis(1500), "it did not wait: {:?}", limited.elapsed());
+}
+
+/// H2. What an agent says about an event is posted once, signed, and the chat of whom the event is for hears nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_words_about_an_event_are_posted_to_a_url() {
+    let receiver = Receiver::start(&[(500, None)]).await;
+    let (server, agent) = (server().await, ScriptedAgent::replying("It matters.").await);
+    let keys = "deliver_to = \"example.main/ada\"\nprompt = \"Judge it.\"\nwords_to = \"words.archive\"\n";
+    let gateway = Gateway::builder()
+        .config(&channel(&server))
+        .config(&receiver.words())
+        .config(&hook(keys))
+        .config(&agent.section())
+        .start()
+        .await;
+
+    let taken = gateway.hook("test", TOKEN).call().header("content-type", "text/plain").body("It burns.").send().await;
+    assert_eq!(taken.expect("it answers").status(), StatusCode::ACCEPTED);
+    let posted = receiver.until_posted(2).await;
+    gateway.until_settled().await;
+
+    assert!(posted.iter().all(|post| post.id == posted[0].id && post.verified));
+    let Posted { body, .. } = &posted[1];
+    assert_eq!((&body["reply"], &body["about"]), (&"It matters.".into(), &"example.main/ada".into()), "{body}");
+    assert_eq!(server.shown("ada"), [""; 0]);
 }

@@ -4,12 +4,12 @@ use rejoinder_example::server::{ChatServer, Fault, TOKEN};
 use rejoinder_tests::{Gateway, Script, ScriptedAgent, eventually};
 use rstest::rstest;
 
-async fn server() -> ChatServer {
+pub(crate) async fn server() -> ChatServer {
     ChatServer::start("127.0.0.1:0").await.expect("a free port")
 }
 
 /// A channel on `server` that Ada may write to.
-fn channel(server: &ChatServer) -> String {
+pub(crate) fn channel(server: &ChatServer) -> String {
     format!(
         "[channels.example.main]\naddress = \"{}\"\ntoken = \"{TOKEN}\"\nallow_from = [\"ada\"]\n",
         server.address()

@@ -25,6 +25,7 @@ mod promise;
 mod rights;
 mod schedules;
 mod streaming;
+mod words;
 
 use rejoinder_telegram_double::TelegramDouble;
 use rejoinder_tests::{Gateway, GatewayBuilder, ScriptedAgent};
