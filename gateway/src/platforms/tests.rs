@@ -55,7 +55,7 @@ fn a_platform_is_here_or_left_out() {
     // Nobody is told of the one for developers where it is not built.
     names.retain(|name| *name != "example");
 
-    assert_eq!(names, ["api", "discord", "matrix", "telegram", "webchat", "webhook"]);
+    assert_eq!(names, ["api", "discord", "matrix", "telegram", "webchat", "webhook", "words"]);
 }
 
 /// Every account option begins with the platform's name, so that two platforms never share an option.

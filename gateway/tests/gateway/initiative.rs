@@ -132,7 +132,7 @@ async fn what_is_no_schedule_is_refused() {
         (with(json!({ "every": "1h", "quiet": true })), "`prompt`"),
         (with(json!({ "every": "1h", "prompt": "and this" })), "one of `message`"),
         (with(json!({ "every": "1h", "digest": true })), "one of `message`"),
-        (json!({ "every": "1h", "to": "ada", "digest": true, "quiet": true }), "`quiet` are for a `prompt`"),
+        (json!({ "every": "1h", "to": "ada", "digest": true, "quiet": true }), "are for a `prompt`"),
         (json!({ "every": "1h", "to": "telegram.main/42", "digest": true }), "for a person or a role"),
         (json!({ "every": "1h", "to": "/", "message": "hello" }), "`to`"),
     ] {
