@@ -6,6 +6,7 @@ use std::{
     sync::Arc,
 };
 
+use arc_swap::ArcSwap;
 use jiff::tz::TimeZone;
 use rejoinder_config::AlertKind;
 use rejoinder_core::{
@@ -192,8 +193,8 @@ pub(crate) struct Problems {
     pub(crate) store: Arc<dyn Store>,
     /// The file of the database.
     pub(crate) database: PathBuf,
-    /// The operator's time zone.
-    pub(crate) zone: TimeZone,
+    /// The operator's time zone, which may change.
+    pub(crate) zone: Arc<ArcSwap<TimeZone>>,
     /// The public address of the operator's page, if it is configured.
     pub(crate) page: Option<String>,
 }
@@ -255,7 +256,7 @@ impl Problems {
 
     /// With its sentence and its link.
     fn complete(&self, problem: Problem, now: Timestamp) -> Problem {
-        let text = problem.sentence(now, &self.zone);
+        let text = problem.sentence(now, &self.zone.load());
         let link = self.page.as_ref().map(|page| format!("{page}{}", problem.path()));
         Problem { text, link, ..problem }
     }

@@ -1,0 +1,199 @@
+use rejoinder_config::testing::{Machine, uncommented};
+use rejoinder_core::Settings;
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn the_keys_that_differ_are_named() {
+    let before = json!({ "log": { "level": "info" }, "agents": { "main": { "model": "a" } }, "limits": { "x": 1 } });
+    let after =
+        json!({ "log": { "level": "debug" }, "agents": { "main": { "model": "b" }, "new": {} }, "limits": { "x": 1 } });
+
+    assert_eq!(differences(&before, &after), ["agents.main.model", "agents.new", "log.level"]);
+    assert_eq!(differences(&after, &after), Vec::<String>::new());
+}
+
+#[test]
+fn channels_and_agents_that_come_or_go_are_named() {
+    let before = json!({ "channels": { "webhook": { "a": {}, "b": {} } }, "agents": { "main": { "model": "x" } } });
+    let after = json!({ "channels": { "webhook": { "a": { "wait": 1 } } }, "agents": { "main": {}, "new": {} } });
+
+    assert_eq!(changed_parts(&before, &after), ["channels.webhook.b", "agents.new"]);
+    assert_eq!(changed_parts(&after, &after), Vec::<String>::new());
+}
+
+/// A configuration with one of everything.
+const BASE: &str = r#"
+[channels.webchat.main]
+[channels.webhook.default]
+token = "token-of-these-tests"
+[channels.webhook.github]
+token = "token-of-these-tests"
+deliver_to = "ada"
+[channels.api.main]
+token = "token-of-these-tests"
+[channels.telegram.main]
+token = "1234:token-of-these-tests"
+[channels.discord.main]
+token = "token-of-these-tests"
+[channels.matrix.main]
+homeserver = "https://matrix.example.org"
+user = "@agent:example.org"
+password = "password-of-these-tests"
+[people.ada]
+identities = ["telegram.main/42", "discord.main/43"]
+[agents.main]
+kind = "openai"
+base_url = "http://127.0.0.1:11434/v1"
+model = "llama"
+[agents.front-desk]
+kind = "front-desk"
+[routing]
+default_agent = "main"
+[commands.weather]
+description = "The weather"
+words = "Look out of the window."
+[schedules.morning]
+every = "6h"
+to = "telegram.main/42"
+message = "Good morning."
+[triggers.summary]
+idle = "30m"
+prompt = "Sum it up."
+"#;
+
+/// Keys that cannot be tried one by one, or of which another value shows nowhere, because it is a secret.
+const UNTRIED: [&str; 0] = [];
+
+/// Values that some key takes, to find another one than it has.
+const VALUES: &[&str] = &[
+    "true",
+    "false",
+    "7",
+    "70",
+    "7000",
+    "\"7s\"",
+    "\"7m\"",
+    "\"7h\"",
+    "\"7 KiB\"",
+    "\"7 MiB\"",
+    "0.7",
+    "\"22:00-07:00\"",
+    "\"07:00\"",
+    "\"de\"",
+    "\"front-desk\"",
+    "\"@seven:example.org\"",
+    "\"https://seven.example.org/7\"",
+    "\"127.0.0.1:7007\"",
+    "[\"7\"]",
+    "[\"10.0.0.7\"]",
+    "[\"front-desk\"]",
+    "[\"telegram.main/7\"]",
+    "[\"store\"]",
+    "[\"ada\"]",
+    "{ \"7\" = \"👍\" }",
+    "\"7\"",
+    "[{ name = \"seven\", agent = \"front-desk\" }]",
+    "[{ kind = \"seven\", decision = \"approve\" }]",
+    "[{ say = \"failed\" }, { say = \"silent\" }]",
+    "{ input = 7.0, output = 7.0, currency = \"USD\" }",
+    "{ most = 7, shortest = \"7h\" }",
+    "\"discord.main\"",
+    "\"Europe/Vienna\"",
+    "\"sqlite:seven.db\"",
+];
+
+/// The keys of the manual, each with the words in quotes that it says of it.
+fn keys_of_the_manual() -> Vec<(String, Vec<String>)> {
+    let (manual, mut section, mut about, mut keys) =
+        (uncommented(&crate::build().manual()), String::new(), String::new(), Vec::new());
+    for line in manual.lines() {
+        if let Some(comment) = line.strip_prefix("# ") {
+            about.push_str(comment);
+        } else if line.starts_with("[[") {
+            // Of a list of tables, the list.
+            section = format!("[{}", line.trim_matches(['[', ']']));
+            keys.push((section[1..].to_owned(), Vec::new()));
+        } else if let Some(header) = line.strip_prefix('[') {
+            section = header.trim_end_matches(']').to_owned();
+        } else if let Some((key, _)) = line.split_once(" = ")
+            && !section.starts_with('[')
+        {
+            let quoted = about.split('"').skip(1).step_by(2).map(|word| format!("\"{word}\""));
+            keys.push((format!("{section}.{key}"), quoted.collect()));
+        }
+        if !line.starts_with('#') {
+            about.clear();
+        }
+    }
+    keys
+}
+
+/// What stands for a key in the environment, for the one channel or agent of its kind in [`BASE`].
+fn variable(key: &str) -> String {
+    let mut steps: Vec<_> = key.split('.').collect();
+    match steps[..] {
+        ["channels", "webhook", "tickets", ..] => steps[2] = "default",
+        ["channels", "webchat" | "telegram" | "matrix", ..] => steps[2] = "main",
+        _ => {}
+    }
+    format!("REJOINDER__{}", steps.join("__").to_uppercase().replace('-', "_"))
+}
+
+fn read(variables: &[(&str, &str)]) -> Option<Config> {
+    Machine::of(crate::build())
+        .with_file("rejoinder.toml", BASE)
+        .with_environment(variables)
+        .load()
+        .ok()
+        .map(|it| it.config)
+}
+
+/// What the core's settings say, in an order that does not depend on maps.
+fn words_of(settings: &Settings) -> Vec<String> {
+    let text = format!("{settings:?}");
+    let mut words: Vec<_> = text.split([' ', ',', '(', ')', '{', '}', '[', ']']).map(ToOwned::to_owned).collect();
+    words.sort_unstable();
+    words
+}
+
+/// What is taken over is what is said to be.
+#[test]
+fn each_key_holds_when_a_reload_says_that_it_does() {
+    let before = read(&[]).expect("the configuration is valid");
+    let (started, settings) = (shown(&before), wiring::settings(&before, Masker::default()));
+    let unchanged = words_of(&settings);
+    let (mut untried, mut wrong, mut sections) = (Vec::new(), Vec::new(), BTreeMap::<_, u32>::new());
+    for (key, quoted) in keys_of_the_manual() {
+        let Some(when) = listed(&key) else {
+            wrong.push(format!("{key} is not listed"));
+            continue;
+        };
+        // All words are alike.
+        let (section, _) = key.rsplit_once('.').unwrap_or_default();
+        let tried = sections.entry(section.to_owned()).or_default();
+        *tried += 1;
+        if key.contains('"') || section.starts_with("guard.templates") && *tried > 2 {
+            continue;
+        }
+        let name = variable(&key);
+        let values = quoted.iter().map(String::as_str).chain(VALUES.iter().copied());
+        let after = values.filter_map(|value| read(&[(&name, value)])).find(|after| shown(after) != started);
+        let Some(after) = after else {
+            untried.push(key);
+            continue;
+        };
+        let is_taken = words_of(&settings.changed_to(wiring::settings(&after, Masker::default()))) != unchanged;
+        let is_said = match when {
+            Holds::AtOnce => is_taken || key == "log.level",
+            Holds::Built => true,
+            Holds::AtRestart => !is_taken,
+        };
+        if !is_said {
+            wrong.push(format!("{key} is said to hold {when:?}"));
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+    assert_eq!(untried, UNTRIED);
+}
