@@ -44,7 +44,8 @@ Examples:
 pub(super) const RESTORE_HELP: &str = "\
 Restores into a data directory in which no gateway has stored anything; the gateway must not run. Everything is checked before the
 first file is put into place; if it is interrupted, nothing is changed, or the next start completes it. Turns that were open when the backup was made are owed again: at the start they are answered, also if
-they had been answered after the backup.";
+they had been answered after the backup. It says how many tokens and people it lets in, also those that were revoked after the backup;
+nobody is signed in to the operator's page.";
 
 fn places(global: &Global) -> Result<Places, Failure> {
     let (store, data_dir) = (rejoinder_config::load_store(&global.options()?)?, global.data_dir()?);
