@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use rejoinder_config::testing::{Machine, uncommented};
 use rejoinder_core::Settings;
 use serde_json::json;
@@ -36,11 +38,13 @@ token = "token-of-these-tests"
 [channels.telegram.main]
 token = "1234:token-of-these-tests"
 [channels.discord.main]
-token = "token-of-these-tests"
+token = "MTIz.token.of-these-tests-of-these-tests"
 [channels.matrix.main]
 homeserver = "https://matrix.example.org"
 user = "@agent:example.org"
 password = "password-of-these-tests"
+[alerts]
+to = ["telegram.main/42"]
 [people.ada]
 identities = ["telegram.main/42", "discord.main/43"]
 [agents.main]
@@ -63,48 +67,71 @@ idle = "30m"
 prompt = "Sum it up."
 "#;
 
-/// Keys that cannot be tried one by one, or of which another value shows nowhere, because it is a secret.
-const UNTRIED: [&str; 0] = [];
+/// Keys whose value depends on another one.
+const DEPENDENT: [&str; 17] = [
+    "server.public_url",
+    "channels.webchat.main.access",
+    "channels.webchat.family.access",
+    "channels.webhook.tickets.callback_url",
+    "channels.telegram.main.mode",
+    "channels.telegram.posted.mode",
+    "channels.telegram.posted.webhook.url",
+    "channels.telegram.posted.webhook.max_connections",
+    "agents.front-desk.kind",
+    "agents.main.kind",
+    "commands.weather.prompt",
+    "schedules.morning.cron",
+    "schedules.morning.at",
+    "schedules.morning.prompt",
+    "schedules.morning.digest",
+    "schedules.morning.agent",
+    "schedules.morning.quiet",
+];
 
 /// Values that some key takes, to find another one than it has.
 const VALUES: &[&str] = &[
-    "true",
-    "false",
-    "7",
-    "70",
-    "7000",
     "\"7s\"",
     "\"7m\"",
     "\"7h\"",
     "\"7 KiB\"",
     "\"7 MiB\"",
-    "0.7",
+    "\"de\"",
+    "\"hold\"",
+    "\"collect\"",
+    "\"front-desk\"",
     "\"22:00-07:00\"",
     "\"07:00\"",
-    "\"de\"",
-    "\"front-desk\"",
     "\"@seven:example.org\"",
     "\"https://seven.example.org/7\"",
+    "\"wss://seven.example.org\"",
     "\"127.0.0.1:7007\"",
-    "[\"7\"]",
-    "[\"10.0.0.7\"]",
-    "[\"front-desk\"]",
-    "[\"telegram.main/7\"]",
-    "[\"store\"]",
-    "[\"ada\"]",
-    "{ \"7\" = \"👍\" }",
-    "\"7\"",
-    "[{ name = \"seven\", agent = \"front-desk\" }]",
-    "[{ kind = \"seven\", decision = \"approve\" }]",
-    "[{ say = \"failed\" }, { say = \"silent\" }]",
-    "{ input = 7.0, output = 7.0, currency = \"USD\" }",
-    "{ most = 7, shortest = \"7h\" }",
     "\"discord.main\"",
     "\"Europe/Vienna\"",
     "\"sqlite:seven.db\"",
+    "\"7\"",
+    "true",
+    "false",
+    "7",
+    "70",
+    "7000",
+    "0.7",
+    "[\"7\"]",
+    "[\"one\", \"two\"]",
+    "[\"10.0.0.7\"]",
+    "[\"front-desk\"]",
+    "[\"telegram.main/7\"]",
+    "[\"@seven:example.org\"]",
+    "[\"https://seven.example.org/7\"]",
+    "[\"store\"]",
+    "[{ name = \"seven\", agent = \"front-desk\" }]",
+    "[{ kind = \"seven\", decision = \"approve\" }]",
+    "[{ say = \"failed\" }, { say = \"silent\" }]",
+    "{ \"✅\" = \"👍\" }",
+    "{ input = 7.0, output = 7.0, currency = \"USD\" }",
+    "{ most = 7, shortest = \"7h\" }",
 ];
 
-/// The keys of the manual, each with the words in quotes that it says of it.
+/// The keys of the manual, each with values that may be another one than it has. Without secrets: they show nowhere.
 fn keys_of_the_manual() -> Vec<(String, Vec<String>)> {
     let (manual, mut section, mut about, mut keys) =
         (uncommented(&crate::build().manual()), String::new(), String::new(), Vec::new());
@@ -114,20 +141,34 @@ fn keys_of_the_manual() -> Vec<(String, Vec<String>)> {
         } else if line.starts_with("[[") {
             // Of a list of tables, the list.
             section = format!("[{}", line.trim_matches(['[', ']']));
-            keys.push((section[1..].to_owned(), Vec::new()));
+            keys.push((section[1..].to_owned(), like("[")));
         } else if let Some(header) = line.strip_prefix('[') {
             section = header.trim_end_matches(']').to_owned();
-        } else if let Some((key, _)) = line.split_once(" = ")
+        } else if let Some((key, value)) = line.split_once(" = ")
             && !section.starts_with('[')
+            && !["{ env", "{ generate"].iter().any(|secret| value.starts_with(secret))
         {
             let quoted = about.split('"').skip(1).step_by(2).map(|word| format!("\"{word}\""));
-            keys.push((format!("{section}.{key}"), quoted.collect()));
+            let values = if value.starts_with('"') { quoted.collect() } else { Vec::new() };
+            keys.push((format!("{section}.{key}"), [values, like(value)].concat()));
         }
         if !line.starts_with('#') {
             about.clear();
         }
     }
     keys
+}
+
+/// Those of the values that are of the same kind.
+fn like(value: &str) -> Vec<String> {
+    let kind = |value: &str| match value.chars().next() {
+        Some('t' | 'f') => 't',
+        Some('0'..='9') => '0',
+        Some(first) => first,
+        None => ' ',
+    };
+    let limit = |one: &&str| kind(one) == kind(value) || (value == "\"off\"" && kind(one) == '0');
+    VALUES.iter().copied().filter(limit).map(ToOwned::to_owned).collect()
 }
 
 /// What stands for a key in the environment, for the one channel or agent of its kind in [`BASE`].
@@ -164,22 +205,20 @@ fn each_key_holds_when_a_reload_says_that_it_does() {
     let before = read(&[]).expect("the configuration is valid");
     let (started, settings) = (shown(&before), wiring::settings(&before, Masker::default()));
     let unchanged = words_of(&settings);
-    let (mut untried, mut wrong, mut sections) = (Vec::new(), Vec::new(), BTreeMap::<_, u32>::new());
-    for (key, quoted) in keys_of_the_manual() {
+    let (mut untried, mut wrong, mut sections) = (Vec::new(), Vec::new(), BTreeSet::new());
+    for (key, values) in keys_of_the_manual() {
         let Some(when) = listed(&key) else {
             wrong.push(format!("{key} is not listed"));
             continue;
         };
-        // All words are alike.
-        let (section, _) = key.rsplit_once('.').unwrap_or_default();
-        let tried = sections.entry(section.to_owned()).or_default();
-        *tried += 1;
-        if key.contains('"') || section.starts_with("guard.templates") && *tried > 2 {
+        // The words of a section are all alike. Another build has other examples.
+        let section = key.rsplit_once('.').unwrap_or_default().0.to_owned();
+        let is_told = section.starts_with("guard.templates") && !sections.insert(section);
+        if is_told || key.contains('"') || key.starts_with("channels.example") || DEPENDENT.contains(&&*key) {
             continue;
         }
         let name = variable(&key);
-        let values = quoted.iter().map(String::as_str).chain(VALUES.iter().copied());
-        let after = values.filter_map(|value| read(&[(&name, value)])).find(|after| shown(after) != started);
+        let after = values.iter().filter_map(|value| read(&[(&name, value)])).find(|after| shown(after) != started);
         let Some(after) = after else {
             untried.push(key);
             continue;
@@ -194,6 +233,5 @@ fn each_key_holds_when_a_reload_says_that_it_does() {
             wrong.push(format!("{key} is said to hold {when:?}"));
         }
     }
-    assert_eq!(wrong, Vec::<String>::new());
-    assert_eq!(untried, UNTRIED);
+    assert_eq!((wrong, untried), (Vec::new(), Vec::<String>::new()));
 }
