@@ -302,7 +302,10 @@ async fn an_alert_target_is_added_without_a_restart() {
 async fn a_reload_names_whom_it_lets_in_and_lets_nobody_in_whose_entry_is_the_same() {
     let telegram = "[channels.telegram.main]\ntoken = \"1234:token\"\napi_url = \"http://127.0.0.1:1\"\n";
     let boss = "[people.boss]\nrole = \"owner\"\nidentities = [\"telegram.main/7\"]\n";
-    let gateway = Gateway::builder().config(&hook("")).config(telegram).config(boss).start().await;
+    let mut gateway = Gateway::builder().config(&hook("")).config(telegram).config(boss).prepare();
+    // Telegram cannot be reached, so it is never ready.
+    gateway.spawn(&[]);
+    eventually("it answers", async || gateway.run(&["people", "list"]).status.success().then_some(())).await;
     let revoked = gateway.output_of(&["pairing", "revoke", "telegram.main/7"]);
     assert!(revoked.contains("[people.boss]"), "{revoked}");
 
