@@ -80,7 +80,7 @@ pub use crate::{
     key::Key,
     limits::{Limits, SomeLimits},
     log::{KeepLevel, Log, LogFormat, LogLevel},
-    lookup::{ConfigSource, Loaded, Options, load, load_log, load_retention, load_store},
+    lookup::{ConfigSource, Loaded, Options, Remembered, load, load_log, load_retention, load_store},
     metrics::Metrics,
     network::Network,
     outbox::Outbox,

@@ -31,7 +31,16 @@ pub struct Options {
     /// The source of `$REJOINDER_CONFIG`, overrides and secrets.
     pub environment: Environment,
     /// The file of an earlier start, for when no other is named or found. It may be gone.
-    pub remembered: Option<PathBuf>,
+    pub remembered: Option<Remembered>,
+}
+
+/// The configuration of an earlier start.
+#[derive(Clone, Debug)]
+pub struct Remembered {
+    /// Its path.
+    pub path: PathBuf,
+    /// Why it is not read.
+    pub distrust: Option<String>,
 }
 
 /// A configuration and its origin.
@@ -188,10 +197,14 @@ fn find(options: &Options) -> Result<Option<(ConfigSource, String)>, ConfigError
     }
     let at_default_path = [Some(PathBuf::from(FILE_NAME)), options.environment.user_config_file()];
     let found = at_default_path.into_iter().flatten().map(|path| (ConfigSource::File(path), "found at a default path"));
-    let remembered = options.remembered.clone().map(ConfigSource::Remembered);
-    for (source, asked_by) in found.chain(remembered.map(|source| (source, "as at the last start"))) {
+    let remembered =
+        options.remembered.as_ref().map(|it| (ConfigSource::Remembered(it.path.clone()), "as at the last start"));
+    for (source, asked_by) in found.chain(remembered) {
         let path = source.file().expect("both have one");
-        match read(options, path) {
+        let distrust = options.remembered.as_ref().and_then(|it| it.distrust.as_ref());
+        let distrust = distrust.filter(|_| matches!(source, ConfigSource::Remembered(_)));
+        let distrusted = distrust.map(|why| Err(io::Error::new(io::ErrorKind::PermissionDenied, why.clone())));
+        match distrusted.unwrap_or_else(|| read(options, path)) {
             Ok(text) => return Ok(Some((source, text))),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
             Err(error) => return Err(Problem::Unreadable { path: path.to_owned(), asked_by, error }.into()),

@@ -56,7 +56,7 @@ impl Calendar {
     ) -> Result<Self, StoreError> {
         let (stored, now) = (store.schedules().await?, clock.now());
         let mut known: BTreeMap<_, _> = stored.into_iter().map(|it| (it.id, it.not_ahead_of(now))).collect();
-        let schedules = planted(seeds, &mut known, now);
+        let (schedules, _) = planted(seeds, &mut known, now);
         if !schedules.is_empty() {
             store.commit(Transition { schedules, ..Transition::default() }).await?;
         }
@@ -64,17 +64,18 @@ impl Calendar {
         Ok(Self { store, clock, known, changed, deciding })
     }
 
-    /// Makes the schedules of a configuration that was read again, and removes those that it no longer has.
-    pub(crate) async fn plant(&self, seeds: &[NewSchedule]) -> Result<(), StoreError> {
+    /// Makes the schedules of a configuration that was read again, and removes those that it no longer has. Returns the names of
+    /// those of others that gave way.
+    pub(crate) async fn plant(&self, seeds: &[NewSchedule]) -> Result<Vec<String>, StoreError> {
         let _deciding = self.deciding.lock().await;
         let mut known = self.known().clone();
-        let schedules = planted(seeds, &mut known, self.clock.now());
+        let (schedules, replaced) = planted(seeds, &mut known, self.clock.now());
         if !schedules.is_empty() {
             self.store.commit(Transition { schedules, ..Transition::default() }).await?;
             *self.known() = known;
             self.changed.notify_one();
         }
-        Ok(())
+        Ok(replaced)
     }
 
     /// All schedules, in the order of their names.
@@ -325,28 +326,35 @@ fn is_due(schedule: &Schedule, now: Timestamp) -> bool {
     schedule.state == ScheduleState::Active && schedule.next_at.is_some_and(|at| at <= now)
 }
 
-/// Makes the configuration's schedules, and removes those that are not in it any more. One that is the same keeps its times.
-fn planted(seeds: &[NewSchedule], known: &mut BTreeMap<ScheduleId, Schedule>, now: Timestamp) -> Vec<ScheduleChange> {
-    let mut changes = Vec::new();
+/// Makes the configuration's schedules, and removes those that are not in it any more. One that is the same keeps its times, and
+/// one that an operator paused stays paused. Returns also the names of others' schedules that gave way.
+fn planted(
+    seeds: &[NewSchedule],
+    known: &mut BTreeMap<ScheduleId, Schedule>,
+    now: Timestamp,
+) -> (Vec<ScheduleChange>, Vec<String>) {
     let is_gone = |it: &Schedule| {
         let is_named = seeds.iter().any(|seed| seed.name == it.new.name);
         // Another one with that name gives way: names are the configuration's.
         if is_configured(it) { !seeds.contains(&it.new) } else { is_named }
     };
-    known.retain(|id, schedule| {
-        let is_gone = is_gone(schedule);
-        changes.extend(is_gone.then_some(ScheduleChange::Removed(*id)));
-        !is_gone
-    });
+    let gone: Vec<_> = known.extract_if(.., |_, schedule| is_gone(schedule)).map(|(_, schedule)| schedule).collect();
+    let mut changes: Vec<_> = gone.iter().map(|it| ScheduleChange::Removed(it.id)).collect();
     for seed in seeds.iter().filter(|seed| !known.values().any(|it| it.new == **seed)).cloned().collect::<Vec<_>>() {
+        let is_before = |it: &&Schedule| is_configured(it) && it.new.name == seed.name && !it.has_paused_itself();
+        let paused = gone.iter().find(is_before).filter(|it| it.state == ScheduleState::Paused);
         // One whose only time has passed is done.
         let next_at = seed.check(now).ok();
         let by = CONFIGURATION.to_owned();
-        let schedule = Schedule::new(seed, ScheduleOrigin::Configuration, by, next_at, now);
+        let mut schedule = Schedule::new(seed, ScheduleOrigin::Configuration, by, next_at, now);
+        if let Some(paused) = paused.filter(|_| next_at.is_some()) {
+            schedule = Schedule { state: ScheduleState::Paused, why: paused.why.clone(), ..schedule };
+        }
         changes.push(ScheduleChange::Set(Box::new(schedule.clone())));
         known.insert(schedule.id, schedule);
     }
-    changes
+    let replaced = gone.into_iter().filter(|it| !is_configured(it)).map(|it| it.new.name).collect();
+    (changes, replaced)
 }
 
 #[cfg(test)]
@@ -363,6 +371,30 @@ mod tests {
             action: ScheduledAction::Message(text.to_owned()),
             missed: Missed::Once,
         }
+    }
+
+    /// Who pauses it means what has this name, whatever its words and times are.
+    #[test]
+    fn a_configured_schedule_that_an_operator_paused_stays_paused_when_its_entry_changes() {
+        let (mut known, now) = (BTreeMap::new(), Timestamp::from_millis(1));
+        planted(&[new("Tea.")], &mut known, now);
+        for schedule in known.values_mut() {
+            (schedule.state, schedule.why) = (ScheduleState::Paused, Some("holidays".to_owned()));
+        }
+
+        planted(&[new("Coffee.")], &mut known, now);
+
+        let found: Vec<_> = known.values().map(|it| (&it.new.action, it.state, it.why.as_deref())).collect();
+        assert_eq!(found, [(&new("Coffee.").action, ScheduleState::Paused, Some("holidays"))]);
+    }
+
+    #[test]
+    fn an_operators_schedule_that_gives_way_to_a_configured_one_is_named() {
+        let mut known: BTreeMap<_, _> = known(1, "mine").into_iter().map(|it| (it.id, it)).collect();
+
+        let (_, replaced) = planted(&[new("theirs")], &mut known, Timestamp::from_millis(1));
+
+        assert_eq!(replaced, ["news"]);
     }
 
     fn known(count: usize, text: &str) -> Vec<Schedule> {

@@ -34,7 +34,7 @@ use crate::{
         finding::PersonFilter,
         ids::{ApprovalId, DeliveryId, OwnerId, TurnId},
         line::ErrorMark,
-        people::{Identity, Pairing, PersonRecord},
+        people::{Identity, KnownAs, Pairing, PersonRecord},
         schedule::{NewSchedule, Schedule, ScheduleRun},
         settings::{LiveSettings, Settings},
         target::Reached,
@@ -128,6 +128,17 @@ pub struct Engine {
     settings: LiveSettings,
     watch: Arc<Watch>,
     lifecycle: Lifecycle,
+}
+
+/// What a configuration that was read again has changed beside its settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Replanted {
+    /// Who was let in.
+    pub let_in: Vec<KnownAs>,
+    /// Who stays known, although the configuration before named them and this one does not.
+    pub still_known: Vec<KnownAs>,
+    /// The schedules of operators and agents that gave way to a configured one of their name.
+    pub replaced: Vec<String>,
 }
 
 impl Engine {
@@ -501,14 +512,23 @@ impl Engine {
         &self,
         settings: Settings,
         agents: HashMap<AgentName, Arc<dyn AgentRuntime>>,
-    ) -> Result<(), StoreError> {
-        self.people.plant(&settings.people).await?;
-        self.calendar.plant(&settings.schedules.seeds).await?;
+    ) -> Result<Replanted, StoreError> {
+        let before = self.settings.get();
+        let (let_in, still_known) = self.people.plant(&settings.people, &before.people).await?;
+        let replaced = self.calendar.plant(&settings.schedules.seeds).await?;
         self.settings.change(settings);
         self.runtimes.replace(agents);
         // Somebody else may be asked from now on.
         self.people.look_again();
-        Ok(())
+        Ok(Replanted { let_in, still_known, replaced })
+    }
+
+    /// The name under which the configuration, as it was read last, knows somebody. The next start lets them in again.
+    #[must_use]
+    pub fn configured_as(&self, identity: &Identity) -> Option<String> {
+        let settings = self.settings.get();
+        let seed = settings.people.iter().find(|seed| seed.identities.contains(identity));
+        seed.map(|seed| seed.name.clone())
     }
 
     /// What an agent is, and where it runs.

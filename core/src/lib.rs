@@ -106,7 +106,7 @@ pub mod store {
 pub use commands::is_command;
 #[cfg(feature = "crash-points")]
 pub use crash::crash_point_is_reached;
-pub use engine::{Engine, Parts};
+pub use engine::{Engine, Parts, Replanted};
 pub use hub::Watch;
 pub use initiative::NewMessage;
 pub use json::json_error;
@@ -132,7 +132,7 @@ pub use model::{
     language::Language,
     masker::Masker,
     name::is_hidden,
-    people::{Identity, KnownPeople, PersonRole, SeedPerson},
+    people::{Identity, KnownAs, KnownPeople, PersonRole, SeedPerson},
     queue::{Backlog, NotAQueueMode, Overflow, QueueMode, Queues},
     routing::{Condition, Hours, PolicyChange, Rule, day_name},
     run::{Cost, Currency, ModelInput, NotACurrency, Price, ToolUse},

@@ -28,8 +28,8 @@ use crate::{
         language::Language,
         log::{LogEvent, NewLogEntry, Subject},
         people::{
-            DirectChat, Identity, KnownIdentity, KnownPeople, Pairing, PairingState, PeopleChange, PersonRecord,
-            PersonRole, SeedPerson,
+            DirectChat, Identity, KnownAs, KnownIdentity, KnownPeople, Pairing, PairingState, PeopleChange,
+            PersonRecord, PersonRole, SeedPerson,
         },
         target::Target,
     },
@@ -38,6 +38,10 @@ use crate::{
         store::{Store, StoreError, transition::Transition},
     },
 };
+
+mod configured;
+
+use self::configured::planted;
 
 /// How long a code is valid, and how long somebody who was given one is not told again.
 const LIFETIME: Duration = Duration::from_hours(1);
@@ -61,9 +65,6 @@ const GUESSING: Duration = Duration::from_hours(1);
 
 /// Of how many callers the tries are remembered. Strangers may try codes too: the first of them are forgotten.
 const GUESSERS: usize = 1000;
-
-/// The name under which the configuration's people are let in.
-const CONFIGURATION: &str = "configuration";
 
 /// Who is known, and who asks to be let in.
 pub(crate) struct People {
@@ -145,7 +146,7 @@ impl People {
         let (mut people, pairings) = (store.people().await?, store.pairings().await?);
         let languages = store.languages().await?.into_iter().collect();
         let chats = store.direct_chats().await?.into_iter().map(|chat| (chat.identity.clone(), chat)).collect();
-        let changes = planted(seeds, &mut people, clock.now());
+        let changes = planted(seeds, &[], &mut people, clock.now());
         let (homes, configured_languages) = wishes(seeds);
         if !changes.is_empty() {
             store.commit(Transition { people: changes, ..Transition::default() }).await?;
@@ -171,17 +172,29 @@ impl People {
         })
     }
 
-    /// Adds the people of a configuration that was read again. As at a start, a person that it no longer names stays known.
-    pub(crate) async fn plant(&self, seeds: &[SeedPerson]) -> Result<(), StoreError> {
+    /// Adds the people of a configuration that was read again, as far as they differ from those of `before`: who was revoked
+    /// since stays so. Returns who was let in, and who stays known although they are no longer configured.
+    pub(crate) async fn plant(
+        &self,
+        seeds: &[SeedPerson],
+        before: &[SeedPerson],
+    ) -> Result<(Vec<KnownAs>, Vec<KnownAs>), StoreError> {
         let _deciding = self.deciding().await;
-        let mut people = self.state().people.clone();
-        let changes = planted(seeds, &mut people, self.clock.now());
+        let known = self.state().people.clone();
+        let mut people = known.clone();
+        let changes = planted(seeds, before, &mut people, self.clock.now());
         if !changes.is_empty() {
             self.change(Transition { people: changes, ..Transition::default() }).await?;
         }
         let mut state = self.state();
         (state.homes, state.configured_languages) = wishes(seeds);
-        Ok(())
+        let all: Vec<_> = people.iter().flat_map(KnownAs::all_of).collect();
+        let has = |people: &[PersonRecord], it: &KnownAs| people.iter().any(|one| one.identity(&it.identity).is_some());
+        let names =
+            |seeds: &[SeedPerson], it: &KnownAs| seeds.iter().any(|seed| seed.identities.contains(&it.identity));
+        let let_in = all.iter().filter(|it| !has(&known, it)).cloned().collect();
+        let still_known = all.iter().filter(|it| names(before, it) && !names(seeds, it)).cloned().collect();
+        Ok((let_in, still_known))
     }
 
     /// Everybody who is known now.
@@ -719,13 +732,6 @@ impl PersonRecord {
     }
 }
 
-impl KnownIdentity {
-    /// Whether the configuration names it: it is theirs again after the next start.
-    pub(crate) fn is_configured(&self) -> bool {
-        self.added_by == CONFIGURATION
-    }
-}
-
 impl Pairing {
     fn is_waiting(&self, now: Timestamp) -> bool {
         self.state == PairingState::Waiting && self.expires_at > now
@@ -749,43 +755,6 @@ fn wishes(seeds: &[SeedPerson]) -> (HashSet<Identity>, HashMap<Identity, Languag
     let languages = seeds.iter().filter_map(spoken);
     let languages = languages.flat_map(|(identities, language)| identities.into_iter().map(move |it| (it, language)));
     (homes, languages.collect())
-}
-
-/// What has to be stored so that the people of the configuration are known; `people` are changed accordingly.
-fn planted(seeds: &[SeedPerson], people: &mut Vec<PersonRecord>, now: Timestamp) -> Vec<PeopleChange> {
-    let mut changes = Vec::new();
-    for seed in seeds {
-        let is_anothers = |identity: &Identity| {
-            seeds.iter().any(|other| other.name != seed.name && other.identities.contains(identity))
-        };
-        // By who they are: a stranger may have been let in under any name.
-        let known = people.iter().find(|person| {
-            person.identities.iter().any(|one| seed.identities.contains(&one.identity))
-                && !person.identities.iter().any(|one| is_anothers(&one.identity))
-        });
-        let has = |identity: &Identity| {
-            known.is_some_and(|known| known.identities.iter().any(|one| one.identity == *identity))
-        };
-        let is_same = known.is_some_and(|known| known.role == seed.role && known.name == seed.name);
-        if is_same && seed.identities.iter().all(has) {
-            continue;
-        }
-        let added = |identity: &Identity| KnownIdentity {
-            identity: identity.clone(),
-            added_at: now,
-            added_by: CONFIGURATION.to_owned(),
-        };
-        let change = PeopleChange::Known(PersonRecord {
-            id: known.map_or_else(|| PersonId::new(now), |known| known.id),
-            name: seed.name.clone(),
-            role: seed.role,
-            created_at: known.map_or(now, |known| known.created_at),
-            identities: seed.identities.iter().filter(|identity| !has(identity)).map(added).collect(),
-        });
-        apply(people, &change);
-        changes.push(change);
-    }
-    changes
 }
 
 /// Changes who is known, as the store does.
@@ -876,68 +845,8 @@ fn change_chat(chats: &mut HashMap<Identity, DirectChat>, change: &PeopleChange)
 mod tests {
     use super::*;
 
-    fn identity(id: &str) -> Identity {
-        Identity { channel: ChannelId::new("test", "main"), id: id.to_owned() }
-    }
-
-    fn seed(name: &str, role: PersonRole, ids: &[&str]) -> SeedPerson {
-        SeedPerson {
-            name: name.to_owned(),
-            role,
-            identities: ids.iter().map(|id| identity(id)).collect(),
-            home: None,
-            language: None,
-        }
-    }
-
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_millis(seconds * 1000)
-    }
-
-    /// Who is known: the name, the role, and the ids.
-    fn told(people: &[PersonRecord]) -> Vec<(&str, PersonRole, Vec<&str>)> {
-        people
-            .iter()
-            .map(|it| (&*it.name, it.role, it.identities.iter().map(|one| &*one.identity.id).collect()))
-            .collect()
-    }
-
-    #[test]
-    fn the_configurations_people_are_added_once() {
-        let (mut people, seeds) = (Vec::new(), [seed("ada", PersonRole::Owner, &["1", "2"])]);
-
-        assert_eq!(planted(&seeds, &mut people, at(1)).len(), 1);
-        assert_eq!(told(&people), [("ada", PersonRole::Owner, vec!["1", "2"])]);
-        assert!(planted(&seeds, &mut people, at(2)).is_empty());
-    }
-
-    /// Nobody becomes an owner because somebody else who shared their entry is one.
-    #[test]
-    fn an_entry_that_is_split_makes_two_people() {
-        let mut people = Vec::new();
-        planted(&[seed("ada", PersonRole::Member, &["1", "2"])], &mut people, at(1));
-
-        let split = [seed("ada", PersonRole::Member, &["1"]), seed("bob", PersonRole::Owner, &["2"])];
-        planted(&split, &mut people, at(2));
-
-        let mut found = told(&people);
-        found.sort_by_key(|(name, ..)| *name);
-        assert_eq!(found, [("ada", PersonRole::Member, vec!["1"]), ("bob", PersonRole::Owner, vec!["2"])]);
-        assert!(planted(&split, &mut people, at(3)).is_empty(), "it stays so");
-    }
-
-    /// A stranger chooses their name.
-    #[test]
-    fn a_name_alone_makes_nobody_an_owner() {
-        let mut people = Vec::new();
-        planted(&[seed("ada", PersonRole::Member, &["stranger"])], &mut people, at(1));
-
-        planted(&[seed("ada", PersonRole::Owner, &["1"])], &mut people, at(2));
-
-        assert_eq!(
-            told(&people),
-            [("ada", PersonRole::Member, vec!["stranger"]), ("ada", PersonRole::Owner, vec!["1"])]
-        );
     }
 
     #[test]

@@ -21,12 +21,14 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tar::{Archive, Builder, Entries, EntryType, Header};
 
+use crate::wiring::CONFIG_PATH_FILE;
+
 mod restore;
 mod staging;
 
 pub(crate) use self::restore::{is_being_restored, restore};
 use self::{
-    restore::finish,
+    restore::begin_after,
     staging::{OF_BACKUPS, Staging, sweep},
 };
 
@@ -44,9 +46,9 @@ const DATABASE: &str = "database";
 /// How a SQLite database begins.
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
-/// What the files of a running gateway are that another one must not find: where it listens, locks, logs of databases,
-/// unfinished files.
-const PASSING: [&str; 7] = ["address", ".lock", "-wal", "-shm", "-journal", ".new", ".part"];
+/// What the files of a running gateway are that another one must not find: where it listens, which configuration it has, locks,
+/// logs of databases, unfinished files.
+const PASSING: [&str; 8] = ["address", CONFIG_PATH_FILE, ".lock", "-wal", "-shm", "-journal", ".new", ".part"];
 
 /// Where a gateway keeps what it stores.
 #[derive(Debug)]
@@ -99,7 +101,7 @@ impl Manifest {
 /// When a file cannot be moved, or a restore is running.
 pub(crate) fn recover(data_dir: &Path, database: &Path) -> Result<()> {
     let places = Places { database: database.to_owned(), data_dir: data_dir.to_owned() };
-    finish(&places)?;
+    begin_after(&places)?;
     sweep(data_dir);
     sweep(places.beside());
     Ok(())
@@ -198,7 +200,7 @@ fn walk(folder: &Path, prefix: &str, database: &Path, all: &mut BTreeMap<String,
             walk(&path, &format!("{prefix}/{name}"), database, all)?;
         } else if kind.is_file()
             && !name.starts_with('.')
-            && !PASSING.iter().any(|end| name.ends_with(end))
+            && !is_passing(&name)
             && path.canonicalize().is_ok_and(|path| path != database)
             && !is_backup(&path)
         {
@@ -206,6 +208,11 @@ fn walk(folder: &Path, prefix: &str, database: &Path, all: &mut BTreeMap<String,
         }
     }
     Ok(())
+}
+
+/// Whether a file or an entry is one of a running gateway that another one must not find.
+fn is_passing(name: &str) -> bool {
+    PASSING.iter().any(|end| name.ends_with(end))
 }
 
 fn named(entry: &fs::DirEntry) -> (String, PathBuf) {
@@ -286,21 +293,24 @@ fn unpack(
 ) -> Result<Manifest> {
     let mut archive = archive(File::open(from)?);
     let mut entries = archive.entries()?;
-    let manifest = manifest(&mut entries)?;
+    let mut manifest = manifest(&mut entries)?;
     ensure!(
         manifest.format == FORMAT && manifest.schema <= schema_version(),
         "it was made by the newer version {}: restore it with that one",
         manifest.version
     );
+    let mut missing = manifest.files.clone();
+    // Earlier versions packed what is left out now.
+    manifest.files.retain(|name, _| !is_passing(name));
     begin(&manifest)?;
     ensure!(manifest.files.contains_key(DATABASE), "it has no database");
-    let mut missing = manifest.files.clone();
     for found in entries {
         let found = found.context("it is damaged or incomplete")?;
         let name = found.path()?.to_string_lossy().into_owned();
         let Some(expected) = missing.remove(&name) else { bail!("`{name}` is not in its manifest") };
         ensure!(found.size() == expected.bytes, "`{name}` has another size than its manifest says");
-        let read = entry(Both { from: found, to: open(&name)? }).context("it is damaged or incomplete")?;
+        let to = if manifest.files.contains_key(&name) { open(&name)? } else { Box::new(io::sink()) };
+        let read = entry(Both { from: found, to }).context("it is damaged or incomplete")?;
         ensure!(read == expected, "`{name}` is damaged: its digest differs from that in the manifest");
     }
     ensure!(missing.is_empty(), "it is incomplete: {} files are missing", missing.len());
@@ -334,3 +344,32 @@ fn crash_point(name: &str) {
 
 #[cfg(not(feature = "crash-points"))]
 const fn crash_point(_name: &str) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Earlier versions packed it.
+    #[test]
+    fn what_belongs_to_another_gateway_is_left_in_the_backup() {
+        let folder = tempfile::tempdir().unwrap();
+        let (source, archive) = (folder.path().join("source"), folder.path().join("archive"));
+        fs::write(&source, "something").unwrap();
+        let names = [DATABASE, "data/admin-token", "data/config-path"];
+        let sources: BTreeMap<_, _> = names.map(|name| (name.to_owned(), source.clone())).into();
+        let files = names.map(|name| (name.to_owned(), entry(&b"something"[..]).unwrap())).into();
+        let manifest =
+            Manifest { format: FORMAT, version: "0".to_owned(), schema: 1, created_at: String::new(), files };
+        pack(&archive, &manifest, &sources).unwrap();
+
+        let mut opened = Vec::new();
+        let open = |name: &str| {
+            opened.push(name.to_owned());
+            Ok(Box::new(io::sink()) as Box<dyn Write>)
+        };
+        let read = unpack(&archive, |_| Ok(()), open).unwrap();
+
+        assert_eq!(opened, ["data/admin-token", DATABASE]);
+        assert_eq!(read.count(), 2);
+    }
+}

@@ -312,7 +312,7 @@ impl Global {
             path: self.config.clone(),
             working_dir: std::env::current_dir().context("the working directory is unknown")?,
             environment: Environment::of_process(),
-            remembered: self.data_dir().ok().and_then(|data_dir| remembered::read(&data_dir)),
+            remembered: self.data_dir().ok().and_then(|data_dir| remembered::followed(&data_dir)),
         })
     }
 

@@ -23,6 +23,16 @@ impl Exposure {
         Self::examine(path, 0o777)
     }
 
+    /// Of `path` and the folders above it, one that a user other than this process's and root can change or replace.
+    pub(crate) fn changeable_by_others(path: &Path) -> Option<PathBuf> {
+        let real = path.ancestors().find_map(|path| path.canonicalize().ok())?;
+        let caller = rustix::process::geteuid().as_raw();
+        let is_own = |path: &&Path| path.metadata().is_ok_and(|metadata| [0, caller].contains(&metadata.uid()));
+        let of_others = real.ancestors().find(|path| !is_own(path)).map(Path::to_owned);
+        let is_writable = Self::of(&real) == Self::Writable;
+        of_others.or_else(|| is_writable.then(|| real.clone())).or_else(|| writable_above(&real))
+    }
+
     /// Considers only these bits of its mode.
     fn examine(path: &Path, bits: u32) -> Self {
         let found = || Some((path.metadata().ok()?, path.canonicalize().ok()?));

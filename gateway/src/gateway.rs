@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use arc_swap::ArcSwap;
 use axum::{Router, middleware};
 use metrics_exporter_prometheus::PrometheusHandle;
 use rejoinder_config::Config;
@@ -279,7 +280,7 @@ impl Gateway {
             engine: engine.clone(),
             store: Arc::clone(&store),
             database: database.clone(),
-            zone: config.alerts.time_zone.zone.clone(),
+            zone: Arc::new(ArcSwap::from_pointee(config.alerts.time_zone.zone.clone())),
             // The operator's own address is not public.
             page: parts
                 .public_url

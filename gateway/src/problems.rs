@@ -6,6 +6,7 @@ use std::{
     sync::Arc,
 };
 
+use arc_swap::ArcSwap;
 use jiff::tz::TimeZone;
 use rejoinder_config::AlertKind;
 use rejoinder_core::{
@@ -89,6 +90,23 @@ pub(crate) struct Problem {
     /// The channels of the `messages`.
     #[serde(skip)]
     pub(crate) channels: BTreeSet<String>,
+    /// Who may see it.
+    #[serde(skip)]
+    pub(crate) audience: Audience,
+}
+
+/// Who may see a problem.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Audience {
+    /// Only who is limited to no channels.
+    #[default]
+    Unlimited,
+    /// Who may see this channel.
+    Channel(ChannelId),
+    /// Who may see this schedule.
+    Schedule(String),
+    /// Everybody: it is of the gateway as a whole, or a number.
+    All,
 }
 
 #[expect(clippy::ref_option, reason = "serde hands a reference to the field")]
@@ -100,6 +118,21 @@ impl Problem {
     /// A problem without a subject.
     pub(crate) fn new(kind: &'static str, what: String) -> Self {
         Self { kind, what, ..Self::default() }
+    }
+
+    /// The same, for everybody.
+    fn of_all(kind: &'static str, what: String) -> Self {
+        Self { audience: Audience::All, ..Self::new(kind, what) }
+    }
+
+    /// Whether somebody who is limited to these channels (`None`: to none), and sees these schedules, may see it.
+    pub(crate) fn is_seen_by(&self, channels: Option<&[ChannelId]>, schedules: &[Schedule]) -> bool {
+        match &self.audience {
+            Audience::All => true,
+            Audience::Unlimited => channels.is_none(),
+            Audience::Channel(channel) => channels.is_none_or(|channels| channels.contains(channel)),
+            Audience::Schedule(name) => schedules.iter().any(|schedule| schedule.new.name == *name),
+        }
     }
 
     /// How alerts call it, and the lateness that it explains; empty if nobody is told of it.
@@ -160,8 +193,8 @@ pub(crate) struct Problems {
     pub(crate) store: Arc<dyn Store>,
     /// The file of the database.
     pub(crate) database: PathBuf,
-    /// The operator's time zone.
-    pub(crate) zone: TimeZone,
+    /// The operator's time zone, which may change.
+    pub(crate) zone: Arc<ArcSwap<TimeZone>>,
     /// The public address of the operator's page, if it is configured.
     pub(crate) page: Option<String>,
 }
@@ -223,7 +256,7 @@ impl Problems {
 
     /// With its sentence and its link.
     fn complete(&self, problem: Problem, now: Timestamp) -> Problem {
-        let text = problem.sentence(now, &self.zone);
+        let text = problem.sentence(now, &self.zone.load());
         let link = self.page.as_ref().map(|page| format!("{page}{}", problem.path()));
         Problem { text, link, ..problem }
     }
@@ -308,24 +341,25 @@ impl Facts {
         let mut problems = Vec::new();
         if let Some((error, since)) = self.store {
             let why = error.strip_prefix("the store cannot write: ").unwrap_or(&error).to_owned();
-            let cause = Problem { why: Some(why), since, ..Problem::new("store", STORE.to_owned()) };
+            let cause = Problem { why: Some(why), since, ..Problem::of_all("store", STORE.to_owned()) };
             problems.push(waiting.because_of(cause, |_| true, |_| true));
         }
         if let Some(Room { free, size }) = self.room.filter(|room| room.free < ROOM.min(room.size / 20)) {
             let why = Some(format!("{} MiB of {} GiB are free", free >> 20, size >> 30));
-            problems.push(Problem { why, ..Problem::new("disk", format!("The disk of {database} is nearly full")) });
+            let what = format!("The disk of {database} is nearly full");
+            problems.push(Problem { why, ..Problem::of_all("disk", what) });
         }
         let mut down: Vec<_> = self.down.into_iter().collect();
         down.sort_by(|(one, _), (other, _)| one.cmp(other));
         let mut agents = Vec::new();
         for (part, down) in down {
-            let (kind, subject) = match &part {
-                Part::Channel(channel) => ("channel", channel.to_string()),
-                Part::Agent(agent) => ("agent", agent.clone()),
+            let (kind, subject, audience) = match &part {
+                Part::Channel(channel) => ("channel", channel.to_string(), Audience::Channel(channel.clone())),
+                Part::Agent(agent) => ("agent", agent.clone(), Audience::All),
             };
             let (what, since) = (said_down(&part, &down), down.since);
             let (why, subject) = (Some(down.problem), Some(subject));
-            let cause = Problem { why, since, subject, ..Problem::new(kind, what) };
+            let cause = Problem { why, since, subject, audience, ..Problem::new(kind, what) };
             match &part {
                 Part::Channel(channel) => problems.push(waiting.of_channel(cause, channel)),
                 Part::Agent(agent) => {
@@ -336,8 +370,9 @@ impl Facts {
         }
         for (channel, Pause { since, by, reason }) in self.paused {
             let what = format!("{channel} is paused by {by}");
-            let (subject, since) = (Some(channel.to_string()), Some(since));
-            let cause = Problem { why: reason, since, subject, ..Problem::new("paused", what) };
+            let (subject, since, audience) =
+                (Some(channel.to_string()), Some(since), Audience::Channel(channel.clone()));
+            let cause = Problem { why: reason, since, subject, audience, ..Problem::new("paused", what) };
             problems.push(waiting.of_channel(cause, &channel));
         }
         problems.extend(agents);
@@ -430,7 +465,8 @@ impl Waiting {
             let problem = several("parked", ids, ["message gets nowhere", "messages get nowhere"])?;
             let what = format!("{} on {channel}", problem.what);
             let why = deliveries.iter().find_map(|delivery| delivery.error.clone());
-            Some(Problem { what, why, subject: Some(channel.to_string()), ..problem })
+            let audience = Audience::Channel(channel.clone());
+            Some(Problem { what, why, subject: Some(channel.to_string()), audience, ..problem })
         });
         late.into_iter().chain(parked).chain(alerts).collect()
     }
@@ -461,12 +497,13 @@ fn of_alerts(
     let problem = several(kind, of, words)?;
     let on = channel.map(|channel| format!(" on {channel}")).unwrap_or_default();
     let (what, subject) = (format!("{}{on}", problem.what), channel.map(ToString::to_string));
-    Some(Problem { what, subject, count: None, ids: BTreeSet::new(), ..problem })
+    let audience = channel.cloned().map_or(Audience::All, Audience::Channel);
+    Some(Problem { what, subject, audience, count: None, ids: BTreeSet::new(), ..problem })
 }
 
 fn counted(kind: &'static str, count: u64, words: [&str; 2]) -> Option<Problem> {
     let what = number(usize::try_from(count).unwrap_or(usize::MAX), words);
-    (count > 0).then(|| Problem { count: Some(count), ..Problem::new(kind, what) })
+    (count > 0).then(|| Problem { count: Some(count), ..Problem::of_all(kind, what) })
 }
 
 fn number(count: usize, [one, many]: [&str; 2]) -> String {
@@ -490,6 +527,7 @@ fn of_error(error: &ErrorRecord) -> Problem {
         why: (!why.is_empty()).then(|| why.join(", at ")),
         since: Some(error.first_at),
         subject: Some(error.id.to_string()),
+        audience: error.channel.clone().map_or(Audience::Unlimited, Audience::Channel),
         ..Problem::new("error", format!("A new error{about}, \u{201c}{}\u{201d}", error.message))
     }
 }
@@ -498,7 +536,8 @@ fn of_error(error: &ErrorRecord) -> Problem {
 fn of_crowd(channel: &ChannelId) -> Problem {
     let why = "as many requests to be let in wait as may (`rejoinder pairing list`)".to_owned();
     let what = format!("Newcomers are turned away on {channel}");
-    Problem { subject: Some(channel.to_string()), why: Some(why), ..Problem::new("pairing", what) }
+    let audience = Audience::Channel(channel.clone());
+    Problem { subject: Some(channel.to_string()), why: Some(why), audience, ..Problem::new("pairing", what) }
 }
 
 /// A schedule that has paused itself.
@@ -506,102 +545,9 @@ fn of_schedule(schedule: &Schedule) -> Problem {
     let name = &schedule.new.name;
     let why = schedule.why.as_deref().unwrap_or("it failed too often").to_owned();
     let what = format!("The schedule {name} is paused");
-    Problem { subject: Some(name.clone()), why: Some(why), ..Problem::new("schedule", what) }
+    let audience = Audience::Schedule(name.clone());
+    Problem { subject: Some(name.clone()), why: Some(why), audience, ..Problem::new("schedule", what) }
 }
 
 #[cfg(test)]
-mod tests {
-    use rejoinder_core::store::DeadTurn;
-
-    use super::*;
-
-    fn at(minutes: i64) -> Timestamp {
-        Timestamp::from_millis(minutes * 60_000)
-    }
-
-    fn main() -> ChannelId {
-        ChannelId::new("telegram", "main")
-    }
-
-    fn late(seq: i64, is_claimed: bool) -> LateTurn {
-        let (channel, agent) = (main(), "main".into());
-        LateTurn { seq, channel, agent, person: format!("person {seq}"), is_claimed, since: at(seq) }
-    }
-
-    fn sentences(facts: Facts) -> Vec<String> {
-        let problems = facts.problems("rejoinder.db");
-        problems.iter().map(|problem| problem.sentence(at(660), &TimeZone::UTC)).collect()
-    }
-
-    #[test]
-    fn one_cause_is_one_problem() {
-        let down = Down { is_mute: true, problem: "502 Bad Gateway".to_owned(), since: Some(at(658)) };
-        let stuck = Stuck { late: (1..=10).map(|seq| late(seq, true)).collect(), ..Stuck::default() };
-        let facts = Facts {
-            down: HashMap::from([(Part::Channel(main()), down)]),
-            waits: Waits { stuck, ..Waits::default() },
-            ..Facts::default()
-        };
-
-        let words = "10 people wait because telegram.main cannot send since 10:58 UTC (2 min ago): 502 Bad Gateway.";
-        assert_eq!(sentences(facts), [words]);
-    }
-
-    #[test]
-    fn what_is_down_explains_only_what_waits_for_it() {
-        let down = |problem: &str| Down { is_mute: false, problem: problem.to_owned(), since: None };
-        let parked = ParkedDelivery {
-            seq: 1,
-            channel: main(),
-            person: "ada".to_owned(),
-            error: Some("500 Internal Server Error".to_owned()),
-            since: at(650),
-        };
-        let facts = Facts {
-            down: HashMap::from([
-                (Part::Channel(ChannelId::new("telegram", "old")), down("the token is refused")),
-                (Part::Agent("lab".to_owned()), down("503")),
-            ]),
-            waits: Waits {
-                stuck: Stuck { late: vec![late(658, true), late(659, false)], parked: vec![parked], dead: Vec::new() },
-                ..Waits::default()
-            },
-            ..Facts::default()
-        };
-
-        let words = [
-            "telegram.old is down: the token is refused.",
-            "The agent lab fails: 503.",
-            "2 turns are late, the first since 10:58 UTC (2 min ago): these people have seen no answer in time.",
-            "One message gets nowhere on telegram.main since 10:50 UTC (10 min ago): 500 Internal Server Error.",
-        ];
-        assert_eq!(sentences(facts), words);
-    }
-
-    /// Each alert about them would be one more of them.
-    #[test]
-    fn alerts_that_do_not_arrive_are_one_problem_that_does_not_grow() {
-        let dead = |seq| DeadTurn { seq, person: "alerts".to_owned(), owed: false, since: at(650 + seq) };
-        let stuck = Stuck { dead: vec![dead(1), dead(2)], ..Stuck::default() };
-        let facts = Facts { waits: Waits { stuck, ..Waits::default() }, ..Facts::default() };
-
-        let problems = facts.problems("rejoinder.db");
-
-        let [Problem { kind: "undelivered_alerts", what, count: None, ids, .. }] = &problems[..] else {
-            panic!("{problems:?}")
-        };
-        assert_eq!((&**what, ids.len()), ("2 alerts could not be delivered", 0));
-    }
-
-    /// On some channels people choose their ids.
-    #[test]
-    fn a_person_who_has_the_name_of_the_alerts_is_a_person() {
-        let stuck = Stuck {
-            dead: vec![DeadTurn { seq: 1, person: "alerts".to_owned(), owed: true, since: at(650) }],
-            ..Stuck::default()
-        };
-        let facts = Facts { waits: Waits { stuck, ..Waits::default() }, ..Facts::default() };
-
-        assert_eq!(sentences(facts), ["One turn could not be answered at 10:50 UTC (10 min ago)."]);
-    }
-}
+mod tests;

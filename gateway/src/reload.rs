@@ -14,6 +14,21 @@ pub(crate) struct Reloaded {
     pub(crate) changed: Vec<String>,
     /// What differs from the start, and waits for the next one.
     pub(crate) at_restart: Vec<String>,
+    /// Who was not known and was let in, as `CHANNEL/ID (NAME, ROLE)`.
+    pub(crate) let_in: Vec<String>,
+    /// Who is no longer configured and stays known until they are revoked, likewise.
+    pub(crate) still_known: Vec<String>,
+    /// The schedules of operators and agents that gave way to a configured one of the same name.
+    pub(crate) replaced_schedules: Vec<String>,
+}
+
+impl Reloaded {
+    /// What has changed, for the audit.
+    pub(crate) fn target(&self) -> String {
+        let let_in = self.let_in.iter().map(|person| format!("let in {person}"));
+        let replaced = self.replaced_schedules.iter().map(|name| format!("replaced the schedule {name}"));
+        self.changed.iter().cloned().chain(let_in).chain(replaced).collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// What a request is answered: the changes, or why there are none, for the operator.

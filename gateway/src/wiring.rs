@@ -73,6 +73,9 @@ pub(crate) struct Parts {
 /// The file in the data directory with the generated admin token.
 pub(crate) const ADMIN_TOKEN_FILE: &str = "admin-token";
 
+/// The file in the data directory with the path of the configuration that it was last used with.
+pub(crate) const CONFIG_PATH_FILE: &str = "config-path";
+
 /// The token that a command on this machine sends to `/admin`; `None` if it is not generated yet, or `/admin` is switched off.
 ///
 /// # Errors

@@ -11,5 +11,6 @@
 mod sqlite;
 
 pub use sqlite::{
-    OpenError, OpenOptions, SqliteStore, beside, copy, faults, is_in_use, schema_version, schema_version_of, vacuum,
+    OpenError, OpenOptions, SqliteStore, beside, copy, end_sign_ins, faults, is_in_use, schema_version,
+    schema_version_of, vacuum,
 };

@@ -1,6 +1,6 @@
 //! Where the file is looked for.
 
-use rejoinder_config::{ConfigSource, testing};
+use rejoinder_config::{ConfigSource, Remembered, testing};
 
 use crate::Machine;
 
@@ -76,11 +76,16 @@ fn a_file_in_utf_16_is_told_what_to_do() {
 fn the_file_of_an_earlier_start_is_taken_when_there_is_no_other() {
     let mut machine = Machine::new().with_file("elsewhere/rejoinder.toml", SIRI);
     let remembered = machine.dir().join("elsewhere/rejoinder.toml");
-    machine.options.remembered = Some(remembered.clone());
+    let trusted = |path| Some(Remembered { path, distrust: None });
+    machine.options.remembered = trusted(remembered.clone());
     assert_eq!(source(&machine), ConfigSource::Remembered(remembered));
 
-    machine.options.remembered = Some(machine.dir().join("gone.toml"));
+    machine.options.remembered = trusted(machine.dir().join("gone.toml"));
     assert_eq!(source(&machine), ConfigSource::Defaults);
+
+    let path = machine.dir().join("elsewhere/rejoinder.toml");
+    machine.options.remembered = Some(Remembered { path, distrust: Some("name it with --config".to_owned()) });
+    assert!(machine.errors().ends_with("name it with --config"), "{}", machine.errors());
 
     machine = machine.with_file("rejoinder.toml", SIRI);
     assert_eq!(source(&machine), file("rejoinder.toml"));

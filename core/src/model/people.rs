@@ -78,6 +78,32 @@ pub struct KnownIdentity {
     pub added_by: String,
 }
 
+/// Somebody who is known, as one channel knows them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownAs {
+    /// The channel, and the id there.
+    pub identity: Identity,
+    /// What operators call them.
+    pub name: String,
+    /// What they may do.
+    pub role: PersonRole,
+}
+
+impl KnownAs {
+    /// A person, by each of their identities.
+    pub(crate) fn all_of(person: &PersonRecord) -> impl Iterator<Item = Self> {
+        let of = |known: &KnownIdentity| (known.identity.clone(), person.name.clone(), person.role);
+        person.identities.iter().map(of).map(|(identity, name, role)| Self { identity, name, role })
+    }
+}
+
+/// Writes `CHANNEL/ID (NAME, ROLE)`.
+impl fmt::Display for KnownAs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}, {})", self.identity, self.name, self.role.as_str())
+    }
+}
+
 /// The direct chat in which somebody who is known is reached on a channel: the last one in which they wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectChat {

@@ -174,30 +174,35 @@ impl LiveSettings {
         self.0.load_full()
     }
 
-    /// Replaces the settings, apart from those that parts were built with, and how long rows are kept: what a mistake
-    /// removes is gone.
+    /// Replaces the settings, as [`Settings::changed_to`].
     pub(crate) fn change(&self, new: Settings) {
-        let old = self.get();
-        // A channel that is no longer configured is there until the next start, and without a rule it would let everyone in.
-        let mut access = old.access.clone();
-        access.extend(new.access);
-        self.0.store(Arc::new(Settings {
-            access,
-            default_agent: old.default_agent.clone(),
-            channel_agents: old.channel_agents.clone(),
-            reaction_channels: old.reaction_channels.clone(),
-            max_attachment: old.max_attachment,
-            max_concurrent_turns: old.max_concurrent_turns,
-            agent_turns: old.agent_turns.clone(),
-            masker: old.masker.clone(),
-            lifetimes: old.lifetimes,
-            is_traced: old.is_traced,
-            ..new
-        }));
+        self.0.store(Arc::new(self.get().changed_to(new)));
     }
 }
 
 impl Settings {
+    /// The settings after `new` were read: those that parts were built with stay, and so does how long rows are kept, as what a
+    /// mistake removes is gone.
+    #[must_use]
+    pub fn changed_to(&self, new: Self) -> Self {
+        // A channel that is no longer configured is there until the next start, and without a rule it would let everyone in.
+        let mut access = self.access.clone();
+        access.extend(new.access);
+        Self {
+            access,
+            default_agent: self.default_agent.clone(),
+            channel_agents: self.channel_agents.clone(),
+            reaction_channels: self.reaction_channels.clone(),
+            max_attachment: self.max_attachment,
+            max_concurrent_turns: self.max_concurrent_turns,
+            agent_turns: self.agent_turns.clone(),
+            masker: self.masker.clone(),
+            lifetimes: self.lifetimes,
+            is_traced: self.is_traced,
+            ..new
+        }
+    }
+
     /// Whether the sender of an event is a guest of a group, or a stranger who may write there: what is everybody's there is not theirs
     /// to change.
     pub(crate) fn is_guest_of_group(&self, event: &InboundEvent, known: &KnownPeople) -> bool {

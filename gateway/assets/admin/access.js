@@ -100,8 +100,14 @@ async function readAgain() {
     perform: (values) => post("configuration/reload", values),
   });
   if (!done) return;
-  const { changed, at_restart: waiting } = done;
-  const texts = [changed.length ? `Changed: ${changed.join(", ")}.` : "Nothing has changed that holds at once.", ...(waiting.length ? [`Waits for a restart: ${waiting.join(", ")}.`] : [])];
+  const said = [
+    ["Waits for a restart", done.at_restart],
+    ["Let in", done.let_in],
+    ["No longer configured, and known until revoked", done.still_known],
+    ["Schedules replaced by those of the configuration", done.replaced_schedules],
+  ];
+  const { changed } = done;
+  const texts = [changed.length ? `Changed: ${changed.join(", ")}.` : "Nothing has changed that holds at once.", ...said.filter(([, list]) => list.length).map(([words, list]) => `${words}: ${list.join(", ")}.`)];
   await ask({ title: "The configuration was read", text: texts.join(" ") });
 }
 

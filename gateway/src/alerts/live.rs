@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::tz::TimeZone;
 use rejoinder_core::SharedClock;
 use tokio::{sync::Mutex, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -46,8 +47,10 @@ impl LiveAlerts {
         self.current.lock().await.alerter.clone()
     }
 
-    /// Tells with these means from now on. What is being told now, which may take a minute, is told first; nobody waits for that.
-    pub(crate) async fn change(&self, means: Option<Means>) {
+    /// Tells with these means, and times in this zone, from now on. What is being told now, which may take a minute, is told first;
+    /// nobody waits for that.
+    pub(crate) async fn change(&self, means: Option<Means>, zone: TimeZone) {
+        self.problems.zone.store(Arc::new(zone));
         let mut current = self.current.lock().await;
         let seen = match &current.alerter {
             Some(alerter) => alerter.board.lock().await.clone(),

@@ -6,14 +6,14 @@
 use std::{
     collections::BTreeSet,
     fs::{self, File},
-    io::BufReader,
+    io::{self, BufReader},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use rejoinder_core::Store as _;
-use rejoinder_store::{OpenError, SqliteStore, beside, faults};
+use rejoinder_store::{OpenError, SqliteStore, beside, end_sign_ins, faults};
 
 use super::{
     DATABASE, MANIFEST, Manifest, Places, crash_point, path_of,
@@ -28,8 +28,8 @@ const CHECKED: &str = ".rejoinder-restored";
 /// The same in the folder of the database.
 const CHECKED_DATABASE: &str = ".rejoinder-restored-database";
 
-/// The name of [`CHECKED`] when all files are in place; a sweep removes it.
-const IN_PLACE: &str = ".rejoinder-restore-placed";
+/// The manifest of a restore whose files are all in place, in the data directory. The next start removes it.
+const IN_PLACE: &str = ".rejoinder-restored-manifest";
 
 /// What SQLite keeps beside a database: it would apply them to another one of the same name.
 const LOGS: [&str; 3] = ["-wal", "-shm", "-journal"];
@@ -69,7 +69,7 @@ pub(crate) async fn restore(from: &Path, places: &Places) -> Result<Manifest> {
         make_private_dir(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         sweep(folder);
     }
-    let interrupted = finish(places)?;
+    let interrupted = finish(places)?.filter(|manifest| is_in_place(manifest, places));
     // A file is moved within its file system.
     let of_data = Staging::new(&places.data_dir, OF_RESTORES)?;
     let of_database = Staging::new(places.beside(), OF_RESTORES)?;
@@ -90,6 +90,8 @@ pub(crate) async fn restore(from: &Path, places: &Places) -> Result<Manifest> {
         return Ok(manifest);
     }
     crash_point("restoring");
+    // Who signed in before the backup may have been signed out since.
+    end_sign_ins(&staged(DATABASE)).await.context("the backup's database cannot be read")?;
     check(&staged(DATABASE)).await?;
     fs::write(of_data.path().join(MANIFEST), serde_json::to_vec(&manifest)?)?;
     for file in manifest.files.keys().map(|name| staged(name)).chain([of_data.path().join(MANIFEST)]) {
@@ -98,6 +100,7 @@ pub(crate) async fn restore(from: &Path, places: &Places) -> Result<Manifest> {
     }
     crash_point("restoring");
     check_free(&manifest, places)?;
+    remove_file(&places.data_dir.join(IN_PLACE))?;
     let checked = Checked::of(places);
     let _of_database = of_database.keep_as(&checked.database)?;
     sync(places.beside())?;
@@ -110,21 +113,47 @@ pub(crate) async fn restore(from: &Path, places: &Places) -> Result<Manifest> {
 }
 
 /// Completes a restore that was interrupted after its files were checked, and removes what is left of another one. Returns what
-/// it restored.
+/// it restored, also if no gateway has started since.
 ///
 /// # Errors
 /// When a file cannot be moved, or a restore is still at it.
 pub(crate) fn finish(places: &Places) -> Result<Option<Manifest>> {
-    let checked = Checked::of(places);
-    if !checked.data.exists() {
+    let (checked, in_place) = (Checked::of(places), places.data_dir.join(IN_PLACE));
+    if in_place.exists() || !checked.data.exists() {
+        remove_abandoned(&checked.data)?;
         remove_abandoned(&checked.database)?;
-        return Ok(None);
+        return in_place.exists().then(|| read_manifest(&in_place)).transpose();
     }
     let Some(_lock) = lock(&checked.data)? else { bail!("a restore into {} is running", places.data_dir.display()) };
-    let manifest = File::open(checked.data.join(MANIFEST)).context("cannot read the manifest")?;
-    let manifest: Manifest = serde_json::from_reader(BufReader::new(manifest))?;
+    let manifest = read_manifest(&checked.data.join(MANIFEST))?;
     place(&manifest, places, &checked)?;
     Ok(Some(manifest))
+}
+
+/// Completes a restore that was interrupted, before a start.
+///
+/// # Errors
+/// As [`finish`].
+pub(super) fn begin_after(places: &Places) -> Result<()> {
+    finish(places)?;
+    remove_file(&places.data_dir.join(IN_PLACE))
+}
+
+fn read_manifest(path: &Path) -> Result<Manifest> {
+    let manifest = File::open(path).context("cannot read the manifest")?;
+    Ok(serde_json::from_reader(BufReader::new(manifest))?)
+}
+
+/// Whether all files of a restore are still where it has put them.
+fn is_in_place(manifest: &Manifest, places: &Places) -> bool {
+    manifest.files.keys().all(|name| path_of(places, name).is_ok_and(|path| path.exists()))
+}
+
+fn remove_file(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
 }
 
 /// Moves the files into place, the database last.
@@ -145,10 +174,12 @@ fn place(manifest: &Manifest, places: &Places, checked: &Checked) -> Result<()> 
         fs::remove_dir_all(&checked.database)?;
     }
     crash_point("restoring");
-    let in_place = places.data_dir.join(IN_PLACE);
-    fs::rename(&checked.data, &in_place)?;
+    fs::rename(checked.data.join(MANIFEST), places.data_dir.join(IN_PLACE))?;
+    sync(&places.data_dir)?;
     crash_point("restoring");
-    Ok(fs::remove_dir_all(in_place)?)
+    fs::remove_dir_all(&checked.data)?;
+    crash_point("restoring");
+    Ok(())
 }
 
 /// Checks a database as a start opens it.

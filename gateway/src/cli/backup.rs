@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use rejoinder_core::{Clock, SystemClock, store::Operator};
+use rejoinder_core::{
+    Clock, SystemClock,
+    store::{Operator, TokenRecord, Turns},
+};
 use rejoinder_store::SqliteStore;
 
 use super::{Global, store::size};
@@ -41,7 +44,8 @@ Examples:
 pub(super) const RESTORE_HELP: &str = "\
 Restores into a data directory in which no gateway has stored anything; the gateway must not run. Everything is checked before the
 first file is put into place; if it is interrupted, nothing is changed, or the next start completes it. Turns that were open when the backup was made are owed again: at the start they are answered, also if
-they had been answered after the backup.";
+they had been answered after the backup. It says how many tokens and people it lets in, also those that were revoked after the backup;
+nobody is signed in to the operator's page.";
 
 fn places(global: &Global) -> Result<Places, Failure> {
     let (store, data_dir) = (rejoinder_config::load_store(&global.options()?)?, global.data_dir()?);
@@ -86,7 +90,21 @@ impl Restore {
     }
 }
 
-/// What is owed in a database.
+/// Whom a restored database lets in, and how to take back what was taken back since the backup.
+fn let_in(tokens: usize, people: usize) -> String {
+    let number = |count, one: &str, many: &str| match count {
+        0 => format!("no {many}"),
+        1 => format!("one {one}"),
+        count => format!("{count} {many}"),
+    };
+    let (tokens, people) = (number(tokens, "token", "tokens"), number(people, "person", "people"));
+    format!(
+        "It lets in {tokens} (rejoinder tokens list) and {people} (rejoinder people list), also those that were revoked after \
+         the backup: revoke them again. Nobody is signed in to the operator's page."
+    )
+}
+
+/// What is owed in a database, and whom it lets in.
 async fn open(database: &Path) -> Result<String, Failure> {
     let store = match SqliteStore::open_read_only(database).await {
         Ok(store) => store,
@@ -95,9 +113,14 @@ async fn open(database: &Path) -> Result<String, Failure> {
         }
         Err(error) => return Err(anyhow::Error::new(error).into()),
     };
-    Ok(match store.backlog().await.context("cannot read the turns")?.open {
+    let open = match store.backlog().await.context("cannot read the turns")?.open {
         0 => "Nothing is owed.".to_owned(),
         1 => "One turn was open: it is answered at the start.".to_owned(),
         open => format!("{open} turns were open: they are answered at the start."),
-    })
+    };
+    let (tokens, people) = (store.tokens().await, store.people().await);
+    let (tokens, people) = (tokens.context("cannot read the tokens")?, people.context("cannot read the people")?);
+    let now = SystemClock.now();
+    let is_valid = |token: &&TokenRecord| token.revoked_at.is_none() && token.expires_at.is_none_or(|at| at > now);
+    Ok(format!("{open}\n{}", let_in(tokens.iter().filter(is_valid).count(), people.len())))
 }

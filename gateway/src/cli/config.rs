@@ -91,13 +91,20 @@ async fn reload(global: &Global, reason: Option<&str>, as_json: bool) -> Result<
         let keys = reloaded[name].as_array().into_iter().flatten().filter_map(|key| key.as_str());
         keys.collect::<Vec<_>>().join(", ")
     };
-    let (changed, at_restart) = (keys("changed"), keys("at_restart"));
-    let mut text = match &*changed {
+    let mut text = match &*keys("changed") {
         "" => "Nothing has changed that holds at once.".to_owned(),
         keys => format!("Changed: {keys}."),
     };
-    if !at_restart.is_empty() {
-        let _ = write!(text, "\nWaits for a restart: {at_restart}.");
+    for (name, words) in [
+        ("at_restart", "Waits for a restart"),
+        ("let_in", "Let in"),
+        ("still_known", "No longer configured, and known until `rejoinder pairing revoke`"),
+        ("replaced_schedules", "Schedules replaced by those of the configuration"),
+    ] {
+        let named = keys(name);
+        if !named.is_empty() {
+            let _ = write!(text, "\n{words}: {named}.");
+        }
     }
     output::print(output::printable(&text))
 }

@@ -60,15 +60,20 @@ impl Forget {
         if !self.yes {
             confirm(&person)?;
         }
-        let mut turns = 0;
+        let (mut turns, mut again) = (0, None);
         for identity in &identities {
-            turns += self.erase(&gateway, identity).await?;
+            let (erased, known_again) = self.erase(&gateway, identity).await?;
+            turns += erased;
+            again = again.or(known_again);
         }
         output::print(match turns {
             0 => format!("Nothing is stored about {person}."),
             1 => format!("{person} is forgotten: one turn was erased."),
             _ => format!("{person} is forgotten: {turns} turns were erased."),
         })?;
+        if let Some(again) = again {
+            output::print(again)?;
+        }
         name_copies(&wiring::database(&global.load()?.config, &global.data_dir()?))
     }
 
@@ -82,8 +87,8 @@ impl Forget {
         Ok(identities.map_or_else(|| vec![self.person.clone()], |all| all.iter().map(people::identity).collect()))
     }
 
-    /// Erases what is stored about one identity; returns how many turns were.
-    async fn erase(&self, gateway: &RunningGateway, identity: &str) -> Result<u64, Failure> {
+    /// Erases what is stored about one identity; returns how many turns were, and whether the configuration names it.
+    async fn erase(&self, gateway: &RunningGateway, identity: &str) -> Result<(u64, Option<String>), Failure> {
         let person = output::printable(identity);
         let (mut turns, mut tries) = (0, 0);
         loop {
@@ -92,7 +97,7 @@ impl Forget {
             let count = |name: &str| answer[name].as_u64().unwrap_or_default();
             turns += count("turns");
             if answer["done"] == true {
-                return Ok(turns);
+                return Ok((turns, people::known_again(&answer)));
             }
             tries = if count("turns") > 0 { 0 } else { tries + 1 };
             if tries >= TRIES {

@@ -116,8 +116,10 @@ impl PairingCommand {
                 output::print("They are not let in, and cannot ask again for seven days.")
             }
             Self::Revoke(Revoke { person, reason }) => {
-                gateway.post("people/revoke", &json!({ "person": person, "reason": reason })).await?;
-                output::print(output::printable(&format!("{person} is not known any more.")))
+                let body = json!({ "person": person, "reason": reason });
+                let revoked = gateway.post("people/revoke", &body).await?;
+                let again = people::known_again(&revoked).map(|again| format!(" {again}")).unwrap_or_default();
+                output::print(output::printable(&format!("{person} is not known any more.{again}")))
             }
         }
     }

@@ -58,6 +58,15 @@ pub(super) fn identity(item: &Value) -> String {
     format!("{}/{}", part("channel"), part("id"))
 }
 
+/// What the configuration does about somebody who was revoked or forgotten, by the gateway's answer.
+pub(super) fn known_again(answer: &Value) -> Option<String> {
+    let name = answer["configured_as"].as_str()?;
+    Some(output::printable(&format!(
+        "The configuration names them in [people.{name}]: remove them there too, or they are known again after the next \
+         start, and when that entry changes."
+    )))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

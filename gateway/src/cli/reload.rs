@@ -1,9 +1,13 @@
 //! Reads the configuration again while the gateway runs.
 
-use std::{collections::HashMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::PathBuf,
+    sync::Arc,
+};
 
-use rejoinder_config::{Config, Loaded};
-use rejoinder_core::{AgentName, AgentRuntime, Engine, Masker, SharedClock, SystemClock};
+use rejoinder_config::{Agent, Config, Loaded};
+use rejoinder_core::{Actor, AgentName, AgentRuntime, Engine, KnownAs, Masker, SharedClock, SystemClock};
 use secrecy::ExposeSecret;
 use serde_json::Value;
 use tokio::{signal::unix::Signal, sync::oneshot};
@@ -19,37 +23,57 @@ use crate::{
     wiring,
 };
 
-/// Sections, and keys, that hold as soon as they are read.
-const AT_ONCE: [&str; 13] = [
-    "approvals",
-    "commands",
-    "guard",
-    "limits",
-    "log.level",
-    "outbox",
-    "pairing",
-    "people",
-    "queue",
-    "routing.rules",
-    "routing.time_zone",
-    "schedules",
-    "triggers",
-];
+/// When a key of the configuration holds that was read again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holds {
+    /// As soon as it is read.
+    AtOnce,
+    /// The same, but for a change together with one of a secret: agents and the alerter are built anew, and the engine masks the
+    /// secrets of the start.
+    Built,
+    AtRestart,
+}
 
-/// The keys of agents that are fixed at the start: the permits of the scheduler, and how the agent is listed.
-const AT_RESTART_OF_AGENTS: [&str; 2] = ["kind", "max_concurrent"];
-
-/// The same for the keys of channels: who may talk to the agent, and what is done about a message that may have been sent.
-const AT_ONCE_OF_CHANNELS: [&str; 9] = [
-    "allow_from",
-    "dm_policy",
-    "group_allow_from",
-    "group_policy",
-    "group_queue",
-    "language",
-    "on_unknown",
-    "queue",
-    "quote_strangers",
+/// When keys, and all that is below them, hold; `*` is any name. The first that fits counts.
+const KEYS: [(&str, Holds); 38] = [
+    ("admin", Holds::AtRestart),
+    ("agents.*.kind", Holds::AtRestart),
+    ("agents.*.max_concurrent", Holds::AtRestart),
+    ("agents", Holds::Built),
+    ("alerts", Holds::Built),
+    ("approvals", Holds::AtOnce),
+    ("channels.*.*.allow_bots", Holds::AtOnce),
+    ("channels.*.*.allow_from", Holds::AtOnce),
+    ("channels.*.*.dm_policy", Holds::AtOnce),
+    ("channels.*.*.group_allow_from", Holds::AtOnce),
+    ("channels.*.*.group_policy", Holds::AtOnce),
+    ("channels.*.*.group_queue", Holds::AtOnce),
+    ("channels.*.*.groups", Holds::AtOnce),
+    ("channels.*.*.language", Holds::AtOnce),
+    ("channels.*.*.on_unknown", Holds::AtOnce),
+    ("channels.*.*.queue", Holds::AtOnce),
+    ("channels.*.*.quote_strangers", Holds::AtOnce),
+    ("channels", Holds::AtRestart),
+    ("commands", Holds::AtOnce),
+    ("guard", Holds::AtOnce),
+    ("limits", Holds::AtOnce),
+    ("log.level", Holds::AtOnce),
+    ("log", Holds::AtRestart),
+    ("metrics", Holds::AtRestart),
+    ("outbox", Holds::AtOnce),
+    ("pairing", Holds::AtOnce),
+    ("people", Holds::AtOnce),
+    ("queue", Holds::AtOnce),
+    ("retention", Holds::AtRestart),
+    ("routing.default_agent", Holds::AtRestart),
+    ("routing.max_concurrent_turns", Holds::AtRestart),
+    ("routing", Holds::AtOnce),
+    ("schedules", Holds::AtOnce),
+    ("sessions", Holds::AtOnce),
+    ("triggers", Holds::AtOnce),
+    ("server", Holds::AtRestart),
+    ("store", Holds::AtRestart),
+    ("telemetry", Holds::AtRestart),
 ];
 
 /// Reads the configuration again at each SIGHUP, and when an operator asks for it. What can be changed while the gateway runs
@@ -69,6 +93,8 @@ pub(super) struct Reloader {
     read: Value,
     /// The sections from which the agents and the alerter that run were built.
     built: Value,
+    /// The agents of these sections.
+    agents: BTreeMap<String, Agent>,
 }
 
 impl Reloader {
@@ -88,6 +114,7 @@ impl Reloader {
             secrets: secrets(config),
             read: started.clone(),
             built: started.clone(),
+            agents: config.agents.clone(),
             started,
         }
     }
@@ -99,13 +126,13 @@ impl Reloader {
                 let result = self.read_again(&engine, &alerts).await;
                 notify::reloaded();
                 match &result {
-                    Ok(Reloaded { changed, at_restart }) => {
-                        if !at_restart.is_empty() {
-                            let changed = at_restart.join(", ");
-                            warn!(changed, "these settings change at the next start: restart the gateway");
+                    Ok(reloaded) => {
+                        report(reloaded);
+                        if caller.is_none()
+                            && let Err(error) = engine.note("reload", reloaded.target(), &signalled()).await
+                        {
+                            error!(%error, "the store cannot be written: the audit does not have this reload");
                         }
-                        let changed = if changed.is_empty() { "nothing".to_owned() } else { changed.join(", ") };
-                        info!(changed, "the configuration was read again");
                     }
                     Err(error) => error!(error, "the configuration is wrong, and the gateway keeps the old one"),
                 }
@@ -146,25 +173,44 @@ impl Reloader {
         let agents = if same_secrets { self.changed_agents(&config, &after["agents"]) } else { Ok(HashMap::new()) };
         let agents = agents.map_err(|error| error.to_string())?;
         let means = Means::of(&config.alerts).map_err(|error| format!("the alerts cannot be changed: {error}"))?;
-        let reloaded = engine.reload(wiring::settings(&config, Masker::default()), agents).await;
-        reloaded.map_err(|error| format!("the store cannot be written: {error}"))?;
-        logging::set_level(config.log.level);
+        let level = config.log.level;
+        let zone = config.alerts.time_zone.zone.clone();
+        // Of agents that wait, the prices and models wait as well.
+        let sections = if same_secrets { config.agents.clone() } else { self.agents.clone() };
+        let config = Config { agents: sections.clone(), ..config };
+        let replanted = engine.reload(wiring::settings(&config, Masker::default()), agents).await;
+        let replanted = replanted.map_err(|error| format!("the store cannot be written: {error}"))?;
+        logging::set_level(level);
+        let mut reloaded = self.compared(&after, same_secrets);
         if same_secrets {
             if self.built["alerts"] != after["alerts"] {
-                alerts.change(means).await;
+                alerts.change(means, zone).await;
             }
             self.built = after.clone();
         }
-        let holds = |key: &String| is_at_once(key) || (same_secrets && is_built(key));
-        let mut changed = differences(&self.read, &after);
-        changed.retain(holds);
-        let mut at_restart = differences(&self.started, &after);
-        at_restart.retain(|key| !holds(key));
+        (self.agents, self.read) = (sections, after);
+        let shown = |known: &[KnownAs]| known.iter().map(ToString::to_string).collect();
+        reloaded.let_in = shown(&replanted.let_in);
+        reloaded.still_known = shown(&replanted.still_known);
+        reloaded.replaced_schedules = replanted.replaced;
+        Ok(reloaded)
+    }
+
+    /// The keys that differ, by when they hold.
+    fn compared(&self, after: &Value, same_secrets: bool) -> Reloaded {
+        let of = |before: &Value, when: Holds| {
+            let differ = differences(before, after).into_iter();
+            differ.filter(move |key| holds(key) == when).collect::<Vec<_>>()
+        };
+        let mut changed = of(&self.read, Holds::AtOnce);
+        let mut at_restart = of(&self.started, Holds::AtRestart);
+        let list = if same_secrets { &mut changed } else { &mut at_restart };
+        list.extend(of(&self.built, Holds::Built));
+        list.sort();
         if !same_secrets {
             at_restart.push("a secret".to_owned());
         }
-        self.read = after;
-        Ok(Reloaded { changed, at_restart })
+        Reloaded { changed, at_restart, ..Reloaded::default() }
     }
 
     /// New runtimes for the agents whose sections have changed.
@@ -201,29 +247,45 @@ fn changed_parts(before: &Value, after: &Value) -> Vec<String> {
     removed.chain(added).cloned().collect()
 }
 
-/// Whether a key holds as soon as it is read.
-fn is_at_once(key: &str) -> bool {
-    let is_under =
-        |section: &str| key.strip_prefix(section).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-    if AT_ONCE.iter().any(|section| is_under(section)) {
-        return true;
-    }
-    // channels.<platform>.<name>.<key>
-    match key.split('.').collect::<Vec<_>>()[..] {
-        ["channels", _, _, "groups", ..] => true,
-        ["channels", _, _, name] => AT_ONCE_OF_CHANNELS.contains(&name),
-        _ => false,
-    }
+/// When a key holds. One that nobody has thought of waits for the next start.
+fn holds(key: &str) -> Holds {
+    listed(key).unwrap_or(Holds::AtRestart)
 }
 
-/// Whether a key belongs to an agent or to the alerter, which are built anew.
-fn is_built(key: &str) -> bool {
-    // agents.<name>.<key>, alerts.<key>
-    match key.split('.').collect::<Vec<_>>()[..] {
-        ["alerts", ..] => true,
-        ["agents", _, name, ..] => !AT_RESTART_OF_AGENTS.contains(&name),
-        _ => false,
+fn listed(key: &str) -> Option<Holds> {
+    let fits = |pattern: &str| {
+        let mut steps = key.split('.');
+        pattern.split('.').all(|part| steps.next().is_some_and(|step| part == "*" || part == step))
+    };
+    KEYS.iter().find(|(pattern, _)| fits(pattern)).map(|(_, when)| *when)
+}
+
+/// Who reads the configuration again with a signal, in the audit.
+fn signalled() -> Actor {
+    Actor::named("SIGHUP".to_owned())
+}
+
+/// Writes into the log what a reload has changed.
+fn report(reloaded: &Reloaded) {
+    let Reloaded { changed, at_restart, let_in, still_known, replaced_schedules } = reloaded;
+    let joined = |list: &[String]| list.join(", ");
+    if !at_restart.is_empty() {
+        warn!(changed = joined(at_restart), "these settings change at the next start: restart the gateway");
     }
+    if !let_in.is_empty() {
+        warn!(people = joined(let_in), "the configuration lets these people in");
+    }
+    if !still_known.is_empty() {
+        warn!(
+            people = joined(still_known),
+            "these people are no longer configured, and stay known until they are revoked"
+        );
+    }
+    if !replaced_schedules.is_empty() {
+        warn!(schedules = joined(replaced_schedules), "schedules of the configuration replace these of the same names");
+    }
+    let changed = if changed.is_empty() { "nothing".to_owned() } else { joined(changed) };
+    info!(changed, "the configuration was read again");
 }
 
 fn secrets(config: &Config) -> Vec<String> {
@@ -258,56 +320,4 @@ fn differences(before: &Value, after: &Value) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn the_keys_that_differ_are_named() {
-        let before =
-            json!({ "log": { "level": "info" }, "agents": { "main": { "model": "a" } }, "limits": { "x": 1 } });
-        let after = json!({ "log": { "level": "debug" }, "agents": { "main": { "model": "b" }, "new": {} }, "limits": { "x": 1 } });
-
-        assert_eq!(differences(&before, &after), ["agents.main.model", "agents.new", "log.level"]);
-        assert_eq!(differences(&after, &after), Vec::<String>::new());
-    }
-
-    #[test]
-    fn channels_and_agents_that_come_or_go_are_named() {
-        let before = json!({ "channels": { "webhook": { "a": {}, "b": {} } }, "agents": { "main": { "model": "x" } } });
-        let after = json!({ "channels": { "webhook": { "a": { "wait": 1 } } }, "agents": { "main": {}, "new": {} } });
-
-        assert_eq!(changed_parts(&before, &after), ["channels.webhook.b", "agents.new"]);
-        assert_eq!(changed_parts(&after, &after), Vec::<String>::new());
-    }
-
-    #[test]
-    fn what_holds_at_once_is_known_by_its_key() {
-        for key in [
-            "guard.templates.failed",
-            "limits.turns_per_minute",
-            "log.level",
-            "outbox.lifetime",
-            "channels.telegram.main.allow_from",
-            "channels.matrix.main.groups.!kitchen:example.org.agent",
-            "people.ada.limits.waiting_turns",
-            "people.ada",
-            "routing.rules",
-            "schedules.tea.cron",
-        ] {
-            assert!(is_at_once(key), "{key}");
-        }
-        assert!(is_built("agents.main.instructions") && is_built("agents.main.price.input"));
-        for key in [
-            "log.format",
-            "channels.telegram.main.token",
-            "retention.turns",
-            "routing.default_agent",
-            "agents.a.max_concurrent",
-            "agents.a.kind",
-        ] {
-            assert!(!is_at_once(key) && !is_built(key), "{key}");
-        }
-    }
-}
+mod tests;

@@ -43,17 +43,18 @@ impl Proxies {
 
 /// The addresses that a request came through, beginning with its caller. `None` for an entry that is no address.
 fn hops(headers: &HeaderMap) -> Vec<Option<IpAddr>> {
+    // The caller writes the first ones, and a proxy adds its own behind them: what is no text spoils its own entry only.
     let entries = |name: &HeaderName| {
-        let values = headers.get_all(name).into_iter().map(|value| value.to_str().unwrap_or("?"));
-        values.flat_map(|value| value.split(',')).map(|entry| entry.trim().to_owned()).collect::<Vec<_>>()
+        let lines = headers.get_all(name).into_iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+        lines.map(|entry| std::str::from_utf8(entry.trim_ascii()).ok()).collect::<Vec<_>>()
     };
     if headers.contains_key(&X_FORWARDED_FOR) {
-        return entries(&X_FORWARDED_FOR).iter().map(|entry| address(entry)).collect();
+        return entries(&X_FORWARDED_FOR).into_iter().map(|entry| address(entry?)).collect();
     }
     // A comma inside quotes splits what belongs together.
-    let is_whole = |entry: &String| entry.matches('"').count().is_multiple_of(2);
-    let entries = entries(&header::FORWARDED).into_iter().map(|entry| Some(entry).filter(is_whole));
-    entries.map(|entry| address(forwarded_for(&entry?)?)).collect()
+    let is_whole = |entry: &&str| entry.matches('"').count().is_multiple_of(2);
+    let entries = entries(&header::FORWARDED).into_iter().map(|entry| entry.filter(is_whole));
+    entries.map(|entry| address(forwarded_for(entry?)?)).collect()
 }
 
 /// The `for` of an entry of `Forwarded` (RFC 7239), without quotes.
@@ -71,6 +72,7 @@ fn address(text: &str) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
     use rstest::rstest;
 
     use super::*;
@@ -84,6 +86,8 @@ mod tests {
     #[case::proxies_only("127.0.0.1", &[("x-forwarded-for", "10.9.9.9, 10.1.2.3")], "10.9.9.9")]
     #[case::with_a_port("127.0.0.1", &[("x-forwarded-for", "203.0.113.9:4711")], "203.0.113.9")]
     #[case::no_address("127.0.0.1", &[("x-forwarded-for", "198.51.100.1, unknown, 10.1.2.3")], "10.1.2.3")]
+    #[case::no_text_of_the_caller("127.0.0.1", &[("x-forwarded-for", "\u{e9}, 203.0.113.9")], "203.0.113.9")]
+    #[case::no_text_of_the_caller_in_forwarded("127.0.0.1", &[("forwarded", "for=\u{e9}, for=203.0.113.9")], "203.0.113.9")]
     #[case::of_a_stranger("192.0.2.7", &[("x-forwarded-for", "203.0.113.9")], "192.0.2.7")]
     #[case::as_ipv6("::ffff:127.0.0.1", &[("x-forwarded-for", "2001:db8::7")], "2001:db8::7")]
     #[case::forwarded("127.0.0.1", &[("forwarded", "for=198.51.100.1, for=\"[2001:db8::7]:4711\";proto=https")], "2001:db8::7")]
@@ -98,7 +102,7 @@ mod tests {
         let proxies = Proxies::new(proxies.server.trusted_proxies);
         let mut sent = HeaderMap::new();
         for (name, value) in headers {
-            sent.append(*name, value.parse().unwrap());
+            sent.append(*name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
 
         assert_eq!(proxies.caller(connection, &sent), Peer(caller));

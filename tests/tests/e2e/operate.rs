@@ -286,7 +286,7 @@ async fn the_status_names_what_is_wrong_first() {
 }
 
 /// What a response sets as a cookie, without its attributes.
-fn cookie_of(response: &reqwest::Response) -> String {
+pub(crate) fn cookie_of(response: &reqwest::Response) -> String {
     let set = response.headers()["set-cookie"].to_str().expect("it is text");
     for attribute in ["HttpOnly", "SameSite=Strict", "Path=/admin", "Max-Age=43200"] {
         assert!(set.contains(attribute), "{set}");

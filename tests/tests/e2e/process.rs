@@ -296,3 +296,51 @@ async fn an_alert_target_is_added_without_a_restart() {
     let tested = gateway.run(&["alerts", "test"]);
     assert!(String::from_utf8_lossy(&tested.stdout).contains("127.0.0.1"), "{tested:?}");
 }
+
+/// An operator has taken rights away, and reads a configuration again that says nothing new of that person.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_reload_names_whom_it_lets_in_and_lets_nobody_in_whose_entry_is_the_same() {
+    let telegram = "[channels.telegram.main]\ntoken = \"1234:token\"\napi_url = \"http://127.0.0.1:1\"\n";
+    let boss = "[people.boss]\nrole = \"owner\"\nidentities = [\"telegram.main/7\"]\n";
+    let mut gateway = Gateway::builder().config(&hook("")).config(telegram).config(boss).prepare();
+    // Telegram cannot be reached, so it is never ready.
+    gateway.spawn(&[]);
+    eventually("it answers", async || gateway.run(&["people", "list"]).status.success().then_some(())).await;
+    let revoked = gateway.output_of(&["pairing", "revoke", "telegram.main/7"]);
+    assert!(revoked.contains("[people.boss]"), "{revoked}");
+
+    assert_eq!(gateway.output_of(&["config", "reload"]).trim(), "Nothing has changed that holds at once.");
+    assert_eq!(gateway.output_of(&["people", "list"]).trim(), "Nobody is known.");
+
+    gateway.reconfigure(|text| text.replace("main/7\"]", "main/7\", \"telegram.main/8\"]"));
+    gateway.hang_up();
+    let read = eventually("it is read again", async || {
+        let audit = gateway.admin("audit").await["items"][0].clone();
+        (audit["by"] == "SIGHUP").then_some(audit)
+    })
+    .await;
+    let target = read["target"].as_str().expect("a target");
+    assert!(target.contains("let in telegram.main/7 (boss, owner)"), "{target}");
+
+    gateway.reconfigure(|text| text.replace(&text[text.find("[people.boss]").expect("it is there")..], ""));
+    let said = gateway.output_of(&["config", "reload"]);
+    let known = "No longer configured, and known until `rejoinder pairing revoke`: telegram.main/7 (boss, owner), ";
+    assert!(said.contains(known), "{said}");
+}
+
+/// The times of problems are in the operator's zone, as it was read last.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn another_time_zone_of_the_alerts_holds_at_once_for_what_is_wrong() {
+    let zone = "[alerts]\ntime_zone = \"UTC\"\n";
+    let gateway = Gateway::builder().config(&hook("")).config(zone).start().await;
+    let pause = gateway.admin_request(reqwest::Method::POST, "channels/webhook.test/pause", None);
+    let paused = pause.json(&serde_json::json!({})).send().await.expect("it answers");
+    assert!(paused.status().is_success(), "{paused:?}");
+    let wrong = async || gateway.admin("overview").await["problems"].to_string();
+    assert!(wrong().await.contains(" UTC ("), "{}", wrong().await);
+
+    gateway.reconfigure(|text| text.replace("\"UTC\"", "\"Asia/Tokyo\""));
+
+    assert_eq!(gateway.output_of(&["config", "reload"]).trim(), "Changed: alerts.time_zone.");
+    assert!(wrong().await.contains(" JST ("), "{}", wrong().await);
+}

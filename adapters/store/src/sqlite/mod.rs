@@ -18,7 +18,7 @@ mod writer;
 pub use self::{
     error::OpenError,
     lock::{beside, is_in_use},
-    open::{OpenOptions, copy, faults, schema_version_of, vacuum},
+    open::{OpenOptions, copy, end_sign_ins, faults, schema_version_of, vacuum},
     schema::schema_version,
     store::SqliteStore,
 };

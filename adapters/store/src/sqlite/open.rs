@@ -202,6 +202,28 @@ pub async fn faults(path: &Path) -> Result<Vec<String>, OpenError> {
     found.map_err(failed)
 }
 
+/// Ends all sessions of the operator's page in a database that no process has open.
+///
+/// # Errors
+/// When it cannot be written.
+pub async fn end_sign_ins(path: &Path) -> Result<(), OpenError> {
+    let failed = |source| OpenError::database(path, source);
+    // Whatever its journal is, it stays so.
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path);
+    let mut connection = options.connect().await.map_err(failed)?;
+    let ended = async {
+        let sql = "select count(*) from sqlite_master where type = 'table' and name = 'sign_ins'";
+        // Older versions had none.
+        if sqlx::query_scalar::<_, i64>(sql).fetch_one(&mut connection).await? > 0 {
+            sqlx::query("delete from sign_ins").execute(&mut connection).await?;
+        }
+        Ok(())
+    };
+    let ended = ended.await;
+    connection.close().await.map_err(failed)?;
+    ended.map_err(failed)
+}
+
 /// The schema version of the database at `path`, which no process has open.
 ///
 /// # Errors

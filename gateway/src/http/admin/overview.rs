@@ -1,10 +1,7 @@
 //! Whether anything is owed and late, and what is wrong: the first thing that an operator looks at.
 
 use axum::{Extension, Json, extract::State};
-use rejoinder_core::{
-    ChannelId,
-    store::{Backlog, TurnFilter, TurnListState},
-};
+use rejoinder_core::store::{Backlog, TurnFilter, TurnListState};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -123,13 +120,7 @@ pub(in crate::http) async fn show(
 async fn problems(app: &App, caller: &Caller, waits: &Waits) -> Vec<Problem> {
     let mut problems = app.problems.find(app.probe.store_writes().await.err(), Some(waits), app.clock.now());
     let schedules = app.engine.schedules(caller.channels.as_deref());
-    problems.retain(|problem| match (problem.kind, problem.subject.as_deref()) {
-        ("channel" | "paused" | "parked" | "parked_alerts", Some(channel)) => {
-            caller.may_see(&ChannelId::from_stored(channel))
-        }
-        ("schedule", Some(name)) => schedules.iter().any(|schedule| schedule.new.name == name),
-        _ => true,
-    });
+    problems.retain(|problem| problem.is_seen_by(caller.channels.as_deref(), &schedules));
     let abandoned = app.engine.approvals_without_approver().await.unwrap_or_default();
     let abandoned = abandoned.iter().filter(|approval| caller.may_see(&approval.channel));
     problems.extend(app.problems.of_approvals(abandoned.map(|approval| approval.asked_at), app.clock.now()));

@@ -165,22 +165,31 @@ pub(crate) struct Revocation {
     reason: Option<String>,
 }
 
+/// What a revocation leaves.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Revoked {
+    /// The entry of `[people]` that names them: they are known again after the next start, and when that entry changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    configured_as: Option<String>,
+}
+
 /// Makes somebody unknown on a channel, from now on. Who is on the channel's `allow_from` may still write, and who is in
 /// `[people]` is known again after the next start. Needs the role `operator`.
 #[utoipa::path(post, path = "/admin/api/people/revoke", tag = "admin", operation_id = "revoke_person",
     params(IdempotencyKey),
     request_body(content = Revocation),
-    responses((status = 204, description = "They are not known any more"), Changing),
+    responses((status = 200, description = "They are not known any more", body = Revoked), Changing),
     security(("admin_token" = [])))]
 pub(in crate::http) async fn revoke(
     State(app): Shared,
     operation: Operation<Revocation>,
-) -> Result<StatusCode, ApiError> {
+) -> Result<Json<Revoked>, ApiError> {
     let Revocation { person, reason } = &operation.body;
     let identity = identity(&app, operation.caller(), person)?;
-    let actor = operation.actor(reason.as_deref(), StatusCode::NO_CONTENT, &())?;
+    let revoked = Revoked { configured_as: app.engine.configured_as(&identity) };
+    let actor = operation.actor(reason.as_deref(), StatusCode::OK, &revoked)?;
     app.engine.revoke(&identity, actor).await?;
-    Ok(StatusCode::NO_CONTENT)
+    Ok(Json(revoked))
 }
 
 /// Whom to forget.
@@ -204,6 +213,9 @@ pub(crate) struct ForgottenItem {
     turns: usize,
     /// The number of turns that cannot be removed yet, because a run or a delivery still goes on.
     unended: usize,
+    /// The entry of `[people]` that names them: they are known again after the next start, and when that entry changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    configured_as: Option<String>,
 }
 
 /// Erases what is stored about a person: their turns with all that belongs to them, and that they are known. What is still
@@ -222,7 +234,8 @@ pub(in crate::http) async fn forget(
     // It may be repeated, so its answer is not kept.
     let actor = Actor { answer: None, ..operation.actor(operation.body.reason.as_deref(), StatusCode::OK, &())? };
     let Forgotten { turns, unended, is_done } = app.engine.forget(&person, PATIENCE, actor).await?;
-    Ok(Json(ForgottenItem { done: is_done, turns, unended }))
+    let configured_as = app.engine.configured_as(&person);
+    Ok(Json(ForgottenItem { done: is_done, turns, unended, configured_as }))
 }
 
 /// Who is meant by `CHANNEL/ID`, or by what somebody is called who is known on one channel.

@@ -1,0 +1,241 @@
+use std::collections::BTreeSet;
+
+use rejoinder_config::testing::{Machine, uncommented};
+use rejoinder_core::Settings;
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn the_keys_that_differ_are_named() {
+    let before = json!({ "log": { "level": "info" }, "agents": { "main": { "model": "a" } }, "limits": { "x": 1 } });
+    let after =
+        json!({ "log": { "level": "debug" }, "agents": { "main": { "model": "b" }, "new": {} }, "limits": { "x": 1 } });
+
+    assert_eq!(differences(&before, &after), ["agents.main.model", "agents.new", "log.level"]);
+    assert_eq!(differences(&after, &after), Vec::<String>::new());
+}
+
+#[test]
+fn channels_and_agents_that_come_or_go_are_named() {
+    let before = json!({ "channels": { "webhook": { "a": {}, "b": {} } }, "agents": { "main": { "model": "x" } } });
+    let after = json!({ "channels": { "webhook": { "a": { "wait": 1 } } }, "agents": { "main": {}, "new": {} } });
+
+    assert_eq!(changed_parts(&before, &after), ["channels.webhook.b", "agents.new"]);
+    assert_eq!(changed_parts(&after, &after), Vec::<String>::new());
+}
+
+/// A configuration with one of everything.
+const BASE: &str = r#"
+[channels.webchat.main]
+[channels.webhook.default]
+token = "token-of-these-tests"
+[channels.webhook.github]
+token = "token-of-these-tests"
+deliver_to = "ada"
+[channels.api.main]
+token = "token-of-these-tests"
+[channels.telegram.main]
+token = "1234:token-of-these-tests"
+[channels.discord.main]
+token = "MTIz.token.of-these-tests-of-these-tests"
+[channels.matrix.main]
+homeserver = "https://matrix.example.org"
+user = "@agent:example.org"
+password = "password-of-these-tests"
+[alerts]
+to = ["telegram.main/42"]
+[people.ada]
+identities = ["telegram.main/42", "discord.main/43"]
+[agents.main]
+kind = "openai"
+base_url = "http://127.0.0.1:11434/v1"
+model = "llama"
+[agents.front-desk]
+kind = "front-desk"
+[routing]
+default_agent = "main"
+[commands.weather]
+description = "The weather"
+words = "Look out of the window."
+[schedules.morning]
+every = "6h"
+to = "telegram.main/42"
+message = "Good morning."
+[triggers.summary]
+idle = "30m"
+prompt = "Sum it up."
+"#;
+
+/// Keys whose value depends on another one.
+const DEPENDENT: [&str; 19] = [
+    "server.public_url",
+    "channels.webchat.main.access",
+    "channels.webchat.family.access",
+    "channels.webhook.tickets.callback_url",
+    "channels.telegram.main.mode",
+    "channels.telegram.posted.mode",
+    "channels.telegram.posted.webhook.url",
+    "channels.telegram.posted.webhook.max_connections",
+    "agents.front-desk.kind",
+    "agents.main.kind",
+    "commands.weather.prompt",
+    "schedules.morning.cron",
+    "schedules.morning.at",
+    "schedules.morning.prompt",
+    "schedules.morning.digest",
+    "schedules.morning.agent",
+    "schedules.morning.quiet",
+    "sessions.reset_at",
+    "sessions.idle",
+];
+
+/// Values that some key takes, to find another one than it has.
+const VALUES: &[&str] = &[
+    "\"7s\"",
+    "\"7m\"",
+    "\"7h\"",
+    "\"7 KiB\"",
+    "\"7 MiB\"",
+    "\"de\"",
+    "\"hold\"",
+    "\"collect\"",
+    "\"front-desk\"",
+    "\"22:00-07:00\"",
+    "\"07:00\"",
+    "\"@seven:example.org\"",
+    "\"https://seven.example.org/7\"",
+    "\"wss://seven.example.org\"",
+    "\"127.0.0.1:7007\"",
+    "\"discord.main\"",
+    "\"Europe/Vienna\"",
+    "\"sqlite:seven.db\"",
+    "\"7\"",
+    "true",
+    "false",
+    "7",
+    "70",
+    "7000",
+    "0.7",
+    "[\"7\"]",
+    "[\"one\", \"two\"]",
+    "[\"10.0.0.7\"]",
+    "[\"front-desk\"]",
+    "[\"telegram.main/7\"]",
+    "[\"@seven:example.org\"]",
+    "[\"https://seven.example.org/7\"]",
+    "[\"store\"]",
+    "[{ name = \"seven\", agent = \"front-desk\" }]",
+    "[{ kind = \"seven\", decision = \"approve\" }]",
+    "[{ say = \"failed\" }, { say = \"silent\" }]",
+    "{ \"✅\" = \"👍\" }",
+    "{ input = 7.0, output = 7.0, currency = \"USD\" }",
+    "{ most = 7, shortest = \"7h\" }",
+];
+
+/// The keys of the manual, each with values that may be another one than it has. Without secrets: they show nowhere.
+fn keys_of_the_manual() -> Vec<(String, Vec<String>)> {
+    let (manual, mut section, mut about, mut keys) =
+        (uncommented(&crate::build().manual()), String::new(), String::new(), Vec::new());
+    for line in manual.lines() {
+        if let Some(comment) = line.strip_prefix("# ") {
+            about.push_str(comment);
+        } else if line.starts_with("[[") {
+            // Of a list of tables, the list.
+            section = format!("[{}", line.trim_matches(['[', ']']));
+            keys.push((section[1..].to_owned(), like("[")));
+        } else if let Some(header) = line.strip_prefix('[') {
+            section = header.trim_end_matches(']').to_owned();
+        } else if let Some((key, value)) = line.split_once(" = ")
+            && !section.starts_with('[')
+            && !["{ env", "{ generate"].iter().any(|secret| value.starts_with(secret))
+        {
+            let quoted = about.split('"').skip(1).step_by(2).map(|word| format!("\"{word}\""));
+            let values = if value.starts_with('"') { quoted.collect() } else { Vec::new() };
+            keys.push((format!("{section}.{key}"), [values, like(value)].concat()));
+        }
+        if !line.starts_with('#') {
+            about.clear();
+        }
+    }
+    keys
+}
+
+/// Those of the values that are of the same kind.
+fn like(value: &str) -> Vec<String> {
+    let kind = |value: &str| match value.chars().next() {
+        Some('t' | 'f') => 't',
+        Some('0'..='9') => '0',
+        Some(first) => first,
+        None => ' ',
+    };
+    let limit = |one: &&str| kind(one) == kind(value) || (value == "\"off\"" && kind(one) == '0');
+    VALUES.iter().copied().filter(limit).map(ToOwned::to_owned).collect()
+}
+
+/// What stands for a key in the environment, for the one channel or agent of its kind in [`BASE`].
+fn variable(key: &str) -> String {
+    let mut steps: Vec<_> = key.split('.').collect();
+    match steps[..] {
+        ["channels", "webhook", "tickets", ..] => steps[2] = "default",
+        ["channels", "webchat" | "telegram" | "matrix", ..] => steps[2] = "main",
+        _ => {}
+    }
+    format!("REJOINDER__{}", steps.join("__").to_uppercase().replace('-', "_"))
+}
+
+fn read(variables: &[(&str, &str)]) -> Option<Config> {
+    Machine::of(crate::build())
+        .with_file("rejoinder.toml", BASE)
+        .with_environment(variables)
+        .load()
+        .ok()
+        .map(|it| it.config)
+}
+
+/// What the core's settings say, in an order that does not depend on maps.
+fn words_of(settings: &Settings) -> Vec<String> {
+    let text = format!("{settings:?}");
+    let mut words: Vec<_> = text.split([' ', ',', '(', ')', '{', '}', '[', ']']).map(ToOwned::to_owned).collect();
+    words.sort_unstable();
+    words
+}
+
+/// What is taken over is what is said to be.
+#[test]
+fn each_key_holds_when_a_reload_says_that_it_does() {
+    let before = read(&[]).expect("the configuration is valid");
+    let (started, settings) = (shown(&before), wiring::settings(&before, Masker::default()));
+    let unchanged = words_of(&settings);
+    let (mut untried, mut wrong, mut sections) = (Vec::new(), Vec::new(), BTreeSet::new());
+    for (key, values) in keys_of_the_manual() {
+        let Some(when) = listed(&key) else {
+            wrong.push(format!("{key} is not listed"));
+            continue;
+        };
+        // The words of a section are all alike. Another build has other examples.
+        let section = key.rsplit_once('.').unwrap_or_default().0.to_owned();
+        let is_told = section.starts_with("guard.templates") && !sections.insert(section);
+        if is_told || key.contains('"') || key.starts_with("channels.example") || DEPENDENT.contains(&&*key) {
+            continue;
+        }
+        let name = variable(&key);
+        let others = values.iter().filter_map(|value| read(&[(&name, value)]));
+        let mut others = others.filter(|after| shown(after) != started).peekable();
+        if others.peek().is_none() {
+            untried.push(key);
+            continue;
+        }
+        let is_taken = |after| words_of(&settings.changed_to(wiring::settings(&after, Masker::default()))) != unchanged;
+        let is_said = match when {
+            // Of some keys, one value is the same as none.
+            Holds::AtOnce => key == "log.level" || others.any(is_taken),
+            Holds::Built => true,
+            Holds::AtRestart => !others.next().is_some_and(is_taken),
+        };
+        if !is_said {
+            wrong.push(format!("{key} is said to hold {when:?}"));
+        }
+    }
+    assert_eq!((wrong, untried), (Vec::new(), Vec::<String>::new()));
+}

@@ -1,0 +1,193 @@
+use std::time::Duration;
+
+use rejoinder_core::{
+    Missed, NewSchedule, ScheduleId, ScheduledAction, When,
+    store::{DeadTurn, LineLevel, ScheduleOrigin, ScheduleState},
+};
+
+use super::*;
+
+fn at(minutes: i64) -> Timestamp {
+    Timestamp::from_millis(minutes * 60_000)
+}
+
+fn main() -> ChannelId {
+    ChannelId::new("telegram", "main")
+}
+
+fn late(seq: i64, is_claimed: bool) -> LateTurn {
+    let (channel, agent) = (main(), "main".into());
+    LateTurn { seq, channel, agent, person: format!("person {seq}"), is_claimed, since: at(seq) }
+}
+
+fn sentences(facts: Facts) -> Vec<String> {
+    let problems = facts.problems("rejoinder.db");
+    problems.iter().map(|problem| problem.sentence(at(660), &TimeZone::UTC)).collect()
+}
+
+#[test]
+fn one_cause_is_one_problem() {
+    let down = Down { is_mute: true, problem: "502 Bad Gateway".to_owned(), since: Some(at(658)) };
+    let stuck = Stuck { late: (1..=10).map(|seq| late(seq, true)).collect(), ..Stuck::default() };
+    let facts = Facts {
+        down: HashMap::from([(Part::Channel(main()), down)]),
+        waits: Waits { stuck, ..Waits::default() },
+        ..Facts::default()
+    };
+
+    let words = "10 people wait because telegram.main cannot send since 10:58 UTC (2 min ago): 502 Bad Gateway.";
+    assert_eq!(sentences(facts), [words]);
+}
+
+#[test]
+fn what_is_down_explains_only_what_waits_for_it() {
+    let down = |problem: &str| Down { is_mute: false, problem: problem.to_owned(), since: None };
+    let parked = ParkedDelivery {
+        seq: 1,
+        channel: main(),
+        person: "ada".to_owned(),
+        error: Some("500 Internal Server Error".to_owned()),
+        since: at(650),
+    };
+    let facts = Facts {
+        down: HashMap::from([
+            (Part::Channel(ChannelId::new("telegram", "old")), down("the token is refused")),
+            (Part::Agent("lab".to_owned()), down("503")),
+        ]),
+        waits: Waits {
+            stuck: Stuck { late: vec![late(658, true), late(659, false)], parked: vec![parked], dead: Vec::new() },
+            ..Waits::default()
+        },
+        ..Facts::default()
+    };
+
+    let words = [
+        "telegram.old is down: the token is refused.",
+        "The agent lab fails: 503.",
+        "2 turns are late, the first since 10:58 UTC (2 min ago): these people have seen no answer in time.",
+        "One message gets nowhere on telegram.main since 10:50 UTC (10 min ago): 500 Internal Server Error.",
+    ];
+    assert_eq!(sentences(facts), words);
+}
+
+/// Each alert about them would be one more of them.
+#[test]
+fn alerts_that_do_not_arrive_are_one_problem_that_does_not_grow() {
+    let dead = |seq| DeadTurn { seq, person: "alerts".to_owned(), owed: false, since: at(650 + seq) };
+    let stuck = Stuck { dead: vec![dead(1), dead(2)], ..Stuck::default() };
+    let facts = Facts { waits: Waits { stuck, ..Waits::default() }, ..Facts::default() };
+
+    let problems = facts.problems("rejoinder.db");
+
+    let [Problem { kind: "undelivered_alerts", what, count: None, ids, .. }] = &problems[..] else {
+        panic!("{problems:?}")
+    };
+    assert_eq!((&**what, ids.len()), ("2 alerts could not be delivered", 0));
+}
+
+/// On some channels people choose their ids.
+#[test]
+fn a_person_who_has_the_name_of_the_alerts_is_a_person() {
+    let stuck = Stuck {
+        dead: vec![DeadTurn { seq: 1, person: "alerts".to_owned(), owed: true, since: at(650) }],
+        ..Stuck::default()
+    };
+    let facts = Facts { waits: Waits { stuck, ..Waits::default() }, ..Facts::default() };
+
+    assert_eq!(sentences(facts), ["One turn could not be answered at 10:50 UTC (10 min ago)."]);
+}
+
+fn error(id: i64, channel: Option<ChannelId>) -> ErrorRecord {
+    ErrorRecord {
+        id,
+        last_line: id,
+        level: LineLevel::Error,
+        target: "rejoinder".to_owned(),
+        message: "the token is refused".to_owned(),
+        channel,
+        count: 1,
+        first_at: at(650),
+        last_at: at(650),
+        fields: serde_json::Map::new(),
+        acknowledged_at: None,
+        is_muted: false,
+    }
+}
+
+/// What is wrong on two channels, of every kind.
+fn everything() -> Facts {
+    let down = |problem: &str| Down { is_mute: false, problem: problem.to_owned(), since: None };
+    let (siri, posted) = (ChannelId::new("webhook", "siri"), ChannelId::new("telegram", "posted"));
+    let parked = |seq, person: &str| ParkedDelivery {
+        seq,
+        channel: posted.clone(),
+        person: person.to_owned(),
+        error: Some("500".to_owned()),
+        since: at(650),
+    };
+    let dead = |seq, person: &str, owed| DeadTurn { seq, person: person.to_owned(), owed, since: at(650) };
+    Facts {
+        room: Some(Room { free: 1, size: 1 << 40 }),
+        down: HashMap::from([(Part::Channel(main()), down("401")), (Part::Agent("lab".to_owned()), down("503"))]),
+        paused: vec![(main(), Pause { since: at(1), by: "ada".to_owned(), reason: None })],
+        turning_away: vec![main(), siri.clone()],
+        schedules: vec![schedule("telegram.main/42")],
+        waits: Waits {
+            backlog: Backlog { absent: 1, dead_copies: 1, overdue: 1, ..Backlog::default() },
+            stuck: Stuck {
+                late: vec![late(658, false)],
+                parked: vec![parked(1, "ada"), parked(2, Sender::ALERTER)],
+                dead: vec![dead(1, "ada", true), dead(2, "ada", false), dead(3, Sender::ALERTER, false)],
+            },
+            errors: vec![error(1, Some(main())), error(2, Some(siri)), error(3, None)],
+        },
+        ..Facts::default()
+    }
+}
+
+/// One that has paused itself.
+fn schedule(to: &str) -> Schedule {
+    let new = NewSchedule {
+        name: "tea".to_owned(),
+        when: When::Every(Duration::from_hours(1)),
+        time_zone: "UTC".into(),
+        to: to.parse().unwrap(),
+        action: ScheduledAction::Message("Tea.".to_owned()),
+        missed: Missed::Once,
+    };
+    Schedule {
+        id: ScheduleId::new(at(1)),
+        new,
+        origin: ScheduleOrigin::Operator,
+        by: "ada".to_owned(),
+        turn: None,
+        asked_by: None,
+        created_at: at(1),
+        state: ScheduleState::Paused,
+        why: None,
+        next_at: None,
+        failures: 5,
+        counted_from: None,
+    }
+}
+
+/// A token that is limited to channels reads nothing of the others.
+#[test]
+fn problems_of_other_channels_are_hidden() {
+    // All that waits would wait for it.
+    let store = Facts { store: Some(("the disk is full".to_owned(), None)), ..Facts::default() };
+    let problems = [everything(), store].map(|facts| facts.problems("rejoinder.db")).concat();
+    let kinds: BTreeSet<_> = problems.iter().map(|problem| problem.kind).collect();
+    assert!(ALERTS.iter().all(|(kind, _)| kinds.contains(kind)), "a kind is missing: {kinds:?}");
+
+    let siri = [ChannelId::new("webhook", "siri")];
+    let seen: Vec<_> = problems.iter().filter(|problem| problem.is_seen_by(Some(&siri), &[])).collect();
+
+    assert!(problems.iter().all(|problem| problem.is_seen_by(None, &[schedule("telegram.main/42")])));
+    let named: Vec<_> = seen.iter().filter(|it| it.what.contains("telegram") || it.what.contains("tea")).collect();
+    assert!(named.is_empty(), "{named:?}");
+    let of_one = seen.iter().filter(|it| matches!(it.kind, "error" | "pairing" | "parked" | "schedule"));
+    let of_one: Vec<_> = of_one.map(|it| &*it.what).collect();
+    let words = ["Newcomers are turned away on webhook.siri", "A new error on webhook.siri, “the token is refused”"];
+    assert_eq!(of_one, words);
+}
