@@ -101,12 +101,15 @@ struct AttemptResult {
 
 impl Attempts {
     /// Stores that an attempt begins, before the first byte is sent. `None` if the guard no longer wants the signal
-    /// sent; it is withdrawn then.
-    pub(crate) async fn begin(&self, waiting: DeliveryRecord) -> Result<Option<StartedAttempt>, StoreError> {
+    /// sent; it is withdrawn then. `is_hopeless`: an edit becomes a new message.
+    pub(crate) async fn begin(
+        &self,
+        waiting: DeliveryRecord,
+        is_hopeless: bool,
+    ) -> Result<Option<StartedAttempt>, StoreError> {
         let number = self.next_number(&waiting).await?;
         let is_late = waiting.parked || waiting.retried_at.is_some();
         let is_overtaken = is_late && self.store.is_overtaken(waiting.id).await?;
-        let is_hopeless = self.is_hopeless(&waiting).await?;
         // If it has changed since, the attempt is not stored, and the turn is read.
         let claimed = self.ledger.claimed.take(waiting.turn);
         let mut claimed = claimed.filter(|turn| may_attempt(turn, waiting.claim));
@@ -192,11 +195,9 @@ impl Attempts {
         Ok(self.on_unknown(&self.ledger.turn(delivery.turn).await?) != OnUnknown::Hold)
     }
 
-    /// Whether a delivery has failed so often, and for so long, that an edit is to be a new message. In an outage it waits like others.
-    async fn is_hopeless(&self, delivery: &DeliveryRecord) -> Result<bool, StoreError> {
-        let is_down = self.caller.health.outbound(&delivery.conversation.channel).failing_since.is_some();
-        if is_down || !delivery.parked || delivery.attempts < EDITS.0 || !matches!(delivery.action, Action::Edit { .. })
-        {
+    /// Whether a delivery has failed so often, and for so long, that an edit is to be a new message, unless nothing can be sent.
+    pub(crate) async fn is_hopeless(&self, delivery: &DeliveryRecord) -> Result<bool, StoreError> {
+        if !delivery.parked || delivery.attempts < EDITS.0 || !matches!(delivery.action, Action::Edit { .. }) {
             return Ok(false);
         }
         let since = self.store.failing_since(delivery.id).await?;

@@ -273,6 +273,7 @@ impl Dispatcher {
         let Some(channel) = self.channels.get(&address.channel) else { return false };
         let capabilities = channel.capabilities(address);
         if capabilities.typing == Support::No {
+            self.caller.health.note_look(&address.channel, true);
             return true;
         }
         let is_paced = self.caller.gate.take(address, &capabilities, Class::Typing).is_err();
@@ -295,7 +296,14 @@ impl Dispatcher {
         };
         let result = self.caller.call(channel.deliver(&typing), TIMEOUT).await;
         drop(call);
-        result.is_some_and(|result| self.caller.health.note_look(&address.channel, &result))
+        let is_answer = !matches!(
+            result,
+            None | Some(Err(DeliveryError::NotSent { .. }
+                | DeliveryError::Unknown(_)
+                | DeliveryError::Unauthorized(_)))
+        );
+        self.caller.health.note_look(&address.channel, is_answer);
+        is_answer
     }
 
     /// Ends a lane whose candidates are not due.
@@ -319,8 +327,13 @@ impl Dispatcher {
         now: Timestamp,
         round: &mut Round,
     ) -> Result<Sent, StoreError> {
+        let mut is_hopeless = self.attempts.is_hopeless(&delivery).await?;
+        if is_hopeless && !self.caller.health.fails_although_it_answers(&delivery.conversation.channel) {
+            self.look(&delivery).await;
+            is_hopeless = false;
+        }
         let call = self.caller.calls.begin(delivery.conversation_id).await;
-        let Some(begun) = self.attempts.begin(delivery).await? else { return Ok(Sent::NotDelivered) };
+        let Some(begun) = self.attempts.begin(delivery, is_hopeless).await? else { return Ok(Sent::NotDelivered) };
         let is_draft = begun.delivery.is_draft();
         crash_point!("attempt_started" if !is_draft);
         crash_point!("draft_attempt_started" if is_draft);

@@ -86,6 +86,8 @@ struct Failing {
     has_message: bool,
     /// Whether a typing notice failed as well.
     is_deaf: bool,
+    /// After how many failures a typing notice was answered.
+    answered: Option<u32>,
     since: Timestamp,
     error: String,
 }
@@ -176,22 +178,25 @@ impl Health {
         is_back && (self.answering.contains_key(channel) || may_probe())
     }
 
-    /// Records the result of a typing notice by which a channel that cannot send is tried. Returns whether the platform answered. If it
-    /// did not before, it is back: one delivery that may have arrived is sent.
-    pub(crate) fn note_look(self: &Arc<Self>, channel: &ChannelId, result: &Result<Receipt, DeliveryError>) -> bool {
-        let is_answer = !matches!(
-            result,
-            Err(DeliveryError::NotSent { .. } | DeliveryError::Unknown(_) | DeliveryError::Unauthorized(_))
-        );
+    /// Whether a channel has failed again since its platform answered a typing notice: it is not the platform that is down.
+    pub(crate) fn fails_although_it_answers(&self, channel: &ChannelId) -> bool {
+        let fails = |failing: &Failing| failing.answered.is_some_and(|failures| failing.failures > failures);
+        self.failing.get(channel).is_some_and(|failing| fails(&failing))
+    }
+
+    /// Records whether the platform of a channel that cannot send answered a typing notice. If it did not before, it is back: one
+    /// delivery that may have arrived is sent.
+    pub(crate) fn note_look(self: &Arc<Self>, channel: &ChannelId, is_answer: bool) {
         let was_deaf = self.failing.get_mut(channel).is_some_and(|mut failing| {
             let was_deaf = failing.is_deaf;
             failing.is_deaf = !is_answer;
+            let failures = failing.failures;
+            failing.answered = is_answer.then(|| failing.answered.unwrap_or(failures));
             was_deaf
         });
         if is_answer && was_deaf {
             self.try_now(channel);
         }
-        is_answer
     }
 
     /// Records the result of a send; `is_message`: of a new message. Any answer of the platform, also a refusal, ends an outage:
@@ -218,7 +223,8 @@ impl Health {
 
     fn note_failure(self: &Arc<Self>, channel: &ChannelId, is_message: bool, error: &DeliveryError) {
         let since = self.clock.now();
-        let first = || Failing { failures: 0, has_message: false, is_deaf: false, since, error: String::new() };
+        let first =
+            || Failing { failures: 0, has_message: false, is_deaf: false, answered: None, since, error: String::new() };
         let mut failing = self.failing.entry(channel.clone()).or_insert_with(first);
         failing.failures = failing.failures.saturating_add(1);
         failing.has_message |= is_message;

@@ -286,7 +286,8 @@ async fn a_refusal_for_one_chat_shows_that_the_platform_is_back() {
 /// An edit that fails with everything else stays an edit, however often it was a probe.
 #[tokio::test]
 async fn an_edit_is_not_made_a_message_because_its_channel_is_down() {
-    let gateway = TestGateway::with(Script::replies("done").taking(secs(30))).await;
+    let setup = GatewaySetup::new().capable(|it| it.typing = Support::Full);
+    let gateway = setup.always(Script::replies("done").taking(secs(30))).start().await;
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(20)).await;
     gateway.platform.set_down(true);
