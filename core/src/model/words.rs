@@ -115,7 +115,7 @@ impl FromStr for WordsTo {
         if let Some(name) = name.filter(|name| !name.is_empty() && !name.contains('/')) {
             return Ok(Self::Channel(ChannelId::new(Self::PLATFORM, name)));
         }
-        let is_location = text.contains("://") || text.starts_with("file:");
+        let is_location = text.contains("://") || text.starts_with("file:") || name.is_some_and(str::is_empty);
         match text.parse() {
             // Each of several people would cost a run.
             Ok(Target::Role(_)) | Err(_) => Err(NotAPlaceForWords),

@@ -52,9 +52,15 @@ pub(super) fn planted(
 /// record with somebody's sessions is never left over for somebody else.
 fn records(seeds: &[SeedPerson], people: &[PersonRecord]) -> Vec<Option<PersonRecord>> {
     let mut records: Vec<Option<&PersonRecord>> = vec![None; seeds.len()];
+    // Of several, the one with the same name, and of these one with an identity that nobody linked.
+    let fits = |seed: &SeedPerson, record: &PersonRecord| {
+        let is_own = |it: &&KnownIdentity| !record.has_linked(it) && seed.identities.contains(&it.identity);
+        (seed.name == record.name, record.identities.iter().any(|it| is_own(&it)))
+    };
     for record in people {
         let Some(at) = claimant(seeds, record) else { continue };
-        if records[at].is_none() || seeds[at].name == record.name {
+        let seed = &seeds[at];
+        if records[at].is_none_or(|other| fits(seed, record) > fits(seed, other)) {
             records[at] = Some(record);
         }
     }

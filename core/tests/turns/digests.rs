@@ -481,7 +481,7 @@ async fn what_is_done_meanwhile_is_passed_over() {
     tells(&gateway, "Grace").await;
 
     for turn in [first, second] {
-        gateway.engine().cancel(turn, Farewell::Template, operator("done by hand")).await.expect("it is given up");
+        gateway.engine().discard(turn.as_uuid(), operator("done by hand")).await.expect("it is given up");
     }
     presses(&gateway, "grace", "Answer A").await;
 

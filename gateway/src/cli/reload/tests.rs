@@ -39,6 +39,12 @@ token = "token-of-these-tests"
 token = "1234:token-of-these-tests"
 [channels.discord.main]
 token = "MTIz.token.of-these-tests-of-these-tests"
+[channels.words.nowhere]
+[channels.words.journal]
+file = "journal.md"
+[channels.words.archive]
+url = "https://archive.example.org/words"
+secret = "whsec_dGhlLWtleS1vZi10aGUtdGVzdHMtb2YtYS1yZWxvYWQ="
 [channels.matrix.main]
 homeserver = "https://matrix.example.org"
 user = "@agent:example.org"
@@ -68,7 +74,7 @@ prompt = "Sum it up."
 "#;
 
 /// Keys whose value depends on another one.
-const DEPENDENT: [&str; 19] = [
+const DEPENDENT: [&str; 22] = [
     "server.public_url",
     "channels.webchat.main.access",
     "channels.webchat.family.access",
@@ -86,6 +92,9 @@ const DEPENDENT: [&str; 19] = [
     "schedules.morning.digest",
     "schedules.morning.agent",
     "schedules.morning.quiet",
+    "schedules.morning.words_to",
+    "schedules.morning.session",
+    "triggers.summary.quiet",
     "sessions.reset_at",
     "sessions.idle",
 ];
