@@ -175,7 +175,9 @@ mod tests {
     fn a_server_that_is_away_for_a_while_has_a_gap() {
         let mut position = Position::default();
         position.start_session(["1"].into_iter(), at(0));
-        ["1", DIRECT].into_iter().for_each(|place| position.close_gap(place));
+        for place in ["1", DIRECT] {
+            position.close_gap(place);
+        }
         position.note_message(Snowflake::at(at(60)));
 
         position.add_gap("1");

@@ -147,6 +147,14 @@ impl RoutedEvent {
 }
 
 impl EventRouter {
+    /// The other conversation that an event is about, if its words go elsewhere.
+    async fn about(&self, event: &InboundEvent) -> Result<Option<ConversationId>, StoreError> {
+        match event.about_another() {
+            Some(place) => Ok(Some(self.addresses.resolve(place).await?)),
+            None => Ok(None),
+        }
+    }
+
     /// Decides what an event becomes. `may_begin`: the same request has no earlier turn of its conversation.
     pub(super) async fn route(
         &self,
@@ -218,10 +226,7 @@ impl EventRouter {
         }
         let conversation = self.addresses.resolve(&event.conversation).await?;
         let rule_name = rule.map(|rule| &*rule.name);
-        let about = match event.about_another() {
-            Some(place) => Some(self.addresses.resolve(place).await?),
-            None => None,
-        };
+        let about = self.about(&event).await?;
         let of_session = about.unwrap_or(conversation);
         let mut handling = self.handling(handler, &event, of_session, repeats, &settings).await?;
         handling.about = about;

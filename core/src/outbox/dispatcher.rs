@@ -155,8 +155,8 @@ impl Dispatcher {
         }
     }
 
-    /// Sends the next delivery of a conversation, if it is due.
-    async fn send_next(&self, conversation: ConversationId, round: &mut Round) -> Result<Next, StoreError> {
+    /// Begins a round with what is hurried in a conversation, if anything is.
+    async fn begin_round(&self, conversation: ConversationId, round: &mut Round) -> Result<(), StoreError> {
         match self.lanes.take_hurry(conversation) {
             Some(Hurry::All) => round.hurry(),
             Some(Hurry::One(delivery)) => round.probe(delivery),
@@ -169,6 +169,12 @@ impl Dispatcher {
             }
             None => {}
         }
+        Ok(())
+    }
+
+    /// Sends the next delivery of a conversation, if it is due.
+    async fn send_next(&self, conversation: ConversationId, round: &mut Round) -> Result<Next, StoreError> {
+        self.begin_round(conversation, round).await?;
         let (mut place, mut permit) = (None::<Place>, None);
         loop {
             if self.lifecycle.ended.is_cancelled() {

@@ -45,6 +45,7 @@ Examples:
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("when").required(true)), group(ArgGroup::new("what").required(true)))]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(super) struct Add {
     /// Once: RFC 3339, or a time of the time zone: 2030-01-31T09:00, 09:00, "tomorrow 9:00"
     #[arg(long, value_name = "TIME", group = "when")]

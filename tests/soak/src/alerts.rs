@@ -2,20 +2,23 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    time::Duration,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 
 use rejoinder_core::{Clock as _, SystemClock};
-use rejoinder_tests::Gateway;
+use rejoinder_tests::{Gateway, Pager};
 use reqwest::{Method, RequestBuilder};
 use serde::Serialize;
 use serde_json::Value;
-use tokio::time::sleep;
+use tokio::{task::JoinHandle, time::sleep};
 
 use crate::evidence::millis;
 
 /// How often the overview is looked at.
 const LOOK: Duration = Duration::from_millis(500);
+/// How long it may take until the operator is told that all is well.
+const ALL_CLEAR: Duration = Duration::from_mins(2);
 /// How long a trouble lasts, in milliseconds, that must be told.
 const LASTS: i64 = 10_000;
 /// How long after an alert, in milliseconds, a process that is killed may not have noted that it was told.
@@ -31,7 +34,7 @@ type Key = (String, String);
 
 /// A trouble that the overview showed, from its first look to its last, in milliseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Trouble {
+struct Trouble {
     key: Key,
     first: i64,
     last: i64,
@@ -49,8 +52,38 @@ pub(crate) struct Verdict {
     pub(crate) problems: Vec<String>,
 }
 
+/// Looks at the overview, and notes its troubles.
+pub(crate) struct Watch {
+    troubles: Arc<Mutex<Vec<Trouble>>>,
+    looking: JoinHandle<()>,
+}
+
+impl Watch {
+    pub(crate) fn start(gateway: &Gateway) -> Self {
+        let troubles = Arc::<Mutex<Vec<Trouble>>>::default();
+        let overview = gateway.admin_request(Method::GET, "overview", None).timeout(LOOK * 4);
+        let noted = Arc::clone(&troubles);
+        let note = move |trouble| noted.lock().unwrap_or_else(PoisonError::into_inner).push(trouble);
+        Self { troubles, looking: tokio::spawn(look_on(overview, note)) }
+    }
+
+    /// Ends it, and judges what `pager` was told. What is over is told a little later.
+    pub(crate) async fn end(self, pager: &Pager, deaths: &[i64]) -> Verdict {
+        let told = || {
+            let troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
+            judge(&pager.alerts(), &troubles, deaths)
+        };
+        let since = Instant::now();
+        while since.elapsed() < ALL_CLEAR && !told().problems.is_empty() {
+            sleep(LOOK).await;
+        }
+        self.looking.abort();
+        told()
+    }
+}
+
 /// Looks at the overview until it is aborted. What one process shows is no trouble of the next.
-pub(crate) async fn watch(gateway: RequestBuilder, mut note: impl FnMut(Trouble)) {
+async fn look_on(gateway: RequestBuilder, mut note: impl FnMut(Trouble)) {
     let mut shown = BTreeMap::<Key, Trouble>::new();
     loop {
         sleep(LOOK).await;
@@ -73,11 +106,6 @@ pub(crate) async fn watch(gateway: RequestBuilder, mut note: impl FnMut(Trouble)
     }
 }
 
-/// The request that [`watch`] repeats.
-pub(crate) fn overview(gateway: &Gateway) -> RequestBuilder {
-    gateway.admin_request(Method::GET, "overview", None).timeout(LOOK * 4)
-}
-
 async fn look(request: &RequestBuilder) -> Option<Value> {
     request.try_clone()?.send().await.ok()?.json().await.ok()
 }
@@ -88,7 +116,7 @@ fn keys(problems: &Value) -> BTreeSet<Key> {
 }
 
 /// Judges `alerts`, in order. `deaths`: when the process was killed.
-pub(crate) fn judge(alerts: &[Value], troubles: &[Trouble], deaths: &[i64]) -> Verdict {
+fn judge(alerts: &[Value], troubles: &[Trouble], deaths: &[i64]) -> Verdict {
     let may_be_repeated = |told: i64| deaths.iter().any(|death| (told..told + NOT_NOTED).contains(death));
     let mut verdict = Verdict::default();
     let (mut told, mut over) = (BTreeMap::<Key, i64>::new(), BTreeMap::<Key, i64>::new());
@@ -140,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    fn alert(second: i64, data: Value) -> Value {
+    fn alert(second: i64, data: &Value) -> Value {
         json!({ "type": "alert", "timestamp": format!("2026-05-01T00:00:{second:02}Z"), "data": data })
     }
 
@@ -161,20 +189,20 @@ mod tests {
     #[test]
     fn each_trouble_is_told_once_and_over_once() {
         let (begun, ended) = (json!({ "begun": channel() }), json!({ "ended": channel() }));
-        let once = [alert(1, begun.clone()), alert(9, ended.clone())];
-        let twice = [alert(1, begun.clone()), alert(5, begun.clone()), alert(9, ended.clone()), alert(9, ended)];
+        let once = [alert(1, &begun), alert(9, &ended)];
+        let twice = [alert(1, &begun), alert(5, &begun), alert(9, &ended), alert(9, &ended)];
 
         assert!(problems(&once, &[], &[]).is_empty());
         assert_eq!(problems(&once[..1], &[], &[]), ["not said to be over"]);
         assert_eq!(problems(&once[1..], &[], &[]), ["over twice, or never told"]);
         assert_eq!(problems(&twice, &[], &[]), ["told twice", "over twice, or never told"]);
         assert!(problems(&twice, &[], &[at(2), at(10)]).is_empty());
-        assert_eq!(problems(&[alert(1, json!({ "still": channel() }))], &[], &[]), ["never told"]);
+        assert_eq!(problems(&[alert(1, &json!({ "still": channel() }))], &[], &[]), ["never told"]);
     }
 
     #[test]
     fn what_lasts_is_told() {
-        let alerts = [alert(1, json!({ "begun": channel() })), alert(9, json!({ "ended": channel() }))];
+        let alerts = [alert(1, &json!({ "begun": channel() })), alert(9, &json!({ "ended": channel() }))];
         let trouble = |kind: &str, first, last| Trouble {
             key: (kind.to_owned(), "telegram.soak".to_owned()),
             first: at(first),

@@ -35,6 +35,7 @@ use rejoinder_tests::{Gateway, Pager};
 use tokio::{task::JoinSet, time::sleep};
 
 use crate::{
+    alerts::Watch,
     channel::{Channel, Platform},
     crowd::Crowd,
     evidence::{Evidence, collect},
@@ -46,8 +47,6 @@ use crate::{
 const GRACE: Duration = Duration::from_mins(3);
 /// How long nothing must be owed before it is judged: what is sent beside a signal comes after it.
 const REST: Duration = Duration::from_secs(3);
-/// How long it may take until the operator is told that all is well.
-const ALL_CLEAR: Duration = Duration::from_mins(2);
 /// How often the progress is reported.
 const PROGRESS: Duration = Duration::from_secs(5);
 /// How many problems are explained.
@@ -120,12 +119,7 @@ async fn soak(arguments: &Arguments) -> Result<bool> {
 
     let life = (arguments.kill_every > 0).then(|| Duration::from_secs(arguments.kill_every));
     let mut process = Process::start(builder.prepare(), seed, life).await;
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let watching = {
-        let (seen, overview) = (Arc::clone(&seen), alerts::overview(&process.gateway));
-        let note = move |trouble| seen.lock().unwrap_or_else(PoisonError::into_inner).push(trouble);
-        tokio::spawn(alerts::watch(overview, note))
-    };
+    let watch = Watch::start(&process.gateway);
     let begun = Instant::now();
     let end = begun + length;
     let crowd = Crowd::new(channels.clone(), seed, end);
@@ -150,17 +144,7 @@ async fn soak(arguments: &Arguments) -> Result<bool> {
     }
     let settled_after = settle(&mut process, &crowd, &channels, &mut writing).await;
     process.measure();
-    let told = async || {
-        let troubles = seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        alerts::judge(&pager.alerts(), &troubles, &process.treatment.deaths)
-    };
-    // What is over is told a little later.
-    let settled = Instant::now();
-    while settled.elapsed() < ALL_CLEAR && !told().await.problems.is_empty() {
-        sleep(PROGRESS).await;
-    }
-    watching.abort();
-    let alerts = told().await;
+    let alerts = watch.end(&pager, &process.treatment.deaths).await;
 
     eprintln!("collecting {} messages", crowd.said_count());
     let evidence: Evidence = collect(&process.gateway, &channels, crowd.said()).await;
