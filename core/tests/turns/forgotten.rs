@@ -269,7 +269,7 @@ async fn only_what_is_documented_is_left_of_somebody_who_is_forgotten() {
 /// A13: killed after any write, it is in the audit before anything is gone, and the next call ends it.
 #[tokio::test]
 async fn who_was_forgotten_by_halves_is_forgotten_by_the_next_call() {
-    for write in std::iter::successors(Some(1), |write| Some(write * 2)) {
+    for write in std::iter::successors(Some(1), |write| Some(write * 3)) {
         let mut gateway = full().await;
         gateway.life.crash_at(write, Crash::After);
         let (life, engine) = (Arc::clone(&gateway.life), gateway.engine().clone());
