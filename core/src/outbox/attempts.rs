@@ -277,6 +277,8 @@ impl Attempts {
     pub(crate) async fn end_as_unknown(&self, delivery: DeliveryRecord, why: &str) -> Result<(), StoreError> {
         let number = self.store.last_attempt(delivery.id).await?.unwrap_or(delivery.attempts);
         let (at, is_overtaken, language) = (self.clock.now(), false, None);
+        // That this process was killed is no sign of an outage: it waits as after a first attempt.
+        let delivery = DeliveryRecord { copies: 0, ..delivery };
         let begun = StartedAttempt { delivery, number, at, is_overtaken, language, turn: None };
         self.end(&begun, Err(DeliveryError::Unknown(why.to_owned()))).await
     }
