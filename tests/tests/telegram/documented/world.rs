@@ -69,7 +69,7 @@ impl World {
             dan.id(),
             bob.id(),
         );
-        let gateway = Gateway::builder().config(&channels).config(&agent.section()).start().await;
+        let gateway = Gateway::builder().allow_open_turns().config(&channels).config(&agent.section()).start().await;
         bob.says("hello");
         bob.hears("Hello.").await;
         Self::with(gateway, Some(Running { double, _agent: agent, ada, dan, eve }))
