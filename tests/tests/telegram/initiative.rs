@@ -26,9 +26,22 @@ async fn met(double: &TelegramDouble, agent: &ScriptedAgent) -> (Gateway, Person
 }
 
 /// A request of an operator, whose answer is lost if the process ends.
-async fn posts(gateway: &Gateway, path: &str, body: &Value, key: &str) -> Option<StatusCode> {
+pub(crate) async fn posts(gateway: &Gateway, path: &str, body: &Value, key: &str) -> Option<StatusCode> {
     let request = gateway.admin_request(Method::POST, path, None).header("Idempotency-Key", key).json(body);
     request.send().await.ok().map(|response| response.status())
+}
+
+/// Adds a schedule that is named after a step, runs it in a process that ends at the step, and asks for the same run again.
+pub(crate) async fn runs_dying_at(gateway: &mut Gateway, step: &str, schedule: &Value) {
+    let added = posts(gateway, "schedules", schedule, &format!("add {step}")).await;
+    assert_eq!(added, Some(StatusCode::CREATED), "{step}");
+    gateway.stop().await;
+    gateway.spawn_crashing_at(step);
+    gateway.until_ready().await;
+    posts(gateway, &format!("schedules/{step}/run"), &json!({}), step).await;
+    gateway.until_crashed().await;
+    gateway.restart().await;
+    posts(gateway, &format!("schedules/{step}/run"), &json!({}), step).await;
 }
 
 /// What was shown since, without the label of what may be a copy: how often, and how often without a label.
@@ -81,21 +94,8 @@ async fn a_time_is_acted_on_once(steps: &[&str], what: &str, text: &str) {
     for step in steps {
         let before = double.bot_texts(ada.chat()).len();
         gateway.restart().await;
-        let body = json!({
-            "name": step, "every": "24h", "to": format!("telegram.test/{}", ada.chat()), what: text,
-        });
-        assert_eq!(
-            posts(&gateway, "schedules", &body, &format!("add {step}")).await,
-            Some(StatusCode::CREATED),
-            "{step}"
-        );
-        gateway.stop().await;
-        gateway.spawn_crashing_at(step);
-        gateway.until_ready().await;
-        posts(&gateway, &format!("schedules/{step}/run"), &json!({}), step).await;
-        gateway.until_crashed().await;
-        gateway.restart().await;
-        posts(&gateway, &format!("schedules/{step}/run"), &json!({}), step).await;
+        let to = format!("telegram.test/{}", ada.chat());
+        runs_dying_at(&mut gateway, step, &json!({ "name": step, "every": "24h", "to": to, what: text })).await;
         until_shown(&double, &ada, before, "Hello.").await;
         gateway.until_settled().await;
         gateway.stop().await;

@@ -4,10 +4,13 @@ use std::{fs, path::PathBuf};
 
 use rejoinder_telegram_double::{Person, TelegramDouble};
 use rejoinder_tests::{Gateway, Script, ScriptedAgent, TURN_STEPS, eventually};
-use reqwest::{Method, StatusCode};
-use serde_json::{Value, json};
+use reqwest::StatusCode;
+use serde_json::json;
 
-use crate::between;
+use crate::{
+    between,
+    initiative::{posts, runs_dying_at},
+};
 
 const PROMPT: &str = "Reflect.";
 
@@ -24,11 +27,6 @@ fn entries(gateway: &Gateway) -> Vec<String> {
     let path: PathBuf = gateway.data().join("words/journal/20.md");
     let text = fs::read_to_string(path).unwrap_or_default();
     text.split("<!-- ").skip(1).map(|entry| entry.split_once("-->\n").expect("an entry").1.trim().to_owned()).collect()
-}
-
-async fn posts(gateway: &Gateway, path: &str, body: &Value, key: &str) -> Option<StatusCode> {
-    let request = gateway.admin_request(Method::POST, path, None).header("Idempotency-Key", key).json(body);
-    request.send().await.ok().map(|response| response.status())
 }
 
 async fn met(gateway: &Gateway, double: &TelegramDouble, ada: &Person) {
@@ -50,18 +48,7 @@ async fn a_journal_grows_by_one_entry_whatever_step_the_process_ends_at() {
     for (written, step) in (1..).zip(TURN_STEPS) {
         let to = format!("telegram.test/{}", ada.chat());
         let body = json!({ "name": step, "every": "24h", "to": to, "prompt": PROMPT, "words_to": "words.journal" });
-        assert_eq!(
-            posts(&gateway, "schedules", &body, &format!("add {step}")).await,
-            Some(StatusCode::CREATED),
-            "{step}"
-        );
-        gateway.stop().await;
-        gateway.spawn_crashing_at(step);
-        gateway.until_ready().await;
-        posts(&gateway, &format!("schedules/{step}/run"), &json!({}), step).await;
-        gateway.until_crashed().await;
-        gateway.restart().await;
-        posts(&gateway, &format!("schedules/{step}/run"), &json!({}), step).await;
+        runs_dying_at(&mut gateway, step, &body).await;
         gateway.until_settled().await;
 
         assert_eq!(entries(&gateway), vec!["My reflection."; written], "{step}");
