@@ -120,6 +120,23 @@ pub struct Delivery {
 }
 
 impl Delivery {
+    /// A call that is no signal and has no row.
+    pub(crate) const fn ephemeral(id: DeliveryId, conversation: ConversationRef, turn: TurnId, action: Action) -> Self {
+        Self {
+            id,
+            conversation,
+            turn,
+            part: 1,
+            parts: 1,
+            via: None,
+            signal: None,
+            action,
+            attempt: 1,
+            is_overtaken: false,
+            label: None,
+        }
+    }
+
     /// Puts a secret in the place of what stands for it in the stored text.
     pub(crate) fn reveal(&mut self, hidden: &str, secret: &str) {
         if let Action::Send { content, .. } | Action::Edit { content, .. } = &mut self.action {
@@ -278,6 +295,11 @@ pub enum DeliveryError {
 }
 
 impl DeliveryError {
+    /// Whether the platform answered the call. A refusal is an answer.
+    pub(crate) const fn is_answer(&self) -> bool {
+        !matches!(self, Self::NotSent { .. } | Self::Unknown(_) | Self::Unauthorized(_))
+    }
+
     /// The error's name in records and metrics.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {

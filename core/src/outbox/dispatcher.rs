@@ -287,27 +287,12 @@ impl Dispatcher {
             return false;
         }
         let call = self.caller.calls.begin_quietly(waiting.conversation_id).await;
-        let typing = Delivery {
-            id: DeliveryId::new(self.clock.now()),
-            conversation: address.clone(),
-            turn: waiting.turn,
-            part: 1,
-            parts: 1,
-            via: None,
-            signal: None,
-            action: Action::Typing { on: true },
-            attempt: 1,
-            is_overtaken: false,
-            label: None,
-        };
+        let (id, action) = (DeliveryId::new(self.clock.now()), Action::Typing { on: true });
+        let typing = Delivery::ephemeral(id, address.clone(), waiting.turn, action);
         let result = self.caller.call(channel.deliver(&typing), TIMEOUT).await;
         drop(call);
-        let is_answer = !matches!(
-            result,
-            None | Some(Err(DeliveryError::NotSent { .. }
-                | DeliveryError::Unknown(_)
-                | DeliveryError::Unauthorized(_)))
-        );
+        // None: the gateway ended.
+        let is_answer = result.is_some_and(|result| result.as_ref().err().is_none_or(DeliveryError::is_answer));
         self.caller.health.note_look(&address.channel, is_answer);
         is_answer
     }

@@ -79,15 +79,22 @@ pub(crate) enum MayResend {
     Later,
 }
 
+/// What a typing notice has shown of a channel that cannot send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    NotTried,
+    /// The platform does not answer.
+    Failed,
+    /// It has answered since this number of failures.
+    Answered(u32),
+}
+
 /// Sends that failed in a row.
 struct Failing {
     failures: u32,
     /// Whether one was a message: the answer to an edit or a reaction does not show that messages are answered.
     has_message: bool,
-    /// Whether a typing notice failed as well.
-    is_deaf: bool,
-    /// After how many failures a typing notice was answered.
-    answered: Option<u32>,
+    looked: Look,
     since: Timestamp,
     error: String,
 }
@@ -180,21 +187,24 @@ impl Health {
 
     /// Whether a channel has failed again since its platform answered a typing notice: it is not the platform that is down.
     pub(crate) fn fails_although_it_answers(&self, channel: &ChannelId) -> bool {
-        let fails = |failing: &Failing| failing.answered.is_some_and(|failures| failing.failures > failures);
-        self.failing.get(channel).is_some_and(|failing| fails(&failing))
+        self.failing.get(channel).is_some_and(|failing| match failing.looked {
+            Look::Answered(failures) => failing.failures > failures,
+            Look::NotTried | Look::Failed => false,
+        })
     }
 
     /// Records whether the platform of a channel that cannot send answered a typing notice. If it did not before, it is back: one
     /// delivery that may have arrived is sent.
     pub(crate) fn note_look(self: &Arc<Self>, channel: &ChannelId, is_answer: bool) {
-        let was_deaf = self.failing.get_mut(channel).is_some_and(|mut failing| {
-            let was_deaf = failing.is_deaf;
-            failing.is_deaf = !is_answer;
-            let failures = failing.failures;
-            failing.answered = is_answer.then(|| failing.answered.unwrap_or(failures));
-            was_deaf
+        let before = self.failing.get_mut(channel).map(|mut failing| {
+            let looked = match failing.looked {
+                _ if !is_answer => Look::Failed,
+                Look::Answered(failures) => Look::Answered(failures),
+                Look::NotTried | Look::Failed => Look::Answered(failing.failures),
+            };
+            std::mem::replace(&mut failing.looked, looked)
         });
-        if is_answer && was_deaf {
+        if is_answer && before == Some(Look::Failed) {
             self.try_now(channel);
         }
     }
@@ -212,19 +222,16 @@ impl Health {
                 self.sent_at.insert(channel.clone(), self.clock.now());
                 self.note_answer(channel, is_message);
             }
-            Err(
-                error @ (DeliveryError::NotSent { .. } | DeliveryError::Unknown(_) | DeliveryError::Unauthorized(_)),
-            ) => self.note_failure(channel, is_message, error),
             // No call was made.
             Err(DeliveryError::Unsupported(_)) => {}
-            Err(_) => self.note_answer(channel, is_message),
+            Err(error) if error.is_answer() => self.note_answer(channel, is_message),
+            Err(error) => self.note_failure(channel, is_message, error),
         }
     }
 
     fn note_failure(self: &Arc<Self>, channel: &ChannelId, is_message: bool, error: &DeliveryError) {
         let since = self.clock.now();
-        let first =
-            || Failing { failures: 0, has_message: false, is_deaf: false, answered: None, since, error: String::new() };
+        let first = || Failing { failures: 0, has_message: false, looked: Look::NotTried, since, error: String::new() };
         let mut failing = self.failing.entry(channel.clone()).or_insert_with(first);
         failing.failures = failing.failures.saturating_add(1);
         failing.has_message |= is_message;
@@ -337,9 +344,9 @@ impl Health {
                     return debug!(%channel, %error, "cannot read the deliveries that wait for a channel that is back");
                 }
             };
-            let is_last = upcoming.len() < HURRIED as usize;
-            let before = hurried.len();
-            for (conversation, _) in upcoming.into_iter().take_while(|(_, at)| *at <= soon) {
+            let waiting: Vec<_> = upcoming.into_iter().take_while(|(_, at)| *at <= soon).collect();
+            let (is_last, before) = (waiting.len() < HURRIED as usize, hurried.len());
+            for (conversation, _) in waiting {
                 if hurried.insert(conversation) {
                     self.lanes.hurry(channel, conversation);
                 }

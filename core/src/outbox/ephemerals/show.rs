@@ -65,19 +65,7 @@ impl Ephemerals {
         {
             return None;
         }
-        let delivery = Delivery {
-            id: DeliveryId::new(self.clock.now()),
-            conversation: address,
-            turn: turn.id,
-            part: 1,
-            parts: 1,
-            via: None,
-            signal: None,
-            action,
-            attempt: 1,
-            is_overtaken: false,
-            label: None,
-        };
+        let delivery = Delivery::ephemeral(DeliveryId::new(self.clock.now()), address, turn.id, action);
         let edited = match &delivery.action {
             Action::Draft { message, .. } => message.as_deref(),
             _ => None,
