@@ -37,7 +37,7 @@ use crate::{
         people::{Identity, KnownAs, Pairing, PersonRecord},
         schedule::{NewSchedule, Schedule, ScheduleRun},
         settings::{LiveSettings, Settings},
-        target::Reached,
+        target::{Addressees, Reached},
         tokens::{SignInChange, TokenChange},
         turn::Handler,
     },
@@ -635,6 +635,14 @@ impl Engine {
     /// When it was not done; see [`OperationError`].
     pub async fn note_sent(&self, sent: &Reached, by: &Actor) -> Result<(), OperationError> {
         self.operations.note_sent(sent, by).await
+    }
+
+    /// How a reader of these channels (`None`: of all) is told who was not reached.
+    #[must_use]
+    pub fn name_addressees(&self, addressees: Addressees, channels: Option<&[ChannelId]>) -> String {
+        let sees = |channel: &ChannelId| channels.is_none_or(|channels| channels.contains(channel));
+        let name = if let Addressees::Person(person) = addressees { self.people.name_of(person, sees) } else { None };
+        name.unwrap_or_else(|| addressees.to_string())
     }
 
     /// The name of the operator's time zone; `system` if it has none.

@@ -142,7 +142,7 @@ pub use model::{
     },
     session::{NewInGroups, SessionReset, SessionSettings},
     settings::{Lifetimes, PersonLimits, Policies, Question, Settings, SpecialLimits, Templates},
-    target::{Begun, NotATarget, NotReached, Reached, Target},
+    target::{Addressees, Begun, NotATarget, NotReached, Reached, Target},
     trace::{CallerTrace, Span, TraceHeaders, TurnTrace},
     turn::Handler,
     view::{FallbackView, Shown, TurnStatus, TurnView, agent_of},

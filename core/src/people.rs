@@ -29,7 +29,7 @@ use crate::{
         log::{LogEvent, NewLogEntry, Subject},
         people::{
             DirectChat, Identity, KnownAs, KnownIdentity, KnownPeople, Pairing, PairingState, PeopleChange,
-            PersonRecord, PersonRole, SeedPerson,
+            PersonRecord, PersonRole, SeedPerson, is_hidden,
         },
         target::Target,
     },
@@ -129,7 +129,6 @@ pub(crate) enum Unreachable {
 /// Somebody who is known and is meant by a target.
 pub(crate) struct Meant {
     pub(crate) person: PersonId,
-    pub(crate) name: String,
     pub(crate) role: PersonRole,
     /// The direct chat in which they are reached.
     pub(crate) chat: Option<DirectChat>,
@@ -384,6 +383,13 @@ impl People {
         nearest(self.state().people.iter().filter(|person| among(person)), name).map(ToOwned::to_owned)
     }
 
+    /// The name of somebody who is known; `None` if the person was forgotten, or is known on channels only that are not seen.
+    pub(crate) fn name_of(&self, id: PersonId, sees: impl Fn(&ChannelId) -> bool) -> Option<String> {
+        let state = self.state();
+        let person = state.people.iter().find(|person| person.id == id)?;
+        (!is_hidden(&person.identities, sees)).then(|| person.name.clone())
+    }
+
     /// Whom a list is about.
     pub(crate) fn filter(&self, text: &str) -> PersonFilter {
         let state = self.state();
@@ -446,7 +452,6 @@ impl People {
             .into_iter()
             .map(|person| Meant {
                 person: person.id,
-                name: person.name.clone(),
                 role: person.role,
                 chat: state.reached(person, |chat| channels.takes_messages(chat)),
                 identities: person.identities.clone(),

@@ -103,11 +103,11 @@ fn shown(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
 
 /// The response to an event that was taken.
 pub(crate) fn taken(reached: Reached) -> Response {
-    if let Some(shortfall) = reached.shortfall() {
-        tracing::warn!(shortfall, "the event of a hook did not reach everybody");
+    for missed in &reached.missed {
+        tracing::warn!(count = missed.who.count(), why = missed.why, "the event of a hook did not reach everybody");
     }
     let turn_ids = reached.begun.iter().map(|begun| begun.turn).collect();
-    let not_told = |NotReached { who, why, .. }| NotTold { who, why };
+    let not_told = |NotReached { who, why }| NotTold { who: who.to_string(), why };
     let not_reached = reached.missed.into_iter().map(not_told).collect();
     (StatusCode::ACCEPTED, Json(Taken { status: "accepted", turn_ids, not_reached })).into_response()
 }

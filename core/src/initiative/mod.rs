@@ -24,10 +24,10 @@ use crate::{
         event::{Directed, EventKind, InboundEvent, SenderKind},
         finding::{PersonFilter, folded},
         ids::{EventId, PersonId, TurnId},
-        people::{Identity, KnownIdentity, PersonRole},
+        people::{Identity, KnownIdentity, PersonRole, is_hidden},
         schedule::{Asker, NewSchedule, Schedule, ScheduledAction},
         settings::LiveSettings,
-        target::{Begun, NotReached, Reached, Target},
+        target::{Addressees, Begun, NotReached, Reached, Target},
         words::{PromptSession, Words, WordsTo},
     },
     operations::OperationError,
@@ -297,34 +297,35 @@ impl Initiative {
             let key = key_for(key, event.about(), person);
             let external_id = format!("{}{key}", event.external_id);
             let event = InboundEvent { external_id, ..event };
-            match person.filter(|_| event.about_another().is_none()) {
-                Some(person) => match self.begun_before(&event, person).await? {
-                    Some(before) => begun.push(before),
-                    None => events.push(event),
-                },
-                None => events.push(event),
+            let before = match person.filter(|_| event.about_another().is_none()) {
+                Some(person) => self.begun_before(&event, person).await?,
+                None => None,
+            };
+            match before {
+                Some(before) => begun.push(before),
+                None => events.push((event, person)),
             }
         }
-        let Some(first) = events.first() else { return Ok(Reached { begun, missed }) };
+        let Some((first, _)) = events.first() else { return Ok(Reached { begun, missed }) };
         let channel = first.conversation.channel.clone();
-        let places: Vec<_> = events.iter().map(|event| event.conversation.clone()).collect();
-        let events = events.into_iter().map(|event| (TurnId::new(at), event)).collect();
+        let places: Vec<_> = events.iter().map(|(event, person)| (event.conversation.clone(), *person)).collect();
+        let events = events.into_iter().map(|(event, _)| (TurnId::new(at), event)).collect();
         let accepted = self.inlet.accept(&channel, events, None).await.map_err(failed)?;
         let mut failure = None;
-        let mut fails = |to: &ConversationRef, error: OperationError| {
-            let who = self.people.name_in(to).unwrap_or_else(|| to.to_string());
-            missed.push(NotReached { who, count: 1, why: error.to_string() });
+        let mut fails = |person: Option<PersonId>, error: OperationError| {
+            let who = person.map_or(Addressees::People(1), Addressees::Person);
+            missed.push(NotReached { who, why: error.to_string() });
             failure = Some(error);
         };
-        for (accepted, to) in accepted.into_iter().zip(places) {
+        for (accepted, (to, person)) in accepted.into_iter().zip(places) {
             match accepted {
                 Accepted::Turn(turn) | Accepted::Duplicate { turn: Some(turn), .. } => begun.push(Begun { turn, to }),
                 // It was begun before, and its turn has been removed since.
                 Accepted::Duplicate { turn: None, .. } => {}
-                Accepted::Limited { retry_after } => fails(&to, OperationError::Limited { retry_after }),
+                Accepted::Limited { retry_after } => fails(person, OperationError::Limited { retry_after }),
                 _ => {
                     warn!(channel = %to.channel, "what the gateway begins cannot be stored");
-                    fails(&to, OperationError::Unfit(format!("what is for {} cannot be stored", to.channel)));
+                    fails(person, OperationError::Unfit(format!("what is for {} cannot be stored", to.channel)));
                 }
             }
         }
@@ -409,10 +410,11 @@ impl Initiative {
                 Some(_) => "is reached on none of the token's channels",
                 None => "has not written in a direct chat yet",
             };
-            missed.push(NotReached { who: one.name, count: 1, why: why.to_owned() });
+            missed.push(NotReached { who: Addressees::Person(one.person), why: why.to_owned() });
         }
         if hidden > 0 {
-            missed.push(NotReached::unnamed(hidden, "known on none of the token's channels".to_owned()));
+            let why = "known on none of the token's channels".to_owned();
+            missed.push(NotReached { who: Addressees::People(hidden), why });
         }
         if recipients.len() > MOST_PEOPLE {
             let why = format!("{to} means {} people, and at most {MOST_PEOPLE} are reached at once", recipients.len());
@@ -509,11 +511,6 @@ impl Initiative {
 /// The key of what is for a conversation, or for a person, who may be reached elsewhere when a request is repeated.
 fn key_for(key: &str, place: &ConversationRef, person: Option<PersonId>) -> String {
     person.map_or_else(|| format!("{key}:{place}"), |person| format!("{key}:{person}"))
-}
-
-/// Whether somebody is known only on channels that an operator may not see.
-fn is_hidden(identities: &[KnownIdentity], may: impl Fn(&ChannelId) -> bool) -> bool {
-    !identities.is_empty() && !identities.iter().any(|known| may(&known.identity.channel))
 }
 
 /// Whether an event tells if its conversation is a group.

@@ -30,7 +30,7 @@ impl NewsDesk for Initiative {
         let key = format!("news:{channel}:{}", news.key);
         let reached = self.begin_beside(events, missed, &key).await.map_err(news_error)?;
         // Whoever sends it may know nobody of those whom it is for.
-        Ok(reached.unnamed())
+        Ok(reached.counted())
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{
         log::{LogEvent, NewLogEntry, Subject},
         schedule::{NewSchedule, Schedule, ScheduleChange, ScheduleRun, ScheduleState, ScheduledAction, When},
         settings::LiveSettings,
-        target::Reached,
+        target::{NotReached, Reached},
     },
     operations::{Actor, OperationError, operation},
     pauses,
@@ -99,10 +99,11 @@ impl Schedules {
         if reached.begun.is_empty() {
             return Ok(reached);
         }
-        let (turns, problem) = of_run(&reached);
-        let run = ScheduleRun { schedule: schedule.id, due: now, at: now, turns, problem };
-        let by = Actor { answer: answer(&reached.unnamed()), ..by.falling_short(&reached) };
-        let operation = operation(&by, "run_schedule", schedule.recorded_name(), Subject::default(), now);
+        let (turns, not_reached) = of_run(&reached);
+        let run = ScheduleRun { schedule: schedule.id, due: now, at: now, turns, problem: None, not_reached };
+        let by = Actor { answer: answer(&reached), ..by.clone() };
+        let mut operation = operation(&by, "run_schedule", schedule.recorded_name(), Subject::default(), now);
+        operation.entry.not_reached.clone_from(&reached.missed);
         let schedules = vec![ScheduleChange::Ran(run)];
         self.calendar
             .store
@@ -144,17 +145,20 @@ impl Schedules {
             if failures >= most {
                 break;
             }
-            let (turns, problem) = match self.initiative.begin_scheduled(&schedule, &key(&schedule, at)).await {
-                Ok(reached) => of_run(&reached),
-                Err(OperationError::Store(error)) => return Err(error),
-                Err(error) => {
-                    failures += 1;
-                    why = error.to_string();
-                    (Vec::new(), Some(why.clone()))
-                }
-            };
-            log.push(entry(LogEvent::ScheduleRan { schedule: name(), due: rfc3339(at), problem: problem.clone() }));
-            changes.push(ScheduleChange::Ran(ScheduleRun { schedule: schedule.id, due: at, at: now, turns, problem }));
+            let ((turns, not_reached), problem) =
+                match self.initiative.begin_scheduled(&schedule, &key(&schedule, at)).await {
+                    Ok(reached) => (of_run(&reached), None),
+                    Err(OperationError::Store(error)) => return Err(error),
+                    Err(error) => {
+                        failures += 1;
+                        why = error.to_string();
+                        (Default::default(), Some(why.clone()))
+                    }
+                };
+            let run = ScheduleRun { schedule: schedule.id, due: at, at: now, turns, problem, not_reached };
+            let (problem, not_reached) = (run.problem.clone(), run.not_reached.clone());
+            log.push(entry(LogEvent::ScheduleRan { schedule: name(), due: rfc3339(at), problem, not_reached }));
+            changes.push(ScheduleChange::Ran(run));
         }
         if is_passed_over && let Some(begun) = self.begun_before(&schedule, now).await? {
             // The process died before this was noted.
@@ -190,7 +194,7 @@ impl Schedules {
         let Some(due) = schedule.next_at else { return Ok(None) };
         let begun = self.initiative.find(&schedule.new, &key(schedule, due)).await?;
         let turns: Vec<_> = begun.into_iter().map(|one| one.turn).collect();
-        let run = ScheduleRun { schedule: schedule.id, due, at: now, turns, problem: None };
+        let run = ScheduleRun { schedule: schedule.id, due, at: now, turns, problem: None, not_reached: Vec::new() };
         Ok(Some(run).filter(|run| !run.turns.is_empty()))
     }
 
@@ -256,9 +260,9 @@ impl Schedules {
     }
 }
 
-/// What is stored of a run: the turns that were begun, and how many people were not reached.
-fn of_run(reached: &Reached) -> (Vec<TurnId>, Option<String>) {
-    (reached.begun.iter().map(|one| one.turn).collect(), reached.shortfall())
+/// What is stored of a run: the turns that were begun, and who was not reached.
+fn of_run(reached: &Reached) -> (Vec<TurnId>, Vec<NotReached>) {
+    (reached.begun.iter().map(|one| one.turn).collect(), reached.missed.clone())
 }
 
 /// The key of a time of a schedule.

@@ -495,7 +495,8 @@ fn question_at_end(before: &Obligation, turn: &TurnRecord) -> Option<LineState> 
 
 /// A decision that nobody made, for the audit.
 fn audited(by: String, state: ApprovalState, target: String, subject: Subject, at: Timestamp) -> Operation {
-    let entry = AuditEntry { by, action: state.audit_action().to_owned(), target, reason: None };
+    let entry =
+        AuditEntry { by, action: state.audit_action().to_owned(), target, reason: None, not_reached: Vec::new() };
     Operation { at, entry, subject, answer: None }
 }
 

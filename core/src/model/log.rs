@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{
     conversation::ChannelId,
     ids::{ApprovalId, ConversationId, DeliveryId, PersonId, TurnId},
+    target::NotReached,
     turn::Handler,
     view::FallbackView,
 };
@@ -270,6 +271,9 @@ pub enum LogEvent {
         /// Why nothing was begun.
         #[serde(skip_serializing_if = "Option::is_none")]
         problem: Option<String>,
+        /// Who was not reached.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        not_reached: Vec<NotReached>,
     },
     /// `schedule.missed`: times of a schedule passed while the gateway was down, and are not made up for one by one.
     ScheduleMissed {
@@ -355,6 +359,9 @@ pub struct AuditEntry {
     /// Why, in the operator's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Who was not reached by it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_reached: Vec<NotReached>,
 }
 
 /// Which entries of the log are read.

@@ -78,6 +78,11 @@ pub struct KnownIdentity {
     pub added_by: String,
 }
 
+/// Whether somebody is known only on channels that an operator does not see.
+pub(crate) fn is_hidden(identities: &[KnownIdentity], sees: impl Fn(&ChannelId) -> bool) -> bool {
+    !identities.is_empty() && !identities.iter().any(|known| sees(&known.identity.channel))
+}
+
 /// Somebody who is known, as one channel knows them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownAs {

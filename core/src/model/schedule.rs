@@ -12,7 +12,7 @@ use crate::model::{
     cron::CronClock,
     event::{Directed, InboundEvent, Sender},
     ids::{ScheduleId, TurnId},
-    target::Target,
+    target::{NotReached, Target},
     words::Words,
 };
 
@@ -260,8 +260,10 @@ pub struct ScheduleRun {
     pub at: Timestamp,
     /// The turns that were begun.
     pub turns: Vec<TurnId>,
-    /// Why none was begun, or how many people were not reached.
+    /// Why none was begun.
     pub problem: Option<String>,
+    /// Who was not reached.
+    pub not_reached: Vec<NotReached>,
 }
 
 /// A change of what is stored of schedules.

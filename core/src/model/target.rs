@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{
     conversation::{ChannelId, ConversationRef},
-    ids::TurnId,
+    ids::{PersonId, TurnId},
     people::PersonRole,
 };
 
@@ -103,42 +103,55 @@ pub struct Reached {
 }
 
 /// Those who are meant by a target, and for whom nothing was begun.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotReached {
-    /// The name of one, the conversation, or how many they are.
-    pub who: String,
-    /// How many they are.
-    pub count: usize,
+    /// Who they are.
+    pub who: Addressees,
     /// Why nothing was begun.
     pub why: String,
 }
 
-impl NotReached {
-    /// So many people, without their names.
-    pub(crate) fn unnamed(count: usize, why: String) -> Self {
-        let who = if count == 1 { "one person".to_owned() } else { format!("{count} people") };
-        Self { who, count, why }
+/// Who was not reached. A name stands in the records of people only, so that it is forgotten with its person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Addressees {
+    /// Somebody who is known.
+    Person(PersonId),
+    /// So many whom the operator may not see.
+    People(usize),
+}
+
+impl Addressees {
+    /// How many they are.
+    #[must_use]
+    pub const fn count(self) -> usize {
+        match self {
+            Self::Person(_) => 1,
+            Self::People(count) => count,
+        }
+    }
+}
+
+/// Without a name.
+impl fmt::Display for Addressees {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.count() {
+            1 => f.write_str("one person"),
+            count => write!(f, "{count} people"),
+        }
     }
 }
 
 impl Reached {
-    /// The same without names: what is stored of it is not erased with a person.
-    #[must_use]
-    pub fn unnamed(&self) -> Self {
-        let mut counts = BTreeMap::<&str, usize>::new();
-        for one in &self.missed {
-            *counts.entry(&one.why).or_default() += one.count;
+    /// The same for a reader who may know nobody of them.
+    pub(crate) fn counted(self) -> Self {
+        let mut counts = BTreeMap::<String, usize>::new();
+        for one in self.missed {
+            *counts.entry(one.why).or_default() += one.who.count();
         }
-        let missed = counts.into_iter().map(|(why, count)| NotReached::unnamed(count, why.to_owned())).collect();
-        Self { begun: self.begun.clone(), missed }
-    }
-
-    /// How many were not reached, and why; `None` if all were.
-    #[must_use]
-    pub fn shortfall(&self) -> Option<String> {
-        let missed = self.unnamed().missed.into_iter().map(|one| format!("{} ({})", one.who, one.why));
-        let missed: Vec<_> = missed.collect();
-        (!missed.is_empty()).then(|| format!("not reached: {}", missed.join(", ")))
+        let missed =
+            counts.into_iter().map(|(why, count)| NotReached { who: Addressees::People(count), why }).collect();
+        Self { missed, ..self }
     }
 }
 

@@ -70,13 +70,6 @@ impl Actor {
         Self { name, reason: None, channels: None, answer: None }
     }
 
-    /// The same, whose reason says how many they did not reach.
-    pub(crate) fn falling_short(&self, reached: &Reached) -> Self {
-        let parts = [self.reason.clone(), reached.shortfall()];
-        let reason: Vec<String> = parts.into_iter().flatten().collect();
-        Self { reason: (!reason.is_empty()).then(|| reason.join("; ")), ..self.clone() }
-    }
-
     /// A key of theirs: nobody else has the same.
     pub(crate) fn key(&self, key: &str) -> String {
         format!("{}:{}:{key}", self.name.len(), self.name)
@@ -284,7 +277,8 @@ impl Operations {
             _ => Subject::default(),
         };
         let turns: Vec<_> = sent.begun.iter().map(|one| one.turn.to_string()).collect();
-        let operation = operation(&by.falling_short(sent), "message", turns.join(" "), subject, self.clock.now());
+        let mut operation = operation(by, "message", turns.join(" "), subject, self.clock.now());
+        operation.entry.not_reached.clone_from(&sent.missed);
         self.store.commit(Transition { operation: Some(operation), ..Transition::default() }).await?;
         Ok(())
     }
@@ -508,7 +502,8 @@ pub(crate) fn operation(
     at: rejoinder_guard::Timestamp,
 ) -> Operation {
     let (by, answer) = (by.clone(), by.answer.clone());
-    let entry = AuditEntry { by: by.name, action: action.to_owned(), target: target.to_string(), reason: by.reason };
+    let (action, target) = (action.to_owned(), target.to_string());
+    let entry = AuditEntry { by: by.name, action, target, reason: by.reason, not_reached: Vec::new() };
     Operation { at, entry, subject, answer }
 }
 

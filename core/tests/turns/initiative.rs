@@ -3,9 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use rejoinder_core::{
-    Access, Actor, AgentTurn, Attachment, Begun, Capabilities, Choices, ConversationRef, Hours, Identity, InboundEvent,
-    Missed, NewMessage, NewSchedule, News, OnUnknown, OperationError, PersonRole, Policies, Policy, Reached, Receipts,
-    Reply, ScheduledAction, SeedPerson, Support, Target, Task, Timestamp, TurnStatus, TurnView, When, Words,
+    Access, Actor, AgentTurn, Attachment, Begun, Capabilities, ChannelId, Choices, ConversationRef, Hours, Identity,
+    InboundEvent, Missed, NewMessage, NewSchedule, News, NotReached, OnUnknown, OperationError, PersonRole, Policies,
+    Policy, Receipts, Reply, ScheduledAction, SeedPerson, Support, Target, Task, Timestamp, TurnStatus, TurnView, When,
+    Words,
     conformance::scripted::{Fault, Script, capabilities},
     store::AuditFilter,
 };
@@ -27,8 +28,9 @@ async fn sends(gateway: &TestGateway, to: &str, key: &str) -> Result<Vec<Begun>,
     sent.map(|sent| sent.begun)
 }
 
-fn not_reached(reached: &Reached) -> Vec<&str> {
-    reached.missed.iter().map(|one| one.who.as_str()).collect()
+/// As a reader of these channels is told.
+fn not_reached(gateway: &TestGateway, missed: &[NotReached], channels: Option<&[ChannelId]>) -> Vec<String> {
+    missed.iter().map(|one| gateway.engine().name_addressees(one.who, channels)).collect()
 }
 
 fn places(sent: &[Begun]) -> Vec<ConversationRef> {
@@ -114,7 +116,7 @@ async fn a_message_has_files() {
     gateway.at_rest().await;
 }
 
-/// In the answer. What is stored of it counts them, since forgetting somebody does not reach it.
+/// In the answer, in the run and in the audit, which hold ids: who is forgotten has no name there.
 #[tokio::test]
 async fn those_of_a_role_who_are_not_reached_are_named() {
     let mut setup = setup(Access::default());
@@ -131,21 +133,23 @@ async fn those_of_a_role_who_are_not_reached_are_named() {
         gateway.engine().send(&message("role:member", "Leave the house."), "one", &by).await.expect("it is sent");
     gateway.engine().note_sent(&sent, &by).await.expect("it is stored");
     gateway.engine().add_schedule(tells("role:member", false), &by, |_| None).await.expect("it is made");
-    let stored = |reached: &Reached| {
-        assert_eq!(not_reached(reached), ["2 people"]);
-        None
-    };
-    let begun = gateway.engine().run_schedule("news", "one", &by, stored).await.expect("it is begun");
+    let begun = gateway.engine().run_schedule("news", "one", &by, |_| None).await.expect("it is begun");
     gateway.settle().await;
 
-    assert_eq!((places(&sent.begun), not_reached(&sent)), (vec![chat("ada")], vec!["Bob", "Cy"]));
-    let missed = "not reached: 2 people (has not written in a direct chat yet)";
+    let named = |missed: &[NotReached]| not_reached(&gateway, missed, None);
+    assert_eq!(
+        (places(&sent.begun), named(&sent.missed)),
+        (vec![chat("ada")], vec!["Bob".to_owned(), "Cy".to_owned()])
+    );
     assert_eq!(begun.missed, sent.missed);
     let (_, runs) = gateway.engine().schedule("news", &by).await.expect("readable");
-    assert_eq!((runs[0].turns.len(), runs[0].problem.as_deref()), (1, Some(missed)));
+    assert_eq!((runs[0].turns.len(), &runs[0].problem, &runs[0].not_reached), (1, &None, &sent.missed));
     let audit = gateway.store.audit(&AuditFilter { before: None, limit: 10 }).await.expect("readable");
-    let reasons: Vec<_> = audit.iter().filter_map(|it| it.entry.reason.as_deref()).collect();
-    assert_eq!(reasons.iter().filter(|reason| reason.ends_with(missed)).count(), 2, "{reasons:?}");
+    let missed: Vec<_> = audit.iter().map(|it| &it.entry.not_reached).filter(|missed| !missed.is_empty()).collect();
+    assert_eq!(missed, [&sent.missed, &sent.missed]);
+    let bob = Identity { channel: main_channel(), id: "bob".to_owned() };
+    gateway.engine().revoke(&bob, by.clone()).await.expect("it is revoked");
+    assert_eq!(named(&sent.missed), ["one person", "Cy"]);
     gateway.engine().pause_schedule("news", true, &by).await.expect("it is paused");
     gateway.at_rest().await;
 }
@@ -168,7 +172,10 @@ async fn a_token_for_some_channels_learns_no_names_of_people_on_others() {
     let refused = gateway.engine().send(&message("Zoey", "Hello."), "two", &by).await;
     gateway.settle().await;
 
-    assert_eq!((places(&sent.begun), not_reached(&sent)), (vec![chat("ada")], vec!["Bob", "2 people"]));
+    let (sees, stranger) = (by.channels.as_deref(), [there("").channel]);
+    assert_eq!(places(&sent.begun), [chat("ada")]);
+    assert_eq!(not_reached(&gateway, &sent.missed, sees), ["Bob", "2 people"]);
+    assert_eq!(not_reached(&gateway, &sent.missed, Some(&stranger)), ["one person", "2 people"]);
     let Err(OperationError::Unfit(why)) = refused else { panic!("{refused:?}") };
     assert!(!why.contains("did you mean"), "{why}");
     gateway.at_rest().await;

@@ -246,9 +246,11 @@ export function logSentence({ topic, data: known }) {
     "channel.down": () => `The channel is down: ${data.problem}.`,
     "agent.up": () => `The agent ${data.agent} answers again.`,
     "agent.down": () => `The agent ${data.agent} fails: ${data.error}.`,
-    "schedule.ran": () => data.problem
-      ? `The schedule ${data.schedule} ${data.problem.startsWith("not reached") ? "ran, and somebody was" : "could begin nothing:"} ${data.problem}.`
-      : `The time of the schedule ${data.schedule} has come.`,
+    "schedule.ran": () => {
+      if (data.problem) return `The schedule ${data.schedule} could begin nothing: ${data.problem}.`;
+      const missed = data.not_reached?.length ? " Somebody was not reached: the audit and the schedule say who, and why." : "";
+      return `The time of the schedule ${data.schedule} has come.${missed}`;
+    },
     "schedule.missed": () => `The schedule ${data.schedule} was not acted on ${data.times} times: the gateway was down.`,
     "schedule.paused": () => `The schedule ${data.schedule} failed too often and is paused: ${data.why}.`,
     "digest.pressed": () => `Somebody pressed “${data.button}” below a digest.`,

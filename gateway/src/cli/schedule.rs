@@ -267,7 +267,11 @@ fn detail(schedule: &Value) -> String {
     let runs = schedule["runs"].as_array().into_iter().flatten();
     let row = |run: &Value| {
         let turns = run["turns"].as_array().into_iter().flatten().map(text).collect::<Vec<_>>().join(" ");
-        [time(&run["due"]), time(&run["at"]), [turns.as_str(), text(&run["problem"])].join(" ").trim().to_owned()]
+        let missed = run["not_reached"].as_array().into_iter().flatten();
+        let missed = missed.map(|one| format!("not reached: {} ({})", text(&one["who"]), text(&one["why"])));
+        let became = [turns, text(&run["problem"]).to_owned(), missed.collect::<Vec<_>>().join(", ")];
+        let became: Vec<_> = became.into_iter().filter(|it| !it.is_empty()).collect();
+        [time(&run["due"]), time(&run["at"]), became.join(" ")]
     };
     let rows: Vec<_> = runs.map(row).collect();
     if !rows.is_empty() {

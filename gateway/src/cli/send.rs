@@ -86,7 +86,8 @@ impl Send {
             }
         }
         let failed = turns.iter().filter(|(_, turn)| status(turn) == "undeliverable").count();
-        match (failed, missed.len()) {
+        let missed = missed.iter().filter_map(|one| one["count"].as_u64()).sum::<u64>() as usize;
+        match (failed, missed) {
             (0, 0) => Ok(()),
             (failed, 0) => Err(anyhow!("{failed} of {} could not be delivered", turns.len()).into()),
             (failed, missed) => Err(anyhow!("{} of {} were not reached", failed + missed, turns.len() + missed).into()),

@@ -32,6 +32,7 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         ("sign_ins", include_str!("../../../../migrations/sqlite/0018_sign_ins.sql")),
         ("resends", include_str!("../../../../migrations/sqlite/0019_resends.sql")),
         ("destinations", include_str!("../../../../migrations/sqlite/0020_destinations.sql")),
+        ("not_reached", include_str!("../../../../migrations/sqlite/0021_not_reached.sql")),
     ];
     let migration = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)

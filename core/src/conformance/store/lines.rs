@@ -158,8 +158,13 @@ pub async fn what_operators_say_of_errors_is_kept(subject: &mut impl Subject) {
     assert_eq!(found.len(), 3, "two causes are two errors: {found:?}");
     let [(panic, _), (bad, _), (forbidden, _)] = found[..] else { panic!("{found:?}") };
     let said = |id: i64, mark| {
-        let entry =
-            AuditEntry { by: "ada".to_owned(), action: "mark".to_owned(), target: id.to_string(), reason: None };
+        let entry = AuditEntry {
+            by: "ada".to_owned(),
+            action: "mark".to_owned(),
+            target: id.to_string(),
+            reason: None,
+            not_reached: Vec::new(),
+        };
         let operation = Operation { at: at(9), entry, subject: LogSubject::default(), answer: None };
         Transition { error: Some((id, mark)), operation: Some(operation), ..Transition::default() }
     };

@@ -9,6 +9,7 @@ use crate::{
         conversation::ChannelId,
         log::{AuditEntry, LogEvent, LogFilter, NewLogEntry, Subject as LogSubject},
         stored_delivery::{DeliveryRecord, DeliveryState},
+        target::{Addressees, NotReached},
         tokens::{Role, SignInChange, SignInRecord, TokenChange, TokenRecord},
     },
     ports::store::{
@@ -28,6 +29,7 @@ fn operation(action: &str, answer: Option<IdempotentAnswer>) -> Operation {
         action: action.to_owned(),
         target: "t1".to_owned(),
         reason: Some("a test".to_owned()),
+        not_reached: vec![NotReached { who: Addressees::People(2), why: "they have not written yet".to_owned() }],
     };
     Operation { at: at(1), entry, subject: LogSubject::channel(&ChannelId::new("test", "main")), answer }
 }

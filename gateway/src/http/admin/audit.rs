@@ -1,14 +1,17 @@
 //! What operators did.
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::{Query, State, rejection::QueryRejection},
 };
-use rejoinder_core::store::{AuditFilter, AuditRecord};
+use rejoinder_core::{
+    Addressees,
+    store::{AuditFilter, AuditRecord},
+};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::responses::Reading;
+use super::{caller::Caller, messages::NotReachedItem, responses::Reading};
 use crate::{
     http::{Shared, error::ApiError, paging},
     time::rfc3339,
@@ -48,13 +51,15 @@ struct AuditItem {
     target: String,
     /// Why.
     reason: Option<String>,
+    /// Who was meant and not reached.
+    not_reached: Vec<NotReachedItem>,
     #[schema(format = "uuid")]
     turn_id: Option<String>,
     channel: Option<String>,
 }
 
-impl From<AuditRecord> for AuditItem {
-    fn from(record: AuditRecord) -> Self {
+impl AuditItem {
+    fn of(record: AuditRecord, name: impl Fn(Addressees) -> String) -> Self {
         Self {
             id: record.id,
             at: rfc3339(record.at),
@@ -62,6 +67,7 @@ impl From<AuditRecord> for AuditItem {
             action: record.entry.action,
             target: record.entry.target,
             reason: record.entry.reason,
+            not_reached: NotReachedItem::of(&record.entry.not_reached, name),
             turn_id: record.subject.turn_id.map(|id| id.to_string()),
             channel: record.subject.channel.map(|channel| channel.to_string()),
         }
@@ -75,11 +81,13 @@ impl From<AuditRecord> for AuditItem {
     security(("admin_token" = [])))]
 pub(in crate::http) async fn list(
     State(app): Shared,
+    Extension(caller): Extension<Caller>,
     filter: Result<Query<Filter>, QueryRejection>,
 ) -> Result<Json<AuditList>, ApiError> {
     let Query(Filter { before, limit }) = filter?;
     let limit = paging::limit(limit)?;
     let mut found = app.store.audit(&AuditFilter { before, limit: limit + 1 }).await?;
     let next = paging::cut(&mut found, limit, |record| record.id.to_string());
-    Ok(Json(AuditList { items: found.into_iter().map(AuditItem::from).collect(), next }))
+    let name = |missed| app.engine.name_addressees(missed, caller.channels.as_deref());
+    Ok(Json(AuditList { items: found.into_iter().map(|record| AuditItem::of(record, name)).collect(), next }))
 }

@@ -6,7 +6,7 @@ use axum::{
     http::{HeaderName, StatusCode, header},
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
-use rejoinder_core::{Attachment, Begun, ConversationRef, NewMessage, NotReached, Reached, Target};
+use rejoinder_core::{Addressees, Attachment, Begun, ConversationRef, NewMessage, NotReached, Reached, Target};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -88,15 +88,25 @@ pub(crate) struct SentMessages {
 /// Those who are meant and get no message.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NotReachedItem {
-    /// Somebody's name, the conversation, or how many they are: of those whom the token may not see, and in a repeated answer.
+    /// Somebody's name, or how many they are: of those whom the token may not see, and in a repeated answer.
     who: String,
+    /// The person's id, as the list of people has it.
+    #[schema(format = "uuid")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    person: Option<String>,
+    /// How many they are.
+    count: usize,
     /// Why they get none.
     why: String,
 }
 
-impl From<&NotReached> for NotReachedItem {
-    fn from(NotReached { who, why, .. }: &NotReached) -> Self {
-        Self { who: who.clone(), why: why.clone() }
+impl NotReachedItem {
+    pub(super) fn of(missed: &[NotReached], name: impl Fn(Addressees) -> String) -> Vec<Self> {
+        let item = |NotReached { who, why }: &NotReached| {
+            let person = if let Addressees::Person(person) = who { Some(person.to_string()) } else { None };
+            Self { who: name(*who), person, count: who.count(), why: why.clone() }
+        };
+        missed.iter().map(item).collect()
     }
 }
 
@@ -113,15 +123,23 @@ pub(crate) struct SentMessage {
 }
 
 impl SentMessages {
+    /// As it is stored for a request that is repeated: without names.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub(super) fn unnamed(sent: &Reached) -> Result<Self, ApiError> {
+        Self::of(sent, |missed| missed.to_string())
+    }
+
     /// # Errors
     /// When nothing was sent: it was before, and is not kept any more.
-    pub(super) fn of(sent: &Reached) -> Result<Self, ApiError> {
+    pub(super) fn of(sent: &Reached, name: impl Fn(Addressees) -> String) -> Result<Self, ApiError> {
         let message = |one: &Begun| {
             let url = format!("/admin/api/turns/{}", one.turn);
             SentMessage { id: one.turn.to_string(), to: one.to.to_string(), url }
         };
         let messages: Vec<_> = sent.begun.iter().map(message).collect();
-        let not_reached = sent.missed.iter().map(NotReachedItem::from).collect();
+        let not_reached = NotReachedItem::of(&sent.missed, name);
         let removed = || ApiError::Conflict("it was done before, and its turns have been removed since".to_owned());
         let first = messages.first().ok_or_else(removed)?;
         Ok(Self { id: first.id.clone(), url: first.url.clone(), messages, not_reached })
@@ -150,8 +168,8 @@ pub(in crate::http) async fn send(
     };
     let by = operation.actor(body.reason.as_deref(), StatusCode::ACCEPTED, &())?;
     let sent = app.engine.send(&message, &operation.name(app.clock.now()), &by).await?;
-    let answer = SentMessages::of(&sent)?;
-    let stored = SentMessages::of(&sent.unnamed())?;
+    let answer = SentMessages::of(&sent, |missed| app.engine.name_addressees(missed, by.channels.as_deref()))?;
+    let stored = SentMessages::unnamed(&sent)?;
     let by = operation.actor(body.reason.as_deref(), StatusCode::ACCEPTED, &stored)?;
     app.engine.note_sent(&sent, &by).await?;
     Ok((StatusCode::ACCEPTED, [(header::LOCATION, answer.url.clone())], Json(answer)))

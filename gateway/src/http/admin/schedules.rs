@@ -9,8 +9,8 @@ use axum::{
 };
 use jiff::SignedDuration;
 use rejoinder_core::{
-    Actor, Missed, NewSchedule, NotAPlaceForWords, PromptSession, Reached, ScheduledAction, Timestamp, TurnId, When,
-    Words, WordsTo, read_time,
+    Actor, Addressees, Missed, NewSchedule, NotAPlaceForWords, PromptSession, Reached, ScheduledAction, Timestamp,
+    TurnId, When, Words, WordsTo, read_time,
     store::{Schedule, ScheduleOrigin, ScheduleRun},
 };
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 
 use super::{
     caller::Caller,
-    messages::SentMessages,
+    messages::{NotReachedItem, SentMessages},
     operation::{IdempotencyKey, Operation, Reason},
     responses::{Changing, Reading, ReadingOne},
 };
@@ -130,8 +130,10 @@ pub(crate) struct ScheduleRunItem {
     at: String,
     /// The turns that were begun: they say what became of them.
     turns: Vec<String>,
-    /// Why none was begun, or how many people were not reached.
+    /// Why none was begun.
     problem: Option<String>,
+    /// Who is meant and was not reached.
+    not_reached: Vec<NotReachedItem>,
 }
 
 /// What happens to times that passed while the gateway was down: one run makes up for all of them (`once`), none does (`skip`), or
@@ -250,10 +252,11 @@ impl From<&Schedule> for ScheduleItem {
     }
 }
 
-impl From<ScheduleRun> for ScheduleRunItem {
-    fn from(run: ScheduleRun) -> Self {
+impl ScheduleRunItem {
+    fn of(run: ScheduleRun, name: impl Fn(Addressees) -> String) -> Self {
         let turns = run.turns.iter().map(ToString::to_string).collect();
-        Self { due: rfc3339(run.due), at: rfc3339(run.at), turns, problem: run.problem }
+        let not_reached = NotReachedItem::of(&run.not_reached, name);
+        Self { due: rfc3339(run.due), at: rfc3339(run.at), turns, problem: run.problem, not_reached }
     }
 }
 
@@ -326,9 +329,10 @@ pub(in crate::http) async fn list(
     State(app): Shared,
     Extension(caller): Extension<Caller>,
 ) -> Result<Json<ScheduleList>, ApiError> {
+    let name = |missed| app.engine.name_addressees(missed, caller.channels.as_deref());
     let mut items = Vec::new();
     for schedule in app.engine.schedules(caller.channels.as_deref()) {
-        let last = app.store.schedule_runs(schedule.id, 1).await?.pop().map(ScheduleRunItem::from);
+        let last = app.store.schedule_runs(schedule.id, 1).await?.pop().map(|run| ScheduleRunItem::of(run, name));
         items.push(ListedSchedule { schedule: ScheduleItem::from(&schedule), last });
     }
     Ok(Json(ScheduleList { items, next: None }))
@@ -346,7 +350,8 @@ pub(in crate::http) async fn show(
 ) -> Result<Json<ScheduleDetail>, ApiError> {
     let by = Actor { name: caller.name.clone(), reason: None, channels: caller.channels.clone(), answer: None };
     let (schedule, runs) = app.engine.schedule(&named(name)?, &by).await?;
-    let runs = runs.into_iter().map(ScheduleRunItem::from).collect();
+    let name = |missed| app.engine.name_addressees(missed, caller.channels.as_deref());
+    let runs = runs.into_iter().map(|run| ScheduleRunItem::of(run, name)).collect();
     Ok(Json(ScheduleDetail { schedule: ScheduleItem::from(&schedule), runs }))
 }
 
@@ -382,9 +387,10 @@ pub(in crate::http) async fn run(
 ) -> Result<(StatusCode, Json<SentMessages>), ApiError> {
     let by = actor(&operation)?;
     let key = operation.name(app.clock.now());
-    let answer = |reached: &Reached| operation.answer(StatusCode::ACCEPTED, &SentMessages::of(reached).ok()?);
+    let answer = |reached: &Reached| operation.answer(StatusCode::ACCEPTED, &SentMessages::unnamed(reached).ok()?);
     let reached = app.engine.run_schedule(&named(name)?, &key, &by, answer).await?;
-    Ok((StatusCode::ACCEPTED, Json(SentMessages::of(&reached)?)))
+    let name = |missed| app.engine.name_addressees(missed, by.channels.as_deref());
+    Ok((StatusCode::ACCEPTED, Json(SentMessages::of(&reached, name)?)))
 }
 
 /// Pauses a schedule: it begins nothing until it is resumed.

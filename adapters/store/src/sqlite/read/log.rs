@@ -80,6 +80,7 @@ pub(in crate::sqlite) async fn audit(pool: &SqlitePool, filter: &AuditFilter) ->
                 action: row.value("action")?,
                 target: row.value("target")?,
                 reason: row.value("reason")?,
+                not_reached: row.json("not_reached")?,
             },
             subject: subject(row)?,
         })

@@ -33,5 +33,6 @@ fn run(row: &SqliteRow) -> Result<ScheduleRun, StoreError> {
         at: row.at("at")?,
         turns: row.json("turns")?,
         problem: row.value("problem")?,
+        not_reached: row.json("not_reached")?,
     })
 }

@@ -27,7 +27,7 @@ pub(super) fn add(transaction: &Transaction<'_>, entry: &NewLogEntry) -> Result<
 /// Records what an operator did, for the audit and in the log, and the answer for repeated requests.
 pub(super) fn operation(transaction: &Transaction<'_>, operation: &Operation) -> Result<(), StoreError> {
     let Operation { at, entry, subject, answer } = operation;
-    let AuditEntry { by, action, target, reason } = entry;
+    let AuditEntry { by, action, target, reason, not_reached } = entry;
     let values = params![
         at.as_millis(),
         by,
@@ -37,6 +37,7 @@ pub(super) fn operation(transaction: &Transaction<'_>, operation: &Operation) ->
         subject.turn_id.map(TurnId::as_uuid),
         subject.conversation_id.map(ConversationId::as_uuid),
         subject.channel.as_ref().map(ChannelId::as_str),
+        json(not_reached),
     ];
     rows::change_one(transaction, "audit entries", INSERT_AUDIT, values)?;
     if let Some(IdempotentAnswer { by, key, request, status, body }) = answer {
@@ -53,7 +54,8 @@ const INSERT_ENTRY: &str =
     "insert into log (at, topic, turn_id, conversation_id, channel, data) values (?, ?, ?, ?, ?, ?)";
 
 const INSERT_AUDIT: &str = "
-    insert into audit (at, by, action, target, reason, turn_id, conversation_id, channel) values (?, ?, ?, ?, ?, ?, ?, ?)";
+    insert into audit (at, by, action, target, reason, turn_id, conversation_id, channel, not_reached)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 /// How long the answer to a request is kept, in milliseconds: a day.
 const ANSWERS_KEPT: i64 = 24 * 60 * 60 * 1000;

@@ -29,7 +29,8 @@ fn set(transaction: &Transaction<'_>, schedule: &Schedule) -> Result<(), StoreEr
 
 fn ran(transaction: &Transaction<'_>, run: &ScheduleRun) -> Result<(), StoreError> {
     let schedule = run.schedule.as_uuid();
-    let values = params![schedule, run.due.as_millis(), run.at.as_millis(), json(&run.turns), run.problem];
+    let (turns, not_reached) = (json(&run.turns), json(&run.not_reached));
+    let values = params![schedule, run.due.as_millis(), run.at.as_millis(), turns, run.problem, not_reached];
     rows::change_one(transaction, "runs of schedules", ADD_RUN, values)?;
     rows::change(transaction, REMOVE_OLD_RUNS, [schedule]).map(drop)
 }
@@ -46,8 +47,9 @@ const REMOVE_OTHER_RUNS: &str = "
 const REMOVE: &str = "delete from schedules where id = ?";
 
 const ADD_RUN: &str = "
-    insert into schedule_runs (schedule_id, due_at, at, turns, problem) values (?, ?, ?, ?, ?)
-    on conflict do update set at = excluded.at, turns = excluded.turns, problem = excluded.problem";
+    insert into schedule_runs (schedule_id, due_at, at, turns, problem, not_reached) values (?, ?, ?, ?, ?, ?)
+    on conflict do update set at = excluded.at, turns = excluded.turns, problem = excluded.problem,
+        not_reached = excluded.not_reached";
 
 const REMOVE_RUNS: &str = "delete from schedule_runs where schedule_id = ?";
 
