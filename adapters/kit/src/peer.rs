@@ -4,6 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use axum::http::{Extensions, HeaderMap, HeaderName};
 
+/// The bits of an IPv6 address that tell subscribers apart.
+const SUBSCRIBER: u32 = 56;
+
 /// The address of a request's caller: the other end of its connection, or what a trusted proxy says it is. The server puts
 /// it into the extensions of each request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,11 +19,11 @@ impl Peer {
         extensions.get().copied().unwrap_or(Self(Ipv4Addr::UNSPECIFIED.into()))
     }
 
-    /// What counts as one peer: with IPv6 the /64 network, because every subscriber has 2^64 addresses.
+    /// What counts as one peer: with IPv6 the /56 network, because a subscriber of a home line has one (RIPE-690 §4.2).
     #[must_use]
     pub fn network(self) -> IpAddr {
         match self.0.to_canonical() {
-            IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
+            IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & (u128::MAX << (128 - SUBSCRIBER))).into(),
             ip @ IpAddr::V4(_) => ip,
         }
     }
@@ -54,8 +57,9 @@ mod tests {
 
     #[rstest]
     #[case("192.0.2.1", "192.0.2.1")]
+    #[case("2001:db8:1:100::1", "2001:db8:1:100::")]
     #[case("::ffff:192.0.2.1", "192.0.2.1")]
-    #[case("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::")]
+    #[case("2001:db8:1:2:3:4:5:6", "2001:db8:1::")]
     fn a_peer_is_a_network_with_ipv6(#[case] address: IpAddr, #[case] counted_as: IpAddr) {
         assert_eq!(Peer(address).network(), counted_as);
     }
