@@ -197,6 +197,7 @@ macro_rules! store_conformance {
             a_turn_that_is_undeliverable_is_a_dead_letter
             what_is_held_is_not_upcoming
             deliveries_are_listed
+            what_others_sent_is_found_by_the_name_that_a_platform_gave
             conversations_are_listed_with_their_sessions
             a_channel_is_paused_until_it_is_resumed
             the_log_of_a_time_is_found

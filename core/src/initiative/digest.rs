@@ -47,7 +47,7 @@ impl Initiative {
     async fn open_of(&self, person: PersonId, now: Timestamp) -> Result<Vec<OpenLoop>, StoreError> {
         let known = self.people.known();
         let identities = known.identities(person).to_vec();
-        let theirs = PersonFilter { identities, chats: self.people.direct_chats(person), name: None };
+        let theirs = PersonFilter { identities, chats: self.people.direct_chats(person), ..PersonFilter::default() };
         let among = TurnFilter { person: Some(theirs), ..TurnFilter::default() };
         let mut open = open_loops(self.store.as_ref(), &among, now).await?;
         let seen: HashSet<_> = open.iter().map(|one| one.turn.turn_id).collect();

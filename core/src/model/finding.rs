@@ -64,6 +64,8 @@ pub struct PersonFilter {
     pub chats: Vec<ConversationRef>,
     /// An id, or a part of a name that a platform gave.
     pub name: Option<String>,
+    /// Whether what others sent in a direct chat is found by the name that a platform gave its person.
+    pub with_received: bool,
 }
 
 impl PersonFilter {
@@ -80,6 +82,7 @@ impl PersonFilter {
             identities: known().chain(&identity).cloned().collect(),
             chats: of_them.map(|chat| chat.conversation.clone()).chain(identity.as_ref().map(at)).collect(),
             name: identity.is_none().then(|| text.trim().trim_start_matches('@').to_owned()),
+            with_received: true,
         }
     }
 }

@@ -6,7 +6,9 @@ use uuid::Uuid;
 use super::{Subject, Turn, at, chat, done, said};
 use crate::{
     model::{
-        conversation::ChannelId,
+        conversation::{ChannelId, ChatKind},
+        event::{InboundEvent, Sender, SenderKind},
+        finding::PersonFilter,
         log::{AuditEntry, LogEvent, LogFilter, NewLogEntry, Subject as LogSubject},
         stored_delivery::{DeliveryRecord, DeliveryState},
         target::{Addressees, NotReached},
@@ -16,7 +18,7 @@ use crate::{
         Store,
         list::{
             AuditFilter, ConversationFilter, ConversationSummary, DeadLetterFilter, DeliveryFilter, DeliveryListState,
-            Origin,
+            Origin, TurnFilter,
         },
         record::Pause,
         transition::{DeliveryChange, IdempotentAnswer, Operation, Transition},
@@ -238,6 +240,38 @@ pub async fn deliveries_are_listed(subject: &mut impl Subject) {
     assert!(found(DeliveryFilter { origin: Some(Origin::Operator), ..all.clone() }).await.is_empty());
     let elsewhere = Some(vec![ChannelId::new("other", "main")]);
     assert!(found(DeliveryFilter { channels: elsewhere, ..all }).await.is_empty());
+}
+
+/// Of people whom only their platform names: what operators, schedules and the gateway send to their direct chats.
+pub async fn what_others_sent_is_found_by_the_name_that_a_platform_gave(subject: &mut impl Subject) {
+    let store = subject.store();
+    let bob = said(&chat("b"), "3");
+    let (id, name, username) = ("42".to_owned(), Some("Ädá".to_owned()), Some("ada_l".to_owned()));
+    let ada = Sender { id, name, username, ..bob.sender.clone() };
+    let grace = Sender { id: "grace".to_owned(), kind: SenderKind::Operator, ..bob.sender.clone() };
+    let in_a_group = InboundEvent { chat: ChatKind::Group, sender: ada.clone(), ..said(&chat("group"), "1") };
+    for event in [InboundEvent { sender: ada, ..said(&chat("a"), "2") }, bob, in_a_group] {
+        Turn::accept(&*store, event).await;
+    }
+    let mut sent = Vec::new();
+    for place in ["a", "b", "group"] {
+        let event = InboundEvent { sender: grace.clone(), ..said(&chat(place), &format!("to {place}")) };
+        let mut turn = Turn::accept(&*store, event).await;
+        let delivery = turn.answer(&*store, "The report is ready.").await;
+        sent.push((turn.id, delivery));
+    }
+    let to_ada = sent[0];
+
+    for name in ["ädá", "ADA_L", "42"] {
+        let person = Some(PersonFilter::new(name, &[], &[]));
+        let filter = TurnFilter { person: person.clone(), limit: 10, ..TurnFilter::default() };
+        let turns = store.list_turns(&filter).await.expect("turns are read");
+        let received = turns.iter().filter(|turn| turn.text.starts_with("text of to"));
+        assert_eq!(received.map(|turn| turn.turn_id).collect::<Vec<_>>(), [to_ada.0], "{name}");
+        let filter = DeliveryFilter { person, limit: 10, ..DeliveryFilter::default() };
+        let listed = store.list_deliveries(&filter).await.expect("deliveries are read");
+        assert_eq!(listed.iter().map(|it| it.delivery.id).collect::<Vec<_>>(), [to_ada.1], "{name}");
+    }
 }
 
 /// Those with the latest turn first.

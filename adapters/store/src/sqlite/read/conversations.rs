@@ -1,12 +1,12 @@
 //! Conversations and their addresses.
 
 use rejoinder_core::{
-    ConversationId, ConversationRef, StoreError,
+    ConversationId, ConversationRef, PersonFilter, StoreError,
     store::{ConversationFilter, ConversationSummary, SessionSummary},
 };
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
-use super::{columns::Columns, containing, names, push_person};
+use super::{LATELY, columns::Columns, containing, names, push_person};
 use crate::sqlite::{
     error::store_error,
     stored::{Details, thread},
@@ -36,9 +36,6 @@ pub(in crate::sqlite) async fn address(
     row.map(|row| row.conversation()).transpose()
 }
 
-/// Among how many of a conversation's last turns those of a person are looked for.
-const LATELY: u32 = 100;
-
 pub(in crate::sqlite) async fn conversations(
     pool: &SqlitePool,
     filter: &ConversationFilter,
@@ -66,7 +63,8 @@ pub(in crate::sqlite) async fn conversations(
         );
         sql.push_bind(LATELY)
             .push(") as t join obligations as o on o.turn_id = t.id join events as e on e.id = t.event_id where ");
-        push_person(&mut sql, person);
+        // Among the turns looked at are those that the person wrote.
+        push_person(&mut sql, &PersonFilter { with_received: false, ..person.clone() });
         sql.push(")");
     }
     if filter.text.is_some() || filter.person.is_some() {

@@ -68,20 +68,48 @@ fn push_person(sql: &mut QueryBuilder<Sqlite>, person: &PersonFilter) {
     sql.push(")) or (c.channel, c.chat) in (select value ->> 0, value ->> 1 from json_each(").push_bind(pairs(chats));
     sql.push("))");
     if let Some(name) = &person.name {
-        sql.push(" or json_extract(e.details, '$.sender.id') = ").push_bind(name.clone());
         sql.push(" or o.person = ").push_bind(name.clone()).push(" or c.chat = ").push_bind(name.clone());
-        // A caller without a name is listed so.
-        if name == "caller" {
-            sql.push(" or json_extract(e.details, '$.sender.kind') = 'unnamed'");
-        }
-        for field in ["name", "username"] {
-            sql.push(format!(" or json_extract(e.details, '$.sender.{field}') like ")).push_bind(containing(name));
-            // `like` ignores the case of ASCII letters only.
-            sql.push(format!(" escape '\\' or json_extract(e.details, '$.sender.{field}') = ")).push_bind(name.clone());
-            sql.push(" collate folded");
+        push_sender(sql.push(" or "), "e", name);
+        if person.with_received {
+            push_received(sql, name);
         }
     }
     sql.push(")");
+}
+
+/// The condition that the sender of an event has this id, or a name with this part.
+fn push_sender(sql: &mut QueryBuilder<Sqlite>, event: &str, name: &str) {
+    sql.push(format!("(json_extract({event}.details, '$.sender.id') = ")).push_bind(name);
+    // A caller without a name is listed so.
+    if name == "caller" {
+        sql.push(format!(" or json_extract({event}.details, '$.sender.kind') = 'unnamed'"));
+    }
+    for field in ["name", "username"] {
+        let field = format!("json_extract({event}.details, '$.sender.{field}')");
+        sql.push(format!(" or {field} like ")).push_bind(containing(name));
+        // `like` ignores the case of ASCII letters only.
+        sql.push(format!(" escape '\\' or {field} = ")).push_bind(name).push(" collate folded");
+    }
+    sql.push(")");
+}
+
+/// Among how many of a conversation's last turns those of a person are looked for.
+const LATELY: u32 = 100;
+
+/// The alternative that the gateway sent the turn, in a direct chat in which somebody of this name wrote lately.
+fn push_received(sql: &mut QueryBuilder<Sqlite>, name: &str) {
+    sql.push(
+        " or (json_extract(e.details, '$.sender.kind') = 'operator' and exists (
+        select 1 from (select event_id from turns where conversation_id = t.conversation_id order by seq desc limit ",
+    );
+    sql.push_bind(LATELY);
+    sql.push(
+        ") as l cross join events as w on w.id = l.event_id
+        where json_extract(w.details, '$.chat') = 'direct'
+            and json_extract(w.details, '$.sender.kind') is not 'operator' and ",
+    );
+    push_sender(sql, "w", name);
+    sql.push("))");
 }
 
 /// Channels as JSON, for `json_each`.
