@@ -125,7 +125,7 @@ pub enum AlertKind {
     Agent,
     /// Turns are late.
     Overdue,
-    /// Messages that nobody asked for get nowhere.
+    /// Messages that nobody asked for, or answers that are not late yet, get nowhere.
     Parked,
     /// Turns could not be answered, or messages not be delivered.
     Undeliverable,

@@ -78,7 +78,7 @@ pub(crate) struct Problem {
     /// How many people wait because of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) people: Option<u64>,
-    /// How many messages that nobody asked for wait because of it.
+    /// How many messages that nobody asked for, or answers that are not late yet, wait because of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) messages: Option<u64>,
     /// Where the operator's page shows more, if `server.public_url` is set.
@@ -421,11 +421,12 @@ impl Waiting {
         let people = late.iter().map(|turn| (&turn.channel, &*turn.person)).collect::<BTreeSet<_>>().len();
         let who = match (people, messages) {
             (0, 0) => None,
-            (0, messages) => Some(number(messages, ["message waits", "messages wait"])),
+            (0, 1) => Some(format!("{} waits", said_parked(&parked))),
+            (0, _) => Some(format!("{} wait", said_parked(&parked))),
             (people, 0) => Some(number(people, ["person waits", "people wait"])),
-            (people, messages) => {
-                let messages = number(messages, ["message wait", "messages wait"]).to_lowercase();
-                Some(format!("{} and {messages}", number(people, ["person", "people"])))
+            (people, _) => {
+                let messages = said_parked(&parked).to_lowercase();
+                Some(format!("{} and {messages} wait", number(people, ["person", "people"])))
             }
         };
         let what = match who {
@@ -462,13 +463,26 @@ impl Waiting {
         });
         let parked = parked.into_iter().filter_map(|(channel, deliveries)| {
             let ids = deliveries.iter().map(|delivery| (delivery.seq, delivery.since));
-            let problem = several("parked", ids, ["message gets nowhere", "messages get nowhere"])?;
-            let what = format!("{} on {channel}", problem.what);
+            let problem = several("parked", ids, ["message", "messages"])?;
+            let get = if deliveries.len() == 1 { "gets" } else { "get" };
+            let what = format!("{} {get} nowhere on {channel}", said_parked(deliveries.iter().copied()));
             let why = deliveries.iter().find_map(|delivery| delivery.error.clone());
             let audience = Audience::Channel(channel.clone());
             Some(Problem { what, why, subject: Some(channel.to_string()), audience, ..problem })
         });
         late.into_iter().chain(parked).chain(alerts).collect()
+    }
+}
+
+/// Says how many messages these are, and how many of them are answers.
+fn said_parked<'a>(parked: impl IntoIterator<Item = &'a ParkedDelivery>) -> String {
+    let (owed, other): (Vec<_>, Vec<_>) = parked.into_iter().partition(|delivery| delivery.owed);
+    let messages = || number(owed.len() + other.len(), ["message", "messages"]);
+    match (owed.len(), other.len()) {
+        (0, _) => messages(),
+        (answers, 0) => number(answers, ["answer", "answers"]),
+        (1, _) => format!("{} (one of them an answer)", messages()),
+        (answers, _) => format!("{} ({answers} of them answers)", messages()),
     }
 }
 

@@ -46,6 +46,7 @@ fn what_is_down_explains_only_what_waits_for_it() {
         seq: 1,
         channel: main(),
         person: "ada".to_owned(),
+        owed: false,
         error: Some("500 Internal Server Error".to_owned()),
         since: at(650),
     };
@@ -68,6 +69,33 @@ fn what_is_down_explains_only_what_waits_for_it() {
         "One message gets nowhere on telegram.main since 10:50 UTC (10 min ago): 500 Internal Server Error.",
     ];
     assert_eq!(sentences(facts), words);
+}
+
+#[test]
+fn an_answer_that_gets_nowhere_is_told_from_a_message() {
+    let parked = |seq, owed| ParkedDelivery {
+        seq,
+        channel: main(),
+        person: "ada".to_owned(),
+        owed,
+        error: Some("500".to_owned()),
+        since: at(650),
+    };
+    let said = |owed: &[bool], down: Option<Down>| {
+        let parked = (1..).zip(owed).map(|(seq, owed)| parked(seq, *owed)).collect();
+        let waits = Waits { stuck: Stuck { parked, ..Stuck::default() }, ..Waits::default() };
+        let down = down.into_iter().map(|down| (Part::Channel(main()), down)).collect();
+        let problems = Facts { down, waits, ..Facts::default() }.problems("rejoinder.db");
+        problems.into_iter().map(|problem| problem.what).collect::<Vec<_>>()
+    };
+    let down = || Some(Down { is_mute: true, problem: "502".to_owned(), since: None });
+
+    assert_eq!(said(&[true], None), ["One answer gets nowhere on telegram.main"]);
+    assert_eq!(said(&[true, true], None), ["2 answers get nowhere on telegram.main"]);
+    assert_eq!(said(&[true, false], None), ["2 messages (one of them an answer) get nowhere on telegram.main"]);
+    let words = "3 messages (2 of them answers) wait because telegram.main cannot send";
+    assert_eq!(said(&[true, true, false], down()), [words]);
+    assert_eq!(said(&[true], down()), ["One answer waits because telegram.main cannot send"]);
 }
 
 /// Each alert about them would be one more of them.
@@ -122,6 +150,7 @@ fn everything() -> Facts {
         seq,
         channel: posted.clone(),
         person: person.to_owned(),
+        owed: false,
         error: Some("500".to_owned()),
         since: at(650),
     };

@@ -12,7 +12,7 @@ use crate::{
     model::{
         agent::{HistoryLine, LineState, Speaker},
         conversation::{ChannelId, ConversationRef},
-        delivery::{Action, Content},
+        delivery::{Action, Class, Content},
         event::{InboundEvent, Sender},
         ids::{ConversationId, DeliveryId, TurnId},
         stored_delivery::{DeliveryRecord, DeliveryState},
@@ -676,7 +676,7 @@ pub async fn the_backlog_is_counted(subject: &mut impl Subject) {
 }
 
 /// What [`Operator::stuck`](crate::store::Operator::stuck) finds: late turns by what they wait for, messages that get nowhere
-/// although nothing is owed for them, and dead letters.
+/// without those of late turns, and dead letters.
 pub async fn what_is_stuck_is_listed_with_what_it_waits_for(subject: &mut impl Subject) {
     let store = subject.store();
     let [mut dead, mut claimed, _open] = turns(&*store, "a").await;
@@ -692,13 +692,18 @@ pub async fn what_is_stuck_is_listed_with_what_it_waits_for(subject: &mut impl S
         ..turn.delivery(1, "yes")
     };
     let quiet = DeliveryRecord { attempts: 0, ..parked(&dead, 12) };
-    done(&*store, deliveries([parked(&dead, 10), parked(&claimed, 11), quiet])).await;
+    let in_time = InboundEvent { received_at: at(4_000_000_000), ..said(&chat("b"), "in time") };
+    let in_time = Turn::accept(&*store, in_time).await;
+    let deferral = DeliveryRecord { class: Class::Interim, ..parked(&in_time, 14) };
+    let answer = parked(&in_time, 13);
+    done(&*store, deliveries([parked(&dead, 10), parked(&claimed, 11), quiet, answer, deferral])).await;
 
     let Stuck { late, parked, dead: given_up } = store.stuck(10).await.expect("it is read");
     let late: Vec<_> = late.into_iter().map(|turn| (turn.seq, turn.is_claimed)).collect();
     assert_eq!(late, [(3, false), (2, true)]);
-    assert_eq!(parked.len(), 1, "{parked:?}");
-    assert_eq!(parked[0].error.as_deref(), Some("502 Bad Gateway"));
+    let parked: Vec<_> = parked.iter().map(|it| (it.owed, it.error.as_deref())).collect();
+    let error = Some("502 Bad Gateway");
+    assert_eq!(parked, [(false, error), (true, error), (false, error)], "a deferral, an answer, and one too late");
     let [DeadTurn { seq: 1, owed: true, since, .. }] = given_up[..] else { panic!("{given_up:?}") };
     assert_eq!(since, at(4));
 }

@@ -242,6 +242,8 @@ pub struct ParkedDelivery {
     pub channel: ChannelId,
     /// As in [`LateTurn`]: who began its turn, if nobody asked for it.
     pub person: String,
+    /// Whether it is an answer that a person is owed. Otherwise it is a message that nobody asked for.
+    pub owed: bool,
     /// The last error of the platform.
     pub error: Option<String>,
     /// When its signal was claimed.

@@ -117,6 +117,7 @@ impl History {
             seq,
             channel: ChannelId::from_stored(CHANNELS[it.what]),
             person: "ada".to_owned(),
+            owed: false,
             error: None,
             since: at(it.from),
         });

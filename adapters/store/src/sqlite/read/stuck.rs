@@ -14,7 +14,8 @@ const LATE: &str = "
     where ended_at is null and owed = 1 and absent = 0 and overdue_at < ?1 order by seq desc limit ?2";
 
 const PARKED: &str = "
-    select d.seq, d.channel, t.person, d.error, d.created_at
+    select d.seq, d.channel, t.person, d.error, d.created_at,
+        d.class = 'final' and d.is_copy = 0 and t.owed = 1 and t.ended_at is null as owed
     from deliveries as d indexed by deliveries_in_lanes cross join obligations as t on t.turn_id = d.turn_id
     where d.state in ('pending', 'sending') and d.absent = 0 and d.parked = 1 and d.attempts > 0 and not exists (
         select 1 from obligations as o
@@ -52,6 +53,7 @@ fn parked(row: &SqliteRow) -> Result<ParkedDelivery, StoreError> {
         seq: row.value("seq")?,
         channel: channel(row)?,
         person: row.value("person")?,
+        owed: row.value("owed")?,
         error: row.value("error")?,
         since: row.at("created_at")?,
     })
