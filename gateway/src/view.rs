@@ -477,6 +477,8 @@ pub(crate) struct DeliveryDetail {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AttemptDetail {
     pub(crate) number: u32,
+    /// How many attempts just before it had the same result, as the one before it in the list, and are not listed.
+    pub(crate) alike: u32,
     #[schema(format = DateTime)]
     pub(crate) started_at: String,
     #[schema(format = DateTime)]
@@ -488,10 +490,12 @@ pub(crate) struct AttemptDetail {
     pub(crate) detail: Option<String>,
 }
 
-impl From<&AttemptRecord> for AttemptDetail {
-    fn from(attempt: &AttemptRecord) -> Self {
+impl AttemptDetail {
+    /// `before`: the number of the attempt before it in the list.
+    fn of(attempt: &AttemptRecord, before: u32) -> Self {
         Self {
             number: attempt.number,
+            alike: attempt.number.saturating_sub(before + 1),
             started_at: rfc3339(attempt.started_at),
             ended_at: attempt.ended_at.map(rfc3339),
             result: attempt.result.clone(),
@@ -504,6 +508,8 @@ impl DeliveryDetail {
     pub(crate) fn of(delivery: &DeliveryRecord, attempts: &[AttemptRecord]) -> Self {
         let (text, choices, attachments) = content_of(&delivery.action);
         let is_pending = delivery.state == rejoinder_core::store::DeliveryState::Pending;
+        let attempts: Vec<_> = attempts.iter().filter(|attempt| attempt.delivery == delivery.id).collect();
+        let before = [0].into_iter().chain(attempts.iter().map(|attempt| attempt.number));
         Self {
             delivery_id: delivery.id.to_string(),
             claim: delivery.claim,
@@ -530,7 +536,7 @@ impl DeliveryDetail {
             fetched_at: delivery.fetched_at.map(rfc3339),
             message_ids: delivery.message_ids.clone(),
             error: delivery.error.clone(),
-            attempts: attempts.iter().filter(|attempt| attempt.delivery == delivery.id).map(Into::into).collect(),
+            attempts: attempts.iter().zip(before).map(|(attempt, before)| AttemptDetail::of(attempt, before)).collect(),
         }
     }
 }

@@ -145,6 +145,7 @@ macro_rules! store_conformance {
             what_is_parked_holds_up_no_other_claim
             a_failing_delivery_knows_since_when
             an_attempt_without_a_result_is_found
+            of_many_attempts_that_fail_alike_the_first_and_the_last_are_kept
             parts_come_in_order
             fetching_is_remarked_once
             what_waits_is_found

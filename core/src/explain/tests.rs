@@ -455,6 +455,28 @@ fn attempts_of_an_outage_are_told_in_one_line() {
     assert_eq!(told, ["Attempt 1: 502 Bad Gateway.", "Attempts 2 to 5000: the same.", delivered]);
 }
 
+/// The store keeps the first and the last of many attempts with the same result.
+#[test]
+fn attempts_that_are_not_kept_are_told() {
+    let not_sent = |claim| Event::NotSent { claim };
+    let mut life = Life::new().begins().answers("All is well.");
+    for _ in 0..20 {
+        life = life.attempted("not_sent", "502 Bad Gateway", not_sent);
+    }
+    life.dossier.deliveries.last_mut().unwrap().attempts = 6999;
+
+    let text = life.attempted("not_sent", "503 Service Unavailable", not_sent).delivered("7").explained();
+
+    let told: Vec<&str> = text.lines().filter(|line| line.contains("Attempt")).map(|line| &line[28..]).collect();
+    let expected = [
+        "Attempt 1: 502 Bad Gateway.",
+        "Attempts 2 to 20: the same.",
+        "Attempts 21 to 7000 failed alike. The last: 503 Service Unavailable.",
+        "Attempt 7001: the platform acknowledged it as 7.",
+    ];
+    assert_eq!(told, expected);
+}
+
 /// D1.
 #[test]
 fn a_crash_and_the_run_after_it_are_told() {

@@ -282,7 +282,14 @@ fn attempt_entry(attempt: &AttemptRecord, dossier: &Dossier, entries: &mut Entri
         (None, ..) => (attempt.started_at, "it has begun; there is no result yet".to_owned()),
     };
     let rank = Rank::Claim(claim_of(attempt, dossier), ClaimStep::Attempted);
-    entries.add(at, rank, format!("Attempt {}{of}: {result}.", attempt.number));
+    let earlier = dossier.attempts.iter().filter(|it| it.delivery == attempt.delivery && it.number < attempt.number);
+    let text = match (earlier.map(|it| it.number + 1).max(), attempt.number) {
+        (Some(first), last) if first < last && attempt.result.is_some() => {
+            format!("Attempts {first} to {last}{of} failed alike. The last: {result}.")
+        }
+        (_, number) => format!("Attempt {number}{of}: {result}."),
+    };
+    entries.add(at, rank, text);
 }
 
 fn remark_entry(remark: &Remark, dossier: &Dossier, entries: &mut Entries) {

@@ -194,10 +194,10 @@ function deliveries({ deliveries: all }) {
 
 const attemptTable = ({ delivery_id: id, attempts }) =>
   attempts?.length > 0 &&
-  details(`${id} attempts`, `Attempts (${number(attempts.length)})`, table(
+  details(`${id} attempts`, `Attempts (${number(attempts.at(-1).number)})`, table(
     "Attempts",
     [
-      { name: "Attempt", cell: (attempt) => String(attempt.number) },
+      { name: "Attempt", cell: ({ number: last, alike }) => (alike ? `${last - alike}–${last}, all alike; the last:` : String(last)) },
       { name: "Began", cell: (attempt) => time(attempt.started_at, { isExact: true }) },
       { name: "Took", cell: (attempt) => (attempt.ended_at ? between(attempt.started_at, attempt.ended_at) : "It is under way") },
       { name: "Result", cell: (attempt) => [attempt.result ?? "–", attempt.detail ? `: ${attempt.detail}` : ""] },

@@ -404,7 +404,11 @@ fn delivery_lines(delivery: &DeliveryDetail, lines: &mut Vec<String>) {
     for attempt in &delivery.attempts {
         let result = attempt.result.as_deref().unwrap_or("in progress");
         let detail = attempt.detail.as_ref().map_or_else(String::new, |detail| format!(": {}", one_line(detail)));
-        lines.push(format!("     attempt {} at {}: {result}{detail}", attempt.number, attempt.started_at));
+        let (number, at) = (attempt.number, &attempt.started_at);
+        lines.push(match attempt.alike {
+            0 => format!("     attempt {number} at {at}: {result}{detail}"),
+            alike => format!("     attempts {} to {number}, the last at {at}: {result}{detail}", number - alike),
+        });
     }
     if let Some(next) = &delivery.next_attempt_at {
         lines.push(format!("     next attempt at {next}"));

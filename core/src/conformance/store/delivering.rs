@@ -303,6 +303,33 @@ pub async fn an_attempt_without_a_result_is_found(subject: &mut impl Subject) {
     assert_eq!(results, expected);
 }
 
+/// An outage of a day has thousands: of those in a row with the same result, the first and the last are kept.
+pub async fn of_many_attempts_that_fail_alike_the_first_and_the_last_are_kept(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let delivery = turn.delivery(1, "a");
+    let id = delivery.id;
+    done(&*store, deliveries([delivery])).await;
+    for number in 1..=60 {
+        let result = match number {
+            41 => "unknown",
+            60 => "delivered",
+            _ => "not_sent",
+        };
+        start(&*store, id, number).await;
+        end(&*store, id, number, result).await;
+    }
+    start(&*store, id, 61).await;
+
+    let dossier = store.dossier(turn.id).await.expect("dossiers are read").expect("the turn is there");
+    let kept: Vec<u32> = dossier.attempts.iter().map(|attempt| attempt.number).collect();
+    assert_eq!(kept[..20], (1..=20).collect::<Vec<_>>());
+    assert_eq!(kept[20..], [40, 41, 42, 59, 60, 61]);
+    assert_eq!(store.last_attempt(id).await.expect("attempts are read"), Some(61));
+    let interrupted = store.attempts_left(me()).await.expect("deliveries are read");
+    assert_eq!(interrupted.iter().map(|record| record.id).collect::<Vec<_>>(), [id]);
+}
+
 /// The parts of a long answer are read in their numeric order.
 pub async fn parts_come_in_order(subject: &mut impl Subject) {
     let store = subject.store();

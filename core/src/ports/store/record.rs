@@ -128,7 +128,8 @@ pub struct Dossier {
     pub contents: BTreeMap<u32, RunContent>,
     /// Its deliveries, by claim and part.
     pub deliveries: Vec<DeliveryRecord>,
-    /// The attempts on its deliveries, in order.
+    /// The attempts on its deliveries, in order. After the first 20 of a delivery, of those in a row with the same result only the
+    /// first and the last are there.
     pub attempts: Vec<AttemptRecord>,
     /// Remarks on it, in order.
     pub remarks: Vec<Remark>,

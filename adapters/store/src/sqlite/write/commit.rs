@@ -90,6 +90,9 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
     for AttemptEnd { delivery, number, at, result, detail } in &transition.attempts_ended {
         let values = params![delivery.as_uuid(), number, at.as_millis(), result, detail];
         rows::change_one(transaction, "attempts", END_ATTEMPT, values)?;
+        if *number > ATTEMPTS_KEPT + 1 {
+            rows::change(transaction, FOLD_ATTEMPT, params![delivery.as_uuid(), number, result])?;
+        }
     }
     for run in &transition.runs_started {
         runs::start(transaction, run)?;
@@ -218,6 +221,16 @@ const INSERT_ATTEMPT: &str = "insert into attempts (delivery_id, number, owner, 
 
 const END_ATTEMPT: &str =
     "update attempts set ended_at = ?3, result = ?4, detail = ?5 where delivery_id = ?1 and number = ?2";
+
+/// How many attempts of a delivery are kept whatever became of them.
+const ATTEMPTS_KEPT: u32 = 20;
+
+/// Of attempts in a row with the same result, the first and the last are kept: an outage of a day has thousands.
+const FOLD_ATTEMPT: &str = "
+    delete from attempts
+    where delivery_id = ?1 and number = ?2 - 1 and result = ?3 and result = (
+        select b.result from attempts as b where b.delivery_id = ?1 and b.number < ?2 - 1
+        order by b.number desc limit 1)";
 
 /// A person's text is stored once, with the event.
 /// The session of the turn may be another one than when its run began.
