@@ -1,9 +1,9 @@
 //! Backups: one file with everything that a gateway stores.
 //!
 //! A backup is a compressed tar archive. Its first entry, `manifest.json`, lists the others with their sizes and SHA-256
-//! digests. `database` is the database; what is below `data/` belongs into the data directory, and what is below `beside/` into
-//! the folder of the database, where that is another one: the keys of Matrix accounts. SQLite databases are copied as they are
-//! at one moment, while the gateway writes to them. The configuration is not part of it.
+//! digests. `database` is the database; what is below `data/` belongs into the data directory, also the files of words, and what is
+//! below `beside/` into the folder of the database, where that is another one: the keys of Matrix accounts. SQLite databases are
+//! copied as they are at one moment, while the gateway writes to them. The configuration is not part of it.
 
 use std::{
     collections::BTreeMap,
@@ -49,6 +49,9 @@ const SQLITE: &[u8] = b"SQLite format 3\0";
 /// What the files of a running gateway are that another one must not find: where it listens, which configuration it has, locks,
 /// logs of databases, unfinished files.
 const PASSING: [&str; 8] = ["address", CONFIG_PATH_FILE, ".lock", "-wal", "-shm", "-journal", ".new", ".part"];
+
+/// How the names of the entries of words begin. The operator names their files.
+const WORDS: &str = "data/words/";
 
 /// Where a gateway keeps what it stores.
 #[derive(Debug)]
@@ -119,7 +122,10 @@ pub(crate) async fn write(places: &Places, to: &Path, created_at: String) -> Res
     let mut staging = staging.with_context(|| format!("cannot write in {}", folder.display()))?;
     staging.link_from(&places.data_dir);
     let mut sources = BTreeMap::new();
-    for (name, path) in found(places)? {
+    let mut found = Vec::from_iter(found(places)?);
+    // Words are in their file before their delivery is recorded. After the database, none that it knows is missing.
+    found.sort_by_key(|(name, _)| name.starts_with(WORDS));
+    for (name, path) in found {
         let copied = staging.path().join(sources.len().to_string());
         if name == DATABASE || is_database(&path)? {
             copy(&path, &copied).await.with_context(|| format!("cannot copy {}", path.display()))?;
@@ -195,24 +201,33 @@ fn walk(folder: &Path, prefix: &str, database: &Path, all: &mut BTreeMap<String,
     for entry in entries {
         let entry = entry?;
         let (name, path) = named(&entry);
+        let name = format!("{prefix}/{name}");
         let kind = entry.file_type()?;
-        if kind.is_dir() && !name.starts_with('.') {
-            walk(&path, &format!("{prefix}/{name}"), database, all)?;
+        if is_hidden(&name) {
+            continue;
+        }
+        if kind.is_dir() {
+            walk(&path, &name, database, all)?;
         } else if kind.is_file()
-            && !name.starts_with('.')
             && !is_passing(&name)
             && path.canonicalize().is_ok_and(|path| path != database)
             && !is_backup(&path)
         {
-            all.insert(format!("{prefix}/{name}"), path);
+            all.insert(name, path);
         }
     }
     Ok(())
 }
 
-/// Whether a file or an entry is one of a running gateway that another one must not find.
-fn is_passing(name: &str) -> bool {
-    PASSING.iter().any(|end| name.ends_with(end))
+/// Whether an entry is a file of a running gateway that another one must not find.
+fn is_passing(entry: &str) -> bool {
+    !entry.starts_with(WORDS) && PASSING.iter().any(|end| entry.ends_with(end))
+}
+
+/// Whether an entry is hidden; among words only the unfinished files of a backup.
+fn is_hidden(entry: &str) -> bool {
+    let name = entry.rsplit('/').next().unwrap_or(entry);
+    name.starts_with(if entry.starts_with(WORDS) { OF_BACKUPS } else { "." })
 }
 
 fn named(entry: &fs::DirEntry) -> (String, PathBuf) {
@@ -347,7 +362,37 @@ const fn crash_point(_name: &str) {}
 
 #[cfg(test)]
 mod tests {
+    use rejoinder_core::Store as _;
+    use rejoinder_store::{OpenOptions, SqliteStore};
+
     use super::*;
+
+    /// Also those with names that a gateway's passing files have.
+    #[tokio::test]
+    async fn the_files_of_words_are_restored() {
+        let folder = tempfile::tempdir().unwrap();
+        let places = |name: &str| {
+            let data_dir = folder.path().join(name);
+            Places { database: data_dir.join("rejoinder.db"), data_dir }
+        };
+        let (from, to, archive) = (places("from"), places("to"), folder.path().join("archive"));
+        let store = SqliteStore::open(OpenOptions::new(&from.database)).await.unwrap();
+        store.close().await;
+        let files = ["journal/2026-11-26.md", "my-journal", "notes/address", ".diary/.one.md"];
+        for name in files {
+            let path = from.data_dir.join("words").join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, name).unwrap();
+        }
+
+        write(&from, &archive, String::new()).await.unwrap();
+        restore(&archive, &to).await.unwrap();
+
+        for name in files {
+            let restored = fs::read_to_string(to.data_dir.join("words").join(name));
+            assert_eq!(restored.ok().as_deref(), Some(name), "{name}");
+        }
+    }
 
     /// Earlier versions packed it.
     #[test]
