@@ -10,7 +10,7 @@ use std::{
 };
 
 use rejoinder_guard::Timestamp;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use super::{Initiative, Prompt};
 use crate::{
@@ -43,6 +43,9 @@ const LATE: Duration = Duration::from_hours(24);
 
 /// The pause before another look at a conversation whose last message is being answered.
 const AGAIN: Duration = Duration::from_secs(2);
+
+/// The pause before a turn that could not be begun is tried again.
+const BLOCKED: Duration = Duration::from_mins(1);
 
 /// How many conversations are looked at after a start at most.
 const LOOKED_AT: u32 = 1000;
@@ -214,14 +217,26 @@ impl Triggers {
             Err(error) => Err(error),
         };
         match begun {
-            Ok(_) => {}
-            Err(OperationError::Store(error)) => return Err(error),
+            Ok(_) => {
+                self.activity.fired(watched, because, now);
+                Ok(Some(now + trigger.cooldown))
+            }
+            Err(OperationError::Store(error)) => Err(error),
+            // Nothing was begun: it waits until it can be, at most for LATE.
             Err(error) => {
-                warn!(trigger = &*trigger.name, channel = %place.channel, %error, "a trigger cannot begin a turn");
+                let (name, channel) = (&*trigger.name, &place.channel);
+                if trigger.due_at(because).is_some_and(|due| now.since(due) < BLOCKED) {
+                    warn!(trigger = name, %channel, %error, "a trigger cannot begin a turn, retrying");
+                } else {
+                    debug!(trigger = name, %channel, %error, "a trigger cannot begin a turn yet, retrying");
+                }
+                let pause = match error {
+                    OperationError::Limited { retry_after } => retry_after.max(AGAIN),
+                    _ => BLOCKED,
+                };
+                Ok(Some(now + pause))
             }
         }
-        self.activity.fired(watched, because, now);
-        Ok(Some(now + trigger.cooldown))
     }
 
     /// Whether a turn waits for its run, or runs.

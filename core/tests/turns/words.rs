@@ -135,6 +135,23 @@ async fn words_go_elsewhere_and_the_chat_is_unmoved(#[case] place: &str) {
     gateway.at_rest().await;
 }
 
+/// Grace is known, and has not written yet.
+#[tokio::test]
+async fn a_trigger_waits_until_its_words_can_be_said() {
+    let mut setup = with_journal(reflects);
+    setup.triggers = vec![trigger(to("Grace"))];
+    let gateway = setup.start().await;
+    hears(&gateway, "ada", 2).await;
+    gateway.advance(secs(600)).await;
+
+    hears(&gateway, "grace", 1).await;
+    gateway.advance(secs(600)).await;
+
+    assert_eq!(gateway.visible(&chat("grace")), ["hello", REFLECTION]);
+    assert_eq!(gateway.visible(&chat("ada")), ["hello", "hello"]);
+    gateway.at_rest().await;
+}
+
 /// What was said before the trigger fired counts once, over a restart as well.
 #[tokio::test]
 async fn a_trigger_whose_words_go_elsewhere_counts_over_restarts() {

@@ -231,6 +231,9 @@ impl Reloader {
     }
 }
 
+/// The channel that the configuration has if something names it as `words_to = "nowhere"`.
+const NOWHERE: &str = "channels.words.nowhere";
+
 /// The channels and agents that are in one configuration only.
 fn changed_parts(before: &Value, after: &Value) -> Vec<String> {
     let names = |config: &Value| -> Vec<String> {
@@ -244,7 +247,10 @@ fn changed_parts(before: &Value, after: &Value) -> Vec<String> {
     let (before, after) = (names(before), names(after));
     let removed = before.iter().filter(|name| !after.contains(name));
     let added = after.iter().filter(|name| !before.contains(name));
-    removed.chain(added).cloned().collect()
+    let said = |part: &String| {
+        if part == NOWHERE { format!("{part}, for words_to = \"nowhere\"") } else { part.clone() }
+    };
+    removed.chain(added).map(said).collect()
 }
 
 /// When a key holds. One that nobody has thought of waits for the next start.

@@ -73,6 +73,17 @@ idle = "30m"
 prompt = "Sum it up."
 "#;
 
+/// Its trigger would begin nothing until then.
+#[test]
+fn a_place_for_words_that_only_a_trigger_names_waits_for_the_restart() {
+    let before = BASE.replace("[channels.words.nowhere]\n", "");
+    let after = format!("{before}words_to = \"nowhere\"\n");
+    let [before, after] =
+        [before, after].map(|toml| shown(&Machine::of(crate::build()).with_file("rejoinder.toml", &toml).config()));
+
+    assert_eq!(changed_parts(&before, &after), ["channels.words.nowhere, for words_to = \"nowhere\""]);
+}
+
 /// Keys whose value depends on another one.
 const DEPENDENT: [&str; 22] = [
     "server.public_url",
