@@ -10,7 +10,7 @@ mod send;
 
 use std::{sync::Arc, time::Duration};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use rejoinder_config::{AlertTarget, Alerts};
 use rejoinder_core::{
     SharedClock, Timestamp,
@@ -48,6 +48,9 @@ const TIME_TO_SHOW: Duration = Duration::from_secs(45);
 
 /// The same for an agent, which shows it only when it runs.
 const TIME_TO_RUN: Duration = Duration::from_hours(1);
+
+/// How long a test may take: somebody waits for it.
+const TEST_WITHIN: Duration = Duration::from_secs(10);
 
 /// The pause after an alert that nobody got.
 const TRY_AGAIN: Duration = Duration::from_secs(30);
@@ -230,7 +233,7 @@ impl Alerter {
     /// Whether one of these got it.
     async fn send_to(&self, targets: &[&AlertTarget], alert: &Alert) -> bool {
         let mut is_sent = false;
-        for told in self.try_all(targets.iter().copied(), alert).await {
+        for told in self.try_all(targets.iter().copied(), alert, Duration::MAX).await {
             is_sent |= told.ok;
             if let Some(error) = told.error {
                 warn!(target = %told.target, %error, "an alert was not sent");
@@ -239,9 +242,11 @@ impl Alerter {
         is_sent
     }
 
-    async fn try_all(&self, targets: impl Iterator<Item = &AlertTarget>, alert: &Alert) -> Vec<Told> {
+    async fn try_all(&self, targets: impl Iterator<Item = &AlertTarget>, alert: &Alert, within: Duration) -> Vec<Told> {
         let tries = targets.map(async |target| {
-            let error = self.sender.send(target, alert).await.err().map(|error| format!("{error:#}"));
+            let sent = tokio::time::timeout(within, self.sender.send(target, alert)).await;
+            let sent = sent.unwrap_or_else(|_| Err(anyhow!("it did not answer within {within:?}")));
+            let error = sent.err().map(|error| format!("{error:#}"));
             Told { target: target.to_string(), ok: error.is_none(), error }
         });
         futures_util::future::join_all(tries).await
@@ -251,7 +256,7 @@ impl Alerter {
     pub(crate) async fn test(&self) -> Vec<Told> {
         let text = "This is a test of the alerts. Nothing is wrong.".to_owned();
         let alert = self.sender.alert("test", Data { text, ..Data::default() });
-        self.try_all(self.settings.to.iter().chain(&self.settings.otherwise), &alert).await
+        self.try_all(self.settings.to.iter().chain(&self.settings.otherwise), &alert, TEST_WITHIN).await
     }
 
     /// What is wrong now, whether it was told or not.

@@ -297,6 +297,20 @@ async fn an_alert_target_is_added_without_a_restart() {
     assert!(String::from_utf8_lossy(&tested.stdout).contains("127.0.0.1"), "{tested:?}");
 }
 
+/// It takes connections, and says nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_test_of_the_alerts_ends_although_a_url_never_answers() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let alerts = format!("[alerts]\nto = [\"http://{}/alerts\"]\n", silent.local_addr().expect("an address"));
+    let gateway = Gateway::builder().config(&hook("")).config(&alerts).start().await;
+
+    let tested = gateway.run(&["alerts", "test"]);
+
+    let told = String::from_utf8_lossy(&tested.stdout);
+    assert!(told.contains("it did not answer within 10s"), "{tested:?}");
+    assert_eq!(tested.status.code(), Some(1));
+}
+
 /// An operator has taken rights away, and reads a configuration again that says nothing new of that person.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_reload_names_whom_it_lets_in_and_lets_nobody_in_whose_entry_is_the_same() {
