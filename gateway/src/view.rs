@@ -491,16 +491,22 @@ pub(crate) struct AttemptDetail {
 }
 
 impl AttemptDetail {
-    /// `before`: the number of the attempt before it in the list.
-    fn of(attempt: &AttemptRecord, before: u32) -> Self {
-        Self {
-            number: attempt.number,
-            alike: attempt.number.saturating_sub(before + 1),
-            started_at: rfc3339(attempt.started_at),
-            ended_at: attempt.ended_at.map(rfc3339),
-            result: attempt.result.clone(),
-            detail: attempt.detail.clone(),
-        }
+    /// All that is stored of the attempts of a delivery.
+    fn list<'a>(attempts: impl Iterator<Item = &'a AttemptRecord>) -> Vec<Self> {
+        let mut before = 0;
+        let detail = |attempt: &AttemptRecord| {
+            let alike = attempt.number.saturating_sub(before + 1);
+            before = attempt.number;
+            Self {
+                number: attempt.number,
+                alike,
+                started_at: rfc3339(attempt.started_at),
+                ended_at: attempt.ended_at.map(rfc3339),
+                result: attempt.result.clone(),
+                detail: attempt.detail.clone(),
+            }
+        };
+        attempts.map(detail).collect()
     }
 }
 
@@ -508,8 +514,6 @@ impl DeliveryDetail {
     pub(crate) fn of(delivery: &DeliveryRecord, attempts: &[AttemptRecord]) -> Self {
         let (text, choices, attachments) = content_of(&delivery.action);
         let is_pending = delivery.state == rejoinder_core::store::DeliveryState::Pending;
-        let attempts: Vec<_> = attempts.iter().filter(|attempt| attempt.delivery == delivery.id).collect();
-        let before = [0].into_iter().chain(attempts.iter().map(|attempt| attempt.number));
         Self {
             delivery_id: delivery.id.to_string(),
             claim: delivery.claim,
@@ -536,7 +540,7 @@ impl DeliveryDetail {
             fetched_at: delivery.fetched_at.map(rfc3339),
             message_ids: delivery.message_ids.clone(),
             error: delivery.error.clone(),
-            attempts: attempts.iter().zip(before).map(|(attempt, before)| AttemptDetail::of(attempt, before)).collect(),
+            attempts: AttemptDetail::list(attempts.iter().filter(|attempt| attempt.delivery == delivery.id)),
         }
     }
 }
@@ -630,5 +634,31 @@ impl From<Explanation> for TurnExplanation {
         let Explanation { turn, headline, owed, timeline, next } = explanation;
         let entry = |Entry { at, text }| TimelineEntry { at: rfc3339(at), text };
         Self { turn_id: turn.to_string(), headline, owed, timeline: timeline.into_iter().map(entry).collect(), next }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_core::{DeliveryId, Timestamp};
+
+    use super::*;
+
+    /// The store keeps the first and the last of many that fail alike.
+    #[test]
+    fn attempts_that_are_not_listed_are_counted() {
+        let at = Timestamp::from_millis(0);
+        let delivery = DeliveryId::new(at);
+        let attempts = [1, 2, 7000].map(|number| AttemptRecord {
+            delivery,
+            number,
+            started_at: at,
+            ended_at: Some(at),
+            result: Some("not_sent".to_owned()),
+            detail: None,
+        });
+
+        let listed = AttemptDetail::list(attempts.iter());
+
+        assert_eq!(listed.iter().map(|it| (it.number, it.alike)).collect::<Vec<_>>(), [(1, 0), (2, 0), (7000, 6997)]);
     }
 }
