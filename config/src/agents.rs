@@ -168,6 +168,6 @@ impl Agent {
 
 impl Serialize for Agent {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.section.redacted().with_first("kind", self.kind).serialize(serializer)
+        self.section.written().with_first("kind", self.kind).serialize(serializer)
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     Secret,
     check::{Checks, Section},
     duration::{self, HOUR},
-    text,
+    redacted, text,
 };
 
 /// Who is told, and when.
@@ -100,7 +100,10 @@ impl fmt::Display for AlertTarget {
 
 impl Serialize for AlertTarget {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        match self {
+            Self::Url(url) => serializer.serialize_str(&redacted::written(&self.to_string(), url.as_str())),
+            Self::Conversation(_) | Self::Program(_) => serializer.collect_str(self),
+        }
     }
 }
 

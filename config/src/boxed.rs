@@ -4,18 +4,21 @@ use std::{any::Any, fmt, sync::Arc};
 
 use serde::{Serialize, Serializer};
 
-use crate::redacted::RedactedValue;
+use crate::redacted::{self, RedactedValue};
 
 /// A section that was read and checked, with its redacted form.
 #[derive(Clone)]
 pub(crate) struct Boxed {
     section: Arc<dyn Any + Send + Sync>,
     redacted: RedactedValue,
+    /// The same to compare it with another section.
+    compared: RedactedValue,
 }
 
 impl Boxed {
     pub(crate) fn new<T: Serialize + Send + Sync + 'static>(section: T) -> Self {
-        Self { redacted: RedactedValue::of(&section), section: Arc::new(section) }
+        let compared = redacted::to_compare(|| RedactedValue::of(&section));
+        Self { redacted: RedactedValue::of(&section), compared, section: Arc::new(section) }
     }
 
     /// `None` if the section has another type.
@@ -23,8 +26,9 @@ impl Boxed {
         self.section.downcast_ref()
     }
 
-    pub(crate) const fn redacted(&self) -> &RedactedValue {
-        &self.redacted
+    /// What is serialised.
+    pub(crate) fn written(&self) -> &RedactedValue {
+        if redacted::is_compared() { &self.compared } else { &self.redacted }
     }
 }
 
@@ -37,6 +41,6 @@ impl fmt::Debug for Boxed {
 
 impl Serialize for Boxed {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.redacted.serialize(serializer)
+        self.written().serialize(serializer)
     }
 }

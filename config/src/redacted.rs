@@ -1,12 +1,45 @@
 //! The values of a section, without secrets.
 
-use std::{borrow::Cow, fmt};
+use std::{
+    borrow::Cow,
+    cell::Cell,
+    fmt,
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
+};
 
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{MapAccess, SeqAccess, Visitor},
 };
 use url::Url;
+
+thread_local! {
+    /// Whether values are written to compare them: what is not printed in whole has a digest.
+    static COMPARES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Serialises within `write` what is not printed in whole with a digest, so that each change of it shows.
+pub(crate) fn to_compare<T>(write: impl FnOnce() -> T) -> T {
+    let before = COMPARES.replace(true);
+    let written = write();
+    COMPARES.set(before);
+    written
+}
+
+/// Whether values are written to be compared, and not to be printed.
+pub(crate) fn is_compared() -> bool {
+    COMPARES.get()
+}
+
+/// What is serialised of a value of which only `printed` may be read.
+pub(crate) fn written<'a>(printed: &'a str, value: &str) -> Cow<'a, str> {
+    if is_compared() {
+        let digest = BuildHasherDefault::<DefaultHasher>::default().hash_one(value);
+        format!("{printed} {digest:x}").into()
+    } else {
+        printed.into()
+    }
+}
 
 /// A section as it is printed: its keys in order, without secrets.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,7 +132,10 @@ impl<'de> Visitor<'de> for Anything {
     }
 
     fn visit_str<E>(self, text: &str) -> Result<RedactedValue, E> {
-        Ok(RedactedValue::Text(without_query(text).into_owned()))
+        Ok(RedactedValue::Text(match without_query(text) {
+            Cow::Borrowed(text) => text.to_owned(),
+            Cow::Owned(printed) => written(&printed, text).into_owned(),
+        }))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<RedactedValue, A::Error> {

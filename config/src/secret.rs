@@ -13,6 +13,7 @@ use crate::{
     environment::ResolveContext,
     node::{Node, Value},
     problem::Place,
+    redacted,
 };
 
 /// Printed in place of a secret.
@@ -68,7 +69,7 @@ impl fmt::Debug for Secret {
 
 impl Serialize for Secret {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(HIDDEN)
+        serializer.serialize_str(&redacted::written(HIDDEN, self.expose()))
     }
 }
 

@@ -1,11 +1,11 @@
-//! Prints the effective configuration.
+//! Prints the effective configuration, and writes it to compare it with another one.
 
 use toml_edit::{
     Array, DocumentMut, Item, Table,
     visit_mut::{VisitMut, visit_array_mut, visit_item_mut, visit_table_mut},
 };
 
-use crate::Config;
+use crate::{Config, redacted};
 
 impl Config {
     /// The configuration as TOML that can be loaded again, except for the secrets, which are `***`.
@@ -18,6 +18,16 @@ impl Config {
         Layout.visit_document_mut(&mut document);
         // There is a blank line before each table, and thus before the first one.
         document.to_string().trim_start().to_owned()
+    }
+
+    /// The configuration as JSON, to compare it with another one. A secret and a URL of which a part is not printed have a
+    /// digest, which must not be printed.
+    ///
+    /// # Panics
+    /// Never: every value of a configuration was read from TOML.
+    #[must_use]
+    pub fn to_compare(&self) -> serde_json::Value {
+        redacted::to_compare(|| serde_json::to_value(self).expect("values read from TOML can be written as JSON"))
     }
 }
 

@@ -8,10 +8,12 @@ use std::{fmt, net::SocketAddr};
 
 use rejoinder_core::{Language, is_blank};
 use serde::{
-    Deserializer,
+    Deserializer, Serializer,
     de::{Error, Unexpected, Visitor},
 };
 use url::Url;
+
+use crate::redacted;
 
 /// Reads text with `parse`. If it returns `None`, the error is "must be {expected}".
 pub fn parsed<'de, D, T>(
@@ -108,6 +110,18 @@ where
 /// As [`http_url`], for an optional key.
 pub fn http_url_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Url>, D::Error> {
     http_url(deserializer).map(Some)
+}
+
+/// Writes only the origin of a URL: its path may be a secret.
+#[expect(clippy::ref_option, reason = "serde passes the field as it is")]
+pub fn write_origin<S: Serializer>(url: &Option<Url>, serializer: S) -> Result<S::Ok, S::Error> {
+    match url {
+        Some(url) => {
+            let printed = format!("{}/***", url.origin().ascii_serialization());
+            serializer.serialize_some(&redacted::written(&printed, url.as_str()))
+        }
+        None => serializer.serialize_none(),
+    }
 }
 
 /// Whether `name` is valid for a channel, an agent, a question or a template.

@@ -9,7 +9,7 @@ use rejoinder_config::{
 };
 use rejoinder_core::{Language, PromptSession, QueueMode, Target, WordsTo};
 use rejoinder_kit::signing_key;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::template::EventTemplate;
@@ -41,7 +41,7 @@ pub struct WebhookSection {
     #[serde(deserialize_with = "text::language_option")]
     pub language: Option<Language>,
     /// Receives a copy of each answer.
-    #[serde(serialize_with = "write_origin", deserialize_with = "text::http_url_option")]
+    #[serde(serialize_with = "text::write_origin", deserialize_with = "text::http_url_option")]
     pub callback_url: Option<Url>,
     /// Signs the callbacks: `whsec_` and 24 to 64 bytes in base64. Set if and only if `callback_url` is.
     pub callback_secret: Option<Secret>,
@@ -193,12 +193,6 @@ impl ChannelSection for WebhookSection {
     fn common(&self) -> Common {
         Common { agent: self.agent.clone(), queue: self.queue, language: self.language, ..Common::default() }
     }
-}
-
-/// Writes where a callback goes without its path, which is the secret of many chat services' hooks.
-#[expect(clippy::ref_option, reason = "serde passes the field as it is")]
-fn write_origin<S: Serializer>(url: &Option<Url>, serializer: S) -> Result<S::Ok, S::Error> {
-    url.as_ref().map(|url| format!("{}/***", url.origin().ascii_serialization())).serialize(serializer)
 }
 
 fn is_signing_key(secret: &Secret) -> bool {

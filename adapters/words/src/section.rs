@@ -2,7 +2,7 @@
 
 use rejoinder_config::{ChannelSection, Checks, Common, Secret, Section, text};
 use rejoinder_kit::signing_key;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::Pattern;
@@ -17,7 +17,7 @@ pub struct WordsSection {
     /// Where words are posted.
     #[serde(
         skip_serializing_if = "Option::is_none",
-        serialize_with = "write_origin",
+        serialize_with = "text::write_origin",
         deserialize_with = "text::http_url_option"
     )]
     pub url: Option<Url>,
@@ -54,12 +54,6 @@ impl ChannelSection for WordsSection {
     fn common(&self) -> Common {
         Common { only_agents_words: true, ..Common::default() }
     }
-}
-
-/// Writes where the posts go without the path, which may be a secret.
-#[expect(clippy::ref_option, reason = "serde passes the field as it is")]
-fn write_origin<S: Serializer>(url: &Option<Url>, serializer: S) -> Result<S::Ok, S::Error> {
-    url.as_ref().map(|url| format!("{}/***", url.origin().ascii_serialization())).serialize(serializer)
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ pub(super) struct Reloader {
     data_dir: PathBuf,
     /// Where the configuration came from.
     source: String,
-    /// The configuration of the start, without secrets.
+    /// The configuration of the start, with digests of what is not printed.
     started: Value,
     /// The secrets of the start, in the order in which they are read.
     secrets: Vec<String>,
@@ -104,7 +104,7 @@ impl Reloader {
         Loaded { config, source, .. }: &Loaded,
         data_dir: PathBuf,
     ) -> Self {
-        let started = shown(config);
+        let started = config.to_compare();
         Self {
             hangup,
             requests,
@@ -158,7 +158,7 @@ impl Reloader {
         if source.to_string() != self.source {
             return Err(format!("the gateway was started with {}, and finds {source}", self.source));
         }
-        let after = shown(&config);
+        let after = config.to_compare();
         let parts = changed_parts(&self.started, &after);
         if !parts.is_empty() {
             // Rules and words belong to channels, and ladders name agents: half of such a change could let somebody in, or
@@ -207,9 +207,6 @@ impl Reloader {
         let list = if same_secrets { &mut changed } else { &mut at_restart };
         list.extend(of(&self.built, Holds::Built));
         list.sort();
-        if !same_secrets {
-            at_restart.push("a secret".to_owned());
-        }
         Reloaded { changed, at_restart, ..Reloaded::default() }
     }
 
@@ -296,11 +293,6 @@ fn report(reloaded: &Reloaded) {
 
 fn secrets(config: &Config) -> Vec<String> {
     config.secrets.iter().map(|secret| secret.expose_secret().to_owned()).collect()
-}
-
-/// The configuration without its secrets.
-fn shown(config: &Config) -> Value {
-    serde_json::to_value(config).unwrap_or_default()
 }
 
 /// The keys that differ, sections with all they hold as `section.key`.

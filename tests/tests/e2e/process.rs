@@ -284,6 +284,29 @@ async fn a_prompt_changes_without_a_restart() {
     assert_eq!((&audit["items"][0]["action"], &audit["items"][0]["reason"]), (&"reload".into(), &"kinder".into()));
 }
 
+/// What runs masks the secrets of the start, so agents and alerts wait together with a secret; and no longer once it is as it was.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_prompt_that_changes_together_with_a_secret_waits_for_a_restart() {
+    let agent =
+        ScriptedAgent::start(|call, _| Script::replies(call.body["messages"][0]["content"].as_str().unwrap_or("-")))
+            .await;
+    let section = agent.section_with("system_prompt = \"Be brief.\"");
+    let gateway = Gateway::builder().config(&hook("")).config(&section).start().await;
+
+    gateway.reconfigure(|text| text.replace("Be brief.", "Be kind.").replace(TOKEN, "another-token-of-these-tests"));
+    let waits = gateway.output_of(&["config", "reload"]);
+    let briefly = gateway.hook("test", TOKEN).ask("hello").await.text().to_owned();
+    gateway.reconfigure(|text| text.replace("another-token-of-these-tests", TOKEN));
+    let changed = gateway.output_of(&["config", "reload"]);
+    let kindly = gateway.hook("test", TOKEN).ask("hello again").await.text().to_owned();
+
+    let named = "Waits for a restart: agents.main.system_prompt, channels.webhook.test.token.";
+    assert_eq!(waits.trim(), format!("Nothing has changed that holds at once.\n{named}"));
+    assert!(briefly.contains("Be brief."), "{briefly}");
+    assert_eq!(changed.trim(), "Changed: agents.main.system_prompt.");
+    assert!(kindly.contains("Be kind."), "{kindly}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_alert_target_is_added_without_a_restart() {
     let gateway = Gateway::builder().config(&hook("")).start().await;
@@ -295,6 +318,10 @@ async fn an_alert_target_is_added_without_a_restart() {
 
     let tested = gateway.run(&["alerts", "test"]);
     assert!(String::from_utf8_lossy(&tested.stdout).contains("127.0.0.1"), "{tested:?}");
+
+    // The path is printed nowhere.
+    gateway.reconfigure(|text| text.replace("/alerts\"", "/other\""));
+    assert_eq!(gateway.output_of(&["config", "reload"]).trim(), "Changed: alerts.to.");
 }
 
 /// It takes connections, and says nothing.
