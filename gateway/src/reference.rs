@@ -26,7 +26,7 @@ A problem is an RFC 9457 document, whose `detail` says what to change:
 | 404 | There is no such thing, or the token may not see it |
 | 409 | Its state does not allow this, or the Idempotency-Key was used for another request |
 | 413, 415 | The body is too large, or of another type |
-| 429 | Too many wrong tokens came from this address, too many codes that do not exist were tried, or too many turns; `Retry-After` says for how many seconds |
+| 429 | Too many wrong tokens came from this address, too many codes that do not exist were tried, too many turns, or a limit of the platform holds; `Retry-After` says for how many seconds |
 | 503 | The store cannot be read or written now, or the gateway stops; `Retry-After` says for how many seconds |
 ";
 

@@ -1,13 +1,13 @@
 //! What waits to be sent is tried now.
 
-use rejoinder_guard::ObligationState;
+use rejoinder_guard::{ObligationState, Timestamp};
 use uuid::Uuid;
 
 use super::{Actor, OperationError, Operations, operation, remark};
 use crate::{
     ledger::log::subject_of_delivery,
     model::{
-        conversation::ChannelId,
+        conversation::{ChannelId, ConversationRef},
         ids::{DeliveryId, TurnId},
         log::{LogEvent, NewLogEntry, Subject},
         stored_delivery::{DeliveryRecord, DeliveryState},
@@ -31,6 +31,7 @@ impl Operations {
             return Err(OperationError::Unknown("there is no channel with this name"));
         }
         self.require_not_paused(&channel)?;
+        self.require_over(self.caller.gate.account_blocked_until(&channel), "what waits is sent then")?;
         let operation = operation(&by, "try", &channel, Subject::channel(&channel), self.clock.now());
         self.store.commit(Transition { operation: Some(operation), ..Transition::default() }).await?;
         self.caller.health.try_now(&channel);
@@ -76,6 +77,7 @@ impl Operations {
         if !why.is_empty() {
             return Err(OperationError::Unfit(why.to_owned()));
         }
+        self.require_unblocked(&delivery.conversation, "it is sent then")?;
         let (at, subject) = (self.clock.now(), subject_of_delivery(&delivery));
         let event = LogEvent::DeliveryRetried { delivery_id: delivery.id };
         let transition = Transition {
@@ -88,6 +90,18 @@ impl Operations {
         self.caller.health.allow(channel);
         self.lanes.ask(channel, delivery.conversation_id, delivery.id);
         Ok(())
+    }
+
+    /// Refuses what the platform's own limit would keep waiting.
+    pub(super) fn require_unblocked(&self, to: &ConversationRef, then: &'static str) -> Result<(), OperationError> {
+        self.require_over(self.caller.gate.limited_until(to), then)
+    }
+
+    fn require_over(&self, limit: Option<Timestamp>, then: &'static str) -> Result<(), OperationError> {
+        match limit {
+            Some(until) => Err(OperationError::Blocked { retry_after: until.since(self.clock.now()), then }),
+            None => Ok(()),
+        }
     }
 
     fn require_not_paused(&self, channel: &ChannelId) -> Result<(), OperationError> {

@@ -123,6 +123,14 @@ pub enum OperationError {
         /// When to try again.
         retry_after: Duration,
     },
+    /// The platform's own limit holds.
+    #[error("the platform lets nothing be sent there for another {} s: {then}", .retry_after.as_secs_f64().ceil())]
+    Blocked {
+        /// How long it still holds.
+        retry_after: Duration,
+        /// What happens then, or is to be done.
+        then: &'static str,
+    },
     /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -169,12 +177,17 @@ impl Operations {
         match self.dead_letter(id, &by).await? {
             DeadLetter::Turn(turn) => {
                 let deliveries = self.store.deliveries(turn.id).await?;
-                self.require_channel(sent_to(&turn, &deliveries), &by)?;
+                let to = sent_to(&turn, &deliveries);
+                self.require_channel(to, &by)?;
+                if turn.obligation.undelivered_claim().is_some() {
+                    self.require_unblocked(to, "retry it then")?;
+                }
                 let step = Step { action: "retry", target: id, event: Event::Retried, elsewhere: None };
                 self.step(*turn, step, by).await
             }
             DeadLetter::Copy(delivery) => {
                 self.require_channel(&delivery.conversation, &by)?;
+                self.require_unblocked(&delivery.conversation, "retry it then")?;
                 let change = retry::from_the_start(&delivery, self.clock.now());
                 let event = LogEvent::DeliveryRetried { delivery_id: delivery.id };
                 self.change_copy(&delivery, change, "retry", event, by).await?;
@@ -435,6 +448,7 @@ impl Operations {
                 format!("messages cannot be sent to {}: its callers fetch the answers to their own turns", to.channel);
             return Err(OperationError::Unfit(why));
         }
+        self.require_unblocked(to, "redirect it then")?;
         self.store.conversation(to).await?.ok_or_else(|| {
             OperationError::Unfit(format!("there is no conversation {to}: nobody has written there yet"))
         })

@@ -121,6 +121,11 @@ impl RateGate {
         if self.paused.contains_key(&conversation.channel) {
             return Some(self.clock.now() + LOOK_AGAIN);
         }
+        self.limited_until(conversation)
+    }
+
+    /// When the platform's block of a conversation ends, if it is blocked.
+    pub(crate) fn limited_until(&self, conversation: &ConversationRef) -> Option<Timestamp> {
         [None, Some(conversation.chat.to_string())]
             .into_iter()
             .filter_map(|chat| self.block_of(&conversation.channel, chat))

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use rejoinder_core::{
-    Action, ConversationRef, Delivery, OperationError, Resend, Support,
+    Action, ConversationRef, Delivery, OperationError, Resend, Scope, Support,
     conformance::scripted::{Fault, Script, ScriptedChannel},
     store::DeliveryState,
 };
@@ -357,6 +357,52 @@ async fn an_operators_try_of_what_may_have_arrived_has_a_label() {
         assert_eq!(gateway.visible(&chat("ada")), ["done", "(again) done"]);
         gateway.at_rest().await;
     }
+}
+
+/// What the platform itself lets nobody send is not said to be tried, but when it goes.
+#[tokio::test]
+async fn what_the_platforms_limit_holds_is_not_tried() {
+    let gateway = TestGateway::with(Script::replies("done")).await;
+    gateway.platform.queue_fault(Fault::Limit { retry_after: secs(90), scope: Scope::Account });
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    let delivery = gateway.dossier(turn).await.deliveries[0].id;
+    gateway.advance(secs(30)).await;
+
+    let (engine, by) = (gateway.engine(), || operator("now"));
+    let tried = [
+        engine.try_delivery(delivery, by()).await,
+        engine.retry(turn.as_uuid(), by()).await,
+        engine.try_channel(main_channel(), by()).await,
+    ];
+
+    for tried in tried {
+        let Err(error @ OperationError::Blocked { .. }) = tried else { panic!("{tried:?}") };
+        assert!(error.to_string().contains("for another 60 s: "), "{error}");
+    }
+    gateway.advance(secs(60)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+/// A dead letter is sent when the operator says so, or not.
+#[tokio::test]
+async fn a_dead_letter_is_not_sent_again_while_the_platforms_limit_holds() {
+    let gateway = TestGateway::with(Script::replies("done")).await;
+    gateway.platform.choose_faults(|_| Some(Fault::Refuse));
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.platform.clear_faults();
+    gateway.platform.queue_fault(Fault::Limit { retry_after: secs(30), scope: Scope::Account });
+    gateway.receives(said(&chat("bob"), "hello")).await;
+
+    let early = gateway.engine().retry(turn.as_uuid(), operator("now")).await;
+    gateway.advance(secs(30)).await;
+    let in_time = gateway.engine().retry(turn.as_uuid(), operator("now")).await;
+    gateway.settle().await;
+
+    assert!(matches!(early, Err(OperationError::Blocked { then: "retry it then", .. })), "{early:?}");
+    in_time.expect("it is sent again");
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
 }
 
 /// Nothing is tried on a channel that is paused.

@@ -28,6 +28,8 @@ pub(crate) enum ApiError {
     TooManyCodes { retry_after: Duration },
     #[error("a limit holds for it: try again later")]
     Limited { retry_after: Duration },
+    #[error("{detail}")]
+    Blocked { detail: String, retry_after: Duration },
     #[error("the request must have one Host header")]
     NoHost,
     #[error(
@@ -113,6 +115,7 @@ impl From<OperationError> for ApiError {
             OperationError::Unknown(what) => Self::NotFound(what),
             OperationError::Unfit(why) => Self::Conflict(why),
             OperationError::Limited { retry_after } => Self::Limited { retry_after },
+            OperationError::Blocked { retry_after, .. } => Self::Blocked { detail: error.to_string(), retry_after },
             OperationError::TooMany { retry_after } => Self::TooManyCodes { retry_after },
             OperationError::Store(error) => error.into(),
         }
@@ -140,7 +143,7 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let retry_after = match self {
             // Rounded up: who waits for so many seconds is not too early.
-            Self::TooManyCodes { retry_after } | Self::Limited { retry_after } => {
+            Self::TooManyCodes { retry_after } | Self::Limited { retry_after } | Self::Blocked { retry_after, .. } => {
                 Duration::from_secs_f64(retry_after.as_secs_f64().ceil())
             }
             _ => RETRY_AFTER,
@@ -152,7 +155,9 @@ impl IntoResponse for ApiError {
             Self::TooManyCodes { .. } => {
                 (StatusCode::TOO_MANY_REQUESTS, "too-many-codes", "Too many requests: too many wrong codes")
             }
-            Self::Limited { .. } => (StatusCode::TOO_MANY_REQUESTS, "limited", "Too many requests: a limit holds"),
+            Self::Limited { .. } | Self::Blocked { .. } => {
+                (StatusCode::TOO_MANY_REQUESTS, "limited", "Too many requests: a limit holds")
+            }
             Self::ForeignHost => (StatusCode::FORBIDDEN, "foreign-host", "Forbidden: foreign host"),
             Self::Forbidden(_) => (StatusCode::FORBIDDEN, "forbidden", "Forbidden: the role does not allow this"),
             Self::NotFound(_) => (StatusCode::NOT_FOUND, "not-found", "Not found"),
