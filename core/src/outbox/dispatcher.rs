@@ -188,8 +188,9 @@ impl Dispatcher {
                 return Ok(Next::Again);
             }
             let now = self.clock.now();
+            let is_down = candidates.first().is_some_and(|one| self.caller.health.is_down(&one.conversation.channel));
             for one in &mut candidates {
-                if one.next_attempt_at > now && self.attempts.is_overtaken_edit(one).await? {
+                if !is_down && one.next_attempt_at > now && self.attempts.is_overtaken_edit(one).await? {
                     one.next_attempt_at = now;
                 }
                 if let Some(from) = one.resend_from {
@@ -199,7 +200,9 @@ impl Dispatcher {
                     }
                 }
             }
-            let Some(delivery) = round.next(&candidates, now).cloned() else { return self.wait(&candidates).await };
+            let Some(delivery) = round.next(&candidates, now, is_down).cloned() else {
+                return self.wait(&candidates).await;
+            };
             let address = delivery.conversation.clone();
             let Some(channel) = self.channels.get(&address.channel) else {
                 // It waits until its channel is configured again, at any age.
@@ -215,7 +218,7 @@ impl Dispatcher {
                     MayResend::Later => false,
                 };
                 if !may {
-                    round.note_failure(delivery.id);
+                    round.pass_over(delivery.id);
                     self.attempts.wait_for_answer(&delivery, now).await?;
                     return Ok(Next::Again);
                 }
@@ -251,6 +254,11 @@ impl Dispatcher {
                     continue;
                 }
             }
+            if is_down && self.waits_for_probe(&delivery, round, now) {
+                round.pass_over(delivery.id);
+                self.attempts.wait_for_answer(&delivery, now).await?;
+                return Ok(Next::Again);
+            }
             let patience = if is_first_draft { DRAFT_PATIENCE } else { PATIENCE };
             match self.caller.gate.take(&address, &capabilities, class) {
                 Ok(()) => {
@@ -270,6 +278,13 @@ impl Dispatcher {
                 }
             }
         }
+    }
+
+    /// Whether a delivery waits for the probe of a channel that is down. One that is past its lifetime does not.
+    fn waits_for_probe(&self, delivery: &DeliveryRecord, round: &Round, now: Timestamp) -> bool {
+        let is_retry = delivery.attempts > 0 && delivery.resend_from.is_none();
+        let is_exempt = round.is_urgent() || delivery.is_copy || delivery.is_draft();
+        is_retry && !is_exempt && !retry::is_old(delivery, &self.settings.get(), now)
     }
 
     /// Finds out whether the platform answers, with a typing notice in the conversation of a delivery. `true` if it does, or cannot
@@ -351,7 +366,13 @@ impl Dispatcher {
         }
         match &result {
             Ok(_) => round.note_success(&begun.delivery),
-            Err(DeliveryError::NotSent { .. } | DeliveryError::Unknown(_)) => round.note_failure(begun.delivery.id),
+            Err(DeliveryError::NotSent { .. } | DeliveryError::Unknown(_)) => {
+                let is_down = self.caller.health.is_down(channel.channel());
+                round.note_failure(begun.delivery.id, is_down);
+                if is_down && self.caller.health.may_try_another(channel.channel()) {
+                    round.try_another();
+                }
+            }
             Err(_) => {}
         }
         self.attempts.end_until_stored(&begun, &result).await;

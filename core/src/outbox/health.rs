@@ -1,8 +1,9 @@
 //! Tracks whether channels can send, and speeds up waiting deliveries when one can again.
 //!
-//! While a channel cannot send, one delivery every 10 to 15 s is a probe. Any answer to a message ends the outage, and all
-//! that waits is sent. What may have arrived is sent again only on a channel that has answered a message since the last failure;
-//! otherwise one at a time may, as a probe ([`Health::may_resend`]), and only if the platform answers a typing notice.
+//! While a channel cannot send, one delivery every 10 to 15 s is a probe. After the first 15 s the others that were tried wait for
+//! it, however many they are. Any answer to a message ends the outage, and all that waits is sent. What may have arrived is sent
+//! again only on a channel that has answered a message since the last failure; otherwise one at a time may, as a probe
+//! ([`Health::may_resend`]), and only if the platform answers a typing notice.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -33,6 +34,12 @@ pub(crate) const UNAUTHORIZED_PAUSE: Duration = Duration::from_mins(1);
 /// The number of failures in a row after which a successful send counts as a return. Fewer are no outage: a delivery
 /// that failed once or twice is retried soon anyway.
 const FAILURES: u32 = 3;
+
+/// How long a channel must have failed before what waits is left to the probe: a short outage ends with the next retry.
+const DOWN_AFTER: Duration = Duration::from_secs(15);
+
+/// How often another delivery of a conversation is tried after the probe has failed: that one may be what fails.
+const BETWEEN_OTHERS: Duration = Duration::from_secs(100);
 
 /// The minimum time between two returns of a channel that speed up deliveries.
 const BETWEEN_RETURNS: Duration = Duration::from_secs(15);
@@ -96,6 +103,8 @@ struct Failing {
     has_message: bool,
     looked: Look,
     since: Timestamp,
+    /// When another delivery was tried after the probe.
+    other_at: Timestamp,
     error: String,
 }
 
@@ -162,6 +171,23 @@ impl Health {
     /// When a channel's pause after refused credentials ends, if it pauses.
     pub(crate) fn unauthorized_until(&self, channel: &ChannelId) -> Option<Timestamp> {
         self.unauthorized.get(channel).map(|until| *until).filter(|until| *until > self.clock.now())
+    }
+
+    /// Whether a channel is known to be down.
+    pub(crate) fn is_down(&self, channel: &ChannelId) -> bool {
+        let lasts = |failing: &Failing| self.clock.now().since(failing.since) >= DOWN_AFTER;
+        self.failing.get(channel).is_some_and(|failing| failing.failures >= FAILURES && lasts(&failing))
+    }
+
+    /// Whether another delivery may be tried on a channel that is down, after one has failed.
+    pub(crate) fn may_try_another(&self, channel: &ChannelId) -> bool {
+        let now = self.clock.now();
+        let Some(mut failing) = self.failing.get_mut(channel) else { return true };
+        let may = now.since(failing.other_at) >= BETWEEN_OTHERS;
+        if may {
+            failing.other_at = now;
+        }
+        may
     }
 
     /// Whether a delivery that may have arrived may be sent again now.
@@ -231,7 +257,14 @@ impl Health {
 
     fn note_failure(self: &Arc<Self>, channel: &ChannelId, is_message: bool, error: &DeliveryError) {
         let since = self.clock.now();
-        let first = || Failing { failures: 0, has_message: false, looked: Look::NotTried, since, error: String::new() };
+        let first = || Failing {
+            failures: 0,
+            has_message: false,
+            looked: Look::NotTried,
+            since,
+            other_at: since,
+            error: String::new(),
+        };
         let mut failing = self.failing.entry(channel.clone()).or_insert_with(first);
         failing.failures = failing.failures.saturating_add(1);
         failing.has_message |= is_message;

@@ -100,10 +100,15 @@ pub(crate) fn gets_nowhere(delivery: &DeliveryRecord, since: Timestamp, now: Tim
     if delivery.is_draft() { is_old } else { is_old || delivery.attempts >= NOWHERE_ATTEMPTS }
 }
 
+/// Whether a delivery is past its lifetime.
+pub(crate) fn is_old(delivery: &DeliveryRecord, settings: &Settings, now: Timestamp) -> bool {
+    let since = delivery.retried_at.unwrap_or(delivery.created_at);
+    now.since(since) >= settings.delivery_lifetime
+}
+
 /// Whether a delivery is out of attempts *and* age: an outage shorter than its lifetime never makes it a dead letter.
 pub(crate) fn is_spent(delivery: &DeliveryRecord, attempts: u32, settings: &Settings, now: Timestamp) -> bool {
-    let since = delivery.retried_at.unwrap_or(delivery.created_at);
-    attempts >= settings.min_attempts && now.since(since) >= settings.delivery_lifetime
+    attempts >= settings.min_attempts && is_old(delivery, settings, now)
 }
 
 #[cfg(test)]

@@ -11,6 +11,9 @@ use crate::model::{
     stored_delivery::{DeliveryRecord, Label},
 };
 
+/// The number of failures in a row after which what waits for a channel that is down is hurried no longer.
+const IN_VAIN: u32 = 3;
+
 /// What a lane remembers from one delivery to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Round {
@@ -22,6 +25,10 @@ pub(crate) struct Round {
     asked: Option<DeliveryId>,
     /// The delivery that failed last: the round goes on with the one after it.
     failed: Option<DeliveryId>,
+    /// The number of failures in a row.
+    failures: u32,
+    /// Another delivery than the one that failed last is tried next.
+    tries_another: bool,
 }
 
 impl Round {
@@ -45,9 +52,26 @@ impl Round {
         self.asked == Some(delivery)
     }
 
-    /// Records that an attempt failed, or cannot be made now.
-    pub(crate) fn note_failure(&mut self, delivery: DeliveryId) {
-        *self = Self { is_hurried: self.is_hurried, failed: Some(delivery), ..Self::default() };
+    /// Whether a delivery is tried although its channel is down.
+    pub(crate) const fn is_urgent(&self) -> bool {
+        self.is_hurried || self.probed.is_some()
+    }
+
+    /// Records that an attempt failed; `is_down`: on a channel that is known to be down.
+    pub(crate) const fn note_failure(&mut self, delivery: DeliveryId, is_down: bool) {
+        self.pass_over(delivery);
+        self.failures = self.failures.saturating_add(1);
+        self.is_hurried &= !is_down || self.failures < IN_VAIN;
+    }
+
+    /// Has another delivery than the one that failed tried, whatever it waits for.
+    pub(crate) const fn try_another(&mut self) {
+        self.tries_another = true;
+    }
+
+    /// Records that an attempt cannot be made now.
+    pub(crate) const fn pass_over(&mut self, delivery: DeliveryId) {
+        (self.probed, self.asked, self.failed) = (None, None, Some(delivery));
     }
 
     /// Records that an attempt succeeded. If earlier ones of the delivery had failed, the conversation can be sent to
@@ -55,13 +79,26 @@ impl Round {
     pub(crate) const fn note_success(&mut self, delivery: &DeliveryRecord) {
         self.is_hurried |= delivery.attempts > 1;
         self.probed = None;
+        self.failures = 0;
     }
 
     /// The delivery to attempt at `now`. `candidates` are those of [`Outbox::next_deliveries`], in order. `None`, and
-    /// the end of the round, if all must wait.
+    /// the end of the round, if all must wait; `is_down`: their channel is known to be down.
     ///
     /// [`Outbox::next_deliveries`]: crate::ports::store::Outbox::next_deliveries
-    pub(crate) fn next<'a>(&mut self, candidates: &'a [DeliveryRecord], now: Timestamp) -> Option<&'a DeliveryRecord> {
+    pub(crate) fn next<'a>(
+        &mut self,
+        candidates: &'a [DeliveryRecord],
+        now: Timestamp,
+        is_down: bool,
+    ) -> Option<&'a DeliveryRecord> {
+        if std::mem::take(&mut self.tries_another) {
+            let failed = self.failed;
+            let waits = |one: &&DeliveryRecord| one.attempts > 0 && one.resend_from.is_none() && Some(one.id) != failed;
+            if let Some(other) = candidates.iter().filter(waits).min_by_key(|one| one.next_attempt_at) {
+                self.ask(other.id);
+            }
+        }
         if let Some(probed) = self.probed
             && let Some(delivery) = candidates.iter().find(|one| one.id == probed && !one.is_quiet())
         {
@@ -72,7 +109,9 @@ impl Round {
         }
         let is_due = |one: &DeliveryRecord| one.next_attempt_at <= now;
         // If none is fresh, the trouble may be the same for all.
-        let is_retry = candidates.iter().all(|one| one.attempts > 0 || one.is_quiet()) && candidates.iter().any(is_due);
+        let is_retry = !is_down
+            && candidates.iter().all(|one| one.attempts > 0 || one.is_quiet())
+            && candidates.iter().any(is_due);
         let failed = candidates.iter().position(|one| Some(one.id) == self.failed);
         let next = candidates[failed.map_or(0, |index| index + 1)..]
             .iter()

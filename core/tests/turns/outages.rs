@@ -127,7 +127,7 @@ async fn somebody_whose_responses_are_always_lost_gets_few_copies() {
 /// D7. What has just been written is sent at once, also before what may have arrived and waits.
 #[tokio::test]
 async fn a_new_answer_does_not_wait_for_one_that_may_have_arrived() {
-    let gateway = GatewaySetup::new().agent("main", |turn| Script::replies(&turn.text)).start().await;
+    let gateway = echo().start().await;
     gateway.platform.choose_faults(|_| Some(Fault::LoseRequest));
     gateway.receives(said(&chat("ada"), "one")).await;
     gateway.advance(secs(7)).await;
@@ -263,6 +263,51 @@ async fn a_channel_is_probed_only_while_it_cannot_send() {
 
     assert!((8..=13).contains(&in_two_minutes), "{in_two_minutes} calls in two minutes");
     assert_eq!(gateway.platform.calls(), after);
+    gateway.at_rest().await;
+}
+
+fn echo() -> GatewaySetup {
+    GatewaySetup::new().agent("main", |turn| Script::replies(&turn.text))
+}
+
+/// What waits is left to the probe, however much it is, and is in order when the platform is back.
+#[tokio::test]
+async fn a_platform_that_is_down_is_called_as_seldom_for_thirty_answers_as_for_one() {
+    let gateway = echo().start().await;
+    gateway.platform.set_down(true);
+    let texts: Vec<_> = (0..30).map(|number| format!("number {number}")).collect();
+    for text in &texts {
+        gateway.receives(said(&chat("ada"), text)).await;
+    }
+    gateway.advance(secs(120)).await;
+    let before = gateway.platform.calls();
+    gateway.advance(secs(600)).await;
+    let calls = gateway.platform.calls() - before;
+    gateway.platform.set_down(false);
+
+    gateway.advance(secs(15)).await;
+
+    assert!((40..=60).contains(&calls), "{calls} calls in ten minutes");
+    assert_eq!(gateway.visible(&chat("ada")), texts);
+    gateway.at_rest().await;
+}
+
+/// The first answer that waits is the one that fails: the one behind it is sent all the same.
+#[tokio::test]
+async fn an_answer_that_fails_by_itself_keeps_no_other_from_a_platform_that_is_back() {
+    let gateway = echo().start().await;
+    gateway.platform.set_down(true);
+    let one = gateway.receives(said(&chat("ada"), "one")).await;
+    gateway.receives(said(&chat("ada"), "two")).await;
+    gateway.advance(secs(600)).await;
+    gateway.platform.choose_faults(move |delivery| (delivery.turn() == one).then_some(Fault::NotSent));
+    gateway.platform.set_down(false);
+
+    gateway.advance(secs(150)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["two"]);
+    gateway.platform.clear_faults();
+    gateway.advance(secs(900)).await;
     gateway.at_rest().await;
 }
 
