@@ -41,7 +41,8 @@ pub enum LineState {
     Stopped,
     /// It is on its way to the person.
     OnItsWay,
-    /// It did not reach the person, for this reason: the result of its last attempt (`refused`, `unknown`, …), or `withdrawn`.
+    /// It did not reach the person, for this reason: the result of its last attempt (`refused`, `unknown`, …), `withdrawn`, or
+    /// `not_yet` if it still waits.
     NotDelivered(String),
 }
 

@@ -1,6 +1,6 @@
 //! The input of a run.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use rejoinder_guard::{ObligationState, SignalKind, Timestamp};
 use tracing::warn;
@@ -41,6 +41,12 @@ use crate::{
 
 /// The `end` of a run that deferred its answer, in its record.
 pub(super) const DEFERRAL: &str = SignalKind::Deferral.as_str();
+
+/// How long an answer may be on its way before the agent is told that the person has not seen it.
+const ON_ITS_WAY: Duration = Duration::from_mins(2);
+
+/// Why the person has not seen such an answer.
+const NOT_YET: &str = "not_yet";
 
 /// The template for the end of an answer that is too long.
 const CUT_OFF: &str = "cut_off";
@@ -107,7 +113,10 @@ impl Inputs {
         let runtime = runtime.ok_or_else(|| gone("agent", &run.handler.to_string()))?;
         let channel = self.channels.get(&event.conversation.channel);
         let channel = channel.ok_or_else(|| gone("channel", event.conversation.channel.as_str()))?.as_ref();
-        let history = self.history(turn, runtime.as_ref()).await.map_err(|error| unread("the transcript", &error))?;
+        let mut history =
+            self.history(turn, runtime.as_ref()).await.map_err(|error| unread("the transcript", &error))?;
+        let now = self.clock.now();
+        history.iter_mut().for_each(|line| note_if_late(line, now));
         let deferred = self.deferred(turn, run).await.map_err(|error| unread("the deferral", &error))?;
         let approvals = self.approvals(turn, run).await.map_err(|error| unread("the approvals", &error))?;
         let settings = self.settings.get();
@@ -281,6 +290,13 @@ impl Inputs {
         // What an earlier version stored has no time.
         let due = turn.obligation.named_time().unwrap_or(run.started_at);
         Ok(deferral.and_then(|run| Some(Deferred { note: run.detail, at: run.ended_at?, due })))
+    }
+}
+
+/// Whoever writes this long after an answer that is still on its way has not read it.
+fn note_if_late(line: &mut HistoryLine, now: Timestamp) {
+    if line.state == LineState::OnItsWay && now.since(line.at) >= ON_ITS_WAY {
+        line.state = LineState::NotDelivered(NOT_YET.to_owned());
     }
 }
 

@@ -210,20 +210,25 @@ async fn what_the_gateway_said_is_not_said_by_the_agent() {
     gateway.at_rest().await;
 }
 
-/// Until the platform has it, an answer is on its way.
+/// Until the platform has it, an answer is on its way, and after two minutes the agent is told that it was not seen.
 #[tokio::test]
-async fn an_answer_that_waits_for_the_platform_is_on_its_way() {
+async fn an_answer_that_waits_for_the_platform_is_on_its_way_and_then_not_delivered_yet() {
     let gateway = start().await;
     gateway.platform.set_down(true);
     gateway.receives(said(&chat("ada"), "Sent 1")).await;
     gateway.receives(said(&chat("ada"), "hello")).await;
     assert_eq!(shown(&gateway, Speaker::Agent), [("answer 1".to_owned(), LineState::OnItsWay)]);
+    gateway.advance(secs(121)).await;
+    gateway.receives(said(&chat("ada"), "well?")).await;
+    let late =
+        ["answer 1", "answer at last"].map(|text| (text.to_owned(), LineState::NotDelivered("not_yet".to_owned())));
+    assert_eq!(shown(&gateway, Speaker::Agent), late);
     gateway.platform.set_down(false);
     gateway.advance(secs(120)).await;
 
     gateway.receives(said(&chat("ada"), "hello")).await;
 
-    let expected = ["answer 1", "answer at last"].map(|text| (text.to_owned(), LineState::Seen));
+    let expected = ["answer 1", "answer at last", "answer at last"].map(|text| (text.to_owned(), LineState::Seen));
     assert_eq!(shown(&gateway, Speaker::Agent), expected);
     gateway.at_rest().await;
 }

@@ -560,6 +560,7 @@ mod tests {
                 in_state(LineState::Stopped, Speaker::Person, "one"),
                 line(Speaker::Person, "two"),
                 in_state(LineState::NotDelivered("refused".to_owned()), Speaker::Agent, "the code"),
+                in_state(LineState::NotDelivered("not_yet".to_owned()), Speaker::Agent, "the link"),
                 line(Speaker::Gateway, "Sorry."),
                 line(Speaker::Agent, "three"),
                 line(Speaker::Person, "four"),
@@ -571,6 +572,7 @@ mod tests {
             json!({ "text": "one", "stopped": true }),
             json!("two"),
             json!({ "from": "you", "text": "the code", "not_delivered": "refused" }),
+            json!({ "from": "you", "text": "the link", "not_delivered": "not_yet" }),
             json!({ "from": "gateway", "text": "Sorry." }),
         ];
         let sent: Vec<_> = sent_messages(&turn, &settings());
