@@ -61,6 +61,10 @@ const ALPHABET: &[u8] = b"ABCDEFGHJKMNPQRSTUVWXYZ23456789";
 /// How many codes that do not exist somebody may try within [`GUESSING`].
 const GUESSES: usize = 10;
 
+/// How many all who hold keys of one channel may try together: in a year they hit a code of 31⁸ that is always open with a chance
+/// of 1 in 97,000.
+const SHARED_GUESSES: usize = 1000;
+
 const GUESSING: Duration = Duration::from_hours(1);
 
 /// Of how many callers the tries are remembered. Strangers may try codes too: the first of them are forgotten.
@@ -598,20 +602,19 @@ impl People {
         may: impl Fn(&Pairing) -> bool,
     ) -> Result<Pairing, WrongCode> {
         let is_meant = |one: &Pairing| one.state == PairingState::Waiting && may(one);
-        self.state().with_code(typed, who, is_meant, self.clock.now())
+        self.state().with_code(typed, &[(who.to_owned(), GUESSES)], is_meant, self.clock.now())
     }
 
     /// The code that somebody who is known made to link another channel, as the sender of an event typed it.
     pub(crate) fn link_with(&self, typed: &str, event: &InboundEvent) -> Result<Pairing, WrongCode> {
         let is_meant = Pairing::is_open_link;
         let identity = event.identity();
-        // Anybody can begin another conversation with another key, so they have their tries together.
-        let who = if event.sender.kind == SenderKind::KeyHolder {
-            identity.channel.to_string()
-        } else {
-            identity.to_string()
-        };
-        self.state().with_code(typed, &who, is_meant, self.clock.now())
+        let mut callers = vec![(identity.to_string(), GUESSES)];
+        // Anybody can begin another conversation with another key.
+        if event.sender.kind == SenderKind::KeyHolder {
+            callers.push((identity.channel.to_string(), SHARED_GUESSES));
+        }
+        self.state().with_code(typed, &callers, is_meant, self.clock.now())
     }
 
     /// The person whom a channel knows by this identity.
@@ -689,18 +692,21 @@ impl State {
         }
     }
 
+    /// The request with a code that was typed. A try counts for each of `callers`, who each have so many.
     fn with_code(
         &mut self,
         typed: &str,
-        who: &str,
+        callers: &[(String, usize)],
         is_meant: impl Fn(&Pairing) -> bool,
         now: Timestamp,
     ) -> Result<Pairing, WrongCode> {
         self.guesses.retain(|_, (since, _)| *since + GUESSING > now && *since <= now);
-        if let Some((since, codes)) = self.guesses.get(who)
-            && codes.len() >= GUESSES
-        {
-            return Err(WrongCode::Locked((*since + GUESSING).since(now)));
+        let locked = |(who, most): &(String, usize)| {
+            let guesses = self.guesses.get(who).filter(|(_, codes)| codes.len() >= *most);
+            guesses.map(|(since, _)| *since + GUESSING)
+        };
+        if let Some(until) = callers.iter().filter_map(locked).max() {
+            return Err(WrongCode::Locked(until.since(now)));
         }
         let code = normalised(typed);
         let found = self.pairings.iter().find(|one| one.code == code && one.expires_at > now && is_meant(one));
@@ -709,8 +715,10 @@ impl State {
         }
         // What no code looks like is a mistake, and no guess.
         if code.len() == Pairing::CODE_LENGTH {
-            self.forget_a_guesser(who);
-            self.guesses.entry(who.to_owned()).or_insert_with(|| (now, HashSet::new())).1.insert(code);
+            for (who, _) in callers {
+                self.forget_a_guesser(who);
+                self.guesses.entry(who.clone()).or_insert_with(|| (now, HashSet::new())).1.insert(code.clone());
+            }
         }
         Err(WrongCode::Unknown)
     }
@@ -857,7 +865,8 @@ mod tests {
     #[test]
     fn ten_codes_that_do_not_exist_lock_the_caller_out_for_an_hour() {
         let mut state = State::default();
-        let mut tries = |code: &str, who: &str, seconds| state.with_code(code, who, |_| true, at(seconds));
+        let mut tries =
+            |code: &str, who: &str, seconds| state.with_code(code, &[(who.to_owned(), GUESSES)], |_| true, at(seconds));
         for number in 0..10 {
             // What is no code, and the one before once more, are no guesses.
             assert_eq!(tries("", "eve", number), Err(WrongCode::Unknown));
@@ -870,12 +879,31 @@ mod tests {
         assert_eq!(tries("AAAABBBB", "eve", 3600), Err(WrongCode::Unknown));
     }
 
+    /// Each holder of a key has tries of their own, and all on their channel have some together.
+    #[test]
+    fn who_shares_tries_with_many_locks_out_nobody_but_themselves() {
+        let mut state = State::default();
+        let mut tries = |who: String, number: i64| {
+            let callers = [(who, GUESSES), ("webchat.main".to_owned(), SHARED_GUESSES)];
+            state.with_code(&format!("A{number:07}"), &callers, |_| true, at(0))
+        };
+        for number in 0..10 {
+            assert_eq!(tries("eve".to_owned(), number), Err(WrongCode::Unknown));
+        }
+
+        assert_eq!(tries("eve".to_owned(), 10), Err(WrongCode::Locked(GUESSING)));
+        for number in 10..1000 {
+            assert_eq!(tries(format!("key {}", number / 10), number), Err(WrongCode::Unknown));
+        }
+        assert_eq!(tries("another key".to_owned(), 1000), Err(WrongCode::Locked(GUESSING)));
+    }
+
     /// O2.
     #[test]
     fn a_crowd_that_guesses_fills_no_memory() {
         let mut state = State::default();
         for number in 0..10_000 {
-            let wrong = state.with_code("AAAABBBB", &number.to_string(), |_| true, at(number));
+            let wrong = state.with_code("AAAABBBB", &[(number.to_string(), GUESSES)], |_| true, at(number));
             assert_eq!(wrong, Err(WrongCode::Unknown));
         }
 
