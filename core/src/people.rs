@@ -729,8 +729,9 @@ impl State {
             return;
         }
         // Of what many share, more are remembered than anybody has alone: new callers must not bring those tries back.
-        let rank = |(since, codes): &(Timestamp, HashSet<String>)| (codes.len() > GUESSES, *since);
-        let first = self.guesses.iter().min_by_key(|(_, guesses)| rank(guesses)).map(|(who, _)| who.clone());
+        let guessers = self.guesses.iter();
+        let first =
+            guessers.min_by_key(|(_, (since, codes))| (codes.len() > GUESSES, *since)).map(|(who, _)| who.clone());
         first.map(|who| self.guesses.remove(&who));
     }
 }

@@ -300,6 +300,20 @@ impl DeliveryError {
         !matches!(self, Self::NotSent { .. } | Self::Unknown(_) | Self::Unauthorized(_))
     }
 
+    /// Leaves out what the platform said if it repeats a part of the code that the message has: readers of errors must not use it.
+    pub(crate) fn conceal(&mut self, code: &str) {
+        let said = match self {
+            Self::Limited { detail: said, .. } | Self::NotSent { detail: said, .. } => said,
+            Self::Unknown(said) | Self::Gone(said) | Self::ReplyGone(said) => said,
+            Self::Refused(said) | Self::Unauthorized(said) | Self::Unsupported(said) => said,
+            Self::Moved { .. } => return,
+        };
+        let upper = said.to_uppercase();
+        if code.split('-').any(|part| upper.contains(part)) {
+            "the platform's words are not kept: they repeat a code".clone_into(said);
+        }
+    }
+
     /// The error's name in records and metrics.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {

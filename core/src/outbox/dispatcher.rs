@@ -348,14 +348,18 @@ impl Dispatcher {
             let say = |name: &str| settings.templates.template(to, begun.language, name);
             render::delivery(&begun.delivery, begun.number, begun.is_overtaken, say)
         };
-        if let Some(code) = begun.link_code(&self.people) {
-            attempted.reveal(Pairing::HIDDEN_CODE, &code);
+        let code = begun.link_code(&self.people);
+        if let Some(code) = &code {
+            attempted.reveal(Pairing::HIDDEN_CODE, code);
         }
-        let Some(result) = self.caller.call(channel.deliver(&attempted), self.timeout(&begun)).await else {
+        let Some(mut result) = self.caller.call(channel.deliver(&attempted), self.timeout(&begun)).await else {
             // The gateway ended: the next start finds an attempt without a result.
             return Ok(Sent::Stopped);
         };
         drop(call);
+        if let (Some(code), Err(error)) = (&code, &mut result) {
+            error.conceal(code);
+        }
         crash_point!("attempt_ended" if !is_draft);
         crash_point!("draft_attempt_ended" if is_draft);
         self.log(&attempted, &result, now);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use rejoinder_core::{
     Accepted, Access, Capabilities, ChannelId, Clock, ConversationRef, DirectPolicy, Identity, InboundEvent, Lifetimes,
     PersonRole, Resend, SeedPerson, Sender, SenderKind,
-    conformance::scripted::{Script, capabilities},
+    conformance::scripted::{Fault, Script, capabilities},
     store::{AuditFilter, Cutoffs},
 };
 
@@ -299,6 +299,23 @@ async fn a_crash_links_once() {
         assert_eq!(known(&gateway).await[0].1.len(), 2, "after write {write}");
         gateway.at_rest().await;
     }
+}
+
+/// N2. A platform's error may repeat the message. Nothing that is stored of it has a part of the code.
+#[tokio::test]
+async fn an_error_that_repeats_a_code_is_not_kept() {
+    let gateway = guarded().await;
+    gateway.platform.queue_fault(Fault::Echo);
+
+    let Accepted::Turn(turn) = comes_in(&gateway, says(&chat("ada"), "/link")).await else { panic!("it is a turn") };
+
+    let told = last(&gateway, &chat("ada"));
+    let code = told.trim_start_matches("Write /link ").trim_end_matches('.');
+    let dossier = gateway.dossier(turn).await;
+    let stored = format!("{:?} {:?} {}", dossier.deliveries, dossier.attempts, gateway.explained(turn).await);
+    assert!(stored.contains("they repeat a code"), "{stored}");
+    assert!(code.len() == 9 && !code.split('-').any(|part| stored.contains(part)), "{code} in {stored}");
+    gateway.at_rest().await;
 }
 
 /// O2. 10,000 strangers who guess run no agent, and leave as little as any strangers.

@@ -28,6 +28,8 @@ pub enum Fault {
     Refuse,
     /// It certainly did not reach the platform.
     NotSent,
+    /// The same, and the error repeats what was to be sent.
+    Echo,
     /// The platform limits us.
     Limit {
         /// The wait that the platform asks for.
@@ -293,6 +295,9 @@ impl Platform {
             Some(Fault::Refuse) => Err(DeliveryError::Refused("chat not found".to_owned())),
             Some(Fault::NotSent) => {
                 Err(DeliveryError::NotSent { retry_after: None, detail: "connection refused".to_owned() })
+            }
+            Some(Fault::Echo) => {
+                Err(DeliveryError::NotSent { retry_after: None, detail: format!("{:?}", delivery.action()) })
             }
             Some(Fault::Limit { retry_after, scope }) => {
                 Err(DeliveryError::Limited { retry_after, scope, detail: "too many requests".to_owned() })
