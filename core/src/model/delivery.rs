@@ -303,9 +303,14 @@ impl DeliveryError {
     /// Leaves out what the platform said if it repeats a part of the code that the message has: readers of errors must not use it.
     pub(crate) fn conceal(&mut self, code: &str) {
         let said = match self {
-            Self::Limited { detail: said, .. } | Self::NotSent { detail: said, .. } => said,
-            Self::Unknown(said) | Self::Gone(said) | Self::ReplyGone(said) => said,
-            Self::Refused(said) | Self::Unauthorized(said) | Self::Unsupported(said) => said,
+            Self::Limited { detail: said, .. }
+            | Self::NotSent { detail: said, .. }
+            | Self::Unknown(said)
+            | Self::Gone(said)
+            | Self::ReplyGone(said)
+            | Self::Refused(said)
+            | Self::Unauthorized(said)
+            | Self::Unsupported(said) => said,
             Self::Moved { .. } => return,
         };
         let upper = said.to_uppercase();
