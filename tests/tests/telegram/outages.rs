@@ -123,8 +123,8 @@ async fn a_clock_that_jumps_is_survived() {
     eventually("the gateway is ready", async || readiness(&gateway).await.0.then_some(())).await;
 }
 
-/// H2, H3: polling works and sending does not, for so long that the next attempts are minutes away. When sending works again, all that
-/// waits goes, though nobody writes, and the operator's page says both.
+/// H2, H3: polling works and sending does not, for so long that what waits is left to the probe. When sending works again, all of it
+/// goes, though nobody writes, and the operator's page says both.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_waits_goes_when_sending_works_again() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
@@ -140,7 +140,6 @@ async fn what_waits_goes_when_sending_works_again() {
         person.says("hello");
     }
 
-    // After the ninth attempt the pause is 5 minutes.
     let waiting = eventually("each was tried nine times", async || {
         let waiting = gateway.admin("deliveries?state=parked").await["items"].as_array().expect("a list").clone();
         let is_tried = waiting.iter().all(|one| one["tries"].as_u64().is_some_and(|tries| tries >= 9));
@@ -162,8 +161,8 @@ async fn what_waits_goes_when_sending_works_again() {
     for one in waiting {
         let turn = gateway.admin(&format!("turns/{}", one["turn_id"].as_str().expect("an id"))).await;
         let attempts = turn["deliveries"][0]["attempts"].as_array().expect("a list").clone();
-        let began = attempts.last().expect("an attempt")["started_at"].as_str().expect("a time").to_owned();
-        let due = one["next_attempt_at"].as_str().expect("a time");
-        assert!(*began < *due, "it waited until {due}: {attempts:#?}");
+        let tries = one["tries"].as_u64().expect("a number");
+        // One may have been the probe while sending still failed.
+        assert!(attempts.len() as u64 <= tries + 2, "it was tried again and again: {attempts:#?}");
     }
 }
