@@ -82,8 +82,8 @@ prompt = "Sum it up."
 fn a_place_for_words_that_only_a_trigger_names_waits_for_the_restart() {
     let before = BASE.replace("[channels.words.nowhere]\n", "");
     let after = format!("{before}words_to = \"nowhere\"\n");
-    let [before, after] =
-        [before, after].map(|toml| shown(&Machine::of(crate::build()).with_file("rejoinder.toml", &toml).config()));
+    let [before, after] = [before, after]
+        .map(|toml| Machine::of(crate::build()).with_file("rejoinder.toml", &toml).config().to_compare());
 
     assert_eq!(changed_parts(&before, &after), ["channels.words.nowhere, for words_to = \"nowhere\""]);
 }
