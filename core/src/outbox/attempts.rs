@@ -264,9 +264,9 @@ impl Attempts {
         Ok(())
     }
 
-    /// Has a delivery that may have arrived wait until the channel answers. Later claims do not wait for it.
+    /// Has a delivery wait until the channel answers. Later claims do not wait for it.
     pub(crate) async fn wait_for_answer(&self, delivery: &DeliveryRecord, now: Timestamp) -> Result<(), StoreError> {
-        let next_attempt_at = now + retry::look_again();
+        let next_attempt_at = now + retry::look_again(delivery);
         let change = DeliveryChange { next_attempt_at, parked: true, ..DeliveryChange::of(delivery) };
         self.ledger.change_delivery(change).await?;
         self.timer.wake_at(next_attempt_at);

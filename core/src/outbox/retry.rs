@@ -24,8 +24,8 @@ const RESEND: &[Duration] = &[
     Duration::from_hours(1),
 ];
 
-/// How long what may have arrived waits, on a channel that does not answer, before it looks again. When the channel answers,
-/// it is told.
+/// How long a delivery waits at least, on a channel that does not answer, before it looks again. When the channel answers, it is
+/// told.
 const LOOK_AGAIN: Duration = Duration::from_mins(1);
 
 /// The pause between two looks whether a channel that cannot send can again, in milliseconds.
@@ -70,8 +70,9 @@ pub(crate) fn release(delivery: &mut DeliveryRecord, last_attempt: Timestamp) {
 }
 
 /// How long a delivery waits for a channel that does not answer.
-pub(crate) fn look_again() -> Duration {
-    with_jitter(LOOK_AGAIN)
+pub(crate) fn look_again(delivery: &DeliveryRecord) -> Duration {
+    let pause = if delivery.resend_from.is_some() { Duration::ZERO } else { pause(delivery.attempts) };
+    pause.max(with_jitter(LOOK_AGAIN))
 }
 
 /// The pause before the next look whether a channel can send again.

@@ -99,11 +99,15 @@ impl Round {
                 self.ask(other.id);
             }
         }
+        let is_fit = |one: &&DeliveryRecord| one.resend_from.is_none() && !one.is_quiet();
         if let Some(probed) = self.probed
-            && let Some(delivery) = candidates.iter().find(|one| one.id == probed && !one.is_quiet())
+            // Behind a long line it is no candidate.
+            && let Some(delivery) = candidates
+                .iter()
+                .find(|one| one.id == probed && !one.is_quiet())
+                .or_else(|| candidates.iter().find(is_fit))
         {
             // What was claimed before it is sent before it, if neither can show twice.
-            let is_fit = |one: &&DeliveryRecord| one.resend_from.is_none() && !one.is_quiet();
             let is_asked = self.asked.is_some() || delivery.resend_from.is_some();
             return candidates.iter().find(|one| !is_asked && is_fit(one)).or(Some(delivery));
         }

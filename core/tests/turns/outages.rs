@@ -292,6 +292,26 @@ async fn a_platform_that_is_down_is_called_as_seldom_for_thirty_answers_as_for_o
     gateway.at_rest().await;
 }
 
+/// More answers wait in one chat than are looked at at once.
+#[tokio::test]
+async fn a_long_line_in_one_chat_keeps_no_other_from_a_platform_that_is_back() {
+    let gateway = echo().start().await;
+    gateway.platform.set_down(true);
+    let texts: Vec<_> = (0..40).map(|number| format!("number {number}")).collect();
+    for text in &texts {
+        gateway.receives(said(&chat("ada"), text)).await;
+    }
+    gateway.receives(said(&chat("bob"), "hello")).await;
+    gateway.advance(secs(600)).await;
+    gateway.platform.set_down(false);
+
+    gateway.advance(secs(20)).await;
+
+    assert_eq!(gateway.visible(&chat("bob")), ["hello"]);
+    assert_eq!(gateway.visible(&chat("ada")), texts);
+    gateway.at_rest().await;
+}
+
 /// The first answer that waits is the one that fails: the one behind it is sent all the same.
 #[tokio::test]
 async fn an_answer_that_fails_by_itself_keeps_no_other_from_a_platform_that_is_back() {

@@ -87,10 +87,15 @@ pub(in crate::sqlite) async fn next_probe(
     channel: &ChannelId,
     now: Timestamp,
 ) -> Result<Option<(ConversationId, DeliveryId)>, StoreError> {
+    // Of a conversation, those that `next_deliveries` finds.
     let sql = "
-        select conversation_id, id from deliveries
+        select conversation_id, id from deliveries as d
         where channel = ?1 and state in ('pending', 'sending') and absent = 0
             and state = 'pending' and attempts > 0 and is_copy = 0 and coalesce(resend_from, 0) <= ?2
+            and (select count(*) from (
+                select 1 from deliveries as e
+                where e.conversation_id = d.conversation_id and e.state in ('pending', 'sending') and e.seq < d.seq
+                limit 32)) < 32
         order by copies, next_attempt_at limit 1";
     let query = sqlx::query(sql).bind(channel.as_str()).bind(now.as_millis());
     let row = query.fetch_optional(pool).await.map_err(store_error)?;
@@ -167,18 +172,18 @@ pub(in crate::sqlite) async fn list_deliveries(
     }))
 }
 
-/// The query of [`upcoming`].
+/// The query of [`upcoming`]: of each conversation, those that [`next_deliveries`] finds.
 pub(in crate::sqlite) const UPCOMING: &str = "
-    with recursive line (conversation_id, last, state, next_attempt_at) as (
+    with recursive line (conversation_id, last, state, next_attempt_at, number) as (
         select * from (
             select d.conversation_id, iif(d.parked, d.seq + d.parts - d.part, 9223372036854775807), d.state,
-                d.next_attempt_at
+                d.next_attempt_at, 1
             from deliveries as d indexed by deliveries_in_lanes
             where d.channel = ?1 and d.state in ('pending', 'sending') and d.absent = 0
             order by d.conversation_id, d.seq limit 1)
         union all
         select d.conversation_id, iif(d.parked, d.seq + d.parts - d.part, 9223372036854775807), d.state,
-            d.next_attempt_at
+            d.next_attempt_at, iif(d.conversation_id = line.conversation_id, line.number + 1, 1)
         from line cross join deliveries as d on d.seq = coalesce(
             (select e.seq from deliveries as e indexed by deliveries_in_lanes
             where e.channel = ?1 and e.state in ('pending', 'sending') and e.absent = 0
@@ -190,7 +195,8 @@ pub(in crate::sqlite) const UPCOMING: &str = "
             order by e.conversation_id, e.seq limit 1))
     )
     select conversation_id, min(next_attempt_at) as at from line
-    where state = 'pending' group by conversation_id order by at limit ?2";
+    where state = 'pending' and (number <= 32 or last = 9223372036854775807)
+    group by conversation_id order by at limit ?2";
 
 pub(in crate::sqlite) async fn upcoming(
     pool: &SqlitePool,
