@@ -122,19 +122,24 @@ pub(crate) async fn write(places: &Places, to: &Path, created_at: String) -> Res
     let mut staging = staging.with_context(|| format!("cannot write in {}", folder.display()))?;
     staging.link_from(&places.data_dir);
     let mut sources = BTreeMap::new();
-    let mut found = Vec::from_iter(found(places)?);
-    // Words are in their file before their delivery is recorded. After the database, none that it knows is missing.
-    found.sort_by_key(|(name, _)| name.starts_with(WORDS));
-    for (name, path) in found {
+    let cannot_copy = |path: &Path| format!("cannot copy {}", path.display());
+    let mut found = found(places)?;
+    while let Some((name, path)) = found.pop_first() {
         let copied = staging.path().join(sources.len().to_string());
-        if name == DATABASE || is_database(&path)? {
-            copy(&path, &copied).await.with_context(|| format!("cannot copy {}", path.display()))?;
+        let is_database = name == DATABASE || is_database(&path).with_context(|| cannot_copy(&path))?;
+        if is_database {
+            copy(&path, &copied).await.with_context(|| cannot_copy(&path))?;
         } else if let Err(error) = fs::copy(&path, &copied) {
-            // The gateway may have removed it meanwhile.
-            ensure!(error.kind() == io::ErrorKind::NotFound, "cannot copy {}: {error}", path.display());
+            // It may have been removed meanwhile.
+            ensure!(error.kind() == io::ErrorKind::NotFound, "{}: {error}", cannot_copy(&path));
             continue;
         }
         sources.insert(name, copied);
+        // Words are in their file before their delivery is recorded. After the databases, none that is known is missing.
+        if found.is_empty() {
+            found = words(places)?;
+            found.retain(|name, _| !sources.contains_key(name));
+        }
     }
     let database = &sources[DATABASE];
     let faults = faults(database).await?;
@@ -174,12 +179,20 @@ fn path_of(places: &Places, name: &str) -> Result<PathBuf> {
     }
 }
 
-/// The files to back up, by the names of their entries.
+/// The files of words, by the names of their entries.
+fn words(places: &Places) -> Result<BTreeMap<String, PathBuf>> {
+    let mut all = BTreeMap::new();
+    walk(&places.data_dir.join("words"), WORDS.trim_end_matches('/'), &places.database.canonicalize()?, &mut all)?;
+    Ok(all)
+}
+
+/// The other files to back up, by the names of their entries.
 fn found(places: &Places) -> Result<BTreeMap<String, PathBuf>> {
     let database = places.database.canonicalize();
     let database = database.with_context(|| format!("there is no database {}", places.database.display()))?;
     let mut all = BTreeMap::from([(DATABASE.to_owned(), database.clone())]);
     walk(&places.data_dir, "data", &database, &mut all)?;
+    all.retain(|name, _| !name.starts_with(WORDS));
     let beside = places.beside();
     if beside.canonicalize()? != places.data_dir.canonicalize()? {
         // Of a folder that others use as well, only what is known.
@@ -234,9 +247,12 @@ fn named(entry: &fs::DirEntry) -> (String, PathBuf) {
     (entry.file_name().to_string_lossy().into_owned(), entry.path())
 }
 
-fn is_database(path: &Path) -> Result<bool> {
+fn is_database(path: &Path) -> io::Result<bool> {
     let mut begin = Vec::new();
-    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        file => file?,
+    };
     file.take(SQLITE.len() as u64).read_to_end(&mut begin)?;
     Ok(begin == SQLITE)
 }
@@ -378,6 +394,10 @@ mod tests {
         let (from, to, archive) = (places("from"), places("to"), folder.path().join("archive"));
         let store = SqliteStore::open(OpenOptions::new(&from.database)).await.unwrap();
         store.close().await;
+        // The folder is on another disk.
+        let disk = folder.path().join("disk");
+        fs::create_dir(&disk).unwrap();
+        std::os::unix::fs::symlink(&disk, from.data_dir.join("words")).unwrap();
         let files = ["journal/2026-11-26.md", "my-journal", "notes/address", ".diary/.one.md"];
         for name in files {
             let path = from.data_dir.join("words").join(name);
