@@ -59,6 +59,8 @@ struct Known {
     said: HashMap<Watched, Heard>,
     /// Those of which something new is known.
     changed: HashSet<Watched>,
+    /// Those whose turn could not be begun, and which the operator was told of.
+    blocked: HashSet<Watched>,
 }
 
 impl Activity {
@@ -92,7 +94,9 @@ impl Activity {
 
     /// Nothing needs to be known of it, unless something is said there from now on.
     pub(crate) fn forget(&self, watched: &Watched) {
-        self.known().said.remove(watched);
+        let mut known = self.known();
+        known.said.remove(watched);
+        known.blocked.remove(watched);
     }
 
     /// What the store says. If something was said since it was [forgotten](Self::forget), the store is to be asked again.
@@ -102,10 +106,17 @@ impl Activity {
 
     /// A trigger fired because of what was said until then.
     pub(crate) fn fired(&self, watched: &Watched, because: &Said, at: Timestamp) {
-        if let Some(Heard::All(said)) = self.known().said.get_mut(watched) {
+        let mut known = self.known();
+        known.blocked.remove(watched);
+        if let Some(Heard::All(said)) = known.said.get_mut(watched) {
             let messages = said.messages.saturating_sub(because.messages);
             *said = Said { messages, fired_at: Some(at), ..*said };
         }
+    }
+
+    /// Its turn could not be begun. `true` if that is new.
+    pub(crate) fn blocked(&self, watched: &Watched) -> bool {
+        self.known().blocked.insert(watched.clone())
     }
 
     /// What is known of it; `None`: nothing was said since it was forgotten.

@@ -225,7 +225,7 @@ impl Triggers {
             // Nothing was begun: it waits until it can be, at most for LATE.
             Err(error) => {
                 let (name, channel) = (&*trigger.name, &place.channel);
-                if trigger.due_at(because).is_some_and(|due| now.since(due) < BLOCKED) {
+                if self.activity.blocked(watched) {
                     warn!(trigger = name, %channel, %error, "a trigger cannot begin a turn, retrying");
                 } else {
                     debug!(trigger = name, %channel, %error, "a trigger cannot begin a turn yet, retrying");
