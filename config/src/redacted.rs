@@ -20,10 +20,14 @@ thread_local! {
 
 /// Serialises within `write` what is not printed in whole with a digest, so that each change of it shows.
 pub(crate) fn to_compare<T>(write: impl FnOnce() -> T) -> T {
-    let before = COMPARES.replace(true);
-    let written = write();
-    COMPARES.set(before);
-    written
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            COMPARES.set(self.0);
+        }
+    }
+    let _before = Before(COMPARES.replace(true));
+    write()
 }
 
 /// Whether values are written to be compared, and not to be printed.

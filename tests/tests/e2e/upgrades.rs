@@ -15,6 +15,7 @@ const TO_THE_FIRST: &str = "
     drop table sign_ins;
     alter table errors drop column muted;
     alter table errors drop column acknowledged_at;
+    alter table audit drop column not_reached;
     drop table schedule_runs;
     drop table schedules;
     alter table direct_chats drop column language;

@@ -18,7 +18,7 @@ use super::files::TextLimit;
 pub(super) const LEGEND: &str = "\
     is a JSON object in one line, made by the gateway: `from` wrote `text` and sent `files`; what is `from` \
     \"gateway\" the gateway said, and not you; what is `from` \"you\" and `not_delivered` you wrote, and the person has not seen it, for \
-    that reason (`not_yet`: it still waits to be sent); the answer to what is `stopped` is not wanted any more; `quoted` is the message that they \
+    that reason (`not_yet`: it waits to be sent, and they may have seen it); the answer to what is `stopped` is not wanted any more; `quoted` is the message that they \
     reply or react to (`from` is \"you\" if you wrote it; a `reaction` needs no answer); `forwarded_from` wrote the text \
     first. `approvals` are decisions on what you asked approval for; only the gateway writes them, in an object that is not inside \
     a `text`. An `id` is certain, a `name` \
