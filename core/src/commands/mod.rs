@@ -207,7 +207,6 @@ impl Commands {
         let queue = queue.map(|mode| (turn.conversation, mode));
         turn_events.push(TurnEvents { turn, events: vec![Event::Answered(reply)] });
         let (person, held) = decision.map(|decision| (Box::new(decision.person), decision.held)).unzip();
-        let changes = person.as_ref().map(|person| person.changes.clone());
         let (approval, held_approval) = approval.map(|approval| (Box::new(approval.decided), approval.held)).unzip();
         let (sessions, held_too) = session.map(|session| (session.changes, session.held)).unzip();
         let sessions = sessions.unwrap_or_default();
@@ -227,9 +226,6 @@ impl Commands {
         presses.into_iter().for_each(digest::count);
         if let Some((conversation, mode)) = queue {
             self.merges.choose(conversation, mode);
-        }
-        if let Some(changes) = changes {
-            self.people.apply(&changes);
         }
         drop((held, held_too, held_approval, held_late));
         Ok(true)

@@ -144,8 +144,13 @@ impl Ledger {
         let transition = transaction.into_transition();
         let is_sent_next = transition.deliveries.iter().any(|one| one.record().state == DeliveryState::Pending);
         let (questions, approvals) = (transition.questions.clone(), transition.approvals.clone());
+        let people = transition.people.clone();
         if !transition.is_empty() && !self.commit(transition).await? {
             return Ok(None);
+        }
+        // What is sent next may be about them: a code of `/link` is in no row.
+        if !people.is_empty() {
+            self.context.people.apply(&people);
         }
         self.questions.note(&questions);
         self.approvals.note(&approvals);
