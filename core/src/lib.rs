@@ -16,52 +16,30 @@
 
 #![warn(missing_docs)]
 
-mod access;
-mod activity;
-mod addresses;
-mod approvals;
-mod calendar;
-mod channels;
+mod base;
 mod commands;
 #[cfg(feature = "testing")]
 pub mod conformance;
-mod crash;
-mod digest;
-mod elsewhere;
+mod conversations;
 mod engine;
 pub mod explain;
-mod hub;
-mod indexer;
+mod handles;
 mod initiative;
 mod intake;
-mod json;
-mod late;
-mod lately;
 mod ledger;
-mod lifecycle;
-mod loops;
-mod markdown;
 mod merges;
 mod model;
 mod operations;
 mod outbox;
-mod owners;
-mod pauses;
 mod people;
 mod ports;
 mod questions;
-mod quiet_hours;
-mod retention;
 mod router;
 mod scheduler;
-mod sessions;
-mod sweep;
-mod timer;
-mod undeliverable;
-mod visibility;
-mod watch;
-mod welcome;
-mod words;
+mod schedules;
+mod shown;
+mod telling;
+mod upkeep;
 mod worker;
 
 /// The port to the store, and the rows that it writes and reads.
@@ -103,15 +81,14 @@ pub mod store {
     };
 }
 
-pub use commands::is_command;
 #[cfg(feature = "crash-points")]
-pub use crash::crash_point_is_reached;
+pub use base::crash::crash_point_is_reached;
+pub use base::json::json_error;
+pub use base::pauses::Backoff;
+pub use commands::is_command;
+pub use conversations::loops::{LoopKind, OpenLoop, open_loops};
 pub use engine::{Engine, Parts, Replanted};
-pub use hub::Watch;
 pub use initiative::NewMessage;
-pub use json::json_error;
-pub use loops::{LoopKind, OpenLoop, open_loops};
-pub use markdown::{read_markdown, row_cells, shows_anything, split_markdown, spoken};
 pub use model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},
     agent::{
@@ -150,7 +127,7 @@ pub use model::{
 };
 pub use operations::{Actor, Farewell, OperationError, forget::Forgotten, people::NewPerson};
 pub use outbox::health::Outbound;
-pub use pauses::Backoff;
+pub use ports::hub::Watch;
 pub use ports::{
     agent::{AgentError, AgentRuntime, RunEvent, RunEvents, SendResult},
     channel::{ChannelAdapter, ChannelError, ChannelHealth, FetchError},
@@ -158,10 +135,11 @@ pub use ports::{
     intake::{Accepted, Intake, IntakeError, News, NewsError, Task},
     store::{Store, StoreError, accept::EarlierMessage},
 };
+pub use shown::markdown::{read_markdown, row_cells, shows_anything, split_markdown, spoken};
 
+pub use base::words::age;
 pub use router::explain::{ExplainedRule, RouteAccess, RouteExplanation, RuleVerdict};
-pub use watch::{Down, Part};
-pub use words::age;
+pub use upkeep::watch::{Down, Part};
 pub use worker::agents::AgentHealth;
 
 pub use rejoinder_guard::{

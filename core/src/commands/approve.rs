@@ -2,6 +2,7 @@
 
 use super::command::{Answer, Call, Command, Decision, Held};
 use crate::{
+    base::words::plain,
     ledger::trigger::DecidedPerson,
     model::{
         conversation::ChatKind,
@@ -9,7 +10,6 @@ use crate::{
     },
     operations::{Actor, operation, people::NewPerson},
     people::WrongCode,
-    words::plain,
 };
 
 pub(super) const APPROVE: Command = Command {

@@ -12,6 +12,7 @@ use super::{
     link,
 };
 use crate::{
+    base::words::{excerpt, filled, plain},
     ledger::trigger::TurnEvents,
     model::{
         approval::{Approval, ApprovalState},
@@ -25,7 +26,6 @@ use crate::{
     },
     operations::Actor,
     ports::store::StoreError,
-    words::{excerpt, filled, plain},
 };
 
 /// How many characters of what the agent should answer are told.

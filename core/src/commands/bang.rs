@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{find, own};
 use crate::{
-    channels::Channels,
+    base::channels::Channels,
     model::{
         command::OwnCommand,
         event::{EventKind, InboundEvent},

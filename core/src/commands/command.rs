@@ -5,9 +5,8 @@ use rejoinder_guard::{CancelledBy, Choices, Event, Reply, Timestamp};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::{
-    approvals::Approvals,
-    channels::Channels,
-    late::Late,
+    base::{channels::Channels, words::filled},
+    conversations::sessions::Sessions,
     ledger::trigger::{DecidedApproval, DecidedPerson, OperatorStep, TurnEvents},
     merges::Merges,
     model::{
@@ -22,11 +21,10 @@ use crate::{
         settings::Settings,
         turn::{Handler, TurnRecord},
     },
-    outbox::render::Target,
     people::People,
     ports::store::{Store, StoreError},
-    sessions::Sessions,
-    words::filled,
+    questions::{approvals::Approvals, backlog_question::Late},
+    shown::render::Target,
 };
 
 /// A command that the gateway executes itself, or a notice that it sends on its own.

@@ -9,14 +9,13 @@ use super::{
     command::{Answer, Call, Command, Filled, Words},
 };
 use crate::{
-    approvals::PAGE,
-    digest::{self, Button, Digest, FROM_DIGEST, Press, QUESTIONS, SNOOZED, letter},
+    base::words::{age, excerpt, filled, plain},
+    conversations::loops::LoopKind,
     explain::text::rfc3339,
     ledger::{
         log::subject_of,
         trigger::{OperatorStep, TurnEvents},
     },
-    loops::LoopKind,
     model::{
         approval::{Approval, ApprovalFilter},
         conversation::ConversationRef,
@@ -30,7 +29,10 @@ use crate::{
     },
     operations::{Actor, operation, sent_to},
     ports::store::{StoreError, list::Origin, record::Remark},
-    words::{age, excerpt, filled, plain},
+    questions::{
+        approvals::PAGE,
+        digest::{self, Button, Digest, FROM_DIGEST, Press, QUESTIONS, SNOOZED, letter},
+    },
 };
 
 /// How many characters of a message are told.

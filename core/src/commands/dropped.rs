@@ -4,8 +4,10 @@ use rejoinder_guard::Expectation;
 
 use super::command::{Answer, Call, Command};
 use crate::{
-    ledger::trigger::TurnEvents, model::event::EventKind, model::turn::TurnRecord, ports::store::StoreError,
-    words::excerpt,
+    base::words::excerpt,
+    ledger::trigger::TurnEvents,
+    model::{event::EventKind, turn::TurnRecord},
+    ports::store::StoreError,
 };
 
 /// How many turns are dropped at once.

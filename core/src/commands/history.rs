@@ -4,13 +4,13 @@ use rejoinder_guard::Reply;
 
 use super::command::{Answer, Call, Command, Filled, Words};
 use crate::{
+    base::words::excerpt,
     model::{
         agent::{HistoryLine, Speaker},
         event::SenderKind,
     },
-    outbox::render::text_file,
     ports::store::StoreError,
-    words::excerpt,
+    shown::render::text_file,
 };
 
 /// How many lines `/history` shows, and how many characters of each.

@@ -7,10 +7,10 @@ use rejoinder_guard::{Choices, Event, Reply};
 
 use super::command::{Answer, Call, Command, Words};
 use crate::{
-    late::ASKS,
     ledger::trigger::TurnEvents,
     model::{queue::Backlog, turn::TurnRecord},
     ports::store::StoreError,
+    questions::backlog_question::ASKS,
 };
 
 /// How many turns are given up at once.

@@ -1,7 +1,7 @@
 //! The notices to a person who wrote more than the limits allow.
 
 use super::command::{Answer, Call, Command};
-use crate::{model::day::Day, words::age};
+use crate::{base::words::age, model::day::Day};
 
 pub(crate) const LIMITED: Command = Command {
     name: "limited",

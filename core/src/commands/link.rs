@@ -3,6 +3,7 @@
 
 use super::command::{Answer, Call, Command, Decision, Held, Words};
 use crate::{
+    base::words::{excerpt, filled, plain},
     ledger::trigger::DecidedPerson,
     model::{
         conversation::ChatKind,
@@ -13,7 +14,6 @@ use crate::{
     operations::{Actor, operation},
     people::{People, WrongCode},
     ports::store::StoreError,
-    words::{excerpt, filled, plain},
 };
 
 pub(crate) const LINK: Command = Command {

@@ -7,6 +7,7 @@ use super::{
     late::{LATE_ASKS, leave},
 };
 use crate::{
+    base::words::{excerpt, filled, plain},
     model::{
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{EventKind, InboundEvent, Sender, SenderKind},
@@ -18,7 +19,6 @@ use crate::{
     },
     people::People,
     ports::store::list::Origin,
-    words::{excerpt, filled, plain},
 };
 
 /// How many characters are told of a question that expires, and of a message that is answered elsewhere.

@@ -1,4 +1,5 @@
-//! The commands that the gateway executes itself, the same on every channel. All other commands go to the agent.
+//! The commands that the gateway executes itself, the same on every channel. All other commands go to the agent. A
+//! command reads and answers; the ledger stores.
 //!
 //! To add one: write a file with its [`Command`], and add it to [`LISTED`] or [`UNLISTED`]. Its
 //! replies are templates in `config/default.toml`.
@@ -37,9 +38,8 @@ use rejoinder_guard::{CancelledBy, Event, Reply, SignalKind};
 
 use self::command::{Answer, Call, Command, Filled, Words};
 use crate::{
-    approvals::Approvals,
-    channels::Channels,
-    late::Late,
+    base::channels::Channels,
+    conversations::sessions::{self, Sessions},
     ledger::{
         Ledger,
         trigger::{Trigger, TurnEvents},
@@ -51,7 +51,7 @@ use crate::{
         clock::SharedClock,
         store::{Store, StoreError, transition::RunEnd},
     },
-    sessions::{self, Sessions},
+    questions::{approvals::Approvals, backlog_question::Late},
 };
 
 /// The commands for everybody, in the order in which menus list them.

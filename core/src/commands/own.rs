@@ -6,12 +6,12 @@ use rejoinder_guard::Reply;
 
 use super::command::{Answer, Call, Words};
 use crate::{
+    base::words::filled,
     model::{
         command::{CommandAnswer, OwnCommand},
         settings::Settings,
         turn::Handler,
     },
-    words::filled,
 };
 
 /// A text that invokes one of the operator's commands.

@@ -5,6 +5,7 @@ use super::{
     stop::stopped,
 };
 use crate::{
+    base::words::{age, excerpt, plain},
     model::{
         conversation::ChatKind,
         event::SenderKind,
@@ -13,7 +14,6 @@ use crate::{
         session::{NewInGroups, SessionChange, SessionRecord, name},
     },
     ports::store::StoreError,
-    words::{age, excerpt, plain},
 };
 
 /// How many sessions are listed.

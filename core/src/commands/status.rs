@@ -4,11 +4,9 @@ use rejoinder_guard::ObligationState;
 
 use super::command::{Answer, Call, Command, Filled, Words};
 use crate::{
-    words::{age, excerpt},
-    {
-        model::{day::Day, turn::TurnRecord},
-        ports::store::{StoreError, accept::DayUse},
-    },
+    base::words::{age, excerpt},
+    model::{day::Day, turn::TurnRecord},
+    ports::store::{StoreError, accept::DayUse},
 };
 
 /// How many open turns are told one by one.

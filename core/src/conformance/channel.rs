@@ -27,8 +27,8 @@ use crate::{
         event::{InboundEvent, SenderKind},
         ids::{DeliveryId, TurnId},
     },
-    outbox::render,
     ports::channel::ChannelAdapter,
+    shown::render,
 };
 
 /// What goes wrong with the next call.

@@ -6,10 +6,8 @@ use rejoinder_guard::Timestamp;
 
 use super::{Initiative, Recipient};
 use crate::{
-    approvals::PAGE,
     commands::message::message,
-    digest::{LISTED, is_theirs, snoozed},
-    loops::{OpenLoop, open_loops},
+    conversations::loops::{OpenLoop, open_loops},
     model::{
         approval::ApprovalFilter,
         event::{EventKind, InboundEvent},
@@ -19,6 +17,10 @@ use crate::{
     },
     operations::OperationError,
     ports::store::{StoreError, list::TurnFilter},
+    questions::{
+        approvals::PAGE,
+        digest::{LISTED, is_theirs, snoozed},
+    },
 };
 
 impl Initiative {

@@ -1,4 +1,5 @@
-//! What the gateway begins on its own: a message to people, or a turn that nobody wrote.
+//! What the gateway begins on its own: a message to people, or a turn that nobody wrote. Nothing here sends: each goes
+//! through the intake.
 //!
 //! Each is an event of the gateway's own with a key, accepted like any other. So it takes the same way through the guard and the
 //! outbox, and what is done again after a crash is known by its key.
@@ -14,8 +15,7 @@ use rejoinder_guard::Attachment;
 use tracing::warn;
 
 use crate::{
-    access::Permit,
-    channels::Channels,
+    base::channels::Channels,
     commands::message::message,
     model::{
         agent::AgentName,
@@ -31,7 +31,7 @@ use crate::{
         words::{PromptSession, Words, WordsTo},
     },
     operations::OperationError,
-    people::{People, Unreachable},
+    people::{People, Unreachable, access::Permit},
     ports::{
         clock::SharedClock,
         intake::{Accepted, Inlet, IntakeError},

@@ -10,9 +10,8 @@ use tracing::warn;
 
 use super::Initiative;
 use crate::{
-    calendar::Calendar,
+    base::{lifecycle::Lifecycle, pauses},
     explain::text::rfc3339,
-    lifecycle::Lifecycle,
     model::{
         ids::TurnId,
         log::{LogEvent, NewLogEntry, Subject},
@@ -21,11 +20,11 @@ use crate::{
         target::{NotReached, Reached},
     },
     operations::{Actor, OperationError, operation},
-    pauses,
     ports::store::{
         StoreError,
         transition::{IdempotentAnswer, Transition},
     },
+    schedules::Calendar,
 };
 
 /// Who sends what a schedule says, and tells the agent what it prompts.

@@ -14,8 +14,8 @@ use tracing::{debug, warn};
 
 use super::{Initiative, Prompt};
 use crate::{
-    activity::{Activity, Heard, Watched},
-    lifecycle::Lifecycle,
+    base::{lifecycle::Lifecycle, pauses},
+    conversations::activity::{Activity, Heard, Watched},
     model::{
         conversation::ConversationRef,
         conversation_trigger::{ConversationTrigger, Said},
@@ -25,7 +25,6 @@ use crate::{
         words::WordsTo,
     },
     operations::OperationError,
-    pauses,
     ports::{
         clock::SharedClock,
         store::{

@@ -9,16 +9,14 @@ use tracing::{error, warn};
 
 use super::event_router::{EventRouter, RoutedEvent};
 use crate::{
-    activity::Activity,
-    addresses::Addresses,
+    base::{crash::crash_point, lifecycle::Lifecycle, timer::Timer},
     commands::{self, Commands, message::question_expired},
-    crash::crash_point,
-    late::Late,
+    conversations::{activity::Activity, addresses::Addresses},
+    handles::slots::Slot,
     ledger::{
         Ledger,
         trigger::{Run, Trigger},
     },
-    lifecycle::Lifecycle,
     model::{
         agent::AgentName,
         command::CommandHelp,
@@ -37,8 +35,8 @@ use crate::{
             transition::{RunEnd, Transition},
         },
     },
-    scheduler::{Scheduler, slots::Slot},
-    timer::Timer,
+    questions::backlog_question::Late,
+    scheduler::Scheduler,
 };
 
 /// Accepts events. Cheap to clone.

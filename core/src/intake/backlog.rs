@@ -6,7 +6,7 @@ use tracing::warn;
 
 use super::{accept::Acceptor, event_router::Notice};
 use crate::{
-    late::may_be_asked,
+    base::pauses,
     ledger::trigger::{Trigger, TurnEvents},
     model::{
         event::InboundEvent,
@@ -14,8 +14,8 @@ use crate::{
         queue::Backlog,
         turn::TurnRecord,
     },
-    pauses,
     ports::store::{StoreError, accept::Stored},
+    questions::backlog_question::may_be_asked,
 };
 
 /// How many turns of a conversation are looked at.

@@ -6,13 +6,13 @@ use quick_cache::sync::Cache;
 use rejoinder_guard::{Effect, Event, Expectation, Obligation, Policy, Timestamp};
 
 use super::{
+    limits::{Counted, Full, Limits, OverLimit},
     notices::{NoticePermit, Notices},
     pairs::{Heard, Pairs, Passage},
     screen::screen,
 };
 use crate::{
-    addresses::Addresses,
-    channels::Channels,
+    base::channels::Channels,
     commands::{
         self,
         asks::{self, DECIDE},
@@ -26,9 +26,11 @@ use crate::{
         retry::RETRY,
         stranger::STRANGER,
     },
-    digest,
-    intake::limits::{Counted, Full, Limits, OverLimit},
-    late::{Late, may_be_asked},
+    conversations::{
+        addresses::Addresses,
+        sessions::{self, Sessions},
+    },
+    handles::slots::{Permit, Slot, Slots},
     ledger::trigger::Run,
     merges::Merges,
     model::{
@@ -41,7 +43,7 @@ use crate::{
         settings::{LiveSettings, Settings},
         turn::{Handler, TurnRecord},
     },
-    people::{Asked, People},
+    people::{Asked, People, quiet_hours::quiet_until},
     ports::{
         clock::SharedClock,
         store::{
@@ -50,11 +52,12 @@ use crate::{
             transition::RunStart,
         },
     },
-    questions::{Asks, Questions},
-    quiet_hours::quiet_until,
+    questions::{
+        backlog_question::{Late, may_be_asked},
+        digest,
+        open::{Asks, Questions},
+    },
     router::{self, Route},
-    scheduler::slots::{Permit, Slot, Slots},
-    sessions::{self, Sessions},
 };
 
 /// Decides what events become.

@@ -1,4 +1,5 @@
-//! Accepts events: each is stored in one transaction, and only then acknowledged to its platform.
+//! Accepts events: each is stored in one transaction, and only then acknowledged to its platform. No agent is run and
+//! nothing is sent here.
 
 pub(crate) mod accept;
 mod backlog;

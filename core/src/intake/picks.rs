@@ -10,7 +10,7 @@ use crate::{
         question::{AskedQuestion, QuestionRecord},
     },
     ports::store::StoreError,
-    questions::{Asks, PAGE},
+    questions::open::{Asks, PAGE},
 };
 
 /// For how long after a question words pick from it that are no reply to it.

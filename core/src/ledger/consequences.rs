@@ -6,8 +6,8 @@ use rejoinder_guard::{Expectation, Obligation, ObligationState, Settlement, Sign
 use tracing::{debug, error, info};
 
 use crate::{
-    hub::Hub,
-    lifecycle::Lifecycle,
+    base::{lifecycle::Lifecycle, timer::Timer, undeliverable::Undeliverable},
+    handles::{drafts::Drafts, lanes::Lanes, leftovers::Leftovers, marks::Marks, slots::Slots},
     model::{
         agent::AgentName,
         conversation::ChannelId,
@@ -17,14 +17,7 @@ use crate::{
         turn::TurnRecord,
         view::{FallbackView, Shown, TurnStatus, TurnView},
     },
-    outbox::{
-        ephemerals::{leftovers::Leftovers, marks::Marks, text::Drafts},
-        lanes::Lanes,
-    },
-    ports::store::Store,
-    scheduler::slots::Slots,
-    timer::Timer,
-    undeliverable::Undeliverable,
+    ports::{hub::Hub, store::Store},
 };
 
 /// What must be done after a decision on one turn is stored.

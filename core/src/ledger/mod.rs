@@ -1,4 +1,4 @@
-//! The only place where obligations change.
+//! The only place where obligations change. Nothing here runs an agent or calls a platform.
 //!
 //! Everything that happens to a turn comes here as an event: the guard decides on it, the decision is stored
 //! in one transaction by compare-and-swap, and it is acted on only after it was stored. If the swap fails, the
@@ -17,15 +17,12 @@ use tracing::error;
 
 use self::{
     consequences::ConsequenceExecutor,
+    store_retry::StoreRetry,
     transaction::{DecisionContext, Transaction},
     trigger::{Decided, Trigger, TurnEvents},
 };
 use crate::{
-    approvals::Approvals,
-    crash::crash_point,
-    lately::Lately,
-    ledger::store_retry::StoreRetry,
-    lifecycle::Lifecycle,
+    base::{crash::crash_point, lifecycle::Lifecycle, recent_turns::Lately},
     model::{ids::TurnId, stored_delivery::DeliveryState, turn::TurnRecord},
     ports::{
         clock::SharedClock,
@@ -34,7 +31,7 @@ use crate::{
             transition::{Commit, DeliveryChange, LineChange, Transition, TurnChange},
         },
     },
-    questions::Questions,
+    questions::{approvals::Approvals, open::Questions},
 };
 
 /// How many merged turns are read at once.

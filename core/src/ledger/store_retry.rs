@@ -3,9 +3,11 @@
 use tracing::{error, warn};
 
 use crate::{
-    lifecycle::Lifecycle,
+    base::{
+        lifecycle::Lifecycle,
+        pauses::{self, GrowingPause},
+    },
     model::ids::TurnId,
-    pauses::{self, GrowingPause},
     ports::store::StoreError,
 };
 

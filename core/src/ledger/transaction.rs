@@ -16,7 +16,7 @@ use super::{
     trigger::{AttemptEnded, Decided, DecidedApproval, DecidedAtOnce, OperatorStep, Run, Trigger, TurnEvents},
 };
 use crate::{
-    channels::Channels,
+    base::channels::Channels,
     explain::text::rfc3339,
     model::{
         agent::{AgentName, LineState},
@@ -29,11 +29,7 @@ use crate::{
         stored_delivery::{DeliveryRecord, DeliveryState, Label},
         turn::{Handler, TurnRecord},
     },
-    outbox::{
-        render::{self, Target},
-        retry,
-    },
-    people::People,
+    people::{People, quiet_hours::quiet_until},
     ports::store::{
         record::Remark,
         transition::{
@@ -41,7 +37,10 @@ use crate::{
             Withdrawal,
         },
     },
-    quiet_hours::quiet_until,
+    shown::{
+        render::{self, Target},
+        retry,
+    },
 };
 
 /// The settings that decisions depend on.

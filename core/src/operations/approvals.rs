@@ -4,7 +4,6 @@ use rejoinder_guard::{Event, Timestamp};
 
 use super::{Actor, OperationError, Operations, operation, remark};
 use crate::{
-    approvals::PAGE,
     ledger::{
         log::subject_of,
         trigger::{DecidedApproval, Trigger, TurnEvents},
@@ -16,6 +15,7 @@ use crate::{
         turn::TurnRecord,
     },
     ports::store::record::Remark,
+    questions::approvals::PAGE,
 };
 
 impl Approval {

@@ -1,4 +1,5 @@
-//! What operators do: retry, redirect and discard dead letters; cancel, hold and resume turns; send messages.
+//! What operators do: retry, redirect and discard dead letters; cancel, hold and resume turns; send messages. No
+//! command of a person lives here.
 //!
 //! The guard decides on each, like on everything else that happens to a turn. An operation is stored with its decision,
 //! with who did it and why.
@@ -17,8 +18,8 @@ use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use crate::{
-    approvals::Approvals,
-    channels::Channels,
+    base::channels::Channels,
+    handles::lanes::Lanes,
     ledger::{
         Ledger,
         log::{subject_of, subject_of_delivery},
@@ -38,7 +39,7 @@ use crate::{
         turn::TurnRecord,
         view::Shown,
     },
-    outbox::{caller::Caller, lanes::Lanes, retry},
+    outbox::caller::Caller,
     people::People,
     ports::{
         clock::SharedClock,
@@ -48,6 +49,8 @@ use crate::{
             transition::{DeliveryChange, IdempotentAnswer, Operation, Transition},
         },
     },
+    questions::approvals::Approvals,
+    shown::retry,
 };
 
 /// Who does something, and why.

@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Duration};
 use rejoinder_guard::{Draft, Event, OnUnknown, SignalKind, Timestamp};
 use tracing::error;
 
-use super::retry;
+use super::{caller::Caller, health::UNAUTHORIZED_PAUSE};
 use crate::{
-    addresses::Addresses,
-    channels::Channels,
+    base::{channels::Channels, timer::Timer},
+    conversations::addresses::Addresses,
     ledger::{
         Ledger,
         log::subject_of_delivery,
@@ -25,7 +25,6 @@ use crate::{
         stored_delivery::{DeliveryRecord, DeliveryState, Label},
         turn::TurnRecord,
     },
-    outbox::{caller::Caller, health::UNAUTHORIZED_PAUSE},
     people::People,
     ports::{
         clock::SharedClock,
@@ -36,7 +35,7 @@ use crate::{
             transition::{AttemptEnd, AttemptStart, DeliveryChange},
         },
     },
-    timer::Timer,
+    shown::retry,
 };
 
 /// The minimum pause after a rate limit, even if the platform names a shorter one.

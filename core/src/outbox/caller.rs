@@ -5,13 +5,13 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use futures_util::FutureExt;
 use rejoinder_guard::Timestamp;
 
+use super::{calls::Calls, gate::RateGate, health::Health, late_edits::LateEdits};
 use crate::{
-    lifecycle::Lifecycle,
+    base::lifecycle::Lifecycle,
     model::{
         conversation::ConversationRef,
         delivery::{DeliveryError, Receipt},
     },
-    outbox::{calls::Calls, gate::RateGate, health::Health, late_edits::LateEdits},
     ports::clock::SharedClock,
 };
 

@@ -18,15 +18,12 @@ use super::{
     ephemerals::show::TIMEOUT,
     gate::Refill,
     health::MayResend,
-    lanes::{Hurry, Lanes, Opened},
     line::Place,
-    render, retry,
     round::Round,
 };
 use crate::{
-    channels::Channels,
-    crash::crash_point,
-    lifecycle::Lifecycle,
+    base::{channels::Channels, crash::crash_point, lifecycle::Lifecycle, timer::Timer},
+    handles::lanes::{Hurry, Lanes, Opened},
     model::{
         capabilities::Support,
         conversation::ChannelId,
@@ -42,7 +39,7 @@ use crate::{
         clock::SharedClock,
         store::{Store, StoreError, record::NextDeliveries},
     },
-    timer::Timer,
+    shown::{render, retry},
 };
 
 /// The number of deliveries of one channel in flight at once.

@@ -12,17 +12,18 @@ use rejoinder_guard::Timestamp;
 use tracing::debug;
 
 use crate::{
-    lifecycle::Lifecycle,
+    base::lifecycle::Lifecycle,
+    handles::lanes::Lanes,
     model::{
         conversation::ChannelId,
         delivery::{DeliveryError, Receipt},
         ids::{ConversationId, DeliveryId},
     },
-    outbox::{lanes::Lanes, retry},
     ports::{
         clock::SharedClock,
         store::{Store, StoreError},
     },
+    shown::retry,
 };
 
 /// The least pause between two probes of a channel with deliveries that may have arrived.

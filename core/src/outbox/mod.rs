@@ -1,4 +1,5 @@
-//! Renders cleared signals as stored deliveries, and sends stored deliveries to the platform.
+//! Sends stored deliveries to the platform. Nothing is sent that the guard did not clear, and nothing here decides what
+//! a person is told.
 //!
 //! Every delivery is a row before it is sent, and rows are made only from signals and drafts that the guard cleared.
 
@@ -9,9 +10,6 @@ pub(crate) mod dispatcher;
 pub(crate) mod ephemerals;
 pub(crate) mod gate;
 pub(crate) mod health;
-pub(crate) mod lanes;
 pub(crate) mod late_edits;
 pub(crate) mod line;
-pub(crate) mod render;
-pub(crate) mod retry;
 pub(crate) mod round;

@@ -5,25 +5,23 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use tokio::sync::broadcast;
 
-use crate::{
+use super::{
+    clock::SharedClock,
     hub::{Hub, Watch},
-    model::{
-        agent::{AgentName, Usage},
-        command::CommandHelp,
-        conversation::{ChannelId, ChatKind, ConversationRef},
-        event::{EventKind, InboundEvent},
-        ids::TurnId,
-        target::{Reached, Target},
-        view::TurnView,
-        words::Words,
+    store::{
+        Store, StoreError,
+        accept::{CursorMove, EarlierMessage},
     },
-    ports::{
-        clock::SharedClock,
-        store::{
-            Store, StoreError,
-            accept::{CursorMove, EarlierMessage},
-        },
-    },
+};
+use crate::model::{
+    agent::{AgentName, Usage},
+    command::CommandHelp,
+    conversation::{ChannelId, ChatKind, ConversationRef},
+    event::{EventKind, InboundEvent},
+    ids::TurnId,
+    target::{Reached, Target},
+    view::TurnView,
+    words::Words,
 };
 
 /// The result of accepting an event. In every case the adapter may acknowledge it to the platform.

@@ -3,5 +3,6 @@
 pub(crate) mod agent;
 pub(crate) mod channel;
 pub(crate) mod clock;
+pub(crate) mod hub;
 pub(crate) mod intake;
 pub(crate) mod store;

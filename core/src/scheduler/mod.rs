@@ -1,4 +1,5 @@
-//! Decides which turn runs next. A conversation runs one turn at a time; the other turns wait as rows.
+//! Decides which turn runs next. A conversation runs one turn at a time; the other turns wait as rows. How a run goes
+//! is the worker's.
 //!
 //! Memory holds a slot for each conversation that has a turn running, and of the turns that wait no more than the few
 //! hundred that were accepted last. Permits bound how many turns run at once, in all and of each agent. While permits are
@@ -25,8 +26,6 @@
 //! [`AMBIENT_LAG`]: crate::ports::store::record::AMBIENT_LAG
 //! [`PERSON_STEP`]: crate::ports::store::record::PERSON_STEP
 
-pub(crate) mod slots;
-
 use std::{collections::HashSet, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
@@ -35,18 +34,16 @@ use tokio::sync::mpsc;
 use tracing::{debug, error, warn};
 
 use crate::{
-    lately::Lately,
+    base::{lifecycle::Lifecycle, pauses, recent_turns::Lately},
+    handles::slots::{self, Line, Permit, Slot, Slots},
     ledger::{
         Ledger,
         trigger::{Decided, Run, Trigger, TurnEvents},
     },
-    lifecycle::Lifecycle,
     merges::{self, Gathered, Merges},
     model::{agent::AgentName, ids::TurnId, turn::TurnRecord},
     outbox::ephemerals::marker::Marker,
-    pauses,
     ports::store::{Store, StoreError, record::WaitingTurn},
-    scheduler::slots::{Line, Permit, Slot, Slots},
     worker::Worker,
 };
 

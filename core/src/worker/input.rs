@@ -10,8 +10,7 @@ use super::{
     runtimes::Runtimes,
 };
 use crate::{
-    approvals::{MOST_WAITING, PAGE},
-    channels::Channels,
+    base::{channels::Channels, words::excerpt},
     commands::own,
     ledger::trigger::Run,
     model::{
@@ -28,7 +27,6 @@ use crate::{
         trace::{Span, TurnTrace},
         turn::{Handler, TurnRecord},
     },
-    outbox::render,
     people::People,
     ports::{
         agent::{AgentError, AgentRuntime},
@@ -36,7 +34,8 @@ use crate::{
         clock::SharedClock,
         store::{Store, StoreError, record::RunRecord},
     },
-    words::excerpt,
+    questions::approvals::{MOST_WAITING, PAGE},
+    shown::render,
 };
 
 /// The `end` of a run that deferred its answer, in its record.

@@ -1,4 +1,5 @@
-//! Runs one agent on one turn: prepares its input, handles its events, and passes its end to the guard.
+//! Runs one agent on one turn: prepares its input, handles its events, and passes its end to the guard. It has no timer
+//! and decides no order.
 //!
 //! Deadlines are not handled here: they are rows, and the sweep keeps them for turns that run and turns
 //! that wait alike. When one passes, or the person cancels, the run is stopped through its slot.
@@ -25,15 +26,12 @@ use self::{
     record::Recorder,
 };
 use crate::{
-    approvals::MOST_WAITING,
-    calendar::Calendar,
-    channels::Channels,
-    crash::crash_point,
+    base::{channels::Channels, crash::crash_point, lifecycle::Lifecycle, words::excerpt},
+    handles::slots::RunTokens,
     ledger::{
         Ledger,
         trigger::{DecidedAtOnce, Run, Trigger},
     },
-    lifecycle::Lifecycle,
     merges::{self, Merges},
     model::{
         agent::{AgentMessage, Usage},
@@ -45,15 +43,15 @@ use crate::{
         turn::TurnRecord,
     },
     outbox::ephemerals::{drafts::Drafting, show::Ephemerals, typing::Typing},
+    people::quiet_hours::quiet_until,
     ports::{
         agent::{AgentError, RunEvent, RunEvents, SendResult},
         clock::SharedClock,
         store::{StoreError, transition::RunEnd},
     },
-    quiet_hours::quiet_until,
-    scheduler::slots::RunTokens,
-    visibility,
-    words::excerpt,
+    questions::approvals::MOST_WAITING,
+    schedules::Calendar,
+    shown::visibility,
 };
 
 /// The grace period of a cancelled run before it is dropped.

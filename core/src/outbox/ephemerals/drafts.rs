@@ -10,19 +10,17 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use super::{
-    show::{Ephemerals, MIN_PAUSE},
-    text::DraftText,
-};
+use super::show::{Ephemerals, MIN_PAUSE};
 use crate::{
-    crash::crash_point,
+    base::crash::crash_point,
+    handles::drafts::DraftText,
     ledger::trigger::Trigger,
     model::{
         capabilities::{Capabilities, Support},
         delivery::{Action, Class},
         turn::TurnRecord,
     },
-    visibility,
+    shown::visibility,
 };
 
 /// The longest pause between two first drafts that were not sent.

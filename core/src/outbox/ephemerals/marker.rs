@@ -8,8 +8,10 @@ use std::{sync::Arc, time::Duration};
 use rejoinder_guard::Expectation;
 use tokio_util::sync::CancellationToken;
 
-use super::{marks::Marks, show::Ephemerals};
+use super::show::Ephemerals;
 use crate::{
+    base::pauses,
+    handles::marks::Marks,
     model::{
         capabilities::{Receipts, Support},
         delivery::{Action, Class, DeliveryError, Receipt},
@@ -17,7 +19,6 @@ use crate::{
         settings::LiveSettings,
         turn::TurnRecord,
     },
-    pauses,
 };
 
 /// How long a message waits before it is marked: what begins sooner needs no mark.

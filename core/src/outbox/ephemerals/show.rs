@@ -6,16 +6,16 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::{
-    channels::Channels,
+    base::{channels::Channels, lifecycle::Lifecycle},
+    handles::drafts::Drafts,
     ledger::Ledger,
-    lifecycle::Lifecycle,
     model::{
         conversation::ConversationRef,
         delivery::{Action, Class, Delivery, DeliveryError, Receipt},
         ids::DeliveryId,
         turn::TurnRecord,
     },
-    outbox::{caller::Caller, ephemerals::text::Drafts},
+    outbox::caller::Caller,
     ports::{clock::SharedClock, store::Store},
 };
 

@@ -6,18 +6,18 @@ use rejoinder_guard::{ObligationState, Settlement};
 use tokio::sync::{Mutex, mpsc};
 
 use super::{
-    leftovers::Leftover,
     marker::{Marker, is_worth_another},
     show::Ephemerals,
 };
 use crate::{
+    base::pauses,
+    handles::leftovers::Leftover,
     model::{
         capabilities::Support,
         delivery::{Action, Class},
         stored_delivery::{DeliveryRecord, DeliveryState},
         turn::TurnRecord,
     },
-    pauses,
 };
 
 /// Removes drafts and deferrals that no signal replaced, and marks that an earlier process left.

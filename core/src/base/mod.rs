@@ -1,0 +1,12 @@
+//! What every room may use: the channels, the end of the process, pauses, the timer, words. Nothing here knows a turn's
+//! rules or another room.
+
+pub(crate) mod channels;
+pub(crate) mod crash;
+pub(crate) mod json;
+pub(crate) mod lifecycle;
+pub(crate) mod pauses;
+pub(crate) mod recent_turns;
+pub(crate) mod timer;
+pub(crate) mod undeliverable;
+pub(crate) mod words;

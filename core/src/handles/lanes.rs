@@ -1,0 +1,138 @@
+//! Lanes: the conversations with deliveries to send.
+
+use std::sync::Arc;
+
+use dashmap::{DashMap, Entry};
+use tokio::sync::mpsc;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use crate::{
+    base::{lifecycle::Lifecycle, timer::Timer},
+    model::{
+        conversation::ChannelId,
+        ids::{ConversationId, DeliveryId},
+    },
+};
+
+/// The number of open lanes of one channel at which the sweep opens no more: the other deliveries that are due wait as
+/// rows.
+pub(crate) const MAX_LANES: u32 = 1024;
+
+/// The number at which it opens more again.
+const FEW_LANES: u32 = MAX_LANES - MAX_LANES / 4;
+
+/// The conversations with a lane, a task that sends their deliveries. Storing a delivery opens the lane; the
+/// dispatcher runs it.
+pub(crate) struct Lanes {
+    open: DashMap<ConversationId, OpenLane>,
+    counts: DashMap<ChannelId, LaneCount>,
+    /// Conversations whose deliveries are to be sent before their next attempts are due.
+    hurried: DashMap<ConversationId, Hurry>,
+    opened: mpsc::UnboundedSender<Opened>,
+    timer: Arc<Timer>,
+    lifecycle: Lifecycle,
+}
+
+/// What is sent before its next attempt is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hurry {
+    /// All that waits.
+    All,
+    /// This delivery, and the others if it is delivered.
+    One(DeliveryId),
+    /// The same for an operator, who has it sent although it may have arrived.
+    Asked(DeliveryId),
+    /// Nothing: whether the platform answers is to be found out.
+    Look,
+}
+
+/// The lanes of one channel.
+#[derive(Default)]
+struct LaneCount {
+    open: u32,
+    /// Whether the sweep waits until fewer are open.
+    is_full: bool,
+}
+
+struct OpenLane {
+    channel: ChannelId,
+    /// Whether it was opened again since its task last tried to close it.
+    more: bool,
+}
+
+/// A lane that was opened, for the dispatcher.
+pub(crate) struct Opened {
+    pub(crate) conversation: ConversationId,
+    /// Counts the lane as work that a stop waits for.
+    pub(crate) work: TaskTrackerToken,
+}
+
+impl Lanes {
+    pub(crate) fn new(timer: Arc<Timer>, lifecycle: Lifecycle) -> (Self, mpsc::UnboundedReceiver<Opened>) {
+        let (opened, lanes) = mpsc::unbounded_channel();
+        let (open, counts, hurried) = (DashMap::new(), DashMap::new(), DashMap::new());
+        (Self { open, counts, hurried, opened, timer, lifecycle }, lanes)
+    }
+
+    /// Opens the lane of `conversation`, which is on `channel`, so that its due deliveries are sent.
+    pub(crate) fn open(&self, channel: &ChannelId, conversation: ConversationId) {
+        if self.lifecycle.ended.is_cancelled() {
+            return;
+        }
+        match self.open.entry(conversation) {
+            Entry::Occupied(mut open) => open.get_mut().more = true,
+            Entry::Vacant(vacant) => {
+                vacant.insert(OpenLane { channel: channel.clone(), more: false });
+                self.counts.entry(channel.clone()).or_default().open += 1;
+                // Sending fails only after the gateway has ended: the row stays then.
+                let _ = self.opened.send(Opened { conversation, work: self.lifecycle.work.token() });
+            }
+        }
+    }
+
+    /// As [`open`](Self::open), and deliveries that wait for their next attempt are due at once.
+    pub(crate) fn hurry(&self, channel: &ChannelId, conversation: ConversationId) {
+        self.hurried.insert(conversation, Hurry::All);
+        self.open(channel, conversation);
+    }
+
+    /// Finds out whether the platform answers: with `delivery`, else with a call that shows nothing that stays.
+    pub(crate) fn probe(&self, channel: &ChannelId, conversation: ConversationId, delivery: Option<DeliveryId>) {
+        self.hurried.entry(conversation).or_insert(delivery.map_or(Hurry::Look, Hurry::One));
+        self.open(channel, conversation);
+    }
+
+    /// Whether `channel` has so many open lanes that the sweep opens no more. It is woken when fewer are open.
+    pub(crate) fn is_full(&self, channel: &ChannelId) -> bool {
+        self.counts.get_mut(channel).is_some_and(|mut count| {
+            count.is_full = count.open >= MAX_LANES;
+            count.is_full
+        })
+    }
+
+    /// As [`hurry`](Self::hurry) for one delivery that an operator wants tried, although it may have arrived.
+    pub(crate) fn ask(&self, channel: &ChannelId, conversation: ConversationId, delivery: DeliveryId) {
+        self.hurried.insert(conversation, Hurry::Asked(delivery));
+        self.open(channel, conversation);
+    }
+
+    /// What is hurried in the conversation; clears it.
+    pub(crate) fn take_hurry(&self, conversation: ConversationId) -> Option<Hurry> {
+        self.hurried.remove(&conversation).map(|(_, hurry)| hurry)
+    }
+
+    /// Closes a lane; `false` if it was opened again meanwhile.
+    pub(crate) fn close(&self, conversation: ConversationId) -> bool {
+        let closed = self.open.remove_if_mut(&conversation, |_, lane| !std::mem::take(&mut lane.more));
+        if let Some((_, lane)) = &closed
+            && let Some(mut count) = self.counts.get_mut(&lane.channel)
+        {
+            count.open -= 1;
+            if count.is_full && count.open <= FEW_LANES {
+                count.is_full = false;
+                self.timer.wake_now();
+            }
+        }
+        closed.is_some()
+    }
+}

@@ -1,0 +1,60 @@
+//! The messages that wait and are marked, or will be.
+
+use dashmap::DashMap;
+use rejoinder_guard::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use super::leftovers::Leftovers;
+use crate::model::{
+    ids::{ConversationId, TurnId},
+    turn::TurnRecord,
+};
+
+/// How many messages of a conversation are marked at once: of a flood only the first.
+const MOST: usize = 5;
+
+/// The messages that wait and are marked, or will be, by conversation.
+pub(crate) struct Marks {
+    waiting: DashMap<ConversationId, Vec<Waiting>>,
+    /// When this process began to accept messages.
+    started_at: Timestamp,
+}
+
+pub(crate) struct Waiting {
+    turn: TurnId,
+    ended: CancellationToken,
+}
+
+impl Marks {
+    pub(crate) fn new(started_at: Timestamp) -> Self {
+        Self { waiting: DashMap::new(), started_at }
+    }
+
+    /// Notes that a message waits. Returns what is cancelled when it waits no more; `None` if too many wait.
+    pub(crate) fn begin(&self, turn: &TurnRecord) -> Option<CancellationToken> {
+        let mut waiting = self.waiting.entry(turn.conversation).or_default();
+        let ended = CancellationToken::new();
+        (waiting.len() < MOST).then(|| {
+            waiting.push(Waiting { turn: turn.id, ended: ended.clone() });
+            ended
+        })
+    }
+
+    pub(crate) fn remove(&self, turn: &TurnRecord) -> Option<Waiting> {
+        let mut waiting = self.waiting.get_mut(&turn.conversation)?;
+        let place = waiting.iter().position(|one| one.turn == turn.id)?;
+        let removed = waiting.swap_remove(place);
+        drop(waiting);
+        self.waiting.remove_if(&turn.conversation, |_, waiting| waiting.is_empty());
+        Some(removed)
+    }
+
+    /// Ends the mark of a message that waits no more.
+    pub(crate) fn end(&self, turn: &TurnRecord, leftovers: &Leftovers) {
+        match self.remove(turn) {
+            Some(waiting) => waiting.ended.cancel(),
+            None if turn.event.received_at < self.started_at => leftovers.take_mark_away(turn.clone()),
+            None => {}
+        }
+    }
+}

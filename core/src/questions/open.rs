@@ -1,0 +1,215 @@
+//! The questions that wait for a pick: which conversations have any, and what is done when one expires.
+//!
+//! Memory holds the ids of these conversations and nothing else, so that an event of any other conversation waits for no look
+//! at the store. The questions are rows.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use rejoinder_guard::Timestamp;
+use tokio::sync::Notify;
+use tracing::warn;
+
+use super::digest::{self, Button, Digest, Press};
+use crate::{
+    base::{lifecycle::Lifecycle, pauses},
+    commands::{
+        late::LATE_ASKS,
+        message::{approval_dropped, expired, question_expired},
+    },
+    model::{
+        approval::{Approval, ApprovalChange, ApprovalFilter, ApprovalState},
+        event::{EventKind, InboundEvent},
+        ids::{ApprovalId, ConversationId, PersonId, TurnId},
+        question::{AskedQuestion, QuestionFilter, QuestionRecord},
+        settings::{LiveSettings, Settings},
+    },
+    ports::{
+        clock::SharedClock,
+        intake::{Inlet, IntakeError},
+        store::{Store, StoreError, list::Origin},
+    },
+};
+
+/// The number of questions read at once.
+pub(crate) const PAGE: u32 = 32;
+
+/// What a question of the gateway's own asks somebody to decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asks {
+    /// Whether to let somebody in.
+    LetIn,
+    /// Whether whoever used a person's code in this turn is that person.
+    Link(TurnId),
+    /// Whether an agent may do something. Only this person may say.
+    Approve(ApprovalId, PersonId),
+    /// Whether late messages of the conversation are to be answered.
+    Late,
+    /// What is to become of something that this person's digest lists.
+    Digest(PersonId),
+}
+
+/// The questions that wait for a pick.
+pub(crate) struct Questions {
+    store: Arc<dyn Store>,
+    /// The conversations with open questions, each with the number of questions that this process asked there. It may also
+    /// hold some whose last question was picked or has expired.
+    open: Mutex<HashMap<ConversationId, u64>>,
+    expiring: Notify,
+}
+
+impl Questions {
+    /// Reads which conversations have open questions.
+    pub(crate) async fn load(store: Arc<dyn Store>) -> Result<Self, StoreError> {
+        let open = store.asked().await?.into_iter().map(|conversation| (conversation, 0)).collect();
+        Ok(Self { store, open: Mutex::new(open), expiring: Notify::new() })
+    }
+
+    /// Notes questions that were stored.
+    pub(crate) fn note(&self, questions: &[AskedQuestion]) {
+        for question in questions {
+            *self.open().entry(question.conversation).or_default() += 1;
+        }
+        if questions.iter().any(|question| question.expires_at.is_some()) {
+            self.expiring.notify_one();
+        }
+    }
+
+    /// Notes changes of approvals that were stored: the questions about one that is dropped expire at once.
+    pub(crate) fn note_approvals(&self, changes: &[ApprovalChange]) {
+        let is_dropped =
+            |change: &ApprovalChange| matches!(change, ApprovalChange::Closed { state: ApprovalState::Dropped, .. });
+        if changes.iter().any(is_dropped) {
+            self.expiring.notify_one();
+        }
+    }
+
+    /// The latest open questions of a conversation, the latest first. `None` if there is none, mostly without a look at the store.
+    pub(crate) async fn open_in(
+        &self,
+        conversation: ConversationId,
+    ) -> Result<Option<Vec<QuestionRecord>>, StoreError> {
+        let Some(asked) = self.open().get(&conversation).copied() else { return Ok(None) };
+        let questions = self.store.questions(QuestionFilter::OpenIn(conversation), PAGE).await?;
+        if questions.is_empty() {
+            let mut open = self.open();
+            // Unless one was asked meanwhile.
+            if open.get(&conversation) == Some(&asked) {
+                open.remove(&conversation);
+            }
+            return Ok(None);
+        }
+        Ok(Some(questions))
+    }
+
+    /// The open questions of a conversation that a message of its platform asks.
+    pub(crate) async fn open_as(
+        &self,
+        conversation: ConversationId,
+        message: &str,
+    ) -> Result<Vec<QuestionRecord>, StoreError> {
+        if !self.open().contains_key(&conversation) {
+            return Ok(Vec::new());
+        }
+        self.store.questions(QuestionFilter::OpenAs(conversation, message), PAGE).await
+    }
+
+    /// The question that answered a turn.
+    pub(crate) async fn of(&self, turn: TurnId) -> Result<Option<QuestionRecord>, StoreError> {
+        Ok(self.store.questions(QuestionFilter::Of(turn), 1).await?.pop())
+    }
+
+    /// What the question that answered a turn asks somebody to decide, if it is one of the gateway's own.
+    pub(crate) async fn asks(&self, turn: TurnId) -> Result<Option<Asks>, StoreError> {
+        let Some(turn) = self.store.readable_turn(turn).await? else { return Ok(None) };
+        Ok(match turn.event.kind {
+            EventKind::PersonAsks { .. } => Some(Asks::LetIn),
+            EventKind::LinkAsked { turn } => Some(Asks::Link(turn)),
+            EventKind::ApprovalAsked { approval, person } => Some(Asks::Approve(approval, person)),
+            _ if turn.handler == LATE_ASKS.handler() => Some(Asks::Late),
+            _ if turn.handler.is_command(Origin::DIGEST) => {
+                Digest::of(self.store.as_ref(), &turn.event).await?.map(|digest| Asks::Digest(digest.person))
+            }
+            _ => None,
+        })
+    }
+
+    /// Whether an event has a question of an agent's shown again that a digest lists: it was asked in the same chat, and is open.
+    pub(crate) async fn is_shown_again(&self, event: &InboundEvent) -> Result<bool, StoreError> {
+        let store = self.store.as_ref();
+        let press = digest::press(store, event).await?.filter(|press| press.button(true) == Some(Button::Answer));
+        let Some(Press { digest, place, .. }) = press else { return Ok(false) };
+        let Some(item) = digest.items.get(place) else { return Ok(false) };
+        let Some(item) = store.readable_turn(*item).await? else { return Ok(false) };
+        Ok(digest::open_question(store, &item).await?.is_some_and(|asked| asked.place == event.conversation))
+    }
+
+    /// What whoever was asked is told when it is too late. Nothing of what somebody else has decided, nor of somebody who asked to
+    /// be let in.
+    async fn told_of_expiry(&self, question: &AskedQuestion, settings: &Settings) -> Result<String, StoreError> {
+        let too_late = || question_expired(&question.place.channel, question.language, &question.text, settings);
+        Ok(match self.asks(question.turn).await? {
+            None | Some(Asks::Late | Asks::Link(_)) => too_late(),
+            Some(Asks::LetIn | Asks::Digest(_)) => String::new(),
+            Some(Asks::Approve(approval, _)) => {
+                match self.store.approvals(ApprovalFilter::Is(approval), 1).await?.pop() {
+                    Some(Approval { state: ApprovalState::Waiting | ApprovalState::Expired, .. }) => too_late(),
+                    Some(Approval { state: ApprovalState::Dropped, request, .. }) => {
+                        approval_dropped(question, &request.action, settings)
+                    }
+                    Some(_) | None => String::new(),
+                }
+            }
+        })
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<ConversationId, u64>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Closes the questions that nobody picked from in time, and says so in their conversations. Both are one row's change: a
+/// crash before it changes nothing, and after it nothing is left to do.
+pub(crate) struct Expirer {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) questions: Arc<Questions>,
+    pub(crate) inlet: Arc<dyn Inlet>,
+    pub(crate) settings: LiveSettings,
+    pub(crate) clock: SharedClock,
+    pub(crate) lifecycle: Lifecycle,
+}
+
+impl Expirer {
+    /// Closes each question when it expires, until the gateway stops.
+    pub(crate) async fn run(self: Arc<Self>) {
+        loop {
+            let next = match self.close_due().await {
+                Ok(next) => next,
+                Err(error) => {
+                    warn!(%error, "cannot close the questions that have expired, retrying");
+                    Some(self.clock.now())
+                }
+            };
+            // What is due already was not closed, or there are many: neither is tried without a pause.
+            let next = next.map(|at| at.max(self.clock.now() + pauses::READ_AGAIN));
+            tokio::select! {
+                () = self.clock.sleep_until_next(next) => {}
+                () = self.questions.expiring.notified() => {}
+                () = self.lifecycle.stopping.cancelled() => return,
+            }
+        }
+    }
+
+    /// Closes the questions that have expired. Returns when the next one expires.
+    async fn close_due(&self) -> Result<Option<Timestamp>, IntakeError> {
+        let now = self.clock.now();
+        for QuestionRecord { question, .. } in self.store.questions(QuestionFilter::DueAt(now), PAGE).await? {
+            let told = self.questions.told_of_expiry(&question, &self.settings.get()).await?;
+            let notice = (TurnId::new(now), expired(&question, told, now));
+            self.inlet.accept(&question.place.channel, vec![notice], None).await?;
+        }
+        Ok(self.store.next_question_expiry().await?)
+    }
+}

@@ -1,0 +1,418 @@
+//! What is scheduled: the schedules of operators, of the configuration and of agents, as they are stored. Nothing here
+//! starts a scheduled turn.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use rejoinder_guard::Timestamp;
+use tokio::sync::Notify;
+
+use crate::{
+    model::{
+        ids::ScheduleId,
+        log::Subject,
+        people::Identity,
+        schedule::{Asker, NewSchedule, Schedule, ScheduleChange, ScheduleLimits, ScheduleOrigin, ScheduleState, When},
+        target::Target,
+        turn::TurnRecord,
+    },
+    operations::{Actor, OperationError, operation},
+    ports::{
+        clock::SharedClock,
+        store::{
+            Store, StoreError,
+            transition::{IdempotentAnswer, Operation, Transition},
+        },
+    },
+};
+
+/// The name under which the configuration's schedules are made.
+const CONFIGURATION: &str = "configuration";
+
+const HOUR: Duration = Duration::from_hours(1);
+
+/// How many schedules there are at most, and how many bytes of text they have together: all are in memory.
+const MOST: usize = 5000;
+const MOST_BYTES: usize = 8 << 20;
+
+/// The schedules.
+pub(crate) struct Calendar {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: SharedClock,
+    known: Mutex<BTreeMap<ScheduleId, Schedule>>,
+    changed: Notify,
+    /// Held from the read to the write.
+    deciding: tokio::sync::Mutex<()>,
+}
+
+impl Calendar {
+    /// Reads the schedules, and makes those of the configuration.
+    pub(crate) async fn load(
+        store: Arc<dyn Store>,
+        clock: SharedClock,
+        seeds: &[NewSchedule],
+    ) -> Result<Self, StoreError> {
+        let (stored, now) = (store.schedules().await?, clock.now());
+        let mut known: BTreeMap<_, _> = stored.into_iter().map(|it| (it.id, it.not_ahead_of(now))).collect();
+        let (schedules, _) = planted(seeds, &mut known, now);
+        if !schedules.is_empty() {
+            store.commit(Transition { schedules, ..Transition::default() }).await?;
+        }
+        let (known, changed, deciding) = (Mutex::new(known), Notify::new(), tokio::sync::Mutex::default());
+        Ok(Self { store, clock, known, changed, deciding })
+    }
+
+    /// Makes the schedules of a configuration that was read again, and removes those that it no longer has. Returns the names of
+    /// those of others that gave way.
+    pub(crate) async fn plant(&self, seeds: &[NewSchedule]) -> Result<Vec<String>, StoreError> {
+        let _deciding = self.deciding.lock().await;
+        let mut known = self.known().clone();
+        let (schedules, replaced) = planted(seeds, &mut known, self.clock.now());
+        if !schedules.is_empty() {
+            self.store.commit(Transition { schedules, ..Transition::default() }).await?;
+            *self.known() = known;
+            self.changed.notify_one();
+        }
+        Ok(replaced)
+    }
+
+    /// All schedules, in the order of their names.
+    pub(crate) fn all(&self) -> Vec<Schedule> {
+        let mut all: Vec<_> = self.known().values().cloned().collect();
+        all.sort_by(|one, other| one.new.name.cmp(&other.new.name));
+        all
+    }
+
+    /// Makes a schedule, and stores the answer to the request that `answer` makes of it. One with the same name that is over gives
+    /// way.
+    pub(crate) async fn add(
+        &self,
+        new: NewSchedule,
+        by: &Actor,
+        answer: impl FnOnce(&Schedule) -> Option<IdempotentAnswer> + Send,
+    ) -> Result<Schedule, OperationError> {
+        let _deciding = self.deciding.lock().await;
+        let namesake = self.known().values().find(|it| it.new.name == new.name).cloned();
+        let gives_way = |it: &Schedule| it.is_over() && !is_configured(it) && it.is_seen_by(by.channels.as_deref());
+        if namesake.as_ref().is_some_and(|it| !gives_way(it)) {
+            return Err(OperationError::Unfit(format!(
+                "there is a schedule `{}`: remove it, or choose another name",
+                new.name
+            )));
+        }
+        let schedule = self.made(new, by)?;
+        let by = Actor { answer: answer(&schedule), ..by.clone() };
+        let removed: Vec<_> = namesake.iter().map(|it| it.id).collect();
+        self.store_by(schedule.clone(), &removed, "schedule", &by).await?;
+        Ok(schedule)
+    }
+
+    /// A schedule that somebody makes, before it is stored.
+    fn made(&self, new: NewSchedule, by: &Actor) -> Result<Schedule, OperationError> {
+        let now = self.clock.now();
+        let next_at = new.check(now).map_err(|why| OperationError::Unfit(why.to_string()))?;
+        check_room(self.known().values(), &new).map_err(OperationError::Unfit)?;
+        Ok(Schedule::new(new, ScheduleOrigin::Operator, by.name.clone(), Some(next_at), now))
+    }
+
+    /// Makes the schedule of an agent, once in a turn. Those of agents in the same conversation that are done are removed.
+    pub(crate) async fn add_of_agent(
+        &self,
+        new: NewSchedule,
+        (turn, run_began): (&TurnRecord, Timestamp),
+        limits: ScheduleLimits,
+        by: &Actor,
+    ) -> Result<Schedule, OperationError> {
+        let _deciding = self.deciding.lock().await;
+        let own = self.of_agents(&new.to);
+        // An earlier run of the turn made it, perhaps for a time that was counted from its own beginning.
+        let is_same = |it: &&Schedule| {
+            let is_repeated = it.created_at < run_began || it.new.when == new.when;
+            it.turn == Some(turn.id) && it.new.action == new.action && is_called(it, &new.name) && is_repeated
+        };
+        if let Some(same) = own.iter().find(is_same) {
+            return Ok(same.clone());
+        }
+        let (done, active): (Vec<_>, Vec<_>) = own.into_iter().partition(Schedule::is_over);
+        if active.len() >= limits.most as usize {
+            return Err(OperationError::Unfit(format!("there are {} already: remove one first", active.len())));
+        }
+        // On the day on which clocks are set forward, the times of a daily pattern are an hour closer.
+        let is_daily = matches!(new.when, When::Cron(_)) && limits.shortest > HOUR;
+        let tolerated = if is_daily { HOUR } else { Duration::ZERO };
+        if new.shortest_distance(self.clock.now()).is_some_and(|distance| distance + tolerated < limits.shortest) {
+            let why = format!("too often: not more than once in {} minutes", limits.shortest.as_secs().div_ceil(60));
+            return Err(OperationError::Unfit(why));
+        }
+        let new = NewSchedule { name: self.free_name(&new.name), ..new };
+        let (origin, asked_by) = (ScheduleOrigin::Agent, Some(Asker::of(&turn.event)));
+        let schedule = Schedule { origin, turn: Some(turn.id), asked_by, ..self.made(new, by)? };
+        let removed: Vec<_> = done.iter().map(|it| it.id).collect();
+        self.store_by(schedule.clone(), &removed, "schedule", by).await?;
+        Ok(schedule)
+    }
+
+    /// The schedules that agents have made for a conversation, in the order of their names.
+    pub(crate) fn of_agents(&self, to: &Target) -> Vec<Schedule> {
+        self.all().into_iter().filter(|it| it.origin == ScheduleOrigin::Agent && it.new.to == *to).collect()
+    }
+
+    /// The name, or one that begins with it, which no schedule has.
+    fn free_name(&self, name: &str) -> String {
+        let known = self.known();
+        let is_free = |name: &String| known.values().all(|it| it.new.name != *name);
+        let numbered = (2..).map(|number| format!("{name} {number}"));
+        std::iter::once(name.to_owned()).chain(numbered).find(is_free).unwrap_or_default()
+    }
+
+    /// Removes a schedule, with its history. What it has begun goes on.
+    pub(crate) async fn remove(&self, name: &str, by: &Actor) -> Result<(), OperationError> {
+        let _deciding = self.deciding.lock().await;
+        let schedule = self.find(name, by)?;
+        if is_configured(&schedule) {
+            let why = "it is in the configuration, and would come back at the next start: remove it there, or pause it";
+            return Err(OperationError::Unfit(why.to_owned()));
+        }
+        let operation = operation(by, "unschedule", schedule.recorded_name(), Subject::default(), self.clock.now());
+        Ok(self.take_away(&[schedule.id], Some(operation)).await?)
+    }
+
+    /// Removes what somebody had agents schedule.
+    pub(crate) async fn forget(&self, who: &Identity) -> Result<(), StoreError> {
+        let _deciding = self.deciding.lock().await;
+        let is_theirs = |it: &Schedule| {
+            let asked_there = it.new.to.channel() == Some(&who.channel);
+            asked_there && it.asked_by.as_ref().is_some_and(|asker| asker.person == who.id)
+        };
+        let theirs: Vec<_> = self.known().values().filter(|it| is_theirs(it)).map(|it| it.id).collect();
+        self.take_away(&theirs, None).await
+    }
+
+    /// Removes those of operators and agents that were over before `before`.
+    pub(crate) async fn remove_over(&self, before: Timestamp) -> Result<usize, StoreError> {
+        let _deciding = self.deciding.lock().await;
+        let is_old = |it: &Schedule| it.was_over_before(before) && !is_configured(it);
+        let old: Vec<_> = self.known().values().filter(|it| is_old(it)).map(|it| it.id).collect();
+        self.take_away(&old, None).await?;
+        Ok(old.len())
+    }
+
+    async fn take_away(&self, schedules: &[ScheduleId], operation: Option<Operation>) -> Result<(), StoreError> {
+        if schedules.is_empty() {
+            return Ok(());
+        }
+        let removed = schedules.iter().copied().map(ScheduleChange::Removed).collect();
+        self.store.commit(Transition { schedules: removed, operation, ..Transition::default() }).await?;
+        self.known().retain(|id, _| !schedules.contains(id));
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    /// Pauses a schedule, or resumes it: times that have passed are not made up for.
+    pub(crate) async fn pause(&self, name: &str, pauses: bool, by: &Actor) -> Result<Schedule, OperationError> {
+        let _deciding = self.deciding.lock().await;
+        let (mut schedule, now) = (self.find(name, by)?, self.clock.now());
+        match (schedule.state, pauses) {
+            (ScheduleState::Active, true) => {
+                schedule = Schedule { state: ScheduleState::Paused, why: by.reason.clone(), failures: 0, ..schedule };
+            }
+            (ScheduleState::Paused, false) => {
+                let next_at = schedule.next_after(now).map_err(|wrong| OperationError::Unfit(wrong.to_string()))?;
+                let state = if next_at.is_some() { ScheduleState::Active } else { ScheduleState::Done };
+                // The clock may have been ahead.
+                let last = self.store.schedule_runs(schedule.id, 1).await?.pop();
+                let now = last.map_or(now, |run| run.at.max(now));
+                schedule = Schedule { state, why: None, next_at, failures: 0, counted_from: Some(now), ..schedule };
+            }
+            (state, _) => return Err(OperationError::Unfit(format!("the schedule is {}", state.as_str()))),
+        }
+        self.store_by(schedule.clone(), &[], if pauses { "pause_schedule" } else { "resume_schedule" }, by).await?;
+        Ok(schedule)
+    }
+
+    /// The schedule with this name or id, if it is for channels that the operator may see.
+    pub(crate) fn find(&self, name: &str, by: &Actor) -> Result<Schedule, OperationError> {
+        let known = self.known();
+        let mut meant = known.values().filter(|it| it.new.name == name || it.id.to_string() == name);
+        let schedule = meant.next().filter(|it| it.is_seen_by(by.channels.as_deref()));
+        schedule.cloned().ok_or(OperationError::Unknown("there is no schedule with this name"))
+    }
+
+    /// The schedules whose time has come.
+    pub(crate) fn due(&self, now: Timestamp) -> Vec<ScheduleId> {
+        self.known().values().filter(|it| is_due(it, now)).map(|it| it.id).collect()
+    }
+
+    /// The schedule, if its time has still come.
+    pub(crate) fn still_due(&self, id: ScheduleId, now: Timestamp) -> Option<Schedule> {
+        self.known().get(&id).filter(|it| is_due(it, now)).cloned()
+    }
+
+    /// When the next schedule is due.
+    pub(crate) fn next(&self) -> Option<Timestamp> {
+        let known = self.known();
+        known.values().filter(|it| it.state == ScheduleState::Active).filter_map(|it| it.next_at).min()
+    }
+
+    /// A schedule was stored.
+    pub(crate) fn learn(&self, schedule: Schedule) {
+        self.known().insert(schedule.id, schedule);
+    }
+
+    /// While this is held, nobody else changes a schedule.
+    pub(crate) async fn deciding(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.deciding.lock().await
+    }
+
+    /// A schedule was made, changed or removed.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Stores a schedule that somebody has made or changed, and removes others.
+    async fn store_by(
+        &self,
+        schedule: Schedule,
+        removed: &[ScheduleId],
+        action: &str,
+        by: &Actor,
+    ) -> Result<(), OperationError> {
+        let operation = operation(by, action, schedule.recorded_name(), Subject::default(), self.clock.now());
+        let mut schedules: Vec<_> = removed.iter().copied().map(ScheduleChange::Removed).collect();
+        schedules.push(ScheduleChange::Set(Box::new(schedule.clone())));
+        self.store.commit(Transition { schedules, operation: Some(operation), ..Transition::default() }).await?;
+        let mut known = self.known();
+        known.retain(|id, _| !removed.contains(id));
+        known.insert(schedule.id, schedule);
+        drop(known);
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<ScheduleId, Schedule>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Fails if there are too many schedules for another one, or too long ones.
+fn check_room<'a>(known: impl Iterator<Item = &'a Schedule>, new: &NewSchedule) -> Result<(), String> {
+    let size = |schedule: &NewSchedule| schedule.action.text().map_or(0, str::len);
+    let (count, bytes) = known.fold((0, size(new)), |(count, bytes), it| (count + 1, bytes + size(&it.new)));
+    if count >= MOST {
+        return Err(format!("there are {count} schedules, and more are not kept: remove some first"));
+    }
+    if bytes > MOST_BYTES {
+        let most = MOST_BYTES >> 20;
+        return Err(format!(
+            "the texts of all schedules may have {most} MiB together: remove some first, or shorten it"
+        ));
+    }
+    Ok(())
+}
+
+/// Whether it has this name, or had it before another one took it.
+fn is_called(schedule: &Schedule, name: &str) -> bool {
+    let rest = schedule.new.name.strip_prefix(name);
+    rest.is_some_and(|rest| rest.is_empty() || rest.trim_start().parse::<u32>().is_ok())
+}
+
+fn is_configured(schedule: &Schedule) -> bool {
+    schedule.origin == ScheduleOrigin::Configuration
+}
+
+fn is_due(schedule: &Schedule, now: Timestamp) -> bool {
+    schedule.state == ScheduleState::Active && schedule.next_at.is_some_and(|at| at <= now)
+}
+
+/// Makes the configuration's schedules, and removes those that are not in it any more. One that is the same keeps its times, and
+/// one that an operator paused stays paused. Returns also the names of others' schedules that gave way.
+fn planted(
+    seeds: &[NewSchedule],
+    known: &mut BTreeMap<ScheduleId, Schedule>,
+    now: Timestamp,
+) -> (Vec<ScheduleChange>, Vec<String>) {
+    let is_gone = |it: &Schedule| {
+        let is_named = seeds.iter().any(|seed| seed.name == it.new.name);
+        // Another one with that name gives way: names are the configuration's.
+        if is_configured(it) { !seeds.contains(&it.new) } else { is_named }
+    };
+    let gone: Vec<_> = known.extract_if(.., |_, schedule| is_gone(schedule)).map(|(_, schedule)| schedule).collect();
+    let mut changes: Vec<_> = gone.iter().map(|it| ScheduleChange::Removed(it.id)).collect();
+    for seed in seeds.iter().filter(|seed| !known.values().any(|it| it.new == **seed)).cloned().collect::<Vec<_>>() {
+        let is_before = |it: &&Schedule| is_configured(it) && it.new.name == seed.name && !it.has_paused_itself();
+        let paused = gone.iter().find(is_before).filter(|it| it.state == ScheduleState::Paused);
+        // One whose only time has passed is done.
+        let next_at = seed.check(now).ok();
+        let by = CONFIGURATION.to_owned();
+        let mut schedule = Schedule::new(seed, ScheduleOrigin::Configuration, by, next_at, now);
+        if let Some(paused) = paused.filter(|_| next_at.is_some()) {
+            schedule = Schedule { state: ScheduleState::Paused, why: paused.why.clone(), ..schedule };
+        }
+        changes.push(ScheduleChange::Set(Box::new(schedule.clone())));
+        known.insert(schedule.id, schedule);
+    }
+    let replaced = gone.into_iter().filter(|it| !is_configured(it)).map(|it| it.new.name).collect();
+    (changes, replaced)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::schedule::{Missed, ScheduledAction};
+
+    fn new(text: &str) -> NewSchedule {
+        NewSchedule {
+            name: "news".to_owned(),
+            when: When::Every(HOUR),
+            time_zone: "UTC".into(),
+            to: "Ada".parse().expect("a target"),
+            action: ScheduledAction::Message(text.to_owned()),
+            missed: Missed::Once,
+        }
+    }
+
+    /// Who pauses it means what has this name, whatever its words and times are.
+    #[test]
+    fn a_configured_schedule_that_an_operator_paused_stays_paused_when_its_entry_changes() {
+        let (mut known, now) = (BTreeMap::new(), Timestamp::from_millis(1));
+        planted(&[new("Tea.")], &mut known, now);
+        for schedule in known.values_mut() {
+            (schedule.state, schedule.why) = (ScheduleState::Paused, Some("holidays".to_owned()));
+        }
+
+        planted(&[new("Coffee.")], &mut known, now);
+
+        let found: Vec<_> = known.values().map(|it| (&it.new.action, it.state, it.why.as_deref())).collect();
+        assert_eq!(found, [(&new("Coffee.").action, ScheduleState::Paused, Some("holidays"))]);
+    }
+
+    #[test]
+    fn an_operators_schedule_that_gives_way_to_a_configured_one_is_named() {
+        let mut known: BTreeMap<_, _> = known(1, "mine").into_iter().map(|it| (it.id, it)).collect();
+
+        let (_, replaced) = planted(&[new("theirs")], &mut known, Timestamp::from_millis(1));
+
+        assert_eq!(replaced, ["news"]);
+    }
+
+    fn known(count: usize, text: &str) -> Vec<Schedule> {
+        let now = Timestamp::from_millis(1);
+        let one = || Schedule::new(new(text), ScheduleOrigin::Operator, "grace".to_owned(), None, now);
+        std::iter::repeat_with(one).take(count).collect()
+    }
+
+    /// A14.
+    #[test]
+    fn number_and_size_of_schedules_are_bounded() {
+        let (most, long) = (known(MOST - 1, "hello"), "x".repeat(1 << 20));
+        let room = |known: &[Schedule], text: &str| check_room(known.iter(), &new(text));
+
+        assert_eq!(room(&most, "hello"), Ok(()));
+        assert!(room(&known(MOST, "hello"), "hello").is_err_and(|why| why.contains("5000 schedules")));
+        assert_eq!(room(&known(7, &long), &long), Ok(()));
+        assert!(room(&known(8, &long), "hello").is_err_and(|why| why.contains("8 MiB")));
+    }
+}

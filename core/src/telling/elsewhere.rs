@@ -1,0 +1,97 @@
+//! Sends answers that could not be delivered to their people on another channel. The guard allows it once for each turn; what a
+//! crash leaves undone, the next start finds among the dead letters.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use tokio::sync::{Mutex, mpsc};
+use tracing::warn;
+
+use crate::{
+    base::{crash::crash_point, lifecycle::Lifecycle, pauses},
+    model::{ids::TurnId, settings::LiveSettings},
+    operations::{OperationError, Operations},
+    ports::{
+        clock::SharedClock,
+        store::{Store, StoreError, list::DeadLetterFilter},
+    },
+};
+
+/// How long after it became a dead letter a turn is looked at by the next start.
+const REMEMBERED: Duration = Duration::from_hours(24);
+
+/// How many dead letters are looked at.
+const MOST: u32 = 500;
+
+/// Sends answers elsewhere.
+pub(crate) struct Forwarder {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) operations: Arc<Operations>,
+    pub(crate) turns: Mutex<mpsc::UnboundedReceiver<TurnId>>,
+    pub(crate) settings: LiveSettings,
+    pub(crate) clock: SharedClock,
+    pub(crate) lifecycle: Lifecycle,
+}
+
+impl Forwarder {
+    /// Sends what earlier processes left, and then what becomes undeliverable, until the gateway stops.
+    pub(crate) async fn run(self: Arc<Self>) {
+        let mut turns = self.turns.lock().await;
+        let left = loop {
+            match self.left().await {
+                Ok(left) => break left,
+                Err(error) => warn!(%error, "cannot read which answers may go elsewhere, retrying"),
+            }
+            if !self.lifecycle.pause(pauses::READ_AGAIN).await {
+                return;
+            }
+        };
+        let mut waiting = VecDeque::from(left);
+        loop {
+            while let Ok(turn) = turns.try_recv() {
+                waiting.push_back(turn);
+            }
+            let turn = if let Some(turn) = waiting.pop_front() {
+                turn
+            } else {
+                tokio::select! {
+                    turn = turns.recv() => match turn {
+                        Some(turn) => turn,
+                        None => return,
+                    },
+                    () = self.lifecycle.stopping.cancelled() => return,
+                }
+            };
+            if !self.is_done(turn).await {
+                // Not before the others: it may be this one alone that cannot be sent.
+                waiting.push_back(turn);
+                if !self.lifecycle.pause(pauses::READ_AGAIN).await {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The turns that became dead letters lately.
+    async fn left(&self) -> Result<Vec<TurnId>, StoreError> {
+        let since = self.clock.now();
+        let filter = DeadLetterFilter { limit: MOST, ..DeadLetterFilter::default() };
+        let mut letters = self.store.dead_letters(&filter).await?;
+        letters.retain(|letter| !letter.is_copy && letter.ended_at.is_some_and(|at| at + REMEMBERED > since));
+        Ok(letters.into_iter().map(|letter| letter.turn).collect())
+    }
+
+    /// Sends the answer of a turn. `false` if that must be tried again.
+    async fn is_done(&self, turn: TurnId) -> bool {
+        if !self.settings.get().elsewhere {
+            return true;
+        }
+        crash_point!("before_elsewhere");
+        match self.operations.send_elsewhere(turn).await {
+            Ok(()) => true,
+            Err(error) => {
+                warn!(%turn, %error, "an answer was not sent elsewhere");
+                matches!(error, OperationError::Store(StoreError::CorruptTurn { .. } | StoreError::Corrupt(_)))
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Tells people that they were let in. Who was let in and not told is a row, so nobody is left untold by a crash.
+
+use std::sync::Arc;
+
+use tracing::warn;
+
+use crate::{
+    base::{lifecycle::Lifecycle, pauses},
+    commands::message::paired,
+    model::{people::PeopleChange, settings::LiveSettings},
+    people::People,
+    ports::{
+        clock::SharedClock,
+        intake::{Inlet, IntakeError},
+        store::transition::Transition,
+    },
+};
+
+/// Tells people that they were let in.
+pub(crate) struct Welcomer {
+    pub(crate) people: Arc<People>,
+    pub(crate) inlet: Arc<dyn Inlet>,
+    pub(crate) settings: LiveSettings,
+    pub(crate) clock: SharedClock,
+    pub(crate) lifecycle: Lifecycle,
+}
+
+impl Welcomer {
+    /// Tells everybody who was let in, until the gateway stops.
+    pub(crate) async fn run(self: Arc<Self>) {
+        loop {
+            let is_done = self.tell_all().await;
+            if self.lifecycle.stopping.is_cancelled() {
+                return;
+            }
+            if is_done {
+                tokio::select! {
+                    () = self.people.until_let_in() => {}
+                    () = self.lifecycle.stopping.cancelled() => return,
+                }
+            } else if !self.lifecycle.pause(pauses::READ_AGAIN).await {
+                return;
+            }
+        }
+    }
+
+    /// Whether everybody is told.
+    async fn tell_all(&self) -> bool {
+        for pairing in self.people.untold() {
+            let channel = pairing.identity.channel.clone();
+            let message = paired(&pairing, &self.people, &self.settings.get(), self.clock.now());
+            let told = match self.inlet.accept(&channel, vec![message], None).await {
+                Ok(_) => {
+                    let people = vec![PeopleChange::Told(pairing.identity.clone())];
+                    let _deciding = self.people.deciding().await;
+                    self.people.change(Transition { people, ..Transition::default() }).await.map_err(IntakeError::from)
+                }
+                Err(error) => Err(error),
+            };
+            if let Err(error) = told {
+                warn!(identity = %pairing.identity, %error, "somebody was let in and is not told yet");
+                return false;
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,7 @@
+//! The loops that keep the house: deadlines and retries that are due, rows past their time, the search index, the log
+//! of health. Nothing here accepts an event.
+
+pub(crate) mod indexer;
+pub(crate) mod retention;
+pub(crate) mod sweep;
+pub(crate) mod watch;

@@ -1,0 +1,246 @@
+//! The sweep: handles deadlines and retries that are due, and recovers work of earlier processes at the start.
+//!
+//! Deadlines and retries are rows with a time. The sweep sleeps until the earliest of them, and is
+//! woken when an earlier one is stored; it does not poll.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures_util::{StreamExt, stream};
+use rejoinder_guard::{Event, Timestamp};
+use tracing::{error, info, warn};
+
+use crate::{
+    base::{channels::Channels, lifecycle::Lifecycle, pauses, timer::Timer},
+    commands::Commands,
+    handles::{
+        lanes::{Lanes, MAX_LANES},
+        slots::Slots,
+    },
+    ledger::{Ledger, trigger::Trigger},
+    model::{
+        conversation::ChannelId,
+        ids::{ConversationId, OwnerId, TurnId},
+        turn::TurnRecord,
+    },
+    outbox::{attempts::Attempts, ephemerals::marker::MARK_AFTER},
+    ports::{
+        clock::SharedClock,
+        store::{Store, StoreError, record::Remark, transition::RunEnd},
+    },
+};
+
+/// The number of rows read at once.
+const PAGE: u32 = 256;
+
+/// How long before the last turn ended others may have ended whose messages an earlier process was still removing: longer
+/// than [`pauses::REMOVE`].
+const LEFTOVERS: Duration = Duration::from_mins(5);
+
+/// The number of turns decided on concurrently: enough to share commits.
+const AT_ONCE: usize = 64;
+
+/// Keeps deadlines and retries.
+pub(crate) struct Sweep {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) commands: Arc<Commands>,
+    pub(crate) attempts: Arc<Attempts>,
+    pub(crate) channels: Arc<Channels>,
+    pub(crate) lanes: Arc<Lanes>,
+    pub(crate) slots: Arc<Slots>,
+    pub(crate) timer: Arc<Timer>,
+    pub(crate) clock: SharedClock,
+    pub(crate) owner: OwnerId,
+    pub(crate) lifecycle: Lifecycle,
+    /// The turns that were skipped, to report each once.
+    pub(crate) skipped: Mutex<HashSet<TurnId>>,
+}
+
+impl Sweep {
+    /// Recovers what earlier processes left in flight: runs without an end, and attempts without a result.
+    pub(crate) async fn recover(&self) -> Result<(), StoreError> {
+        let mut after = None;
+        let mut runs = 0_usize;
+        loop {
+            let page = self.store.runs_left(self.owner, after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = Some(*last);
+            runs += page.len();
+            let recovered = stream::iter(page).map(|turn| async move { (turn, self.recover_run(turn).await) });
+            for (turn, result) in recovered.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
+                self.or_skip(turn, result).await?;
+            }
+        }
+        let attempts = self.store.attempts_left(self.owner).await?;
+        let interrupted = attempts.len();
+        for delivery in attempts {
+            let turn = delivery.turn;
+            let why = "the gateway stopped before the platform answered";
+            self.or_skip(turn, self.attempts.end_as_unknown(delivery, why).await).await?;
+        }
+        if runs + interrupted > 0 {
+            info!(runs, attempts = interrupted, "recovered runs and attempts of an earlier process");
+        }
+        self.ledger.unmerge_left().await?;
+        self.recover_leftovers().await
+    }
+
+    /// Removes the drafts, deferrals and marks that an earlier process had no time to remove. Which of them it has removed is
+    /// not stored: those are gone already.
+    async fn recover_leftovers(&self) -> Result<(), StoreError> {
+        for id in self.store.ended_last(LEFTOVERS, MARK_AFTER, PAGE).await? {
+            let Some(turn) = self.store.readable_turn(id).await? else { continue };
+            let executor = &self.ledger.executor;
+            let first = self.store.runs(id).await?.first().map(|run| run.started_at);
+            if first.is_none_or(|began| began.since(turn.event.received_at) >= MARK_AFTER) {
+                executor.leftovers.take_mark_away(turn.clone());
+            }
+            executor.remove_leftovers(turn);
+        }
+        Ok(())
+    }
+
+    async fn recover_run(&self, id: TurnId) -> Result<(), StoreError> {
+        let Some(mut turn) = self.store.turn(id).await? else { return Ok(()) };
+        if turn.handler.is_gateway() {
+            return self.commands.try_to_perform(id).await;
+        }
+        let (at, number) = (self.clock.now(), turn.runs);
+        let detail = "the gateway ended while the agent ran".to_owned();
+        let (end, kind) = ("crashed".to_owned(), "recovered".to_owned());
+        let remark = Some(Remark { turn: id, at, kind, detail: detail.clone() });
+        let end = RunEnd { turn: id, number, at, end, detail: Some(detail), usage: None, cost: None, content: None };
+        self.ledger
+            .decide(&mut turn, Event::Recovered, Trigger::RunEnded { end, remark, at_once: None })
+            .await
+            .map(drop)
+    }
+
+    /// Handles every deadline and every retry, until the gateway has ended.
+    pub(crate) async fn run(self: Arc<Self>) {
+        loop {
+            if let Err(error) = self.sweep_once().await {
+                warn!(%error, "cannot handle due rows, retrying");
+                if self.lifecycle.pause(pauses::READ_AGAIN).await {
+                    continue;
+                }
+                return;
+            }
+            tokio::select! {
+                () = self.clock.sleep_until_next(self.timer.next()) => {}
+                () = self.timer.brought_forward() => {}
+                () = self.lifecycle.ended.cancelled() => return,
+            }
+        }
+    }
+
+    async fn sweep_once(&self) -> Result<(), StoreError> {
+        let mut is_stuck = false;
+        loop {
+            let due = self.store.due(self.clock.now(), PAGE).await?;
+            if due.is_empty() {
+                break;
+            }
+            let changed = self.tick_all(due).await?;
+            if !changed.contains(&true) {
+                if !changed.is_empty() {
+                    warn!(turns = changed.len(), "due turns did not change");
+                }
+                is_stuck = true;
+                break;
+            }
+        }
+        // Rows stored from here on bring the time forward, or are found by the queries.
+        self.timer.clear();
+        let now = self.clock.now();
+        for channel in self.channels.ids() {
+            if let Some(at) = self.open_lanes(channel, now).await? {
+                self.timer.wait_until(at);
+            }
+        }
+        if let Some(at) = self.store.next_wake().await? {
+            self.timer.wait_until(if is_stuck && at <= now { now + pauses::READ_AGAIN } else { at });
+        }
+        Ok(())
+    }
+
+    /// Opens the lanes of a channel's due deliveries. Returns when the sweep must do so again. An open lane needs no
+    /// sweep: it ends only when nothing is due, and sets the timer then.
+    async fn open_lanes(&self, channel: &ChannelId, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        while !self.lanes.is_full(channel) && !self.lifecycle.ended.is_cancelled() {
+            // At least one of so many has no lane yet.
+            let upcoming = self.store.upcoming(channel, MAX_LANES).await?;
+            let are_all = upcoming.len() < MAX_LANES as usize;
+            for (conversation, at) in upcoming {
+                if at > now {
+                    return Ok(Some(at));
+                }
+                self.lanes.open(channel, conversation);
+            }
+            if are_all {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reports to the guard that time has passed for turns; returns for each that was not skipped whether it changed. Turns
+    /// of one conversation are handled one after the other, so that their signals keep their order.
+    async fn tick_all(&self, due: Vec<TurnId>) -> Result<Vec<bool>, StoreError> {
+        let read = stream::iter(due).map(|id| async move { (id, self.store.turn(id).await) });
+        let mut conversations: HashMap<ConversationId, Vec<TurnRecord>> = HashMap::new();
+        let mut changed = Vec::new();
+        for (id, turn) in read.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
+            match self.or_skip(id, turn).await? {
+                Some(Some(turn)) => conversations.entry(turn.conversation).or_default().push(turn),
+                Some(None) => changed.push(false),
+                None => {}
+            }
+        }
+        let ticked = stream::iter(conversations.into_values()).map(|mut turns| async move {
+            turns.sort_unstable_by_key(|turn| turn.seq);
+            let mut changed = Vec::with_capacity(turns.len());
+            for turn in turns {
+                let id = turn.id;
+                let ticked = self.tick(turn).await;
+                changed.extend(self.or_skip(id, ticked).await?);
+            }
+            Ok::<_, StoreError>(changed)
+        });
+        for ticked in ticked.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
+            changed.extend(ticked?);
+        }
+        Ok(changed)
+    }
+
+    /// Reports to the guard that time has passed for a turn; returns whether it changed.
+    async fn tick(&self, mut turn: TurnRecord) -> Result<bool, StoreError> {
+        let before = turn.version;
+        let ran = self.slots.ran(turn.conversation, turn.id);
+        self.ledger.decide(&mut turn, Event::Tick { ran }, Trigger::Event).await?;
+        Ok(turn.version != before)
+    }
+
+    /// The value of `result`; `None` for a turn that cannot be read or decided on, so that it stops no other. One that
+    /// cannot be read is set aside; of any other the operator hears once. A store that is unavailable stays an error.
+    async fn or_skip<T>(&self, turn: TurnId, result: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(error @ StoreError::Unavailable(_)) => Err(error),
+            Err(StoreError::CorruptTurn { turn, reason }) => {
+                self.ledger.set_aside(turn, &reason).await?;
+                Ok(None)
+            }
+            Err(error) => {
+                if self.skipped.lock().unwrap_or_else(PoisonError::into_inner).insert(turn) {
+                    error!(%turn, %error, "a turn cannot be decided on, and is skipped");
+                }
+                Ok(None)
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Notices when channels, agents and the store go down and come back, and adds that to the log.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use rejoinder_guard::Timestamp;
+use tracing::{info, warn};
+
+use crate::{
+    base::channels::Channels,
+    model::{
+        conversation::ChannelId,
+        log::{LogEvent, NewLogEntry, Subject},
+    },
+    outbox::health::Health,
+    ports::{
+        clock::SharedClock,
+        store::{Store, transition::Transition},
+    },
+    worker::agents::Agents,
+};
+
+/// What can go down.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Part {
+    /// A channel.
+    Channel(ChannelId),
+    /// An agent, by its name.
+    Agent(String),
+}
+
+/// How something is down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Down {
+    /// Whether a channel cannot send, and still receives.
+    pub is_mute: bool,
+    /// What is wrong.
+    pub problem: String,
+    /// Since when, if that is known.
+    pub since: Option<Timestamp>,
+}
+
+/// Looks at the channels, the agents and the store.
+pub(crate) struct Watch {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) channels: Arc<Channels>,
+    pub(crate) health: Arc<Health>,
+    pub(crate) agents: Arc<Agents>,
+    pub(crate) clock: SharedClock,
+    /// When the engine started.
+    pub(crate) started: Timestamp,
+    pub(crate) known: Mutex<Known>,
+}
+
+/// What was seen at the last look.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    /// What is down and in the log.
+    down: HashMap<Part, Down>,
+    /// Since when the store cannot write, and why. It is logged when it can again.
+    unwritable: Option<(Timestamp, String)>,
+}
+
+impl Watch {
+    /// Looks at them all, and logs what has changed since the last look.
+    pub(crate) async fn look(&self) {
+        let at = self.clock.now();
+        let mut known = self.known();
+        if let Some(error) = self.store.trouble() {
+            // Nothing can be logged now. What else changes meanwhile is seen at a later look.
+            known.unwritable.get_or_insert_with(|| (at, error.to_string()));
+            return *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
+        }
+        if let Err(error) = self.health.forget_failures().await {
+            return warn!(%error, "cannot look at what is to be sent");
+        }
+        let mut log = Vec::new();
+        let down = self.down();
+        for (part, down) in down.iter().filter(|(part, _)| !known.down.contains_key(*part)) {
+            log.push(entry(part, Some(down), at));
+            match part {
+                Part::Channel(channel) => warn!(%channel, problem = down.said(), "the channel is down"),
+                Part::Agent(agent) => warn!(agent, error = down.problem, "the agent fails"),
+            }
+        }
+        for part in known.down.keys().filter(|part| !down.contains_key(*part)) {
+            log.push(entry(part, None, at));
+            match part {
+                Part::Channel(channel) => info!(%channel, "the channel works again"),
+                Part::Agent(agent) => info!(agent, "the agent answers again"),
+            }
+        }
+        // The store itself has reported this.
+        if let Some((since, problem)) = known.unwritable.take() {
+            log.push(NewLogEntry { at: since, subject: Subject::default(), event: LogEvent::StoreDown { problem } });
+            log.push(NewLogEntry { at, subject: Subject::default(), event: LogEvent::StoreUp });
+        }
+        if !log.is_empty()
+            && let Err(error) = self.store.commit(Transition { log, ..Transition::default() }).await
+        {
+            // It is noticed again at the next look.
+            return warn!(%error, "cannot log what went down or came back");
+        }
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Known { down, unwritable: None };
+    }
+
+    fn known(&self) -> Known {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Since when the store cannot write, if it cannot and that was seen at a look.
+    pub(crate) fn unwritable_since(&self) -> Option<Timestamp> {
+        self.known().unwritable.map(|(since, _)| since)
+    }
+
+    /// What is down now, and how.
+    pub(crate) fn down(&self) -> HashMap<Part, Down> {
+        let now = self.clock.now();
+        let is_starting = now.since(self.started) < TIME_TO_CONNECT;
+        let channels = self.channels.health().into_iter().filter_map(|(channel, health)| {
+            let is_connecting = is_starting && health.problem.is_none() && health.inbound_at.is_none();
+            let is_deaf = !is_connecting && !health.is_live(now);
+            let deaf = is_deaf.then(|| Down {
+                is_mute: false,
+                problem: health.problem.clone().unwrap_or_else(|| SILENT.to_owned()),
+                since: health.inbound_at,
+            });
+            let down = deaf.or_else(|| {
+                let outbound = self.health.outbound(&channel);
+                let since = outbound.failing_since?;
+                Some(Down { is_mute: true, problem: outbound.error.unwrap_or_default(), since: Some(since) })
+            });
+            down.map(|down| (Part::Channel(channel), down))
+        });
+        let agents = self.agents.all().into_iter().filter(|(_, health)| health.is_down()).map(|(agent, health)| {
+            let problem = health.error.unwrap_or_default();
+            (Part::Agent(agent.to_string()), Down { is_mute: false, problem, since: health.failing_since })
+        });
+        channels.chain(agents).collect()
+    }
+}
+
+impl Down {
+    /// What is wrong, also without knowing what it is that is down.
+    fn said(&self) -> String {
+        if self.is_mute { format!("sending fails: {}", self.problem) } else { self.problem.clone() }
+    }
+}
+
+/// For how long after the start a channel that reports no problem is not down.
+const TIME_TO_CONNECT: Duration = Duration::from_secs(30);
+
+/// The problem of a channel that does not know one itself.
+const SILENT: &str = "it has received nothing for too long";
+
+fn entry(part: &Part, down: Option<&Down>, at: Timestamp) -> NewLogEntry {
+    let (subject, event) = match (part, down) {
+        (Part::Channel(channel), Some(down)) => {
+            (Subject::channel(channel), LogEvent::ChannelDown { problem: down.said() })
+        }
+        (Part::Channel(channel), None) => (Subject::channel(channel), LogEvent::ChannelUp),
+        (Part::Agent(agent), Some(down)) => {
+            (Subject::default(), LogEvent::AgentDown { agent: agent.clone(), error: down.problem.clone() })
+        }
+        (Part::Agent(agent), None) => (Subject::default(), LogEvent::AgentUp { agent: agent.clone() }),
+    };
+    NewLogEntry { at, subject, event }
+}
