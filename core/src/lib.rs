@@ -22,6 +22,7 @@ mod commands;
 pub mod conformance;
 mod conversations;
 mod engine;
+mod events;
 pub mod explain;
 mod handles;
 mod initiative;
@@ -29,7 +30,9 @@ mod intake;
 mod ledger;
 mod merges;
 mod model;
+mod notices;
 mod operations;
+mod operator;
 mod outbox;
 mod people;
 mod ports;
@@ -125,7 +128,8 @@ pub use model::{
     view::{FallbackView, Shown, TurnStatus, TurnView, agent_of},
     words::{NotAPlaceForWords, PromptSession, Words, WordsTo},
 };
-pub use operations::{Actor, Farewell, OperationError, forget::Forgotten, people::NewPerson};
+pub use operations::{Farewell, forget::Forgotten, people::NewPerson};
+pub use operator::{actor::Actor, error::OperationError};
 pub use outbox::health::Outbound;
 pub use ports::hub::Watch;
 pub use ports::{

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use rejoinder_guard::Timestamp;
+
 /// A text with its placeholders filled in. What is filled in is no template: a placeholder in it stays.
 pub(crate) fn filled(text: &str, values: &[(&'static str, String)]) -> String {
     let next = |rest: &str| {
@@ -46,6 +48,11 @@ pub(crate) fn plain(name: &str) -> String {
     let is_plain =
         |char: &char| !matches!(char, '*' | '_' | '`' | '[' | ']' | '(' | ')' | '<' | '>' | '\\' | '#' | '|' | '~');
     name.chars().filter(is_plain).collect()
+}
+
+/// RFC 3339, UTC, with milliseconds. A time out of range is printed as stored.
+pub(crate) fn rfc3339(at: Timestamp) -> String {
+    jiff::Timestamp::from_millisecond(at.as_millis()).map_or_else(|_| at.to_string(), |at| format!("{at:.3}"))
 }
 
 #[cfg(test)]

@@ -8,8 +8,9 @@ use crate::{
         conversation::ChatKind,
         people::{Pairing, PeopleChange, PersonRole},
     },
-    operations::{Actor, operation, people::NewPerson},
-    people::WrongCode,
+    operations::people::NewPerson,
+    operator::actor::{Actor, operation},
+    people::codes::WrongCode,
 };
 
 pub(super) const APPROVE: Command = Command {

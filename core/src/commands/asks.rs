@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     base::words::{excerpt, filled, plain},
-    ledger::trigger::TurnEvents,
+    events::TurnEvents,
     model::{
         approval::{Approval, ApprovalState},
         conversation::ChatKind,
@@ -24,7 +24,7 @@ use crate::{
         settings::Settings,
         turn::TurnRecord,
     },
-    operations::Actor,
+    operator::actor::Actor,
     ports::store::StoreError,
 };
 

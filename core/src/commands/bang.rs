@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{find, own};
+use super::find;
 use crate::{
     base::channels::Channels,
     model::{
@@ -11,6 +11,7 @@ use crate::{
         routing::Rule,
         settings::Settings,
     },
+    operator::own_commands,
 };
 
 /// The event, with a slash in place of the `!` of a command if the channel's people write it so. Any other `!` stays.
@@ -28,6 +29,6 @@ pub(crate) fn slashed(event: InboundEvent, settings: &Settings, channels: &Chann
 pub(super) fn command(text: &str, own: &BTreeMap<String, OwnCommand>, rules: &[Rule]) -> Option<String> {
     let text = format!("/{}", text.trim_start().strip_prefix('!')?);
     let is_of_rule = || rules.iter().any(|rule| rule.names_command(&text));
-    let is_known = find(&text).is_some() || own::find(&text, own).is_some() || is_of_rule();
+    let is_known = find(&text).is_some() || own_commands::find(&text, own).is_some() || is_of_rule();
     is_known.then_some(text)
 }

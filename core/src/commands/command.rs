@@ -7,7 +7,8 @@ use tokio::sync::OwnedMutexGuard;
 use crate::{
     base::{channels::Channels, words::filled},
     conversations::sessions::Sessions,
-    ledger::trigger::{DecidedApproval, DecidedPerson, OperatorStep, TurnEvents},
+    events::TurnEvents,
+    ledger::trigger::{DecidedApproval, DecidedPerson, OperatorStep},
     merges::Merges,
     model::{
         capabilities::{Capabilities, Receipts, Support},

@@ -9,13 +9,10 @@ use super::{
     command::{Answer, Call, Command, Filled, Words},
 };
 use crate::{
-    base::words::{age, excerpt, filled, plain},
+    base::words::{age, excerpt, filled, plain, rfc3339},
     conversations::loops::LoopKind,
-    explain::text::rfc3339,
-    ledger::{
-        log::subject_of,
-        trigger::{OperatorStep, TurnEvents},
-    },
+    events::{TurnEvents, subjects::subject_of},
+    ledger::trigger::OperatorStep,
     model::{
         approval::{Approval, ApprovalFilter},
         conversation::ConversationRef,
@@ -27,7 +24,7 @@ use crate::{
         stored_delivery::DeliveryRecord,
         turn::TurnRecord,
     },
-    operations::{Actor, operation, sent_to},
+    operator::actor::{Actor, operation, sent_to},
     ports::store::{StoreError, list::Origin, record::Remark},
     questions::{
         approvals::PAGE,

@@ -5,7 +5,7 @@ use rejoinder_guard::Expectation;
 use super::command::{Answer, Call, Command};
 use crate::{
     base::words::excerpt,
-    ledger::trigger::TurnEvents,
+    events::TurnEvents,
     model::{event::EventKind, turn::TurnRecord},
     ports::store::StoreError,
 };

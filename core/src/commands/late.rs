@@ -7,7 +7,7 @@ use rejoinder_guard::{Choices, Event, Reply};
 
 use super::command::{Answer, Call, Command, Words};
 use crate::{
-    ledger::trigger::TurnEvents,
+    events::TurnEvents,
     model::{queue::Backlog, turn::TurnRecord},
     ports::store::StoreError,
     questions::backlog_question::ASKS,

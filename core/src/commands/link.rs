@@ -11,8 +11,8 @@ use crate::{
         ids::TurnId,
         people::{Identity, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord, PersonRole},
     },
-    operations::{Actor, operation},
-    people::{People, WrongCode},
+    operator::actor::{Actor, operation},
+    people::{People, codes::WrongCode},
     ports::store::StoreError,
 };
 

@@ -40,10 +40,8 @@ use self::command::{Answer, Call, Command, Filled, Words};
 use crate::{
     base::channels::Channels,
     conversations::sessions::{self, Sessions},
-    ledger::{
-        Ledger,
-        trigger::{Trigger, TurnEvents},
-    },
+    events::TurnEvents,
+    ledger::{Ledger, trigger::Trigger},
     merges::Merges,
     model::{ids::TurnId, settings::LiveSettings},
     people::People,

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use proptest::{collection::vec, prelude::*, sample::select};
 
-use super::{all, bang, find, own, spoken};
-use crate::model::{
-    command::{CommandAnswer, OwnCommand},
-    routing::{Condition, PolicyChange, Rule},
+use super::{all, bang, find, spoken};
+use crate::{
+    model::{
+        command::{CommandAnswer, OwnCommand},
+        routing::{Condition, PolicyChange, Rule},
+    },
+    operator::own_commands,
 };
 
 /// What stands between words.
@@ -100,7 +103,7 @@ proptest! {
             prop_assert!(command.texts.contains(&&*words[0].to_ascii_lowercase()) && words.len() <= 1 + command.arguments);
         }
         let known = own_commands();
-        if let Some(own) = own::find(&text, &known) {
+        if let Some(own) = own_commands::find(&text, &known) {
             prop_assert_eq!(words[0].to_ascii_lowercase(), format!("/{}", own.name));
             prop_assert!(text.trim_end().ends_with(own.rest) && find(&text).is_none(), "{:?}", own);
         }
@@ -115,11 +118,11 @@ proptest! {
     ) {
         let known = own_commands();
         let said = format!("{before}/{}{between}{rest}{after}", shouted(name, capitals));
-        let own = own::find(&said, &known).expect("a command");
+        let own = own_commands::find(&said, &known).expect("a command");
         prop_assert_eq!((own.name, own.rest), (name, rest.trim()));
         prop_assert_eq!(own.handler().is_some(), name == "hours");
         let no_command = format!("x{said}");
-        prop_assert!(own::find(&no_command, &known).is_none(), "{}", no_command);
+        prop_assert!(own_commands::find(&no_command, &known).is_none(), "{}", no_command);
     }
 
     #[test]
@@ -149,7 +152,7 @@ proptest! {
     fn a_bang_is_a_slash_before_a_command_and_nothing_else(text in texts(), (name, ..) in names(), after in space()) {
         let (known, rules) = (own_commands(), rules());
         let of_rule = |text: &str| text.split_whitespace().next().is_some_and(|first| first.eq_ignore_ascii_case("/code"));
-        let is_command = |text: &str| find(text).is_some() || own::find(text, &known).is_some() || of_rule(text);
+        let is_command = |text: &str| find(text).is_some() || own_commands::find(text, &known).is_some() || of_rule(text);
         for text in [text.clone(), format!("!{text}"), format!("!{name}{text}")] {
             let slashed = text.trim_start().strip_prefix('!').map(|rest| format!("/{rest}"));
             let expected = slashed.filter(|slashed| is_command(slashed));

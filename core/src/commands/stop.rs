@@ -5,7 +5,7 @@ use super::{
     command::{Answer, Call, Command},
 };
 use crate::{
-    ledger::trigger::TurnEvents,
+    events::TurnEvents,
     model::{conversation::ChatKind, turn::TurnRecord},
     ports::store::StoreError,
 };

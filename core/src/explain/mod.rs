@@ -5,6 +5,7 @@
 //!
 //! To explain something new, add an entry to the timeline in `timeline.rs`, or a sentence here.
 
+mod entry;
 mod initiator;
 pub(crate) mod text;
 mod timeline;
@@ -16,9 +17,12 @@ use std::fmt::{self, Write as _};
 
 use rejoinder_guard::{CancelledBy, Cause, Expectation, ObligationState, Rung, Settlement, Timestamp, Via};
 
-pub use self::initiator::Initiator;
-use self::text::{clip, rfc3339, span, until};
+use self::{
+    entry::cause_text,
+    text::{clip, span, until},
+};
 use crate::{
+    base::words::rfc3339,
     model::{
         conversation::ChannelId,
         event::{Directed, SenderKind},
@@ -28,6 +32,8 @@ use crate::{
     ports::store::record::{Dossier, Pause},
     questions::digest::FROM_DIGEST,
 };
+
+pub use self::{entry::Entry, initiator::Initiator};
 
 /// The explanation of a turn, in full sentences.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,15 +48,6 @@ pub struct Explanation {
     pub timeline: Vec<Entry>,
     /// What happens next, and what the operator can do.
     pub next: String,
-}
-
-/// One event in the life of a turn.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// The time of the event.
-    pub at: Timestamp,
-    /// One or two sentences.
-    pub text: String,
 }
 
 /// Explains a turn. `now` is what remaining and overdue times are measured from.
@@ -349,16 +346,5 @@ fn because(cause: Cause, dossier: &Dossier) -> String {
     match dossier.turn.obligation.fallback() {
         Some((_, why)) if !why.is_empty() => format!("{} ({})", cause_text(cause), clip(why)),
         _ => cause_text(cause).to_owned(),
-    }
-}
-
-/// A cause, as the beginning of a sentence.
-const fn cause_text(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Silent => "The agent said nothing",
-        Cause::Error => "The run failed",
-        Cause::Timeout => "The agent took too long",
-        Cause::Refused => "The platform refused the agent's answer",
-        Cause::Unreadable => "The message could not be read",
     }
 }

@@ -4,13 +4,10 @@ use std::time::Duration;
 
 use rejoinder_guard::Timestamp;
 
+use crate::base::words::rfc3339;
+
 /// The longest quotation, in characters.
 const LONGEST: usize = 160;
-
-/// RFC 3339, UTC, with milliseconds. A time out of range is printed as stored.
-pub(crate) fn rfc3339(at: Timestamp) -> String {
-    jiff::Timestamp::from_millisecond(at.as_millis()).map_or_else(|_| at.to_string(), |at| format!("{at:.3}"))
-}
 
 /// A point in time and its distance from `now`.
 pub(super) fn until(at: Timestamp, now: Timestamp) -> String {

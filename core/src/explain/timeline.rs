@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use rejoinder_guard::{CancelledBy, ObligationState, Rung, Settlement, SignalKind, Timestamp, Via};
 
 use super::{
-    Entry, cause_text,
+    entry::{Entry, cause_text},
     initiator::Initiator,
     text::{clip, quote, span},
 };

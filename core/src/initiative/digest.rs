@@ -6,7 +6,6 @@ use rejoinder_guard::Timestamp;
 
 use super::{Initiative, Recipient};
 use crate::{
-    commands::message::message,
     conversations::loops::{OpenLoop, open_loops},
     model::{
         approval::ApprovalFilter,
@@ -15,7 +14,8 @@ use crate::{
         ids::PersonId,
         schedule::NotASchedule,
     },
-    operations::OperationError,
+    notices::message,
+    operator::error::OperationError,
     ports::store::{StoreError, list::TurnFilter},
     questions::{
         approvals::PAGE,

@@ -16,7 +16,6 @@ use tracing::warn;
 
 use crate::{
     base::channels::Channels,
-    commands::message::message,
     model::{
         agent::AgentName,
         capabilities::Receipts,
@@ -30,8 +29,9 @@ use crate::{
         target::{Addressees, Begun, NotReached, Reached, Target},
         words::{PromptSession, Words, WordsTo},
     },
-    operations::OperationError,
-    people::{People, Unreachable, access::Permit},
+    notices::message,
+    operator::error::OperationError,
+    people::{People, access::Permit, reach::Unreachable},
     ports::{
         clock::SharedClock,
         intake::{Accepted, Inlet, IntakeError},

@@ -4,13 +4,13 @@ use async_trait::async_trait;
 
 use super::{Initiative, Prompt, Recipient};
 use crate::{
-    commands::message::message,
     model::{
         conversation::{ChannelId, ConversationRef},
         event::{Author, InboundEvent, Quote},
         target::Reached,
     },
-    operations::OperationError,
+    notices::message,
+    operator::error::OperationError,
     ports::intake::{News, NewsDesk, NewsError, Task},
 };
 

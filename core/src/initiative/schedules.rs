@@ -10,8 +10,7 @@ use tracing::warn;
 
 use super::Initiative;
 use crate::{
-    base::{lifecycle::Lifecycle, pauses},
-    explain::text::rfc3339,
+    base::{lifecycle::Lifecycle, pauses, words::rfc3339},
     model::{
         ids::TurnId,
         log::{LogEvent, NewLogEntry, Subject},
@@ -19,7 +18,10 @@ use crate::{
         settings::LiveSettings,
         target::{NotReached, Reached},
     },
-    operations::{Actor, OperationError, operation},
+    operator::{
+        actor::{Actor, operation},
+        error::OperationError,
+    },
     ports::store::{
         StoreError,
         transition::{IdempotentAnswer, Transition},

@@ -24,7 +24,7 @@ use crate::{
         settings::LiveSettings,
         words::WordsTo,
     },
-    operations::OperationError,
+    operator::error::OperationError,
     ports::{
         clock::SharedClock,
         store::{

@@ -10,13 +10,11 @@ use tracing::{error, warn};
 use super::event_router::{EventRouter, RoutedEvent};
 use crate::{
     base::{crash::crash_point, lifecycle::Lifecycle, timer::Timer},
-    commands::{self, Commands, message::question_expired},
+    commands::{self, Commands},
     conversations::{activity::Activity, addresses::Addresses},
+    events::Run,
     handles::slots::Slot,
-    ledger::{
-        Ledger,
-        trigger::{Run, Trigger},
-    },
+    ledger::{Ledger, trigger::Trigger},
     model::{
         agent::AgentName,
         command::CommandHelp,
@@ -26,6 +24,7 @@ use crate::{
         language::Language,
         turn::TurnRecord,
     },
+    notices::question_expired,
     outbox::health::Health,
     ports::{
         intake::{Accepted, Inlet, IntakeError},

@@ -7,7 +7,8 @@ use tracing::warn;
 use super::{accept::Acceptor, event_router::Notice};
 use crate::{
     base::pauses,
-    ledger::trigger::{Trigger, TurnEvents},
+    events::TurnEvents,
+    ledger::trigger::Trigger,
     model::{
         event::InboundEvent,
         ids::{ConversationId, TurnId},

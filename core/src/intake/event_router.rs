@@ -30,8 +30,8 @@ use crate::{
         addresses::Addresses,
         sessions::{self, Sessions},
     },
+    events::Run,
     handles::slots::{Permit, Slot, Slots},
-    ledger::trigger::Run,
     merges::Merges,
     model::{
         conversation::{ChannelId, ChatKind, ConversationRef},
@@ -43,7 +43,7 @@ use crate::{
         settings::{LiveSettings, Settings},
         turn::{Handler, TurnRecord},
     },
-    people::{Asked, People, quiet_hours::quiet_until},
+    people::{People, codes::Asked, quiet_hours::quiet_until},
     ports::{
         clock::SharedClock,
         store::{

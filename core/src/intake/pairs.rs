@@ -12,7 +12,7 @@ use rejoinder_guard::Timestamp;
 use tracing::warn;
 
 use crate::{
-    explain::text::rfc3339,
+    base::words::rfc3339,
     model::{
         conversation::ConversationRef,
         event::{InboundEvent, SenderKind},

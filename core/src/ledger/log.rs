@@ -4,31 +4,16 @@ use rejoinder_guard::{Expectation, Obligation, ObligationState, Settlement, Sign
 
 use super::trigger::AttemptEnded;
 use crate::{
-    explain::text::rfc3339,
+    base::words::rfc3339,
+    events::subjects::{subject_of, subject_of_delivery},
     model::{
-        log::{LogEvent, NewLogEntry, Subject},
-        stored_delivery::{DeliveryRecord, DeliveryState},
+        log::{LogEvent, NewLogEntry},
+        stored_delivery::DeliveryState,
         turn::TurnRecord,
         view::FallbackView,
     },
     ports::store::transition::{AttemptEnd, DeliveryChange},
 };
-
-pub(crate) fn subject_of(turn: &TurnRecord) -> Subject {
-    Subject {
-        turn_id: Some(turn.id),
-        conversation_id: Some(turn.conversation),
-        channel: Some(turn.event.conversation.channel.clone()),
-    }
-}
-
-pub(crate) fn subject_of_delivery(delivery: &DeliveryRecord) -> Subject {
-    Subject {
-        turn_id: Some(delivery.turn),
-        conversation_id: Some(delivery.conversation_id),
-        channel: Some(delivery.conversation.channel.clone()),
-    }
-}
 
 /// A signal was cleared.
 pub(super) fn claimed(signal: &Signal) -> LogEvent {

@@ -19,10 +19,11 @@ use self::{
     consequences::ConsequenceExecutor,
     store_retry::StoreRetry,
     transaction::{DecisionContext, Transaction},
-    trigger::{Decided, Trigger, TurnEvents},
+    trigger::{Decided, Trigger},
 };
 use crate::{
     base::{crash::crash_point, lifecycle::Lifecycle, recent_turns::Lately},
+    events::TurnEvents,
     model::{ids::TurnId, stored_delivery::DeliveryState, turn::TurnRecord},
     ports::{
         clock::SharedClock,

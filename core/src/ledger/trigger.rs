@@ -1,8 +1,7 @@
 //! The input of a decision, and what the caller must do after it.
 
-use rejoinder_guard::{Event, Timestamp};
-
 use crate::{
+    events::Run,
     model::{
         approval::ApprovalChange,
         ids::{ConversationId, TurnId},
@@ -11,20 +10,13 @@ use crate::{
         queue::QueueMode,
         session::SessionChange,
         stored_delivery::DeliveryRecord,
-        turn::{Handler, TurnRecord},
+        turn::TurnRecord,
     },
     ports::store::{
         record::Remark,
         transition::{AttemptEnd, AttemptStart, DeliveryChange, Operation, RunEnd},
     },
 };
-
-/// The events of one turn: the guard decides on them in order, in one transaction.
-#[derive(Clone, Debug)]
-pub(crate) struct TurnEvents {
-    pub(crate) turn: TurnRecord,
-    pub(crate) events: Vec<Event>,
-}
 
 /// Where the events come from. Its rows are stored with the decision, whatever the guard decides.
 #[derive(Clone, Debug)]
@@ -172,15 +164,4 @@ pub(crate) struct Decided {
     pub(crate) run: Option<Run>,
     /// Whether a signal was claimed.
     pub(crate) claimed: bool,
-}
-
-/// A run that was decided on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
-    pub(crate) handler: Handler,
-    /// How many runs of the turn this agent has had, including this one.
-    pub(crate) attempt: u32,
-    /// The run's number within the turn, counted from 1 over all agents.
-    pub(crate) number: u32,
-    pub(crate) started_at: Timestamp,
 }

@@ -11,7 +11,7 @@ use rejoinder_guard::{Event, Expectation, MergedTurn, Timestamp};
 
 use crate::{
     base::channels::Channels,
-    ledger::trigger::TurnEvents,
+    events::TurnEvents,
     model::{
         capabilities::Receipts,
         event::{EventKind, InboundEvent},

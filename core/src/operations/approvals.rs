@@ -2,17 +2,19 @@
 
 use rejoinder_guard::{Event, Timestamp};
 
-use super::{Actor, OperationError, Operations, operation, remark};
+use super::{Operations, remark};
 use crate::{
-    ledger::{
-        log::subject_of,
-        trigger::{DecidedApproval, Trigger, TurnEvents},
-    },
+    events::{TurnEvents, subjects::subject_of},
+    ledger::trigger::{DecidedApproval, Trigger},
     model::{
         approval::{Approval, ApprovalChange, ApprovalFilter, ApprovalState},
         ids::ApprovalId,
         log::{LogEvent, NewLogEntry},
         turn::TurnRecord,
+    },
+    operator::{
+        actor::{Actor, operation},
+        error::OperationError,
     },
     ports::store::record::Remark,
     questions::approvals::PAGE,

@@ -3,14 +3,18 @@
 use rejoinder_guard::{ObligationState, Timestamp};
 use uuid::Uuid;
 
-use super::{Actor, OperationError, Operations, operation, remark};
+use super::{Operations, remark};
 use crate::{
-    ledger::log::subject_of_delivery,
+    events::subjects::subject_of_delivery,
     model::{
         conversation::{ChannelId, ConversationRef},
         ids::{DeliveryId, TurnId},
         log::{LogEvent, NewLogEntry, Subject},
         stored_delivery::{DeliveryRecord, DeliveryState},
+    },
+    operator::{
+        actor::{Actor, operation},
+        error::OperationError,
     },
     ports::store::{StoreError, record::Remark, transition::Transition},
 };

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use rejoinder_guard::{Event, Expectation, Reply};
 
-use super::{OperationError, Operations};
+use super::Operations;
 use crate::{
-    commands::message::sent_elsewhere,
-    ledger::trigger::{OperatorStep, Trigger, TurnEvents},
+    events::TurnEvents,
+    ledger::trigger::{OperatorStep, Trigger},
     model::{conversation::ChatKind, event::InboundEvent, ids::TurnId, turn::TurnRecord},
+    notices::sent_elsewhere,
+    operator::error::OperationError,
     ports::store::{StoreError, record::Remark},
 };
 

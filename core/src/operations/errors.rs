@@ -1,10 +1,14 @@
 //! What operators say of the errors of the gateway's own log.
 
-use super::{Actor, OperationError, Operations, operation};
+use super::Operations;
 use crate::{
     model::{
         line::{ErrorFilter, ErrorMark},
         log::Subject,
+    },
+    operator::{
+        actor::{Actor, operation},
+        error::OperationError,
     },
     ports::store::transition::Transition,
 };

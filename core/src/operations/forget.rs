@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
-use super::{Actor, Farewell, OperationError, Operations, operation};
+use super::{Farewell, Operations};
 use crate::{
     model::{log::Subject, people::Identity},
+    operator::{
+        actor::{Actor, operation},
+        error::OperationError,
+    },
     ports::store::{housekeeping::Removal, transition::Transition},
 };
 

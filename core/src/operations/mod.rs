@@ -11,7 +11,7 @@ mod errors;
 pub(crate) mod forget;
 pub(crate) mod people;
 
-use std::{fmt::Display, sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use rejoinder_guard::{CancelledBy, Event, ObligationState, Reply};
 use tokio::sync::Mutex;
@@ -19,18 +19,21 @@ use uuid::Uuid;
 
 use crate::{
     base::channels::Channels,
+    events::{
+        TurnEvents,
+        subjects::{subject_of, subject_of_delivery},
+    },
     handles::lanes::Lanes,
     ledger::{
         Ledger,
-        log::{subject_of, subject_of_delivery},
-        trigger::{OperatorStep, Trigger, TurnEvents},
+        trigger::{OperatorStep, Trigger},
     },
     model::{
         capabilities::Receipts,
         conversation::{ChannelId, ConversationRef},
         event::{InboundEvent, Sender},
         ids::{ConversationId, DeliveryId, TurnId},
-        log::{AuditEntry, LogEvent, NewLogEntry, Subject},
+        log::{LogEvent, NewLogEntry, Subject},
         question::numbered,
         settings::LiveSettings,
         stored_delivery::{DeliveryRecord, DeliveryState},
@@ -39,6 +42,10 @@ use crate::{
         turn::TurnRecord,
         view::Shown,
     },
+    operator::{
+        actor::{Actor, operation, sent_to},
+        error::OperationError,
+    },
     outbox::caller::Caller,
     people::People,
     ports::{
@@ -46,42 +53,12 @@ use crate::{
         store::{
             Store, StoreError,
             record::{Pause, Remark},
-            transition::{DeliveryChange, IdempotentAnswer, Operation, Transition},
+            transition::{DeliveryChange, Transition},
         },
     },
     questions::approvals::Approvals,
     shown::retry,
 };
-
-/// Who does something, and why.
-#[derive(Clone, Debug)]
-pub struct Actor {
-    /// The name of the token.
-    pub name: String,
-    /// Why, in the operator's words.
-    pub reason: Option<String>,
-    /// The channels that the operator is limited to; `None` for all.
-    pub channels: Option<Vec<ChannelId>>,
-    /// The answer to store for a request with an idempotency key.
-    pub answer: Option<IdempotentAnswer>,
-}
-
-impl Actor {
-    /// Somebody with this name, who is limited to no channels.
-    #[must_use]
-    pub const fn named(name: String) -> Self {
-        Self { name, reason: None, channels: None, answer: None }
-    }
-
-    /// A key of theirs: nobody else has the same.
-    pub(crate) fn key(&self, key: &str) -> String {
-        format!("{}:{}:{key}", self.name.len(), self.name)
-    }
-
-    pub(crate) fn may(&self, channel: &ChannelId) -> bool {
-        self.channels.as_ref().is_none_or(|channels| channels.contains(channel))
-    }
-}
 
 /// What a person is told of a turn that an operator gives up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,47 +73,13 @@ pub enum Farewell {
 }
 
 impl Farewell {
-    fn event(self, reason: String) -> Event {
+    pub(crate) fn event(self, reason: String) -> Event {
         match self {
             Self::Template => Event::GivenUp { reason, say: None },
             Self::Words(words) => Event::GivenUp { reason, say: Some(words) },
             Self::Silence => Event::Cancelled { by: CancelledBy::Operator(reason) },
         }
     }
-}
-
-/// Why an operation was not done.
-#[derive(Debug, thiserror::Error)]
-pub enum OperationError {
-    /// There is nothing with this id.
-    #[error("{0}")]
-    Unknown(&'static str),
-    /// It is in a state in which this cannot be done. Says what to do instead.
-    #[error("{0}")]
-    Unfit(String),
-    /// Too many codes were tried that do not exist.
-    #[error("too many codes that do not exist were tried: try again later")]
-    TooMany {
-        /// When to try again.
-        retry_after: Duration,
-    },
-    /// A limit holds for it.
-    #[error("a limit holds for it: try again later")]
-    Limited {
-        /// When to try again.
-        retry_after: Duration,
-    },
-    /// The platform's own limit holds.
-    #[error("the platform lets nothing be sent there for another {} s: {then}", .retry_after.as_secs_f64().ceil())]
-    Blocked {
-        /// How long it still holds.
-        retry_after: Duration,
-        /// What happens then, or is to be done.
-        then: &'static str,
-    },
-    /// The store cannot be read or written.
-    #[error(transparent)]
-    Store(#[from] StoreError),
 }
 
 /// What an operator does to one turn.
@@ -501,27 +444,6 @@ impl Operations {
         self.store.commit(transition).await?;
         Ok(())
     }
-}
-
-/// Where a dead letter is sent again: an answer that was redirected goes where it was redirected to.
-pub(crate) fn sent_to<'a>(turn: &'a TurnRecord, deliveries: &'a [DeliveryRecord]) -> &'a ConversationRef {
-    let claim = turn.obligation.undelivered_claim();
-    let last = deliveries.iter().rfind(|one| !one.is_copy && Some(one.claim) == claim);
-    last.map_or(&turn.event.conversation, |last| &last.conversation)
-}
-
-/// Something that an operator does to `target`, as it is stored.
-pub(crate) fn operation(
-    by: &Actor,
-    action: &str,
-    target: impl Display,
-    subject: Subject,
-    at: rejoinder_guard::Timestamp,
-) -> Operation {
-    let (by, answer) = (by.clone(), by.answer.clone());
-    let (action, target) = (action.to_owned(), target.to_string());
-    let entry = AuditEntry { by: by.name, action, target, reason: by.reason, not_reached: Vec::new() };
-    Operation { at, entry, subject, answer }
 }
 
 /// Who did it, where it goes and why, for `explain`.

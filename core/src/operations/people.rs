@@ -2,14 +2,18 @@
 
 use rejoinder_guard::Timestamp;
 
-use super::{Actor, OperationError, Operations, operation};
+use super::Operations;
 use crate::{
     model::{
         ids::PersonId,
         log::Subject,
         people::{DirectChat, Identity, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord, PersonRole},
     },
-    people::WrongCode,
+    operator::{
+        actor::{Actor, operation},
+        error::OperationError,
+    },
+    people::codes::WrongCode,
     ports::store::transition::Transition,
 };
 

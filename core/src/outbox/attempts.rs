@@ -9,10 +9,10 @@ use super::{caller::Caller, health::UNAUTHORIZED_PAUSE};
 use crate::{
     base::{channels::Channels, timer::Timer},
     conversations::addresses::Addresses,
+    events::{TurnEvents, subjects::subject_of_delivery},
     ledger::{
         Ledger,
-        log::subject_of_delivery,
-        trigger::{AttemptEnded, Trigger, TurnEvents},
+        trigger::{AttemptEnded, Trigger},
     },
     model::{
         capabilities::Resend,

@@ -49,3 +49,6 @@ impl Caller {
         }
     }
 }
+
+/// The time limit for one ephemeral.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);

@@ -14,8 +14,7 @@ use tracing::{error, info, warn};
 
 use super::{
     attempts::{Attempts, StartedAttempt},
-    caller::Caller,
-    ephemerals::show::TIMEOUT,
+    caller::{Caller, TIMEOUT},
     gate::Refill,
     health::MayResend,
     line::Place,

@@ -2,7 +2,7 @@
 
 use rejoinder_guard::Timestamp;
 
-use super::apply;
+use super::changes::apply;
 use crate::model::{
     ids::PersonId,
     people::{Identity, KnownIdentity, PeopleChange, PersonRecord, SeedPerson},

@@ -1,4 +1,4 @@
-//! The questions that wait for a pick: which conversations have any, and what is done when one expires.
+//! The questions that wait for a pick: which conversations have any, and what each asks.
 //!
 //! Memory holds the ids of these conversations and nothing else, so that an event of any other conversation waits for no look
 //! at the store. The questions are rows.
@@ -8,29 +8,22 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use rejoinder_guard::Timestamp;
 use tokio::sync::Notify;
-use tracing::warn;
 
-use super::digest::{self, Button, Digest, Press};
+use super::{
+    backlog_question,
+    digest::{self, Button, Digest, Press},
+};
 use crate::{
-    base::{lifecycle::Lifecycle, pauses},
-    commands::{
-        late::LATE_ASKS,
-        message::{approval_dropped, expired, question_expired},
-    },
     model::{
         approval::{Approval, ApprovalChange, ApprovalFilter, ApprovalState},
         event::{EventKind, InboundEvent},
         ids::{ApprovalId, ConversationId, PersonId, TurnId},
         question::{AskedQuestion, QuestionFilter, QuestionRecord},
-        settings::{LiveSettings, Settings},
+        settings::Settings,
     },
-    ports::{
-        clock::SharedClock,
-        intake::{Inlet, IntakeError},
-        store::{Store, StoreError, list::Origin},
-    },
+    notices::{approval_dropped, question_expired},
+    ports::store::{Store, StoreError, list::Origin},
 };
 
 /// The number of questions read at once.
@@ -57,7 +50,7 @@ pub(crate) struct Questions {
     /// The conversations with open questions, each with the number of questions that this process asked there. It may also
     /// hold some whose last question was picked or has expired.
     open: Mutex<HashMap<ConversationId, u64>>,
-    expiring: Notify,
+    pub(super) expiring: Notify,
 }
 
 impl Questions {
@@ -128,7 +121,7 @@ impl Questions {
             EventKind::PersonAsks { .. } => Some(Asks::LetIn),
             EventKind::LinkAsked { turn } => Some(Asks::Link(turn)),
             EventKind::ApprovalAsked { approval, person } => Some(Asks::Approve(approval, person)),
-            _ if turn.handler == LATE_ASKS.handler() => Some(Asks::Late),
+            _ if turn.handler.is_command(backlog_question::ASKS) => Some(Asks::Late),
             _ if turn.handler.is_command(Origin::DIGEST) => {
                 Digest::of(self.store.as_ref(), &turn.event).await?.map(|digest| Asks::Digest(digest.person))
             }
@@ -148,7 +141,11 @@ impl Questions {
 
     /// What whoever was asked is told when it is too late. Nothing of what somebody else has decided, nor of somebody who asked to
     /// be let in.
-    async fn told_of_expiry(&self, question: &AskedQuestion, settings: &Settings) -> Result<String, StoreError> {
+    pub(super) async fn told_of_expiry(
+        &self,
+        question: &AskedQuestion,
+        settings: &Settings,
+    ) -> Result<String, StoreError> {
         let too_late = || question_expired(&question.place.channel, question.language, &question.text, settings);
         Ok(match self.asks(question.turn).await? {
             None | Some(Asks::Late | Asks::Link(_)) => too_late(),
@@ -167,49 +164,5 @@ impl Questions {
 
     fn open(&self) -> MutexGuard<'_, HashMap<ConversationId, u64>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Closes the questions that nobody picked from in time, and says so in their conversations. Both are one row's change: a
-/// crash before it changes nothing, and after it nothing is left to do.
-pub(crate) struct Expirer {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) questions: Arc<Questions>,
-    pub(crate) inlet: Arc<dyn Inlet>,
-    pub(crate) settings: LiveSettings,
-    pub(crate) clock: SharedClock,
-    pub(crate) lifecycle: Lifecycle,
-}
-
-impl Expirer {
-    /// Closes each question when it expires, until the gateway stops.
-    pub(crate) async fn run(self: Arc<Self>) {
-        loop {
-            let next = match self.close_due().await {
-                Ok(next) => next,
-                Err(error) => {
-                    warn!(%error, "cannot close the questions that have expired, retrying");
-                    Some(self.clock.now())
-                }
-            };
-            // What is due already was not closed, or there are many: neither is tried without a pause.
-            let next = next.map(|at| at.max(self.clock.now() + pauses::READ_AGAIN));
-            tokio::select! {
-                () = self.clock.sleep_until_next(next) => {}
-                () = self.questions.expiring.notified() => {}
-                () = self.lifecycle.stopping.cancelled() => return,
-            }
-        }
-    }
-
-    /// Closes the questions that have expired. Returns when the next one expires.
-    async fn close_due(&self) -> Result<Option<Timestamp>, IntakeError> {
-        let now = self.clock.now();
-        for QuestionRecord { question, .. } in self.store.questions(QuestionFilter::DueAt(now), PAGE).await? {
-            let told = self.questions.told_of_expiry(&question, &self.settings.get()).await?;
-            let notice = (TurnId::new(now), expired(&question, told, now));
-            self.inlet.accept(&question.place.channel, vec![notice], None).await?;
-        }
-        Ok(self.store.next_question_expiry().await?)
     }
 }

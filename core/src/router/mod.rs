@@ -17,6 +17,7 @@ use crate::{
         settings::Settings,
         turn::Handler,
     },
+    operator::own_commands,
     people::{People, access::Permit},
 };
 
@@ -111,7 +112,7 @@ pub(crate) fn route(event: &InboundEvent, rule: Option<&Rule>, settings: &Settin
     let may_command = expectation == Expectation::Answer && event.forwarded.is_none() && !is_picked;
     let spoken = || commands::spoken::find(&event.text).filter(|_| event.directed == Directed::Asked);
     let command = commands::find(&event.text).or_else(spoken).filter(|_| may_command);
-    let own = || commands::own::find(&event.text, &settings.commands).filter(|_| may_command);
+    let own = || own_commands::find(&event.text, &settings.commands).filter(|_| may_command);
     let handler = match command {
         Some(command) => command.handler(),
         None => own().and_then(|own| own.handler()).unwrap_or_else(|| {

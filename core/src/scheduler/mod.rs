@@ -35,10 +35,11 @@ use tracing::{debug, error, warn};
 
 use crate::{
     base::{lifecycle::Lifecycle, pauses, recent_turns::Lately},
+    events::{Run, TurnEvents},
     handles::slots::{self, Line, Permit, Slot, Slots},
     ledger::{
         Ledger,
-        trigger::{Decided, Run, Trigger, TurnEvents},
+        trigger::{Decided, Trigger},
     },
     merges::{self, Gathered, Merges},
     model::{agent::AgentName, ids::TurnId, turn::TurnRecord},

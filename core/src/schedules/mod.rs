@@ -19,7 +19,10 @@ use crate::{
         target::Target,
         turn::TurnRecord,
     },
-    operations::{Actor, OperationError, operation},
+    operator::{
+        actor::{Actor, operation},
+        error::OperationError,
+    },
     ports::{
         clock::SharedClock,
         store::{

@@ -9,7 +9,8 @@ use tracing::warn;
 use crate::{
     base::{crash::crash_point, lifecycle::Lifecycle, pauses},
     model::{ids::TurnId, settings::LiveSettings},
-    operations::{OperationError, Operations},
+    operations::Operations,
+    operator::error::OperationError,
     ports::{
         clock::SharedClock,
         store::{Store, StoreError, list::DeadLetterFilter},

@@ -12,8 +12,8 @@ use tracing::warn;
 
 use crate::{
     base::{channels::Channels, lifecycle::Lifecycle, pauses},
-    commands::message::{approval_asked, asks, link_asked, turned_away},
     model::{conversation::ChannelId, ids::TurnId, people::Pairing, settings::LiveSettings},
+    notices::{approval_asked, asks, link_asked, turned_away},
     people::People,
     ports::{
         clock::SharedClock,

@@ -6,8 +6,8 @@ use tracing::warn;
 
 use crate::{
     base::{lifecycle::Lifecycle, pauses},
-    commands::message::paired,
     model::{people::PeopleChange, settings::LiveSettings},
+    notices::paired,
     people::People,
     ports::{
         clock::SharedClock,

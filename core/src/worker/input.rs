@@ -11,8 +11,7 @@ use super::{
 };
 use crate::{
     base::{channels::Channels, words::excerpt},
-    commands::own,
-    ledger::trigger::Run,
+    events::Run,
     model::{
         agent::{
             AgentApproval, AgentMessage, AgentQuote, AgentTurn, DeferralLimits, Deferred, HistoryLine, LineState,
@@ -27,6 +26,7 @@ use crate::{
         trace::{Span, TurnTrace},
         turn::{Handler, TurnRecord},
     },
+    operator::own_commands,
     people::People,
     ports::{
         agent::{AgentError, AgentRuntime},
@@ -221,7 +221,7 @@ impl Inputs {
         let quoted_files = attachments.split_off(event.attachments.len());
         let is_directed =
             event.kind == EventKind::Message && event.directed != Directed::Ambient && event.forwarded.is_none();
-        let own_prompt = own::prompt(&event.text, &settings).filter(|_| is_directed);
+        let own_prompt = own_commands::prompt(&event.text, &settings).filter(|_| is_directed);
         AgentMessage {
             sender: event.sender.clone(),
             text: own_prompt.unwrap_or_else(|| event.text.clone()),

@@ -27,10 +27,11 @@ use self::{
 };
 use crate::{
     base::{channels::Channels, crash::crash_point, lifecycle::Lifecycle, words::excerpt},
+    events::Run,
     handles::slots::RunTokens,
     ledger::{
         Ledger,
-        trigger::{DecidedAtOnce, Run, Trigger},
+        trigger::{DecidedAtOnce, Trigger},
     },
     merges::{self, Merges},
     model::{

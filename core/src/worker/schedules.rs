@@ -2,13 +2,13 @@
 
 use super::{Worker, input::schedule_limits};
 use crate::{
-    ledger::trigger::Run,
+    events::Run,
     model::{
         schedule::{Missed, NewSchedule, Schedule, ScheduleCall},
         target::Target,
         turn::TurnRecord,
     },
-    operations::{Actor, OperationError},
+    operator::{actor::Actor, error::OperationError},
 };
 
 impl Worker {

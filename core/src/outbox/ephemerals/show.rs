@@ -15,16 +15,13 @@ use crate::{
         ids::DeliveryId,
         turn::TurnRecord,
     },
-    outbox::caller::Caller,
+    outbox::caller::{Caller, TIMEOUT},
     ports::{clock::SharedClock, store::Store},
 };
 
 /// How long a draft in flight may delay a delivery of its conversation. Most end by then, and the delivery can edit the
 /// draft's message. A typing notice delays nothing: whether it arrives does not matter.
 const GRACE: Duration = Duration::from_secs(1);
-
-/// The time limit for one ephemeral.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The minimum pause before an ephemeral that could not be shown is retried.
 pub(crate) const MIN_PAUSE: Duration = Duration::from_millis(100);

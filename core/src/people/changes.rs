@@ -1,0 +1,93 @@
+//! What a change does to the copy in memory, as the store does it to the rows.
+
+use std::collections::HashMap;
+
+use crate::model::{
+    ids::PersonId,
+    language::Language,
+    people::{DirectChat, Identity, Pairing, PeopleChange, PersonRecord},
+};
+
+/// Changes who is known, as the store does.
+pub(crate) fn apply(people: &mut Vec<PersonRecord>, change: &PeopleChange) {
+    let take = |people: &mut Vec<PersonRecord>, identity: &Identity, keeper: Option<PersonId>| {
+        for person in people.iter_mut() {
+            person.identities.retain(|one| one.identity != *identity);
+        }
+        people.retain(|person| !person.identities.is_empty() || Some(person.id) == keeper);
+    };
+    match change {
+        PeopleChange::Known(new) => {
+            for known in &new.identities {
+                take(people, &known.identity, Some(new.id));
+            }
+            match people.iter_mut().find(|person| person.id == new.id) {
+                Some(person) => {
+                    (person.name, person.role) = (new.name.clone(), new.role);
+                    person.identities.extend(new.identities.iter().cloned());
+                }
+                None => people.push(new.clone()),
+            }
+        }
+        PeopleChange::Forgotten(identity) => take(people, identity, None),
+        PeopleChange::Asked(_)
+        | PeopleChange::Told(_)
+        | PeopleChange::Writes(_)
+        | PeopleChange::Leaves(_)
+        | PeopleChange::Home(..)
+        | PeopleChange::Speaks(..) => {}
+    }
+}
+
+/// Changes who asks, as the store does.
+pub(crate) fn change_request(pairings: &mut Vec<Pairing>, change: &PeopleChange) {
+    match change {
+        PeopleChange::Asked(new) => {
+            pairings.retain(|one| one.identity != new.identity && one.expires_at > new.asked_at);
+            pairings.push(new.clone());
+        }
+        PeopleChange::Known(person) => {
+            pairings.retain(|one| person.identities.iter().all(|known| known.identity != one.identity));
+        }
+        PeopleChange::Forgotten(identity) | PeopleChange::Told(identity) => {
+            pairings.retain(|one| one.identity != *identity);
+        }
+        PeopleChange::Writes(_) | PeopleChange::Leaves(_) | PeopleChange::Home(..) | PeopleChange::Speaks(..) => {}
+    }
+}
+
+/// Changes who chose which language, as the store does.
+pub(crate) fn change_language(languages: &mut HashMap<Identity, Language>, change: &PeopleChange) {
+    match change {
+        PeopleChange::Speaks(identity, Some(language)) => {
+            languages.insert(identity.clone(), *language);
+        }
+        PeopleChange::Speaks(identity, None) | PeopleChange::Forgotten(identity) => {
+            languages.remove(identity);
+        }
+        PeopleChange::Asked(_)
+        | PeopleChange::Known(_)
+        | PeopleChange::Told(_)
+        | PeopleChange::Writes(_)
+        | PeopleChange::Home(..)
+        | PeopleChange::Leaves(_) => {}
+    }
+}
+
+/// Changes where people are reached, as the store does.
+pub(crate) fn change_chat(chats: &mut HashMap<Identity, DirectChat>, change: &PeopleChange) {
+    match change {
+        PeopleChange::Writes(chat) => {
+            chats.insert(chat.identity.clone(), chat.clone());
+        }
+        PeopleChange::Leaves(identity) | PeopleChange::Forgotten(identity) => {
+            chats.remove(identity);
+        }
+        PeopleChange::Home(identity, is_home) => {
+            if let Some(chat) = chats.get_mut(identity) {
+                chat.is_home = *is_home;
+            }
+        }
+        PeopleChange::Asked(_) | PeopleChange::Known(_) | PeopleChange::Told(_) | PeopleChange::Speaks(..) => {}
+    }
+}

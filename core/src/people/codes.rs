@@ -1,0 +1,360 @@
+//! Requests to be let in, codes to link a channel, and who guesses them.
+
+use std::{collections::HashSet, time::Duration};
+
+use rand::seq::IndexedRandom;
+use rejoinder_guard::Timestamp;
+
+use super::{People, SHARED_GUESSES, State};
+use crate::{
+    model::{
+        conversation::ChannelId,
+        event::{InboundEvent, SenderKind},
+        ids::TurnId,
+        log::{LogEvent, NewLogEntry, Subject},
+        people::{Identity, Pairing, PairingState, PeopleChange},
+    },
+    ports::store::{StoreError, transition::Transition},
+};
+
+/// How long a code is valid, and how long somebody who was given one is not told again.
+const LIFETIME: Duration = Duration::from_hours(1);
+
+/// How long a code is valid with which somebody who is known links another channel.
+const LINKING: Duration = Duration::from_mins(10);
+
+/// How long somebody cannot ask again after the answer was no.
+const DECLINED: Duration = Duration::from_hours(7 * 24);
+
+/// How many requests of a channel may wait at once.
+const PENDING: usize = 3;
+
+/// The characters of a code: letters and digits that are not mistaken for each other.
+const ALPHABET: &[u8] = b"ABCDEFGHJKMNPQRSTUVWXYZ23456789";
+
+/// How many codes that do not exist somebody may try within [`GUESSING`].
+const GUESSES: usize = 10;
+
+const GUESSING: Duration = Duration::from_hours(1);
+
+/// Of how many callers the tries are remembered. Strangers may try codes too: the first of them are forgotten.
+const GUESSERS: usize = 1000;
+
+/// What becomes of a stranger's request to be let in.
+pub(crate) enum Asked {
+    /// It waits; they are given its code, if they were not yet.
+    Waits(Pairing),
+    /// So many wait on the channel that they are given none.
+    Full,
+    /// The answer was no, or they have been let in meanwhile.
+    Over,
+}
+
+/// Why a code opens nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WrongCode {
+    /// Nobody was given it, its time has passed, or the request was decided.
+    Unknown,
+    /// The caller has tried too many codes that do not exist: they may try again after this time.
+    Locked(Duration),
+}
+
+impl Pairing {
+    fn is_waiting(&self, now: Timestamp) -> bool {
+        self.state == PairingState::Waiting && self.expires_at > now
+    }
+
+    /// Whether it is a code to link with that nobody has used.
+    fn is_open_link(&self) -> bool {
+        self.state == PairingState::Links && self.linked_by.is_none()
+    }
+}
+
+impl People {
+    /// The request of a stranger to be let in: theirs, if they were given a code before.
+    pub(crate) async fn ask(&self, event: &InboundEvent) -> Result<Asked, StoreError> {
+        let identity = event.identity();
+        if let Some(asked) = self.asked_before(&identity) {
+            return Ok(asked);
+        }
+        let _deciding = self.deciding().await;
+        // Another event of theirs, or another stranger's, may have come first.
+        if let Some(asked) = self.asked_before(&identity) {
+            return Ok(asked);
+        }
+        let pairing = self.with_new_code(event, PairingState::Waiting, LIFETIME);
+        let now = pairing.asked_at;
+        let subject = Subject::channel(&pairing.identity.channel);
+        let asked = LogEvent::PersonAsked { identity: pairing.identity.to_string() };
+        let log = vec![NewLogEntry { at: now, subject, event: asked }];
+        let people = vec![PeopleChange::Asked(pairing.clone())];
+        self.change(Transition { log, people, ..Transition::default() }).await?;
+        Ok(Asked::Waits(pairing))
+    }
+
+    /// What became of the request of somebody who can make no new one.
+    fn asked_before(&self, identity: &Identity) -> Option<Asked> {
+        if let Some(known) = self.request_of(identity) {
+            let is_waiting = known.state == PairingState::Waiting;
+            return Some(if is_waiting { Asked::Waits(known) } else { Asked::Over });
+        }
+        if self.known().has(&identity.channel, &identity.id) {
+            return Some(Asked::Over);
+        }
+        self.is_full(&identity.channel).then(|| {
+            let now = self.clock.now();
+            let before = self.state().turned_away.insert(identity.channel.clone(), now);
+            if before.is_none_or(|at| at + LIFETIME <= now) {
+                self.asked.notify_one();
+            }
+            Asked::Full
+        })
+    }
+
+    /// The channels on which as many requests wait as may, and strangers were turned away lately; each with when that was.
+    pub(crate) fn turned_away(&self) -> Vec<(ChannelId, Timestamp)> {
+        let now = self.clock.now();
+        let turned_away = self.state().turned_away.clone();
+        let is_new = |(channel, at): &(ChannelId, Timestamp)| *at + LIFETIME > now && self.is_full(channel);
+        turned_away.into_iter().filter(is_new).collect()
+    }
+
+    /// The code with which the sender of an event links another channel, in place of an earlier one of theirs.
+    pub(crate) fn new_link(&self, event: &InboundEvent) -> Pairing {
+        self.with_new_code(event, PairingState::Links, LINKING)
+    }
+
+    /// How a code is stored that somebody has used in `turn`: the person who made it is asked.
+    pub(crate) fn link_used(&self, link: Pairing, turn: TurnId) -> PeopleChange {
+        let now = self.clock.now();
+        PeopleChange::Asked(Pairing { asked_at: now, expires_at: now + LINKING, linked_by: Some(turn), ..link })
+    }
+
+    /// The codes that somebody has used, and about which the people who made them are asked.
+    pub(crate) fn links_used(&self) -> Vec<(Pairing, TurnId)> {
+        let now = self.clock.now();
+        let used = |one: &Pairing| {
+            let is_used = one.state == PairingState::Links && one.expires_at > now;
+            one.linked_by.filter(|_| is_used).map(|turn| (one.clone(), turn))
+        };
+        self.state().pairings.iter().filter_map(used).collect()
+    }
+
+    /// The code that was used in `turn`, while the person who made it may confirm that.
+    pub(crate) fn link_used_in(&self, turn: TurnId) -> Option<Pairing> {
+        self.links_used().into_iter().find(|(_, used_in)| *used_in == turn).map(|(link, _)| link)
+    }
+
+    /// Whether somebody has used this code, and the person who made it is asked: the message with it may arrive once more.
+    pub(crate) fn is_used_link(&self, typed: &str) -> bool {
+        let code = normalised(typed);
+        self.links_used().iter().any(|(link, _)| link.code == code)
+    }
+
+    /// The code to link with that somebody made and nobody has used.
+    pub(crate) fn link_of(&self, identity: &Identity) -> Option<Pairing> {
+        self.request_of(identity).filter(Pairing::is_open_link)
+    }
+
+    /// The requests that wait, oldest first.
+    pub(crate) fn waiting(&self) -> Vec<Pairing> {
+        let now = self.clock.now();
+        self.state().pairings.iter().filter(|it| it.is_waiting(now)).cloned().collect()
+    }
+
+    /// Who was let in, and was not told yet.
+    pub(crate) fn untold(&self) -> Vec<Pairing> {
+        self.state().pairings.iter().filter(|it| it.state == PairingState::Approved).cloned().collect()
+    }
+
+    /// The request with this code, if it waits.
+    pub(crate) fn waiting_with(&self, code: &str) -> Option<Pairing> {
+        let now = self.clock.now();
+        self.state().pairings.iter().find(|one| one.code == code && one.is_waiting(now)).cloned()
+    }
+
+    /// The request of a sender, also a decided one, if its time has not passed.
+    pub(crate) fn request_of(&self, identity: &Identity) -> Option<Pairing> {
+        let now = self.clock.now();
+        self.state().pairings.iter().find(|one| one.identity == *identity && one.expires_at > now).cloned()
+    }
+
+    /// The waiting request with a code, as `who` typed it, among those that they may decide.
+    pub(crate) fn with_code(
+        &self,
+        typed: &str,
+        who: &str,
+        may: impl Fn(&Pairing) -> bool,
+    ) -> Result<Pairing, WrongCode> {
+        let is_meant = |one: &Pairing| one.state == PairingState::Waiting && may(one);
+        self.state().with_code(typed, &[(who.to_owned(), GUESSES)], is_meant, self.clock.now())
+    }
+
+    /// The code that somebody who is known made to link another channel, as the sender of an event typed it.
+    pub(crate) fn link_with(&self, typed: &str, event: &InboundEvent) -> Result<Pairing, WrongCode> {
+        let is_meant = Pairing::is_open_link;
+        let identity = event.identity();
+        let mut callers = vec![(identity.to_string(), GUESSES)];
+        // Anybody can begin another conversation with another key.
+        if event.sender.kind == SenderKind::KeyHolder {
+            callers.push((identity.channel.to_string(), SHARED_GUESSES));
+        }
+        self.state().with_code(typed, &callers, is_meant, self.clock.now())
+    }
+
+    /// How a request is stored to which the answer is no.
+    pub(crate) fn declined(&self, pairing: Pairing) -> PeopleChange {
+        PeopleChange::Asked(Pairing {
+            state: PairingState::Declined,
+            expires_at: self.clock.now() + DECLINED,
+            ..pairing
+        })
+    }
+
+    /// The sender of an event, with a code that nobody has.
+    fn with_new_code(&self, event: &InboundEvent, state: PairingState, lifetime: Duration) -> Pairing {
+        let now = self.clock.now();
+        Pairing {
+            code: self.state().new_code(),
+            identity: event.identity(),
+            name: event.sender.name.clone(),
+            username: event.sender.username.clone(),
+            language: event.language,
+            conversation: event.conversation.clone(),
+            asked_at: now,
+            expires_at: now + lifetime,
+            state,
+            linked_by: None,
+        }
+    }
+
+    fn is_full(&self, channel: &ChannelId) -> bool {
+        let now = self.clock.now();
+        let of_channel = |one: &&Pairing| one.is_waiting(now) && one.identity.channel == *channel;
+        self.state().pairings.iter().filter(of_channel).count() >= PENDING
+    }
+}
+
+impl State {
+    /// A code that no request has.
+    fn new_code(&self) -> String {
+        let mut rng = rand::rng();
+        loop {
+            let bytes = (0..Pairing::CODE_LENGTH).filter_map(|_| ALPHABET.choose(&mut rng));
+            let code: String = bytes.map(|byte| char::from(*byte)).collect();
+            if self.pairings.iter().all(|one| one.code != code) {
+                return code;
+            }
+        }
+    }
+
+    /// The request with a code that was typed. A try counts for each of `callers`, who each have so many.
+    fn with_code(
+        &mut self,
+        typed: &str,
+        callers: &[(String, usize)],
+        is_meant: impl Fn(&Pairing) -> bool,
+        now: Timestamp,
+    ) -> Result<Pairing, WrongCode> {
+        self.guesses.retain(|_, (since, _)| *since + GUESSING > now && *since <= now);
+        let locked = |(who, most): &(String, usize)| {
+            let guesses = self.guesses.get(who).filter(|(_, codes)| codes.len() >= *most);
+            guesses.map(|(since, _)| *since + GUESSING)
+        };
+        if let Some(until) = callers.iter().filter_map(locked).max() {
+            return Err(WrongCode::Locked(until.since(now)));
+        }
+        let code = normalised(typed);
+        let found = self.pairings.iter().find(|one| one.code == code && one.expires_at > now && is_meant(one));
+        if let Some(found) = found {
+            return Ok(found.clone());
+        }
+        // What no code looks like is a mistake, and no guess.
+        if code.len() == Pairing::CODE_LENGTH {
+            for (who, _) in callers {
+                self.forget_a_guesser(who);
+                self.guesses.entry(who.clone()).or_insert_with(|| (now, HashSet::new())).1.insert(code.clone());
+            }
+        }
+        Err(WrongCode::Unknown)
+    }
+
+    /// Makes room for another one who tries codes.
+    fn forget_a_guesser(&mut self, newcomer: &str) {
+        if self.guesses.len() < GUESSERS || self.guesses.contains_key(newcomer) {
+            return;
+        }
+        // Of what many share, more are remembered than anybody has alone: new callers must not bring those tries back.
+        let guessers = self.guesses.iter();
+        let first =
+            guessers.min_by_key(|(_, (since, codes))| (codes.len() > GUESSES, *since)).map(|(who, _)| who.clone());
+        first.map(|who| self.guesses.remove(&who));
+    }
+}
+
+/// A code as it is stored, of what somebody typed.
+fn normalised(typed: &str) -> String {
+    typed.chars().filter(char::is_ascii_alphanumeric).map(|char| char.to_ascii_uppercase()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000)
+    }
+
+    #[test]
+    fn ten_codes_that_do_not_exist_lock_the_caller_out_for_an_hour() {
+        let mut state = State::default();
+        let mut tries =
+            |code: &str, who: &str, seconds| state.with_code(code, &[(who.to_owned(), GUESSES)], |_| true, at(seconds));
+        for number in 0..10 {
+            // What is no code, and the one before once more, are no guesses.
+            assert_eq!(tries("", "eve", number), Err(WrongCode::Unknown));
+            assert_eq!(tries(&format!("aaaaaa{:02}", (number - 1).max(0)), "eve", number), Err(WrongCode::Unknown));
+            assert_eq!(tries(&format!("AAAA-AA{number:02}"), "eve", number), Err(WrongCode::Unknown));
+        }
+
+        assert_eq!(tries("AAAABBBB", "eve", 600), Err(WrongCode::Locked(Duration::from_mins(50))));
+        assert_eq!(tries("AAAABBBB", "bob", 600), Err(WrongCode::Unknown), "others are not locked out");
+        assert_eq!(tries("AAAABBBB", "eve", 3600), Err(WrongCode::Unknown));
+    }
+
+    /// Each holder of a key has tries of their own, and all on their channel have some together.
+    #[test]
+    fn who_shares_tries_with_many_locks_out_nobody_but_themselves() {
+        fn tries(state: &mut State, who: &str, number: usize) -> Result<Pairing, WrongCode> {
+            let callers = [(who.to_owned(), GUESSES), ("webchat.main".to_owned(), SHARED_GUESSES)];
+            state.with_code(&format!("A{number:07}"), &callers, |_| true, at(0))
+        }
+        let mut state = State::default();
+        for number in 0..10 {
+            assert_eq!(tries(&mut state, "eve", number), Err(WrongCode::Unknown));
+        }
+
+        assert_eq!(tries(&mut state, "eve", 10), Err(WrongCode::Locked(GUESSING)));
+        for number in 10..SHARED_GUESSES {
+            assert_eq!(tries(&mut state, &format!("key {number}"), number), Err(WrongCode::Unknown));
+        }
+        for number in 0..GUESSERS {
+            let stranger = [(format!("stranger {number}"), GUESSES)];
+            assert_eq!(state.with_code("AAAABBBB", &stranger, |_| true, at(0)), Err(WrongCode::Unknown));
+        }
+        assert_eq!(tries(&mut state, "another key", 1000), Err(WrongCode::Locked(GUESSING)));
+    }
+
+    /// O2.
+    #[test]
+    fn a_crowd_that_guesses_fills_no_memory() {
+        let mut state = State::default();
+        for number in 0..10_000 {
+            let wrong = state.with_code("AAAABBBB", &[(number.to_string(), GUESSES)], |_| true, at(number));
+            assert_eq!(wrong, Err(WrongCode::Unknown));
+        }
+
+        assert!(state.guesses.len() <= GUESSERS, "{}", state.guesses.len());
+        assert!(state.guesses.contains_key("9999"));
+    }
+}
