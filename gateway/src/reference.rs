@@ -30,6 +30,9 @@ A problem is an RFC 9457 document, whose `detail` says what to change:
 | 503 | The store cannot be read or written now, or the gateway stops; `Retry-After` says for how many seconds |
 ";
 
+/// The head of the table in `docs/architecture.md` that has the rooms of the core.
+const ROOMS: &str = "| Room | What is there, and what is not |\n| --- | --- |\n";
+
 /// The platform that only the adapter's tutorial uses.
 const EXAMPLE: &str = "example";
 
@@ -133,6 +136,28 @@ fn metrics_page() -> String {
          token (`[metrics] token`).\n\n{METRICS}\n{}",
         metrics::table()
     )
+}
+
+/// `docs/architecture.md` with the rooms as they are now. The order of the rows is the document's; new rooms come last.
+fn architecture() -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let page = fs::read_to_string(root.join("docs/architecture.md")).unwrap();
+    let (before, rest) = page.split_once(ROOMS).expect("the page has the table of the rooms");
+    let (rows, after) = rest.split_once("\n\n").expect("more text follows the table");
+    let folders = fs::read_dir(root.join("core/src")).unwrap().map(|entry| entry.unwrap().path());
+    let mut rooms: Vec<_> = folders.filter(|path| path.is_dir()).map(|folder| room(&folder)).collect();
+    rooms.sort();
+    rooms.sort_by_key(|(start, _)| rows.find(start).unwrap_or(rows.len()));
+    let rooms: Vec<_> = rooms.into_iter().map(|(start, words)| format!("{start} {words} |")).collect();
+    format!("{before}{ROOMS}{}\n\n{after}", rooms.join("\n"))
+}
+
+/// The row of a room: its first cell, and the first paragraph of its `mod.rs`.
+fn room(folder: &Path) -> (String, String) {
+    let module = fs::read_to_string(folder.join("mod.rs")).unwrap();
+    let paragraph: Vec<_> = module.lines().map_while(|line| line.strip_prefix("//! ")).collect();
+    assert!(!paragraph.is_empty(), "{} does not begin with what the room is for", folder.join("mod.rs").display());
+    (format!("| `{}/` |", folder.file_name().unwrap().display()), cell(&paragraph.join(" ")))
 }
 
 /// What all metrics have in common.
@@ -263,6 +288,7 @@ fn the_reference_documents_are_current() {
         ("commands.md", commands()),
         ("http-api.md", http_api()),
         ("metrics.md", metrics_page()),
+        ("architecture.md", architecture()),
     ] {
         let path = docs.join(name);
         if env::var_os(WRITE).is_some() {

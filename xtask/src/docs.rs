@@ -8,8 +8,8 @@ use crate::{process, workspace::Workspace};
 /// The gateway with the features that tests have.
 const TESTED_GATEWAY: [&str; 5] = ["--package", "rejoinder", "--features", "crash-points,example", "--locked"];
 
-/// Write docs/configuration.md, docs/commands.md, docs/http-api.md and docs/metrics.md from the code. A test fails when they
-/// are stale.
+/// Write docs/configuration.md, docs/commands.md, docs/http-api.md, docs/metrics.md and the rooms in docs/architecture.md from
+/// the code. A test fails when they are stale.
 #[derive(Args)]
 pub(crate) struct Arguments {}
 

@@ -1,5 +1,5 @@
-//! What every room may use: the channels, the end of the process, pauses, the timer, words. Nothing here knows a turn's
-//! rules or another room.
+//! What every room may use: the configured channels, the lifecycle of tasks, pauses between retries, the timer, words.
+//! Nothing here knows a turn's rules or another room.
 
 pub(crate) mod channels;
 pub(crate) mod crash;

@@ -1,5 +1,5 @@
-//! The commands that the gateway executes itself, the same on every channel. All other commands go to the agent. A
-//! command reads and answers; the ledger stores.
+//! The commands that the gateway executes itself, the same on every channel; all others go to the agent. A command reads
+//! and answers; the ledger stores.
 //!
 //! To add one: write a file with its [`Command`], and add it to [`LISTED`] or [`UNLISTED`]. Its
 //! replies are templates in `config/default.toml`.

@@ -1,4 +1,4 @@
-//! Creates the owners and connects them. Only this file knows them all, and no module imports it.
+//! Creates the owners and connects them. Only this room knows them all, and no other room uses it.
 
 mod operating;
 mod start;

@@ -1,5 +1,5 @@
 //! The messages that the gateway itself writes to people, as events and texts. Nothing here decides when one is sent,
-//! or sends it.
+//! and nothing here sends it.
 
 use rejoinder_guard::Timestamp;
 

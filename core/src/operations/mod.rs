@@ -1,5 +1,5 @@
-//! What operators do: retry, redirect and discard dead letters; cancel, hold and resume turns; send messages. No
-//! command of a person lives here.
+//! What operators do: retry, redirect and discard dead letters, cancel and hold turns, decide requests, let people in
+//! and erase what is stored about them. The commands that people write are in `commands`.
 //!
 //! The guard decides on each, like on everything else that happens to a turn. An operation is stored with its decision,
 //! with who did it and why.

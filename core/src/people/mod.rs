@@ -1,4 +1,5 @@
-//! Who is known, who asks to be let in, where people are reached and in which language. Nothing here sends a message.
+//! Who is known, who may write, who asks to be let in, and where, when and in which language people are reached. Nothing
+//! here sends a message.
 //!
 //! Memory holds everybody who is known, so that no event waits for a look at the store, and the few requests that wait. A
 //! stranger who is given no code costs nothing here.

@@ -1,4 +1,5 @@
-//! The ports of the core, as traits: platforms, agents, a database and a clock.
+//! The ports of the core: platforms, agents, the store and the clock, as traits, and what channels use of the core.
+//! Nothing here knows an implementation.
 
 pub(crate) mod agent;
 pub(crate) mod channel;

@@ -1,5 +1,5 @@
-//! What waits for somebody's decision: questions, approvals, the question about late messages, digests. What a decision
-//! does to a turn is the ledger's.
+//! What waits for a person's decision: questions, approvals, the question about late messages, digests. What follows
+//! for the turn is decided in `ledger`.
 
 pub(crate) mod approvals;
 pub(crate) mod backlog_question;

@@ -1,5 +1,5 @@
-//! Decides which turn runs next. A conversation runs one turn at a time; the other turns wait as rows. How a run goes
-//! is the worker's.
+//! Decides which turn runs next: a conversation runs one turn at a time, and its other turns wait as rows. No agent is
+//! called here: the worker runs the turn.
 //!
 //! Memory holds a slot for each conversation that has a turn running, and of the turns that wait no more than the few
 //! hundred that were accepted last. Permits bound how many turns run at once, in all and of each agent. While permits are

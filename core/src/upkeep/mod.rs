@@ -1,4 +1,4 @@
-//! The loops that keep the house: deadlines and retries that are due, rows past their time, the search index, the log
+//! The loops beside the turns: deadlines and retries that are due, rows past their time, the search index, the log
 //! of health. Nothing here accepts an event.
 
 pub(crate) mod indexer;
