@@ -11,15 +11,15 @@ const TURNS: usize = 512;
 const LARGEST: usize = 8 << 10;
 
 /// Turns as they were stored. They may have changed since.
-pub(crate) struct Lately(Cache<TurnId, TurnRecord>);
+pub(crate) struct RecentTurns(Cache<TurnId, TurnRecord>);
 
-impl Default for Lately {
+impl Default for RecentTurns {
     fn default() -> Self {
         Self(Cache::new(TURNS))
     }
 }
 
-impl Lately {
+impl RecentTurns {
     /// Keeps a turn, unless it is large.
     pub(crate) fn keep(&self, turn: TurnRecord) {
         let event = &turn.event;

@@ -13,7 +13,7 @@ use crate::{
         channels::{self, Channels},
         lifecycle::Lifecycle,
         pauses,
-        recent_turns::Lately,
+        recent_turns::RecentTurns,
         timer::Timer,
         undeliverable::Undeliverable,
     },
@@ -122,7 +122,7 @@ impl Engine {
             questions: Arc::clone(&questions),
             approvals: Arc::clone(&approvals),
             lifecycle: lifecycle.clone(),
-            claimed: Lately::default(),
+            claimed: RecentTurns::default(),
         });
         let ephemerals = Arc::new(Ephemerals {
             caller: Arc::clone(&caller),
@@ -167,7 +167,7 @@ impl Engine {
             lifecycle: lifecycle.clone(),
             merges: Arc::clone(&merges),
             marker,
-            lately: Lately::default(),
+            recent: RecentTurns::default(),
         });
         let attempts = Arc::new(Attempts {
             store: Arc::clone(&store),

@@ -22,7 +22,7 @@ use self::{
     trigger::{Decided, Trigger},
 };
 use crate::{
-    base::{crash::crash_point, lifecycle::Lifecycle, recent_turns::Lately},
+    base::{crash::crash_point, lifecycle::Lifecycle, recent_turns::RecentTurns},
     events::TurnEvents,
     model::{ids::TurnId, stored_delivery::DeliveryState, turn::TurnRecord},
     ports::{
@@ -48,7 +48,7 @@ pub(crate) struct Ledger {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) lifecycle: Lifecycle,
     /// Turns with a delivery that was claimed last, and is about to be sent.
-    pub(crate) claimed: Lately,
+    pub(crate) claimed: RecentTurns,
 }
 
 impl Ledger {

@@ -34,7 +34,7 @@ use tokio::sync::mpsc;
 use tracing::{debug, error, warn};
 
 use crate::{
-    base::{lifecycle::Lifecycle, pauses, recent_turns::Lately},
+    base::{lifecycle::Lifecycle, pauses, recent_turns::RecentTurns},
     events::{Run, TurnEvents},
     handles::slots::{self, Line, Permit, Slot, Slots},
     ledger::{
@@ -61,7 +61,7 @@ pub(crate) struct Scheduler {
     pub(crate) merges: Arc<Merges>,
     pub(crate) marker: Arc<Marker>,
     /// Turns that were accepted last, and wait.
-    pub(crate) lately: Lately,
+    pub(crate) recent: RecentTurns,
 }
 
 impl Scheduler {
@@ -88,7 +88,7 @@ impl Scheduler {
         let (conversation, agent) = (turn.conversation, self.ledger.context.next_agent(&turn));
         self.marker.wait(&turn);
         // Turns that run before it may begin the transcript.
-        self.lately.keep(TurnRecord { has_history: true, ..turn });
+        self.recent.keep(TurnRecord { has_history: true, ..turn });
         self.slots.enqueue(conversation, &agent);
     }
 
@@ -111,7 +111,7 @@ impl Scheduler {
     async fn run_waiting_turns(self: Arc<Self>, mut slot: Slot, first: Option<WaitingTurn>) {
         let (mut waited_for, mut pauses) = (None, 0);
         let mut known =
-            first.as_ref().and_then(|first| self.lately.take(first.turn).filter(|turn| turn.version == first.version));
+            first.as_ref().and_then(|first| self.recent.take(first.turn).filter(|turn| turn.version == first.version));
         // Whether nothing waits behind the turn that is known.
         let mut is_alone = known.is_some() && first.is_some_and(|first| first.is_alone);
         let mut may_wait = true;
