@@ -24,7 +24,7 @@ use crate::{
     },
     people::People,
     ports::store::{Store, StoreError},
-    questions::{approvals::Approvals, backlog_question::Late},
+    questions::{approvals::Approvals, backlog_question::BacklogQuestion},
     shown::render::Target,
 };
 
@@ -52,7 +52,7 @@ pub(super) struct Call<'a> {
     pub(super) channels: &'a Channels,
     pub(super) approvals: &'a Approvals,
     pub(super) merges: &'a Merges,
-    pub(super) late: &'a Late,
+    pub(super) backlog_question: &'a BacklogQuestion,
     pub(super) sessions: &'a Sessions,
     /// Whose sessions the sender uses.
     pub(super) owner: Option<PersonId>,

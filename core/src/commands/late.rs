@@ -40,15 +40,16 @@ pub(crate) const LATE_ASKS: Command = Command {
 async fn expire(call: &Call<'_>) -> Result<Answer, StoreError> {
     let mut late = call.store.waiting_turns(call.turn.conversation, MOST).await?;
     let queues = &call.settings.queues;
-    let is_late =
-        |turn: &TurnRecord| turn.runs == 0 && call.late.is_left(&turn.event) && queues.is_late(&turn.event, call.now);
+    let is_late = |turn: &TurnRecord| {
+        turn.runs == 0 && call.backlog_question.is_left(&turn.event) && queues.is_late(&turn.event, call.now)
+    };
     late.retain(|turn| queues.backlog == Backlog::Expire && is_late(turn));
     Ok(Answer { turn_events: each(late, &call.cancelled()), ..Answer::of("late_messages") })
 }
 
 /// Asks, if there still is something to ask about.
 async fn ask(call: &Call<'_>) -> Result<Answer, StoreError> {
-    if call.late.postponed(call.turn.conversation).await?.is_empty() {
+    if call.backlog_question.postponed(call.turn.conversation).await?.is_empty() {
         return Ok(Answer::nothing());
     }
     let say = |template| call.say(template).to_owned();
@@ -59,8 +60,8 @@ async fn ask(call: &Call<'_>) -> Result<Answer, StoreError> {
 
 /// What somebody has picked: whether the late messages of their conversation are to be answered.
 pub(super) async fn decide(call: &Call<'_>, is_yes: bool) -> Result<Answer, StoreError> {
-    let held = call.late.deciding().await;
-    let late = call.late.postponed(call.turn.conversation).await?;
+    let held = call.backlog_question.deciding().await;
+    let late = call.backlog_question.postponed(call.turn.conversation).await?;
     if late.is_empty() {
         // They were stopped, or answered together with a newer one.
         return Ok(Answer::of("status_idle"));
@@ -71,8 +72,8 @@ pub(super) async fn decide(call: &Call<'_>, is_yes: bool) -> Result<Answer, Stor
 
 /// Nobody said in time whether the late messages are to be answered: they are not.
 pub(super) async fn leave(call: &Call<'_>) -> Result<Answer, StoreError> {
-    let held = call.late.deciding().await;
-    let late = call.late.postponed(call.turn.conversation).await?;
+    let held = call.backlog_question.deciding().await;
+    let late = call.backlog_question.postponed(call.turn.conversation).await?;
     if late.is_empty() {
         return Ok(Answer::nothing());
     }

@@ -49,7 +49,7 @@ use crate::{
         clock::SharedClock,
         store::{Store, StoreError, transition::RunEnd},
     },
-    questions::{approvals::Approvals, backlog_question::Late},
+    questions::{approvals::Approvals, backlog_question::BacklogQuestion},
 };
 
 /// The commands for everybody, in the order in which menus list them.
@@ -120,7 +120,7 @@ pub(crate) struct Commands {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) channels: Arc<Channels>,
     pub(crate) merges: Arc<Merges>,
-    pub(crate) late: Arc<Late>,
+    pub(crate) backlog_question: Arc<BacklogQuestion>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
@@ -164,7 +164,7 @@ impl Commands {
             channels,
             approvals,
             merges,
-            late: &self.late,
+            backlog_question: &self.backlog_question,
             sessions,
             owner,
             choice,

@@ -42,7 +42,7 @@ use crate::{
         intake::Inlet,
         store::{StoreError, record::AbsentChannel},
     },
-    questions::{approvals::Approvals, backlog_question::Late, expirer::Expirer, open::Questions},
+    questions::{approvals::Approvals, backlog_question::BacklogQuestion, expirer::Expirer, open::Questions},
     scheduler::Scheduler,
     schedules::Calendar,
     telling::{elsewhere::Forwarder, owners::Notifier, welcome::Welcomer},
@@ -73,7 +73,7 @@ impl Engine {
         let slots = Arc::new(Slots::new(total, bounds, stopping, Arc::clone(&clock)));
         let people = Arc::new(People::load(Arc::clone(&store), Arc::clone(&clock), &settings.people).await?);
         let questions = Arc::new(Questions::load(Arc::clone(&store)).await?);
-        let late = Arc::new(Late::load(Arc::clone(&store), clock.now()).await?);
+        let backlog_question = Arc::new(BacklogQuestion::load(Arc::clone(&store), clock.now()).await?);
         let settings = LiveSettings::new(settings);
         let approvals = Arc::new(Approvals::new(Arc::clone(&store)));
         let merges =
@@ -201,7 +201,7 @@ impl Engine {
             approvals: Arc::clone(&approvals),
             channels: Arc::clone(&channels),
             merges: Arc::clone(&merges),
-            late: Arc::clone(&late),
+            backlog_question: Arc::clone(&backlog_question),
             sessions: Arc::clone(&sessions),
             settings: settings.clone(),
             clock: Arc::clone(&clock),
@@ -261,7 +261,7 @@ impl Engine {
             channels: Arc::clone(&channels),
             merges,
             questions: Arc::clone(&questions),
-            late: Arc::clone(&late),
+            backlog_question: Arc::clone(&backlog_question),
             sessions: Arc::clone(&sessions),
             started_at: clock.now(),
             clock: Arc::clone(&clock),
@@ -274,7 +274,7 @@ impl Engine {
             ledger,
             scheduler: Arc::clone(&scheduler),
             commands,
-            late,
+            backlog_question,
             activity: Arc::clone(&activity),
             addresses,
             timer,

@@ -34,7 +34,7 @@ use crate::{
             transition::{RunEnd, Transition},
         },
     },
-    questions::backlog_question::Late,
+    questions::backlog_question::BacklogQuestion,
     scheduler::Scheduler,
 };
 
@@ -46,7 +46,7 @@ pub(crate) struct Acceptor {
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) scheduler: Arc<Scheduler>,
     pub(crate) commands: Arc<Commands>,
-    pub(crate) late: Arc<Late>,
+    pub(crate) backlog_question: Arc<BacklogQuestion>,
     pub(crate) activity: Arc<Activity>,
     pub(crate) addresses: Arc<Addresses>,
     pub(crate) timer: Arc<Timer>,

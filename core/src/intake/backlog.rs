@@ -33,7 +33,7 @@ impl Acceptor {
             Backlog::Ask => self.postpone_late().await?,
             Backlog::Answer | Backlog::Summarize => {}
         }
-        for conversation in self.late.conversations() {
+        for conversation in self.backlog_question.conversations() {
             self.try_to_settle_late(conversation).await?;
         }
         Ok(())
@@ -77,7 +77,7 @@ impl Acceptor {
             let mut late = self.late_in(waiting.conversation).await?;
             late.retain(|turn| may_be_asked(&turn.event));
             if !late.is_empty() {
-                self.late.note(waiting.conversation);
+                self.backlog_question.note(waiting.conversation);
                 self.decide_late(late, &Event::Postponed).await?;
             }
         }
@@ -99,13 +99,13 @@ impl Acceptor {
     }
 
     async fn try_to_settle_late(&self, conversation: ConversationId) -> Result<(), StoreError> {
-        let _deciding = self.late.deciding().await;
-        let postponed = self.late.postponed(conversation).await?;
+        let _deciding = self.backlog_question.deciding().await;
+        let postponed = self.backlog_question.postponed(conversation).await?;
         let Some(first) = postponed.first() else {
-            self.late.forget(conversation);
+            self.backlog_question.forget(conversation);
             return Ok(());
         };
-        let asked = self.late.question(conversation).await?;
+        let asked = self.backlog_question.question(conversation).await?;
         let (settings, now) = (self.router.settings.get(), self.router.clock.now());
         let newer = postponed.iter().find(|turn| match &asked {
             Some(asked) => turn.seq > asked.seq && !settings.queues.is_late(&turn.event, turn.event.received_at),

@@ -53,7 +53,7 @@ use crate::{
         },
     },
     questions::{
-        backlog_question::{Late, may_be_asked},
+        backlog_question::{BacklogQuestion, may_be_asked},
         digest,
         open::{Asks, Questions},
     },
@@ -70,7 +70,7 @@ pub(crate) struct EventRouter {
     pub(crate) channels: Arc<Channels>,
     pub(crate) merges: Arc<Merges>,
     pub(crate) questions: Arc<Questions>,
-    pub(crate) late: Arc<Late>,
+    pub(crate) backlog_question: Arc<BacklogQuestion>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) limits: Limits,
     pub(crate) pairs: Pairs,
@@ -235,7 +235,7 @@ impl EventRouter {
         handling.about = about;
         let handler = &handling.handler;
         // What comes after late messages is answered together with them.
-        let joins_late = event.kind == EventKind::Message && is_owed && self.late.is_in(conversation);
+        let joins_late = event.kind == EventKind::Message && is_owed && self.backlog_question.is_in(conversation);
         let is_postponed = handler.agent().is_some() && (is_asked_about || joins_late);
         // A command does not wait.
         let slot = handler.agent().filter(|_| may_begin && !is_postponed).and_then(|agent| {
@@ -263,7 +263,7 @@ impl EventRouter {
         if let Some(turn) = &mut routed.new.turn {
             turn.day = counted.as_ref().and_then(Counted::day);
             if is_postponed {
-                self.late.note(conversation);
+                self.backlog_question.note(conversation);
                 let _ = turn.obligation.on(Event::Postponed, &Policy::default(), self.clock.now());
             }
         }

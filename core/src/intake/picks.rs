@@ -100,7 +100,9 @@ impl EventRouter {
                     continue;
                 }
                 // Only late messages can have come since: any other closes the question. Without them it asks nothing.
-                Some(Asks::Late) => record.is_overtaken = self.late.postponed(conversation).await?.is_empty(),
+                Some(Asks::Late) => {
+                    record.is_overtaken = self.backlog_question.postponed(conversation).await?.is_empty();
+                }
                 Some(Asks::LetIn | Asks::Link(_) | Asks::Approve(..) | Asks::Digest(_)) | None => {}
             }
             left.push(record);

@@ -25,7 +25,7 @@ use crate::{
 pub(crate) const ASKS: &str = "late_asks";
 
 /// The late messages about which somebody is asked.
-pub(crate) struct Late {
+pub(crate) struct BacklogQuestion {
     store: Arc<dyn Store>,
     /// The conversations with postponed turns. It may also hold some that have none any more.
     postponed: Mutex<HashSet<ConversationId>>,
@@ -34,7 +34,7 @@ pub(crate) struct Late {
     started_at: Timestamp,
 }
 
-impl Late {
+impl BacklogQuestion {
     /// Reads which conversations have postponed turns.
     pub(crate) async fn load(store: Arc<dyn Store>, now: Timestamp) -> Result<Self, StoreError> {
         let postponed = store.postponed().await?.into_iter().collect();
