@@ -58,9 +58,9 @@ fn tell(call: &Call<'_>, here: &Identity) -> Answer {
 async fn choose(call: &Call<'_>, here: &Identity, is_home: bool, template: &'static str) -> Answer {
     let held = call.people.deciding().await;
     let mut changes: Vec<_> =
-        call.people.chosen_homes(here).into_iter().map(|home| PeopleChange::Home(home, false)).collect();
+        call.people.chosen_homes(here).into_iter().map(|home| PeopleChange::HomeSet(home, false)).collect();
     if is_home {
-        changes.push(PeopleChange::Home(here.clone(), true));
+        changes.push(PeopleChange::HomeSet(here.clone(), true));
     }
     let decision = Some(Decision { person: DecidedPerson { changes, operation: None }, held });
     Answer { decision, ..Answer::of(template) }

@@ -40,7 +40,7 @@ async fn language(call: &Call<'_>) -> Answer {
 async fn chosen(call: &Call<'_>, language: Option<Language>, template: &'static str) -> Answer {
     let held = call.people.deciding().await;
     let theirs = call.people.known().all_of(&call.turn.event.identity());
-    let changes = theirs.into_iter().map(|identity| PeopleChange::Speaks(identity, language)).collect();
+    let changes = theirs.into_iter().map(|identity| PeopleChange::LanguageSet(identity, language)).collect();
     let decision = Some(Decision { person: DecidedPerson { changes, operation: None }, held });
     Answer { decision, language, ..Answer::of(template) }
 }

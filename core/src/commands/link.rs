@@ -81,7 +81,7 @@ async fn give_code(call: &Call<'_>) -> Answer {
     }
     let link = call.people.new_link(event);
     let code = Pairing::HIDDEN_CODE.to_owned();
-    let person = DecidedPerson { changes: vec![PeopleChange::Asked(link)], operation: None };
+    let person = DecidedPerson { changes: vec![PeopleChange::PairingSaved(link)], operation: None };
     Answer { decision: Some(Decision { person, held }), ..Answer::filled("link_code", vec![("code", code)]) }
 }
 
@@ -91,7 +91,7 @@ async fn use_code(call: &Call<'_>, typed: &str, refusal: Option<Answer>) -> Answ
     let held = call.people.deciding().await;
     let link = match (call.people.link_with(typed, &call.turn.event), refusal) {
         (Ok(link), None) => link,
-        (Ok(link), Some(refusal)) => return ends(PeopleChange::Told(link.identity), held, refusal),
+        (Ok(link), Some(refusal)) => return ends(PeopleChange::PairingRemoved(link.identity), held, refusal),
         (Err(_), Some(refusal)) => return refusal,
         (Err(WrongCode::Unknown), None) => return Answer::of("link_wrong"),
         (Err(WrongCode::Locked(_)), None) => return Answer::of("code_locked"),
@@ -101,7 +101,7 @@ async fn use_code(call: &Call<'_>, typed: &str, refusal: Option<Answer>) -> Answ
         None => Some(Answer::of("link_wrong")),
     };
     match hindrance {
-        Some(hindrance) => ends(PeopleChange::Told(link.identity), held, hindrance),
+        Some(hindrance) => ends(PeopleChange::PairingRemoved(link.identity), held, hindrance),
         None => ends(call.people.link_used(link, call.turn.id), held, Answer::of("link_waits")),
     }
 }
@@ -157,12 +157,12 @@ pub(super) async fn decide(call: &Call<'_>, turn: TurnId, is_yes: Option<bool>) 
     };
     let (linker, maker) = (used.event.identity(), format!("{} ({})", person.name, link.identity));
     if !is_yes {
-        let changes = vec![PeopleChange::Told(link.identity)];
+        let changes = vec![PeopleChange::PairingRemoved(link.identity)];
         let decision = decision(call, "decline", &linker, &Actor::named(maker), changes, held);
         return Ok(Answer { decision: Some(decision), ..Answer::of("link_declined") });
     }
     if hindrance(call.people, &person, &linker).is_some() {
-        return Ok(ends(PeopleChange::Told(link.identity), held, Answer::of("link_over")));
+        return Ok(ends(PeopleChange::PairingRemoved(link.identity), held, Answer::of("link_over")));
     }
     let (sender, name) = (&used.event.sender, called(&used.event));
     let by = name.map_or_else(|| linker.to_string(), |name| format!("{name} ({linker})"));
@@ -182,13 +182,13 @@ pub(super) async fn decide(call: &Call<'_>, turn: TurnId, is_yes: Option<bool>) 
     let answer = naming("link_confirmed", &person);
     let added = KnownIdentity { identity: linker.clone(), added_at: call.now, added_by: maker };
     let mut changes = vec![
-        PeopleChange::Known(PersonRecord { identities: vec![added], ..person }),
-        PeopleChange::Told(link.identity),
-        PeopleChange::Asked(untold),
+        PeopleChange::PersonSaved(PersonRecord { identities: vec![added], ..person }),
+        PeopleChange::PairingRemoved(link.identity),
+        PeopleChange::PairingSaved(untold),
     ];
     // A person has one home: that of whoever made the code.
-    changes.extend(has_home.then(|| PeopleChange::Home(linker.clone(), false)));
-    changes.extend(language.map(|language| PeopleChange::Speaks(linker.clone(), Some(language))));
+    changes.extend(has_home.then(|| PeopleChange::HomeSet(linker.clone(), false)));
+    changes.extend(language.map(|language| PeopleChange::LanguageSet(linker.clone(), Some(language))));
     Ok(Answer { decision: Some(decision(call, LINK.name, &linker, &by, changes, held)), ..answer })
 }
 
@@ -203,7 +203,7 @@ async fn leave(call: &Call<'_>) -> Answer {
         return Answer::of("link_refused");
     }
     let by = Actor::named(format!("{} ({identity})", person.name));
-    let changes = vec![PeopleChange::Forgotten(identity.clone())];
+    let changes = vec![PeopleChange::IdentityRemoved(identity.clone())];
     let decision = decision(call, UNLINK.name, &identity, &by, changes, held);
     Answer { decision: Some(decision), ..naming("unlinked", &person) }
 }

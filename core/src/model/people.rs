@@ -216,25 +216,25 @@ impl Pairing {
 /// A change of what is stored of people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeopleChange {
-    /// Somebody asks to be let in, or their request was decided: in place of an earlier request of theirs. Requests whose time
-    /// had passed when they asked are removed.
-    Asked(Pairing),
-    /// Adds a person, or changes their name and role. Each of their identities becomes theirs and nobody else's, and a request
-    /// of it is removed. Identities that are not named stay. Somebody who has lost the last identity is removed.
-    Known(PersonRecord),
-    /// Somebody who was let in was told so: their request is removed.
-    Told(Identity),
-    /// An identity is nobody's any more, asks for nothing, writes nowhere, and has chosen no language. Somebody who has lost the
-    /// last identity is removed.
-    Forgotten(Identity),
-    /// Somebody who is known writes in this direct chat, and not where, or in another language than, they wrote before.
-    Writes(DirectChat),
-    /// Somebody who is known writes in no direct chat any more: others read theirs now.
-    Leaves(Identity),
-    /// Somebody chose to be reached in their direct chat here, or not any more. Has no effect where they have none.
-    Home(Identity, bool),
-    /// Somebody chose the language of what the gateway tells them; `None`: that which the platform tells.
-    Speaks(Identity, Option<Language>),
+    /// A request was made or decided, in place of an earlier one of its identity. Requests that had expired when it was made are
+    /// removed.
+    PairingSaved(Pairing),
+    /// A person is new, or has another name or role. The named identities are added to this person, taken from any other, and
+    /// their requests are removed; a person who loses the last identity is removed.
+    PersonSaved(PersonRecord),
+    /// The request of an identity is over: its person was told, or a code was refused.
+    PairingRemoved(Identity),
+    /// An identity belongs to no person any more; its request, direct chat and language are removed with it, and a person without
+    /// identities.
+    IdentityRemoved(Identity),
+    /// The direct chat of an identity is another one, or has another language.
+    DirectChatSet(DirectChat),
+    /// An identity has no direct chat any more: others read it now.
+    DirectChatCleared(Identity),
+    /// Whether the person is reached in the direct chat of this identity. Has no effect without a direct chat.
+    HomeSet(Identity, bool),
+    /// The person chose the language of the gateway's messages; `None`: the language that the platform tells.
+    LanguageSet(Identity, Option<Language>),
 }
 
 /// Everybody who is known, as access rules need it.

@@ -69,8 +69,11 @@ impl Pairing {
             is_home: false,
             language: self.language,
         };
-        let changes =
-            vec![PeopleChange::Known(person.clone()), PeopleChange::Writes(chat), PeopleChange::Asked(untold)];
+        let changes = vec![
+            PeopleChange::PersonSaved(person.clone()),
+            PeopleChange::DirectChatSet(chat),
+            PeopleChange::PairingSaved(untold),
+        ];
         (changes, person)
     }
 }
@@ -106,13 +109,13 @@ impl Operations {
         if !by.may(&identity.channel) || !self.people.known().has(&identity.channel, &identity.id) {
             return Err(OperationError::Unknown("nobody is known by this channel and id"));
         }
-        self.change_people(vec![PeopleChange::Forgotten(identity.clone())], "revoke", identity, &by).await
+        self.change_people(vec![PeopleChange::IdentityRemoved(identity.clone())], "revoke", identity, &by).await
     }
 
     /// Removes what is stored of who somebody is.
     pub(super) async fn forget_identity(&self, identity: &Identity) -> Result<(), OperationError> {
         let _deciding = self.people.deciding().await;
-        let people = vec![PeopleChange::Forgotten(identity.clone())];
+        let people = vec![PeopleChange::IdentityRemoved(identity.clone())];
         Ok(self.people.change(Transition { people, ..Transition::default() }).await?)
     }
 

@@ -17,7 +17,7 @@ pub(crate) fn apply(people: &mut Vec<PersonRecord>, change: &PeopleChange) {
         people.retain(|person| !person.identities.is_empty() || Some(person.id) == keeper);
     };
     match change {
-        PeopleChange::Known(new) => {
+        PeopleChange::PersonSaved(new) => {
             for known in &new.identities {
                 take(people, &known.identity, Some(new.id));
             }
@@ -29,65 +29,71 @@ pub(crate) fn apply(people: &mut Vec<PersonRecord>, change: &PeopleChange) {
                 None => people.push(new.clone()),
             }
         }
-        PeopleChange::Forgotten(identity) => take(people, identity, None),
-        PeopleChange::Asked(_)
-        | PeopleChange::Told(_)
-        | PeopleChange::Writes(_)
-        | PeopleChange::Leaves(_)
-        | PeopleChange::Home(..)
-        | PeopleChange::Speaks(..) => {}
+        PeopleChange::IdentityRemoved(identity) => take(people, identity, None),
+        PeopleChange::PairingSaved(_)
+        | PeopleChange::PairingRemoved(_)
+        | PeopleChange::DirectChatSet(_)
+        | PeopleChange::DirectChatCleared(_)
+        | PeopleChange::HomeSet(..)
+        | PeopleChange::LanguageSet(..) => {}
     }
 }
 
 /// Changes who asks, as the store does.
 pub(crate) fn change_request(pairings: &mut Vec<Pairing>, change: &PeopleChange) {
     match change {
-        PeopleChange::Asked(new) => {
+        PeopleChange::PairingSaved(new) => {
             pairings.retain(|one| one.identity != new.identity && one.expires_at > new.asked_at);
             pairings.push(new.clone());
         }
-        PeopleChange::Known(person) => {
+        PeopleChange::PersonSaved(person) => {
             pairings.retain(|one| person.identities.iter().all(|known| known.identity != one.identity));
         }
-        PeopleChange::Forgotten(identity) | PeopleChange::Told(identity) => {
+        PeopleChange::IdentityRemoved(identity) | PeopleChange::PairingRemoved(identity) => {
             pairings.retain(|one| one.identity != *identity);
         }
-        PeopleChange::Writes(_) | PeopleChange::Leaves(_) | PeopleChange::Home(..) | PeopleChange::Speaks(..) => {}
+        PeopleChange::DirectChatSet(_)
+        | PeopleChange::DirectChatCleared(_)
+        | PeopleChange::HomeSet(..)
+        | PeopleChange::LanguageSet(..) => {}
     }
 }
 
 /// Changes who chose which language, as the store does.
 pub(crate) fn change_language(languages: &mut HashMap<Identity, Language>, change: &PeopleChange) {
     match change {
-        PeopleChange::Speaks(identity, Some(language)) => {
+        PeopleChange::LanguageSet(identity, Some(language)) => {
             languages.insert(identity.clone(), *language);
         }
-        PeopleChange::Speaks(identity, None) | PeopleChange::Forgotten(identity) => {
+        PeopleChange::LanguageSet(identity, None) | PeopleChange::IdentityRemoved(identity) => {
             languages.remove(identity);
         }
-        PeopleChange::Asked(_)
-        | PeopleChange::Known(_)
-        | PeopleChange::Told(_)
-        | PeopleChange::Writes(_)
-        | PeopleChange::Home(..)
-        | PeopleChange::Leaves(_) => {}
+        PeopleChange::PairingSaved(_)
+        | PeopleChange::PersonSaved(_)
+        | PeopleChange::PairingRemoved(_)
+        | PeopleChange::DirectChatSet(_)
+        | PeopleChange::HomeSet(..)
+        | PeopleChange::DirectChatCleared(_) => {}
     }
 }
 
 /// Changes where people are reached, as the store does.
 pub(crate) fn change_chat(chats: &mut HashMap<Identity, DirectChat>, change: &PeopleChange) {
     match change {
-        PeopleChange::Writes(chat) => {
+        PeopleChange::DirectChatSet(chat) => {
             chats.insert(chat.identity.clone(), chat.clone());
         }
-        PeopleChange::Leaves(identity) | PeopleChange::Forgotten(identity) => {
+        PeopleChange::DirectChatCleared(identity) | PeopleChange::IdentityRemoved(identity) => {
             chats.remove(identity);
         }
-        PeopleChange::Home(identity, is_home) => {
+        PeopleChange::HomeSet(identity, is_home) => {
             if let Some(chat) = chats.get_mut(identity) {
                 chat.is_home = *is_home;
             }
         }
-        PeopleChange::Asked(_) | PeopleChange::Known(_) | PeopleChange::Told(_) | PeopleChange::Speaks(..) => {}
+        PeopleChange::PairingSaved(_)
+        | PeopleChange::PersonSaved(_)
+        | PeopleChange::PairingRemoved(_)
+        | PeopleChange::LanguageSet(..) => {}
     }
 }

@@ -87,7 +87,7 @@ impl People {
         let subject = Subject::channel(&pairing.identity.channel);
         let asked = LogEvent::PersonAsked { identity: pairing.identity.to_string() };
         let log = vec![NewLogEntry { at: now, subject, event: asked }];
-        let people = vec![PeopleChange::Asked(pairing.clone())];
+        let people = vec![PeopleChange::PairingSaved(pairing.clone())];
         self.change(Transition { log, people, ..Transition::default() }).await?;
         Ok(Asked::Waits(pairing))
     }
@@ -127,7 +127,7 @@ impl People {
     /// How a code is stored that somebody has used in `turn`: the person who made it is asked.
     pub(crate) fn link_used(&self, link: Pairing, turn: TurnId) -> PeopleChange {
         let now = self.clock.now();
-        PeopleChange::Asked(Pairing { asked_at: now, expires_at: now + LINKING, linked_by: Some(turn), ..link })
+        PeopleChange::PairingSaved(Pairing { asked_at: now, expires_at: now + LINKING, linked_by: Some(turn), ..link })
     }
 
     /// The codes that somebody has used, and about which the people who made them are asked.
@@ -204,7 +204,7 @@ impl People {
 
     /// How a request is stored to which the answer is no.
     pub(crate) fn declined(&self, pairing: Pairing) -> PeopleChange {
-        PeopleChange::Asked(Pairing {
+        PeopleChange::PairingSaved(Pairing {
             state: PairingState::Declined,
             expires_at: self.clock.now() + DECLINED,
             ..pairing

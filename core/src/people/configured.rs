@@ -35,7 +35,7 @@ pub(super) fn planted(
             added_at: now,
             added_by: CONFIGURATION.to_owned(),
         };
-        let change = PeopleChange::Known(PersonRecord {
+        let change = PeopleChange::PersonSaved(PersonRecord {
             id: known.as_ref().map_or_else(|| PersonId::new(now), |known| known.id),
             name: seed.name.clone(),
             role: seed.role,

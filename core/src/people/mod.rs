@@ -163,13 +163,13 @@ impl People {
         if state.pairings.iter().any(|one| one.state == PairingState::Approved) {
             self.let_in.notify_one();
         }
-        if changes.iter().any(|change| matches!(change, PeopleChange::Asked(_))) {
+        if changes.iter().any(|change| matches!(change, PeopleChange::PairingSaved(_))) {
             self.asked.notify_one();
         }
-        if changes
-            .iter()
-            .any(|change| matches!(change, PeopleChange::Writes(_) | PeopleChange::Home(..) | PeopleChange::Known(_)))
-        {
+        let may_move = |change: &PeopleChange| {
+            matches!(change, PeopleChange::DirectChatSet(_) | PeopleChange::HomeSet(..) | PeopleChange::PersonSaved(_))
+        };
+        if changes.iter().any(may_move) {
             self.look_again();
         }
     }

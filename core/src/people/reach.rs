@@ -178,9 +178,9 @@ impl People {
     pub(crate) fn moves(&self, event: &InboundEvent, told: Option<Language>) -> Vec<PeopleChange> {
         match event.chat {
             ChatKind::Group => {
-                self.joined_by_others(&event.conversation).into_iter().map(PeopleChange::Leaves).collect()
+                self.joined_by_others(&event.conversation).into_iter().map(PeopleChange::DirectChatCleared).collect()
             }
-            ChatKind::Direct => self.moves_to(event, told).map(PeopleChange::Writes).into_iter().collect(),
+            ChatKind::Direct => self.moves_to(event, told).map(PeopleChange::DirectChatSet).into_iter().collect(),
         }
     }
 

@@ -51,7 +51,7 @@ impl Welcomer {
             let message = paired(&pairing, &self.people, &self.settings.get(), self.clock.now());
             let told = match self.inlet.accept(&channel, vec![message], None).await {
                 Ok(_) => {
-                    let people = vec![PeopleChange::Told(pairing.identity.clone())];
+                    let people = vec![PeopleChange::PairingRemoved(pairing.identity.clone())];
                     let _deciding = self.people.deciding().await;
                     self.people.change(Transition { people, ..Transition::default() }).await.map_err(IntakeError::from)
                 }

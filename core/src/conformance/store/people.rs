@@ -55,7 +55,7 @@ async fn change<const N: usize>(store: &dyn Store, changes: [PeopleChange; N]) {
 }
 
 async fn ask(store: &dyn Store, pairing: &Pairing) {
-    change(store, [PeopleChange::Asked(pairing.clone())]).await;
+    change(store, [PeopleChange::PairingSaved(pairing.clone())]).await;
 }
 
 async fn people(store: &dyn Store) -> Vec<PersonRecord> {
@@ -71,7 +71,7 @@ pub async fn people_are_known_by_all_their_identities(subject: &mut impl Subject
     let store = subject.store();
     let later = person(1, 2, [identity("main", "9"), identity("main", "10"), identity("long", "11")]);
     let earlier = person(2, 1, [identity("main", "2")]);
-    change(&*store, [PeopleChange::Known(later.clone()), PeopleChange::Known(earlier.clone())]).await;
+    change(&*store, [PeopleChange::PersonSaved(later.clone()), PeopleChange::PersonSaved(earlier.clone())]).await;
 
     let in_order = [identity("long", "11"), identity("main", "10"), identity("main", "9")];
     let later = PersonRecord { identities: person(1, 2, in_order).identities, ..later };
@@ -83,7 +83,7 @@ pub async fn people_are_known_by_all_their_identities(subject: &mut impl Subject
         created_at: earlier.created_at,
         ..person(2, 5, [identity("main", "3")])
     };
-    change(&*store, [PeopleChange::Known(named.clone())]).await;
+    change(&*store, [PeopleChange::PersonSaved(named.clone())]).await;
     drop(store);
 
     subject.reopen().await;
@@ -97,21 +97,21 @@ pub async fn an_identity_belongs_to_one_person(subject: &mut impl Subject) {
     let (first, second) = (identity("main", "1"), identity("main", "2"));
     let of_both = person(1, 1, [first.clone(), second.clone()]);
     let other = |identity| person(2, 2, [identity]);
-    change(&*store, [PeopleChange::Known(of_both)]).await;
+    change(&*store, [PeopleChange::PersonSaved(of_both)]).await;
 
-    change(&*store, [PeopleChange::Known(other(first.clone()))]).await;
+    change(&*store, [PeopleChange::PersonSaved(other(first.clone()))]).await;
     assert_eq!(people(&*store).await, [person(1, 1, [second.clone()]), other(first.clone())]);
     // What is theirs stays theirs.
-    change(&*store, [PeopleChange::Known(other(first.clone()))]).await;
+    change(&*store, [PeopleChange::PersonSaved(other(first.clone()))]).await;
     assert_eq!(people(&*store).await.len(), 2);
 
-    change(&*store, [PeopleChange::Known(other(second.clone()))]).await;
+    change(&*store, [PeopleChange::PersonSaved(other(second.clone()))]).await;
     assert_eq!(people(&*store).await, [person(2, 2, [first.clone(), second.clone()])]);
 
-    change(&*store, [PeopleChange::Forgotten(first)]).await;
+    change(&*store, [PeopleChange::IdentityRemoved(first)]).await;
     assert_eq!(people(&*store).await, [other(second.clone())]);
-    let nobodys = PeopleChange::Forgotten(identity("other", "2"));
-    change(&*store, [nobodys, PeopleChange::Forgotten(second)]).await;
+    let nobodys = PeopleChange::IdentityRemoved(identity("other", "2"));
+    change(&*store, [nobodys, PeopleChange::IdentityRemoved(second)]).await;
     assert!(people(&*store).await.is_empty());
 }
 
@@ -152,19 +152,19 @@ pub async fn a_request_is_kept_until_it_is_replaced_or_expires(subject: &mut imp
 pub async fn a_request_goes_when_its_sender_is_known_or_forgotten(subject: &mut impl Subject) {
     let store = subject.store();
     let requests = [request("ann", "CODE1", 1), request("bob", "CODE2", 2), request("cy", "CODE3", 3)];
-    change(&*store, requests.clone().map(PeopleChange::Asked)).await;
+    change(&*store, requests.clone().map(PeopleChange::PairingSaved)).await;
     let [ann, bob, cy] = requests;
 
-    change(&*store, [PeopleChange::Known(person(1, 4, [ann.identity, identity("other", "bob")]))]).await;
+    change(&*store, [PeopleChange::PersonSaved(person(1, 4, [ann.identity, identity("other", "bob")]))]).await;
     assert_eq!(pairings(&*store).await, [bob.clone(), cy.clone()]);
 
-    change(&*store, [PeopleChange::Forgotten(bob.identity)]).await;
+    change(&*store, [PeopleChange::IdentityRemoved(bob.identity)]).await;
     assert_eq!(pairings(&*store).await, std::slice::from_ref(&cy));
     let approved = Pairing { state: PairingState::Approved, ..cy };
-    let known = PeopleChange::Known(person(2, 5, [approved.identity.clone()]));
-    change(&*store, [known, PeopleChange::Asked(approved.clone())]).await;
+    let known = PeopleChange::PersonSaved(person(2, 5, [approved.identity.clone()]));
+    change(&*store, [known, PeopleChange::PairingSaved(approved.clone())]).await;
     assert_eq!(pairings(&*store).await, std::slice::from_ref(&approved));
-    change(&*store, [PeopleChange::Told(approved.identity)]).await;
+    change(&*store, [PeopleChange::PairingRemoved(approved.identity)]).await;
     assert!(pairings(&*store).await.is_empty());
     assert_eq!(people(&*store).await.len(), 2);
 }
@@ -175,8 +175,8 @@ pub async fn a_request_with_the_code_of_another_is_rejected(subject: &mut impl S
     let first = request("ann", "CODE1", 1);
     ask(&*store, &first).await;
 
-    let known = PeopleChange::Known(person(1, 2, [identity("main", "1")]));
-    let people_changes = vec![known, PeopleChange::Asked(request("bob", "CODE1", 2))];
+    let known = PeopleChange::PersonSaved(person(1, 2, [identity("main", "1")]));
+    let people_changes = vec![known, PeopleChange::PairingSaved(request("bob", "CODE1", 2))];
     let rejected = store.commit(Transition { people: people_changes, ..Transition::default() }).await;
 
     assert!(rejected.is_err(), "{rejected:?}");
@@ -188,7 +188,7 @@ pub async fn a_request_with_the_code_of_another_is_rejected(subject: &mut impl S
 pub async fn a_language_is_kept_until_it_is_changed_or_its_person_is_forgotten(subject: &mut impl Subject) {
     let store = subject.store();
     let (ann, bob, other) = (identity("main", "ann"), identity("main", "bob"), identity("other", "ann"));
-    let speaks = |who: &Identity, tag| PeopleChange::Speaks(who.clone(), Language::of(tag));
+    let speaks = |who: &Identity, tag| PeopleChange::LanguageSet(who.clone(), Language::of(tag));
     change(&*store, [speaks(&ann, "en"), speaks(&bob, "es"), speaks(&other, "fil"), speaks(&ann, "de")]).await;
     drop(store);
 
@@ -200,8 +200,8 @@ pub async fn a_language_is_kept_until_it_is_changed_or_its_person_is_forgotten(s
     };
     assert_eq!(languages().await, ["test.main/ann de", "test.main/bob es", "test.other/ann fil"]);
 
-    change(&*store, [PeopleChange::Speaks(ann, None), PeopleChange::Forgotten(bob.clone())]).await;
-    change(&*store, [PeopleChange::Speaks(bob, None)]).await;
+    change(&*store, [PeopleChange::LanguageSet(ann, None), PeopleChange::IdentityRemoved(bob.clone())]).await;
+    change(&*store, [PeopleChange::LanguageSet(bob, None)]).await;
     assert_eq!(languages().await, ["test.other/ann fil"]);
 }
 
@@ -213,14 +213,14 @@ pub async fn a_direct_chat_is_kept_until_it_changes_or_its_person_is_forgotten(s
         DirectChat { identity: identity(account, id), conversation, since: at(seconds), is_home: false, language: None }
     };
     let chats = [writes("main", "bob", "b", 1), writes("main", "ann", "a", 2), writes("other", "ann", "o", 3)];
-    change(&*store, chats.clone().map(PeopleChange::Writes)).await;
+    change(&*store, chats.clone().map(PeopleChange::DirectChatSet)).await;
     let [mut bob, _, other] = chats;
     let moved = DirectChat { is_home: true, language: Language::of("de"), ..writes("main", "ann", "new", 4) };
-    change(&*store, [PeopleChange::Writes(moved.clone())]).await;
+    change(&*store, [PeopleChange::DirectChatSet(moved.clone())]).await;
     bob.is_home = true;
-    let homes = [&bob.identity, &identity("main", "nobody")].map(|it| PeopleChange::Home(it.clone(), true));
+    let homes = [&bob.identity, &identity("main", "nobody")].map(|it| PeopleChange::HomeSet(it.clone(), true));
     change(&*store, homes).await;
-    change(&*store, [PeopleChange::Home(other.identity.clone(), false)]).await;
+    change(&*store, [PeopleChange::HomeSet(other.identity.clone(), false)]).await;
     drop(store);
 
     subject.reopen().await;
@@ -228,9 +228,9 @@ pub async fn a_direct_chat_is_kept_until_it_changes_or_its_person_is_forgotten(s
     let read = async || store.direct_chats().await.expect("chats are read");
     assert_eq!(read().await, [moved, bob.clone(), other.clone()]);
 
-    change(&*store, [PeopleChange::Forgotten(identity("main", "ann"))]).await;
+    change(&*store, [PeopleChange::IdentityRemoved(identity("main", "ann"))]).await;
     assert_eq!(read().await, [bob, other.clone()]);
-    change(&*store, [PeopleChange::Leaves(identity("main", "bob"))]).await;
+    change(&*store, [PeopleChange::DirectChatCleared(identity("main", "bob"))]).await;
     assert_eq!(read().await, [other]);
 }
 
@@ -284,6 +284,6 @@ pub async fn what_is_used_of_a_day_is_counted_until_the_next(subject: &mut impl 
     let store = subject.store();
     assert_eq!((read(&*store, 7).await, read(&*store, 8).await), ((0, 0), (1, 3)));
 
-    change(&*store, [PeopleChange::Forgotten(ann.clone())]).await;
+    change(&*store, [PeopleChange::IdentityRemoved(ann.clone())]).await;
     assert_eq!(read(&*store, 8).await, (0, 0));
 }

@@ -330,7 +330,7 @@ pub async fn sessions_follow_their_person(subject: &mut impl Subject) {
 
     people(known(second, "ada")).await;
     assert_eq!(usable(&*store, here, Some(second)).await[0].name.as_deref(), Some("secret"));
-    people(PeopleChange::Forgotten(identity("ada"))).await;
+    people(PeopleChange::IdentityRemoved(identity("ada"))).await;
     let (elsewhere, ..) = accepted(&*store, of(&chat("b"), "2", None, 2, None)).await;
     assert!(usable(&*store, elsewhere, Some(second)).await.iter().all(|other| other.id != session));
     let [left] = &usable(&*store, here, None).await[..] else { panic!("it is its conversation's") };
@@ -350,7 +350,7 @@ pub async fn a_forgotten_persons_session_of_several_conversations_is_nobodys(sub
     assert_eq!(turn.session, session);
     says(&*store, &turn, "question", "answer").await;
 
-    people(PeopleChange::Forgotten(identity("ada"))).await;
+    people(PeopleChange::IdentityRemoved(identity("ada"))).await;
 
     assert!(usable(&*store, here, None).await.iter().all(|other| other.id != session));
     assert_ne!(accepted(&*store, of(&chat("a"), "4", None, 4, None)).await.1, session);
@@ -382,7 +382,7 @@ fn identity(id: &str) -> Identity {
 fn known(person: PersonId, id: &str) -> PeopleChange {
     let added = KnownIdentity { identity: identity(id), added_at: at(0), added_by: "test".to_owned() };
     let (name, role) = ("Ada".to_owned(), PersonRole::Member);
-    PeopleChange::Known(PersonRecord { id: person, name, role, created_at: at(0), identities: vec![added] })
+    PeopleChange::PersonSaved(PersonRecord { id: person, name, role, created_at: at(0), identities: vec![added] })
 }
 
 /// A session outlives the conversation in which it began, if another one continues in it.

@@ -15,36 +15,36 @@ use crate::sqlite::stored::thread;
 
 pub(super) fn change(transaction: &Transaction<'_>, change: &PeopleChange) -> Result<(), StoreError> {
     match change {
-        PeopleChange::Asked(pairing) => ask(transaction, pairing),
-        PeopleChange::Known(person) => know(transaction, person),
-        PeopleChange::Told(identity) => {
+        PeopleChange::PairingSaved(pairing) => save_pairing(transaction, pairing),
+        PeopleChange::PersonSaved(person) => save_person(transaction, person),
+        PeopleChange::PairingRemoved(identity) => {
             rows::change(transaction, DELETE_PAIRING, [identity.channel.as_str(), &identity.id]).map(drop)
         }
-        PeopleChange::Forgotten(identity) => forget(transaction, identity),
-        PeopleChange::Writes(DirectChat { identity, conversation, since, is_home, language }) => {
+        PeopleChange::IdentityRemoved(identity) => remove_identity(transaction, identity),
+        PeopleChange::DirectChatSet(DirectChat { identity, conversation, since, is_home, language }) => {
             let (chat, thread) = (&conversation.chat, thread(conversation));
             let language = language.as_ref().map(Language::as_str);
             let values =
                 params![identity.channel.as_str(), identity.id, chat, thread, since.as_millis(), is_home, language];
             rows::change_one(transaction, "direct_chats", WRITE_CHAT, values)
         }
-        PeopleChange::Leaves(identity) => {
+        PeopleChange::DirectChatCleared(identity) => {
             rows::change(transaction, DELETE_CHAT, [identity.channel.as_str(), &identity.id]).map(drop)
         }
-        PeopleChange::Home(identity, is_home) => {
+        PeopleChange::HomeSet(identity, is_home) => {
             rows::change(transaction, WRITE_HOME, params![is_home, identity.channel.as_str(), identity.id]).map(drop)
         }
-        PeopleChange::Speaks(identity, Some(language)) => {
+        PeopleChange::LanguageSet(identity, Some(language)) => {
             let values = params![identity.channel.as_str(), identity.id, language.as_str()];
             rows::change_one(transaction, "languages", WRITE_LANGUAGE, values)
         }
-        PeopleChange::Speaks(identity, None) => {
+        PeopleChange::LanguageSet(identity, None) => {
             rows::change(transaction, DELETE_LANGUAGE, [identity.channel.as_str(), &identity.id]).map(drop)
         }
     }
 }
 
-fn ask(transaction: &Transaction<'_>, pairing: &Pairing) -> Result<(), StoreError> {
+fn save_pairing(transaction: &Transaction<'_>, pairing: &Pairing) -> Result<(), StoreError> {
     let Pairing { code, identity, name, username, language, conversation, asked_at, expires_at, state, linked_by } =
         pairing;
     rows::change(transaction, DELETE_EXPIRED, [asked_at.as_millis()])?;
@@ -65,7 +65,7 @@ fn ask(transaction: &Transaction<'_>, pairing: &Pairing) -> Result<(), StoreErro
     rows::change_one(transaction, "pairings", WRITE_PAIRING, values)
 }
 
-fn know(transaction: &Transaction<'_>, person: &PersonRecord) -> Result<(), StoreError> {
+fn save_person(transaction: &Transaction<'_>, person: &PersonRecord) -> Result<(), StoreError> {
     let PersonRecord { id, name, role, created_at, identities } = person;
     let id = id.as_uuid();
     rows::change_one(transaction, "people", WRITE_PERSON, params![id, name, role.as_str(), created_at.as_millis()])?;
@@ -82,7 +82,7 @@ fn know(transaction: &Transaction<'_>, person: &PersonRecord) -> Result<(), Stor
     Ok(())
 }
 
-fn forget(transaction: &Transaction<'_>, identity: &Identity) -> Result<(), StoreError> {
+fn remove_identity(transaction: &Transaction<'_>, identity: &Identity) -> Result<(), StoreError> {
     let former = person_of(transaction, identity)?;
     for sql in [DELETE_IDENTITY, DELETE_PAIRING, DELETE_CHAT, DELETE_LANGUAGE, DELETE_USE] {
         rows::change(transaction, sql, [identity.channel.as_str(), &identity.id])?;
