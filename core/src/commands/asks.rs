@@ -80,7 +80,7 @@ async fn wish(approval: &Approval, call: &Call<'_>) -> Result<Reply, StoreError>
     Ok(call.yes_or_no(told, ["approval_approve", "approval_decline"], approval.expires_at))
 }
 
-/// What an agent wants to do, for whom, and which message of theirs it answers.
+/// What an agent wants to do, for whom, and which of their messages it answers.
 pub(super) async fn told_wish(approval: &Approval, call: &Call<'_>) -> Result<String, StoreError> {
     let Approval { agent, request, channel, .. } = approval;
     let asked_by = asked_by(approval, call).await?;

@@ -69,9 +69,9 @@ struct Item {
     letter: char,
     turn: TurnRecord,
     kind: LoopKind,
-    /// The approval that waits, if whoever is told may decide it.
+    /// The approval that waits, if the reader may decide it.
     approval: Option<Approval>,
-    /// Whether whoever is told may drop it: an owner anything, others what is their own.
+    /// Whether the reader may drop it: owners may drop anything, others their own turns.
     may_drop: bool,
     /// The question that waits, if it is one.
     question: Option<AskedQuestion>,
@@ -183,7 +183,7 @@ pub(super) fn count(button: &'static str) {
 }
 
 impl Item {
-    /// What is at a place of a digest, if it is open, and whoever presses may still see it.
+    /// The item at this number of a digest, if it is open and the reader may still see it.
     async fn of(call: &Call<'_>, digest: &Digest, place: usize) -> Result<Option<Self>, StoreError> {
         let Some(id) = digest.items.get(place) else { return Ok(None) };
         let may_decide = may_decide(&call.turn.event, digest.person, call.settings, &call.people.known());
@@ -365,7 +365,7 @@ fn decides(call: &Call<'_>, person: PersonId) -> bool {
     known.identities(person).iter().any(|one| call.settings.approvals.is_approver(one, &known))
 }
 
-/// Whether whoever is told, or presses, is an owner.
+/// Whether the reader of the digest is an owner.
 fn is_owner(call: &Call<'_>) -> bool {
     let (known, event) = (call.people.known(), &call.turn.event);
     let role = match event.kind {

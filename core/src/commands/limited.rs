@@ -15,7 +15,7 @@ pub(crate) const LIMITED_TODAY: Command = Command {
     name: "limited_today",
     texts: &[],
     arguments: 0,
-    description: "Tell a person that they have used what is theirs of the day",
+    description: "Tell a person that they have reached their limit of the day",
     act: |call| Box::pin(async { Ok(today(call)) }),
 };
 

@@ -69,8 +69,8 @@ fn refusal(call: &Call<'_>) -> Option<Answer> {
     (event.chat != ChatKind::Direct).then(|| Answer::of("link_direct"))
 }
 
-/// Gives somebody who is known a code. Whoever has the key of a conversation gets none: with it they would be the person, and an
-/// owner perhaps, on a channel of their own.
+/// Gives somebody who is known a code. A key holder gets none: with it they would be the person, and
+/// an owner perhaps, on a channel of their own.
 async fn give_code(call: &Call<'_>) -> Answer {
     let event = &call.turn.event;
     let held = call.people.deciding().await;
@@ -122,7 +122,7 @@ fn hindrance(people: &People, person: &PersonRecord, identity: &Identity) -> Opt
     is_refused.then(|| Answer::of("link_refused"))
 }
 
-/// Asks a person whether whoever used their code in `turn` is them.
+/// Asks a person whether the sender of `turn`, which used their code, is them.
 pub(super) async fn asks(call: &Call<'_>, turn: TurnId) -> Result<Answer, StoreError> {
     let used = call.store.readable_turn(turn).await?;
     let (Some(link), Some(used)) = (call.people.link_used_in(turn), used) else { return Ok(Answer::nothing()) };
@@ -140,13 +140,13 @@ fn called(event: &InboundEvent) -> Option<String> {
     name.map(|name| plain(&excerpt(name, LONGEST)))
 }
 
-/// Whether the sender of an event may say whether whoever used a code in `turn` is them.
+/// Whether the sender of an event may say whether the sender of `turn`, which used a code, is them.
 pub(crate) fn may_confirm(event: &InboundEvent, turn: TurnId, people: &People) -> bool {
     let is_direct = event.chat == ChatKind::Direct && event.sender.kind.is_person();
     is_direct && people.link_used_in(turn).is_none_or(|link| link.identity == event.identity())
 }
 
-/// What a person says of whoever used their code in `turn`: with a yes, that is one more identity of theirs.
+/// What a person says of the sender of `turn`, which used their code: with a yes, they have one more identity.
 pub(super) async fn decide(call: &Call<'_>, turn: TurnId, is_yes: Option<bool>) -> Result<Answer, StoreError> {
     let (event, used) = (&call.turn.event, call.store.readable_turn(turn).await?);
     let held = call.people.deciding().await;
@@ -186,7 +186,7 @@ pub(super) async fn decide(call: &Call<'_>, turn: TurnId, is_yes: Option<bool>) 
         PeopleChange::PairingRemoved(link.identity),
         PeopleChange::PairingSaved(untold),
     ];
-    // A person has one home: that of whoever made the code.
+    // A person has one home: that of the identity that made the code.
     changes.extend(has_home.then(|| PeopleChange::HomeSet(linker.clone(), false)));
     changes.extend(language.map(|language| PeopleChange::LanguageSet(linker.clone(), Some(language))));
     Ok(Answer { decision: Some(decision(call, LINK.name, &linker, &by, changes, held)), ..answer })

@@ -218,7 +218,7 @@ async fn delete(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
 async fn delete_all(call: &Call<'_>) -> Result<Answer, StoreError> {
     let held = call.sessions.deciding().await;
     let mut sessions = call.store.usable_sessions(call.turn.conversation, call.owner, u32::MAX).await?;
-    // Whoever has the key of a conversation deletes what was said in it, and not what its person said elsewhere.
+    // A key holder deletes what was said in this conversation, and not what its person said elsewhere.
     if call.turn.event.sender.kind == SenderKind::KeyHolder {
         sessions.retain(|session| session.began_here);
     }

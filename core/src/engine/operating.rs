@@ -138,7 +138,7 @@ impl Engine {
         self.settings.get().time_zone.iana_name().unwrap_or("system").to_owned()
     }
 
-    /// The schedules that may be seen by whoever is limited to these channels (`None`: to none), in the order of their names.
+    /// The schedules that a caller with these channels may see (`None`: all channels), in the order of their names.
     #[must_use]
     pub fn schedules(&self, channels: Option<&[ChannelId]>) -> Vec<Schedule> {
         self.calendar.all().into_iter().filter(|schedule| schedule.is_seen_by(channels)).collect()

@@ -24,7 +24,7 @@ use crate::{
 };
 
 impl Initiative {
-    /// The event that tells somebody what is open: an owner everything, others what is theirs.
+    /// The event that tells somebody what is open: an owner everything, others their own turns.
     pub(super) async fn digest(&self, to: &Recipient, by: &str) -> Result<InboundEvent, OperationError> {
         let person = to.person.ok_or_else(|| OperationError::Unfit(NotASchedule::Digest.to_string()))?;
         let now = self.clock.now();

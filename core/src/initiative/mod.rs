@@ -184,7 +184,7 @@ impl Initiative {
         if access.is_none_or(|access| access.permit(&asker.asks_in(place), &known) == Permit::Granted) {
             return Ok(());
         }
-        Err(OperationError::Unfit("whoever asked for it may not talk to the agent any more".to_owned()))
+        Err(OperationError::Unfit("the person who asked for it may not talk to the agent any more".to_owned()))
     }
 
     /// The event that a schedule begins in a conversation.
@@ -202,7 +202,7 @@ impl Initiative {
         Ok(self.unasked(event))
     }
 
-    /// The event of something that nobody asked for: it waits in quiet hours, in the language of whoever is reached in its chat.
+    /// The event of something that nobody asked for: it waits in quiet hours, in the language of the person in its chat.
     fn unasked(&self, event: InboundEvent) -> InboundEvent {
         let heard = self.people.language_in_chat(&event.conversation);
         let language = heard.or_else(|| self.people.language_in_chat(event.about()));
@@ -393,7 +393,7 @@ impl Initiative {
             let is_unseen = is_hidden(&one.identities, &may);
             let place = match &one.chat {
                 Some(chat) => Some(chat.conversation.clone()),
-                // Whoever has the key of a conversation is no owner there.
+                // A key holder is no owner in the conversation.
                 None if one.role == PersonRole::Owner && matches!(to, Target::Role(_)) => None,
                 None => self.place_with_key(one.identities).await?,
             };
@@ -492,14 +492,14 @@ impl Initiative {
         Err(OperationError::Unfit(format!("there is no such conversation on {}: {why}", named.channel)))
     }
 
-    /// The conversation of somebody who is in no direct chat, but has the key of a conversation: the one that became theirs last.
-    async fn place_with_key(&self, mut theirs: Vec<KnownIdentity>) -> Result<Option<ConversationRef>, StoreError> {
-        theirs.sort_by_key(|known| Reverse(known.added_at));
-        for KnownIdentity { identity, .. } in theirs {
+    /// The conversation of a key holder without a direct chat: the one that was added last.
+    async fn place_with_key(&self, mut identities: Vec<KnownIdentity>) -> Result<Option<ConversationRef>, StoreError> {
+        identities.sort_by_key(|known| Reverse(known.added_at));
+        for KnownIdentity { identity, .. } in identities {
             let named = ConversationRef::new(identity.channel.clone(), &identity.id);
             let capabilities = self.channels.get(&named.channel).map(|channel| channel.capabilities(&named));
             let is_read = capabilities.is_some_and(|it| it.can_write_first && it.receipts != Receipts::Platform);
-            // Whoever has the key of a conversation has its address for an id.
+            // The id of a key holder is the address of the conversation.
             if is_read && self.store.conversation(&named).await?.is_some() {
                 return Ok(Some(named));
             }

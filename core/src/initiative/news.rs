@@ -29,7 +29,7 @@ impl NewsDesk for Initiative {
         }
         let key = format!("news:{channel}:{}", news.key);
         let reached = self.begin_beside(events, missed, &key).await.map_err(news_error)?;
-        // Whoever sends it may know nobody of those whom it is for.
+        // The sender may not see the people whom it is for: it gets numbers only.
         Ok(reached.counted())
     }
 }

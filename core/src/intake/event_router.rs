@@ -133,7 +133,7 @@ pub(super) enum Notice {
     Pairing,
     /// They are over a limit in this minute.
     Limited { minute: i64 },
-    /// They have used what is theirs of this day.
+    /// They have reached their limit of this day.
     LimitedToday { day: i64 },
     /// Their message is too old to be answered, and those that wait are too.
     Late,
@@ -324,7 +324,7 @@ impl EventRouter {
     }
 
     /// What handles a pick from a question of the gateway's own; `None` for all else. Who may not decide picks nothing: the
-    /// question stays open for whoever was asked.
+    /// question stays open for the person who was asked.
     async fn decider(
         &self,
         event: InboundEvent,

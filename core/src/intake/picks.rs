@@ -44,7 +44,7 @@ impl EventRouter {
         match event.kind {
             EventKind::Choice { turn } if event.quoted.is_none() => {
                 let Some(QuestionRecord { question, .. }) = self.questions.of(turn).await? else { return Ok(event) };
-                // Whoever presses a button names the question, and is told only what was asked where it was pressed.
+                // A press may name any question, and quotes only one of its own conversation.
                 let is_here = self.addresses.resolve(&event.conversation).await? == question.conversation;
                 let quoted = is_here.then(|| quote(&question));
                 Ok(InboundEvent { quoted, ..event })

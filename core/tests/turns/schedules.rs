@@ -579,7 +579,7 @@ async fn what_somebody_had_scheduled_counts_towards_their_limits() {
     gateway.at_rest().await;
 }
 
-/// I2. It ends with the access of whoever asked for it.
+/// I2. It ends with the access of the person who asked for it.
 #[tokio::test]
 async fn what_somebody_had_scheduled_ends_with_their_access() {
     let mut setup = setup(Access::open());
@@ -598,7 +598,7 @@ async fn what_somebody_had_scheduled_ends_with_their_access() {
     assert_eq!(looks, 1);
     let (_, runs) = gateway.engine().schedule("look", &operator("a test")).await.expect("there is one");
     let problem = runs[0].problem.as_deref();
-    assert_eq!(problem, Some("whoever asked for it may not talk to the agent any more"));
+    assert_eq!(problem, Some("the person who asked for it may not talk to the agent any more"));
     let ada = says(&chat("ada"), "").identity();
     gateway.engine().forget(&ada, secs(60), operator("her wish")).await.expect("it is done");
     assert!(gateway.engine().schedules(None).is_empty());

@@ -40,7 +40,7 @@ async fn read(store: &dyn Store, filter: ApprovalFilter) -> Vec<Approval> {
     store.approvals(filter, 10).await.expect("approvals are read")
 }
 
-/// It is read back as it was asked for, also after a restart, and whoever decides second is refused.
+/// It is read back as it was asked for, also after a restart, and the second decision is refused.
 pub async fn an_approval_is_decided_once(subject: &mut impl Subject) {
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;

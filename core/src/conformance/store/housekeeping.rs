@@ -419,7 +419,7 @@ pub async fn the_file_shrinks_after_many_rows_were_removed(subject: &mut impl Su
     assert!(after.free_bytes <= after.bytes / 10, "{after:?}");
 }
 
-/// Numbers of entries are not used again: whoever follows the log would miss what has the number of an older entry.
+/// Numbers of entries are not used again: a reader of the log would miss an entry with the number of an older one.
 pub async fn the_log_is_removed_by_its_age_except_for_its_last_entry(subject: &mut impl Subject) {
     let store = subject.store();
     answered(&*store, &chat("a"), "1").await;

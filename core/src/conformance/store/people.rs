@@ -101,7 +101,7 @@ pub async fn an_identity_belongs_to_one_person(subject: &mut impl Subject) {
 
     change(&*store, [PeopleChange::PersonSaved(other(first.clone()))]).await;
     assert_eq!(people(&*store).await, [person(1, 1, [second.clone()]), other(first.clone())]);
-    // What is theirs stays theirs.
+    // A person keeps their identities.
     change(&*store, [PeopleChange::PersonSaved(other(first.clone()))]).await;
     assert_eq!(people(&*store).await.len(), 2);
 

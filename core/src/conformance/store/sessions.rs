@@ -170,7 +170,7 @@ pub async fn a_session_is_its_owners(subject: &mut impl Subject) {
     assert_eq!(accepted(&*store, of(&chat("a"), "6", ada, 7, None)).await.1, first);
 }
 
-/// What a chat began before its person was known is theirs.
+/// A session that a chat began before its person was known belongs to this person.
 pub async fn a_session_becomes_that_of_the_person_who_is_known(subject: &mut impl Subject) {
     let store = subject.store();
     let ada = Some(PersonId::new(at(0)));

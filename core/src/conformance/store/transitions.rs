@@ -411,7 +411,7 @@ pub async fn a_transcript_ends_with_the_latest_lines(subject: &mut impl Subject)
     assert!(matches!(stored, Stored::Turn { has_history: true, .. }), "{stored:?}");
 }
 
-/// After `/new`, new turns are in the new session; earlier ones stay in theirs.
+/// After `/new`, new turns are in the new session; earlier ones stay in the earlier session.
 pub async fn a_new_session_is_the_current_one(subject: &mut impl Subject) {
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;

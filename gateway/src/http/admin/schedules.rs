@@ -175,7 +175,7 @@ pub(crate) struct Wanted {
     /// A prompt that is put before the agent, whose answer is sent.
     #[schema(max_length = 20_000)]
     prompt: Option<String>,
-    /// In place of both: what is open, with buttons. For people only: an owner is told of everything, others of what is theirs.
+    /// In place of both: what is open, with buttons. For people only: an owner is told of everything, others of their own turns.
     #[serde(default)]
     digest: bool,
     /// The agent, if not that of the conversation.
