@@ -1,5 +1,5 @@
-//! The messages to those who may decide something (whether somebody is let in, whether an agent may do what it wants), and what
-//! they pick from them.
+//! The messages to owners and approvers (whether somebody is let in, whether an agent may do what it wants), and what they
+//! pick from them.
 
 use std::sync::Arc;
 

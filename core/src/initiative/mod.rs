@@ -375,7 +375,7 @@ impl Initiative {
         }
     }
 
-    /// The conversations for which something is, and those who are meant and have none.
+    /// The conversations for a target, and its people without one.
     async fn recipients(
         &self,
         to: &Target,

@@ -197,8 +197,8 @@ pub struct AgentTurn {
     pub text: String,
     /// Who first wrote the text and the files, if the sender forwarded them.
     pub forwarded: Option<Author>,
-    /// Instructions of the program that speaks for the person. They are not the operator's: whoever may use the channel gives
-    /// them.
+    /// Instructions of the program that speaks for the person. They are not the operator's: any user of the channel may
+    /// give them.
     pub instructions: Option<String>,
     /// The emoji, if the turn is a reaction to the agent's message in `quoted` instead of a text.
     pub reaction: Option<String>,

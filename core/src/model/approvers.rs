@@ -14,7 +14,7 @@ use crate::model::{
 pub struct ApprovalSettings {
     /// Whether owners may decide.
     pub owners: bool,
-    /// Who else may: whoever is known by one of these.
+    /// The other people who may, each by one of their identities.
     pub people: Vec<Identity>,
     /// The first that fits decides.
     pub rules: Vec<ApprovalRule>,
@@ -27,7 +27,7 @@ pub struct ApprovalRule {
     pub kind: Option<String>,
     /// The agents that ask; none for all.
     pub agents: Vec<AgentName>,
-    /// Who wrote the turn: whoever is known by one of these; none for everybody.
+    /// The people who wrote the turn, each by one of their identities; none for everybody.
     pub people: Vec<Identity>,
     /// What else must hold for the event of the turn.
     pub conditions: Vec<Condition>,
@@ -139,9 +139,9 @@ mod tests {
         assert_eq!(all.decide(&request(Some("x")), "main", &event(), &KnownPeople::default()), Some((1, true)));
     }
 
-    /// N2. Whoever has the key of a linked conversation may be somebody else.
+    /// N2. The key holder of a linked conversation may be somebody else.
     #[test]
-    fn what_approves_for_a_person_is_not_for_whoever_has_a_key() {
+    fn what_approves_for_a_person_is_not_for_a_key_holder() {
         let at = Timestamp::from_millis(0);
         let identity = Identity { channel: ChannelId::new("test", "main"), id: "ada".to_owned() };
         let known = KnownIdentity { identity: identity.clone(), added_at: at, added_by: "ada".to_owned() };

@@ -128,7 +128,7 @@ pub enum SenderKind {
     Person,
     /// As [`Person`](Self::Person), but the channel cannot tell its people apart: all have the same id.
     Unnamed,
-    /// As [`Unnamed`](Self::Unnamed), but each conversation has a secret key: this is whoever has it. The id is the address of
+    /// As [`Unnamed`](Self::Unnamed), but each conversation has a secret key, and this is its holder. The id is the address of
     /// the conversation, which is made of the key and does not reveal it. With `/link` the conversation becomes one of a person who
     /// is known.
     KeyHolder,
@@ -237,7 +237,7 @@ pub enum EventKind {
         /// Whether the agent owes no answer.
         #[serde(default)]
         quiet: bool,
-        /// Who had an agent schedule it, by their key within the channel: it counts as theirs.
+        /// The person who had an agent schedule it, by their key within the channel: it counts as their message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         asked_by: Option<Arc<str>>,
         /// The conversation whose history the agent gets, if not this one.
@@ -381,7 +381,7 @@ impl InboundEvent {
     }
 
     /// The key of the sender within the channel, for shares and limits. Where the channel cannot tell people apart, each
-    /// conversation counts as a person. A prompt is of whoever had an agent schedule it.
+    /// conversation counts as a person. A scheduled prompt counts for the person who had an agent schedule it.
     #[must_use]
     pub fn person(&self) -> &str {
         match &self.kind {
@@ -401,8 +401,8 @@ impl InboundEvent {
         Identity { channel: self.conversation.channel.clone(), id: self.person().to_owned() }
     }
 
-    /// The role and the name of the sender, if they are known. Whoever has the key of a conversation is no owner there: operators
-    /// can read the key, and so can whoever uses the same browser. The same holds for a prompt that somebody had scheduled.
+    /// The role and the name of the sender, if they are known. A key holder is no owner: operators can read the key, and
+    /// so can other users of the same browser. The same holds for a prompt that somebody had scheduled.
     pub(crate) fn known_as<'a>(&self, known: &'a KnownPeople) -> Option<(PersonRole, &'a str)> {
         let (role, name) = known.get(&self.conversation.channel, self.person())?;
         let is_owner_here = !matches!(self.sender.kind, SenderKind::KeyHolder | SenderKind::Operator);

@@ -222,7 +222,7 @@ pub enum PeopleChange {
     /// A person is new, or has another name or role. The named identities are added to this person, taken from any other, and
     /// their requests are removed; a person who loses the last identity is removed.
     PersonSaved(PersonRecord),
-    /// The request of an identity is over: its person was told, or a code was refused.
+    /// The request or code of an identity is over: it was used or refused, and its person knows.
     PairingRemoved(Identity),
     /// An identity belongs to no person any more; its request, direct chat and language are removed with it, and a person without
     /// identities.
@@ -274,7 +274,7 @@ impl KnownPeople {
         self.find(channel, id).is_some()
     }
 
-    /// The role and the name of whoever has this id.
+    /// The role and the name of the person with this id.
     pub(crate) fn get(&self, channel: &ChannelId, id: &str) -> Option<(PersonRole, &str)> {
         self.find(channel, id).map(|known| (known.role, known.name.as_str()))
     }
@@ -289,7 +289,7 @@ impl KnownPeople {
         self.identities.get(&person).map_or(&[], Vec::as_slice)
     }
 
-    /// Everything by which channels know whoever has this identity.
+    /// All identities of the person with this identity.
     pub(crate) fn all_of(&self, identity: &Identity) -> Vec<Identity> {
         match self.person(&identity.channel, &identity.id) {
             Some(person) => self.identities(person).to_vec(),

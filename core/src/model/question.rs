@@ -42,7 +42,7 @@ pub struct QuestionRecord {
     pub question: AskedQuestion,
     /// Whether a person may have seen it.
     pub is_shown: bool,
-    /// Whether whoever may pick has written something else to the agent since, or has begun a new session.
+    /// Whether the person who may pick has written something else to the agent since, or has begun a new session.
     pub is_overtaken: bool,
     /// The platform's ids of the messages that ask it.
     pub message_ids: Vec<String>,

@@ -222,7 +222,7 @@ fn is_of(channel: &ChannelId, name: &str) -> bool {
     channel.as_str() == name || channel.platform() == name
 }
 
-/// The first word that the sender wrote. What somebody else wrote is no command of theirs.
+/// The first word that the sender wrote. A forwarded text is no command.
 fn first_word(event: &InboundEvent) -> Option<&str> {
     let is_theirs = event.kind == EventKind::Message && event.forwarded.is_none();
     event.text.split_whitespace().next().filter(|_| is_theirs)

@@ -70,7 +70,7 @@ pub enum ScheduledAction {
         #[serde(default, skip_serializing_if = "Words::are_ordinary")]
         words: Words,
     },
-    /// A message that lists what is open, with buttons. An owner is told of everything, others of what is theirs.
+    /// A message that lists what is open, with buttons. Owners are told of everything, others of their own turns.
     Digest,
 }
 
@@ -192,7 +192,7 @@ pub enum ScheduleCall {
     },
 }
 
-/// Who asked an agent to schedule something: it counts as theirs, while they may talk to the agent.
+/// The person who asked an agent to schedule something: it counts as their message, while they may talk to the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asker {
     /// Their key within the channel: see [`InboundEvent::person`](crate::InboundEvent::person).
@@ -208,7 +208,7 @@ impl Asker {
         Self { person: event.person().to_owned(), sender: event.sender.clone(), chat: event.chat }
     }
 
-    /// A message of theirs to an agent in a conversation.
+    /// A message from this person to an agent in a conversation.
     pub(crate) fn asks_in(&self, place: &ConversationRef) -> InboundEvent {
         let at = Timestamp::from_millis(0);
         let event = InboundEvent::new(place.clone(), self.chat, String::new(), self.sender.clone(), at);
@@ -290,7 +290,7 @@ pub enum NotASchedule {
     #[error("the text must have 1 to {MAX_TEXT} characters")]
     Text,
     /// A digest is for a conversation.
-    #[error("a digest is for a person or a role, not for a conversation: it shows what is theirs")]
+    #[error("a digest is for a person or a role, not for a conversation: it shows a person's own turns")]
     Digest,
     /// Its only time has passed.
     #[error("`at` must be in the future")]
@@ -425,7 +425,7 @@ impl Schedule {
         if self.origin == ScheduleOrigin::Agent { self.id.to_string() } else { self.new.name.clone() }
     }
 
-    /// Whether it may be seen by whoever is limited to these channels. People may be reached on any.
+    /// Whether a caller with these channels may see it. People may be reached on any.
     pub(crate) fn is_seen_by(&self, channels: Option<&[ChannelId]>) -> bool {
         channels.is_none_or(|channels| self.new.to.channel().is_some_and(|channel| channels.contains(channel)))
     }

@@ -180,7 +180,7 @@ pub enum NewInGroups {
     /// All but guests, and strangers who may write there.
     #[default]
     Members,
-    /// Whoever may write there.
+    /// All who may write there.
     Everyone,
 }
 

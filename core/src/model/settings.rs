@@ -143,7 +143,7 @@ pub struct Settings {
     pub max_parts: usize,
     /// How long rows are kept.
     pub lifetimes: Lifetimes,
-    /// Whether the traces of turns are recorded, so that agents are told theirs also without a caller's.
+    /// Whether the traces of turns are recorded, so that agents get a trace also without one of the caller.
     pub is_traced: bool,
 }
 
@@ -203,8 +203,8 @@ impl Settings {
         }
     }
 
-    /// Whether the sender of an event is a guest of a group, or a stranger who may write there: what is everybody's there is not theirs
-    /// to change.
+    /// Whether the sender of an event is a guest of a group, or a stranger who may write there: they may not
+    /// change what belongs to the group.
     pub(crate) fn is_guest_of_group(&self, event: &InboundEvent, known: &KnownPeople) -> bool {
         let channel = &event.conversation.channel;
         if event.chat != ChatKind::Group {

@@ -32,7 +32,7 @@ impl Actor {
         Self { name, reason: None, channels: None, answer: None }
     }
 
-    /// A key of theirs: nobody else has the same.
+    /// The actor's own form of a key: that of another actor differs.
     pub(crate) fn key(&self, key: &str) -> String {
         format!("{}:{}:{key}", self.name.len(), self.name)
     }

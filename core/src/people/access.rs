@@ -81,7 +81,7 @@ impl Access {
         }
     }
 
-    /// Whether the operator has let in whoever has this id and unique name, and not everyone in some group.
+    /// Whether the operator has let in the person with this id and unique name, and not everyone in some group.
     pub(crate) fn knows(&self, id: &str, username: Option<&str>) -> bool {
         let has_entry = |list: &AllowList| list.has_entry_of(id, username);
         self.direct == DirectPolicy::Open || has_entry(&self.allow) || has_entry(&self.group_allow)

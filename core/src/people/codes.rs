@@ -71,14 +71,14 @@ impl Pairing {
 }
 
 impl People {
-    /// The request of a stranger to be let in: theirs, if they were given a code before.
+    /// The request of a stranger to be let in: the earlier one, if they have a code.
     pub(crate) async fn ask(&self, event: &InboundEvent) -> Result<Asked, StoreError> {
         let identity = event.identity();
         if let Some(asked) = self.asked_before(&identity) {
             return Ok(asked);
         }
         let _deciding = self.deciding().await;
-        // Another event of theirs, or another stranger's, may have come first.
+        // Another event, of this stranger or of another, may have come first.
         if let Some(asked) = self.asked_before(&identity) {
             return Ok(asked);
         }
@@ -119,7 +119,7 @@ impl People {
         turned_away.into_iter().filter(is_new).collect()
     }
 
-    /// The code with which the sender of an event links another channel, in place of an earlier one of theirs.
+    /// The code with which the sender of an event links another channel, in place of their earlier one.
     pub(crate) fn new_link(&self, event: &InboundEvent) -> Pairing {
         self.with_new_code(event, PairingState::Links, LINKING)
     }

@@ -1,4 +1,4 @@
-//! The people of the configuration, and which records are theirs.
+//! The people of the configuration, and their records.
 
 use rejoinder_guard::Timestamp;
 
@@ -86,7 +86,7 @@ fn claimant(seeds: &[SeedPerson], record: &PersonRecord) -> Option<usize> {
 }
 
 impl PersonRecord {
-    /// Whether the person added an identity from another one of theirs, with `/link`.
+    /// Whether the person added an identity from another of their identities, with `/link`.
     fn has_linked(&self, known: &KnownIdentity) -> bool {
         let is_by = |from: &KnownIdentity| known.added_by.ends_with(&format!(" ({})", from.identity));
         self.identities.iter().any(is_by)
@@ -94,7 +94,7 @@ impl PersonRecord {
 }
 
 impl KnownIdentity {
-    /// Whether the configuration names it: it is theirs again after the next start.
+    /// Whether the configuration names it: the next start adds it again.
     pub(crate) fn is_configured(&self) -> bool {
         self.added_by == CONFIGURATION
     }
@@ -185,7 +185,7 @@ mod tests {
         }
     }
 
-    /// Whoever has a record sees its private sessions.
+    /// The person of a record sees its private sessions.
     #[test]
     fn a_linked_account_that_becomes_a_person_of_its_own_takes_nothing_along() {
         let mem = record("mem", &[("8", CONFIGURATION), ("90", "mem (test.main/8)")]);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever has a record sees its private sessions.
+        /// The person of a record sees its private sessions.
         #[test]
         fn a_record_never_goes_to_an_entry_that_has_nothing_of_its_person(
             stored in shares(), configured in shares(), origins in vec(0..3_u8, 8), unchanged in vec(any::<bool>(), 4),

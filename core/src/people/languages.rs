@@ -10,13 +10,13 @@ use crate::model::{
 };
 
 impl People {
-    /// The language of what the gateway tells whoever is reached in a direct chat.
+    /// The language of the gateway's messages in a direct chat.
     pub(crate) fn language_in_chat(&self, place: &ConversationRef) -> Option<Language> {
         let chat = self.state().chats.values().find(|chat| chat.conversation == *place).cloned();
         self.spoken_language(&chat?)
     }
 
-    /// The language that somebody chose, here or on another channel of theirs.
+    /// The language that somebody chose, here or on another of their channels.
     pub(crate) fn chosen_language(&self, identity: &Identity) -> Option<Language> {
         self.language_in(|state| &state.languages, identity)
     }
@@ -32,7 +32,7 @@ impl People {
         told.or_else(|| self.configured_language(&chat.identity))
     }
 
-    /// What a map has for somebody, or else for another identity of theirs.
+    /// What a map has for an identity, or else for another identity of its person.
     fn language_in(
         &self,
         map: impl Fn(&State) -> &HashMap<Identity, Language>,

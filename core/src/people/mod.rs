@@ -197,7 +197,7 @@ impl People {
         self.reachable.notified().await;
     }
 
-    /// Has whoever waits for people who can be reached look again.
+    /// Wakes [`Self::until_reachable`]: a person's direct chat may have changed.
     pub(crate) fn look_again(&self) {
         self.reachable.notify_one();
     }
@@ -225,7 +225,7 @@ impl PersonRecord {
         settings.may_decide(self.role, &identities)
     }
 
-    /// What is known of one of their identities, if it is theirs.
+    /// The identity as it is known, if it is this person's.
     pub(crate) fn identity(&self, identity: &Identity) -> Option<&KnownIdentity> {
         self.identities.iter().find(|one| one.identity == *identity)
     }

@@ -26,7 +26,7 @@ pub enum RunEvent {
     Usage(Usage),
     /// A message to send to this turn's conversation now. The channel returns whether it was claimed.
     Send(Reply, oneshot::Sender<SendResult>),
-    /// What the agent wants of the schedules of this turn's conversation. The channel returns those that are meant, or why it is
+    /// What the agent wants of the schedules of this turn's conversation. The channel returns the schedules, or why it is
     /// not done.
     Schedule(ScheduleCall, oneshot::Sender<Result<Vec<Schedule>, String>>),
     /// The runtime can take messages that have come since the run began. The channel returns them.

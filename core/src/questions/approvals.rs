@@ -1,4 +1,4 @@
-//! What waits for an approval: it can be decided once, and those who may decide are told of it.
+//! What waits for an approval: it can be decided once, and its approvers are told of it.
 
 use std::sync::Arc;
 

@@ -34,7 +34,7 @@ pub(crate) const PAGE: u32 = 32;
 pub(crate) enum Asks {
     /// Whether to let somebody in.
     LetIn,
-    /// Whether whoever used a person's code in this turn is that person.
+    /// Whether the sender of this turn, which used a person's code, is that person.
     Link(TurnId),
     /// Whether an agent may do something. Only this person may say.
     Approve(ApprovalId, PersonId),
@@ -139,8 +139,8 @@ impl Questions {
         Ok(digest::open_question(store, &item).await?.is_some_and(|asked| asked.place == event.conversation))
     }
 
-    /// What whoever was asked is told when it is too late. Nothing of what somebody else has decided, nor of somebody who asked to
-    /// be let in.
+    /// What the person who was asked is told when it is too late. It says nothing of another person's decision, nor of a request
+    /// to be let in.
     pub(super) async fn told_of_expiry(
         &self,
         question: &AskedQuestion,

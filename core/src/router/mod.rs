@@ -43,7 +43,7 @@ pub(crate) fn rule<'a>(event: &InboundEvent, settings: &'a Settings, known: &Kno
 /// The language of what the gateway tells the sender of an event: what they chose, else what its rule says, else what the
 /// platform tells, else what the configuration says of them.
 pub(crate) fn language(event: &InboundEvent, rule: Option<&Rule>, people: &People) -> Option<Language> {
-    // What the gateway begins is in the language of whoever hears it.
+    // What the gateway begins is in the language of its reader.
     let spoken = event.language.filter(|_| event.sender.kind == SenderKind::Operator);
     let chosen = spoken.or_else(|| people.chosen_language(&event.identity()));
     let told = chosen.or(rule.and_then(|rule| rule.language)).or(event.language);

@@ -1,5 +1,6 @@
-//! Tells owners who asks to be let in, people who used their code, and those who may decide what agents ask approval for. What waits is a row, and each message
-//! has a key of its own, so nobody is told twice, and nobody's message is lost by a crash.
+//! Tells owners who asks to be let in, people who used their code, and approvers what agents ask approval for.
+//!
+//! What waits is a row, and each message has a key of its own: nobody is told twice, and no message is lost by a crash.
 
 use std::{
     collections::HashMap,
@@ -100,7 +101,7 @@ impl Notifier {
         match self.try_to_ask_all().await {
             Ok(()) => true,
             Err(error) => {
-                warn!(%error, "an agent asks for approval, and those who may decide are not told yet");
+                warn!(%error, "an agent asks for approval, and its approvers are not told yet");
                 false
             }
         }

@@ -267,7 +267,7 @@ impl Inputs {
         Ok(asked.into_iter().map(told).collect())
     }
 
-    /// How many approvals wait that agents have asked for while they answered whoever wrote an event.
+    /// How many approvals wait that agents have asked for while they answered the sender of an event.
     pub(super) async fn approvals_for(&self, event: &InboundEvent, known: &KnownPeople) -> Result<u32, StoreError> {
         let mut waiting = 0;
         for Identity { channel, id } in known.all_of(&event.identity()) {
@@ -292,7 +292,7 @@ impl Inputs {
     }
 }
 
-/// Whoever writes this long after an answer that is still on its way has not read it.
+/// A person who writes this long after an answer that is still on its way has not read it.
 fn note_if_late(line: &mut HistoryLine, now: Timestamp) {
     if line.state == LineState::OnItsWay && now.since(line.at) >= ON_ITS_WAY {
         line.state = LineState::NotDelivered(NOT_YET.to_owned());

@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Worker {
-    /// Does what an agent wants of the schedules of the turn's conversation. Returns those that are meant, or what it is told.
+    /// Does what an agent wants of the schedules of the turn's conversation. Returns the schedules, or what it is told.
     pub(super) async fn schedule(
         &self,
         turn: &TurnRecord,

@@ -13,7 +13,7 @@ use crate::model::{
     settings::Lifetimes,
 };
 
-/// The times before which rows are past theirs.
+/// The times before which rows are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cutoffs {
     /// For turns that ended, with everything about them but the keys of their events, and for the entries of the log.
