@@ -23,10 +23,11 @@ use tracing::{error, info, warn};
 use crate::{
     alerts::{LiveAlerts, Means},
     backup,
+    callers::{Caller, StoredTokens},
     exposure::{Exposure, readable_folder, writable_above},
     feed::Feed,
     figures::Figures,
-    http::{self, App, Bounds, Caller, Commons, KeysInUse, Places, Proxies, Sessions, StoredTokens},
+    http::{self, App, Bounds, Commons, KeysInUse, Places, Proxies, Sessions},
     log_lines::LineWriter,
     materials::{Materials, TokenMode, TokenSource, WiringError},
     metrics, open_files,

@@ -34,6 +34,7 @@ use self::{
 };
 use crate::{
     alerts::LiveAlerts,
+    callers::StoredTokens,
     feed::Feed,
     figures::Figures,
     problems::Problems,
@@ -45,7 +46,6 @@ use crate::{
 pub(crate) use self::openapi::description;
 pub(crate) use self::{
     admin::{
-        caller::{Caller, StoredTokens},
         dead_letters::page as dead_letters_page,
         logs::{LevelName, LogLineItem, LogLineList, page as log_lines_page},
         operation::KeysInUse,
@@ -201,7 +201,7 @@ fn operator_routes(app: &Arc<App>) -> Router {
         .route("/openapi.json", get(openapi::document))
         .layer(middleware::from_fn_with_state(Arc::clone(app), access::reader));
     let own = if app.access.has_admin() {
-        readers.nest("/admin/api", admin::routes(app)).merge(admin::page::routes())
+        readers.nest("/admin/api", admin::routes(app, get(openapi::document))).merge(admin::page::routes())
     } else {
         readers
     };

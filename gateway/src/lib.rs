@@ -9,6 +9,7 @@
 //! | `platforms` | the list of platforms, and how the gateway uses each; one file per platform |
 //! | `agents` | the same for the kinds of agents |
 //! | `materials` | what channels and agents are built with: tokens, clock, HTTP client |
+//! | `callers` | who uses the gateway with an operator's token, and what it allows |
 //! | `wiring` | builds the parts from the configuration |
 //! | `console` | terminal input and output that commands and platforms share |
 //! | `exposure` | what other users of this machine can do with the gateway's files |
@@ -24,6 +25,7 @@
 mod agents;
 mod alerts;
 mod backup;
+mod callers;
 pub mod cli;
 mod client;
 #[cfg_attr(

@@ -33,8 +33,8 @@ use reqwest::Client;
 use utoipa::openapi::OpenApi;
 
 use crate::{
+    callers::Caller,
     console::{ask::Ask, failure::Failure, finding::Finding, secret::SecretLocation},
-    http::Caller,
     materials::{Materials, TokenSource, WiringError},
 };
 

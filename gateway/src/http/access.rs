@@ -17,11 +17,8 @@ use axum::{
 use rejoinder_kit::{Guesses, Peer, Tokens, bearer, is_forwarded};
 use url::{Host, Url};
 
-use super::{
-    App,
-    admin::caller::{Caller, StoredTokens},
-    error::ApiError,
-};
+use super::{App, error::ApiError};
+use crate::callers::{Caller, StoredTokens};
 
 /// Who may use the operator's routes at one address.
 pub(crate) struct Access {

@@ -37,14 +37,14 @@ use std::sync::Arc;
 use axum::{
     Router,
     middleware::from_fn_with_state,
-    routing::{any, delete, get, post},
+    routing::{MethodRouter, any, delete, get, post},
 };
 use rejoinder_core::store::Role;
 
 use super::{App, not_found, wrong_method};
 
-/// The routes, to be nested at `/admin/api`.
-pub(super) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
+/// The routes, to be nested at `/admin/api`; `description` serves the OpenAPI description.
+pub(super) fn routes(app: &Arc<App>, description: MethodRouter<Arc<App>>) -> Router<Arc<App>> {
     let viewer = Router::new()
         .route("/overview", get(overview::show))
         .route("/turns", get(turns::list))
@@ -66,7 +66,7 @@ pub(super) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         .route("/logs", get(logs::list))
         .route("/errors", get(errors::list))
         .route("/events", get(events::follow))
-        .route("/openapi.json", get(super::openapi::document))
+        .route("/openapi.json", description)
         .route("/session", get(session::show).delete(session::close))
         .route("/route/explain", post(route::explain))
         .route("/links", post(session::link));

@@ -12,7 +12,7 @@ use utoipa::openapi::OpenApi;
 
 use super::{Built, ChannelNotice, Platform, RouteMaterials};
 use crate::{
-    http::Caller,
+    callers::Caller,
     materials::{Materials, WiringError},
 };
 

@@ -16,11 +16,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    caller::Caller,
     operation::{IdempotencyKey, Operation},
     responses::{Changing, Reading},
 };
 use crate::{
+    callers::Caller,
     http::{Shared, error::ApiError},
     time::rfc3339,
 };

@@ -11,8 +11,9 @@ use rejoinder_core::{
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{caller::Caller, messages::NotReachedItem, responses::Reading};
+use super::{messages::NotReachedItem, responses::Reading};
 use crate::{
+    callers::Caller,
     http::{Shared, error::ApiError, paging},
     time::rfc3339,
 };

@@ -1,148 +1,17 @@
-//! Who calls the admin API, and what that token allows.
-
-use std::sync::{PoisonError, RwLock};
+//! Which callers the admin API lets in.
 
 use axum::{
     extract::{Request, State},
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use rejoinder_core::{
-    ChannelId, SharedClock, Store, StoreError, Timestamp,
-    store::{Role, TokenRecord},
+use rejoinder_core::store::Role;
+use rejoinder_kit::bearer;
+
+use crate::{
+    callers::Caller,
+    http::{Shared, error::ApiError},
 };
-use rejoinder_kit::{bearer, token_digest};
-use subtle::ConstantTimeEq;
-use uuid::Uuid;
-
-use crate::http::{Shared, error::ApiError};
-
-/// The name under which the token of the configuration is in the audit.
-pub(crate) const CONFIGURED: &str = "admin";
-
-/// Who calls, by the token that was sent.
-#[derive(Clone, Debug)]
-pub(crate) struct Caller {
-    /// The id of the stored token; `None` for the one of the configuration.
-    pub(crate) token: Option<Uuid>,
-    pub(crate) name: String,
-    pub(crate) role: Role,
-    /// The channels that the token is limited to.
-    pub(crate) channels: Option<Vec<ChannelId>>,
-    /// The session that was used; `None` if the token itself was sent.
-    pub(crate) session: Option<SessionEnd>,
-}
-
-/// A session of the page, and when it ends.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SessionEnd {
-    pub(crate) id: Uuid,
-    pub(crate) at: Timestamp,
-}
-
-impl Caller {
-    /// The caller with the token of the configuration.
-    pub(crate) fn configured() -> Self {
-        Self { token: None, name: CONFIGURED.to_owned(), role: Role::Admin, channels: None, session: None }
-    }
-
-    /// The channels to list: `asked`, as far as the caller may see them.
-    pub(super) fn channels(&self, asked: Option<&str>) -> Option<Vec<ChannelId>> {
-        match (asked.map(ChannelId::from_stored), &self.channels) {
-            (None, allowed) => allowed.clone(),
-            (Some(asked), Some(allowed)) if !allowed.contains(&asked) => Some(Vec::new()),
-            (Some(asked), _) => Some(vec![asked]),
-        }
-    }
-
-    /// Whether the caller may see this channel.
-    pub(crate) fn may_see(&self, channel: &ChannelId) -> bool {
-        self.channels.as_ref().is_none_or(|channels| channels.contains(channel))
-    }
-}
-
-impl From<&TokenRecord> for Caller {
-    fn from(token: &TokenRecord) -> Self {
-        Self {
-            token: Some(token.id),
-            name: token.name.clone(),
-            role: token.role,
-            channels: token.channels.clone(),
-            session: None,
-        }
-    }
-}
-
-fn is_open(token: &TokenRecord, now: Timestamp) -> bool {
-    token.revoked_at.is_none() && token.expires_at.is_none_or(|at| at > now)
-}
-
-/// The stored tokens, in memory: also those that were revoked, because their names are not given again.
-pub(crate) struct StoredTokens {
-    clock: SharedClock,
-    known: RwLock<Vec<TokenRecord>>,
-}
-
-impl StoredTokens {
-    /// # Errors
-    /// When the store cannot be read.
-    pub(crate) async fn read(store: &dyn Store, clock: SharedClock) -> Result<Self, StoreError> {
-        Ok(Self { clock, known: RwLock::new(store.tokens().await?) })
-    }
-
-    #[cfg(test)]
-    pub(super) fn none(clock: SharedClock) -> Self {
-        Self { clock, known: RwLock::default() }
-    }
-
-    /// Adds a token that was stored.
-    pub(super) fn add(&self, token: TokenRecord) {
-        self.known.write().unwrap_or_else(PoisonError::into_inner).push(token);
-    }
-
-    /// Notes that a token was revoked.
-    pub(super) fn revoke(&self, id: Uuid, at: Timestamp) {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(token) = known.iter_mut().find(|token| token.id == id) {
-            token.revoked_at = Some(at);
-        }
-    }
-
-    /// `viewer-1`, or the next number that no token has or had.
-    pub(super) fn free_name(&self, role: Role) -> String {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let is_free = |name: &String| known.iter().all(|token| token.name != *name);
-        let name = |number: u32| format!("{}-{number}", role.as_str());
-        // Of as many numbers as there are names, and one more, one is free.
-        (1..=u32::MAX).map(name).find(is_free).unwrap_or_else(|| role.as_str().to_owned())
-    }
-
-    /// The caller with this token. Takes the same time for every token, except that it grows with their number.
-    pub(crate) fn caller(&self, sent: &[u8]) -> Option<Caller> {
-        let (sent, now) = (token_digest(sent), self.clock.now());
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let mut found = None;
-        for token in known.iter() {
-            if bool::from(token.hash.ct_eq(&sent)) {
-                found = Some(token);
-            }
-        }
-        found.filter(|token| is_open(token, now)).map(Caller::from)
-    }
-
-    /// The caller with the token that has this id.
-    pub(super) fn caller_with(&self, id: Uuid) -> Option<Caller> {
-        let now = self.clock.now();
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.iter().find(|token| token.id == id && is_open(token, now)).map(Caller::from)
-    }
-
-    /// Those that were not revoked.
-    pub(super) fn list(&self) -> Vec<TokenRecord> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.iter().filter(|token| token.revoked_at.is_none()).cloned().collect()
-    }
-}
 
 /// Finds out who calls; rejects requests without a token that opens anything.
 pub(super) async fn identify(State(app): Shared, mut request: Request, next: Next) -> Response {

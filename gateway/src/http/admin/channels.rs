@@ -10,11 +10,11 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    caller::Caller,
     operation::{Accepted, IdempotencyKey, Operation, Reason},
     responses::{Changing, Reading},
 };
 use crate::{
+    callers::Caller,
     http::{App, Shared, error::ApiError, health::problem},
     time::rfc3339,
 };

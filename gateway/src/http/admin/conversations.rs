@@ -20,11 +20,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    caller::Caller,
     deliveries::DeliveryItem,
     responses::{Reading, ReadingOne},
 };
 use crate::{
+    callers::Caller,
     console::output::excerpt,
     http::{App, Shared, error::ApiError, paging},
     time::rfc3339,

@@ -17,11 +17,11 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::{
-    caller::Caller,
     operation::{Accepted, IdempotencyKey, Operation, Reason},
     responses::{Changing, Reading},
 };
 use crate::{
+    callers::Caller,
     http::{App, Shared, error::ApiError, paging},
     view::{DeadLetterItem, DeadLetterList},
 };

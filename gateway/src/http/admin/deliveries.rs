@@ -16,11 +16,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    caller::Caller,
     operation::{Accepted, IdempotencyKey, Operation, Reason},
     responses::{Changing, Reading},
 };
 use crate::{
+    callers::Caller,
     http::{App, Shared, error::ApiError, paging},
     view::DeliveryDetail,
 };

@@ -14,12 +14,12 @@ use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    caller::Caller,
     logs::LevelName,
     operation::{Accepted, IdempotencyKey, Operation, Reason},
     responses::{Changing, Reading},
 };
 use crate::{
+    callers::Caller,
     http::{Shared, error::ApiError, paging},
     time::rfc3339,
 };

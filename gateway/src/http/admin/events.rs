@@ -23,8 +23,9 @@ use tokio::{
 use tracing::warn;
 use utoipa::IntoParams;
 
-use super::{caller::Caller, responses::Reading};
+use super::responses::Reading;
 use crate::{
+    callers::Caller,
     feed::{Event, Frame},
     http::{App, Shared, error::ApiError},
 };

@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{caller::Caller, responses::Reading};
+use super::responses::Reading;
 use crate::{
+    callers::Caller,
     http::{Shared, error::ApiError, paging},
     time::rfc3339,
 };

@@ -8,8 +8,9 @@ use rejoinder_core::{OpenLoop, open_loops, store::TurnFilter};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{caller::Caller, responses::Reading};
+use super::responses::Reading;
 use crate::{
+    callers::Caller,
     http::{Shared, error::ApiError, paging},
     view::TurnItem,
 };

@@ -19,8 +19,10 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 use utoipa::{IntoParams, ToSchema};
 
-use super::caller::Caller;
-use crate::http::{App, error::ApiError};
+use crate::{
+    callers::Caller,
+    http::{App, error::ApiError},
+};
 
 /// The largest body of most requests, in bytes.
 const MAX_BODY: usize = 64 * 1024;

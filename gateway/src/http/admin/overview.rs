@@ -7,11 +7,11 @@ use utoipa::ToSchema;
 
 use super::{
     agents::{self, AgentItem},
-    caller::Caller,
     channels::{self, ChannelItem},
     responses::Reading,
 };
 use crate::{
+    callers::Caller,
     figures::{Figure, PROMPT},
     http::{App, Shared, error::ApiError},
     problems::{Problem, Waits},

@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    caller::Caller,
     operation::{IdempotencyKey, Operation, Reason, checked_name},
     people::{PersonItem, PersonRoleName},
     responses::{ChangingByCode, Reading},
 };
 use crate::{
+    callers::Caller,
     http::{Shared, error::ApiError},
     time::rfc3339,
 };

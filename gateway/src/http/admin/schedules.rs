@@ -17,12 +17,12 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    caller::Caller,
     messages::{NotReachedItem, SentMessages},
     operation::{IdempotencyKey, Operation, Reason},
     responses::{Changing, Reading, ReadingOne},
 };
 use crate::{
+    callers::Caller,
     http::{Shared, error::ApiError},
     time::{duration, rfc3339, time_of_day},
 };

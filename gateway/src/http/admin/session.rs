@@ -28,12 +28,12 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
-    caller::{Caller, SessionEnd, StoredTokens},
     operation::{IdempotencyKey, Operation, Reason},
     responses::{Changing, Reading},
     tokens::RoleName,
 };
 use crate::{
+    callers::{Caller, SessionEnd, StoredTokens},
     http::{Shared, error::ApiError},
     secrets,
     time::rfc3339,

@@ -16,11 +16,11 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
-    caller::CONFIGURED,
     operation::{IdempotencyKey, Operation, Reason, checked_name},
     responses::{Changing, Reading},
 };
 use crate::{
+    callers::CONFIGURED,
     http::{Shared, error::ApiError},
     secrets,
     time::{parse, rfc3339},

@@ -18,11 +18,11 @@ use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    caller::Caller,
     operation::{Accepted, IdempotencyKey, Operation, Reason},
     responses::{Changing, Reading, ReadingOne},
 };
 use crate::{
+    callers::Caller,
     http::{App, Shared, error::ApiError, paging},
     time,
     view::{TurnDetail, TurnExplanation, TurnItem, TurnList},
