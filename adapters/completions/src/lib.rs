@@ -27,7 +27,7 @@
 //!
 //! * a kind of content: a case in `inbound/content.rs`;
 //! * an option that must be refused: `refuse_options` in `inbound.rs`;
-//! * a field of `rejoinder`: `About` in `answer.rs`, and its description in `openapi.rs`.
+//! * a field of `rejoinder`: `About` in `answer.rs`, and its description in `schema.rs`.
 
 mod access;
 mod answer;
@@ -42,6 +42,7 @@ mod models;
 mod openapi;
 mod outbound;
 mod receive;
+mod schema;
 mod section;
 mod stream;
 

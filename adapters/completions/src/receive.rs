@@ -25,7 +25,7 @@ use crate::{
     error::ApiError,
     inbound::{self, Context},
     models::{Model, ModelList},
-    openapi::schema,
+    schema,
     stream::Stream,
 };
 
