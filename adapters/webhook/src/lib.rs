@@ -36,7 +36,7 @@
 //!
 //! * a media type: a file in `inbound/`, and its cases in `Media`;
 //! * an authentication method: a field of `Auth`, and its case in `Auth::proof`;
-//! * a field of the answer: `Answer` in `answer.rs`, and its description in `openapi/schema.rs`.
+//! * a field of the answer: `Answer` in `answer.rs`, and its description in `schema.rs`.
 
 mod answer;
 mod auth;
@@ -52,6 +52,7 @@ mod prefer;
 mod receive;
 mod result_key;
 mod result_url;
+mod schema;
 mod section;
 mod template;
 

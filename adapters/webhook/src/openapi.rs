@@ -1,7 +1,5 @@
 //! The OpenAPI description of what [`router`](crate::router) serves.
 
-pub(crate) mod schema;
-
 use utoipa::{
     Modify, OpenApi,
     openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme},

@@ -30,8 +30,8 @@ use crate::{
     counters::REQUESTS,
     events,
     inbound::{self, Context, Key},
-    openapi::schema,
     prefer::Wait,
+    schema,
 };
 
 /// The `Retry-After` of a 503.
