@@ -17,9 +17,9 @@ use tokio::{
 };
 
 use crate::{
+    bench::Bench,
     client::{Client, Endpoint, TOKEN},
     cpu,
-    measure::Bench,
     memory::Memory,
 };
 

@@ -7,6 +7,7 @@
 //! To add a figure, return another [`Sample`](figures::Sample) from a function in [`measure`]. To add a measurement, write
 //! a module there with a function for one round, and list it in [`Measurement`](measure::Measurement).
 
+mod bench;
 mod client;
 mod copies;
 mod cores;

@@ -4,6 +4,7 @@ mod discord;
 mod hooks;
 mod matrix;
 mod peer;
+mod plan;
 mod platform;
 mod settled;
 mod start;
@@ -11,36 +12,12 @@ mod strangers;
 mod telegram;
 mod waiting;
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::fmt;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use tokio::sync::OnceCell;
 
-use self::settled::SettledStore;
-use crate::{client::Endpoint, figures::Sample};
-
-/// The settings of all measurements.
-pub(crate) struct Bench {
-    /// The path of the binary.
-    pub(crate) rejoinder: PathBuf,
-    /// The folder for databases and logs.
-    pub(crate) folder: PathBuf,
-    /// The duration of a load.
-    pub(crate) length: Duration,
-    /// The number of waiting turns.
-    pub(crate) waiting: u64,
-    /// The least number of settled turns.
-    pub(crate) settled: u64,
-    /// The number of conversations of waiting and of settled turns.
-    pub(crate) conversations: u32,
-    /// Another server to compare with.
-    pub(crate) peer: Option<Endpoint>,
-    /// The port of the agent of hooks, which a peer can ask, too; 0: any.
-    pub(crate) agent_port: u16,
-    /// The store with settled turns; made when it is first needed.
-    pub(crate) settled_store: OnceCell<SettledStore>,
-}
+use crate::{bench::Bench, figures::Sample};
 
 /// The measurements that can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -8,13 +8,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use tokio::sync::OnceCell;
 
-use crate::{
-    figures::Figures,
-    machine::Machine,
-    measure::{Bench, Measurement},
-    peer,
-    recorded::Recorded,
-};
+use crate::{bench::Bench, figures::Figures, machine::Machine, measure::Measurement, peer, recorded::Recorded};
 
 /// Measure, print a table and write the results to a file.
 #[derive(clap::Args)]

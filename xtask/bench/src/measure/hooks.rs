@@ -4,8 +4,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::{Bench, peer::PeerResults};
+use super::{
+    peer::PeerResults,
+    plan::{plan, throughput_and_waits},
+};
 use crate::{
+    bench::Bench,
     client::Endpoint,
     disk,
     figures::{
@@ -18,9 +22,6 @@ use crate::{
     load::{Plan, Report},
     serve::Server,
 };
-
-/// Long enough for pools to fill and connections to open.
-const WARM_UP: Duration = Duration::from_secs(1);
 
 /// The share of throughput that more callers must keep to be no slower: two loads of a run differ by up to 5 %.
 const NOT_SLOWER: f64 = 0.95;
@@ -182,29 +183,6 @@ pub(super) async fn quick_round(bench: &Bench) -> Result<Vec<Sample>> {
         samples.push(Sample::untargeted(format!("gateway, {callers}"), gateway.throughput, PerSecond));
     }
     Ok(samples)
-}
-
-pub(super) fn throughput_and_waits(who: &str, callers: &str, report: &Report) -> [Sample; 3] {
-    [
-        Sample::untargeted(format!("{who}, {callers}"), report.throughput, PerSecond),
-        Sample::untargeted(format!("{who}, {callers}, median"), report.median_ms, Milliseconds),
-        Sample::untargeted(format!("{who}, {callers}, 99 of 100"), report.p99_ms, Milliseconds),
-    ]
-}
-
-/// A load of this many callers, each with a conversation of its own.
-pub(super) fn plan(bench: &Bench, server: &Endpoint, callers: u32) -> Plan {
-    let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    Plan {
-        endpoint: server.clone(),
-        callers,
-        length_ms: Some(ms(bench.length)),
-        warm_up_ms: ms(WARM_UP),
-        requests: None,
-        wait: 30,
-        expect: Some(200),
-        conversations: None,
-    }
 }
 
 fn ms(duration: Duration) -> f64 {

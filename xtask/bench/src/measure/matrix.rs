@@ -3,11 +3,8 @@
 use anyhow::Result;
 use rejoinder_matrix_server::{Homeserver, Settings};
 
-use super::{
-    Bench,
-    platform::{CrowdResults, GatewayResults, Targets, WARM_UP, length, samples},
-};
-use crate::{figures::Sample, helper::Helper, serve::Server};
+use super::platform::{CrowdResults, GatewayResults, Targets, WARM_UP, length, samples};
+use crate::{bench::Bench, figures::Sample, helper::Helper, serve::Server};
 
 /// Synapse handles only some tens of rooms and messages per second: more people would wait longer than a round lasts.
 const SIZES: [usize; 2] = [8, 32];

@@ -2,11 +2,9 @@
 
 use anyhow::Result;
 
-use super::{
-    Bench,
-    hooks::{plan, throughput_and_waits},
-};
+use super::plan::{plan, throughput_and_waits};
 use crate::{
+    bench::Bench,
     client::Endpoint,
     figures::{Sample, Unit::Ratio},
     helper::load,

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::{Bench, hooks};
+use super::plan::plan;
 use crate::{
+    bench::Bench,
     client::Endpoint,
     figures::{Sample, Target, Unit},
     gateway::Home,
@@ -83,7 +84,7 @@ impl GatewayResults {
         let idle = gateway.memory_at_rest().await?;
         let crowds = crowds().await?;
         let loaded = gateway.memory()?;
-        let hooks = load(&hooks::plan(bench, &Endpoint::hook(gateway.address)?, 64)).await?;
+        let hooks = load(&plan(bench, &Endpoint::hook(gateway.address)?, 64)).await?;
         Ok(Self { crowds, hooks, idle, loaded })
     }
 }

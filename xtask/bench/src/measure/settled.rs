@@ -1,12 +1,12 @@
 //! Throughput and `rejoinder turns list` with many settled turns in the store, compared with an empty store.
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use anyhow::Result;
-use tempfile::TempDir;
 
-use super::{Bench, hooks};
+use super::plan::plan;
 use crate::{
+    bench::{Bench, SettledStore},
     client::Endpoint,
     copies,
     figures::{
@@ -27,13 +27,6 @@ const CALLERS: u32 = 16;
 
 /// How often `turns list` is run; the median counts.
 const LISTS: usize = 5;
-
-/// A database with many settled turns.
-pub(crate) struct SettledStore {
-    _folder: TempDir,
-    database: PathBuf,
-    turns: u64,
-}
 
 /// The results with one store.
 struct StoreResults {
@@ -72,7 +65,7 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
 async fn measure(bench: &Bench, agent: &Helper, home: &Home) -> Result<StoreResults> {
     let mut gateway = home.start(bench, &agent.agent_url(), "")?;
     let ready = gateway.ready().await?;
-    let hooks = load(&hooks::plan(bench, &Endpoint::hook(gateway.address)?, CALLERS)).await?;
+    let hooks = load(&plan(bench, &Endpoint::hook(gateway.address)?, CALLERS)).await?;
     let mut lists = Vec::new();
     for _ in 0..LISTS {
         lists.push(home.list_turns(bench).await?);
@@ -91,7 +84,7 @@ async fn make(bench: &Bench, agent: &Helper) -> Result<SettledStore> {
         warm_up_ms: 0,
         requests: Some(ORIGINALS),
         conversations: Some(bench.conversations),
-        ..hooks::plan(bench, &Endpoint::hook(gateway.address)?, CALLERS)
+        ..plan(bench, &Endpoint::hook(gateway.address)?, CALLERS)
     })
     .await?;
     // What is written after an answer.
@@ -102,5 +95,5 @@ async fn make(bench: &Bench, agent: &Helper) -> Result<SettledStore> {
     let (database, turns) =
         tokio::task::spawn_blocking(move || copies::multiply(&database, wanted).map(|turns| (database, turns)))
             .await??;
-    Ok(SettledStore { _folder: folder, database, turns })
+    Ok(SettledStore::new(folder, database, turns))
 }

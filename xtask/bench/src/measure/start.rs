@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 
-use super::Bench;
 use crate::{
+    bench::Bench,
     figures::{Sample, Target, Unit},
     gateway::Home,
     helper::Helper,

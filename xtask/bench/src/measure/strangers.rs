@@ -3,8 +3,8 @@
 use anyhow::Result;
 use rejoinder_telegram_double::{Person, TelegramDouble};
 
-use super::Bench;
 use crate::{
+    bench::Bench,
     figures::{Sample, Target, Unit},
     gateway::Home,
     helper::Helper,

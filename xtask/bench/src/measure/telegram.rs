@@ -6,11 +6,8 @@ use anyhow::Result;
 use rejoinder_telegram_double::{Person, TelegramDouble};
 use tokio::task::JoinSet;
 
-use super::{
-    Bench,
-    platform::{CrowdResults, GatewayResults, SIZES, Targets, WARM_UP, length, samples},
-};
-use crate::{figures::Sample, helper::Helper, serve::Server};
+use super::platform::{CrowdResults, GatewayResults, SIZES, Targets, WARM_UP, length, samples};
+use crate::{bench::Bench, figures::Sample, helper::Helper, serve::Server};
 
 const TARGETS: Targets = Targets { share: 0.75, idle: None };
 

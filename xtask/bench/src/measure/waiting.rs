@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 
-use super::Bench;
 use crate::{
+    bench::Bench,
     client::{Client, Endpoint},
     figures::{Sample, Target, Unit},
     gateway::{Gateway, Home},
