@@ -1,6 +1,7 @@
 //! Finds cycles of modules that use each other.
 //!
-//! A module may use the modules that contain it; that alone is not a cycle.
+//! Of all that a folder holds, no two may use each other in a circle; each counts with everything inside it. A folder's own
+//! file and what the folder holds may use each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +10,8 @@ use super::modules::Reference;
 /// Describes every cycle, with the references that form it.
 pub(super) fn problems(name: &str, references: &BTreeSet<Reference>) -> Vec<String> {
     let mut arrows: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for arrow in references.iter().filter(|arrow| !is_inside(&arrow.from, &arrow.to)) {
-        arrows.entry(&arrow.from).or_default().insert(&arrow.to);
+    for (from, to) in references.iter().filter_map(|arrow| siblings(&arrow.from, &arrow.to)) {
+        arrows.entry(from).or_default().insert(to);
     }
     let reached: BTreeMap<&str, BTreeSet<&str>> = arrows.keys().map(|from| (*from, reach(from, &arrows))).collect();
     let is_path = |from: &str, to: &str| reached.get(from).is_some_and(|reached| reached.contains(to));
@@ -23,7 +24,9 @@ pub(super) fn problems(name: &str, references: &BTreeSet<Reference>) -> Vec<Stri
         let cycle: BTreeSet<&str> =
             arrows.keys().copied().filter(|other| is_path(module, other) && is_path(other, module)).collect();
         seen.extend(&cycle);
-        let is_in_cycle = |arrow: &&Reference| cycle.contains(&*arrow.from) && cycle.contains(&*arrow.to);
+        let is_in_cycle = |arrow: &&Reference| {
+            siblings(&arrow.from, &arrow.to).is_some_and(|(from, to)| cycle.contains(from) && cycle.contains(to))
+        };
         let edges = references.iter().filter(is_in_cycle);
         let edges = edges.map(|arrow| format!("\n    {} uses {} of {}", arrow.from, arrow.what, arrow.to));
         problems.push(format!("{name}: {} modules form a cycle{}", cycle.len(), edges.collect::<String>()));
@@ -31,9 +34,20 @@ pub(super) fn problems(name: &str, references: &BTreeSet<Reference>) -> Vec<Stri
     problems
 }
 
-/// Whether a module is inside another one. The crate's root has the empty name, and contains all modules.
-fn is_inside(module: &str, other: &str) -> bool {
-    other.is_empty() || module.strip_prefix(other).is_some_and(|rest| rest.starts_with("::"))
+/// What the deepest folder that holds both modules holds of each; `None` if one of them holds the other. The crate's root has
+/// the empty name, and holds all modules.
+fn siblings<'a>(from: &'a str, to: &'a str) -> Option<(&'a str, &'a str)> {
+    if from.is_empty() || to.is_empty() {
+        return None;
+    }
+    let depth = from.split("::").zip(to.split("::")).take_while(|(one, other)| one == other).count();
+    Some((child_at(depth, from)?, child_at(depth, to)?))
+}
+
+/// The beginning of a path that has `depth` names and one more.
+fn child_at(depth: usize, path: &str) -> Option<&str> {
+    path.split("::").nth(depth)?;
+    Some(path.match_indices("::").nth(depth).map_or(path, |(end, _)| &path[..end]))
 }
 
 /// All modules that can be reached from a module, directly or through others.
@@ -73,5 +87,15 @@ mod tests {
 
         let around = [arrow("a", "a::b"), arrow("a::b", "c"), arrow("c", "a")];
         assert_eq!(problems("x", &BTreeSet::from(around)).len(), 1);
+    }
+
+    #[test]
+    fn a_folder_counts_with_everything_inside_it() {
+        let folders = [arrow("a::b::large", "a::c::small"), arrow("a::c::large", "a::b::small")];
+
+        let found = problems("x", &BTreeSet::from(folders));
+
+        let edges = "\n    a::b::large uses Thing of a::c::small\n    a::c::large uses Thing of a::b::small";
+        assert_eq!(found, [format!("x: 2 modules form a cycle{edges}")]);
     }
 }

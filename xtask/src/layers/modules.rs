@@ -9,6 +9,7 @@ use std::{
 use anyhow::{Context, Result};
 use syn::{
     Attribute, Item, UseTree, Visibility,
+    buffer::{Cursor, TokenBuffer},
     visit::{self, Visit},
 };
 
@@ -48,6 +49,17 @@ impl Modules {
         let mut modules = BTreeMap::new();
         read(&root.with_context(|| format!("no crate root in {}", folder.display()))?, folder, &[], &mut modules)?;
         Ok(Self(modules))
+    }
+
+    /// A crate with these files: the path of each module, and its text.
+    #[cfg(test)]
+    pub(super) fn of<S: AsRef<str>>(files: &[(S, S)]) -> Self {
+        let module = |(name, text): &(S, S)| {
+            let path: ModulePath = name.as_ref().split("::").map(str::to_owned).collect();
+            let (module, _) = parse(text.as_ref(), &path).unwrap();
+            (path, module)
+        };
+        Self(files.iter().map(module).collect())
     }
 
     pub(super) fn len(&self) -> usize {
@@ -92,7 +104,25 @@ impl Modules {
 
 fn read(file: &Path, folder: &Path, path: &[String], modules: &mut BTreeMap<ModulePath, Module>) -> Result<()> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let parsed = syn::parse_file(&text).with_context(|| format!("cannot parse {}", file.display()))?;
+    let (module, files) = parse(&text, path).with_context(|| format!("cannot parse {}", file.display()))?;
+    modules.insert(path.to_vec(), module);
+    for (name, path_attribute) in files {
+        let inner = folder.join(&name);
+        let candidates = [folder.join(format!("{name}.rs")), inner.join("mod.rs")];
+        let file: Option<PathBuf> =
+            path_attribute.map(|path| folder.join(path)).or_else(|| candidates.into_iter().find(|file| file.exists()));
+        let file = file.with_context(|| format!("the module {name} has no file in {}", folder.display()))?;
+        read(&file, &inner, &[path, &[name]].concat(), modules)?;
+    }
+    Ok(())
+}
+
+/// A child module in a file of its own: its name, and the file of a `#[path]` attribute.
+type ChildFile = (String, Option<String>);
+
+/// The module with this text, and its children in files of their own.
+fn parse(text: &str, path: &[String]) -> syn::Result<(Module, Vec<ChildFile>)> {
+    let parsed = syn::parse_file(text)?;
     let mut reader = Reader { path, module: Module::default(), files: Vec::new() };
     reader.visit_file(&parsed);
     let Reader { mut module, files, .. } = reader;
@@ -107,24 +137,14 @@ fn read(file: &Path, folder: &Path, path: &[String], modules: &mut BTreeMap<Modu
     let absolute = absolute.into_iter().map(|used| used[1..].to_vec());
     let used = absolute.chain(relative.iter().map(resolve_relative)).filter(|used| !used.is_empty()).collect();
     module.used = used;
-    modules.insert(path.to_vec(), module);
-    for (name, path_attribute) in files {
-        let inner = folder.join(&name);
-        let candidates = [folder.join(format!("{name}.rs")), inner.join("mod.rs")];
-        let file: Option<PathBuf> =
-            path_attribute.map(|path| folder.join(path)).or_else(|| candidates.into_iter().find(|file| file.exists()));
-        let file = file.with_context(|| format!("the module {name} has no file in {}", folder.display()))?;
-        read(&file, &inner, &[path, &[name]].concat(), modules)?;
-    }
-    Ok(())
+    Ok((module, files))
 }
 
 /// Visits a file. While it does, paths from the crate's root begin with an empty name; the other paths do not.
 struct Reader<'a> {
     path: &'a [String],
     module: Module,
-    /// Child modules in files of their own: name, and the file of a `#[path]` attribute.
-    files: Vec<(String, Option<String>)>,
+    files: Vec<ChildFile>,
 }
 
 impl Reader<'_> {
@@ -161,7 +181,7 @@ impl Reader<'_> {
             UseTree::Rename(rename) => {
                 self.add_import(&with(rename.ident.to_string()), Some(rename.rename.to_string()), is_re_exported);
             }
-            UseTree::Glob(_) => {}
+            UseTree::Glob(_) => self.add_import(&with("*".to_owned()), None, is_re_exported),
         }
     }
 
@@ -177,6 +197,56 @@ impl Reader<'_> {
             self.module.imports.insert(name, source);
         }
     }
+
+    fn add_path(&mut self, names: ModulePath) {
+        let used = match self.absolute(&names) {
+            Some(absolute) => [String::new()].into_iter().chain(absolute).collect(),
+            None => names,
+        };
+        self.module.used.insert(used);
+    }
+
+    /// Adds the paths in tokens that only a macro can parse. In an attribute, a text can be a path, also of a module:
+    /// `#[serde(with = "crate::time")]`.
+    fn add_tokens(&mut self, mut rest: Cursor<'_>, is_attribute: bool) {
+        while let Some((_, mut next)) = rest.token_tree() {
+            if let Some((inside, ..)) = rest.any_group() {
+                self.add_tokens(inside, is_attribute);
+            } else if let Some((path, after)) = path_at(rest) {
+                self.add_path(path);
+                next = after;
+            } else if is_attribute
+                && let Some((literal, _)) = rest.literal()
+                && let Ok(text) = syn::parse_str::<syn::LitStr>(&literal.to_string())
+                && let Ok(path) = text.parse::<syn::Path>()
+            {
+                self.add_path(names(&path).chain(["*".to_owned()]).collect());
+            }
+            rest = next;
+        }
+    }
+}
+
+fn names(path: &syn::Path) -> impl Iterator<Item = String> {
+    path.segments.iter().map(|segment| segment.ident.to_string())
+}
+
+/// The path that begins here, and what follows it.
+fn path_at(tokens: Cursor<'_>) -> Option<(ModulePath, Cursor<'_>)> {
+    let (first, mut rest) = tokens.ident()?;
+    let mut names = vec![first.to_string()];
+    while let Some((name, after)) = name_after_colons(rest) {
+        names.push(name);
+        rest = after;
+    }
+    Some((names, rest))
+}
+
+fn name_after_colons(tokens: Cursor<'_>) -> Option<(String, Cursor<'_>)> {
+    let (first, rest) = tokens.punct()?;
+    let (second, rest) = rest.punct()?;
+    let (name, rest) = rest.ident()?;
+    (first.as_char() == ':' && second.as_char() == ':').then(|| (name.to_string(), rest))
 }
 
 impl<'ast> Visit<'ast> for Reader<'_> {
@@ -212,13 +282,18 @@ impl<'ast> Visit<'ast> for Reader<'_> {
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
-        let names: ModulePath = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
-        let used = match self.absolute(&names) {
-            Some(absolute) => [String::new()].into_iter().chain(absolute).collect(),
-            None => names,
-        };
-        self.module.used.insert(used);
+        self.add_path(names(path).collect());
         visit::visit_path(self, path);
+    }
+
+    fn visit_meta_list(&mut self, list: &'ast syn::MetaList) {
+        self.visit_path(&list.path);
+        self.add_tokens(TokenBuffer::new2(list.tokens.clone()).begin(), true);
+    }
+
+    fn visit_macro(&mut self, called: &'ast syn::Macro) {
+        self.visit_path(&called.path);
+        self.add_tokens(TokenBuffer::new2(called.tokens.clone()).begin(), false);
     }
 }
 
