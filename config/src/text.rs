@@ -113,7 +113,6 @@ pub fn http_url_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opt
 }
 
 /// Writes only the origin of a URL: its path may be a secret.
-#[expect(clippy::ref_option, reason = "serde passes the field as it is")]
 pub fn write_origin<S: Serializer>(url: &Option<Url>, serializer: S) -> Result<S::Ok, S::Error> {
     match url {
         Some(url) => {

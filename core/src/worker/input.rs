@@ -115,7 +115,9 @@ impl Inputs {
         let mut history =
             self.history(turn, runtime.as_ref()).await.map_err(|error| unread("the transcript", &error))?;
         let now = self.clock.now();
-        history.iter_mut().for_each(|line| note_if_late(line, now));
+        for line in &mut history {
+            note_if_late(line, now);
+        }
         let deferred = self.deferred(turn, run).await.map_err(|error| unread("the deferral", &error))?;
         let approvals = self.approvals(turn, run).await.map_err(|error| unread("the approvals", &error))?;
         let settings = self.settings.get();

@@ -85,12 +85,14 @@ impl Send {
                 output::print(output::printable(&not_reached(one)))?;
             }
         }
-        let failed = turns.iter().filter(|(_, turn)| status(turn) == "undeliverable").count();
-        let missed = missed.iter().filter_map(|one| one["count"].as_u64()).sum::<u64>() as usize;
+        let failed = turns.iter().map(|(_, turn)| u64::from(status(turn) == "undeliverable")).sum::<u64>();
+        let missed: u64 = missed.iter().filter_map(|one| one["count"].as_u64()).sum();
         match (failed, missed) {
             (0, 0) => Ok(()),
             (failed, 0) => Err(anyhow!("{failed} of {} could not be delivered", turns.len()).into()),
-            (failed, missed) => Err(anyhow!("{} of {} were not reached", failed + missed, turns.len() + missed).into()),
+            (failed, missed) => {
+                Err(anyhow!("{} of {} were not reached", failed + missed, turns.len() as u64 + missed).into())
+            }
         }
     }
 
