@@ -17,7 +17,10 @@ use super::{
 };
 use crate::{
     base::{channels::Channels, words::rfc3339},
-    events::{Run, TurnEvents},
+    events::{
+        Run, TurnEvents,
+        subjects::{subject_of, subject_of_delivery},
+    },
     model::{
         agent::{AgentName, LineState},
         approval::{Approval, ApprovalChange, ApprovalState},
@@ -268,11 +271,7 @@ impl<'a> Transaction<'a> {
             turn.obligation.waits_until(until);
         }
         let claimed = log::claimed(cleared.get());
-        self.transition.log.push(NewLogEntry {
-            at: self.now,
-            subject: crate::events::subjects::subject_of(turn),
-            event: claimed,
-        });
+        self.transition.log.push(NewLogEntry { at: self.now, subject: subject_of(turn), event: claimed });
         self.transition.transcript.extend(rendered.transcript);
         self.transition.deliveries.extend(rendered.deliveries);
         self.transition.questions.extend(rendered.question);
@@ -323,11 +322,7 @@ impl<'a> Transaction<'a> {
         };
         let (number, owner) = (turn.runs, self.context.owner);
         let event = LogEvent::TurnStarted { handler: handler.clone(), run: number };
-        self.transition.log.push(NewLogEntry {
-            at: self.now,
-            subject: crate::events::subjects::subject_of(turn),
-            event,
-        });
+        self.transition.log.push(NewLogEntry { at: self.now, subject: subject_of(turn), event });
         self.transition.runs_started.push(RunStart {
             turn: turn.id,
             number,
@@ -350,11 +345,7 @@ impl<'a> Transaction<'a> {
                 ..retry::from_the_start(delivery, self.now)
             };
             let event = LogEvent::DeliveryRetried { delivery_id: delivery.id };
-            self.transition.log.push(NewLogEntry {
-                at: self.now,
-                subject: crate::events::subjects::subject_of_delivery(delivery),
-                event,
-            });
+            self.transition.log.push(NewLogEntry { at: self.now, subject: subject_of_delivery(delivery), event });
             consequences.sends(&DeliveryRecord { state: change.state, ..delivery.clone() });
             self.transition.delivery_changes.push(change);
         }
@@ -445,7 +436,7 @@ impl<'a> Transaction<'a> {
             note: at_once.and_then(DecidedAtOnce::note),
             told: Vec::new(),
         };
-        let (at, subject, approval_id) = (self.now, crate::events::subjects::subject_of(turn), asked.id);
+        let (at, subject, approval_id) = (self.now, subject_of(turn), asked.id);
         let detail = match until {
             Some(until) => format!("{}, until {}", asked.request.action, rfc3339(until)),
             None => asked.request.action.clone(),
@@ -473,7 +464,7 @@ impl<'a> Transaction<'a> {
             _ => "the turn does not wait for it any more",
         };
         self.remark(turn.id, "approval_closed", why.to_owned());
-        let (at, subject) = (self.now, crate::events::subjects::subject_of(turn));
+        let (at, subject) = (self.now, subject_of(turn));
         let event = LogEvent::ApprovalDecided { approval_id: None, decision: state.as_str() };
         self.transition.log.push(NewLogEntry { at, subject: subject.clone(), event });
         if state == ApprovalState::Expired {

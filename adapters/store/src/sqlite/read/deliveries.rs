@@ -28,6 +28,13 @@ macro_rules! select_deliveries {
 }
 pub(super) use select_deliveries;
 
+/// How many parked deliveries of a conversation may be tried: [`next_deliveries`], [`next_probe`] and [`upcoming`] agree on it.
+macro_rules! most_parked {
+    () => {
+        "32"
+    };
+}
+
 pub(in crate::sqlite) async fn next_deliveries(
     pool: &SqlitePool,
     conversation: ConversationId,
@@ -52,9 +59,10 @@ pub(in crate::sqlite) async fn next_deliveries(
             ) as waiting
             from line cross join deliveries as d on d.id = line.id
             cross join conversations as c on c.id = d.conversation_id
-            where line.parked = 0 or line.number <= 32
-            order by d.seq"
-        )
+            where line.parked = 0 or line.number <= "
+        ),
+        most_parked!(),
+        " order by d.seq"
     );
     let rows = sqlx::query(sql).bind(conversation.as_uuid()).fetch_all(pool).await.map_err(store_error)?;
     let is_last = match rows.first() {
@@ -88,15 +96,21 @@ pub(in crate::sqlite) async fn next_probe(
     now: Timestamp,
 ) -> Result<Option<(ConversationId, DeliveryId)>, StoreError> {
     // Of a conversation, those that `next_deliveries` finds.
-    let sql = "
+    let sql = concat!(
+        "
         select conversation_id, id from deliveries as d
         where channel = ?1 and state in ('pending', 'sending') and absent = 0
             and state = 'pending' and attempts > 0 and is_copy = 0 and coalesce(resend_from, 0) <= ?2
             and (select count(*) from (
                 select 1 from deliveries as e
                 where e.conversation_id = d.conversation_id and e.state in ('pending', 'sending') and e.seq < d.seq
-                limit 32)) < 32
-        order by copies, next_attempt_at limit 1";
+                limit ",
+        most_parked!(),
+        ")) < ",
+        most_parked!(),
+        "
+        order by copies, next_attempt_at limit 1"
+    );
     let query = sqlx::query(sql).bind(channel.as_str()).bind(now.as_millis());
     let row = query.fetch_optional(pool).await.map_err(store_error)?;
     row.map(|row| Ok((row.id("conversation_id")?, row.id("id")?))).transpose()
@@ -173,7 +187,8 @@ pub(in crate::sqlite) async fn list_deliveries(
 }
 
 /// The query of [`upcoming`]: of each conversation, those that [`next_deliveries`] finds.
-pub(in crate::sqlite) const UPCOMING: &str = "
+pub(in crate::sqlite) const UPCOMING: &str = concat!(
+    "
     with recursive line (conversation_id, last, state, next_attempt_at, number) as (
         select * from (
             select d.conversation_id, iif(d.parked, d.seq + d.parts - d.part, 9223372036854775807), d.state,
@@ -195,8 +210,11 @@ pub(in crate::sqlite) const UPCOMING: &str = "
             order by e.conversation_id, e.seq limit 1))
     )
     select conversation_id, min(next_attempt_at) as at from line
-    where state = 'pending' and (number <= 32 or last = 9223372036854775807)
-    group by conversation_id order by at limit ?2";
+    where state = 'pending' and (number <= ",
+    most_parked!(),
+    " or last = 9223372036854775807)
+    group by conversation_id order by at limit ?2"
+);
 
 pub(in crate::sqlite) async fn upcoming(
     pool: &SqlitePool,
