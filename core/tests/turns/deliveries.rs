@@ -14,14 +14,20 @@ use crate::gateway::{CUT_LONG, CUT_OFF, DEFERRAL, GatewaySetup, IN_FILE, TestGat
 
 const HOUR: Duration = Duration::from_hours(1);
 
+/// Deliveries that live for an hour: an outage of a day has thousands of probes, and says no more.
+async fn with_short_lives() -> TestGateway {
+    let setup = GatewaySetup { delivery_lifetime: HOUR, ..GatewaySetup::new() };
+    setup.always(Script::replies("done")).start().await
+}
+
 /// H2.
 #[tokio::test]
 async fn an_outage_shorter_than_its_life_uses_up_no_delivery() {
-    let gateway = TestGateway::with(Script::replies("done")).await;
+    let gateway = with_short_lives().await;
     gateway.platform.set_down(true);
 
     gateway.receives(said(&chat("ada"), "hello")).await;
-    gateway.advance(HOUR * 23).await;
+    gateway.advance(secs(3_500)).await;
     assert!(gateway.visible(&chat("ada")).is_empty());
     gateway.platform.set_down(false);
     gateway.advance(secs(900)).await;
@@ -33,11 +39,11 @@ async fn an_outage_shorter_than_its_life_uses_up_no_delivery() {
 /// H2, D10. Past its lifetime and attempts a delivery is a dead letter, with its payload.
 #[tokio::test]
 async fn an_outage_longer_than_its_life_makes_a_dead_letter() {
-    let gateway = TestGateway::with(Script::replies("done")).await;
+    let gateway = with_short_lives().await;
     gateway.platform.set_down(true);
 
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
-    gateway.advance(HOUR * 25).await;
+    gateway.advance(secs(3_700)).await;
 
     assert_eq!(gateway.status(turn).await, TurnStatus::Undeliverable);
     let deliveries = gateway.dossier(turn).await.deliveries;

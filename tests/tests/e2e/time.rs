@@ -77,10 +77,11 @@ async fn ten_minutes_without_an_answer_end_in_a_deferral_and_a_fallback() {
         .await;
     let hook = gateway.hook("test", TOKEN);
 
-    let deferred = hook.ask("hello").await;
-    let result = hook.until_settled(&deferred.turn()).await;
+    let asked = Reply::of(hook.message_in("desk", "hello").header("Prefer", "wait=0")).await;
+    eventually("the deferral", async || (hook.result(&asked.turn(), 0).await.state() == "deferred").then_some(()))
+        .await;
+    let result = hook.until_settled(&asked.turn()).await;
 
-    assert_eq!((deferred.status, deferred.state()), (StatusCode::ACCEPTED, "deferred"));
     assert_eq!((result.state(), result.text()), ("answered", "Sorry, that took too long. Please try again."));
     assert!(gateway.explain(&result.turn()).contains("hard deadline"), "{}", gateway.explain(&result.turn()));
 }
