@@ -50,6 +50,10 @@ pub mod store {
     /// Rules that a store applies, in its transactions, to rows that it has read. Pure: what they return is written.
     pub mod rules {
         pub use crate::{
+            conversations::{
+                inheritance::{LeftSession, disown, hand_over},
+                session_of_turn::{CurrentSession, SessionOfTurn, session_of_turn},
+            },
             scheduler::waiting_order::{AMBIENT_LAG, PERSON_STEP, may_change_first, place, rank},
         };
     }

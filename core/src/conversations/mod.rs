@@ -3,5 +3,7 @@
 
 pub(crate) mod activity;
 pub(crate) mod addresses;
+pub(crate) mod inheritance;
 pub(crate) mod loops;
+pub(crate) mod session_of_turn;
 pub(crate) mod sessions;
