@@ -53,6 +53,11 @@ pub mod store {
             conversations::{
                 inheritance::{LeftSession, disown, hand_over},
                 session_of_turn::{CurrentSession, SessionOfTurn, session_of_turn},
+                succession::{MovedConversation, successors},
+            },
+            intake::amends::{Amendment, Changes, EarlierTurn, amendment},
+            questions::first_pick::{
+                ExpiringQuestion, Expiry, PickResult, PickedQuestion, QuestionState, expiry, pick,
             },
             scheduler::waiting_order::{AMBIENT_LAG, PERSON_STEP, may_change_first, place, rank},
         };

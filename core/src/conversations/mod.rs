@@ -7,3 +7,4 @@ pub(crate) mod inheritance;
 pub(crate) mod loops;
 pub(crate) mod session_of_turn;
 pub(crate) mod sessions;
+pub(crate) mod succession;
