@@ -319,3 +319,17 @@ fn the_map_of_the_folders_has_every_crate() {
 
     assert!(missing.is_empty(), "docs/architecture.md lacks {missing:?}");
 }
+
+#[test]
+fn the_architecture_has_every_loop_of_the_core() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
+    let (page, engine) = (read("docs/architecture.md"), read("core/src/engine/start.rs"));
+    let (_, rest) =
+        page.split_once("| Loop | What it does |\n| --- | --- |\n").expect("the page has the table of loops");
+    let (rows, _) = rest.split_once("\n\n").expect("more text follows the table");
+
+    let started = engine.split("engine.keep(\"").skip(1).map(|call| call.split('"').next());
+    let written = rows.lines().map(|row| row.split('`').nth(1));
+    assert!(started.eq(written), "the loops in docs/architecture.md are not those of core/src/engine/start.rs");
+}
