@@ -47,6 +47,22 @@ mod worker;
 
 /// The port to the store, and the rows that it writes and reads.
 pub mod store {
+    /// Rules that a store applies, in its transactions, to rows that it has read. Pure: what they return is written.
+    pub mod rules {
+        pub use crate::{
+            conversations::{
+                inheritance::{LeftSession, disown, hand_over},
+                session_of_turn::{CurrentSession, SessionOfTurn, session_of_turn},
+                succession::{MovedConversation, successors},
+            },
+            intake::amends::{Amendment, Changes, EarlierTurn, amendment},
+            questions::first_pick::{
+                ExpiringQuestion, Expiry, PickResult, PickedQuestion, QuestionState, expiry, pick,
+            },
+            scheduler::waiting_order::{AMBIENT_LAG, PERSON_STEP, may_change_first, place, rank},
+        };
+    }
+
     pub use crate::{
         model::{
             approval::{Approval, ApprovalChange, ApprovalFilter, ApprovalState},
@@ -73,8 +89,8 @@ pub mod store {
                 SessionSummary, TurnFilter, TurnListState, TurnSummary,
             },
             record::{
-                AMBIENT_LAG, AbsentChannel, AttemptRecord, Backlog, BlockedScope, DeadTurn, Dossier, LateTurn,
-                NextDeliveries, PERSON_STEP, ParkedDelivery, Pause, Remark, RunRecord, Stuck, WaitingTurn,
+                AbsentChannel, AttemptRecord, Backlog, BlockedScope, DeadTurn, Dossier, LateTurn, NextDeliveries,
+                ParkedDelivery, Pause, Remark, RunRecord, Stuck, WaitingTurn,
             },
             transition::{
                 AttemptEnd, AttemptStart, ClosedQuestion, Commit, DeliveryChange, IdempotentAnswer, LineChange,

@@ -5,6 +5,7 @@ use std::{env, fmt::Write as _, fs, path::Path};
 use clap::{Arg, ArgAction, Command, CommandFactory as _};
 use rejoinder_config::Build;
 use serde_json::Value;
+use toml_edit::DocumentMut;
 
 use crate::{cli::Cli, http, metrics};
 
@@ -298,4 +299,37 @@ fn the_reference_documents_are_current() {
             assert!(written == text, "docs/{name} is stale: run `cargo xtask docs`");
         }
     }
+}
+
+/// Crates of tests and of the bench, which lie in another one's folder, are left out.
+#[test]
+fn the_map_of_the_folders_has_every_crate() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let page = fs::read_to_string(root.join("docs/architecture.md")).unwrap();
+    let (map, _) = page.split_once("## Data flows one way").expect("the map comes first");
+    let manifest: DocumentMut = fs::read_to_string(root.join("Cargo.toml")).unwrap().parse().unwrap();
+    let members = manifest["workspace"]["members"].as_array().expect("there are members");
+
+    let folders = members.iter().filter_map(|member| member.as_str()).map(|member| {
+        let folder = member.strip_prefix("adapters/").unwrap_or(member);
+        format!("{folder}/")
+    });
+    let is_on_the_map = |folder: &String| map.lines().any(|line| line.split_whitespace().next() == Some(folder));
+    let missing: Vec<_> = folders.filter(|folder| folder.matches('/').count() == 1 && !is_on_the_map(folder)).collect();
+
+    assert!(missing.is_empty(), "docs/architecture.md lacks {missing:?}");
+}
+
+#[test]
+fn the_architecture_has_every_loop_of_the_core() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
+    let (page, engine) = (read("docs/architecture.md"), read("core/src/engine/start.rs"));
+    let (_, rest) =
+        page.split_once("| Loop | What it does |\n| --- | --- |\n").expect("the page has the table of loops");
+    let (rows, _) = rest.split_once("\n\n").expect("more text follows the table");
+
+    let started = engine.split("engine.keep(\"").skip(1).map(|call| call.split('"').next());
+    let written = rows.lines().map(|row| row.split('`').nth(1));
+    assert!(started.eq(written), "the loops in docs/architecture.md are not those of core/src/engine/start.rs");
 }

@@ -1,12 +1,14 @@
 //! The durable store: SQLite, read through sqlx and written through rusqlite.
 //!
 //! This crate implements the port `rejoinder_core::store::Store`: it stores records as rows and reads them back. It
-//! decides nothing about a turn: the guard and the core decide what is owed, and what is sent when.
+//! decides nothing about a turn: the guard and the core decide what is owed, and what is sent when. What must be decided
+//! in a transaction on rows that only the transaction sees is decided by the pure functions of
+//! `rejoinder_core::store::rules`: a transaction reads the rows, calls the function, and writes the result.
 //!
 //! To add a query: add it to the port, then to `sqlite/read` or `sqlite/write`, and a check of it to
 //! `rejoinder_core::conformance::store`. To change the schema: add a file to `migrations/sqlite`; a file
 //! that was released is never edited. To add a database: give it a folder beside `sqlite`, with the same
-//! file names, and run the conformance suite on it.
+//! file names, call the same rules, and run the conformance suite on it.
 
 mod sqlite;
 

@@ -3,5 +3,8 @@
 
 pub(crate) mod activity;
 pub(crate) mod addresses;
+pub(crate) mod inheritance;
 pub(crate) mod loops;
+pub(crate) mod session_of_turn;
 pub(crate) mod sessions;
+pub(crate) mod succession;

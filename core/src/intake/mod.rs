@@ -2,6 +2,7 @@
 //! nothing is sent here.
 
 pub(crate) mod accept;
+pub(crate) mod amends;
 mod backlog;
 pub(crate) mod event_router;
 pub(crate) mod limits;

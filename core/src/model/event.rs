@@ -447,27 +447,4 @@ impl InboundEvent {
     pub fn is_withdrawn(&self) -> bool {
         self.amends == Some(Amends::Withdraws)
     }
-
-    /// Whether `later` may change `self`: it must come from the same chat and, unless it is a deletion, from the same
-    /// sender. The platform decides who may delete a message.
-    #[must_use]
-    pub fn may_be_amended_by(&self, later: &Self) -> bool {
-        let is_theirs = later.is_withdrawn() || self.sender.id == later.sender.id;
-        is_theirs && self.conversation.chat == later.conversation.chat
-    }
-
-    /// The event of a waiting turn after `later` amended `self`.
-    #[must_use]
-    pub fn amended_by(&self, later: &Self) -> Self {
-        let mut amended = Self { revision: later.revision, raw: later.raw.clone(), ..self.clone() };
-        if later.is_withdrawn() {
-            amended.amends = later.amends;
-            return amended;
-        }
-        amended.text.clone_from(&later.text);
-        if !later.attachments.is_empty() {
-            amended.attachments.clone_from(&later.attachments);
-        }
-        amended
-    }
 }

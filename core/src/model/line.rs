@@ -57,6 +57,46 @@ pub struct LogLine {
     pub fields: Map<String, Value>,
 }
 
+impl LogLine {
+    /// Whether it is counted among the equal ones: those with the same level, target, message, channel and [cause](Self::cause).
+    #[must_use]
+    pub fn is_counted(&self) -> bool {
+        self.level <= LineLevel::Warn
+    }
+
+    /// Whether it is news also after an equal one was acknowledged.
+    #[must_use]
+    pub fn is_always_news(&self) -> bool {
+        self.level == LineLevel::Error && self.message == "a panic"
+    }
+
+    /// Why, without what differs from one to the next: numbers, except the codes of HTTP, and ids.
+    #[must_use]
+    pub fn cause(&self) -> String {
+        let texts = CAUSES.iter().filter_map(|name| self.fields.get(*name)?.as_str());
+        let text = texts.collect::<Vec<_>>().join("; ");
+        let is_code =
+            |word: &str| word.len() == 3 && word.starts_with(['4', '5']) && word.bytes().all(|it| it.is_ascii_digit());
+        let differs = |word: &str| {
+            let digits = word.bytes().filter(u8::is_ascii_digit).count();
+            digits > 0 && !is_code(word) && (digits == word.len() || word.len() >= 6)
+        };
+        let mut words = String::new();
+        for part in text.split_inclusive(|char: char| !char.is_alphanumeric()) {
+            let word = part.trim_end_matches(|char: char| !char.is_alphanumeric());
+            words.push_str(if differs(word) { "#" } else { word });
+            words.push_str(&part[word.len()..]);
+        }
+        words.chars().take(MOST_CAUSE).collect()
+    }
+}
+
+/// The fields that say why.
+const CAUSES: [&str; 5] = ["error", "reason", "problem", "what", "location"];
+
+/// How many characters of a cause tell it from others.
+const MOST_CAUSE: usize = 200;
+
 /// A line, as it is stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogLineRecord {
@@ -147,4 +187,24 @@ pub struct ErrorFilter {
     pub before: Option<LineId>,
     /// The maximum number.
     pub limit: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_differ_in_words_and_codes_and_not_in_ids_and_times() {
+        let of = |error: &str| {
+            let fields = Map::from_iter([("error".to_owned(), error.into())]);
+            let (target, message) = ("rejoinder_core".to_owned(), "failed".to_owned());
+            let at = Timestamp::from_millis(0);
+            LogLine { at, level: LineLevel::Error, target, message, channel: None, turn_id: None, fields }.cause()
+        };
+
+        assert_ne!(of("403 Forbidden: bot was blocked"), of("400 Bad Request: chat not found"));
+        assert_ne!(of("502 Bad Gateway"), of("503 Service Unavailable"));
+        assert_eq!(of("chat 12345 gave up after 31.4 s"), of("chat 987 gave up after 2.25 s"));
+        assert_eq!(of("turn 0190a1b2-aaaa is lost"), of("turn 0190a1c9-aaaa is lost"));
+    }
 }

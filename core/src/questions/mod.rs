@@ -5,4 +5,5 @@ pub(crate) mod approvals;
 pub(crate) mod backlog_question;
 pub(crate) mod digest;
 pub(crate) mod expirer;
+pub(crate) mod first_pick;
 pub(crate) mod open;

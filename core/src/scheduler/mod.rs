@@ -23,8 +23,10 @@
 //! Within a conversation turns run in the order in which they came, those that are owed an answer first. [`Merges`] says
 //! which of them begin together.
 //!
-//! [`AMBIENT_LAG`]: crate::ports::store::record::AMBIENT_LAG
-//! [`PERSON_STEP`]: crate::ports::store::record::PERSON_STEP
+//! [`AMBIENT_LAG`]: waiting_order::AMBIENT_LAG
+//! [`PERSON_STEP`]: waiting_order::PERSON_STEP
+
+pub(crate) mod waiting_order;
 
 use std::{collections::HashSet, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 

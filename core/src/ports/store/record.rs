@@ -15,13 +15,6 @@ use crate::model::{
     turn::{Handler, TurnRecord, TurnSeq, Version},
 };
 
-/// How many turns that are owed an answer pass one that is not, when they come after it.
-pub const AMBIENT_LAG: i64 = 1000;
-
-/// How many turns later than its last one a person's next conversation, or the next turn of the same one, takes its
-/// place.
-pub const PERSON_STEP: i64 = 32;
-
 /// The deliveries of a conversation that may be sent next, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NextDeliveries {
@@ -46,11 +39,11 @@ pub struct WaitingTurn {
     pub agent: AgentName,
     /// Whether an answer is owed.
     pub owed: bool,
-    /// Its place among the turns of the conversation: that in the order of acceptance, and [`AMBIENT_LAG`] later if no
-    /// answer is owed.
+    /// Its place among the turns of the conversation: that in the order of acceptance, and
+    /// [`AMBIENT_LAG`](crate::store::rules::AMBIENT_LAG) later if no answer is owed.
     pub rank: i64,
     /// The place of the conversation among those of its channel. It is set when the turn becomes the first one: to its
-    /// rank, but at least [`PERSON_STEP`] after the place that the conversation had, and after the last conversation
+    /// rank, but at least [`PERSON_STEP`](crate::store::rules::PERSON_STEP) after the place that the conversation had, and after the last conversation
     /// that waits with a turn of the same person.
     pub place: i64,
     /// Whether no other turn of the conversation waits.

@@ -2,25 +2,33 @@
 
 use rejoinder_core::{
     ConversationId, PersonId, SessionId, StoreError, Timestamp, TurnId,
-    store::{SessionChoice, SessionRecord},
+    store::{SessionChoice, SessionRecord, rules::CurrentSession},
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};
+use uuid::Uuid;
 
 use super::columns::Columns;
 use crate::sqlite::error::store_error;
 
-/// As `Current::admits`, which decides when a turn is accepted.
+/// The session in which a conversation continues, if a turn of `owner` may be in it.
 pub(in crate::sqlite) async fn current_session(
     pool: &SqlitePool,
     conversation: ConversationId,
     owner: Option<PersonId>,
 ) -> Result<Option<(SessionId, SessionChoice)>, StoreError> {
     let sql = "
-        select s.id, s.agent, s.model from conversations as c cross join sessions as s on s.id = c.session_id
-        where c.id = ?1 and iif(s.owner is null, s.conversation_id = ?1, s.owner is ?2)";
-    let query = sqlx::query(sql).bind(conversation.as_uuid()).bind(owner.map(PersonId::as_uuid));
-    let row = query.fetch_optional(pool).await.map_err(store_error)?;
-    row.map(|row| Ok((row.id("id")?, choice(&row)?))).transpose()
+        select s.id, s.agent, s.model, s.owner, s.name is not null as is_named, s.conversation_id = c.id as began_here,
+            coalesce(s.used_at, s.created_at) as used
+        from conversations as c cross join sessions as s on s.id = c.session_id where c.id = ?";
+    let query = sqlx::query(sql).bind(conversation.as_uuid());
+    let Some(row) = query.fetch_optional(pool).await.map_err(store_error)? else { return Ok(None) };
+    let current = CurrentSession {
+        owner: row.value::<Option<Uuid>>("owner")?.map(PersonId::from),
+        is_named: row.value("is_named")?,
+        began_here: row.value("began_here")?,
+        used_at: row.at("used")?,
+    };
+    if current.admits(owner) { Ok(Some((row.id("id")?, choice(&row)?))) } else { Ok(None) }
 }
 
 pub(in crate::sqlite) async fn session_about(pool: &SqlitePool, turn: TurnId) -> Result<Option<SessionId>, StoreError> {

@@ -2,12 +2,12 @@
 
 use rejoinder_core::{
     StoreError,
-    store::{CursorMove, NewEvent, Stored},
+    store::{CursorMove, NewEvent, Stored, rules::Changes},
 };
 use rusqlite::params;
 
 use super::{
-    amend, insert,
+    amend, insert, pick,
     rows::{self, Transaction},
 };
 
@@ -17,8 +17,13 @@ pub(super) fn all(
     events: &[NewEvent],
     cursor: Option<&CursorMove>,
 ) -> Result<Vec<Stored>, StoreError> {
-    let accept =
-        |new| if amend::is_change(new) { amend::accept(transaction, new) } else { insert::one(transaction, new) };
+    let accept = |new: &NewEvent| match Changes::of(&new.event, new.turn.is_some()) {
+        Changes::Nothing => insert::one(transaction, new),
+        Changes::Earlier => amend::accept(transaction, new),
+        Changes::Chat(chat) => amend::accept_move(transaction, new, chat),
+        Changes::Pick(question) => pick::accept(transaction, new, question),
+        Changes::Expiry(question) => pick::expire(transaction, new, question),
+    };
     let stored = events.iter().map(accept).collect::<Result<_, _>>()?;
     if let Some(CursorMove { channel, name, position }) = cursor {
         rows::change(transaction, MOVE_CURSOR, params![channel.as_str(), name, position])?;

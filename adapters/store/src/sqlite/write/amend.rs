@@ -1,52 +1,31 @@
-//! Events that change earlier rows: edits, deletions, a chat that got another id, a pick.
-//!
-//! They are rare, and handled one by one.
+//! Edits, deletions, and a chat that got another id.
 
 use rejoinder_core::{
-    ConversationRef, EventKind, InboundEvent, StoreError,
-    store::{NewEvent, Stored},
+    ConversationRef, InboundEvent, StoreError,
+    store::{
+        NewEvent, Stored,
+        rules::{self, Amendment, EarlierTurn, MovedConversation},
+    },
 };
 use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
-    insert, pick,
+    insert,
     rows::{self, Transaction},
 };
 use crate::sqlite::stored::{StoredEvent, event_columns};
 
-/// Whether an event changes earlier rows.
-pub(super) fn is_change(new: &NewEvent) -> bool {
-    new.event.amends.is_some() || matches!(new.event.kind, EventKind::Moved { .. }) || pick::question(new).is_some()
-}
-
-/// Accepts an event for which [`is_change`] holds.
+/// Accepts an event that [changes an earlier one](rules::Changes::Earlier).
 pub(super) fn accept(transaction: &Transaction<'_>, new: &NewEvent) -> Result<Stored, StoreError> {
-    if let EventKind::Moved { chat } = &new.event.kind {
-        let stored = insert::one(transaction, new)?;
-        // Also for a duplicate: rows with the old id may have been added since.
-        move_chat(transaction, &new.event.conversation, chat)?;
-        return Ok(stored);
-    }
-    if let Some(question) = pick::question(new) {
-        return pick::accept(transaction, new, question);
-    }
-    let earlier = find(transaction, &new.event)?.filter(|earlier| earlier.event.may_be_amended_by(&new.event));
-    // Changes of a command never reach the agent, whether the command was executed or not.
-    let is_of_a_command = earlier.as_ref().is_some_and(|earlier| earlier.is_command);
-    // An edit that is older than the stored revision changes nothing, and neither does one of words that were a pick.
-    let changed = earlier.filter(|earlier| {
-        let is_of_a_pick = matches!(earlier.event.kind, EventKind::Choice { .. }) && !new.event.is_withdrawn();
-        let is_later = new.event.revision >= earlier.event.revision;
-        let is_still_owed = earlier.is_waiting || (earlier.is_put_off && new.event.is_withdrawn());
-        is_still_owed && !is_of_a_command && !is_of_a_pick && is_later
-    });
-    // An edit whose turn does not wait (it never existed, runs already or has ended) opens no turn.
-    let Some(earlier) = changed else { return insert::key(transaction, new) };
-    if new.turn.is_some() {
-        return insert::one(transaction, new);
-    }
-    if !insert::change(transaction, new.id, &earlier.event.amended_by(&new.event))? {
+    let earlier = find(transaction, &new.event)?;
+    let amendment = rules::amendment(earlier.as_ref().map(|(_, earlier)| earlier), &new.event, new.turn.is_some());
+    let (turn, event) = match (amendment, earlier) {
+        (Amendment::Changes(event), Some((turn, _))) => (turn, event),
+        (Amendment::OpensTurn, _) => return insert::one(transaction, new),
+        (Amendment::Nothing, _) | (_, None) => return insert::key(transaction, new),
+    };
+    if !insert::change(transaction, new.id, &event)? {
         return insert::one(transaction, new);
     }
     for sql in [
@@ -55,22 +34,13 @@ pub(super) fn accept(transaction: &Transaction<'_>, new: &NewEvent) -> Result<St
         // A task that is about to begin the turn has read the old text: the new version makes it read again.
         "update obligations set version = version + 1 where turn_id = ?1 and ?2 is not null",
     ] {
-        rows::change(transaction, sql, params![earlier.turn, new.id.as_uuid()])?;
+        rows::change(transaction, sql, params![turn, new.id.as_uuid()])?;
     }
-    Ok(Stored::Amended { turn: earlier.turn.into() })
+    Ok(Stored::Amended { turn: turn.into() })
 }
 
-/// The latest turn that an event with the same external id belongs to.
-struct Earlier {
-    turn: Uuid,
-    is_command: bool,
-    is_waiting: bool,
-    /// See [`Obligation::is_put_off`](rejoinder_core::Obligation::is_put_off).
-    is_put_off: bool,
-    event: InboundEvent,
-}
-
-fn find(transaction: &Transaction<'_>, event: &InboundEvent) -> Result<Option<Earlier>, StoreError> {
+/// The latest turn of an event with the same key but for the revision.
+fn find(transaction: &Transaction<'_>, event: &InboundEvent) -> Result<Option<(Uuid, EarlierTurn)>, StoreError> {
     let sql = concat!(
         "select t.id as turn_id, t.command is not null as is_command,
             o.work is 'waiting' and o.ended_at is null as is_waiting,
@@ -87,7 +57,7 @@ fn find(transaction: &Transaction<'_>, event: &InboundEvent) -> Result<Option<Ea
     };
     let found = rows::one(transaction, sql, params![event.conversation.channel.as_str(), event.external_id], read)?;
     let Some((turn, is_command, is_waiting, is_put_off, stored)) = found else { return Ok(None) };
-    Ok(Some(Earlier { turn, is_command, is_waiting, is_put_off, event: stored.event()? }))
+    Ok(Some((turn, EarlierTurn { event: stored.event()?, is_command, is_waiting, is_put_off })))
 }
 
 /// An event from the columns of `event_columns!`.
@@ -105,19 +75,28 @@ fn stored(row: &Row<'_>) -> rusqlite::Result<StoredEvent> {
     })
 }
 
+/// Accepts an event that gives its chat another id, `chat`.
+pub(super) fn accept_move(transaction: &Transaction<'_>, new: &NewEvent, chat: &str) -> Result<Stored, StoreError> {
+    let stored = insert::one(transaction, new)?;
+    // Also for a duplicate: rows with the old id may have been added since.
+    move_chat(transaction, &new.event.conversation, chat)?;
+    Ok(stored)
+}
+
 /// Moves the conversations of a chat, one per thread, to the chat's new id.
 ///
 /// If there is a conversation under the new id already, both keep their ids and finish their turns: rows and running
-/// tasks refer to them. New events go to the one whose turns began first, which `succeeded_by` of the other one names.
+/// tasks refer to them. New events go to the one that `succeeded_by` of the other one names.
 fn move_chat(transaction: &Transaction<'_>, from: &ConversationRef, to: &str) -> Result<(), StoreError> {
+    let moved = |row: &Row<'_>| {
+        let id: Uuid = row.get(0)?;
+        Ok(MovedConversation { id: id.into(), thread: row.get(1)?, first_turn: row.get(2)? })
+    };
+    let conversations = rows::all(transaction, SELECT_MOVED, params![from.channel.as_str(), from.chat, to], moved)?;
+    for (conversation, successor) in rules::successors(conversations) {
+        rows::change(transaction, SUCCEED, params![conversation.as_uuid(), successor.as_uuid()])?;
+    }
     for sql in [
-        "with older (thread, id, number) as (
-            select c.thread, c.id, row_number() over (
-                partition by c.thread order by (select min(t.seq) from turns as t where t.conversation_id = c.id), c.id)
-            from conversations as c where c.channel = ?1 and c.chat in (?2, ?3) and c.succeeded_by is null)
-        update conversations set succeeded_by = (
-            select older.id from older where older.thread = conversations.thread and older.number = 1)
-        where id in (select id from older where number > 1)",
         // A task that is about to begin a turn has read the old chat.
         "update obligations set version = version + 1 where work = 'waiting' and ended_at is null and conversation_id in (
             select id from conversations
@@ -138,3 +117,10 @@ fn move_chat(transaction: &Transaction<'_>, from: &ConversationRef, to: &str) ->
     }
     Ok(())
 }
+
+/// The conversations of the chat with the old id and of the one with the new id.
+const SELECT_MOVED: &str = "
+    select c.id, c.thread, (select min(t.seq) from turns as t where t.conversation_id = c.id)
+    from conversations as c where c.channel = ?1 and c.chat in (?2, ?3) and c.succeeded_by is null";
+
+const SUCCEED: &str = "update conversations set succeeded_by = ?2 where id = ?1";

@@ -1,14 +1,14 @@
 //! Turns that cannot be read.
 
 use rejoinder_core::{
-    ChannelId, Obligation, StoreError, Timestamp, TurnId,
-    store::{LogEvent, NewLogEntry, Subject},
+    ApprovalState, ChannelId, Obligation, StoreError, Timestamp, TurnId,
+    store::{ApprovalChange, LogEvent, NewLogEntry, Subject},
 };
 use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
-    lines, log,
+    approvals, lines, log,
     rows::{self, Transaction, json},
 };
 use crate::sqlite::stored::ObligationColumns;
@@ -39,14 +39,9 @@ pub(super) fn set(
             state = iif(ended_at is null, ?2, state), body = iif(ended_at is null, ?4, body), ended_at = coalesce(ended_at, ?3)
         where turn_id = ?1";
     rows::change(transaction, end, params![turn.as_uuid(), state, at.as_millis(), json(obligation)])?;
+    approvals::change(transaction, &ApprovalChange::Closed { turn, state: ApprovalState::Dropped, at })?;
     for sql in [
         "update runs set ended_at = ?2, ending = 'crashed', detail = ?3 where turn_id = ?1 and ended_at is null",
-        "update questions set expires_at = ?2
-            where state = 'open' and ?3 is not null and turn_id in (
-                select n.turn_id from approvals as a cross join approval_notices as n on n.approval_id = a.id
-                where a.turn_id = ?1 and a.state = 'waiting')",
-        "update approvals set state = 'dropped', decided_at = ?2
-            where turn_id = ?1 and state = 'waiting' and ?3 is not null",
         "update deliveries set state = 'dead', error = ?3
             where turn_id = ?1 and state in ('pending', 'held', 'sending') and ?2 is not null",
     ] {

@@ -4,7 +4,7 @@ use rejoinder_core::{
     LineState, QueueMode, StoreError, Timestamp,
     store::{
         AttemptEnd, AttemptStart, Commit, DeliveryChange, DeliveryRecord, Label, Remark, TranscriptLine, Transition,
-        TurnChange,
+        TurnChange, rules,
     },
 };
 use rusqlite::{Row, params};
@@ -25,8 +25,7 @@ pub(super) fn apply(transaction: &Transaction<'_>, transition: &Transition) -> R
         let current = |row: &Row<'_>| Ok((row.get::<_, Uuid>(0)?, row.get::<_, Option<i64>>(1)?));
         let current = rows::one(transaction, SELECT_CURRENT, params![turn.as_uuid(), expected], current)?;
         let Some((conversation, place)) = current else { return Ok(Commit::Conflict) };
-        // Not if it is still the first one that waits, or still does not wait.
-        if obligation.is_waiting() != place.is_some() {
+        if rules::may_change_first(place, obligation.is_waiting()) {
             touched.push((conversation, place));
         }
     }

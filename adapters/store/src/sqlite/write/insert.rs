@@ -2,7 +2,7 @@
 
 use rejoinder_core::{
     ConversationId, ConversationRef, EventId, InboundEvent, SessionId, StoreError, Timestamp, TurnId,
-    store::{EarlierMessage, LogEvent, NewEvent, NewLogEntry, NewTurn, Stored, Subject, TurnSeq},
+    store::{EarlierMessage, LogEvent, NewEvent, NewLogEntry, NewTurn, Stored, Subject, TurnSeq, rules},
 };
 use rusqlite::{Row, params};
 use uuid::Uuid;
@@ -155,7 +155,7 @@ fn open(
     rows::change_one(transaction, "turns", INSERT_TURN, values)?;
     let seq: TurnSeq = transaction.connection.last_insert_rowid();
     let ObligationColumns { owed, state, work, wake_at, overdue_at, ended } = ObligationColumns::of(&turn.obligation);
-    let (conversation_id, rank) = (conversation.as_uuid(), lines::rank(seq, owed));
+    let (conversation_id, rank) = (conversation.as_uuid(), rules::rank(seq, owed));
     let is_waiting = turn.obligation.is_waiting();
     let place = if is_waiting {
         let candidate = Candidate { rank, channel: address.channel.as_str(), person: event.person(), owed };

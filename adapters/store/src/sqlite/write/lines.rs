@@ -1,19 +1,11 @@
 //! The lines of conversations with waiting turns: which turn is the first of its conversation, and where the
 //! conversation stands among those of its channel. Only rows that wait have a part in them.
 
-use rejoinder_core::{
-    StoreError,
-    store::{AMBIENT_LAG, PERSON_STEP, TurnSeq},
-};
+use rejoinder_core::{StoreError, store::rules};
 use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::rows::{self, Transaction};
-
-/// The order of a turn within its conversation while it waits.
-pub(super) const fn rank(seq: TurnSeq, owed: bool) -> i64 {
-    if owed { seq } else { seq + AMBIENT_LAG }
-}
 
 /// The place of a turn that is about to be inserted and to wait; `None` if others of its conversation run before it. If a
 /// placed one runs after it, [`settle`] must follow.
@@ -60,8 +52,7 @@ pub(super) fn settle(transaction: &Transaction<'_>, conversation: Uuid, had: Opt
 fn place(transaction: &Transaction<'_>, turn: &Candidate<'_>, had: Option<i64>) -> Result<i64, StoreError> {
     let Candidate { rank, channel, person, owed } = turn;
     let last = rows::one(transaction, SELECT_LAST, params![channel, person, owed], |row| row.get(0))?.flatten();
-    let after = [had, last].into_iter().flatten().map(|place: i64| place + PERSON_STEP);
-    Ok(after.fold(*rank, i64::max))
+    Ok(rules::place(*rank, had, last))
 }
 
 fn first(row: &Row<'_>) -> rusqlite::Result<First> {

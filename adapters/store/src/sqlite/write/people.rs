@@ -1,10 +1,10 @@
 //! Who is known, and who asks to be let in.
 
 use rejoinder_core::{
-    Identity, Language, StoreError, TurnId,
+    Identity, Language, PersonId, StoreError, TurnId,
     store::{DirectChat, KnownIdentity, Pairing, PeopleChange, PersonRecord},
 };
-use rusqlite::params;
+use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
@@ -67,16 +67,16 @@ fn save_pairing(transaction: &Transaction<'_>, pairing: &Pairing) -> Result<(), 
 
 fn save_person(transaction: &Transaction<'_>, person: &PersonRecord) -> Result<(), StoreError> {
     let PersonRecord { id, name, role, created_at, identities } = person;
-    let id = id.as_uuid();
-    rows::change_one(transaction, "people", WRITE_PERSON, params![id, name, role.as_str(), created_at.as_millis()])?;
+    let values = params![id.as_uuid(), name, role.as_str(), created_at.as_millis()];
+    rows::change_one(transaction, "people", WRITE_PERSON, values)?;
     for KnownIdentity { identity, added_at, added_by } in identities {
         let former = person_of(transaction, identity)?;
-        let values = params![identity.channel.as_str(), identity.id, id, added_at.as_millis(), added_by];
+        let values = params![identity.channel.as_str(), identity.id, id.as_uuid(), added_at.as_millis(), added_by];
         rows::change_one(transaction, "identities", WRITE_IDENTITY, values)?;
         rows::change(transaction, DELETE_PAIRING, [identity.channel.as_str(), &identity.id])?;
         if let Some(former) = former {
-            rows::change(transaction, DELETE_EMPTY, [former])?;
-            sessions::leave(transaction, former, Some(id))?;
+            rows::change(transaction, DELETE_EMPTY, [former.as_uuid()])?;
+            sessions::leave(transaction, former, Some(*id))?;
         }
     }
     Ok(())
@@ -88,15 +88,16 @@ fn remove_identity(transaction: &Transaction<'_>, identity: &Identity) -> Result
         rows::change(transaction, sql, [identity.channel.as_str(), &identity.id])?;
     }
     if let Some(former) = former {
-        rows::change(transaction, DELETE_EMPTY, [former])?;
+        rows::change(transaction, DELETE_EMPTY, [former.as_uuid()])?;
         sessions::leave(transaction, former, None)?;
     }
     Ok(())
 }
 
 /// Whose identity it is, if it is anybody's.
-fn person_of(transaction: &Transaction<'_>, identity: &Identity) -> Result<Option<Uuid>, StoreError> {
-    rows::one(transaction, SELECT_PERSON, [identity.channel.as_str(), &identity.id], |row| row.get(0))
+fn person_of(transaction: &Transaction<'_>, identity: &Identity) -> Result<Option<PersonId>, StoreError> {
+    let person = |row: &Row<'_>| row.get::<_, Uuid>(0).map(PersonId::from);
+    rows::one(transaction, SELECT_PERSON, [identity.channel.as_str(), &identity.id], person)
 }
 
 const DELETE_EXPIRED: &str = "delete from pairings where expires_at <= ?";

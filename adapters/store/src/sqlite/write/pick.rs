@@ -1,10 +1,13 @@
 //! Questions: what is asked, the first pick, and the end of the time for it.
 
 use rejoinder_core::{
-    ChannelId, ConversationId, EventKind, Language, StoreError, Timestamp, TurnId,
-    store::{AskedQuestion, ClosedQuestion, LogEvent, NewEvent, NewLogEntry, Stored, Subject},
+    ChannelId, ConversationId, Language, StoreError, Timestamp, TurnId,
+    store::{
+        AskedQuestion, ClosedQuestion, LogEvent, NewEvent, NewLogEntry, Stored, Subject,
+        rules::{self, ExpiringQuestion, Expiry, PickResult, PickedQuestion, QuestionState},
+    },
 };
-use rusqlite::params;
+use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
@@ -30,59 +33,50 @@ pub(super) fn ask(transaction: &Transaction<'_>, question: &AskedQuestion) -> Re
     rows::change_one(transaction, "questions", WRITE_QUESTION, values)
 }
 
-/// The turn whose question an event picks from or closes, if the event would open a turn.
-pub(super) fn question(new: &NewEvent) -> Option<TurnId> {
-    match new.event.kind {
-        EventKind::Choice { turn } | EventKind::Expired { turn } => new.turn.as_ref().map(|_| turn),
-        _ => None,
-    }
-}
-
-/// Accepts an event for which [`question`] returns the turn that was answered with the question.
+/// Accepts a pick from the question that answered a turn.
 pub(super) fn accept(transaction: &Transaction<'_>, new: &NewEvent, question: TurnId) -> Result<Stored, StoreError> {
-    if matches!(new.event.kind, EventKind::Expired { .. }) {
-        return close(transaction, new, question);
-    }
-    // Words are always answered, also if they come too late to be the first pick.
-    let refused = if new.event.said.is_some() { None } else { refused(transaction, new, question)? };
-    if let Some(refused) = refused {
+    let (conversation, picked) = rows::one(transaction, SELECT_PICKED, [question.as_uuid()], picked)?.unzip();
+    let result = rules::pick(picked.as_ref(), &new.event);
+    if let PickResult::Refused(refused) = result {
         let stored = insert::key(transaction, new)?;
         // A duplicate of the first pick is reported as a duplicate.
         return Ok(if stored == Stored::Kept { refused } else { stored });
     }
     let stored = insert::one(transaction, new)?;
-    if matches!(stored, Stored::Turn { .. }) {
-        let values = params![question.as_uuid(), new.event.text, new.event.received_at.as_millis()];
-        let picked = rows::one(transaction, PICK, values, |row| row.get::<_, Uuid>(0))?;
-        log_end(transaction, new, question, picked, LogEvent::QuestionPicked)?;
+    if result == PickResult::Answers && matches!(stored, Stored::Turn { .. }) {
+        rows::change_one(transaction, "questions", PICK, params![question.as_uuid(), new.event.text])?;
+        log_end(transaction, new, question, conversation, LogEvent::QuestionPicked)?;
     }
     Ok(stored)
 }
 
-/// Why a pick does not count. Picks from an unknown question do.
-fn refused(transaction: &Transaction<'_>, new: &NewEvent, question: TurnId) -> Result<Option<Stored>, StoreError> {
-    let values = params![question.as_uuid(), new.event.sender.id, new.event.received_at.as_millis()];
-    let refused = rows::one(transaction, SELECT_QUESTION, values, |row| {
-        Ok(match &*row.get::<_, String>("state")? {
-            "picked" => Some(Stored::Picked { choice: row.get::<_, Option<String>>("picked")?.unwrap_or_default() }),
-            "expired" => Some(Stored::Expired),
-            _ if row.get("is_late")? => Some(Stored::Expired),
-            _ if row.get("is_anothers")? => Some(Stored::Kept),
-            _ => None,
-        })
-    })?;
-    Ok(refused.flatten())
+/// The conversation of a question, and what decides on a pick from it.
+fn picked(row: &Row<'_>) -> rusqlite::Result<(Uuid, PickedQuestion)> {
+    let state = match &*row.get::<_, String>("state")? {
+        "picked" => QuestionState::Picked(row.get::<_, Option<String>>("picked")?.unwrap_or_default()),
+        "expired" => QuestionState::Expired,
+        _ => QuestionState::Open,
+    };
+    let expires_at = row.get::<_, Option<i64>>("expires_at")?.map(Timestamp::from_millis);
+    Ok((row.get("conversation_id")?, PickedQuestion { state, chooser: row.get("chooser")?, expires_at }))
 }
 
-/// Closes a question that has expired. The event opens its turn if the person was shown the question, and has not answered it.
-fn close(transaction: &Transaction<'_>, new: &NewEvent, question: TurnId) -> Result<Stored, StoreError> {
-    let is_told = rows::one(transaction, SELECT_UNANSWERED, [question.as_uuid()], |row| row.get(0))?.unwrap_or(false);
-    let closed = rows::one(transaction, CLOSE, [question.as_uuid()], |row| row.get::<_, Uuid>(0))?;
-    if closed.is_none() || !is_told {
-        log_end(transaction, new, question, closed, LogEvent::QuestionExpired)?;
-        return insert::key(transaction, new);
-    }
-    let stored = insert::one(transaction, new)?;
+/// Accepts the event that ends the time of the question that answered a turn.
+pub(super) fn expire(transaction: &Transaction<'_>, new: &NewEvent, question: TurnId) -> Result<Stored, StoreError> {
+    let expiring = |row: &Row<'_>| {
+        let (is_shown, free_text) = (row.get("is_shown")?, row.get("free_text")?);
+        Ok(ExpiringQuestion { is_shown, free_text, is_written_to: row.get("is_written_to")? })
+    };
+    let expiring = rows::one(transaction, SELECT_EXPIRING, [question.as_uuid()], expiring)?;
+    let expiry = rules::expiry(expiring);
+    let closed = match expiry {
+        Expiry::TooLate => return insert::key(transaction, new),
+        Expiry::Closes | Expiry::ClosesAndTells => {
+            rows::one(transaction, CLOSE, [question.as_uuid()], |row| row.get::<_, Uuid>(0))?
+        }
+    };
+    let is_told = expiry == Expiry::ClosesAndTells;
+    let stored = if is_told { insert::one(transaction, new)? } else { insert::key(transaction, new)? };
     log_end(transaction, new, question, closed, LogEvent::QuestionExpired)?;
     Ok(stored)
 }
@@ -128,26 +122,23 @@ const WRITE_QUESTION: &str = "
         asked_at = excluded.asked_at, expires_at = excluded.expires_at,
         language = excluded.language, state = 'open', picked = null";
 
-const SELECT_QUESTION: &str = "
-    select state, picked, coalesce(chooser <> ?2, 0) as is_anothers, coalesce(expires_at <= ?3, 0) as is_late
-    from questions where turn_id = ?1";
+const SELECT_PICKED: &str =
+    "select conversation_id, state, picked, chooser, expires_at from questions where turn_id = ?";
 
-const PICK: &str = "
-    update questions set state = 'picked', picked = ?2
-    where turn_id = ?1 and state = 'open' and coalesce(expires_at > ?3, 1)
-    returning conversation_id";
+const PICK: &str = "update questions set state = 'picked', picked = ?2 where turn_id = ?1";
 
 const CLOSE: &str =
     "update questions set state = 'expired' where turn_id = ? and state = 'open' returning conversation_id, channel";
 
-/// Whether a question was shown or will be, and was not answered in the person's own words, if they may do that.
-const SELECT_UNANSWERED: &str = "
-    select exists (
+const SELECT_EXPIRING: &str = "
+    select q.free_text, exists (
         select 1 from deliveries as d
         where d.turn_id = q.turn_id and d.claim = q.claim and d.is_copy = 0
             and d.state in ('pending', 'held', 'sending', 'delivered')
-    ) and not (q.free_text and exists (
+    ) as is_shown, exists (
         select 1 from turns as t cross join obligations as o on o.turn_id = t.id cross join events as e on e.id = t.event_id
         where t.conversation_id = q.conversation_id and t.seq > (select seq from turns where id = q.turn_id)
-            and t.accepted_at >= q.asked_at and json_extract(e.details, '$.kind') = 'message' and t.command is null and o.owed = 1 and (q.chooser is null or o.person = q.chooser)))
-    from questions as q where q.turn_id = ?";
+            and t.accepted_at >= q.asked_at and json_extract(e.details, '$.kind') = 'message' and t.command is null
+            and o.owed = 1 and (q.chooser is null or o.person = q.chooser)
+    ) as is_written_to
+    from questions as q where q.turn_id = ? and q.state = 'open'";

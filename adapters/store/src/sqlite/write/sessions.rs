@@ -2,24 +2,20 @@
 
 use rejoinder_core::{
     ConversationId, PersonId, SessionId, StoreError, Timestamp, TurnId,
-    store::{NewTurn, SessionChange, SessionChoice},
+    store::{
+        NewTurn, SessionChange, SessionChoice,
+        rules::{self, CurrentSession, LeftSession, SessionOfTurn},
+    },
 };
 use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::rows::{self, Transaction};
 
-/// How old the time of the last use may be before it is stored anew.
-const USE_STEP: i64 = 60_000;
-
 /// The current session of a conversation.
 pub(super) struct Current {
     pub(super) id: SessionId,
-    owner: Option<Uuid>,
-    is_named: bool,
-    /// Whether it began in this conversation.
-    is_own: bool,
-    used_at: i64,
+    session: CurrentSession,
     choice: (Option<String>, Option<String>),
 }
 
@@ -28,24 +24,13 @@ impl Current {
     /// began in this conversation, when it was used last, the agent and the model.
     pub(super) fn read(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<Self>> {
         let Some(id) = row.get::<_, Option<Uuid>>(index)? else { return Ok(None) };
-        Ok(Some(Self {
-            id: id.into(),
-            owner: row.get(index + 1)?,
+        let session = CurrentSession {
+            owner: row.get::<_, Option<Uuid>>(index + 1)?.map(PersonId::from),
             is_named: row.get(index + 2)?,
-            is_own: row.get(index + 3)?,
-            used_at: row.get(index + 4)?,
-            choice: (row.get(index + 5)?, row.get(index + 6)?),
-        }))
-    }
-
-    /// Whether a turn may be in it: it is its sender's, or its conversation's own.
-    fn admits(&self, turn: &NewTurn) -> bool {
-        let owner = turn.session.owner.map(PersonId::as_uuid);
-        !turn.session.is_checked || if self.owner.is_some() { self.owner == owner } else { self.is_own }
-    }
-
-    fn is_unused(&self, turn: &NewTurn) -> bool {
-        !self.is_named && turn.session.unused_since.is_some_and(|since| self.used_at < since.as_millis())
+            began_here: row.get(index + 3)?,
+            used_at: Timestamp::from_millis(row.get(index + 4)?),
+        };
+        Ok(Some(Self { id: id.into(), session, choice: (row.get(index + 5)?, row.get(index + 6)?) }))
     }
 }
 
@@ -57,31 +42,30 @@ pub(super) fn for_turn(
     turn: &NewTurn,
     at: Timestamp,
 ) -> Result<(SessionId, bool), StoreError> {
-    let begun = |choice: (Option<String>, Option<String>)| {
-        insert(transaction, turn.session.id, conversation, turn.session.owner, None, choice, at)
-    };
-    let Some(current) = current.filter(|current| current.admits(turn)) else {
-        begun((None, None))?;
-        point(transaction, conversation, turn.session.id)?;
-        return Ok((turn.session.id, false));
-    };
-    if turn.session.is_untouched {
-        return Ok((current.id, true));
+    let (wanted, is_agents) = (&turn.session, turn.handler.agent().is_some());
+    let begin = |choice| insert(transaction, wanted.id, conversation, wanted.owner, None, choice, at);
+    match (rules::session_of_turn(current.as_ref().map(|current| &current.session), wanted, is_agents, at), current) {
+        (SessionOfTurn::Current { new_owner, is_use_stored }, Some(current)) => {
+            let id = current.id.as_uuid();
+            if let Some(owner) = new_owner {
+                rows::change_one(transaction, "sessions", ADOPT, params![id, owner.as_uuid()])?;
+            }
+            if is_use_stored {
+                rows::change_one(transaction, "sessions", USED, params![id, at.as_millis()])?;
+            }
+            Ok((current.id, true))
+        }
+        (SessionOfTurn::Replacement, Some(current)) => {
+            begin(current.choice)?;
+            rows::change(transaction, REPLACE, params![current.id.as_uuid(), wanted.id.as_uuid()])?;
+            Ok((wanted.id, false))
+        }
+        (SessionOfTurn::New, _) | (_, None) => {
+            begin((None, None))?;
+            point(transaction, conversation, wanted.id)?;
+            Ok((wanted.id, false))
+        }
     }
-    if current.is_unused(turn) {
-        begun(current.choice)?;
-        rows::change(transaction, REPLACE, params![current.id.as_uuid(), turn.session.id.as_uuid()])?;
-        return Ok((turn.session.id, false));
-    }
-    if let Some(owner) = turn.session.owner
-        && current.owner.is_none()
-    {
-        rows::change_one(transaction, "sessions", ADOPT, params![current.id.as_uuid(), owner.as_uuid()])?;
-    }
-    if turn.handler.agent().is_some() && current.used_at + USE_STEP <= at.as_millis() {
-        rows::change_one(transaction, "sessions", USED, params![current.id.as_uuid(), at.as_millis()])?;
-    }
-    Ok((current.id, true))
 }
 
 pub(super) fn insert(
@@ -138,15 +122,28 @@ pub(super) fn leave_out(transaction: &Transaction<'_>, turns: &[TurnId]) -> Resu
     Ok(())
 }
 
-/// Somebody who is known by nothing any more has no sessions: their conversations keep them, without names. One that was used in
-/// several is nobody's: whoever writes in the first one next must not read what was said in the others. `next` is the person
-/// who has become them.
-pub(super) fn leave(transaction: &Transaction<'_>, former: Uuid, next: Option<Uuid>) -> Result<(), StoreError> {
-    match next {
-        Some(next) => rows::change(transaction, HAND_OVER, [former, next]),
-        None => rows::change(transaction, DISOWN, [former]).and_then(|_| rows::change(transaction, HIDE, [former])),
+/// Changes the sessions of a person who is known by nothing any more. `next` is the person who has got the identity.
+pub(super) fn leave(transaction: &Transaction<'_>, former: PersonId, next: Option<PersonId>) -> Result<(), StoreError> {
+    let left = |row: &Row<'_>| {
+        let (id, name): (Uuid, Option<String>) = (row.get(0)?, row.get(1)?);
+        Ok(LeftSession { id: id.into(), owner: Some(former), name, is_shared: row.get(2)? })
+    };
+    let mut sessions = rows::all(transaction, SELECT_LEFT, [former.as_uuid()], left)?;
+    if sessions.is_empty() {
+        return Ok(());
     }
-    .map(drop)
+    match next {
+        Some(next) => {
+            let taken = rows::all(transaction, SELECT_NAMES, [next.as_uuid()], |row| row.get(0))?;
+            rules::hand_over(&mut sessions, next, taken);
+        }
+        None => rules::disown(&mut sessions),
+    }
+    for LeftSession { id, owner, name, .. } in sessions {
+        let values = params![id.as_uuid(), owner.map(PersonId::as_uuid), name];
+        rows::change_one(transaction, "sessions", SET_OWNER, values)?;
+    }
+    Ok(())
 }
 
 const INSERT: &str = "
@@ -186,18 +183,13 @@ const DELETE: [&str; 3] = [
     "delete from sessions where id = ?",
 ];
 
-/// A name that the next person has given already is left out.
-const HAND_OVER: &str = "
-    update sessions set owner = ?2, name = iif(
-        exists (select 1 from sessions as o where o.owner = ?2 and lower(o.name) = lower(sessions.name)), null, name)
-    where owner = ?1 and not exists (select 1 from people where id = ?1)";
+/// The sessions of a person who is gone.
+const SELECT_LEFT: &str = "
+    select s.id, s.name, exists (
+        select 1 from transcript as l cross join turns as t on t.seq = l.seq
+        where l.session_id = s.id and t.conversation_id <> s.conversation_id)
+    from sessions as s where s.owner = ?1 and not exists (select 1 from people where id = ?1)";
 
-const DISOWN: &str = "
-    update sessions set owner = null, name = null
-    where owner = ?1 and not exists (select 1 from people where id = ?1)
-        and not exists (
-            select 1 from transcript as l cross join turns as t on t.seq = l.seq
-            where l.session_id = sessions.id and t.conversation_id <> sessions.conversation_id)";
+const SELECT_NAMES: &str = "select name from sessions where owner = ? and name is not null";
 
-const HIDE: &str = "
-    update sessions set name = null where owner = ?1 and not exists (select 1 from people where id = ?1)";
+const SET_OWNER: &str = "update sessions set owner = ?2, name = ?3 where id = ?1";

@@ -1,0 +1,60 @@
+//! The order of what waits for a run: of the turns of a conversation, and of the conversations of a channel. A store calls
+//! this in the transaction in which a turn begins or ceases to wait.
+
+use crate::model::turn::TurnSeq;
+
+/// How many turns that are owed an answer pass one that is not, when they come after it.
+pub const AMBIENT_LAG: i64 = 1000;
+
+/// How many turns later than its last one a person's next conversation, or the next turn of the same one, takes its
+/// place.
+pub const PERSON_STEP: i64 = 32;
+
+/// The [rank](crate::store::WaitingTurn::rank) of a turn among those of its conversation.
+#[must_use]
+pub const fn rank(seq: TurnSeq, owed: bool) -> i64 {
+    if owed { seq } else { seq + AMBIENT_LAG }
+}
+
+/// The [place](crate::store::WaitingTurn::place) of a conversation whose first waiting turn has this rank. `had` is its place
+/// with the turn before; `last_of_person` is the last place of a conversation that waits with such a turn of the same person.
+#[must_use]
+pub fn place(rank: i64, had: Option<i64>, last_of_person: Option<i64>) -> i64 {
+    let after = [had, last_of_person].into_iter().flatten().map(|place| place + PERSON_STEP);
+    after.fold(rank, i64::max)
+}
+
+/// Whether another turn of the conversation may be the first one after a turn changed. `place`: that of the turn before.
+#[must_use]
+pub const fn may_change_first(place: Option<i64>, is_waiting: bool) -> bool {
+    is_waiting != place.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn talk_lets_a_bounded_number_of_later_turns_pass() {
+        assert!(rank(1, false) > rank(1000, true));
+        assert!(rank(1, false) < rank(1002, true));
+        assert!(rank(1, false) < rank(2, false));
+    }
+
+    #[test]
+    fn a_conversation_takes_its_place_a_step_after_the_last_one_of_the_person() {
+        assert_eq!(place(100, None, None), 100);
+        assert_eq!(place(100, Some(90), None), 122);
+        assert_eq!(place(100, None, Some(95)), 127);
+        assert_eq!(place(100, Some(99), Some(95)), 131, "the later one counts");
+        assert_eq!(place(200, Some(90), Some(95)), 200, "a place is never before the rank");
+    }
+
+    #[test]
+    fn only_a_turn_that_begins_or_ceases_to_wait_may_change_the_first() {
+        assert!(!may_change_first(Some(1), true), "the first one still waits");
+        assert!(!may_change_first(None, false), "it did not wait before");
+        assert!(may_change_first(Some(1), false));
+        assert!(may_change_first(None, true));
+    }
+}
