@@ -3,7 +3,6 @@
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
-use quick_cache::sync::Cache;
 use tokio::sync::Mutex;
 use tracing::{error, warn};
 
@@ -21,7 +20,13 @@ use crate::{
     conversations::{activity::Activity, addresses::Addresses, sessions::Sessions},
     handles::{drafts::Drafts, lanes::Lanes, leftovers::Leftovers, marks::Marks, slots::Slots},
     initiative::{Initiative, schedules::Schedules, triggers::Triggers},
-    intake::{accept::Acceptor, event_router::EventRouter, limits::Limits, pairs::Pairs},
+    intake::{
+        accept::Acceptor,
+        event_router::EventRouter,
+        notices::Notices,
+        opening::Opening,
+        stages::{self, Handles},
+    },
     ledger::{Ledger, consequences::ConsequenceExecutor, transaction::DecisionContext},
     merges::Merges,
     model::{conversation::ChannelId, ids::OwnerId, settings::LiveSettings},
@@ -49,9 +54,6 @@ use crate::{
     upkeep::{indexer::Indexer, retention::Retention, sweep::Sweep, watch::Watch},
     worker::{Worker, agents::Agents, files::FileBudget, input::Inputs, runtimes::Runtimes},
 };
-
-/// How many albums are remembered. Their parts follow each other directly.
-const REMEMBERED_ALBUMS: usize = 256;
 
 impl Engine {
     #[expect(clippy::too_many_lines, reason = "a flat list of constructors reads best in one piece")]
@@ -249,23 +251,42 @@ impl Engine {
         });
         let indexer =
             Arc::new(Indexer { store: Arc::clone(&store), clock: Arc::clone(&clock), lifecycle: lifecycle.clone() });
-        let router = EventRouter {
-            limits: Limits::new(Arc::clone(&store), settings.clone(), Arc::clone(&clock)),
-            pairs: Pairs::new(Arc::clone(&store), Arc::clone(&clock)),
-            settings: settings.clone(),
-            addresses: Arc::clone(&addresses),
-            slots: Arc::clone(&slots),
-            notices: Arc::default(),
-            command_albums: Cache::new(REMEMBERED_ALBUMS),
+        let stages = stages::all(&Handles {
+            store: &store,
+            settings: &settings,
+            channels: &channels,
+            people: &people,
+            addresses: &addresses,
+            sessions: &sessions,
+            questions: &questions,
+            backlog_question: &backlog_question,
+            merges: &merges,
+            slots: &slots,
+            clock: &clock,
+        });
+        let opening = Arc::new(Opening {
             people: Arc::clone(&people),
-            channels: Arc::clone(&channels),
-            merges,
-            questions: Arc::clone(&questions),
             backlog_question: Arc::clone(&backlog_question),
-            sessions: Arc::clone(&sessions),
-            started_at: clock.now(),
             clock: Arc::clone(&clock),
             owner,
+        });
+        let notices = Notices {
+            permits: Arc::default(),
+            opening: Arc::clone(&opening),
+            addresses: Arc::clone(&addresses),
+            people: Arc::clone(&people),
+            settings: settings.clone(),
+            clock: Arc::clone(&clock),
+            started_at: clock.now(),
+        };
+        let router = EventRouter {
+            stages,
+            opening,
+            notices,
+            addresses: Arc::clone(&addresses),
+            people: Arc::clone(&people),
+            settings: settings.clone(),
+            clock: Arc::clone(&clock),
         };
         let activity = Arc::<Activity>::default();
         let inlet = Arc::new(Acceptor {

@@ -12,7 +12,7 @@ use std::{
 use crate::{
     model::{
         day::Day,
-        event::InboundEvent,
+        event::{InboundEvent, SenderKind},
         ids::{ConversationId, PersonId},
         people::{Identity, KnownPeople},
         queue::{Overflow, Queues},
@@ -154,6 +154,11 @@ fn lock(counts: &Mutex<Counts>) -> MutexGuard<'_, Counts> {
 /// The key that the parts of an album share, if `event` is one.
 const fn album(event: &InboundEvent) -> Option<&String> {
     event.part_of.as_ref()
+}
+
+/// Whether limits hold for an event: not for what the gateway begins on its own, unless somebody else has it do so.
+pub(super) fn is_limited(event: &InboundEvent) -> bool {
+    event.sender.kind != SenderKind::Operator || event.is_news() || event.is_asked_for()
 }
 
 /// What happens to a message for which there is no room in the line of its conversation.

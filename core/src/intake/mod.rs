@@ -3,10 +3,14 @@
 
 pub(crate) mod accept;
 pub(crate) mod amends;
+mod arrival;
 mod backlog;
 pub(crate) mod event_router;
-pub(crate) mod limits;
+mod limits;
+mod notice;
+mod notice_permits;
 pub(crate) mod notices;
-pub(crate) mod pairs;
-mod picks;
-pub(crate) mod screen;
+pub(crate) mod opening;
+mod pairs;
+mod routed;
+pub(crate) mod stages;

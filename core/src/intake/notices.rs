@@ -1,82 +1,107 @@
-//! Limits the notices to strangers: each is a turn with all its rows, so a flood of strangers must not get one each.
+//! The gateway's notices to the senders of events: turns that owe nothing.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+use std::{sync::Arc, time::Duration};
+
+use rejoinder_guard::{Expectation, Timestamp};
+
+use super::{
+    arrival::{Arrival, Handling},
+    notice::Notice,
+    notice_permits::NoticePermits,
+    opening::Opening,
+    routed::RoutedEvent,
+};
+use crate::{
+    commands::{
+        dropped::DROPPED,
+        late::{LATE, LATE_ASKS},
+        limited::{LIMITED, LIMITED_TODAY},
+        pairing::{CROWDED, PAIRING},
+        stranger::STRANGER,
+    },
+    conversations::addresses::Addresses,
+    model::{
+        event::{EventKind, InboundEvent},
+        ids::TurnId,
+        settings::LiveSettings,
+    },
+    people::{People, codes::Asked},
+    ports::{clock::SharedClock, store::StoreError},
 };
 
-use rejoinder_guard::Timestamp;
-use tracing::warn;
-
-use crate::model::conversation::ChannelId;
-
-/// The most notices of a channel in an hour. A stranger without one gets it when they write again later.
-const PER_HOUR: u32 = 60;
-
 const HOUR_MS: i64 = 60 * 60 * 1000;
+const DAY_MS: i64 = 24 * HOUR_MS;
 
-/// Counts the notices of every channel.
-#[derive(Default)]
-pub(crate) struct Notices(Mutex<HashMap<ChannelId, Hour>>);
-
-/// The notices of a channel in one hour.
-#[derive(Clone, Copy)]
-struct Hour {
-    number: i64,
-    notices: u32,
-    is_reported: bool,
+/// Opens the turns of notices.
+pub(crate) struct Notices {
+    pub(crate) permits: Arc<NoticePermits>,
+    pub(crate) opening: Arc<Opening>,
+    pub(crate) addresses: Arc<Addresses>,
+    pub(crate) people: Arc<People>,
+    pub(crate) settings: LiveSettings,
+    pub(crate) clock: SharedClock,
+    /// When this process began.
+    pub(crate) started_at: Timestamp,
 }
 
 impl Notices {
-    /// Takes a permit for one notice; `None` if the channel has none left in this hour.
-    pub(super) fn try_take(self: &Arc<Self>, channel: &ChannelId, now: Timestamp) -> Option<NoticePermit> {
-        let number = now.as_millis() / HOUR_MS;
-        let mut hours = self.hours();
-        let hour = hours.entry(channel.clone()).or_insert(Hour { number, notices: 0, is_reported: false });
-        if hour.number != number {
-            *hour = Hour { number, notices: 0, is_reported: false };
-        }
-        if hour.notices == PER_HOUR {
-            if !std::mem::replace(&mut hour.is_reported, true) {
-                warn!(%channel, PER_HOUR, "many strangers write, no more of them are told their id in this hour");
+    /// A notice to the sender of `event`. A stranger gets at most one a day or for each code, and a person who is over a
+    /// limit one a minute, because its key holds the day, when they asked, or the minute. `None` if the channel has given
+    /// all its notices to strangers of this hour, or all its codes.
+    pub(super) async fn open(&self, event: &InboundEvent, notice: Notice) -> Result<Option<RoutedEvent>, StoreError> {
+        let (now, person) = (self.clock.now(), event.person());
+        let (command, external_id, notice_permit) = match notice {
+            Notice::Stranger => {
+                let Some(permit) = self.permits.try_take(&event.conversation.channel, now) else { return Ok(None) };
+                (&STRANGER, format!("stranger:{person}:{}", now.as_millis() / DAY_MS), Some(permit))
             }
-            return None;
-        }
-        hour.notices += 1;
-        Some(NoticePermit { notices: Arc::clone(self), channel: channel.clone(), number, is_spent: false })
-    }
-
-    fn give_back(&self, channel: &ChannelId, number: i64) {
-        if let Some(hour) = self.hours().get_mut(channel).filter(|hour| hour.number == number) {
-            hour.notices = hour.notices.saturating_sub(1);
-        }
-    }
-
-    fn hours(&self) -> MutexGuard<'_, HashMap<ChannelId, Hour>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The right to give one notice. It is given back when it is dropped unspent: the stranger had their notice of the day
-/// before.
-pub(super) struct NoticePermit {
-    notices: Arc<Notices>,
-    channel: ChannelId,
-    number: i64,
-    is_spent: bool,
-}
-
-impl NoticePermit {
-    /// The notice was stored.
-    pub(super) fn spend(mut self) {
-        self.is_spent = true;
+            Notice::Pairing => match self.people.ask(event).await? {
+                Asked::Waits(pairing) => (&PAIRING, format!("pairing:{person}:{}", pairing.asked_at.as_millis()), None),
+                Asked::Full => {
+                    let channel = &event.conversation.channel;
+                    let Some(permit) = self.permits.try_take(channel, now) else { return Ok(None) };
+                    (&CROWDED, format!("crowded:{person}:{}", now.as_millis() / HOUR_MS), Some(permit))
+                }
+                Asked::Over => return Ok(None),
+            },
+            Notice::Limited { minute } => (&LIMITED, format!("limited:{person}:{minute}"), None),
+            Notice::LimitedToday { day } => (&LIMITED_TODAY, format!("limited:{person}:day:{day}"), None),
+            Notice::Late => {
+                // One for what comes together: what is late later was sent after this.
+                let window = self.settings.get().queues.late_after.max(Duration::from_mins(1)).as_millis();
+                let number = now.since(self.started_at).as_millis() / window;
+                let place = &event.conversation;
+                (&LATE, format!("late:{place}:{}:{number}", self.started_at.as_millis()), None)
+            }
+            Notice::LateAsks { first } => (&LATE_ASKS, format!("late-asks:{first}"), None),
+            Notice::Dropped { minute } => (&DROPPED, format!("dropped:{}:{minute}", event.conversation), None),
+        };
+        let (settings, known) = (self.settings.get(), self.people.known());
+        let mut arrival = Arrival::new(TurnId::new(now), bare(event, external_id), true, settings, known);
+        arrival.handling = Handling::by(command.handler());
+        arrival.expectation = Expectation::Nothing;
+        let conversation = arrival.conversation(&self.addresses).await?;
+        Ok(Some(RoutedEvent { notice_permit, ..self.opening.open(arrival, conversation) }))
     }
 }
 
-impl Drop for NoticePermit {
-    fn drop(&mut self) {
-        if !self.is_spent {
-            self.notices.give_back(&self.channel, self.number);
-        }
+/// An event of the same sender in the same conversation, without what was said.
+fn bare(event: &InboundEvent, external_id: String) -> InboundEvent {
+    InboundEvent {
+        external_id,
+        revision: 0,
+        kind: EventKind::Other,
+        text: String::new(),
+        said: None,
+        attachments: Vec::new(),
+        quoted: None,
+        forwarded: None,
+        amends: None,
+        part_of: None,
+        more_within: None,
+        brief: None,
+        trace: None,
+        raw: String::new(),
+        ..event.clone()
     }
 }

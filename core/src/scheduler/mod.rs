@@ -31,7 +31,7 @@ pub(crate) mod waiting_order;
 use std::{collections::HashSet, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
-use rejoinder_guard::{CancelledBy, Event};
+use rejoinder_guard::{CancelledBy, Event, Expectation};
 use tokio::sync::mpsc;
 use tracing::{debug, error, warn};
 
@@ -44,7 +44,7 @@ use crate::{
         trigger::{Decided, Trigger},
     },
     merges::{self, Gathered, Merges},
-    model::{agent::AgentName, ids::TurnId, turn::TurnRecord},
+    model::{agent::AgentName, event::EventKind, ids::TurnId, queue::QueueMode, turn::TurnRecord},
     outbox::ephemerals::marker::Marker,
     ports::store::{Store, StoreError, record::WaitingTurn},
     worker::Worker,
@@ -239,6 +239,14 @@ impl Scheduler {
         debug!(turn = %turn.id, count, "a turn answers for others as well");
         *turn = inputs.swap_remove(0).turn;
         decided.into_iter().next()
+    }
+
+    /// Whether a turn that waits stops the run before it.
+    pub(crate) fn stops_runs(&self, turn: &TurnRecord) -> bool {
+        turn.obligation.expectation() == Expectation::Answer
+            && turn.event.kind == EventKind::Message
+            && turn.event.part_of.is_none()
+            && self.merges.mode(turn) == QueueMode::Interrupt
     }
 
     /// Stops the run of a conversation, if `turn`, which waits, is to be answered together with what runs.

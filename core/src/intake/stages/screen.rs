@@ -1,11 +1,23 @@
-//! Prepares an event before anything else reads it: cleans the names in it, and marks or removes what a stranger said.
+//! Prepares an event before another stage reads it: cleans the names in it, marks or removes what a stranger said, and reads a
+//! command that does not begin with a slash.
 
-use crate::model::{
-    access::Access,
-    event::{Author, InboundEvent, Quote, SenderKind},
-    name::clean,
-    people::KnownPeople,
-    settings::Settings,
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::{Handles, Stage};
+use crate::{
+    base::channels::Channels,
+    commands::bang,
+    intake::arrival::{Arrival, Verdict},
+    model::{
+        access::Access,
+        event::{Author, InboundEvent, Quote, SenderKind},
+        name::clean,
+        people::KnownPeople,
+        settings::Settings,
+    },
+    ports::store::StoreError,
 };
 
 /// How many characters of a name are kept. Names are chosen by people who may mean harm.
@@ -14,8 +26,28 @@ const MAX_NAME: usize = 100;
 /// The name of a file that has none.
 const UNNAMED_FILE: &str = "file";
 
+pub(super) struct Screen {
+    channels: Arc<Channels>,
+}
+
+impl Screen {
+    pub(super) fn new(handles: &Handles<'_>) -> Self {
+        Self { channels: Arc::clone(handles.channels) }
+    }
+}
+
+#[async_trait]
+impl Stage for Screen {
+    async fn decide(&self, mut arrival: Arrival) -> Result<Verdict, StoreError> {
+        let event = screen(arrival.event, &arrival.settings, &arrival.known);
+        arrival.event = bang::slashed(event, &arrival.settings, &self.channels);
+        // The platform decides who may delete a message.
+        Ok(if arrival.event.is_withdrawn() { arrival.end(None) } else { Verdict::Continue(arrival) })
+    }
+}
+
 /// An event with clean names, and with the words of strangers as the channel's access rules want them.
-pub(super) fn screen(event: InboundEvent, settings: &Settings, known: &KnownPeople) -> InboundEvent {
+fn screen(event: InboundEvent, settings: &Settings, known: &KnownPeople) -> InboundEvent {
     let access = settings.access.get(&event.conversation.channel);
     // What the gateway begins on its own says whose words it quotes.
     let is_own = event.sender.kind == SenderKind::Operator;

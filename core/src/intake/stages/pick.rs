@@ -1,16 +1,23 @@
 //! Reads messages that pick from an open question in words: by its number, by its place, or by its text.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use super::event_router::EventRouter;
+use async_trait::async_trait;
+
+use super::{Handles, Stage};
 use crate::{
+    conversations::addresses::Addresses,
+    intake::arrival::{Arrival, Verdict},
     model::{
         event::{Directed, EventKind, InboundEvent, Quote},
         ids::ConversationId,
         question::{AskedQuestion, QuestionRecord},
     },
     ports::store::StoreError,
-    questions::open::{Asks, PAGE},
+    questions::{
+        backlog_question::BacklogQuestion,
+        open::{Asks, PAGE, Questions},
+    },
 };
 
 /// For how long after a question words pick from it that are no reply to it.
@@ -38,26 +45,47 @@ const PLACES: [&[&str]; 8] = [
 const AROUND: [&str; 14] =
     ["the", "one", "option", "choice", "der", "die", "das", "den", "antwort", "el", "la", "lo", "opción", "uno"];
 
-impl EventRouter {
+pub(super) struct Pick {
+    addresses: Arc<Addresses>,
+    questions: Arc<Questions>,
+    backlog_question: Arc<BacklogQuestion>,
+}
+
+#[async_trait]
+impl Stage for Pick {
     /// Makes a message that picks from an open question in words a pick, and lets every pick quote its question.
-    pub(super) async fn as_pick(&self, event: InboundEvent) -> Result<InboundEvent, StoreError> {
-        match event.kind {
-            EventKind::Choice { turn } if event.quoted.is_none() => {
-                let Some(QuestionRecord { question, .. }) = self.questions.of(turn).await? else { return Ok(event) };
-                // A press may name any question, and quotes only one of its own conversation.
-                let is_here = self.addresses.resolve(&event.conversation).await? == question.conversation;
-                let quoted = is_here.then(|| quote(&question));
-                Ok(InboundEvent { quoted, ..event })
+    async fn decide(&self, mut arrival: Arrival) -> Result<Verdict, StoreError> {
+        match arrival.event.kind {
+            EventKind::Choice { turn } if arrival.event.quoted.is_none() => {
+                if let Some(QuestionRecord { question, .. }) = self.questions.of(turn).await? {
+                    // A press may name any question, and quotes only one of its own conversation.
+                    let is_here = arrival.conversation(&self.addresses).await? == question.conversation;
+                    arrival.event.quoted = is_here.then(|| quote(&question));
+                }
             }
-            EventKind::Message if may_pick(&event) => {
-                let conversation = self.addresses.resolve(&event.conversation).await?;
-                let open = match replied_to(&event) {
+            EventKind::Message if may_pick(&arrival.event) => {
+                let conversation = arrival.conversation(&self.addresses).await?;
+                let event = &arrival.event;
+                let open = match replied_to(event) {
                     Some(message) => self.open_to_reply(conversation, message, &event.text).await?,
-                    None => self.open_to_words(conversation, &event).await?,
+                    None => self.open_to_words(conversation, event).await?,
                 };
-                Ok(picked_from(&open, &event).unwrap_or(event))
+                if let Some(pick) = picked_from(&open, event) {
+                    arrival.event = pick;
+                }
             }
-            _ => Ok(event),
+            _ => {}
+        }
+        Ok(Verdict::Continue(arrival))
+    }
+}
+
+impl Pick {
+    pub(super) fn new(handles: &Handles<'_>) -> Self {
+        Self {
+            addresses: Arc::clone(handles.addresses),
+            questions: Arc::clone(handles.questions),
+            backlog_question: Arc::clone(handles.backlog_question),
         }
     }
 

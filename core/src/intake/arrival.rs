@@ -1,0 +1,160 @@
+//! An event on its way to be stored, and what a stage decides about it.
+
+use std::{ops::ControlFlow, sync::Arc, time::Duration};
+
+use rejoinder_guard::Expectation;
+
+use super::{
+    limits::{Counted, OverLimit},
+    notice::Notice,
+    pairs::Heard,
+};
+use crate::{
+    conversations::addresses::Addresses,
+    handles::slots::Slot,
+    model::{
+        event::{Directed, InboundEvent},
+        ids::{ConversationId, TurnId},
+        language::Language,
+        people::KnownPeople,
+        settings::Settings,
+        turn::Handler,
+    },
+    ports::store::{StoreError, accept::Repeated},
+};
+
+/// What a stage decides: the event goes on to the next stage, or opens no turn.
+pub(crate) type Verdict = ControlFlow<Ending, Arrival>;
+
+/// An event, with what the stages have decided so far.
+pub(crate) struct Arrival {
+    /// The id of its turn, if it opens one.
+    pub(super) id: TurnId,
+    pub(super) event: InboundEvent,
+    /// Whether its turn may begin at once: the same request has no earlier turn of its conversation.
+    pub(super) may_begin: bool,
+    /// The settings and people as they were when it came.
+    pub(super) settings: Arc<Settings>,
+    pub(super) known: Arc<KnownPeople>,
+    pub(super) handling: Handling,
+    pub(super) expectation: Expectation,
+    /// The language that the platform tells.
+    pub(super) told: Option<Language>,
+    /// The message among those of another agent, if it is one's.
+    pub(super) heard: Option<Heard>,
+    /// The turn among those of its sender, if these are limited.
+    pub(super) counted: Option<Counted>,
+    /// It is late, and its sender is asked whether it is still to be answered.
+    pub(super) is_asked_about: bool,
+    /// Its turn waits until somebody says whether late messages are still to be answered.
+    pub(super) is_postponed: bool,
+    /// The slot of its conversation, if it was free.
+    pub(super) slot: Option<Slot>,
+    /// The notice that its sender gets beside the turn.
+    pub(super) notice: Option<Notice>,
+    conversation: Option<ConversationId>,
+}
+
+/// Who handles a turn, and how.
+pub(super) struct Handling {
+    pub(super) handler: Handler,
+    /// The name of the rule of routing that holds for it.
+    pub(super) rule: Option<Arc<str>>,
+    pub(super) model: Option<Arc<str>>,
+    /// Why what was chosen for the session does not hold.
+    pub(super) remark: Option<String>,
+    /// The question that it puts before the agent again.
+    pub(super) repeats: Option<Repeated>,
+    /// The conversation whose history the agent gets, if not its own.
+    pub(super) about: Option<ConversationId>,
+}
+
+impl Handling {
+    pub(super) const fn by(handler: Handler) -> Self {
+        Self { handler, rule: None, model: None, remark: None, repeats: None, about: None }
+    }
+}
+
+/// An event that opens no turn.
+pub(crate) struct Ending {
+    pub(super) event: InboundEvent,
+    /// The notice that its sender gets.
+    pub(super) notice: Option<Notice>,
+    /// Its sender is over a limit, for this long at least.
+    pub(super) limited: Option<Duration>,
+    /// It is stored only if its key is known.
+    pub(super) only_if_known: bool,
+}
+
+impl Arrival {
+    /// An event that no stage has seen. It is for the agent of its channel, and owed an answer, unless a stage decides
+    /// otherwise.
+    pub(super) fn new(
+        id: TurnId,
+        event: InboundEvent,
+        may_begin: bool,
+        settings: Arc<Settings>,
+        known: Arc<KnownPeople>,
+    ) -> Self {
+        let agent = settings.agent(&event.conversation.channel).clone();
+        Self {
+            id,
+            event,
+            may_begin,
+            settings,
+            known,
+            handling: Handling::by(Handler::Agent(agent)),
+            expectation: Expectation::Answer,
+            told: None,
+            heard: None,
+            counted: None,
+            is_asked_about: false,
+            is_postponed: false,
+            slot: None,
+            notice: None,
+            conversation: None,
+        }
+    }
+
+    /// The conversation of its event, which is looked up once.
+    pub(super) async fn conversation(&mut self, addresses: &Addresses) -> Result<ConversationId, StoreError> {
+        if let Some(conversation) = self.conversation {
+            return Ok(conversation);
+        }
+        let conversation = addresses.resolve(&self.event.conversation).await?;
+        self.conversation = Some(conversation);
+        Ok(conversation)
+    }
+
+    /// Whether one of the gateway's own commands handles it.
+    pub(super) const fn is_command(&self) -> bool {
+        self.handling.handler.is_gateway()
+    }
+
+    pub(super) fn is_owed(&self) -> bool {
+        self.expectation == Expectation::Answer
+    }
+
+    /// It opens no turn.
+    pub(super) fn end(self, notice: Option<Notice>) -> Verdict {
+        Verdict::Break(Ending { event: self.event, notice, limited: None, only_if_known: false })
+    }
+
+    /// It opens no turn, and amends none: its sender may not.
+    pub(super) fn end_unamended(mut self, notice: Option<Notice>) -> Verdict {
+        self.event.amends = None;
+        self.end(notice)
+    }
+
+    /// It opens no turn: its sender is over a limit. A caller who waits for the result is told by that, and may send it
+    /// again. Of the others, those who would be owed an answer get a notice.
+    pub(super) fn end_over_limit(self, over: OverLimit) -> Verdict {
+        let is_told = self.event.directed == Directed::Asked || self.event.sender.kind.is_anybody();
+        let notice = (self.is_owed() && !is_told).then_some(match over.day {
+            Some(day) => Notice::LimitedToday { day },
+            None => Notice::Limited { minute: over.minute },
+        });
+        let limited = Some(over.retry_after);
+        Verdict::Break(Ending { event: self.event, notice, limited, only_if_known: is_told })
+    }
+}
