@@ -1,5 +1,6 @@
 //! Creates the owners and connects them. Only this room knows them all, and no other room uses it.
 
+mod build;
 mod operating;
 mod start;
 
