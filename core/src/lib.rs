@@ -107,7 +107,7 @@ pub use base::pauses::Backoff;
 pub use commands::is_command;
 pub use conversations::loops::{LoopKind, OpenLoop, open_loops};
 pub use engine::{Engine, Parts, Replanted};
-pub use initiative::NewMessage;
+pub use initiative::{Initiative, NewMessage, schedules::Schedules};
 pub use model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},
     agent::{
@@ -144,9 +144,10 @@ pub use model::{
     view::{FallbackView, Shown, TurnStatus, TurnView, agent_of},
     words::{NotAPlaceForWords, PromptSession, Words, WordsTo},
 };
-pub use operations::{Farewell, forget::Forgotten, people::NewPerson};
+pub use operations::{Farewell, Operations, forget::Forgotten, people::NewPerson};
 pub use operator::{actor::Actor, error::OperationError};
 pub use outbox::health::Outbound;
+pub use people::People;
 pub use ports::hub::Watch;
 pub use ports::{
     agent::{AgentError, AgentRuntime, RunEvent, RunEvents, SendResult},
@@ -155,6 +156,7 @@ pub use ports::{
     intake::{Accepted, Intake, IntakeError, News, NewsError, Task},
     store::{Store, StoreError, accept::EarlierMessage},
 };
+pub use schedules::Calendar;
 pub use shown::markdown::{read_markdown, row_cells, shows_anything, split_markdown, spoken};
 
 pub use base::words::age;

@@ -238,8 +238,8 @@ impl Problems {
             room: Room::of(&self.database).ok(),
             down: self.engine.down(),
             paused: paused.collect(),
-            turning_away: self.engine.turning_away(),
-            schedules: self.engine.schedules(None),
+            turning_away: self.engine.people().turning_away(),
+            schedules: self.engine.calendar().seen_by(None),
             waits: waits.cloned().unwrap_or_default(),
         };
         let database = self.database.display().to_string();

@@ -333,6 +333,7 @@ pub(super) fn operations(ground: &Ground, known: &Known, path: &TurnPath) -> Arc
         caller: Arc::clone(&path.caller),
         people: Arc::clone(&known.people),
         approvals: Arc::clone(&known.approvals),
+        calendar: Arc::clone(&known.calendar),
         settings: ground.settings.clone(),
         clock: Arc::clone(&ground.clock),
         operating: Mutex::default(),

@@ -1,7 +1,6 @@
 //! Creates the owners and connects them. Only this room knows them all, and no other room uses it.
 
 mod build;
-mod operating;
 mod start;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -10,14 +9,17 @@ use rejoinder_guard::Timestamp;
 
 use crate::{
     base::{channels::Channels, lifecycle::Lifecycle},
-    conversations::sessions::Sessions,
+    commands::bang,
+    conversations::sessions::{self, Sessions},
     initiative::{Initiative, schedules::Schedules},
     model::{
         agent::AgentName,
-        conversation::ChannelId,
+        conversation::{ChannelId, ConversationRef},
+        event::InboundEvent,
         people::{Identity, KnownAs},
         settings::{LiveSettings, Settings},
         target::Addressees,
+        turn::Handler,
     },
     operations::Operations,
     outbox::{caller::Caller, health::Outbound},
@@ -30,6 +32,7 @@ use crate::{
         intake::{Inlet, Intake, NewsDesk},
         store::{Store, StoreError, record::Pause},
     },
+    router::{self, explain::RouteExplanation},
     schedules::Calendar,
     upkeep::watch::{Down, Part, Watch},
     worker::{
@@ -119,6 +122,71 @@ impl Engine {
         // Somebody else may be asked from now on.
         self.people.look_again();
         Ok(Replanted { let_in, still_known, replaced })
+    }
+
+    /// What operators do with turns, deliveries, people and channels.
+    #[must_use]
+    pub fn operations(&self) -> &Operations {
+        &self.operations
+    }
+
+    /// Messages that operators have sent.
+    #[must_use]
+    pub fn initiative(&self) -> &Initiative {
+        &self.initiative
+    }
+
+    /// The schedules, as they are stored.
+    #[must_use]
+    pub fn calendar(&self) -> &Calendar {
+        &self.calendar
+    }
+
+    /// New schedules, and what they begin.
+    #[must_use]
+    pub fn schedules(&self) -> &Schedules {
+        &self.schedules
+    }
+
+    /// Who is known, and who asks to be let in.
+    #[must_use]
+    pub fn people(&self) -> &People {
+        &self.people
+    }
+
+    /// Whether somebody has written, or something was sent, in a conversation.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn has_conversation(&self, place: &ConversationRef) -> Result<bool, StoreError> {
+        Ok(self.store.conversation(place).await?.is_some())
+    }
+
+    /// The name of the operator's time zone; `system` if it has none.
+    #[must_use]
+    pub fn time_zone(&self) -> String {
+        self.settings.get().time_zone.iana_name().unwrap_or("system").to_owned()
+    }
+
+    /// How an event would be routed, and why. Nothing is stored.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn explain_route(&self, event: InboundEvent) -> Result<RouteExplanation, StoreError> {
+        let settings = self.settings.get();
+        let (place, owner) = (event.conversation.clone(), sessions::owner(&event, &self.people.known()));
+        let event = bang::slashed(event, &settings, &self.channels);
+        let mut explained = router::explain::explain(event, &settings, &self.people);
+        if let Some((Handler::Agent(agent), _)) = &mut explained.handler
+            && let Some(conversation) = self.store.conversation(&place).await?
+        {
+            let (choice, _) = self.sessions.chosen(conversation, owner, agent, &settings.sessions).await?;
+            if let Some(chosen) = &choice.agent {
+                agent.clone_from(chosen);
+            }
+            explained.chosen = choice;
+        }
+        Ok(explained)
     }
 
     /// The name under which the configuration, as it was read last, knows somebody. The next start lets them in again.

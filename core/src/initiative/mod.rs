@@ -30,7 +30,7 @@ use crate::{
         words::{PromptSession, Words, WordsTo},
     },
     notices::message,
-    operator::error::OperationError,
+    operator::{actor::Actor, error::OperationError},
     people::{People, access::Permit, reach::Unreachable},
     ports::{
         clock::SharedClock,
@@ -57,7 +57,7 @@ pub struct NewMessage {
 }
 
 /// Begins messages and turns.
-pub(crate) struct Initiative {
+pub struct Initiative {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) channels: Arc<Channels>,
     pub(crate) people: Arc<People>,
@@ -100,17 +100,15 @@ struct Recipient {
 }
 
 impl Initiative {
-    /// Has a message sent. `by` is who sends it, `key` is the same for a request that is repeated, and `may` says on which
-    /// channels it may be sent.
-    pub(crate) async fn send(
-        &self,
-        new: &NewMessage,
-        by: &str,
-        key: &str,
-        may: impl Fn(&ChannelId) -> bool,
-    ) -> Result<Reached, OperationError> {
-        let at = self.clock.now();
-        let (recipients, missed) = self.recipients(&new.to, may).await?;
+    /// Has a message sent in the name of an operator: to each conversation as a turn of its own, whose deliveries are retried and
+    /// become dead letters like answers. `key` is the same for a request that is repeated, which begins nothing new. What was
+    /// done is stored with [`Operations::note_sent`](crate::Operations::note_sent).
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn send(&self, new: &NewMessage, key: &str, by: &Actor) -> Result<Reached, OperationError> {
+        let (at, key) = (self.clock.now(), format!("send:{}", by.key(key)));
+        let (recipients, missed) = self.recipients(&new.to, |channel| by.may(channel)).await?;
         let bytes = new.text.len() + new.attachments.iter().map(|file| file.url.len()).sum::<usize>();
         if bytes.saturating_mul(recipients.len()) > MOST_BYTES {
             let why = format!("it is too large for {} people: send a link, or fewer files", recipients.len());
@@ -119,10 +117,10 @@ impl Initiative {
         let event = |place: &ConversationRef| InboundEvent {
             attachments: new.attachments.clone(),
             waits_in_quiet_hours: !new.is_urgent,
-            ..message(place, new.text.clone(), by, "", at)
+            ..message(place, new.text.clone(), &by.name, "", at)
         };
         let events = recipients.into_iter().map(|to| (event(&to.place), to.person)).collect();
-        self.begin_beside(events, missed, key).await
+        self.begin_beside(events, missed, &key).await
     }
 
     /// As [`begin`](Self::begin); `missed` are those of the target for whom there is no event.

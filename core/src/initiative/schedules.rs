@@ -37,7 +37,7 @@ const SENDER: &str = "schedule";
 const PASSED_OVER: u32 = 30;
 
 /// Begins what is scheduled.
-pub(crate) struct Schedules {
+pub struct Schedules {
     pub(crate) calendar: Arc<Calendar>,
     pub(crate) initiative: Arc<Initiative>,
     pub(crate) settings: LiveSettings,
@@ -64,7 +64,10 @@ impl Schedules {
     }
 
     /// Makes a schedule, and stores the answer to the request that `answer` makes of it.
-    pub(crate) async fn add(
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn add(
         &self,
         new: NewSchedule,
         by: &Actor,
@@ -86,7 +89,11 @@ impl Schedules {
     }
 
     /// Begins what a schedule begins, now and beside its times. `key` is the same for a request that is repeated.
-    pub(crate) async fn run_now(
+    /// `answer` is the answer to it, which is stored.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn run_now(
         &self,
         name: &str,
         key: &str,

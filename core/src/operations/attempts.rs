@@ -20,8 +20,11 @@ use crate::{
 };
 
 impl Operations {
-    /// Has a delivery that waits tried now. One that may have arrived is sent with its label.
-    pub(crate) async fn try_delivery(&self, id: DeliveryId, by: Actor) -> Result<(), OperationError> {
+    /// Has a delivery that waits tried now, without the rest of its pause. One that may have arrived has a label.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn try_delivery(&self, id: DeliveryId, by: Actor) -> Result<(), OperationError> {
         let _operating = self.operating.lock().await;
         let delivery = self.store.delivery(id).await?.filter(|one| by.may(&one.conversation.channel));
         let delivery = delivery.ok_or(OperationError::Unknown("there is no delivery with this id"))?;
@@ -29,7 +32,10 @@ impl Operations {
     }
 
     /// Has what waits for a channel tried now.
-    pub(crate) async fn try_channel(&self, channel: ChannelId, by: Actor) -> Result<(), OperationError> {
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn try_channel(&self, channel: ChannelId, by: Actor) -> Result<(), OperationError> {
         let _operating = self.operating.lock().await;
         if self.channels.get(&channel).is_none() || !by.may(&channel) {
             return Err(OperationError::Unknown("there is no channel with this name"));

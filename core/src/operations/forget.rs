@@ -30,22 +30,17 @@ pub struct Forgotten {
 }
 
 impl Operations {
-    /// Stores that a person is to be forgotten, before anything of them is removed.
-    pub(crate) async fn begin_forget(&self, person: &Identity, by: &Actor) -> Result<(), OperationError> {
+    /// Erases what is stored about a person. Gives up what is still owed to them. Returns after about `patience`, also if it
+    /// is not done: the next call goes on.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn forget(&self, person: &Identity, patience: Duration, by: Actor) -> Result<Forgotten, OperationError> {
         if !by.may(&person.channel) {
             return Err(OperationError::Unknown("there is no channel with this name"));
         }
-        self.record(person, "begin_forget", &Actor { answer: None, ..by.clone() }).await
-    }
-
-    /// Erases what is stored about a person. Gives up what is still owed to them. Returns after about `patience`, also if it
-    /// is not done: the next call goes on.
-    pub(crate) async fn forget(
-        &self,
-        person: &Identity,
-        patience: Duration,
-        by: Actor,
-    ) -> Result<Forgotten, OperationError> {
+        self.record(person, "begin_forget", &Actor { answer: None, ..by.clone() }).await?;
+        self.calendar.forget(person).await?;
         let until = self.clock.now() + patience;
         self.forget_identity(person).await?;
         let mut forgotten = Forgotten::default();

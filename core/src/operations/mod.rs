@@ -57,6 +57,7 @@ use crate::{
         },
     },
     questions::approvals::Approvals,
+    schedules::Calendar,
     shown::retry,
 };
 
@@ -98,7 +99,7 @@ enum DeadLetter {
 }
 
 /// Does what operators ask for.
-pub(crate) struct Operations {
+pub struct Operations {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) channels: Arc<Channels>,
@@ -106,6 +107,7 @@ pub(crate) struct Operations {
     pub(crate) caller: Arc<Caller>,
     pub(crate) people: Arc<People>,
     pub(crate) approvals: Arc<Approvals>,
+    pub(crate) calendar: Arc<Calendar>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
     /// Held from the read to the write: of two requests for one dead letter, the second finds that it is none any more.
@@ -113,9 +115,12 @@ pub(crate) struct Operations {
 }
 
 impl Operations {
-    /// Has a dead letter sent again, as the same delivery. A turn for which there was nothing to send is run again, and what waits to be
-    /// sent is tried now.
-    pub(crate) async fn retry(&self, id: Uuid, by: Actor) -> Result<(), OperationError> {
+    /// Has the dead letter with this id, that of a delivery or of a turn, sent again as the same delivery. A turn for which
+    /// there was nothing to send is run again. What is no dead letter and waits to be sent is tried now.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn retry(&self, id: Uuid, by: Actor) -> Result<(), OperationError> {
         let _operating = self.operating.lock().await;
         if let Some(waiting) = self.waiting(id, &by).await? {
             return self.try_now(waiting, "retry", id, by).await;
@@ -144,7 +149,10 @@ impl Operations {
     }
 
     /// Sends a dead letter to another conversation.
-    pub(crate) async fn redirect(&self, id: Uuid, to: ConversationRef, by: Actor) -> Result<(), OperationError> {
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn redirect(&self, id: Uuid, to: ConversationRef, by: Actor) -> Result<(), OperationError> {
         let _operating = self.operating.lock().await;
         let DeadLetter::Turn(turn) = self.dead_letter(id, &by).await? else {
             let why = "a callback goes to the address that is configured for its hook, and cannot go elsewhere";
@@ -171,7 +179,10 @@ impl Operations {
     }
 
     /// Gives a dead letter up.
-    pub(crate) async fn discard(&self, id: Uuid, by: Actor) -> Result<(), OperationError> {
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn discard(&self, id: Uuid, by: Actor) -> Result<(), OperationError> {
         let _operating = self.operating.lock().await;
         match self.dead_letter(id, &by).await? {
             // Nothing could be delivered.
@@ -185,7 +196,10 @@ impl Operations {
     }
 
     /// Gives a turn up that has not ended. Of a dead letter nobody can be told.
-    pub(crate) async fn cancel(&self, id: TurnId, farewell: Farewell, by: Actor) -> Result<(), OperationError> {
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn cancel(&self, id: TurnId, farewell: Farewell, by: Actor) -> Result<(), OperationError> {
         let _operating = self.operating.lock().await;
         let turn = self.turn(id, &by).await?;
         if matches!(turn.obligation.state(), ObligationState::Settled(_)) {
@@ -202,8 +216,11 @@ impl Operations {
         self.give_up(turn, farewell, "cancel", id.as_uuid(), by).await
     }
 
-    /// Holds a turn: no run and no attempt begins.
-    pub(crate) async fn hold(&self, id: TurnId, by: Actor) -> Result<(), OperationError> {
+    /// Holds a turn: no run and no attempt begins until it is resumed.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn hold(&self, id: TurnId, by: Actor) -> Result<(), OperationError> {
         let _operating = self.operating.lock().await;
         let turn = self.turn(id, &by).await?;
         if turn.obligation.state().is_final() {
@@ -219,7 +236,10 @@ impl Operations {
     }
 
     /// Resumes a turn that is held.
-    pub(crate) async fn resume(&self, id: TurnId, by: Actor) -> Result<(), OperationError> {
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn resume(&self, id: TurnId, by: Actor) -> Result<(), OperationError> {
         let _operating = self.operating.lock().await;
         let turn = self.turn(id, &by).await?;
         if !turn.obligation.is_held() {
@@ -230,7 +250,10 @@ impl Operations {
     }
 
     /// Stores that an operator has had messages sent, with the answer to the request.
-    pub(crate) async fn note_sent(&self, sent: &Reached, by: &Actor) -> Result<(), OperationError> {
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn note_sent(&self, sent: &Reached, by: &Actor) -> Result<(), OperationError> {
         let subject = match &sent.begun[..] {
             [one] => Subject { turn_id: Some(one.turn), ..Subject::channel(&one.to.channel) },
             _ => Subject::default(),
@@ -243,7 +266,10 @@ impl Operations {
     }
 
     /// Stores that an operator did something that changes no row.
-    pub(crate) async fn note(&self, action: &str, target: String, by: &Actor) -> Result<(), OperationError> {
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn note(&self, action: &str, target: String, by: &Actor) -> Result<(), OperationError> {
         let operation = operation(by, action, target, Subject::default(), self.clock.now());
         self.store.commit(Transition { operation: Some(operation), ..Transition::default() }).await?;
         Ok(())
@@ -268,7 +294,10 @@ impl Operations {
     }
 
     /// Makes or revokes a token. No two tokens ever have the same name: conversations, answers and entries of the audit belong to it.
-    pub(crate) async fn change_token(&self, token: TokenChange, by: Actor) -> Result<(), OperationError> {
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn change_token(&self, token: TokenChange, by: Actor) -> Result<(), OperationError> {
         let _operating = self.operating.lock().await;
         let (action, target) = match &token {
             TokenChange::Create(token) => {
@@ -290,12 +319,11 @@ impl Operations {
         Ok(())
     }
 
-    /// Opens and ends sessions of the operator's page.
-    pub(crate) async fn change_sign_ins(
-        &self,
-        changes: Vec<SignInChange>,
-        by: Option<Actor>,
-    ) -> Result<(), OperationError> {
+    /// Opens and ends sessions of the operator's page; `by` is in the audit with the action `end_session` if it is given.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn change_sign_ins(&self, changes: Vec<SignInChange>, by: Option<Actor>) -> Result<(), OperationError> {
         let ended = changes.iter().find_map(|change| match change {
             SignInChange::End(id) => Some(*id),
             SignInChange::Open(_) => None,
@@ -306,8 +334,11 @@ impl Operations {
         Ok(())
     }
 
-    /// Pauses a channel, or resumes it.
-    pub(crate) async fn pause(&self, channel: ChannelId, pauses: bool, by: Actor) -> Result<(), OperationError> {
+    /// Pauses a channel, or resumes it. While it is paused, what comes in is stored and answered, and nothing is sent.
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn pause_channel(&self, channel: ChannelId, pauses: bool, by: Actor) -> Result<(), OperationError> {
         let _operating = self.operating.lock().await;
         if self.channels.get(&channel).is_none() || !by.may(&channel) {
             return Err(OperationError::Unknown("there is no channel with this name"));

@@ -80,12 +80,10 @@ impl Pairing {
 
 impl Operations {
     /// Lets somebody in who was given this code. They are told.
-    pub(crate) async fn approve(
-        &self,
-        code: &str,
-        person: NewPerson,
-        by: Actor,
-    ) -> Result<PersonRecord, OperationError> {
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn approve(&self, code: &str, person: NewPerson, by: Actor) -> Result<PersonRecord, OperationError> {
         let _deciding = self.people.deciding().await;
         let pairing = self.pairing(code, &by)?;
         let settings = self.settings.get();
@@ -96,7 +94,10 @@ impl Operations {
     }
 
     /// Does not let somebody in who was given this code.
-    pub(crate) async fn decline(&self, code: &str, by: Actor) -> Result<(), OperationError> {
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn decline(&self, code: &str, by: Actor) -> Result<(), OperationError> {
         let _deciding = self.people.deciding().await;
         let pairing = self.pairing(code, &by)?;
         let identity = pairing.identity.clone();
@@ -104,7 +105,10 @@ impl Operations {
     }
 
     /// Lets somebody out: an identity is nobody's any more.
-    pub(crate) async fn revoke(&self, identity: &Identity, by: Actor) -> Result<(), OperationError> {
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn revoke(&self, identity: &Identity, by: Actor) -> Result<(), OperationError> {
         let _deciding = self.people.deciding().await;
         if !by.may(&identity.channel) || !self.people.known().has(&identity.channel, &identity.id) {
             return Err(OperationError::Unknown("nobody is known by this channel and id"));

@@ -119,6 +119,14 @@ impl People {
         turned_away.into_iter().filter(is_new).collect()
     }
 
+    /// The channels on which strangers are turned away, because as many requests to be let in wait as may.
+    #[must_use]
+    pub fn turning_away(&self) -> Vec<ChannelId> {
+        let mut channels: Vec<_> = self.turned_away().into_iter().map(|(channel, _)| channel).collect();
+        channels.sort_unstable();
+        channels
+    }
+
     /// The code with which the sender of an event links another channel, in place of their earlier one.
     pub(crate) fn new_link(&self, event: &InboundEvent) -> Pairing {
         self.with_new_code(event, PairingState::Links, LINKING)
@@ -157,7 +165,8 @@ impl People {
     }
 
     /// The requests that wait, oldest first.
-    pub(crate) fn waiting(&self) -> Vec<Pairing> {
+    #[must_use]
+    pub fn waiting(&self) -> Vec<Pairing> {
         let now = self.clock.now();
         self.state().pairings.iter().filter(|it| it.is_waiting(now)).cloned().collect()
     }

@@ -50,7 +50,7 @@ use crate::{
 pub(crate) const SHARED_GUESSES: usize = 1000;
 
 /// Who is known, and who asks to be let in.
-pub(crate) struct People {
+pub struct People {
     store: Arc<dyn Store>,
     clock: SharedClock,
     known: ArcSwap<KnownPeople>,
@@ -143,6 +143,14 @@ impl People {
     /// Everybody who is known now.
     pub(crate) fn known(&self) -> Arc<KnownPeople> {
         self.known.load_full()
+    }
+
+    /// Everybody who is known, oldest first, as the store has them.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn all(&self) -> Result<Vec<PersonRecord>, StoreError> {
+        self.store.people().await
     }
 
     /// Held while a change is decided and stored.

@@ -57,18 +57,21 @@ impl People {
         !meant(&self.state().people, name).is_empty()
     }
 
-    /// Those who are meant by a name or an identity.
-    pub(crate) fn called(&self, name: &str) -> Vec<PersonRecord> {
+    /// The people whom a text means, as [`meant`](crate::meant).
+    #[must_use]
+    pub fn called(&self, name: &str) -> Vec<PersonRecord> {
         meant(&self.state().people, name).into_iter().cloned().collect()
     }
 
     /// The name of somebody who is known and among these that may have been meant.
-    pub(crate) fn nearest(&self, name: &str, among: impl Fn(&PersonRecord) -> bool) -> Option<String> {
+    #[must_use]
+    pub fn nearest(&self, name: &str, among: impl Fn(&PersonRecord) -> bool) -> Option<String> {
         nearest(self.state().people.iter().filter(|person| among(person)), name).map(ToOwned::to_owned)
     }
 
-    /// Whom a list is about.
-    pub(crate) fn filter(&self, text: &str) -> PersonFilter {
+    /// Whom a list is about, as [`PersonFilter::new`].
+    #[must_use]
+    pub fn filter(&self, text: &str) -> PersonFilter {
         let state = self.state();
         let chats: Vec<_> = state.chats.values().cloned().collect();
         PersonFilter::new(text, &state.people, &chats)
@@ -161,6 +164,12 @@ impl People {
         let chosen = state.reached(person, |chat| chat.is_home).map(|chat| chat.identity);
         let configured = || person.identities.iter().map(|known| &known.identity).find(|it| state.homes.contains(it));
         chosen.or_else(|| configured().cloned())
+    }
+
+    /// Where somebody is reached first: what they chose, or else what the configuration says. `None`: where they wrote last.
+    #[must_use]
+    pub fn home(&self, person: &PersonRecord) -> Option<Identity> {
+        self.home_of(&person.identities.first()?.identity)
     }
 
     /// Where the person who is known by an identity chose to be reached: on one channel, unless two people with a home each have

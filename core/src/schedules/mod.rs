@@ -12,10 +12,14 @@ use tokio::sync::Notify;
 
 use crate::{
     model::{
+        conversation::ChannelId,
         ids::ScheduleId,
         log::Subject,
         people::Identity,
-        schedule::{Asker, NewSchedule, Schedule, ScheduleChange, ScheduleLimits, ScheduleOrigin, ScheduleState, When},
+        schedule::{
+            Asker, NewSchedule, Schedule, ScheduleChange, ScheduleLimits, ScheduleOrigin, ScheduleRun, ScheduleState,
+            When,
+        },
         target::Target,
         turn::TurnRecord,
     },
@@ -35,6 +39,9 @@ use crate::{
 /// The name under which the configuration's schedules are made.
 const CONFIGURATION: &str = "configuration";
 
+/// How many of the latest runs of a schedule are shown.
+const SHOWN_RUNS: u32 = 100;
+
 const HOUR: Duration = Duration::from_hours(1);
 
 /// How many schedules there are at most, and how many bytes of text they have together: all are in memory.
@@ -42,7 +49,7 @@ const MOST: usize = 5000;
 const MOST_BYTES: usize = 8 << 20;
 
 /// The schedules.
-pub(crate) struct Calendar {
+pub struct Calendar {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: SharedClock,
     known: Mutex<BTreeMap<ScheduleId, Schedule>>,
@@ -171,8 +178,27 @@ impl Calendar {
         std::iter::once(name.to_owned()).chain(numbered).find(is_free).unwrap_or_default()
     }
 
+    /// The schedules that a caller with these channels may see (`None`: all channels), in the order of their names.
+    #[must_use]
+    pub fn seen_by(&self, channels: Option<&[ChannelId]>) -> Vec<Schedule> {
+        self.all().into_iter().filter(|schedule| schedule.is_seen_by(channels)).collect()
+    }
+
+    /// The schedule with this name or id, and its latest runs, newest first.
+    ///
+    /// # Errors
+    /// When there is none for channels that the operator may see, or the store cannot be read.
+    pub async fn with_runs(&self, name: &str, by: &Actor) -> Result<(Schedule, Vec<ScheduleRun>), OperationError> {
+        let schedule = self.find(name, by)?;
+        let runs = self.store.schedule_runs(schedule.id, SHOWN_RUNS).await?;
+        Ok((schedule, runs))
+    }
+
     /// Removes a schedule, with its history. What it has begun goes on.
-    pub(crate) async fn remove(&self, name: &str, by: &Actor) -> Result<(), OperationError> {
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn remove(&self, name: &str, by: &Actor) -> Result<(), OperationError> {
         let _deciding = self.deciding.lock().await;
         let schedule = self.find(name, by)?;
         if is_configured(&schedule) {
@@ -215,7 +241,10 @@ impl Calendar {
     }
 
     /// Pauses a schedule, or resumes it: times that have passed are not made up for.
-    pub(crate) async fn pause(&self, name: &str, pauses: bool, by: &Actor) -> Result<Schedule, OperationError> {
+    ///
+    /// # Errors
+    /// When it was not done; see [`OperationError`].
+    pub async fn pause(&self, name: &str, pauses: bool, by: &Actor) -> Result<Schedule, OperationError> {
         let _deciding = self.deciding.lock().await;
         let (mut schedule, now) = (self.find(name, by)?, self.clock.now());
         match (schedule.state, pauses) {

@@ -254,7 +254,12 @@ async fn a_turn_that_is_cancelled_waits_for_nothing() {
     gateway.receives(says("ada", "pay")).await;
     gateway.receives(says("ada", "/stop")).await;
     let second = gateway.receives(says("ada", "pay")).await;
-    gateway.engine().cancel(second, Farewell::Template, operator("a mistake")).await.expect("it is cancelled");
+    gateway
+        .engine()
+        .operations()
+        .cancel(second, Farewell::Template, operator("a mistake"))
+        .await
+        .expect("it is cancelled");
     gateway.advance(secs(5)).await;
 
     for question in told(&gateway).await {
@@ -277,11 +282,11 @@ async fn an_operator_decides_with_a_note() {
     gateway.receives(says("ada", "pay")).await;
     let [approval] = &approvals(&gateway).await[..] else { panic!("one waits") };
     let limited = Actor { channels: Some(vec![ChannelId::new("test", "other")]), ..operator("no") };
-    let unseen = gateway.engine().decide_approval(approval.id, true, limited).await;
+    let unseen = gateway.engine().operations().decide(approval.id, true, limited).await;
     assert!(matches!(unseen, Err(OperationError::Unknown(_))), "{unseen:?}");
 
-    gateway.engine().decide_approval(approval.id, true, operator("but hurry")).await.expect("it is done");
-    let again = gateway.engine().decide_approval(approval.id, false, operator("no")).await;
+    gateway.engine().operations().decide(approval.id, true, operator("but hurry")).await.expect("it is done");
+    let again = gateway.engine().operations().decide(approval.id, false, operator("no")).await;
     gateway.settle().await;
 
     assert!(matches!(&again, Err(OperationError::Unfit(why)) if why.contains("approved, by grace")), "{again:?}");
@@ -347,7 +352,7 @@ async fn nothing_is_approved_by_accident() {
     assert_eq!(states, [ApprovalState::Waiting, ApprovalState::Approved], "the one that she replied to");
     assert_eq!(gateway.visible(&chat("ada")), ["approved Some(\"Grace\") None"]);
     let last = approvals(&gateway).await[0].id;
-    gateway.engine().decide_approval(last, false, operator("no")).await.expect("it is decided");
+    gateway.engine().operations().decide(last, false, operator("no")).await.expect("it is decided");
     gateway.settle().await;
     gateway.at_rest().await;
 }
@@ -387,11 +392,11 @@ async fn a_rule_decides_nothing_for_others_who_are_answered_together() {
     );
     // What comes now is not approved with it.
     let later = gateway.accepts(in_room("mallory", "Grace", "and 900")).await;
-    gateway.engine().decide_approval(approval.id, true, operator("yes")).await.expect("it is decided");
+    gateway.engine().operations().decide(approval.id, true, operator("yes")).await.expect("it is decided");
     gateway.advance(secs(60)).await;
     assert_eq!(approvals(&gateway).await.iter().filter(|it| it.turn == later).count(), 1, "it asks on its own");
     let own = approvals(&gateway).await[0].id;
-    gateway.engine().decide_approval(own, false, operator("no")).await.expect("it is decided");
+    gateway.engine().operations().decide(own, false, operator("no")).await.expect("it is decided");
     gateway.advance(secs(60)).await;
     gateway.at_rest().await;
 }
@@ -483,7 +488,8 @@ async fn a_forgotten_persons_approvals_are_gone() {
     assert_eq!((approvals(&gateway).await.len(), told(&gateway).await.len()), (1, 1));
 
     let (engine, forgotten) = (gateway.engine().clone(), identity("ada"));
-    let forgetting = tokio::spawn(async move { engine.forget(&forgotten, secs(1), operator("she asked")).await });
+    let forgetting =
+        tokio::spawn(async move { engine.operations().forget(&forgotten, secs(1), operator("she asked")).await });
     gateway.settle().await;
     gateway.advance(secs(1)).await;
     forgetting.await.expect("it ends").expect("it is done");
@@ -533,7 +539,7 @@ async fn a_crash_expires_and_decides_once() {
             let id = approvals(&gateway).await[0].id;
             let decide = async |gateway: &TestGateway| {
                 let engine = gateway.engine().clone();
-                tokio::spawn(async move { engine.decide_approval(id, false, operator("no")).await });
+                tokio::spawn(async move { engine.operations().decide(id, false, operator("no")).await });
                 gateway.settle().await;
             };
             if expires {

@@ -76,10 +76,10 @@ fn digest(to: &str) -> NewSchedule {
 /// Has somebody told what is open.
 async fn tells(gateway: &TestGateway, who: &str) {
     let by = operator("a test");
-    let known = gateway.engine().add_schedule(digest(who), &by, |_| None).await;
-    assert!(known.is_ok() || gateway.engine().schedule(&digest(who).name, &by).await.is_ok());
+    let known = gateway.engine().schedules().add(digest(who), &by, |_| None).await;
+    assert!(known.is_ok() || gateway.engine().calendar().with_runs(&digest(who).name, &by).await.is_ok());
     let key = gateway.clock.now().to_string();
-    gateway.engine().run_schedule(&digest(who).name, &key, &by, |_| None).await.expect("it is begun");
+    gateway.engine().schedules().run_now(&digest(who).name, &key, &by, |_| None).await.expect("it is begun");
     // The next time is another one.
     gateway.advance(secs(1)).await;
 }
@@ -178,7 +178,7 @@ async fn what_is_snoozed_comes_again_after_a_day_and_what_is_dropped_does_not() 
     tells(&gateway, "Grace").await;
     assert_eq!(last(&gateway, "grace"), "Nothing is open.");
     gateway.advance(HOUR * 24).await;
-    gateway.engine().remove_schedule(&digest("Grace").name, &operator("enough")).await.expect("it is removed");
+    gateway.engine().calendar().remove(&digest("Grace").name, &operator("enough")).await.expect("it is removed");
     tells(&gateway, "Grace").await;
     assert!(last(&gateway, "grace").contains("**A** failed, 1 d: this fails"), "{}", last(&gateway, "grace"));
     presses(&gateway, "grace", "Drop A").await;
@@ -228,7 +228,7 @@ async fn nobody_presses_in_a_group() {
     gateway.settle().await;
 
     assert_eq!((last(&gateway, "ada"), gateway.status(later).await), ("Not yours.".to_owned(), TurnStatus::Deferred));
-    gateway.engine().cancel(later, Farewell::Template, operator("enough")).await.expect("it is given up");
+    gateway.engine().operations().cancel(later, Farewell::Template, operator("enough")).await.expect("it is given up");
     gateway.at_rest().await;
 }
 
@@ -285,7 +285,7 @@ async fn a_digest_decides_only_on_the_action_that_it_showed() {
         gateway.receives(says(&gateway, "ada", "pay twice")).await;
         tells(&gateway, "Grace").await;
         let [first] = &approvals(&gateway).await[..] else { panic!("one waits") };
-        gateway.engine().decide_approval(first.id, true, operator("it is right")).await.expect("it is decided");
+        gateway.engine().operations().decide(first.id, true, operator("it is right")).await.expect("it is decided");
         gateway.settle().await;
 
         presses(&gateway, "grace", choice).await;
@@ -294,7 +294,7 @@ async fn a_digest_decides_only_on_the_action_that_it_showed() {
         let second_is = (&*second.request.action, second.state);
         assert_eq!(second_is, ("pay 5000 to Eve", ApprovalState::Waiting), "{choice}");
         assert_eq!(last(&gateway, "grace"), "That is over.", "{choice}");
-        gateway.engine().decide_approval(second.id, false, operator("it is wrong")).await.expect("it is decided");
+        gateway.engine().operations().decide(second.id, false, operator("it is wrong")).await.expect("it is decided");
         gateway.settle().await;
         gateway.at_rest().await;
     }
@@ -309,7 +309,7 @@ async fn a_digest_shows_all_of_an_action_and_who_asked_for_it() {
 
     let (told, wish) = (last(&gateway, "grace"), format!("main wants {} for Ada (test.main): pay much", much()));
     assert!(told.contains("What about A") && told.contains(&wish), "{told}");
-    gateway.engine().cancel(pay, Farewell::Template, operator("enough")).await.expect("it is given up");
+    gateway.engine().operations().cancel(pay, Farewell::Template, operator("enough")).await.expect("it is given up");
     gateway.advance(secs(5)).await;
     gateway.at_rest().await;
 }
@@ -393,7 +393,7 @@ async fn only_who_may_approve_is_shown_the_buttons() {
 async fn what_an_operator_holds_goes_on_when_an_owner_says_so() {
     let gateway = known().await;
     let later = gateway.receives(says(&gateway, "ada", "later")).await;
-    gateway.engine().hold(later, operator("a look at it")).await.expect("it is held");
+    gateway.engine().operations().hold(later, operator("a look at it")).await.expect("it is held");
 
     tells(&gateway, "Ada").await;
     assert_eq!(choices(&gateway).await, ["Snooze A", "Drop A"]);
@@ -421,8 +421,8 @@ async fn a_prompt_is_told_by_its_name() {
     };
     let prompts = NewSchedule { name: "morning".to_owned(), action, ..digest("test.main/ada") };
     let by = operator("a test");
-    gateway.engine().add_schedule(prompts, &by, |_| None).await.expect("it is made");
-    gateway.engine().run_schedule("morning", "1", &by, |_| None).await.expect("it is begun");
+    gateway.engine().schedules().add(prompts, &by, |_| None).await.expect("it is made");
+    gateway.engine().schedules().run_now("morning", "1", &by, |_| None).await.expect("it is begun");
     gateway.settle().await;
     gateway.platform.choose_faults(|_| None);
 
@@ -432,7 +432,7 @@ async fn a_prompt_is_told_by_its_name() {
         assert!(told.starts_with("Open: 1\n\n* **A** failed, ") && told.contains("s: morning (test.main)"), "{told}");
     }
     presses(&gateway, "grace", "Drop A").await;
-    gateway.engine().remove_schedule("morning", &by).await.expect("it is removed");
+    gateway.engine().calendar().remove("morning", &by).await.expect("it is removed");
     gateway.at_rest().await;
 }
 
@@ -462,7 +462,8 @@ async fn the_digests_of_a_forgotten_person_are_gone() {
 
     let ada = says(&gateway, "ada", "").identity();
     let engine = gateway.engine().clone();
-    let forgetting = tokio::spawn(async move { engine.forget(&ada, secs(60), operator("her wish")).await });
+    let forgetting =
+        tokio::spawn(async move { engine.operations().forget(&ada, secs(60), operator("her wish")).await });
     gateway.advance(secs(1)).await;
 
     assert!(forgetting.await.expect("it ends").expect("it is done").is_done);
@@ -481,7 +482,7 @@ async fn what_is_done_meanwhile_is_passed_over() {
     tells(&gateway, "Grace").await;
 
     for turn in [first, second] {
-        gateway.engine().discard(turn.as_uuid(), operator("done by hand")).await.expect("it is given up");
+        gateway.engine().operations().discard(turn.as_uuid(), operator("done by hand")).await.expect("it is given up");
     }
     presses(&gateway, "grace", "Answer A").await;
 
@@ -523,7 +524,7 @@ async fn a_digest_survives_a_crash_at_every_write() {
     at_every_write(3, async |crash, write| {
         let mut gateway = known().await;
         gateway.receives(says(&gateway, "bob", "this fails")).await;
-        gateway.engine().add_schedule(digest("Grace"), &operator("a test"), |_| None).await.expect("it is made");
+        gateway.engine().schedules().add(digest("Grace"), &operator("a test"), |_| None).await.expect("it is made");
         let has_crashed = passes_dying(&mut gateway, (crash, write), HOUR).await;
         gateway.advance(secs(300)).await;
 
@@ -538,7 +539,7 @@ async fn a_digest_survives_a_crash_at_every_write() {
 #[tokio::test]
 async fn a_digest_is_for_people() {
     let gateway = known().await;
-    let wrong = gateway.engine().add_schedule(digest("test.main/grace"), &operator("a test"), |_| None).await;
+    let wrong = gateway.engine().schedules().add(digest("test.main/grace"), &operator("a test"), |_| None).await;
     let wrong = wrong.expect_err("it is for a conversation").to_string();
     assert!(wrong.starts_with("a digest is for a person or a role"), "{wrong}");
     gateway.at_rest().await;

@@ -153,7 +153,7 @@ async fn dies_and_is_given_up(gateway: &TestGateway) {
         panic!("one is deferred")
     };
     let farewell = Farewell::Words("farewuz".to_owned());
-    gateway.engine().cancel(deferred, farewell, operator(REASON)).await.expect("it is given up");
+    gateway.engine().operations().cancel(deferred, farewell, operator(REASON)).await.expect("it is given up");
     gateway.settle().await;
 }
 
@@ -184,12 +184,12 @@ async fn is_told_of(gateway: &TestGateway) {
         attachments: Vec::new(),
         is_urgent: true,
     };
-    gateway.engine().send(&message, "key", &operator(REASON)).await.expect("it is sent");
+    gateway.engine().initiative().send(&message, "key", &operator(REASON)).await.expect("it is sent");
     gateway.settle().await;
     let body = json!({ "bodyxip": [{ "id": ID }] }).to_string();
     let answer = IdempotentAnswer { by: "grace".into(), key: "k".into(), request: vec![1], status: 200, body };
     let by = Actor { answer: Some(answer), ..operator(REASON) };
-    gateway.engine().note_sent(&Reached::default(), &by).await.expect("it is noted");
+    gateway.engine().operations().note_sent(&Reached::default(), &by).await.expect("it is noted");
     let turn = gateway.turns().await.into_iter().find(|turn| turn.conversation == there(CHAT)).expect("a turn").turn_id;
     let line = |turn_id: Option<TurnId>, fields: serde_json::Value| LogLine {
         at: gateway.clock.now(),
@@ -258,7 +258,7 @@ async fn only_what_is_documented_is_left_of_somebody_who_is_forgotten() {
     connection.close().await.expect("it closes");
 
     for person in [eve(), linus()] {
-        let forgotten = gateway.engine().forget(&person, secs(60), operator(REASON)).await;
+        let forgotten = gateway.engine().operations().forget(&person, secs(60), operator(REASON)).await;
         assert!(forgotten.expect("it is done").is_done);
     }
 
@@ -274,17 +274,18 @@ async fn who_was_forgotten_by_halves_is_forgotten_by_the_next_call() {
         let mut gateway = full().await;
         gateway.life.crash_at(write, Crash::After);
         let (life, engine) = (Arc::clone(&gateway.life), gateway.engine().clone());
-        let forgetting = tokio::spawn(async move { engine.forget(&eve(), secs(60), operator(REASON)).await });
+        let forgetting =
+            tokio::spawn(async move { engine.operations().forget(&eve(), secs(60), operator(REASON)).await });
         while !forgetting.is_finished() && !life.is_over() {
             gateway.settle().await;
         }
         gateway.restart().await;
         let begun = gateway.store.audit(&AuditFilter { before: None, limit: 100 }).await.expect("readable");
         assert!(begun.iter().any(|record| record.entry.action == "begin_forget"), "write {write}");
-        assert_eq!(gateway.engine().schedules(None).is_empty(), write > 1, "write {write}");
+        assert_eq!(gateway.engine().calendar().seen_by(None).is_empty(), write > 1, "write {write}");
 
         for person in [eve(), linus()] {
-            let again = gateway.engine().forget(&person, secs(60), operator(REASON)).await;
+            let again = gateway.engine().operations().forget(&person, secs(60), operator(REASON)).await;
             assert!(again.expect("it is done").is_done, "write {write}");
         }
 

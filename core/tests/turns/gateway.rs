@@ -752,7 +752,7 @@ impl TestGateway {
 
     /// Asks for another try of a dead letter.
     pub(crate) async fn retry(&self, id: Uuid) -> Result<(), OperationError> {
-        self.engine().retry(id, operator("it was blocked")).await
+        self.engine().operations().retry(id, operator("it was blocked")).await
     }
 
     /// The whole log.

@@ -194,8 +194,13 @@ async fn an_approver_is_asked_at_home() {
 async fn people_who_become_one_have_one_home(#[case] both: bool, #[case] home: &str) {
     let gateway = guarded().await;
     comes_in(&gateway, says(&there("lovelace"), "hello")).await;
-    let request = gateway.engine().pairings().pop().expect("a request");
-    gateway.engine().approve(&request.code, NewPerson::default(), operator("a friend")).await.expect("she is let in");
+    let request = gateway.engine().people().waiting().pop().expect("a request");
+    gateway
+        .engine()
+        .operations()
+        .approve(&request.code, NewPerson::default(), operator("a friend"))
+        .await
+        .expect("she is let in");
     gateway.settle().await;
     if both {
         comes_in(&gateway, says(&chat("ada"), "/home here")).await;
@@ -218,7 +223,7 @@ async fn a_forgotten_person_has_no_home() {
     let mut gateway = linked(setup(Access::default())).await;
     comes_in(&gateway, says(&there("hopper"), "/home here")).await;
     let hopper = identity(other_channel(), "hopper");
-    gateway.engine().forget(&hopper, secs(60), operator("her wish")).await.expect("it is done");
+    gateway.engine().operations().forget(&hopper, secs(60), operator("her wish")).await.expect("it is done");
     link(&gateway).await;
     comes_in(&gateway, says(&there("hopper"), "hello")).await;
     gateway.restart().await;

@@ -23,7 +23,7 @@ fn message(to: &str, text: &str) -> NewMessage {
 }
 
 async fn sends(gateway: &TestGateway, to: &str, key: &str) -> Result<Vec<Begun>, OperationError> {
-    let sent = gateway.engine().send(&message(to, "The report is ready."), key, &operator("a test")).await;
+    let sent = gateway.engine().initiative().send(&message(to, "The report is ready."), key, &operator("a test")).await;
     gateway.settle().await;
     sent.map(|sent| sent.begun)
 }
@@ -107,7 +107,7 @@ async fn a_message_has_files() {
     };
     let new = NewMessage { attachments: vec![file.clone()], ..message(&chat("ada").to_string(), "") };
 
-    let sent = gateway.engine().send(&new, "one", &operator("a test")).await.expect("it is sent");
+    let sent = gateway.engine().initiative().send(&new, "one", &operator("a test")).await.expect("it is sent");
     gateway.settle().await;
 
     let dossier = gateway.dossier(sent.begun[0].turn).await;
@@ -129,11 +129,15 @@ async fn those_of_a_role_who_are_not_reached_are_named() {
     comes_in(&gateway, says(&chat("ada"), "hello")).await;
     let by = operator("a test");
 
-    let sent =
-        gateway.engine().send(&message("role:member", "Leave the house."), "one", &by).await.expect("it is sent");
-    gateway.engine().note_sent(&sent, &by).await.expect("it is stored");
-    gateway.engine().add_schedule(tells("role:member", false), &by, |_| None).await.expect("it is made");
-    let begun = gateway.engine().run_schedule("news", "one", &by, |_| None).await.expect("it is begun");
+    let sent = gateway
+        .engine()
+        .initiative()
+        .send(&message("role:member", "Leave the house."), "one", &by)
+        .await
+        .expect("it is sent");
+    gateway.engine().operations().note_sent(&sent, &by).await.expect("it is stored");
+    gateway.engine().schedules().add(tells("role:member", false), &by, |_| None).await.expect("it is made");
+    let begun = gateway.engine().schedules().run_now("news", "one", &by, |_| None).await.expect("it is begun");
     gateway.settle().await;
 
     let named = |missed: &[NotReached]| not_reached(&gateway, missed, None);
@@ -142,15 +146,15 @@ async fn those_of_a_role_who_are_not_reached_are_named() {
         (vec![chat("ada")], vec!["Bob".to_owned(), "Cy".to_owned()])
     );
     assert_eq!(begun.missed, sent.missed);
-    let (_, runs) = gateway.engine().schedule("news", &by).await.expect("readable");
+    let (_, runs) = gateway.engine().calendar().with_runs("news", &by).await.expect("readable");
     assert_eq!((runs[0].turns.len(), &runs[0].problem, &runs[0].not_reached), (1, &None, &sent.missed));
     let audit = gateway.store.audit(&AuditFilter { before: None, limit: 10 }).await.expect("readable");
     let missed: Vec<_> = audit.iter().map(|it| &it.entry.not_reached).filter(|missed| !missed.is_empty()).collect();
     assert_eq!(missed, [&sent.missed, &sent.missed]);
     let bob = Identity { channel: main_channel(), id: "bob".to_owned() };
-    gateway.engine().revoke(&bob, by.clone()).await.expect("it is revoked");
+    gateway.engine().operations().revoke(&bob, by.clone()).await.expect("it is revoked");
     assert_eq!(named(&sent.missed), ["one person", "Cy"]);
-    gateway.engine().pause_schedule("news", true, &by).await.expect("it is paused");
+    gateway.engine().calendar().pause("news", true, &by).await.expect("it is paused");
     gateway.at_rest().await;
 }
 
@@ -168,8 +172,9 @@ async fn a_token_for_some_channels_learns_no_names_of_people_on_others() {
     }
     let by = Actor { channels: Some(vec![main_channel()]), ..operator("a test") };
 
-    let sent = gateway.engine().send(&message("role:member", "Hello."), "one", &by).await.expect("it is sent");
-    let refused = gateway.engine().send(&message("Zoey", "Hello."), "two", &by).await;
+    let sent =
+        gateway.engine().initiative().send(&message("role:member", "Hello."), "one", &by).await.expect("it is sent");
+    let refused = gateway.engine().initiative().send(&message("Zoey", "Hello."), "two", &by).await;
     gateway.settle().await;
 
     let (sees, stranger) = (by.channels.as_deref(), [there("").channel]);
@@ -213,14 +218,14 @@ async fn a_message_is_shown_once_whenever_the_gateway_is_killed() {
         let engine = gateway.engine().clone();
         tokio::spawn(async move {
             let by = operator("a test");
-            let sent = engine.send(&message("role:owner", "Now."), "key", &by).await?;
-            engine.note_sent(&sent, &by).await
+            let sent = engine.initiative().send(&message("role:owner", "Now."), "key", &by).await?;
+            engine.operations().note_sent(&sent, &by).await
         });
         gateway.settle().await;
         let has_crashed = life.is_over();
         gateway.restart().await;
         let by = operator("a test");
-        gateway.engine().send(&message("role:owner", "Now."), "key", &by).await.expect("it is sent");
+        gateway.engine().initiative().send(&message("role:owner", "Now."), "key", &by).await.expect("it is sent");
         gateway.advance(secs(60)).await;
 
         assert_eq!(gateway.visible(&chat("grace")), ["hello", "Now."], "{crash:?} write {write}");
@@ -268,7 +273,7 @@ async fn a_message_to_a_page_answers_nothing_that_the_person_said() {
     };
     let new = NewMessage { attachments: vec![file.clone()], ..message(&place().to_string(), "The report is ready.") };
 
-    let sent = gateway.engine().send(&new, "one", &operator("a test")).await.expect("it is stored");
+    let sent = gateway.engine().initiative().send(&new, "one", &operator("a test")).await.expect("it is stored");
     gateway.settle().await;
 
     assert_eq!(on_page(&gateway).await, [shows("one", "one []"), shows("", "The report is ready.")]);
@@ -303,7 +308,7 @@ async fn nothing_is_sent_where_nobody_would_see_it() {
 
     assert!(refusal(&gateway, &place().to_string()).await.contains("callers fetch"));
     let by = operator("a test");
-    let nowhere = gateway.engine().add_schedule(tells(&place().to_string(), false), &by, |_| None);
+    let nowhere = gateway.engine().schedules().add(tells(&place().to_string(), false), &by, |_| None);
     assert!(matches!(nowhere.await, Err(OperationError::Unfit(_))));
     gateway.at_rest().await;
 }
@@ -321,7 +326,7 @@ async fn somebody_who_is_in_no_direct_chat_is_reached_on_the_page() {
 
     for name in ["ada", "grace"] {
         let identity = Identity { channel: main_channel(), id: name.to_owned() };
-        gateway.engine().revoke(&identity, operator("a lost phone")).await.expect("it is done");
+        gateway.engine().operations().revoke(&identity, operator("a lost phone")).await.expect("it is done");
     }
     for (to, key) in [("Ada", "two"), ("role:member", "three")] {
         assert_eq!(places(&sends(&gateway, to, key).await.expect("it is stored")), [place()], "{to}");
@@ -329,7 +334,7 @@ async fn somebody_who_is_in_no_direct_chat_is_reached_on_the_page() {
     assert!(refusal(&gateway, "role:owner").await.contains("has written"));
     assert_eq!(sends(&gateway, "Grace", "four").await.expect("it is stored").len(), 1);
     let theirs = Identity { channel: page(), id: HELD.to_owned() };
-    gateway.engine().revoke(&theirs, operator("all is lost")).await.expect("it is done");
+    gateway.engine().operations().revoke(&theirs, operator("all is lost")).await.expect("it is done");
     assert!(refusal(&gateway, "Ada").await.contains("nobody who is known"));
     gateway.at_rest().await;
 }
@@ -373,7 +378,8 @@ async fn a_page_shows_the_answer_to_a_prompt_alone(
     let before = gateway.platform.calls();
     gateway
         .engine()
-        .add_schedule(tells(&place().to_string(), quiet), &operator("a test"), |_| None)
+        .schedules()
+        .add(tells(&place().to_string(), quiet), &operator("a test"), |_| None)
         .await
         .expect("made");
 
@@ -400,14 +406,19 @@ async fn a_page_shows_a_message_once_whenever_the_gateway_is_killed() {
         let engine = gateway.engine().clone();
         tokio::spawn(async move {
             let by = operator("a test");
-            let sent = engine.send(&message(&place().to_string(), "Now."), "key", &by).await?;
-            engine.note_sent(&sent, &by).await
+            let sent = engine.initiative().send(&message(&place().to_string(), "Now."), "key", &by).await?;
+            engine.operations().note_sent(&sent, &by).await
         });
         gateway.settle().await;
         let has_crashed = life.is_over();
         gateway.restart().await;
         let by = operator("a test");
-        gateway.engine().send(&message(&place().to_string(), "Now."), "key", &by).await.expect("it is stored");
+        gateway
+            .engine()
+            .initiative()
+            .send(&message(&place().to_string(), "Now."), "key", &by)
+            .await
+            .expect("it is stored");
         gateway.advance(secs(60)).await;
 
         assert_eq!(on_page(&gateway).await, [shows("one", "one []"), shows("", "Now.")], "{crash:?} write {write}");
@@ -447,7 +458,7 @@ async fn nobody_is_disturbed_in_their_quiet_hours(#[case] restarts: bool) {
         sends(&gateway, &to, &to).await.expect("it is stored");
     }
     let urgent = NewMessage { is_urgent: true, ..message("Ada", "It burns.") };
-    gateway.engine().send(&urgent, "urgent", &operator("a test")).await.expect("it is sent");
+    gateway.engine().initiative().send(&urgent, "urgent", &operator("a test")).await.expect("it is sent");
     gateway.settle().await;
     comes_in(&gateway, says(&chat("ada"), "hm?")).await;
     if restarts {
@@ -515,9 +526,9 @@ async fn an_answer_that_is_tried_again_disturbs_nobody_else() {
 
 async fn prompts_ada(gateway: &TestGateway) {
     let by = operator("a test");
-    gateway.engine().add_schedule(tells("Ada", false), &by, |_| None).await.expect("it is made");
-    gateway.engine().run_schedule("news", "one", &by, |_| None).await.expect("it is begun");
-    gateway.engine().pause_schedule("news", true, &by).await.expect("it is paused");
+    gateway.engine().schedules().add(tells("Ada", false), &by, |_| None).await.expect("it is made");
+    gateway.engine().schedules().run_now("news", "one", &by, |_| None).await.expect("it is begun");
+    gateway.engine().calendar().pause("news", true, &by).await.expect("it is paused");
     gateway.settle().await;
 }
 
@@ -619,7 +630,7 @@ async fn an_operators_words_are_sent_as_they_are(#[case] words: &str) {
     let gateway = guarded().await;
     comes_in(&gateway, says(&chat("ada"), "hello")).await;
 
-    gateway.engine().send(&message("Ada", words), "one", &operator("a test")).await.expect("it is sent");
+    gateway.engine().initiative().send(&message("Ada", words), "one", &operator("a test")).await.expect("it is sent");
     gateway.settle().await;
 
     assert_eq!(last(&gateway, &chat("ada")), words);

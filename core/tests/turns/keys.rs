@@ -127,7 +127,7 @@ async fn a_key_makes_nobody_an_owner() {
     assert_eq!(on_page(&gateway, "hello").await, "hello []");
     assert_eq!(told(&gateway, says(&chat("grace"), "hello")).await, "at your service");
     comes_in(&gateway, says(&chat("eve"), "let me in")).await;
-    let request = gateway.engine().pairings().pop().expect("a request");
+    let request = gateway.engine().people().waiting().pop().expect("a request");
     assert!(last(&gateway, &chat("grace")).starts_with("EVE"), "she is told where she can be told apart");
     assert_eq!(on_page(&gateway, &format!("/approve {}", request.code)).await, "You are no owner.");
     assert_eq!(on_page(&gateway, "/link").await, "Grace already.");
@@ -143,11 +143,11 @@ async fn a_linked_conversation_is_taken_back() {
         link(&gateway, "ada").await;
         assert_eq!(on_page(&gateway, "/language de").await, "Deutsch.");
         if is_forgotten {
-            let forgotten = gateway.engine().forget(&theirs(), secs(60), operator("her wish")).await;
+            let forgotten = gateway.engine().operations().forget(&theirs(), secs(60), operator("her wish")).await;
             let forgotten = forgotten.expect("it is done");
             assert!(forgotten.is_done && forgotten.turns > 0, "{forgotten:?}");
         } else {
-            gateway.engine().revoke(&theirs(), operator("a lost phone")).await.expect("it is done");
+            gateway.engine().operations().revoke(&theirs(), operator("a lost phone")).await.expect("it is done");
         }
         assert_eq!(on_page(&gateway, "/whoami").await, "You are test.page/5f2a.");
         assert_eq!(identities_of_ada(&gateway).await, [identity(main_channel(), "ada")]);

@@ -127,7 +127,7 @@ async fn who_is_forgotten_has_chosen_no_language() {
     let gateway = silent().await;
     gateway.receives(says("", "/language de")).await;
 
-    let forgotten = gateway.engine().forget(&ada(), secs(60), operator("her wish")).await;
+    let forgotten = gateway.engine().operations().forget(&ada(), secs(60), operator("her wish")).await;
 
     assert!(forgotten.expect("it is done").is_done);
     assert_eq!(gateway.store.languages().await.expect("readable"), []);
@@ -143,11 +143,11 @@ async fn a_stranger_is_told_in_their_language_and_so_is_who_was_let_in() {
     let mut gateway = setup.start().await;
     gateway.intake().accept(says("de", "hello")).await.expect("it is accepted");
     gateway.settle().await;
-    let code = gateway.engine().pairings()[0].shown_code();
+    let code = gateway.engine().people().waiting()[0].shown_code();
     assert_eq!(gateway.visible(&chat("ada")), [format!("Frag nach {code}.")]);
 
     gateway.restart().await;
-    let approved = gateway.engine().approve(&code, NewPerson::default(), operator("a friend")).await;
+    let approved = gateway.engine().operations().approve(&code, NewPerson::default(), operator("a friend")).await;
     approved.expect("she is let in");
     gateway.settle().await;
 
@@ -216,8 +216,8 @@ async fn an_owner_is_asked_in_the_language_that_their_platform_told_last() {
     let hears_of = async |gateway: &TestGateway, stranger: &str| {
         comes_in(gateway, linking::says(&there(stranger), "let me in")).await;
         let told = linking::last(gateway, &chat("grace"));
-        let request = gateway.engine().pairings().pop().expect("a request");
-        gateway.engine().decline(&request.code, operator("who?")).await.expect("it is declined");
+        let request = gateway.engine().people().waiting().pop().expect("a request");
+        gateway.engine().operations().decline(&request.code, operator("who?")).await.expect("it is declined");
         told
     };
     grace(&gateway, "", "hello").await;

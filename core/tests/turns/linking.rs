@@ -86,7 +86,7 @@ pub(crate) async fn confirms(gateway: &TestGateway, place: &ConversationRef) {
 
 /// Everybody who is known, with their identities.
 async fn known(gateway: &TestGateway) -> Vec<(String, Vec<String>)> {
-    let people = gateway.engine().people().await.expect("readable");
+    let people = gateway.engine().people().all().await.expect("readable");
     let mut known: Vec<_> = people
         .into_iter()
         .map(|person| (person.name, person.identities.iter().map(|one| one.identity.to_string()).collect()))
@@ -243,7 +243,7 @@ async fn a_code_takes_nothing_that_an_operator_gave() {
     assert_eq!(last(&gateway, &chat("ada")), "Ask an operator.", "the configuration says who she is");
 
     comes_in(&gateway, says(&there("lovelace"), "hello")).await;
-    let request = gateway.engine().pairings().pop().expect("a request");
+    let request = gateway.engine().people().waiting().pop().expect("a request");
     comes_in(&gateway, says(&chat("grace"), &format!("/approve {}", request.code))).await;
     assert_eq!(known(&gateway).await.len(), 3);
     let of_ada = code_for(&gateway, &chat("ada")).await;

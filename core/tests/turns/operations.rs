@@ -106,7 +106,7 @@ async fn a_retry_survives_a_crash() {
             gateway.life.crash_at(number, crash);
 
             let engine = gateway.engine().clone();
-            let retrying = tokio::spawn(async move { engine.retry(id, operator("it was blocked")).await });
+            let retrying = tokio::spawn(async move { engine.operations().retry(id, operator("it was blocked")).await });
             gateway.settle().await;
             let is_accepted = retrying.is_finished();
             retrying.abort();
@@ -168,7 +168,7 @@ async fn a_dead_letter_is_sent_to_another_conversation() {
     let (gateway, turn) = refused().await;
     gateway.receives(said(&chat("grace"), "hello")).await;
     let id = gateway.dead_letters().await.remove(0).id;
-    let to = |name| gateway.engine().redirect(id, chat(name), operator("ada has blocked us"));
+    let to = |name| gateway.engine().operations().redirect(id, chat(name), operator("ada has blocked us"));
     let nobody = to("nobody").await;
     assert!(matches!(nobody, Err(OperationError::Unfit(_))), "{nobody:?}");
 
@@ -198,7 +198,7 @@ async fn nothing_is_sent_to_where_answers_are_fetched() {
     gateway.receives(said(&chat("ada"), "hello")).await;
     let id = gateway.dead_letters().await.remove(0).id;
 
-    let refused = gateway.engine().redirect(id, there, operator("elsewhere")).await;
+    let refused = gateway.engine().operations().redirect(id, there, operator("elsewhere")).await;
 
     assert!(matches!(refused, Err(OperationError::Unfit(_))), "{refused:?}");
     gateway.at_rest().await;
@@ -209,7 +209,7 @@ async fn a_dead_letter_is_given_up_with_a_reason() {
     let (gateway, turn) = refused().await;
     let id = gateway.dead_letters().await.remove(0).id;
 
-    gateway.engine().discard(id, operator("she left")).await.expect("it is given up");
+    gateway.engine().operations().discard(id, operator("she left")).await.expect("it is given up");
 
     assert!(gateway.dead_letters().await.is_empty());
     assert_eq!(gateway.status(turn).await, TurnStatus::Cancelled);
@@ -236,7 +236,7 @@ async fn no_token_has_the_name_of_the_alerts() {
         revoked_at: None,
     };
 
-    let made = gateway.engine().change_token(TokenChange::Create(token), operator("a test")).await;
+    let made = gateway.engine().operations().change_token(TokenChange::Create(token), operator("a test")).await;
 
     let Err(OperationError::Unfit(why)) = made else { panic!("{made:?}") };
     assert_eq!(why, "the gateway's own alerts have the name alerts: choose another one");
@@ -249,7 +249,7 @@ async fn a_dead_letter_is_not_cancelled_but_retried_redirected_or_discarded() {
     let (gateway, turn) = refused().await;
 
     for farewell in [Farewell::Template, Farewell::Words("Sorry.".to_owned()), Farewell::Silence] {
-        let refused = gateway.engine().cancel(turn, farewell, operator("she left")).await;
+        let refused = gateway.engine().operations().cancel(turn, farewell, operator("she left")).await;
         let Err(OperationError::Unfit(why)) = refused else { panic!("it is not refused: {refused:?}") };
         assert!(["dead letter", "retry", "redirect", "discard"].iter().all(|word| why.contains(word)), "{why}");
     }
@@ -263,12 +263,17 @@ async fn a_turn_that_runs_is_cancelled() {
     let gateway = TestGateway::with(Script::replies("done").taking(secs(600))).await;
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
 
-    gateway.engine().cancel(turn, Farewell::Template, operator("it loops")).await.expect("it is cancelled");
+    gateway
+        .engine()
+        .operations()
+        .cancel(turn, Farewell::Template, operator("it loops"))
+        .await
+        .expect("it is cancelled");
     gateway.settle().await;
 
     assert_eq!(gateway.status(turn).await, TurnStatus::Cancelled);
     assert_eq!(gateway.visible(&chat("ada")), [GIVEN_UP]);
-    let again = gateway.engine().cancel(turn, Farewell::Template, operator("it loops")).await;
+    let again = gateway.engine().operations().cancel(turn, Farewell::Template, operator("it loops")).await;
     assert!(matches!(again, Err(OperationError::Unfit(_))), "{again:?}");
     gateway.at_rest().await;
 }
@@ -280,7 +285,7 @@ async fn seen_after(farewell: Farewell) -> (TestGateway, TurnId, Vec<String>) {
     gateway.advance(SOFT_DEADLINE).await;
     assert_eq!(gateway.visible(&chat("ada")), [DEFERRAL]);
 
-    gateway.engine().cancel(turn, farewell, operator("it loops")).await.expect("it is given up");
+    gateway.engine().operations().cancel(turn, farewell, operator("it loops")).await.expect("it is given up");
     gateway.settle().await;
 
     let visible = gateway.visible(&chat("ada"));
@@ -316,10 +321,10 @@ async fn an_operator_gives_up_in_their_own_words() {
 async fn a_turn_that_is_given_up_while_it_is_held_says_so() {
     let gateway = TestGateway::with(Script::replies("done").taking(secs(1))).await;
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
-    gateway.engine().hold(turn, operator("a look at it")).await.expect("it is held");
+    gateway.engine().operations().hold(turn, operator("a look at it")).await.expect("it is held");
     gateway.advance(secs(5)).await;
 
-    gateway.engine().cancel(turn, Farewell::Template, operator("no")).await.expect("it is given up");
+    gateway.engine().operations().cancel(turn, Farewell::Template, operator("no")).await.expect("it is given up");
     gateway.advance(secs(60)).await;
 
     assert_eq!(gateway.visible(&chat("ada")), [GIVEN_UP]);
@@ -340,7 +345,7 @@ async fn only_who_gives_up_silently_leaves_nothing() {
 async fn a_turn_that_is_held_sends_nothing_until_it_is_resumed() {
     let gateway = TestGateway::with(Script::replies("done").taking(secs(60))).await;
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
-    gateway.engine().hold(turn, operator("I must read it first")).await.expect("it is held");
+    gateway.engine().operations().hold(turn, operator("I must read it first")).await.expect("it is held");
 
     gateway.advance(secs(120)).await;
     assert!(gateway.visible(&chat("ada")).is_empty());
@@ -350,7 +355,7 @@ async fn a_turn_that_is_held_sends_nothing_until_it_is_resumed() {
     gateway.advance(secs(60)).await;
     assert_eq!(gateway.status(next).await, TurnStatus::Answered);
 
-    gateway.engine().resume(turn, operator("it is fine")).await.expect("it is resumed");
+    gateway.engine().operations().resume(turn, operator("it is fine")).await.expect("it is resumed");
     gateway.settle().await;
 
     assert_eq!(gateway.status(turn).await, TurnStatus::Answered);
@@ -364,14 +369,14 @@ async fn a_turn_that_is_held_while_it_waits_does_not_begin() {
     let mut gateway = GatewaySetup::new().always(Script::replies("done").taking(secs(30))).slots(1).start().await;
     gateway.receives(said(&chat("grace"), "first")).await;
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
-    gateway.engine().hold(turn, operator("wait")).await.expect("it is held");
+    gateway.engine().operations().hold(turn, operator("wait")).await.expect("it is held");
 
     gateway.advance(secs(60)).await;
     gateway.restart().await;
     gateway.advance(SOFT_DEADLINE + secs(60)).await;
     assert!(gateway.visible(&chat("ada")).is_empty());
 
-    gateway.engine().resume(turn, operator("go on")).await.expect("it is resumed");
+    gateway.engine().operations().resume(turn, operator("go on")).await.expect("it is resumed");
     gateway.settle().await;
     gateway.advance(secs(60)).await;
     let visible = gateway.visible(&chat("ada"));
@@ -384,7 +389,7 @@ async fn a_turn_that_is_held_while_it_waits_does_not_begin() {
 async fn what_is_not_there_is_not_found() {
     let gateway = TestGateway::with(Script::replies("done")).await;
 
-    let unknown = gateway.engine().discard(Uuid::nil(), operator("why not")).await;
+    let unknown = gateway.engine().operations().discard(Uuid::nil(), operator("why not")).await;
 
     assert!(matches!(unknown, Err(OperationError::Unknown(_))), "{unknown:?}");
     gateway.at_rest().await;
@@ -393,9 +398,12 @@ async fn what_is_not_there_is_not_found() {
 async fn sends(gateway: &TestGateway, text: &str, by: Actor) -> Result<TurnId, OperationError> {
     let (to, text) = (Target::Conversation(chat("ada")), text.to_owned());
     let key = TurnId::new(gateway.clock.now()).to_string();
-    let sent =
-        gateway.engine().send(&NewMessage { to, text, attachments: Vec::new(), is_urgent: false }, &key, &by).await?;
-    gateway.engine().note_sent(&sent, &by).await?;
+    let sent = gateway
+        .engine()
+        .initiative()
+        .send(&NewMessage { to, text, attachments: Vec::new(), is_urgent: false }, &key, &by)
+        .await?;
+    gateway.engine().operations().note_sent(&sent, &by).await?;
     Ok(sent.begun[0].turn)
 }
 
@@ -447,14 +455,19 @@ async fn an_operators_message_waits_for_a_channel_that_is_paused_or_down() {
     let mut gateway = GatewaySetup::new().always(Script::replies("done")).start().await;
     gateway.receives(said(&chat("ada"), "hello")).await;
     let channel = chat("ada").channel;
-    gateway.engine().pause_channel(channel.clone(), operator("not yet")).await.expect("it is paused");
+    gateway
+        .engine()
+        .operations()
+        .pause_channel(channel.clone(), true, operator("not yet"))
+        .await
+        .expect("it is paused");
 
     sends(&gateway, "We are back.", operator("an outage")).await.expect("it is accepted");
     gateway.advance(secs(60)).await;
     gateway.restart().await;
     assert_eq!(gateway.visible(&chat("ada")), ["done"]);
     gateway.platform.set_down(true);
-    gateway.engine().resume_channel(channel, operator("now")).await.expect("it is resumed");
+    gateway.engine().operations().pause_channel(channel, false, operator("now")).await.expect("it is resumed");
     gateway.advance(secs(60)).await;
     assert_eq!(gateway.visible(&chat("ada")), ["done"]);
     gateway.platform.set_down(false);
@@ -469,8 +482,13 @@ async fn an_operators_message_waits_for_a_channel_that_is_paused_or_down() {
 async fn a_paused_channel_sends_nothing_until_it_is_resumed() {
     let mut gateway = GatewaySetup::new().always(Script::replies("done")).start().await;
     let channel = chat("ada").channel;
-    gateway.engine().pause_channel(channel.clone(), operator("the bot misbehaves")).await.expect("it is paused");
-    let twice = gateway.engine().pause_channel(channel.clone(), operator("again")).await;
+    gateway
+        .engine()
+        .operations()
+        .pause_channel(channel.clone(), true, operator("the bot misbehaves"))
+        .await
+        .expect("it is paused");
+    let twice = gateway.engine().operations().pause_channel(channel.clone(), true, operator("again")).await;
     assert!(matches!(twice, Err(OperationError::Unfit(_))), "{twice:?}");
 
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
@@ -481,7 +499,12 @@ async fn a_paused_channel_sends_nothing_until_it_is_resumed() {
     assert_eq!(gateway.agent("main").turns().len(), 1);
     assert_eq!(gateway.engine().paused(&channel).and_then(|pause| pause.reason), Some("the bot misbehaves".to_owned()));
 
-    gateway.engine().resume_channel(channel.clone(), operator("it is mended")).await.expect("it is resumed");
+    gateway
+        .engine()
+        .operations()
+        .pause_channel(channel.clone(), false, operator("it is mended"))
+        .await
+        .expect("it is resumed");
     gateway.advance(secs(1)).await;
 
     let visible = gateway.visible(&chat("ada"));
@@ -502,7 +525,12 @@ async fn a_channel_to_which_nothing_is_to_be_sent_is_not_down() {
     gateway.engine().watch().await;
     assert!(failing(&gateway).is_some());
 
-    gateway.engine().cancel(turn, Farewell::Silence, operator("the platform is gone")).await.expect("it is given up");
+    gateway
+        .engine()
+        .operations()
+        .cancel(turn, Farewell::Silence, operator("the platform is gone"))
+        .await
+        .expect("it is given up");
     gateway.engine().watch().await;
 
     assert_eq!(failing(&gateway), None);

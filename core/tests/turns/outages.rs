@@ -344,7 +344,7 @@ async fn a_refusal_for_one_chat_shows_that_the_platform_is_back() {
     let refused = gateway.receives(said(&chat("bob"), "hello")).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["done"]);
-    gateway.engine().discard(refused.as_uuid(), operator("a test")).await.expect("it is given up");
+    gateway.engine().operations().discard(refused.as_uuid(), operator("a test")).await.expect("it is given up");
     gateway.at_rest().await;
 }
 
@@ -382,9 +382,9 @@ async fn what_waits_is_tried_when_an_operator_says_so() {
 
         let (engine, by) = (gateway.engine(), operator("it is back"));
         match what {
-            "delivery" => engine.try_delivery(delivery, by).await,
-            "turn" => engine.retry(turn.as_uuid(), by).await,
-            _ => engine.try_channel(main_channel(), by).await,
+            "delivery" => engine.operations().try_delivery(delivery, by).await,
+            "turn" => engine.operations().retry(turn.as_uuid(), by).await,
+            _ => engine.operations().try_channel(main_channel(), by).await,
         }
         .expect("it is tried");
         gateway.settle().await;
@@ -394,7 +394,7 @@ async fn what_waits_is_tried_when_an_operator_says_so() {
             let explained = gateway.explained(turn).await;
             assert!(explained.contains("Tried now by grace: it is back"), "{explained}");
         }
-        let again = gateway.engine().try_delivery(delivery, operator("again")).await;
+        let again = gateway.engine().operations().try_delivery(delivery, operator("again")).await;
         assert!(matches!(again, Err(OperationError::Unfit(_))), "{again:?}");
         gateway.at_rest().await;
     }
@@ -411,9 +411,9 @@ async fn an_operators_try_of_what_may_have_arrived_has_a_label() {
 
         let (engine, by) = (gateway.engine(), operator("now"));
         if is_delivery {
-            engine.try_delivery(delivery, by).await.expect("it is tried");
+            engine.operations().try_delivery(delivery, by).await.expect("it is tried");
         } else {
-            engine.try_channel(main_channel(), by).await.expect("it is tried");
+            engine.operations().try_channel(main_channel(), by).await.expect("it is tried");
         }
         gateway.settle().await;
 
@@ -435,9 +435,9 @@ async fn what_the_platforms_limit_holds_is_not_tried() {
 
     let (engine, by) = (gateway.engine(), || operator("now"));
     let tried = [
-        engine.try_delivery(delivery, by()).await,
-        engine.retry(turn.as_uuid(), by()).await,
-        engine.try_channel(main_channel(), by()).await,
+        engine.operations().try_delivery(delivery, by()).await,
+        engine.operations().retry(turn.as_uuid(), by()).await,
+        engine.operations().try_channel(main_channel(), by()).await,
     ];
 
     for tried in tried {
@@ -459,9 +459,9 @@ async fn a_dead_letter_is_not_sent_again_while_the_platforms_limit_holds() {
     gateway.platform.queue_fault(Fault::Limit { retry_after: secs(30), scope: Scope::Account });
     gateway.receives(said(&chat("bob"), "hello")).await;
 
-    let early = gateway.engine().retry(turn.as_uuid(), operator("now")).await;
+    let early = gateway.engine().operations().retry(turn.as_uuid(), operator("now")).await;
     gateway.advance(secs(30)).await;
-    let in_time = gateway.engine().retry(turn.as_uuid(), operator("now")).await;
+    let in_time = gateway.engine().operations().retry(turn.as_uuid(), operator("now")).await;
     gateway.settle().await;
 
     assert!(matches!(early, Err(OperationError::Blocked { then: "retry it then", .. })), "{early:?}");
@@ -474,13 +474,13 @@ async fn a_dead_letter_is_not_sent_again_while_the_platforms_limit_holds() {
 #[tokio::test]
 async fn a_paused_channel_is_not_tried() {
     let gateway = TestGateway::with(Script::replies("done")).await;
-    gateway.engine().pause_channel(main_channel(), operator("quiet")).await.expect("it is paused");
+    gateway.engine().operations().pause_channel(main_channel(), true, operator("quiet")).await.expect("it is paused");
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
 
-    let tried = gateway.engine().retry(turn.as_uuid(), operator("now")).await;
+    let tried = gateway.engine().operations().retry(turn.as_uuid(), operator("now")).await;
 
     assert!(matches!(&tried, Err(OperationError::Unfit(why)) if why.contains("is paused by grace")), "{tried:?}");
-    gateway.engine().resume_channel(main_channel(), operator("on")).await.expect("it goes on");
+    gateway.engine().operations().pause_channel(main_channel(), false, operator("on")).await.expect("it goes on");
     gateway.advance(secs(61)).await;
     assert_eq!(gateway.visible(&chat("ada")), ["done"]);
     gateway.at_rest().await;

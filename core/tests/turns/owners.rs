@@ -23,7 +23,7 @@ async fn owned() -> TestGateway {
 /// Eve, whom nobody knows, writes on the other channel: her request.
 async fn asked_by_eve(gateway: &TestGateway) -> Pairing {
     comes_in(gateway, says(&there("eve"), "let me in")).await;
-    gateway.engine().pairings().pop().expect("a request")
+    gateway.engine().people().waiting().pop().expect("a request")
 }
 
 fn notice(pairing: &Pairing) -> String {
@@ -94,7 +94,7 @@ async fn an_owner_keeps_somebody_out_by_a_button() {
 async fn a_choice_that_comes_too_late_decides_nothing() {
     let gateway = owned().await;
     let eve = asked_by_eve(&gateway).await;
-    gateway.engine().decline(&eve.code, operator("who is this?")).await.expect("it is declined");
+    gateway.engine().operations().decline(&eve.code, operator("who is this?")).await.expect("it is declined");
     let [question] = told(&gateway).await[..] else { panic!("she is told once") };
     comes_in(&gateway, pressed("grace", question, "Yes")).await;
     assert_eq!(last(&gateway, &chat("grace")), "Too late.");
@@ -107,7 +107,7 @@ async fn a_choice_that_comes_too_late_decides_nothing() {
 
     assert!(matches!(late, Accepted::Expired { .. }), "{late:?}");
     assert_eq!(gateway.visible(&chat("grace")), before);
-    assert_eq!(gateway.engine().people().await.expect("readable").len(), 2);
+    assert_eq!(gateway.engine().people().all().await.expect("readable").len(), 2);
     gateway.at_rest().await;
 }
 
@@ -121,7 +121,7 @@ async fn nobody_else_decides() {
     comes_in(&gateway, pressed("ada", question, "Yes")).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["You are no owner."]);
-    assert_eq!(gateway.engine().pairings().len(), 1);
+    assert_eq!(gateway.engine().people().waiting().len(), 1);
     gateway.at_rest().await;
 }
 
@@ -131,8 +131,8 @@ async fn owners_are_told_of_three_requests_an_hour() {
     let gateway = owned().await;
     for number in 0..10 {
         comes_in(&gateway, says(&there(&format!("s{number}")), "hello")).await;
-        let request = gateway.engine().pairings().pop().expect("a request");
-        gateway.engine().decline(&request.code, operator("no")).await.expect("it is declined");
+        let request = gateway.engine().people().waiting().pop().expect("a request");
+        gateway.engine().operations().decline(&request.code, operator("no")).await.expect("it is declined");
     }
     assert_eq!(told(&gateway).await.len(), 3);
 
@@ -173,7 +173,12 @@ async fn owners_are_told_nothing_if_the_operator_wants_so() {
 
     let eve = asked_by_eve(&gateway).await;
     assert!(told(&gateway).await.is_empty());
-    gateway.engine().approve(&eve.code, NewPerson::default(), operator("a friend")).await.expect("it is approved");
+    gateway
+        .engine()
+        .operations()
+        .approve(&eve.code, NewPerson::default(), operator("a friend"))
+        .await
+        .expect("it is approved");
     gateway.settle().await;
     gateway.at_rest().await;
 }
@@ -210,7 +215,7 @@ async fn a_crash_tells_and_decides_once() {
             gateway.advance(secs(60)).await;
         };
         crash(&mut gateway, says(&there("eve"), "let me in")).await;
-        let eve = gateway.engine().pairings().pop().expect("a request");
+        let eve = gateway.engine().people().waiting().pop().expect("a request");
         assert_eq!(gateway.visible(&chat("grace")), ["hello".to_owned(), notice(&eve)], "after write {write}");
 
         crash(&mut gateway, says(&chat("grace"), "Yes")).await;

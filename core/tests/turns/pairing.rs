@@ -67,12 +67,17 @@ fn notice(pairing: &Pairing) -> String {
 }
 
 fn only(gateway: &TestGateway) -> Pairing {
-    let [pairing] = &gateway.engine().pairings()[..] else { panic!("there is one request") };
+    let [pairing] = &gateway.engine().people().waiting()[..] else { panic!("there is one request") };
     pairing.clone()
 }
 
 async fn approve(gateway: &TestGateway, code: &str) {
-    gateway.engine().approve(code, NewPerson::default(), operator("she is a friend")).await.expect("it is approved");
+    gateway
+        .engine()
+        .operations()
+        .approve(code, NewPerson::default(), operator("she is a friend"))
+        .await
+        .expect("it is approved");
     gateway.settle().await;
 }
 
@@ -94,9 +99,9 @@ async fn a_stranger_is_given_a_code_and_let_in_by_it() {
     gateway.receives(says("ada", "and now?")).await;
 
     assert_eq!(gateway.visible(&chat("ada")), [notice(&pairing), "Come in, says main.".to_owned(), "hello".to_owned()]);
-    let [ada] = &gateway.engine().people().await.expect("readable")[..] else { panic!("there is one person") };
+    let [ada] = &gateway.engine().people().all().await.expect("readable")[..] else { panic!("there is one person") };
     assert_eq!((&*ada.name, ada.role, &*ada.identities[0].added_by), ("ADA", PersonRole::Member, "grace"));
-    assert!(gateway.engine().pairings().is_empty());
+    assert!(gateway.engine().people().waiting().is_empty());
     let audit = gateway.store.audit(&AuditFilter { before: None, limit: 10 }).await.expect("readable");
     assert_eq!((&*audit[0].entry.action, &*audit[0].entry.target), ("approve", "test.main/ada"));
     gateway.at_rest().await;
@@ -115,7 +120,7 @@ async fn who_is_known_is_heard_in_groups() {
     gateway.receives(in_group("ada")).await;
 
     assert_eq!(gateway.visible(&chat("room")), ["hello"]);
-    assert!(gateway.engine().pairings().is_empty());
+    assert!(gateway.engine().people().waiting().is_empty());
     gateway.at_rest().await;
 }
 
@@ -139,7 +144,7 @@ async fn a_strangers_name_gets_nobody_elses_rules() {
 
         approve(&gateway, &only(&gateway).code).await;
 
-        let people = gateway.engine().people().await.expect("readable");
+        let people = gateway.engine().people().all().await.expect("readable");
         let is_them = |it: &&PersonRecord| it.identities.iter().any(|one| one.identity.id == person);
         assert_eq!(people.iter().find(is_them).expect("they are known").name, name);
     }
@@ -152,8 +157,8 @@ async fn a_code_expires() {
     let (gateway, first) = asked_by_ada().await;
     gateway.advance(secs(HOUR)).await;
 
-    assert!(gateway.engine().pairings().is_empty());
-    let late = gateway.engine().approve(&first.code, NewPerson::default(), operator("too late")).await;
+    assert!(gateway.engine().people().waiting().is_empty());
+    let late = gateway.engine().operations().approve(&first.code, NewPerson::default(), operator("too late")).await;
     assert!(matches!(late, Err(OperationError::Unknown(_))), "{late:?}");
     comes_in(&gateway, says("ada", "hello?")).await;
 
@@ -171,13 +176,13 @@ async fn three_requests_wait_at_most() {
     for person in ["ada", "bob", "cy", "dan"] {
         comes_in(&gateway, says(person, "hello")).await;
     }
-    let waiting: Vec<_> = gateway.engine().pairings().iter().map(|one| one.identity.id.clone()).collect();
+    let waiting: Vec<_> = gateway.engine().people().waiting().iter().map(|one| one.identity.id.clone()).collect();
     assert_eq!(waiting, ["ada", "bob", "cy"]);
     assert_eq!(gateway.visible(&chat("dan")), ["Too many wait."]);
-    assert_eq!(gateway.engine().turning_away(), [main_channel()]);
+    assert_eq!(gateway.engine().people().turning_away(), [main_channel()]);
 
-    let first = gateway.engine().pairings()[0].clone();
-    gateway.engine().decline(&first.code, operator("who is this?")).await.expect("it is declined");
+    let first = gateway.engine().people().waiting()[0].clone();
+    gateway.engine().operations().decline(&first.code, operator("who is this?")).await.expect("it is declined");
     comes_in(&gateway, says("dan", "hello?")).await;
 
     assert_eq!(gateway.visible(&chat("dan")).len(), 2);
@@ -188,12 +193,12 @@ async fn three_requests_wait_at_most() {
 #[tokio::test]
 async fn who_was_declined_may_ask_again_after_a_week() {
     let (mut gateway, pairing) = asked_by_ada().await;
-    gateway.engine().decline(&pairing.code, operator("no")).await.expect("it is declined");
+    gateway.engine().operations().decline(&pairing.code, operator("no")).await.expect("it is declined");
 
     gateway.restart().await;
     gateway.advance(secs(2 * HOUR)).await;
     comes_in(&gateway, says("ada", "please")).await;
-    assert!(gateway.engine().pairings().is_empty());
+    assert!(gateway.engine().people().waiting().is_empty());
     assert_eq!(gateway.visible(&chat("ada")), [notice(&pairing)]);
 
     gateway.advance(secs(7 * 24 * HOUR)).await;
@@ -216,15 +221,15 @@ async fn people_outlive_the_process_and_can_be_revoked() {
     assert_eq!(gateway.visible(&chat("ada")), told);
 
     gateway.advance(secs(1)).await;
-    let revoked = gateway.engine().revoke(&identity("ada"), operator("she left")).await;
+    let revoked = gateway.engine().operations().revoke(&identity("ada"), operator("she left")).await;
     revoked.expect("she is revoked");
-    let again = gateway.engine().revoke(&identity("ada"), operator("she left")).await;
+    let again = gateway.engine().operations().revoke(&identity("ada"), operator("she left")).await;
     assert!(matches!(again, Err(OperationError::Unknown(_))), "{again:?}");
     gateway.restart().await;
     comes_in(&gateway, says("ada", "still here?")).await;
 
     assert_eq!(gateway.agent("main").runs().len(), 1);
-    assert!(gateway.engine().people().await.expect("readable").is_empty());
+    assert!(gateway.engine().people().all().await.expect("readable").is_empty());
     assert_eq!(gateway.visible(&chat("ada")).len(), 4, "she is given a code");
     gateway.at_rest().await;
 }
@@ -237,7 +242,7 @@ async fn guessing_locks_out_whoever_guesses() {
     let code = only(&gateway).code;
     let tried = async |code: &str, name: &str| {
         let by = Actor { name: name.to_owned(), ..operator("a try") };
-        gateway.engine().approve(code, NewPerson::default(), by).await
+        gateway.engine().operations().approve(code, NewPerson::default(), by).await
     };
     for number in 0..10 {
         let wrong = tried(&format!("AAAA-AA{number:02}"), "mallory").await;
@@ -258,10 +263,11 @@ async fn a_request_is_decided_once() {
     for person in ["ada", "bob"] {
         comes_in(&gateway, says(person, "hello")).await;
     }
-    let [ada, bob] = &gateway.engine().pairings()[..] else { panic!("there are two requests") };
+    let [ada, bob] = &gateway.engine().people().waiting()[..] else { panic!("there are two requests") };
     let engine = gateway.engine();
-    let approve = async |code: &str| engine.approve(code, NewPerson::default(), operator("yes")).await.is_ok();
-    let decline = async |code: &str| engine.decline(code, operator("no")).await.is_ok();
+    let approve =
+        async |code: &str| engine.operations().approve(code, NewPerson::default(), operator("yes")).await.is_ok();
+    let decline = async |code: &str| engine.operations().decline(code, operator("no")).await.is_ok();
 
     let both = tokio::join!(approve(&ada.code), decline(&ada.code), approve(&ada.code));
     assert_eq!([both.0, both.1, both.2].into_iter().filter(|done| *done).count(), 1, "{both:?}");
@@ -282,11 +288,11 @@ async fn an_operator_of_other_channels_lets_nobody_in() {
     let elsewhere = || Actor { channels: Some(vec![ChannelId::new("test", "other")]), ..operator("mine") };
 
     let code = only(&gateway).code;
-    let approved = gateway.engine().approve(&code, NewPerson::default(), elsewhere()).await;
-    let declined = gateway.engine().decline(&code, elsewhere()).await;
+    let approved = gateway.engine().operations().approve(&code, NewPerson::default(), elsewhere()).await;
+    let declined = gateway.engine().operations().decline(&code, elsewhere()).await;
     approve(&gateway, &code).await;
     gateway.advance(secs(1)).await;
-    let revoked = gateway.engine().revoke(&identity("ada"), elsewhere()).await;
+    let revoked = gateway.engine().operations().revoke(&identity("ada"), elsewhere()).await;
 
     assert!(matches!(approved, Err(OperationError::Unknown(_))), "{approved:?}");
     assert!(matches!(declined, Err(OperationError::Unknown(_))), "{declined:?}");
@@ -309,11 +315,11 @@ fn grace() -> SeedPerson {
 async fn an_owner_lets_others_in_from_their_chat() {
     let mut gateway = with_people(vec![grace()]).await;
     gateway.restart().await;
-    let [known] = &gateway.engine().people().await.expect("readable")[..] else { panic!("there is one person") };
+    let [known] = &gateway.engine().people().all().await.expect("readable")[..] else { panic!("there is one person") };
     assert_eq!((&*known.name, known.role, known.identities.len()), ("Grace", PersonRole::Owner, 1));
     comes_in(&gateway, says("ada", "hello")).await;
     comes_in(&gateway, says("bob", "hello")).await;
-    let (ada, bob) = (gateway.engine().pairings()[0].clone(), gateway.engine().pairings()[1].clone());
+    let (ada, bob) = (gateway.engine().people().waiting()[0].clone(), gateway.engine().people().waiting()[1].clone());
 
     gateway.receives(says("grace", &format!("/approve {}", ada.shown_code()))).await;
     gateway.receives(says("ada", &format!("/approve {}", bob.code))).await;
@@ -324,8 +330,8 @@ async fn an_owner_lets_others_in_from_their_chat() {
     let of_ada = [notice(&ada), "Come in, says main.".to_owned(), "You are no owner.".to_owned()];
     assert_eq!(gateway.visible(&chat("ada")), of_ada);
     assert_eq!(gateway.visible(&chat("bob")), [notice(&bob)]);
-    assert!(gateway.agent("main").runs().is_empty() && gateway.engine().pairings().is_empty());
-    let people = gateway.engine().people().await.expect("readable");
+    assert!(gateway.agent("main").runs().is_empty() && gateway.engine().people().waiting().is_empty());
+    let people = gateway.engine().people().all().await.expect("readable");
     assert_eq!(people[1].identities[0].added_by, "Grace (test.main/grace)");
     let audit = gateway.store.audit(&AuditFilter { before: None, limit: 10 }).await.expect("readable");
     let done: Vec<_> = audit.iter().map(|it| (&*it.entry.by, &*it.entry.action, &*it.entry.target)).collect();
@@ -347,7 +353,7 @@ async fn only_an_owners_own_words_in_a_direct_chat_decide() {
     gateway.receives(InboundEvent { forwarded: Some(author), ..says("grace", &command) }).await;
     gateway.receives(InboundEvent { sender: says("grace", "").sender, ..mention(&chat("room"), &command) }).await;
     assert_eq!(gateway.visible(&chat("room")), ["You are no owner."]);
-    assert_eq!(gateway.engine().pairings().len(), 1);
+    assert_eq!(gateway.engine().people().waiting().len(), 1);
     gateway.receives(says("grace", &format!("/Approve {}", only(&gateway).shown_code().replace('-', " ")))).await;
     gateway.receives(says("grace", "and now?")).await;
 
@@ -384,7 +390,7 @@ async fn a_crash_gives_no_second_code() {
         gateway.advance(secs(60)).await;
 
         assert_eq!(gateway.visible(&chat("grace")), ["ADA is in."], "after write {write}");
-        assert_eq!(gateway.engine().people().await.expect("readable").len(), 2, "after write {write}");
+        assert_eq!(gateway.engine().people().all().await.expect("readable").len(), 2, "after write {write}");
         gateway.receives(says("ada", "and now?")).await;
         let told = [notice(&pairing), "Come in, says main.".to_owned(), "hello".to_owned()];
         assert_eq!(gateway.visible(&chat("ada")), told, "after write {write}");
@@ -410,7 +416,7 @@ async fn a_crowd_of_strangers_costs_next_to_nothing() {
     let after = gateway.store.stats(&nothing).await.expect("readable");
     let each = (after.bytes - before) / STRANGERS;
     assert!(each < 300, "{each} bytes for each stranger");
-    assert_eq!((after.rows["turns"], gateway.engine().pairings().len()), (3 + 60, 3));
+    assert_eq!((after.rows["turns"], gateway.engine().people().waiting().len()), (3 + 60, 3));
     assert!(gateway.agent("main").runs().is_empty());
     gateway.at_rest().await;
 }
@@ -434,12 +440,12 @@ async fn who_is_forgotten_is_a_stranger_again() {
     let gateway = with_people(vec![grace()]).await;
     comes_in(&gateway, says("ada", "hello")).await;
     for person in ["ada", "grace"] {
-        let forgotten = gateway.engine().forget(&identity(person), secs(60), operator("her wish")).await;
+        let forgotten = gateway.engine().operations().forget(&identity(person), secs(60), operator("her wish")).await;
         assert!(forgotten.expect("it is done").is_done);
     }
 
-    assert!(gateway.engine().pairings().is_empty());
-    assert!(gateway.engine().people().await.expect("readable").is_empty());
+    assert!(gateway.engine().people().waiting().is_empty());
+    assert!(gateway.engine().people().all().await.expect("readable").is_empty());
     assert!(gateway.store.pairings().await.expect("readable").is_empty());
     comes_in(&gateway, says("grace", "hello")).await;
     assert_eq!(gateway.visible(&chat("grace")), [notice(&only(&gateway))]);
@@ -456,7 +462,7 @@ async fn other_policies_give_no_codes() {
 
         comes_in(&gateway, says("ada", "hello")).await;
 
-        assert!(gateway.engine().pairings().is_empty());
+        assert!(gateway.engine().people().waiting().is_empty());
         gateway.at_rest().await;
     }
 }
@@ -473,6 +479,6 @@ async fn ten_thousand_strangers_run_no_agent() {
 
     assert!(gateway.agent("main").runs().is_empty());
     assert_eq!(gateway.turns().await.len(), 3 + 60);
-    assert_eq!(gateway.engine().pairings().len(), 3);
+    assert_eq!(gateway.engine().people().waiting().len(), 3);
     gateway.at_rest().await;
 }

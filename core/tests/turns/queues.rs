@@ -201,6 +201,7 @@ async fn what_was_merged_is_answered_when_the_first_is_cancelled() {
 
     gateway
         .engine()
+        .operations()
         .cancel(turns[0], Farewell::Template, crate::gateway::operator("a mistake"))
         .await
         .expect("it is open");

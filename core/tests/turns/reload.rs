@@ -32,7 +32,7 @@ async fn a_person_is_known_as_soon_as_the_configuration_names_them() {
     gateway.receives(says(&chat("ada"), "after")).await;
 
     assert_eq!(gateway.visible(&chat("ada")).last().map(String::as_str), Some("hello"));
-    let names: Vec<_> = gateway.engine().people().await.expect("read").into_iter().map(|it| it.name).collect();
+    let names: Vec<_> = gateway.engine().people().all().await.expect("read").into_iter().map(|it| it.name).collect();
     assert_eq!(names, ["Grace", "Ada"]);
     gateway.at_rest().await;
 }
@@ -43,13 +43,13 @@ async fn who_was_revoked_stays_a_stranger_when_an_unchanged_configuration_is_rea
     let gateway = closed().await;
     gateway.receives(says(&chat("grace"), "one")).await;
     let grace = Identity { channel: main_channel(), id: "grace".to_owned() };
-    gateway.engine().revoke(&grace, Actor::named("ada".to_owned())).await.expect("she is known");
+    gateway.engine().operations().revoke(&grace, Actor::named("ada".to_owned())).await.expect("she is known");
 
     gateway.reads(gateway.settings()).await;
     comes_in(&gateway, says(&chat("grace"), "two")).await;
 
     assert_eq!(gateway.visible(&chat("grace")).iter().filter(|text| *text == "hello").count(), 1);
-    assert_eq!(gateway.engine().people().await.expect("read"), []);
+    assert_eq!(gateway.engine().people().all().await.expect("read"), []);
     gateway.at_rest().await;
 }
 

@@ -37,11 +37,12 @@ fn prompts(to: &str, quiet: bool) -> NewSchedule {
 }
 
 async fn adds(gateway: &TestGateway, new: NewSchedule) -> Schedule {
-    gateway.engine().add_schedule(new, &operator("a test"), |_| None).await.expect("it is made")
+    gateway.engine().schedules().add(new, &operator("a test"), |_| None).await.expect("it is made")
 }
 
 async fn schedule(gateway: &TestGateway) -> (Schedule, Vec<Option<String>>) {
-    let (schedule, runs) = gateway.engine().schedule("hello", &operator("a test")).await.expect("there is one");
+    let (schedule, runs) =
+        gateway.engine().calendar().with_runs("hello", &operator("a test")).await.expect("there is one");
     (schedule, runs.into_iter().map(|run| run.problem).collect())
 }
 
@@ -197,7 +198,7 @@ async fn a_schedule_that_fails_is_paused() {
     assert!(paused.has_paused_itself());
 
     gateway.platform.choose_faults(|_| None);
-    let resumed = gateway.engine().pause_schedule("hello", false, &operator("mended")).await.expect("it is resumed");
+    let resumed = gateway.engine().calendar().pause("hello", false, &operator("mended")).await.expect("it is resumed");
     assert_eq!((resumed.state, resumed.failures, resumed.why), (ScheduleState::Active, 0, None));
     gateway.advance(HOUR).await;
     assert_eq!(greetings(&gateway), 1);
@@ -209,11 +210,11 @@ async fn a_schedule_that_fails_is_paused() {
     assert_eq!(schedule(&gateway).await.0.failures, 1);
     // What failed before it was resumed does not count.
     for pauses in [true, false] {
-        gateway.engine().pause_schedule("hello", pauses, &operator("a look")).await.expect("it is done");
+        gateway.engine().calendar().pause("hello", pauses, &operator("a look")).await.expect("it is done");
     }
     gateway.advance(HOUR).await;
     assert_eq!(schedule(&gateway).await.0.failures, 0);
-    let paused = gateway.engine().pause_schedule("hello", true, &operator("later")).await.expect("it is paused");
+    let paused = gateway.engine().calendar().pause("hello", true, &operator("later")).await.expect("it is paused");
     assert!(!paused.has_paused_itself(), "{paused:?}");
     gateway.at_rest().await;
 }
@@ -249,7 +250,7 @@ async fn a_schedule_with_one_time_is_judged_by_that() {
     adds(&gateway, says_hello(&ada(), When::At(gateway.clock.now() + HOUR))).await;
     gateway.platform.choose_faults(|_| Some(Fault::Refuse));
     for key in ["one", "two", "three"] {
-        gateway.engine().run_schedule("hello", key, &operator("a trial"), |_| None).await.expect("it is begun");
+        gateway.engine().schedules().run_now("hello", key, &operator("a trial"), |_| None).await.expect("it is begun");
         gateway.settle().await;
     }
     gateway.platform.choose_faults(|_| None);
@@ -287,7 +288,7 @@ async fn a_schedule_whose_only_time_comes_to_nothing_says_so() {
 
     let (paused, _) = schedule(&gateway).await;
     assert!(paused.has_paused_itself() && paused.why.is_some_and(|why| why.contains("has written")));
-    let done = gateway.engine().pause_schedule("hello", false, &operator("never mind")).await.expect("it is done");
+    let done = gateway.engine().calendar().pause("hello", false, &operator("never mind")).await.expect("it is done");
     assert_eq!(done.state, ScheduleState::Done);
     gateway.at_rest().await;
 }
@@ -301,21 +302,21 @@ async fn a_schedule_that_is_done_gives_way() {
     comes_in(&gateway, says(&chat("ada"), "hello")).await;
     let in_an_hour = || says_hello(&ada(), When::At(gateway.clock.now() + HOUR));
     adds(&gateway, in_an_hour()).await;
-    let twice = gateway.engine().add_schedule(in_an_hour(), &operator("a test"), |_| None).await;
+    let twice = gateway.engine().schedules().add(in_an_hour(), &operator("a test"), |_| None).await;
     assert!(matches!(twice, Err(OperationError::Unfit(why)) if why.contains("there is a schedule")));
     gateway.advance(HOUR).await;
     let elsewhere = Actor { channels: Some(vec![there("x").channel]), ..operator("a test") };
     let other = NewSchedule { to: there("x").to_string().parse().expect("a target"), ..in_an_hour() };
-    let hidden = gateway.engine().add_schedule(other, &elsewhere, |_| None).await;
+    let hidden = gateway.engine().schedules().add(other, &elsewhere, |_| None).await;
     assert!(matches!(hidden, Err(OperationError::Unfit(why)) if why.contains("there is a schedule")));
     adds(&gateway, in_an_hour()).await;
-    assert_eq!(gateway.engine().schedules(None).len(), 1);
+    assert_eq!(gateway.engine().calendar().seen_by(None).len(), 1);
 
     for _ in 0..5 {
         gateway.advance(HOUR * 12).await;
     }
 
-    assert_eq!(gateway.engine().schedules(None), []);
+    assert_eq!(gateway.engine().calendar().seen_by(None), []);
     gateway.at_rest().await;
 }
 
@@ -360,26 +361,26 @@ async fn a_schedule_is_paused_run_and_removed() {
     let gateway = guarded().await;
     let by = operator("a test");
     adds(&gateway, says_hello(&ada(), When::Every(HOUR))).await;
-    let again = gateway.engine().add_schedule(says_hello(&ada(), When::Every(HOUR)), &by, |_| None).await;
+    let again = gateway.engine().schedules().add(says_hello(&ada(), When::Every(HOUR)), &by, |_| None).await;
     assert!(matches!(&again, Err(OperationError::Unfit(why)) if why.contains("there is a schedule")), "{again:?}");
 
-    gateway.engine().pause_schedule("hello", true, &by).await.expect("it is paused");
+    gateway.engine().calendar().pause("hello", true, &by).await.expect("it is paused");
     gateway.advance(HOUR * 2).await;
     assert_eq!(greetings(&gateway), 0);
     for _ in 0..2 {
-        let begun = gateway.engine().run_schedule("hello", "key", &by, |_| None).await.expect("it is run");
+        let begun = gateway.engine().schedules().run_now("hello", "key", &by, |_| None).await.expect("it is run");
         gateway.settle().await;
         assert_eq!(gateway.status(begun.begun[0].turn).await, TurnStatus::Answered);
     }
     assert_eq!(greetings(&gateway), 1, "the second request is the first one");
-    gateway.engine().pause_schedule("hello", false, &by).await.expect("it is resumed");
+    gateway.engine().calendar().pause("hello", false, &by).await.expect("it is resumed");
     gateway.advance(HOUR).await;
     assert_eq!(greetings(&gateway), 2, "those that passed meanwhile are not made up for");
 
-    gateway.engine().remove_schedule("hello", &by).await.expect("it is removed");
+    gateway.engine().calendar().remove("hello", &by).await.expect("it is removed");
     gateway.advance(HOUR * 2).await;
     assert_eq!(greetings(&gateway), 2);
-    let gone = gateway.engine().schedule("hello", &by).await;
+    let gone = gateway.engine().calendar().with_runs("hello", &by).await;
     assert!(matches!(gone, Err(OperationError::Unknown(_))), "{gone:?}");
     gateway.at_rest().await;
 }
@@ -399,7 +400,7 @@ async fn the_configuration_makes_schedules() {
 
     assert_eq!(greetings(&gateway), 0);
     assert_eq!(last(&gateway, &chat("grace")), "Good morning.");
-    let refused = gateway.engine().remove_schedule("other", &operator("a test")).await;
+    let refused = gateway.engine().calendar().remove("other", &operator("a test")).await;
     assert!(matches!(&refused, Err(OperationError::Unfit(why)) if why.contains("configuration")), "{refused:?}");
     gateway.at_rest().await;
 }
@@ -448,7 +449,7 @@ async fn an_agent_schedules_something_where_it_is_asked() {
     let mut gateway = scheduling(|turn| reminder("tea", When::At(turn.now + HOUR))).await;
     comes_in(&gateway, says(&chat("ada"), "remind me")).await;
     assert_eq!(last(&gateway, &chat("ada")), "tea");
-    let (schedule, _) = gateway.engine().schedule("tea", &operator("a test")).await.expect("there is one");
+    let (schedule, _) = gateway.engine().calendar().with_runs("tea", &operator("a test")).await.expect("there is one");
     assert_eq!(
         (schedule.origin, &*schedule.by, schedule.new.to.to_string()),
         (ScheduleOrigin::Agent, "agent main", ada())
@@ -572,10 +573,10 @@ async fn what_somebody_had_scheduled_counts_towards_their_limits() {
     gateway.advance(HOUR * 3).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["look", "Look again.", "Look again."]);
-    let (_, runs) = gateway.engine().schedule("look", &operator("a test")).await.expect("there is one");
+    let (_, runs) = gateway.engine().calendar().with_runs("look", &operator("a test")).await.expect("there is one");
     let problems: Vec<_> = runs.into_iter().filter_map(|run| run.problem).collect();
     assert_eq!(problems, ["a limit holds for it: try again later", "a limit holds for it: try again later"]);
-    gateway.engine().remove_schedule("look", &operator("enough")).await.expect("it is removed");
+    gateway.engine().calendar().remove("look", &operator("enough")).await.expect("it is removed");
     gateway.at_rest().await;
 }
 
@@ -591,16 +592,21 @@ async fn what_somebody_had_scheduled_ends_with_their_access() {
     gateway.advance(HOUR).await;
     assert_eq!(last(&gateway, &chat("ada")), "Look again.");
 
-    gateway.engine().revoke(&says(&chat("ada"), "").identity(), operator("she left")).await.expect("she is revoked");
+    gateway
+        .engine()
+        .operations()
+        .revoke(&says(&chat("ada"), "").identity(), operator("she left"))
+        .await
+        .expect("she is revoked");
     gateway.advance(HOUR).await;
 
     let looks = gateway.visible(&chat("ada")).iter().filter(|text| *text == "Look again.").count();
     assert_eq!(looks, 1);
-    let (_, runs) = gateway.engine().schedule("look", &operator("a test")).await.expect("there is one");
+    let (_, runs) = gateway.engine().calendar().with_runs("look", &operator("a test")).await.expect("there is one");
     let problem = runs[0].problem.as_deref();
     assert_eq!(problem, Some("the person who asked for it may not talk to the agent any more"));
     let ada = says(&chat("ada"), "").identity();
-    gateway.engine().forget(&ada, secs(60), operator("her wish")).await.expect("it is done");
-    assert!(gateway.engine().schedules(None).is_empty());
+    gateway.engine().operations().forget(&ada, secs(60), operator("her wish")).await.expect("it is done");
+    assert!(gateway.engine().calendar().seen_by(None).is_empty());
     gateway.at_rest().await;
 }

@@ -101,6 +101,7 @@ async fn happens(gateway: &TestGateway, end: End, number: usize) -> TurnId {
         End::GivenUp => {
             gateway
                 .engine()
+                .operations()
                 .cancel(turn, Farewell::Template, operator("it is too late"))
                 .await
                 .expect("it is given up");

@@ -564,7 +564,12 @@ async fn what_somebody_called_their_sessions_is_forgotten_with_them() {
     ada(&gateway, "/new my secret").await;
     ada(&gateway, "one").await;
 
-    gateway.engine().forget(&identity(main_channel(), "ada"), secs(60), operator("her wish")).await.expect("done");
+    gateway
+        .engine()
+        .operations()
+        .forget(&identity(main_channel(), "ada"), secs(60), operator("her wish"))
+        .await
+        .expect("done");
     let rows = gateway.store.stats(&Cutoffs::at(gateway.clock.now(), &gateway.settings().lifetimes)).await;
     assert_eq!(rows.expect("readable").rows["sessions"], 0);
     gateway.at_rest().await;

@@ -216,21 +216,21 @@ async fn held_by_an_operator() -> Case {
     let gateway = working().slots(1).start().await;
     gateway.receives(said(&chat("bob"), "first")).await;
     let turns = receives_all(&gateway, &["one"]).await;
-    gateway.engine().hold(turns[0], operator("wait")).await.expect("it is held");
+    gateway.engine().operations().hold(turns[0], operator("wait")).await.expect("it is held");
     gateway.settle().await;
     Case::of(gateway, turns)
 }
 
 async fn with_an_answer_that_is_held() -> Case {
     let case = waiting_out_a_retry().await;
-    case.gateway.engine().hold(case.turns[0], operator("wait")).await.expect("it is held");
+    case.gateway.engine().operations().hold(case.turns[0], operator("wait")).await.expect("it is held");
     case.gateway.settle().await;
     case
 }
 
 async fn on_a_paused_channel() -> Case {
     let gateway = quick().start().await;
-    gateway.engine().pause_channel(main_channel(), operator("wait")).await.expect("it is paused");
+    gateway.engine().operations().pause_channel(main_channel(), true, operator("wait")).await.expect("it is paused");
     let turns = receives_all(&gateway, &["one"]).await;
     Case::of(gateway, turns)
 }
@@ -331,7 +331,12 @@ async fn a_stop_ends_what_is(#[case] case: impl Future<Output = Case>) {
     gateway.receives(InboundEvent { received_at: gateway.clock.now(), ..said(&place, "/stop") }).await;
     gateway.platform.clear_faults();
     if gateway.engine().paused(&main_channel()).is_some() {
-        gateway.engine().resume_channel(main_channel(), operator("go on")).await.expect("it is resumed");
+        gateway
+            .engine()
+            .operations()
+            .pause_channel(main_channel(), false, operator("go on"))
+            .await
+            .expect("it is resumed");
     }
     gateway.advance(LONG).await;
 

@@ -89,7 +89,7 @@ async fn hears(gateway: &TestGateway, name: &str, messages: usize) {
 }
 
 async fn adds(gateway: &TestGateway, schedule: NewSchedule) {
-    gateway.engine().add_schedule(schedule, &operator("a test"), |_| None).await.expect("it is made");
+    gateway.engine().schedules().add(schedule, &operator("a test"), |_| None).await.expect("it is made");
 }
 
 /// What the agent of a person's next message is told was said before.
@@ -324,7 +324,7 @@ async fn words_go_only_where_something_is() {
     hears(&gateway, "ada", 1).await;
     for (place, told) in [("nowhere", "words.nowhere is not configured"), ("Hopper", "nobody who is known is Hopper")] {
         let new = schedule(&chat("ada").to_string(), to(place));
-        let refused = gateway.engine().add_schedule(new, &operator("a test"), |_| None).await;
+        let refused = gateway.engine().schedules().add(new, &operator("a test"), |_| None).await;
         let refused = refused.expect_err("there is no such place").to_string();
         assert!(refused.contains(told), "{refused}");
     }
@@ -338,10 +338,11 @@ async fn what_was_written_about_a_person_is_forgotten_with_them() {
     hears(&gateway, "ada", 1).await;
     adds(&gateway, schedule(&chat("ada").to_string(), to("words.journal"))).await;
     gateway.advance(HOUR).await;
-    gateway.engine().remove_schedule("reflection", &operator("a test")).await.expect("it is removed");
+    gateway.engine().calendar().remove("reflection", &operator("a test")).await.expect("it is removed");
     let ada = crate::linking::identity(main_channel(), "ada");
     let engine = gateway.engine().clone();
-    let forgetting = tokio::spawn(async move { engine.forget(&ada, secs(60), operator("her wish")).await });
+    let forgetting =
+        tokio::spawn(async move { engine.operations().forget(&ada, secs(60), operator("her wish")).await });
     gateway.advance(secs(1)).await;
 
     assert!(forgetting.await.expect("it ends").expect("it is done").is_done);

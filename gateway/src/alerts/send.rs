@@ -91,9 +91,10 @@ impl Sender {
         let (to, text) = (Target::Conversation(to.clone()), alert.data.text.clone());
         let sent = self
             .engine
+            .initiative()
             .send(&NewMessage { to, text, attachments: Vec::new(), is_urgent: true }, &alert.id, &by)
             .await?;
-        self.engine.note_sent(&sent, &by).await?;
+        self.engine.operations().note_sent(&sent, &by).await?;
         Ok(())
     }
 

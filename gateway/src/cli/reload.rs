@@ -129,7 +129,8 @@ impl Reloader {
                     Ok(reloaded) => {
                         report(reloaded);
                         if caller.is_none()
-                            && let Err(error) = engine.note("reload", reloaded.target(), &signalled()).await
+                            && let Err(error) =
+                                engine.operations().note("reload", reloaded.target(), &signalled()).await
                         {
                             error!(%error, "the store cannot be written: the audit does not have this reload");
                         }

@@ -124,7 +124,7 @@ pub(in crate::http) async fn list(
         None | Some(ListedState::Waiting) => ApprovalFilter::Waiting,
         Some(ListedState::All) => ApprovalFilter::Latest,
     };
-    let mut approvals = app.engine.approvals(filter).await?;
+    let mut approvals = app.engine.operations().approvals(filter).await?;
     approvals.retain(|approval| caller.may_see(&approval.channel));
     Ok(Json(ApprovalList { items: approvals.into_iter().map(ApprovalItem::from).collect(), next: None }))
 }
@@ -174,6 +174,6 @@ async fn decide(
 ) -> Result<StatusCode, ApiError> {
     let Path(id) = id.map_err(|_| ApiError::NotFound("there is no approval with this id"))?;
     let actor = operation.actor(operation.body.note.as_deref(), StatusCode::NO_CONTENT, &())?;
-    app.engine.decide_approval(id, approves, actor).await?;
+    app.engine.operations().decide(id, approves, actor).await?;
     Ok(StatusCode::NO_CONTENT)
 }

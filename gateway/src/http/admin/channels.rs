@@ -120,7 +120,7 @@ pub(in crate::http) async fn pause(
     operation: Operation<Reason>,
 ) -> Result<(StatusCode, Json<Accepted>), ApiError> {
     let (channel, actor, accepted) = operation.begin(named(channel)?, operation.body.reason.as_deref())?;
-    app.engine.pause_channel(channel, actor).await?;
+    app.engine.operations().pause_channel(channel, true, actor).await?;
     Ok(accepted)
 }
 
@@ -136,7 +136,7 @@ pub(in crate::http) async fn resume(
     operation: Operation<Reason>,
 ) -> Result<(StatusCode, Json<Accepted>), ApiError> {
     let (channel, actor, accepted) = operation.begin(named(channel)?, operation.body.reason.as_deref())?;
-    app.engine.resume_channel(channel, actor).await?;
+    app.engine.operations().pause_channel(channel, false, actor).await?;
     Ok(accepted)
 }
 
@@ -153,7 +153,7 @@ pub(in crate::http) async fn try_now(
     operation: Operation<Reason>,
 ) -> Result<(StatusCode, Json<Accepted>), ApiError> {
     let (channel, actor, accepted) = operation.begin(named(channel)?, operation.body.reason.as_deref())?;
-    app.engine.try_channel(channel, actor).await?;
+    app.engine.operations().try_channel(channel, actor).await?;
     Ok(accepted)
 }
 

@@ -25,6 +25,6 @@ pub(in crate::http) async fn reload(
     let reloaded =
         reload.read_again().await.map_err(|why| ApiError::Conflict(format!("nothing has changed: {why}")))?;
     let actor = operation.actor(operation.body.reason.as_deref(), StatusCode::OK, &reloaded)?;
-    app.engine.note("reload", reloaded.target(), &actor).await?;
+    app.engine.operations().note("reload", reloaded.target(), &actor).await?;
     Ok(Json(reloaded))
 }

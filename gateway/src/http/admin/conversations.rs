@@ -129,7 +129,7 @@ pub(in crate::http) async fn list(
     if filter.text.is_some() && filter.person.is_some() {
         return Err(ApiError::BadRequest("give either `text` or `person`".to_owned()));
     }
-    let person = filter.person.as_ref().or(filter.text.as_ref()).map(|text| app.engine.person_filter(text));
+    let person = filter.person.as_ref().or(filter.text.as_ref()).map(|text| app.engine.people().filter(text));
     let filter = ConversationFilter {
         id: None,
         channels: caller.channels(filter.channel.as_deref()),

@@ -92,7 +92,7 @@ pub(in crate::http) async fn retry(
     operation: Operation<Reason>,
 ) -> Result<(StatusCode, Json<Accepted>), ApiError> {
     let (id, actor, accepted) = operation.begin(dead_letter_id(id)?, operation.body.reason.as_deref())?;
-    app.engine.retry(id, actor).await?;
+    app.engine.operations().retry(id, actor).await?;
     Ok(accepted)
 }
 
@@ -123,7 +123,7 @@ pub(in crate::http) async fn redirect(
         ApiError::BadRequest("`to` must be a conversation: CHANNEL/CHAT or CHANNEL/CHAT/THREAD".to_owned())
     })?;
     let (id, actor, accepted) = operation.begin(dead_letter_id(id)?, operation.body.reason.as_deref())?;
-    app.engine.redirect(id, to, actor).await?;
+    app.engine.operations().redirect(id, to, actor).await?;
     Ok(accepted)
 }
 
@@ -140,7 +140,7 @@ pub(in crate::http) async fn discard(
 ) -> Result<(StatusCode, Json<Accepted>), ApiError> {
     let reason = required(operation.body.reason.as_deref())?;
     let (id, actor, accepted) = operation.begin(dead_letter_id(id)?, Some(reason))?;
-    app.engine.discard(id, actor).await?;
+    app.engine.operations().discard(id, actor).await?;
     Ok(accepted)
 }
 
@@ -226,8 +226,8 @@ async fn change_all(app: &App, operation: &Operation<Selection>, change: Change)
         let actor = Actor { answer: None, ..operation.actor(reason.as_deref(), StatusCode::OK, &())? };
         let result = match change {
             _ if *dry_run => Ok(()),
-            Change::Retry => app.engine.retry(letter.id, actor).await,
-            Change::Discard => app.engine.discard(letter.id, actor).await,
+            Change::Retry => app.engine.operations().retry(letter.id, actor).await,
+            Change::Discard => app.engine.operations().discard(letter.id, actor).await,
         };
         match result {
             Ok(()) => changed.ids.push(letter.id.to_string()),

@@ -153,7 +153,7 @@ impl Filter {
             channels: caller.channels(self.channel.as_deref()),
             conversation: paging::id("conversation", "a conversation id", self.conversation)?,
             turn: paging::id("turn", "a turn id", self.turn)?,
-            person: self.person.map(|person| app.engine.person_filter(&person)),
+            person: self.person.map(|person| app.engine.people().filter(&person)),
             origin: self.origin.map(Into::into),
             before: paging::id("before", "a delivery id", self.before)?,
             limit: paging::limit(self.limit)?,
@@ -193,6 +193,6 @@ pub(in crate::http) async fn try_now(
     let unknown = || ApiError::NotFound("there is no delivery with this id");
     let id: DeliveryId = id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(unknown)?;
     let (id, actor, accepted) = operation.begin(id, operation.body.reason.as_deref())?;
-    app.engine.try_delivery(id, actor).await?;
+    app.engine.operations().try_delivery(id, actor).await?;
     Ok(accepted)
 }

@@ -166,6 +166,6 @@ async fn mark(
 ) -> Result<(StatusCode, Json<Accepted>), ApiError> {
     let Path(id) = id.map_err(|_| ApiError::NotFound("there is no error with this id"))?;
     let (id, actor, accepted) = operation.begin(id, operation.body.reason.as_deref())?;
-    app.engine.mark_error(id, mark, &actor).await?;
+    app.engine.operations().mark_error(id, mark, &actor).await?;
     Ok(accepted)
 }

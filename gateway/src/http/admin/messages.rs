@@ -167,11 +167,11 @@ pub(in crate::http) async fn send(
         is_urgent: body.urgent,
     };
     let by = operation.actor(body.reason.as_deref(), StatusCode::ACCEPTED, &())?;
-    let sent = app.engine.send(&message, &operation.name(app.clock.now()), &by).await?;
+    let sent = app.engine.initiative().send(&message, &operation.name(app.clock.now()), &by).await?;
     let answer = SentMessages::of(&sent, |missed| app.engine.name_addressees(missed, by.channels.as_deref()))?;
     let stored = SentMessages::unnamed(&sent)?;
     let by = operation.actor(body.reason.as_deref(), StatusCode::ACCEPTED, &stored)?;
-    app.engine.note_sent(&sent, &by).await?;
+    app.engine.operations().note_sent(&sent, &by).await?;
     Ok((StatusCode::ACCEPTED, [(header::LOCATION, answer.url.clone())], Json(answer)))
 }
 

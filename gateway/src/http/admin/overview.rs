@@ -119,9 +119,9 @@ pub(in crate::http) async fn show(
 /// What is wrong, as far as a caller may see it.
 async fn problems(app: &App, caller: &Caller, waits: &Waits) -> Vec<Problem> {
     let mut problems = app.problems.find(app.probe.store_writes().await.err(), Some(waits), app.clock.now());
-    let schedules = app.engine.schedules(caller.channels.as_deref());
+    let schedules = app.engine.calendar().seen_by(caller.channels.as_deref());
     problems.retain(|problem| problem.is_seen_by(caller.channels.as_deref(), &schedules));
-    let abandoned = app.engine.approvals_without_approver().await.unwrap_or_default();
+    let abandoned = app.engine.operations().approvals_without_approver().await.unwrap_or_default();
     let abandoned = abandoned.iter().filter(|approval| caller.may_see(&approval.channel));
     problems.extend(app.problems.of_approvals(abandoned.map(|approval| approval.asked_at), app.clock.now()));
     problems

@@ -75,7 +75,7 @@ impl From<&Pairing> for PairingItem {
     responses((status = 200, description = "The requests that wait", body = PairingList), Reading),
     security(("admin_token" = [])))]
 pub(in crate::http) async fn list(State(app): Shared, Extension(caller): Extension<Caller>) -> Json<PairingList> {
-    let pairings = app.engine.pairings();
+    let pairings = app.engine.people().waiting();
     let visible = pairings.iter().filter(|pairing| caller.may_see(&pairing.identity.channel));
     Json(PairingList { items: visible.map(PairingItem::from).collect(), next: None })
 }
@@ -116,8 +116,8 @@ pub(in crate::http) async fn approve(
     }
     // The answer is not known before it is done, so it is not kept.
     let actor = Actor { answer: None, ..operation.actor(reason.as_deref(), StatusCode::OK, &())? };
-    let person = app.engine.approve(&code, NewPerson { name, role: role.into() }, actor).await?;
-    Ok(Json(PersonItem::seen_by(caller, &person, app.engine.home_of(&person).as_ref())))
+    let person = app.engine.operations().approve(&code, NewPerson { name, role: role.into() }, actor).await?;
+    Ok(Json(PersonItem::seen_by(caller, &person, app.engine.people().home(&person).as_ref())))
 }
 
 /// Does not let somebody in who was given this code. They are told nothing, and cannot ask again for seven days. Needs the role
@@ -134,7 +134,7 @@ pub(in crate::http) async fn decline(
 ) -> Result<StatusCode, ApiError> {
     let code = typed(code)?;
     let actor = operation.actor(operation.body.reason.as_deref(), StatusCode::NO_CONTENT, &())?;
-    app.engine.decline(&code, actor).await?;
+    app.engine.operations().decline(&code, actor).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -136,10 +136,11 @@ pub(in crate::http) async fn list(
 ) -> Result<Json<PersonList>, ApiError> {
     let Query(filter) = filter?;
     let people = match filter.person {
-        Some(person) => app.engine.people_called(&person),
-        None => app.engine.people().await?,
+        Some(person) => app.engine.people().called(&person),
+        None => app.engine.people().all().await?,
     };
-    let seen = people.iter().map(|person| PersonItem::seen_by(&caller, person, app.engine.home_of(person).as_ref()));
+    let seen =
+        people.iter().map(|person| PersonItem::seen_by(&caller, person, app.engine.people().home(person).as_ref()));
     Ok(Json(PersonList { items: seen.filter(|person| !person.identities.is_empty()).collect(), next: None }))
 }
 
@@ -188,7 +189,7 @@ pub(in crate::http) async fn revoke(
     let identity = identity(&app, operation.caller(), person)?;
     let revoked = Revoked { configured_as: app.engine.configured_as(&identity) };
     let actor = operation.actor(reason.as_deref(), StatusCode::OK, &revoked)?;
-    app.engine.revoke(&identity, actor).await?;
+    app.engine.operations().revoke(&identity, actor).await?;
     Ok(Json(revoked))
 }
 
@@ -233,7 +234,7 @@ pub(in crate::http) async fn forget(
     let person = identity(&app, operation.caller(), &operation.body.person)?;
     // It may be repeated, so its answer is not kept.
     let actor = Actor { answer: None, ..operation.actor(operation.body.reason.as_deref(), StatusCode::OK, &())? };
-    let Forgotten { turns, unended, is_done } = app.engine.forget(&person, PATIENCE, actor).await?;
+    let Forgotten { turns, unended, is_done } = app.engine.operations().forget(&person, PATIENCE, actor).await?;
     let configured_as = app.engine.configured_as(&person);
     Ok(Json(ForgottenItem { done: is_done, turns, unended, configured_as }))
 }
@@ -243,10 +244,10 @@ fn identity(app: &App, caller: &Caller, person: &str) -> Result<Identity, ApiErr
     if let Some(identity) = Identity::parse(person) {
         return Ok(identity);
     }
-    let known = app.engine.people_called(person).into_iter().flat_map(|person| person.identities);
+    let known = app.engine.people().called(person).into_iter().flat_map(|person| person.identities);
     let mut known: Vec<_> = known.map(|known| known.identity).filter(|it| caller.may_see(&it.channel)).collect();
     let is_seen = |one: &PersonRecord| one.identities.iter().any(|known| caller.may_see(&known.identity.channel));
-    let why = match (known.len(), app.engine.nearest_name(person, is_seen)) {
+    let why = match (known.len(), app.engine.people().nearest(person, is_seen)) {
         (1, _) => return Ok(known.remove(0)),
         (0, Some(name)) => format!("nobody who is known is {person}: did you mean {name}?"),
         (0, None) => {

@@ -142,7 +142,7 @@ fn event(channel: ChannelId, message: &PossibleMessage, app: &App) -> Result<Inb
 
 /// The id on a channel of somebody who is known and called so; an id stays as it is.
 fn id_on(channel: &ChannelId, person: &str, app: &App) -> String {
-    let called = app.engine.people_called(person);
+    let called = app.engine.people().called(person);
     let mut identities = called.iter().flat_map(|person| &person.identities).map(|known| &known.identity);
     let known = identities.find(|identity| identity.channel == *channel);
     known.map_or_else(|| person.to_owned(), |identity| identity.id.clone())

@@ -331,7 +331,7 @@ pub(in crate::http) async fn list(
 ) -> Result<Json<ScheduleList>, ApiError> {
     let name = |missed| app.engine.name_addressees(missed, caller.channels.as_deref());
     let mut items = Vec::new();
-    for schedule in app.engine.schedules(caller.channels.as_deref()) {
+    for schedule in app.engine.calendar().seen_by(caller.channels.as_deref()) {
         let last = app.store.schedule_runs(schedule.id, 1).await?.pop().map(|run| ScheduleRunItem::of(run, name));
         items.push(ListedSchedule { schedule: ScheduleItem::from(&schedule), last });
     }
@@ -349,7 +349,7 @@ pub(in crate::http) async fn show(
     name: Result<Path<String>, PathRejection>,
 ) -> Result<Json<ScheduleDetail>, ApiError> {
     let by = Actor { name: caller.name.clone(), reason: None, channels: caller.channels.clone(), answer: None };
-    let (schedule, runs) = app.engine.schedule(&named(name)?, &by).await?;
+    let (schedule, runs) = app.engine.calendar().with_runs(&named(name)?, &by).await?;
     let name = |missed| app.engine.name_addressees(missed, caller.channels.as_deref());
     let runs = runs.into_iter().map(|run| ScheduleRunItem::of(run, name)).collect();
     Ok(Json(ScheduleDetail { schedule: ScheduleItem::from(&schedule), runs }))
@@ -370,7 +370,7 @@ pub(in crate::http) async fn add(
     new.check(now).map_err(|wrong| bad(wrong.to_string()))?;
     let by = operation.actor(operation.body.reason.as_deref(), StatusCode::CREATED, &())?;
     let answer = |schedule: &Schedule| operation.answer(StatusCode::CREATED, &ScheduleItem::from(schedule));
-    let schedule = app.engine.add_schedule(new, &by, answer).await?;
+    let schedule = app.engine.schedules().add(new, &by, answer).await?;
     Ok((StatusCode::CREATED, Json(ScheduleItem::from(&schedule))))
 }
 
@@ -388,7 +388,7 @@ pub(in crate::http) async fn run(
     let by = actor(&operation)?;
     let key = operation.name(app.clock.now());
     let answer = |reached: &Reached| operation.answer(StatusCode::ACCEPTED, &SentMessages::unnamed(reached).ok()?);
-    let reached = app.engine.run_schedule(&named(name)?, &key, &by, answer).await?;
+    let reached = app.engine.schedules().run_now(&named(name)?, &key, &by, answer).await?;
     let name = |missed| app.engine.name_addressees(missed, by.channels.as_deref());
     Ok((StatusCode::ACCEPTED, Json(SentMessages::of(&reached, name)?)))
 }
@@ -404,7 +404,7 @@ pub(in crate::http) async fn pause(
     name: Result<Path<String>, PathRejection>,
     operation: Operation<Reason>,
 ) -> Result<Json<ScheduleItem>, ApiError> {
-    let schedule = app.engine.pause_schedule(&named(name)?, true, &actor(&operation)?).await?;
+    let schedule = app.engine.calendar().pause(&named(name)?, true, &actor(&operation)?).await?;
     Ok(Json(ScheduleItem::from(&schedule)))
 }
 
@@ -419,7 +419,7 @@ pub(in crate::http) async fn resume(
     name: Result<Path<String>, PathRejection>,
     operation: Operation<Reason>,
 ) -> Result<Json<ScheduleItem>, ApiError> {
-    let schedule = app.engine.pause_schedule(&named(name)?, false, &actor(&operation)?).await?;
+    let schedule = app.engine.calendar().pause(&named(name)?, false, &actor(&operation)?).await?;
     Ok(Json(ScheduleItem::from(&schedule)))
 }
 
@@ -434,7 +434,7 @@ pub(in crate::http) async fn remove(
     name: Result<Path<String>, PathRejection>,
     operation: Operation<Reason>,
 ) -> Result<StatusCode, ApiError> {
-    app.engine.remove_schedule(&named(name)?, &actor(&operation)?).await?;
+    app.engine.calendar().remove(&named(name)?, &actor(&operation)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -275,7 +275,7 @@ pub(in crate::http) async fn open(State(app): Shared, request: Request) -> Resul
     let browser = parts.headers.get(header::USER_AGENT).and_then(|name| name.to_str().ok()).unwrap_or_default();
     let begun = app.sessions.begin(&caller, browser).map_err(|_| ApiError::Internal)?;
     let (secret, session, changes) = begun.ok_or(ApiError::Unauthorized)?;
-    app.engine.change_sign_ins(changes.clone(), None).await?;
+    app.engine.operations().change_sign_ins(changes.clone(), None).await?;
     app.sessions.note(changes);
     let end = SessionEnd { id: session.id, at: session.expires_at };
     let caller = Caller { session: Some(end), ..caller };
@@ -311,7 +311,7 @@ pub(in crate::http) async fn close(
 ) -> Result<Response, ApiError> {
     if let Some(session) = caller.session {
         let changes = vec![SignInChange::End(session.id)];
-        app.engine.change_sign_ins(changes.clone(), None).await?;
+        app.engine.operations().change_sign_ins(changes.clone(), None).await?;
         app.sessions.note(changes);
     }
     let cookie = format!("{COOKIE}=; Path=/admin; Max-Age=0; HttpOnly; SameSite=Strict");
@@ -383,7 +383,7 @@ pub(in crate::http) async fn end(
     let session = open.iter().find(|session| session.id.to_string() == wanted).ok_or_else(unknown)?;
     let actor = operation.actor(operation.body.reason.as_deref(), StatusCode::NO_CONTENT, &())?;
     let changes = vec![SignInChange::End(session.id)];
-    app.engine.change_sign_ins(changes.clone(), Some(actor)).await?;
+    app.engine.operations().change_sign_ins(changes.clone(), Some(actor)).await?;
     app.sessions.note(changes);
     Ok(StatusCode::NO_CONTENT)
 }

@@ -185,7 +185,7 @@ pub(in crate::http) async fn create(
         revoked_at: None,
     };
     let item = TokenItem::from(&record);
-    app.engine.change_token(TokenChange::Create(record.clone()), actor).await?;
+    app.engine.operations().change_token(TokenChange::Create(record.clone()), actor).await?;
     app.tokens.add(record);
     Ok((StatusCode::CREATED, Json(MadeToken { token: secret.expose_secret().to_owned(), item })))
 }
@@ -208,7 +208,7 @@ pub(in crate::http) async fn revoke(
         tokens.iter().find(|token| token.id.to_string() == wanted || token.name == wanted).ok_or_else(unknown)?;
     let actor = operation.actor(operation.body.reason.as_deref(), StatusCode::NO_CONTENT, &())?;
     let at = app.clock.now();
-    app.engine.change_token(TokenChange::Revoke { id: token.id, at }, actor).await?;
+    app.engine.operations().change_token(TokenChange::Revoke { id: token.id, at }, actor).await?;
     app.tokens.revoke(token.id, at);
     app.sessions.forget(token.id);
     Ok(StatusCode::NO_CONTENT)

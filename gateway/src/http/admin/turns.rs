@@ -95,7 +95,7 @@ impl Filter {
             channels: caller.channels(self.channel.as_deref()),
             conversation: paging::id("conversation", "a conversation id", self.conversation)?,
             agent: self.agent.map(Into::into),
-            person: self.person.map(|person| app.engine.person_filter(&person)),
+            person: self.person.map(|person| app.engine.people().filter(&person)),
             text: self.text,
             fallback: self.fallback,
             since: time("since", self.since)?,
@@ -244,7 +244,7 @@ pub(in crate::http) async fn cancel(
 ) -> Result<(StatusCode, Json<Accepted>), ApiError> {
     let farewell = operation.body.farewell()?;
     let (id, actor, accepted) = operation.begin(turn_id(id)?, operation.body.reason.as_deref())?;
-    app.engine.cancel(id, farewell, actor).await?;
+    app.engine.operations().cancel(id, farewell, actor).await?;
     Ok(accepted)
 }
 
@@ -261,7 +261,7 @@ pub(in crate::http) async fn retry(
     operation: Operation<Reason>,
 ) -> Result<(StatusCode, Json<Accepted>), ApiError> {
     let (id, actor, accepted) = operation.begin(turn_id(id)?, operation.body.reason.as_deref())?;
-    app.engine.retry(id.as_uuid(), actor).await?;
+    app.engine.operations().retry(id.as_uuid(), actor).await?;
     Ok(accepted)
 }
 
@@ -277,7 +277,7 @@ pub(in crate::http) async fn hold(
     operation: Operation<Reason>,
 ) -> Result<(StatusCode, Json<Accepted>), ApiError> {
     let (id, actor, accepted) = operation.begin(turn_id(id)?, operation.body.reason.as_deref())?;
-    app.engine.hold(id, actor).await?;
+    app.engine.operations().hold(id, actor).await?;
     Ok(accepted)
 }
 
@@ -293,6 +293,6 @@ pub(in crate::http) async fn resume(
     operation: Operation<Reason>,
 ) -> Result<(StatusCode, Json<Accepted>), ApiError> {
     let (id, actor, accepted) = operation.begin(turn_id(id)?, operation.body.reason.as_deref())?;
-    app.engine.resume(id, actor).await?;
+    app.engine.operations().resume(id, actor).await?;
     Ok(accepted)
 }
