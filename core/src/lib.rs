@@ -80,7 +80,9 @@ pub mod store {
             view::{FallbackView, Shown, TurnStatus, TurnView},
         },
         ports::store::{
-            Housekeeping, Operator, Outbox, Store, StoreError, Turns,
+            ChannelStore, DeadlineStore, HousekeepingStore, InboxStore, LineStore, LogStore, OperatorStore,
+            OutboxStore, PeopleStore, QuestionStore, QueueStore, ScheduleStore, SearchStore, SessionStore, Store,
+            StoreError, StoreState, TokenStore, Transitions, TurnStore, ViewStore,
             accept::{CursorMove, DayUse, EarlierMessage, NewEvent, NewTurn, Repeated, Stored},
             housekeeping::{Cutoffs, ExpiredRows, Removal, StoreStats},
             list::{

@@ -378,7 +378,7 @@ const fn crash_point(_name: &str) {}
 
 #[cfg(test)]
 mod tests {
-    use rejoinder_core::Store as _;
+    use rejoinder_core::store::StoreState as _;
     use rejoinder_store::{OpenOptions, SqliteStore};
 
     use super::*;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rejoinder_core::{
     ChannelId, ConversationId,
-    store::{Housekeeping, Operator, SearchFilter, SearchQuery, Store},
+    store::{SearchFilter, SearchQuery, SearchStore, StoreState},
 };
 use rejoinder_store::{OpenOptions, SqliteStore};
 use rusqlite::{Connection, params};

@@ -5,7 +5,6 @@
 pub mod channel;
 pub mod clock;
 pub mod growth;
-pub mod layered;
 pub mod markdown;
 pub mod rejecting;
 pub mod scripted;
@@ -20,6 +19,7 @@ use std::{
 use jiff::tz::TimeZone;
 use rejoinder_guard::{SignalKind, Timestamp, Via};
 
+pub use crate::ports::store::layered;
 use crate::{
     engine::Parts,
     model::{

@@ -79,13 +79,9 @@ impl Layer for RejectingLayer {
 
     async fn before_read(&self) {}
 
-    async fn before_write(&self) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    async fn before_probe(&self) -> Result<(), StoreError> {
+    async fn before_write(&self, method: &'static str) -> Result<(), StoreError> {
         match self.rejection {
-            Rejection::EveryEvent => Err(StoreError::Unavailable("the disk is full".to_owned())),
+            Rejection::EveryEvent if method == "probe" => Err(StoreError::Unavailable("the disk is full".to_owned())),
             _ => Ok(()),
         }
     }

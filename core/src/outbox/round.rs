@@ -82,10 +82,10 @@ impl Round {
         self.failures = 0;
     }
 
-    /// The delivery to attempt at `now`. `candidates` are those of [`Outbox::next_deliveries`], in order. `None`, and
+    /// The delivery to attempt at `now`. `candidates` are those of [`OutboxStore::next_deliveries`], in order. `None`, and
     /// the end of the round, if all must wait; `is_down`: their channel is known to be down.
     ///
-    /// [`Outbox::next_deliveries`]: crate::ports::store::Outbox::next_deliveries
+    /// [`OutboxStore::next_deliveries`]: crate::ports::store::OutboxStore::next_deliveries
     pub(crate) fn next<'a>(
         &mut self,
         candidates: &'a [DeliveryRecord],

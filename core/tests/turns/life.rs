@@ -169,7 +169,7 @@ impl Layer for LifeStore {
         Pass { _in_flight: self.0.begin(), is_last: false }
     }
 
-    async fn before_write(&self) -> Result<Pass, StoreError> {
+    async fn before_write(&self, method: &'static str) -> Result<Pass, StoreError> {
         self.0.wait_if_over().await;
         if self.0.store_is_down.load(Ordering::SeqCst) {
             let _begun = self.0.begin();
@@ -182,13 +182,10 @@ impl Layer for LifeStore {
             self.0.kill();
             self.0.wait_if_over().await;
         }
+        if method == "index" {
+            self.0.indexings.fetch_add(1, Ordering::SeqCst);
+        }
         Ok(Pass { _in_flight: self.0.begin(), is_last: crash == Some(Crash::After) })
-    }
-
-    async fn before_index(&self) -> Result<Pass, StoreError> {
-        let pass = self.before_write().await?;
-        self.0.indexings.fetch_add(1, Ordering::SeqCst);
-        Ok(pass)
     }
 
     async fn finish<T: Send>(&self, pass: Pass, call: impl Future<Output = T> + Send) -> T {

@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use rejoinder_core::Store as _;
+use rejoinder_core::store::StoreState as _;
 use rejoinder_store::{OpenError, SqliteStore, beside, end_sign_ins, faults};
 
 use super::{

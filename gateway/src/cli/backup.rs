@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use rejoinder_core::{
     Clock, SystemClock,
-    store::{Operator, TokenRecord, Turns},
+    store::{OperatorStore, PeopleStore, TokenRecord, TokenStore},
 };
 use rejoinder_store::SqliteStore;
 

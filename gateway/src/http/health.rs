@@ -295,7 +295,7 @@ mod tests {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
 
-        async fn before_write(&self) -> Result<(), StoreError> {
+        async fn before_write(&self, _method: &'static str) -> Result<(), StoreError> {
             Ok(())
         }
     }

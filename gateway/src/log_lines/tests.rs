@@ -40,7 +40,7 @@ impl layered::Layer for Full {
 
     async fn before_read(&self) {}
 
-    async fn before_write(&self) -> Result<(), StoreError> {
+    async fn before_write(&self, _method: &'static str) -> Result<(), StoreError> {
         if self.0.load(Ordering::Relaxed) { Ok(()) } else { Err(StoreError::Unavailable("no room".to_owned())) }
     }
 }
@@ -138,7 +138,7 @@ async fn lines_that_do_not_fit_are_counted() {
     let lines =
         logged_at(KeepLevel::Info, || (0..WAITING + 3).for_each(|number| info!(number, "a line of sk-12345678")));
     let kept = async |filter: LogLineFilter| {
-        rejoinder_core::store::Operator::log_lines(&*store, &LogLineFilter { limit: 9999, ..filter }).await.unwrap()
+        rejoinder_core::store::LineStore::log_lines(&*store, &LogLineFilter { limit: 9999, ..filter }).await.unwrap()
     };
 
     let clone: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);

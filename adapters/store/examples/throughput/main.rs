@@ -24,8 +24,8 @@ use rejoinder_core::{
     Store, SystemClock, TurnId,
     conformance::{answer, new_delivery},
     store::{
-        Commit, DeliveryRecord, DeliveryState, NewEvent, NewTurn, Operator, RunEnd, RunStart, SessionUse, Stored,
-        TranscriptLine, Transition, TurnChange, TurnFilter, Turns,
+        Commit, DeliveryRecord, DeliveryState, NewEvent, NewTurn, OperatorStore, RunEnd, RunStart, SessionUse,
+        StoreState, Stored, TranscriptLine, Transition, TurnChange, TurnFilter, ViewStore,
     },
 };
 use rejoinder_guard::Event;

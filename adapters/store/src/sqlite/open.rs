@@ -242,8 +242,8 @@ mod tests {
 
     use futures_util::{FutureExt, future::join_all};
     use rejoinder_core::{
-        ChannelId, Lifetimes, Store as _, StoreError, Timestamp, TurnId,
-        store::{Cutoffs, Housekeeping, Operator, TurnFilter, TurnListState, Turns},
+        ChannelId, Lifetimes, StoreError, Timestamp, TurnId,
+        store::{Cutoffs, HousekeepingStore, OperatorStore, StoreState, TurnFilter, TurnListState, TurnStore},
     };
     use sqlx::{ConnectOptions, SqlitePool, sqlite::SqlitePoolOptions};
 

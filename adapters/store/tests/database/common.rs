@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
-use rejoinder_core::{Store, conformance::store::Subject};
+use rejoinder_core::{Store, conformance::store::Subject, store::StoreState};
 use rejoinder_store::{OpenOptions, SqliteStore};
 use tempfile::TempDir;
 

@@ -12,13 +12,14 @@ use std::{
 use futures_util::future::join_all;
 use rejoinder_core::{
     CancelledBy, ChannelId, ChatKind, Clock, ConversationId, ConversationRef, Directed, EventId, Expectation, Handler,
-    HistoryLine, InboundEvent, LineState, Obligation, OwnerId, Policy, Sender, SenderKind, SessionId, Speaker, Store,
+    HistoryLine, InboundEvent, LineState, Obligation, OwnerId, Policy, Sender, SenderKind, SessionId, Speaker,
     StoreError, SystemClock, TurnId,
     conformance::{answer, new_delivery},
     store::{
-        AttemptStart, Backlog, Commit, DeliveryRecord, DeliveryState, Housekeeping, LogEvent, NewEvent, NewLogEntry,
-        NewTurn, Operator, Outbox, Removal, RunStart, SessionUse, Stored, Subject, TranscriptLine, Transition,
-        TurnChange, TurnFilter, Turns,
+        AttemptStart, Backlog, Commit, DeliveryRecord, DeliveryState, HousekeepingStore, InboxStore, LogEvent,
+        NewEvent, NewLogEntry, NewTurn, OperatorStore, OutboxStore, QueueStore, Removal, RunStart, SearchStore,
+        SessionStore, SessionUse, StoreState, Stored, Subject, TranscriptLine, Transition, Transitions, TurnChange,
+        TurnFilter, TurnStore, ViewStore,
     },
 };
 use rejoinder_guard::Event;

@@ -69,7 +69,7 @@ impl Layer for Arc<AcceptSwitch> {
 
     async fn before_read(&self) {}
 
-    async fn before_write(&self) -> Result<(), StoreError> {
+    async fn before_write(&self, _method: &'static str) -> Result<(), StoreError> {
         Ok(())
     }
 

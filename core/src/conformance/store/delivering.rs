@@ -128,7 +128,7 @@ pub async fn a_delivery_is_read_back_as_it_was_changed(subject: &mut impl Subjec
     assert_eq!(record(&*store, &turn, 1).await, expected);
 }
 
-/// The names of the chats with something to send and the seconds at which it is due, from [`Outbox::upcoming`].
+/// The names of the chats with something to send and the seconds at which it is due, from [`OutboxStore::upcoming`].
 async fn upcoming(store: &dyn Store, turns: &[Turn], limit: u32) -> Vec<(String, u64)> {
     let channel = chat("a").channel;
     let found = store.upcoming(&channel, limit).await.expect("deliveries are read");

@@ -675,7 +675,7 @@ pub async fn the_backlog_is_counted(subject: &mut impl Subject) {
     assert_eq!(backlog, expected);
 }
 
-/// What [`Operator::stuck`](crate::store::Operator::stuck) finds: late turns by what they wait for, messages that get nowhere
+/// What [`OperatorStore::stuck`](crate::store::OperatorStore::stuck) finds: late turns by what they wait for, messages that get nowhere
 /// without those of late turns, and dead letters.
 pub async fn what_is_stuck_is_listed_with_what_it_waits_for(subject: &mut impl Subject) {
     let store = subject.store();

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use rejoinder_guard::Obligation;
+use async_trait::async_trait;
+use rejoinder_guard::{Obligation, Timestamp};
 
 use crate::{
     model::{
@@ -12,8 +13,29 @@ use crate::{
         session::SessionUse,
         turn::{Handler, TurnSeq},
     },
-    ports::store::transition::RunStart,
+    ports::store::{StoreError, transition::RunStart},
 };
+
+/// What arrives, and what is fetched.
+#[async_trait]
+pub trait InboxStore: Send + Sync + 'static {
+    /// Accepts events in order, with the cursor that covers them, in one transaction. The results are in
+    /// the order of the events.
+    ///
+    /// # Errors
+    /// If so, nothing was accepted.
+    async fn accept(&self, events: Vec<NewEvent>, cursor: Option<CursorMove>) -> Result<Vec<Stored>, StoreError>;
+
+    /// Checks that the store can write, by writing a row.
+    ///
+    /// # Errors
+    /// When it cannot write.
+    async fn probe(&self) -> Result<(), StoreError>;
+
+    /// Records, once, that a turn's row was written to its reader. Neither waited for nor retried: a failure is
+    /// ignored.
+    fn mark_fetched(&self, turn: TurnId, at: Timestamp);
+}
 
 /// An event to accept, with the turn it opens.
 #[derive(Clone, Debug)]

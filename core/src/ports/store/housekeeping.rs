@@ -5,13 +5,47 @@ use std::{collections::BTreeMap, time::Duration};
 use rejoinder_guard::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{
-    ids::{EventId, TurnId},
-    line::LineId,
-    log::LogSeq,
-    people::Identity,
-    settings::Lifetimes,
+use crate::{
+    model::{
+        ids::{EventId, TurnId},
+        line::LineId,
+        log::LogSeq,
+        people::Identity,
+        settings::Lifetimes,
+    },
+    ports::store::StoreError,
 };
+
+store_trait! {
+    /// Removing what is past its time, or about a person.
+    pub trait HousekeepingStore {
+        /// What to remove next: at most `limit` rows or pages. `None` if nothing is past its time. A turn that has not ended,
+        /// that still runs, or that has an unfinished delivery is never past its time.
+        read fn expired(cutoffs: &Cutoffs, limit: u32) -> Option<Removal>;
+
+        /// When the next row is past its time, if nothing keeps it; `None` if no stored row ever is.
+        read fn next_expiry(lifetimes: &Lifetimes) -> Option<Timestamp>;
+
+        /// Removes rows in one transaction. Turns that are in work again are left alone.
+        write fn remove(removal: Removal) -> ();
+
+        /// What to remove next of what is stored about a person: at most `limit` rows. These are their turns; the turns in which others
+        /// were told of them or decided on them; an operator's messages in conversations that nobody else was in; in others, what the
+        /// models of all runs were shown there, what messages quote, and payloads. `None` if nothing is left but what
+        /// [`unended_of`](Self::unended_of) returns. The duration grows with the number of turns.
+        read fn stored_of(person: &Identity, limit: u32) -> Option<Removal>;
+
+        /// The turns of a person, or about them, that cannot be removed yet: they have not ended, still run, or have an unfinished delivery.
+        read fn unended_of(person: &Identity) -> Vec<TurnId>;
+
+        /// Takes a step of overwriting what removed rows have left in the files; `false` once nothing is left. The last step takes
+        /// about a second for each 100 MB, and writes wait for it.
+        write fn scrub() -> bool;
+
+        /// The size of the store, and how many rows are past their time. The duration grows with the number of rows.
+        read fn stats(cutoffs: &Cutoffs) -> StoreStats;
+    }
+}
 
 /// The times before which rows are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

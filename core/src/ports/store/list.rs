@@ -6,19 +6,74 @@ use rejoinder_guard::{SignalKind, Timestamp};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::model::{
-    agent::{AgentName, Speaker, Usage},
-    conversation::{ChannelId, ConversationRef},
-    event::Sender,
-    finding::PersonFilter,
-    ids::{ConversationId, DeliveryId, SessionId, TurnId},
-    log::{AuditEntry, Subject},
-    run::Cost,
-    search::SearchQuery,
-    stored_delivery::{DeliveryRecord, DeliveryState},
-    turn::Handler,
-    view::{FallbackView, TurnStatus},
+use crate::{
+    model::{
+        agent::{AgentName, Speaker, Usage},
+        conversation::{ChannelId, ConversationRef},
+        event::Sender,
+        finding::PersonFilter,
+        ids::{ConversationId, DeliveryId, SessionId, TurnId},
+        log::{AuditEntry, Subject},
+        run::Cost,
+        search::SearchQuery,
+        stored_delivery::{DeliveryRecord, DeliveryState},
+        tokens::{SignInRecord, TokenRecord},
+        turn::Handler,
+        view::{FallbackView, TurnStatus},
+    },
+    ports::store::{
+        StoreError,
+        record::{Backlog, Dossier, Stuck},
+        transition::IdempotentAnswer,
+    },
 };
+
+store_trait! {
+    /// Lists, dossiers and counts. However many of them are read, and however slow they are, the other parts of the store do
+    /// not wait for them.
+    pub trait OperatorStore {
+        /// The turns that match `filter`, newest first.
+        read fn list_turns(filter: &TurnFilter) -> Vec<TurnSummary>;
+
+        /// The turns that are dead letters, and the dead copies of answers, newest first.
+        read fn dead_letters(filter: &DeadLetterFilter) -> Vec<DeadLetter>;
+
+        /// The deliveries that match `filter`, newest first, except those of typing notices.
+        read fn list_deliveries(filter: &DeliveryFilter) -> Vec<ListedDelivery>;
+
+        /// The conversations that match `filter`, those with the latest turn first; none without a turn.
+        read fn conversations(filter: &ConversationFilter) -> Vec<ConversationSummary>;
+
+        /// The latest sessions of a conversation, newest first.
+        read fn sessions(conversation: ConversationId, limit: u32) -> Vec<SessionSummary>;
+
+        /// How the runs of each agent ended that started at `since` or later: at most `limit` runs, the latest.
+        read fn agent_figures(since: Timestamp, limit: u32) -> Vec<AgentFigures>;
+
+        /// Everything that is stored about a turn.
+        read fn dossier(turn: TurnId) -> Option<Dossier>;
+
+        /// The numbers of turns and deliveries that wait.
+        read fn backlog() -> Backlog;
+
+        /// What is late, gets nowhere, or was given up: the newest `limit` of each. Asked when the backlog has any of it.
+        read fn stuck(limit: u32) -> Stuck;
+    }
+}
+
+store_trait! {
+    /// What the operator's interfaces store: tokens, sessions of the page, and answers to repeated requests.
+    pub trait TokenStore {
+        /// The operators' tokens, also those that were revoked, oldest first.
+        read fn tokens() -> Vec<TokenRecord>;
+
+        /// The sessions of the operator's page, also those that have expired, oldest first.
+        read fn sign_ins() -> Vec<SignInRecord>;
+
+        /// The stored answer to a request of an operator with this idempotency key.
+        read fn answer(by: &str, key: &str) -> Option<IdempotentAnswer>;
+    }
+}
 
 /// A filter for the list of turns, which is newest first.
 #[derive(Clone, Debug, Default)]

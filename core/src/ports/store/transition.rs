@@ -23,8 +23,19 @@ use crate::{
         tokens::{SignInChange, TokenChange},
         turn::{Handler, TurnSeq, Version},
     },
-    ports::store::record::{Pause, Remark},
+    ports::store::{
+        StoreError,
+        record::{Pause, Remark},
+    },
 };
+
+store_trait! {
+    /// What changes everything but events, limits of platforms, lines and expired rows: transitions.
+    pub trait Transitions {
+        /// Applies a transition in one transaction. A conflict is not an error.
+        write fn commit(transition: Transition) -> Commit;
+    }
+}
 
 /// Changes that the store writes in one transaction, all or nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -129,9 +140,10 @@ pub struct TurnChange {
 }
 
 /// The result of committing a transition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Commit {
     /// It was applied.
+    #[default]
     Done,
     /// A turn was not at its expected version: nothing was changed. Read the turns again and decide again.
     Conflict,

@@ -7,10 +7,7 @@ use std::{
 };
 
 use anyhow::Error;
-use rejoinder_core::{
-    Store,
-    store::{Backlog, Operator},
-};
+use rejoinder_core::store::{Backlog, OperatorStore, StoreState};
 use rejoinder_store::{OpenError, SqliteStore, beside};
 
 use rustix::fs::{Access, access};

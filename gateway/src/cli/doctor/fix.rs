@@ -150,7 +150,7 @@ fn is_ours(name: &str) -> bool {
 mod tests {
     use std::path::PathBuf;
 
-    use rejoinder_core::Store;
+    use rejoinder_core::store::StoreState;
     use rejoinder_store::{OpenOptions, SqliteStore};
     use rstest::rstest;
     use tempfile::TempDir;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs::Permissions, os::unix::fs::PermissionsExt};
 
 use axum::Router;
-use rejoinder_core::Store;
+use rejoinder_core::store::StoreState;
 use rejoinder_store::{OpenOptions, SqliteStore};
 use sqlx::{ConnectOptions, Connection, sqlite::SqliteConnectOptions};
 use tokio::net::TcpListener;

@@ -1,39 +1,56 @@
 //! Conversations and their addresses.
 
+use async_trait::async_trait;
 use rejoinder_core::{
-    ConversationId, ConversationRef, PersonFilter, StoreError,
-    store::{ConversationFilter, ConversationSummary, SessionSummary},
+    ChannelId, ConversationId, ConversationRef, PersonFilter, StoreError,
+    store::{AbsentChannel, ChannelStore, ConversationFilter, ConversationSummary, SessionSummary},
 };
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
 use super::{LATELY, columns::Columns, containing, names, push_person};
 use crate::sqlite::{
     error::store_error,
+    request::{WriteRequest, WriteResult},
+    store::SqliteStore,
     stored::{Details, thread},
 };
 
-pub(in crate::sqlite) async fn conversation(
-    pool: &SqlitePool,
-    address: &ConversationRef,
-) -> Result<Option<ConversationId>, StoreError> {
-    let sql = "select id from conversations where channel = ? and chat = ? and thread = ? and succeeded_by is null";
-    let row = sqlx::query(sql)
-        .bind(address.channel.as_str())
-        .bind(&*address.chat)
-        .bind(thread(address))
-        .fetch_optional(pool)
-        .await
-        .map_err(store_error)?;
-    row.map(|row| row.id("id")).transpose()
-}
+#[async_trait]
+impl ChannelStore for SqliteStore {
+    async fn conversation(&self, address: &ConversationRef) -> Result<Option<ConversationId>, StoreError> {
+        let sql = "select id from conversations where channel = ? and chat = ? and thread = ? and succeeded_by is null";
+        let row = sqlx::query(sql)
+            .bind(address.channel.as_str())
+            .bind(&*address.chat)
+            .bind(thread(address))
+            .fetch_optional(&self.readers)
+            .await
+            .map_err(store_error)?;
+        row.map(|row| row.id("id")).transpose()
+    }
 
-pub(in crate::sqlite) async fn address(
-    pool: &SqlitePool,
-    conversation: ConversationId,
-) -> Result<Option<ConversationRef>, StoreError> {
-    let sql = "select channel, chat, thread from conversations where id = ?";
-    let row = sqlx::query(sql).bind(conversation.as_uuid()).fetch_optional(pool).await.map_err(store_error)?;
-    row.map(|row| row.conversation()).transpose()
+    async fn address(&self, conversation: ConversationId) -> Result<Option<ConversationRef>, StoreError> {
+        let sql = "select channel, chat, thread from conversations where id = ?";
+        let row =
+            sqlx::query(sql).bind(conversation.as_uuid()).fetch_optional(&self.readers).await.map_err(store_error)?;
+        row.map(|row| row.conversation()).transpose()
+    }
+
+    async fn set_channels(&self, channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError> {
+        match self.write(WriteRequest::Channels(channels.to_vec())).await? {
+            WriteResult::Absent(absent) => Ok(absent),
+            other => unreachable!("`Channels` ended with {other:?}"),
+        }
+    }
+
+    async fn cursor(&self, channel: &ChannelId, name: &str) -> Result<Option<String>, StoreError> {
+        sqlx::query_scalar("select position from channels_cursor where channel = ? and name = ?")
+            .bind(channel.as_str())
+            .bind(name)
+            .fetch_optional(&self.readers)
+            .await
+            .map_err(store_error)
+    }
 }
 
 pub(in crate::sqlite) async fn conversations(

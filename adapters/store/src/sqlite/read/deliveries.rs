@@ -1,10 +1,11 @@
 //! Deliveries, attempts and blocked scopes.
 
+use async_trait::async_trait;
 use rejoinder_core::{
     ChannelId, ConversationId, DeliveryId, OwnerId, StoreError, Timestamp, TurnId,
     store::{
         BlockedScope, DeliveryFilter, DeliveryListState, DeliveryRecord, DeliveryState, ListedDelivery, NextDeliveries,
-        Origin, Pause,
+        Origin, OutboxStore, Pause,
     },
 };
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
@@ -13,7 +14,7 @@ use super::{
     columns::{Columns, of_turn, readable},
     names, push_person,
 };
-use crate::sqlite::error::store_error;
+use crate::sqlite::{error::store_error, request::WriteRequest, store::SqliteStore};
 
 /// `select` of whole delivery records: `d` joined with its conversation `c`.
 macro_rules! select_deliveries {
@@ -33,87 +34,6 @@ macro_rules! most_parked {
     () => {
         "32"
     };
-}
-
-pub(in crate::sqlite) async fn next_deliveries(
-    pool: &SqlitePool,
-    conversation: ConversationId,
-) -> Result<NextDeliveries, StoreError> {
-    // From the first part of one claim to that of the next; the parts of a claim are in a row.
-    let sql = concat!(
-        "with recursive line (id, last, parked, number) as (
-            select id, last, parked, 1 from (
-                select d.id, d.seq + d.parts - d.part as last, d.parked from deliveries as d
-                where d.conversation_id = ?1 and d.state in ('pending', 'sending') order by d.seq limit 1)
-            union all
-            select d.id, d.seq + d.parts - d.part, d.parked, line.number + 1
-            from line cross join deliveries as d on d.seq = (
-                select e.seq from deliveries as e
-                where e.conversation_id = ?1 and e.state in ('pending', 'sending') and e.seq > line.last
-                order by e.seq limit 1)
-            where line.parked = 1
-        ) ",
-        select_deliveries!(
-            ", (select count(*) from (
-                select 1 from deliveries as e where e.conversation_id = ?1 and e.state in ('pending', 'sending') limit 2)
-            ) as waiting
-            from line cross join deliveries as d on d.id = line.id
-            cross join conversations as c on c.id = d.conversation_id
-            where line.parked = 0 or line.number <= "
-        ),
-        most_parked!(),
-        " order by d.seq"
-    );
-    let rows = sqlx::query(sql).bind(conversation.as_uuid()).fetch_all(pool).await.map_err(store_error)?;
-    let is_last = match rows.first() {
-        Some(first) => first.value::<i64>("waiting")? == 1,
-        None => false,
-    };
-    let read = |row| delivery(row).map_err(|error| of_turn(row, "turn_id", error));
-    Ok(NextDeliveries { list: rows.iter().map(read).collect::<Result<_, _>>()?, is_last })
-}
-
-pub(in crate::sqlite) async fn find_delivery(
-    pool: &SqlitePool,
-    id: DeliveryId,
-) -> Result<Option<DeliveryRecord>, StoreError> {
-    let sql =
-        select_deliveries!("from deliveries as d join conversations as c on c.id = d.conversation_id where d.id = ?");
-    let row = sqlx::query(sql).bind(id.as_uuid()).fetch_optional(pool).await.map_err(store_error)?;
-    row.as_ref().map(delivery).transpose()
-}
-
-pub(in crate::sqlite) async fn has_unsent(pool: &SqlitePool, channel: &ChannelId) -> Result<bool, StoreError> {
-    let sql = "
-        select exists (
-            select 1 from deliveries where channel = ? and state in ('pending', 'sending') and absent = 0)";
-    sqlx::query_scalar(sql).bind(channel.as_str()).fetch_one(pool).await.map_err(store_error)
-}
-
-pub(in crate::sqlite) async fn next_probe(
-    pool: &SqlitePool,
-    channel: &ChannelId,
-    now: Timestamp,
-) -> Result<Option<(ConversationId, DeliveryId)>, StoreError> {
-    // Of a conversation, those that `next_deliveries` finds.
-    let sql = concat!(
-        "
-        select conversation_id, id from deliveries as d
-        where channel = ?1 and state in ('pending', 'sending') and absent = 0
-            and state = 'pending' and attempts > 0 and is_copy = 0 and coalesce(resend_from, 0) <= ?2
-            and (select count(*) from (
-                select 1 from deliveries as e
-                where e.conversation_id = d.conversation_id and e.state in ('pending', 'sending') and e.seq < d.seq
-                limit ",
-        most_parked!(),
-        ")) < ",
-        most_parked!(),
-        "
-        order by copies, next_attempt_at limit 1"
-    );
-    let query = sqlx::query(sql).bind(channel.as_str()).bind(now.as_millis());
-    let row = query.fetch_optional(pool).await.map_err(store_error)?;
-    row.map(|row| Ok((row.id("conversation_id")?, row.id("id")?))).transpose()
 }
 
 /// Among how many of a conversation's last turns its deliveries are listed.
@@ -216,98 +136,173 @@ pub(in crate::sqlite) const UPCOMING: &str = concat!(
     group by conversation_id order by at limit ?2"
 );
 
-pub(in crate::sqlite) async fn upcoming(
-    pool: &SqlitePool,
-    channel: &ChannelId,
-    limit: u32,
-) -> Result<Vec<(ConversationId, Timestamp)>, StoreError> {
-    let query = sqlx::query(UPCOMING).bind(channel.as_str()).bind(limit);
-    let rows = query.fetch_all(pool).await.map_err(store_error)?;
-    rows.iter().map(|row| Ok((row.id("conversation_id")?, row.at("at")?))).collect()
-}
-
 /// Among how many of a conversation's last turns a later delivery is looked for.
 const LAST_TURNS: u32 = 1000;
-
-pub(in crate::sqlite) async fn is_overtaken(pool: &SqlitePool, delivery: DeliveryId) -> Result<bool, StoreError> {
-    // By way of the turns: an index of a conversation's deliveries would cost each turn a page.
-    let sql = "
-        with later (turn_id, after) as (
-            select t.id, d.seq + d.parts - d.part
-            from deliveries as d cross join turns as t on t.conversation_id = d.conversation_id
-            where d.id = ?1 and exists (select 1 from deliveries as e where e.turn_id = t.id)
-            order by t.seq desc limit ?2)
-        select exists (
-            select 1 from later cross join deliveries as e on e.turn_id = later.turn_id
-            where e.state = 'delivered' and e.seq > later.after)";
-    sqlx::query_scalar(sql).bind(delivery.as_uuid()).bind(LAST_TURNS).fetch_one(pool).await.map_err(store_error)
-}
-
-pub(in crate::sqlite) async fn failing_since(
-    pool: &SqlitePool,
-    delivery: DeliveryId,
-) -> Result<Option<Timestamp>, StoreError> {
-    let sql = "
-        select min(started_at) from attempts
-        where delivery_id = ? and ended_at is not null and result not in ('delivered', 'limited', 'moved')";
-    let at: Option<i64> =
-        sqlx::query_scalar(sql).bind(delivery.as_uuid()).fetch_one(pool).await.map_err(store_error)?;
-    Ok(at.map(Timestamp::from_millis))
-}
-
-pub(in crate::sqlite) async fn attempts_left(
-    pool: &SqlitePool,
-    owner: OwnerId,
-) -> Result<Vec<DeliveryRecord>, StoreError> {
-    let sql = select_deliveries!(
-        "from deliveries as d join conversations as c on c.id = d.conversation_id
-        where d.id in (select delivery_id from attempts where ended_at is null and owner <> ?) and d.absent = 0
-        order by d.conversation_id, d.seq"
-    );
-    let rows = sqlx::query(sql).bind(owner.as_uuid()).fetch_all(pool).await.map_err(store_error)?;
-    Ok(readable(&rows, "turn_id", delivery))
-}
-
-pub(in crate::sqlite) async fn deliveries(pool: &SqlitePool, turn: TurnId) -> Result<Vec<DeliveryRecord>, StoreError> {
-    let sql = select_deliveries!(
-        "from deliveries as d join conversations as c on c.id = d.conversation_id
-        where d.turn_id = ?
-        order by d.claim, d.part, d.is_copy, d.seq"
-    );
-    let rows = sqlx::query(sql).bind(turn.as_uuid()).fetch_all(pool).await.map_err(store_error)?;
-    rows.iter().map(delivery).collect()
-}
-
-pub(in crate::sqlite) async fn last_attempt(
-    pool: &SqlitePool,
-    delivery: DeliveryId,
-) -> Result<Option<u32>, StoreError> {
-    let sql = "select max(number) from attempts where delivery_id = ?";
-    sqlx::query_scalar(sql).bind(delivery.as_uuid()).fetch_one(pool).await.map_err(store_error)
-}
-
-pub(in crate::sqlite) async fn paused(pool: &SqlitePool) -> Result<Vec<(ChannelId, Pause)>, StoreError> {
-    let query = sqlx::query("select channel, since, by, reason from paused");
-    let rows = query.fetch_all(pool).await.map_err(store_error)?;
-    rows.iter().map(|row| Ok((ChannelId::from_stored(&row.value::<String>("channel")?), pause(row)?))).collect()
-}
 
 pub(super) fn pause(row: &SqliteRow) -> Result<Pause, StoreError> {
     Ok(Pause { since: row.at("since")?, by: row.value("by")?, reason: row.value("reason")? })
 }
 
-pub(in crate::sqlite) async fn blocked(pool: &SqlitePool, now: Timestamp) -> Result<Vec<BlockedScope>, StoreError> {
-    let rows = sqlx::query("select channel, account, chat, until from blocked where until > ?")
-        .bind(now.as_millis())
-        .fetch_all(pool)
-        .await
-        .map_err(store_error)?;
-    let scope = |row: &SqliteRow| {
-        let chat = if row.value("account")? { None } else { Some(row.value("chat")?) };
-        let channel = ChannelId::from_stored(&row.value::<String>("channel")?);
-        Ok(BlockedScope { channel, chat, until: row.at("until")? })
-    };
-    rows.iter().map(scope).collect()
+#[async_trait]
+impl OutboxStore for SqliteStore {
+    async fn next_deliveries(&self, conversation: ConversationId) -> Result<NextDeliveries, StoreError> {
+        // From the first part of one claim to that of the next; the parts of a claim are in a row.
+        let sql = concat!(
+            "with recursive line (id, last, parked, number) as (
+                select id, last, parked, 1 from (
+                    select d.id, d.seq + d.parts - d.part as last, d.parked from deliveries as d
+                    where d.conversation_id = ?1 and d.state in ('pending', 'sending') order by d.seq limit 1)
+                union all
+                select d.id, d.seq + d.parts - d.part, d.parked, line.number + 1
+                from line cross join deliveries as d on d.seq = (
+                    select e.seq from deliveries as e
+                    where e.conversation_id = ?1 and e.state in ('pending', 'sending') and e.seq > line.last
+                    order by e.seq limit 1)
+                where line.parked = 1
+            ) ",
+            select_deliveries!(
+                ", (select count(*) from (
+                    select 1 from deliveries as e where e.conversation_id = ?1 and e.state in ('pending', 'sending') limit 2)
+                ) as waiting
+                from line cross join deliveries as d on d.id = line.id
+                cross join conversations as c on c.id = d.conversation_id
+                where line.parked = 0 or line.number <= "
+            ),
+            most_parked!(),
+            " order by d.seq"
+        );
+        let rows = sqlx::query(sql).bind(conversation.as_uuid()).fetch_all(&self.readers).await.map_err(store_error)?;
+        let is_last = match rows.first() {
+            Some(first) => first.value::<i64>("waiting")? == 1,
+            None => false,
+        };
+        let read = |row| delivery(row).map_err(|error| of_turn(row, "turn_id", error));
+        Ok(NextDeliveries { list: rows.iter().map(read).collect::<Result<_, _>>()?, is_last })
+    }
+
+    async fn upcoming(&self, channel: &ChannelId, limit: u32) -> Result<Vec<(ConversationId, Timestamp)>, StoreError> {
+        let query = sqlx::query(UPCOMING).bind(channel.as_str()).bind(limit);
+        let rows = query.fetch_all(&self.readers).await.map_err(store_error)?;
+        rows.iter().map(|row| Ok((row.id("conversation_id")?, row.at("at")?))).collect()
+    }
+
+    async fn next_probe(
+        &self,
+        channel: &ChannelId,
+        now: Timestamp,
+    ) -> Result<Option<(ConversationId, DeliveryId)>, StoreError> {
+        // Of a conversation, those that `next_deliveries` finds.
+        let sql = concat!(
+            "
+            select conversation_id, id from deliveries as d
+            where channel = ?1 and state in ('pending', 'sending') and absent = 0
+                and state = 'pending' and attempts > 0 and is_copy = 0 and coalesce(resend_from, 0) <= ?2
+                and (select count(*) from (
+                    select 1 from deliveries as e
+                    where e.conversation_id = d.conversation_id and e.state in ('pending', 'sending') and e.seq < d.seq
+                    limit ",
+            most_parked!(),
+            ")) < ",
+            most_parked!(),
+            "
+            order by copies, next_attempt_at limit 1"
+        );
+        let query = sqlx::query(sql).bind(channel.as_str()).bind(now.as_millis());
+        let row = query.fetch_optional(&self.readers).await.map_err(store_error)?;
+        row.map(|row| Ok((row.id("conversation_id")?, row.id("id")?))).transpose()
+    }
+
+    async fn has_unsent(&self, channel: &ChannelId) -> Result<bool, StoreError> {
+        let sql = "
+            select exists (
+                select 1 from deliveries where channel = ? and state in ('pending', 'sending') and absent = 0)";
+        sqlx::query_scalar(sql).bind(channel.as_str()).fetch_one(&self.readers).await.map_err(store_error)
+    }
+
+    async fn is_overtaken(&self, delivery: DeliveryId) -> Result<bool, StoreError> {
+        // By way of the turns: an index of a conversation's deliveries would cost each turn a page.
+        let sql = "
+            with later (turn_id, after) as (
+                select t.id, d.seq + d.parts - d.part
+                from deliveries as d cross join turns as t on t.conversation_id = d.conversation_id
+                where d.id = ?1 and exists (select 1 from deliveries as e where e.turn_id = t.id)
+                order by t.seq desc limit ?2)
+            select exists (
+                select 1 from later cross join deliveries as e on e.turn_id = later.turn_id
+                where e.state = 'delivered' and e.seq > later.after)";
+        sqlx::query_scalar(sql)
+            .bind(delivery.as_uuid())
+            .bind(LAST_TURNS)
+            .fetch_one(&self.readers)
+            .await
+            .map_err(store_error)
+    }
+
+    async fn failing_since(&self, delivery: DeliveryId) -> Result<Option<Timestamp>, StoreError> {
+        let sql = "
+            select min(started_at) from attempts
+            where delivery_id = ? and ended_at is not null and result not in ('delivered', 'limited', 'moved')";
+        let at: Option<i64> =
+            sqlx::query_scalar(sql).bind(delivery.as_uuid()).fetch_one(&self.readers).await.map_err(store_error)?;
+        Ok(at.map(Timestamp::from_millis))
+    }
+
+    async fn attempts_left(&self, owner: OwnerId) -> Result<Vec<DeliveryRecord>, StoreError> {
+        let sql = select_deliveries!(
+            "from deliveries as d join conversations as c on c.id = d.conversation_id
+            where d.id in (select delivery_id from attempts where ended_at is null and owner <> ?) and d.absent = 0
+            order by d.conversation_id, d.seq"
+        );
+        let rows = sqlx::query(sql).bind(owner.as_uuid()).fetch_all(&self.readers).await.map_err(store_error)?;
+        Ok(readable(&rows, "turn_id", delivery))
+    }
+
+    async fn deliveries(&self, turn: TurnId) -> Result<Vec<DeliveryRecord>, StoreError> {
+        let sql = select_deliveries!(
+            "from deliveries as d join conversations as c on c.id = d.conversation_id
+            where d.turn_id = ?
+            order by d.claim, d.part, d.is_copy, d.seq"
+        );
+        let rows = sqlx::query(sql).bind(turn.as_uuid()).fetch_all(&self.readers).await.map_err(store_error)?;
+        rows.iter().map(delivery).collect()
+    }
+
+    async fn delivery(&self, id: DeliveryId) -> Result<Option<DeliveryRecord>, StoreError> {
+        let sql = select_deliveries!(
+            "from deliveries as d join conversations as c on c.id = d.conversation_id where d.id = ?"
+        );
+        let row = sqlx::query(sql).bind(id.as_uuid()).fetch_optional(&self.readers).await.map_err(store_error)?;
+        row.as_ref().map(delivery).transpose()
+    }
+
+    async fn last_attempt(&self, delivery: DeliveryId) -> Result<Option<u32>, StoreError> {
+        let sql = "select max(number) from attempts where delivery_id = ?";
+        sqlx::query_scalar(sql).bind(delivery.as_uuid()).fetch_one(&self.readers).await.map_err(store_error)
+    }
+
+    async fn blocked(&self, now: Timestamp) -> Result<Vec<BlockedScope>, StoreError> {
+        let rows = sqlx::query("select channel, account, chat, until from blocked where until > ?")
+            .bind(now.as_millis())
+            .fetch_all(&self.readers)
+            .await
+            .map_err(store_error)?;
+        let scope = |row: &SqliteRow| {
+            let chat = if row.value("account")? { None } else { Some(row.value("chat")?) };
+            let channel = ChannelId::from_stored(&row.value::<String>("channel")?);
+            Ok(BlockedScope { channel, chat, until: row.at("until")? })
+        };
+        rows.iter().map(scope).collect()
+    }
+
+    async fn paused(&self) -> Result<Vec<(ChannelId, Pause)>, StoreError> {
+        let query = sqlx::query("select channel, since, by, reason from paused");
+        let rows = query.fetch_all(&self.readers).await.map_err(store_error)?;
+        rows.iter().map(|row| Ok((ChannelId::from_stored(&row.value::<String>("channel")?), pause(row)?))).collect()
+    }
+
+    async fn block(&self, blocked: BlockedScope) -> Result<(), StoreError> {
+        self.write(WriteRequest::Block(blocked)).await.map(drop)
+    }
 }
 
 /// A delivery from a row of `select_deliveries!`.

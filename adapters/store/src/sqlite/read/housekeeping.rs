@@ -2,9 +2,10 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use async_trait::async_trait;
 use rejoinder_core::{
     Identity, Lifetimes, StoreError, Timestamp, TurnId,
-    store::{Cutoffs, ExpiredRows, Removal, StoreStats},
+    store::{Cutoffs, ExpiredRows, HousekeepingStore, Removal, StoreStats},
 };
 use sqlx::{
     AssertSqlSafe, Sqlite, SqlitePool,
@@ -12,7 +13,11 @@ use sqlx::{
 };
 
 use super::columns::Columns;
-use crate::sqlite::error::store_error;
+use crate::sqlite::{
+    error::store_error,
+    request::{WriteRequest, WriteResult},
+    store::SqliteStore,
+};
 
 /// Free pages are kept for new rows until they are this part of the database.
 const FREE_SHARE: i64 = 10;
@@ -99,53 +104,6 @@ const EXPIRED_LOG: &str = "
 /// The oldest lines, as far as they are past their time.
 const EXPIRED_LINES: &str = "
     select max(id) as through, count(*) as lines from (select id, at from log_lines order by id limit ?2) where at < ?1";
-
-pub(in crate::sqlite) async fn expired(
-    pool: &SqlitePool,
-    cutoffs: &Cutoffs,
-    limit: u32,
-) -> Result<Option<Removal>, StoreError> {
-    let events = async |sql: &'static str, before: Timestamp| {
-        let query = sqlx::query(sql).bind(before.as_millis()).bind(limit);
-        ids(&query.fetch_all(pool).await.map_err(store_error)?)
-    };
-    let payloads = events(expired_payloads!("id", "order by received_at limit ?2"), cutoffs.payloads).await?;
-    if !payloads.is_empty() {
-        return Ok(Some(Removal::Payloads(payloads)));
-    }
-    let contents = sqlx::query(EXPIRED_CONTENTS).bind(cutoffs.payloads.as_millis()).bind(limit);
-    let contents = contents.fetch_all(pool).await.map_err(store_error)?;
-    let contents: Vec<_> = contents.iter().map(run_id).collect::<Result<_, _>>()?;
-    if !contents.is_empty() {
-        return Ok(Some(Removal::Contents(contents)));
-    }
-    let turns = sqlx::query(expired_turns!("o.turn_id as id", "order by o.ended_at limit ?3"))
-        .bind(cutoffs.turns.as_millis())
-        .bind(cutoffs.dead_letters.as_millis())
-        .bind(limit)
-        .fetch_all(pool)
-        .await
-        .map_err(store_error)?;
-    if !turns.is_empty() {
-        return Ok(Some(Removal::Turns(ids(&turns)?)));
-    }
-    let keys = events(expired_keys!("id", "order by received_at limit ?2"), cutoffs.keys).await?;
-    if !keys.is_empty() {
-        return Ok(Some(Removal::Keys(keys)));
-    }
-    let log = sqlx::query(EXPIRED_LOG).bind(cutoffs.turns.as_millis()).bind(limit);
-    let log = log.fetch_one(pool).await.map_err(store_error)?;
-    if let Some(through) = log.value("through")? {
-        return Ok(Some(Removal::Log { through, entries: log.value("entries")? }));
-    }
-    let lines = sqlx::query(EXPIRED_LINES).bind(cutoffs.lines.as_millis()).bind(limit);
-    let lines = lines.fetch_one(pool).await.map_err(store_error)?;
-    if let Some(through) = lines.value("through")? {
-        return Ok(Some(Removal::Lines { through, lines: lines.value("lines")? }));
-    }
-    let pages = Pages::read(pool).await?;
-    Ok(pages.spare(limit).map(Removal::Pages))
-}
 
 /// Turns that can be removed: `o` has ended, and nothing of it is under way.
 macro_rules! removable {
@@ -308,63 +266,6 @@ fn query_of<'a>(
     sqlx::query(sql).bind(person.channel.as_str()).bind(&person.id).bind(limit).bind(whole).bind(asked)
 }
 
-pub(in crate::sqlite) async fn stored_of(
-    pool: &SqlitePool,
-    person: &Identity,
-    limit: u32,
-) -> Result<Option<Removal>, StoreError> {
-    let rows = async |sql: &'static str| query_of(sql, person, limit).fetch_all(pool).await.map_err(store_error);
-    // First what is found by their turns.
-    for sql in [SHARED_CONTENTS, SHARED_CONTENTS_ELSEWHERE] {
-        let contents: Vec<_> = rows(sql).await?.iter().map(run_id).collect::<Result<_, _>>()?;
-        if !contents.is_empty() {
-            return Ok(Some(Removal::Contents(contents)));
-        }
-    }
-    let quotes = ids(&rows(SHARED_QUOTES).await?)?;
-    if !quotes.is_empty() {
-        return Ok(Some(Removal::Quotes(quotes)));
-    }
-    for sql in [BEGUN_THERE, ABOUT_THERE, ABOUT_THEM, TURNS_OF_THEM] {
-        let turns = ids(&rows(sql).await?)?;
-        if !turns.is_empty() {
-            return Ok(Some(Removal::Turns(turns)));
-        }
-    }
-    Ok(None)
-}
-
-pub(in crate::sqlite) async fn unended_of(pool: &SqlitePool, person: &Identity) -> Result<Vec<TurnId>, StoreError> {
-    ids(&query_of(UNENDED, person, u32::MAX).fetch_all(pool).await.map_err(store_error)?)
-}
-
-pub(in crate::sqlite) async fn next_expiry(
-    pool: &SqlitePool,
-    lifetimes: &Lifetimes,
-) -> Result<Option<Timestamp>, StoreError> {
-    let sql = "
-        select min(at) from (
-            select min(received_at) + ?1 as at from events where raw is not null
-            union all
-            select min(at) + ?1 from (select at from run_contents order by run limit 100)
-            union all
-            select min(ended_at) + ?2 from obligations where ended_at is not null and state <> 'undeliverable'
-            union all
-            select min(received_at) + ?3 from events where details is null
-            union all
-            select min(at) + ?4 from (select at from log_lines order by id limit 1))";
-    let millis = |lifetime: Duration| i64::try_from(lifetime.as_millis()).ok();
-    let at: Option<i64> = sqlx::query_scalar(sql)
-        .bind(lifetimes.payloads.and_then(millis))
-        .bind(lifetimes.turns.and_then(millis))
-        .bind(millis(Lifetimes::KEYS))
-        .bind(lifetimes.lines.and_then(millis))
-        .fetch_one(pool)
-        .await
-        .map_err(store_error)?;
-    Ok(at.map(Timestamp::from_millis))
-}
-
 fn ids<T: From<uuid::Uuid>>(rows: &[SqliteRow]) -> Result<Vec<T>, StoreError> {
     rows.iter().map(|row| row.id("id")).collect()
 }
@@ -404,42 +305,163 @@ impl Pages {
     }
 }
 
-pub(in crate::sqlite) async fn stats(pool: &SqlitePool, cutoffs: &Cutoffs) -> Result<StoreStats, StoreError> {
-    // Not in one transaction: a long one keeps the log from being written back.
-    let mut rows = BTreeMap::new();
-    for table in TABLES {
-        let sql = AssertSqlSafe(format!("select count(*) from {table}"));
-        let count: i64 = sqlx::query_scalar(sql).fetch_one(pool).await.map_err(store_error)?;
-        rows.insert(table.to_owned(), unsigned(count));
+#[async_trait]
+impl HousekeepingStore for SqliteStore {
+    async fn stored_of(&self, person: &Identity, limit: u32) -> Result<Option<Removal>, StoreError> {
+        let rows =
+            async |sql: &'static str| query_of(sql, person, limit).fetch_all(&self.counter).await.map_err(store_error);
+        // First what is found by their turns.
+        for sql in [SHARED_CONTENTS, SHARED_CONTENTS_ELSEWHERE] {
+            let contents: Vec<_> = rows(sql).await?.iter().map(run_id).collect::<Result<_, _>>()?;
+            if !contents.is_empty() {
+                return Ok(Some(Removal::Contents(contents)));
+            }
+        }
+        let quotes = ids(&rows(SHARED_QUOTES).await?)?;
+        if !quotes.is_empty() {
+            return Ok(Some(Removal::Quotes(quotes)));
+        }
+        for sql in [BEGUN_THERE, ABOUT_THERE, ABOUT_THEM, TURNS_OF_THEM] {
+            let turns = ids(&rows(sql).await?)?;
+            if !turns.is_empty() {
+                return Ok(Some(Removal::Turns(turns)));
+            }
+        }
+        Ok(None)
     }
-    let oldest: Option<i64> = sqlx::query_scalar("select accepted_at from turns order by id limit 1")
-        .fetch_optional(pool)
-        .await
-        .map_err(store_error)?;
-    let turns: i64 = sqlx::query_scalar(expired_turns!("count(*)", ""))
-        .bind(cutoffs.turns.as_millis())
-        .bind(cutoffs.dead_letters.as_millis())
-        .fetch_one(pool)
-        .await
-        .map_err(store_error)?;
-    let events = async |sql: &'static str, before: Timestamp| {
-        let query = sqlx::query_scalar::<_, i64>(sql).bind(before.as_millis());
-        query.fetch_one(pool).await.map(unsigned).map_err(store_error)
-    };
-    let payloads = events(expired_payloads!("count(*)", ""), cutoffs.payloads).await?;
-    let keys = events(expired_keys!("count(*)", ""), cutoffs.keys).await?;
-    let log = "select count(*) from log where at < ?1 and seq < (select max(seq) from log)";
-    let log = events(log, cutoffs.turns).await?;
-    let lines = events("select count(*) from log_lines where at < ?1", cutoffs.lines).await?;
-    let contents = events("select count(*) from run_contents where at < ?1", cutoffs.payloads).await?;
-    let pages = Pages::read(pool).await?;
-    Ok(StoreStats {
-        bytes: unsigned(pages.all * pages.size),
-        free_bytes: unsigned(pages.free * pages.size),
-        rows,
-        oldest_turn: oldest.map(Timestamp::from_millis),
-        expired: ExpiredRows { turns: unsigned(turns), payloads, contents, keys, log, lines },
-    })
+
+    async fn unended_of(&self, person: &Identity) -> Result<Vec<TurnId>, StoreError> {
+        ids(&query_of(UNENDED, person, u32::MAX).fetch_all(&self.counter).await.map_err(store_error)?)
+    }
+
+    async fn stats(&self, cutoffs: &Cutoffs) -> Result<StoreStats, StoreError> {
+        // Not in one transaction: a long one keeps the log from being written back.
+        let mut rows = BTreeMap::new();
+        for table in TABLES {
+            let sql = AssertSqlSafe(format!("select count(*) from {table}"));
+            let count: i64 = sqlx::query_scalar(sql).fetch_one(&self.counter).await.map_err(store_error)?;
+            rows.insert(table.to_owned(), unsigned(count));
+        }
+        let oldest: Option<i64> = sqlx::query_scalar("select accepted_at from turns order by id limit 1")
+            .fetch_optional(&self.counter)
+            .await
+            .map_err(store_error)?;
+        let turns: i64 = sqlx::query_scalar(expired_turns!("count(*)", ""))
+            .bind(cutoffs.turns.as_millis())
+            .bind(cutoffs.dead_letters.as_millis())
+            .fetch_one(&self.counter)
+            .await
+            .map_err(store_error)?;
+        let events = async |sql: &'static str, before: Timestamp| {
+            let query = sqlx::query_scalar::<_, i64>(sql).bind(before.as_millis());
+            query.fetch_one(&self.counter).await.map(unsigned).map_err(store_error)
+        };
+        let payloads = events(expired_payloads!("count(*)", ""), cutoffs.payloads).await?;
+        let keys = events(expired_keys!("count(*)", ""), cutoffs.keys).await?;
+        let log = "select count(*) from log where at < ?1 and seq < (select max(seq) from log)";
+        let log = events(log, cutoffs.turns).await?;
+        let lines = events("select count(*) from log_lines where at < ?1", cutoffs.lines).await?;
+        let contents = events("select count(*) from run_contents where at < ?1", cutoffs.payloads).await?;
+        let pages = Pages::read(&self.counter).await?;
+        Ok(StoreStats {
+            bytes: unsigned(pages.all * pages.size),
+            free_bytes: unsigned(pages.free * pages.size),
+            rows,
+            oldest_turn: oldest.map(Timestamp::from_millis),
+            expired: ExpiredRows { turns: unsigned(turns), payloads, contents, keys, log, lines },
+        })
+    }
+
+    async fn remove(&self, removal: Removal) -> Result<(), StoreError> {
+        match self.write(WriteRequest::Remove(removal)).await? {
+            WriteResult::Removed(sessions) => {
+                for session in sessions {
+                    self.transcripts.forget(session);
+                }
+                Ok(())
+            }
+            other => unreachable!("`Remove` ended with {other:?}"),
+        }
+    }
+
+    async fn scrub(&self) -> Result<bool, StoreError> {
+        let Some(writer) = &self.writer else { return Ok(false) };
+        if !writer.is_compacting().await {
+            match self.write(WriteRequest::Scrub).await? {
+                WriteResult::Scrubbed(true) => return Ok(true),
+                WriteResult::Scrubbed(false) => {}
+                other => unreachable!("`Scrub` ended with {other:?}"),
+            }
+        }
+        writer.compact().await.map(|is_done| !is_done)
+    }
+
+    async fn expired(&self, cutoffs: &Cutoffs, limit: u32) -> Result<Option<Removal>, StoreError> {
+        let events = async |sql: &'static str, before: Timestamp| {
+            let query = sqlx::query(sql).bind(before.as_millis()).bind(limit);
+            ids(&query.fetch_all(&self.operator).await.map_err(store_error)?)
+        };
+        let payloads = events(expired_payloads!("id", "order by received_at limit ?2"), cutoffs.payloads).await?;
+        if !payloads.is_empty() {
+            return Ok(Some(Removal::Payloads(payloads)));
+        }
+        let contents = sqlx::query(EXPIRED_CONTENTS).bind(cutoffs.payloads.as_millis()).bind(limit);
+        let contents = contents.fetch_all(&self.operator).await.map_err(store_error)?;
+        let contents: Vec<_> = contents.iter().map(run_id).collect::<Result<_, _>>()?;
+        if !contents.is_empty() {
+            return Ok(Some(Removal::Contents(contents)));
+        }
+        let turns = sqlx::query(expired_turns!("o.turn_id as id", "order by o.ended_at limit ?3"))
+            .bind(cutoffs.turns.as_millis())
+            .bind(cutoffs.dead_letters.as_millis())
+            .bind(limit)
+            .fetch_all(&self.operator)
+            .await
+            .map_err(store_error)?;
+        if !turns.is_empty() {
+            return Ok(Some(Removal::Turns(ids(&turns)?)));
+        }
+        let keys = events(expired_keys!("id", "order by received_at limit ?2"), cutoffs.keys).await?;
+        if !keys.is_empty() {
+            return Ok(Some(Removal::Keys(keys)));
+        }
+        let log = sqlx::query(EXPIRED_LOG).bind(cutoffs.turns.as_millis()).bind(limit);
+        let log = log.fetch_one(&self.operator).await.map_err(store_error)?;
+        if let Some(through) = log.value("through")? {
+            return Ok(Some(Removal::Log { through, entries: log.value("entries")? }));
+        }
+        let lines = sqlx::query(EXPIRED_LINES).bind(cutoffs.lines.as_millis()).bind(limit);
+        let lines = lines.fetch_one(&self.operator).await.map_err(store_error)?;
+        if let Some(through) = lines.value("through")? {
+            return Ok(Some(Removal::Lines { through, lines: lines.value("lines")? }));
+        }
+        let pages = Pages::read(&self.operator).await?;
+        Ok(pages.spare(limit).map(Removal::Pages))
+    }
+
+    async fn next_expiry(&self, lifetimes: &Lifetimes) -> Result<Option<Timestamp>, StoreError> {
+        let sql = "
+            select min(at) from (
+                select min(received_at) + ?1 as at from events where raw is not null
+                union all
+                select min(at) + ?1 from (select at from run_contents order by run limit 100)
+                union all
+                select min(ended_at) + ?2 from obligations where ended_at is not null and state <> 'undeliverable'
+                union all
+                select min(received_at) + ?3 from events where details is null
+                union all
+                select min(at) + ?4 from (select at from log_lines order by id limit 1))";
+        let millis = |lifetime: Duration| i64::try_from(lifetime.as_millis()).ok();
+        let at: Option<i64> = sqlx::query_scalar(sql)
+            .bind(lifetimes.payloads.and_then(millis))
+            .bind(lifetimes.turns.and_then(millis))
+            .bind(millis(Lifetimes::KEYS))
+            .bind(lifetimes.lines.and_then(millis))
+            .fetch_one(&self.operator)
+            .await
+            .map_err(store_error)?;
+        Ok(at.map(Timestamp::from_millis))
+    }
 }
 
 fn unsigned(number: i64) -> u64 {

@@ -2,14 +2,23 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use async_trait::async_trait;
 use rejoinder_core::{
-    Cost, FallbackView, Obligation, ObligationState, Settlement, StoreError, Timestamp, TurnStatus, Via,
-    store::{AgentFigures, Backlog, Origin, TurnFilter, TurnListState, TurnSummary},
+    ConversationId, Cost, FallbackView, Obligation, ObligationState, Settlement, StoreError, Timestamp, TurnId,
+    TurnStatus, Via,
+    store::{
+        AgentFigures, Backlog, ConversationFilter, ConversationSummary, DeadLetter, DeadLetterFilter, DeliveryFilter,
+        Dossier, ListedDelivery, OperatorStore, Origin, SessionSummary, Stuck, TurnFilter, TurnListState, TurnSummary,
+    },
 };
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
-use super::{columns::Columns, containing, names, push_person, turns::cost};
-use crate::sqlite::{error::store_error, stored::Details};
+use super::{
+    columns::Columns,
+    containing, conversations, dead_letters, deliveries, names, push_person, stuck,
+    turns::{self, cost},
+};
+use crate::sqlite::{error::store_error, store::SqliteStore, stored::Details};
 
 pub(in crate::sqlite) async fn list(
     pool: &SqlitePool,
@@ -175,44 +184,76 @@ pub(in crate::sqlite) async fn backlog(pool: &SqlitePool, now: Timestamp) -> Res
     })
 }
 
-pub(in crate::sqlite) async fn agent_figures(
-    pool: &SqlitePool,
-    since: Timestamp,
-    limit: u32,
-) -> Result<Vec<AgentFigures>, StoreError> {
-    // Ids begin with the time, so only the runs of late turns are read.
-    let sql = "
-        select agent, ended_at - started_at as took, ending = 'failed' as failed,
-            coalesce(json_extract(usage, '$.input_tokens'), 0) as input,
-            coalesce(json_extract(usage, '$.output_tokens'), 0) as output, cost_micros, currency
-        from runs
-        where turn_id >= ? and started_at >= ? and agent is not null and ended_at is not null
-        order by turn_id desc limit ?";
-    let query = sqlx::query(sql).bind(first_id(since)).bind(since.as_millis()).bind(limit);
-    let mut agents: BTreeMap<String, (AgentFigures, Vec<u64>)> = BTreeMap::new();
-    for row in query.fetch_all(pool).await.map_err(store_error)? {
-        let unsigned = |column| row.value::<i64>(column).map(|number| u64::try_from(number).unwrap_or(0));
-        let agent: String = row.value("agent")?;
-        let (figures, times) = agents.entry(agent).or_default();
-        figures.runs += 1;
-        figures.failed += unsigned("failed")?;
-        figures.usage.input_tokens += unsigned("input")?;
-        figures.usage.output_tokens += unsigned("output")?;
-        if let Some(cost) = cost(&row)? {
-            let sum = figures.cost.get_or_insert(Cost { micros: 0, currency: cost.currency });
-            if sum.currency == cost.currency {
-                sum.micros = sum.micros.saturating_add(cost.micros);
+#[async_trait]
+impl OperatorStore for SqliteStore {
+    async fn agent_figures(&self, since: Timestamp, limit: u32) -> Result<Vec<AgentFigures>, StoreError> {
+        // Ids begin with the time, so only the runs of late turns are read.
+        let sql = "
+            select agent, ended_at - started_at as took, ending = 'failed' as failed,
+                coalesce(json_extract(usage, '$.input_tokens'), 0) as input,
+                coalesce(json_extract(usage, '$.output_tokens'), 0) as output, cost_micros, currency
+            from runs
+            where turn_id >= ? and started_at >= ? and agent is not null and ended_at is not null
+            order by turn_id desc limit ?";
+        let query = sqlx::query(sql).bind(first_id(since)).bind(since.as_millis()).bind(limit);
+        let mut agents: BTreeMap<String, (AgentFigures, Vec<u64>)> = BTreeMap::new();
+        for row in query.fetch_all(&self.operator).await.map_err(store_error)? {
+            let unsigned = |column| row.value::<i64>(column).map(|number| u64::try_from(number).unwrap_or(0));
+            let agent: String = row.value("agent")?;
+            let (figures, times) = agents.entry(agent).or_default();
+            figures.runs += 1;
+            figures.failed += unsigned("failed")?;
+            figures.usage.input_tokens += unsigned("input")?;
+            figures.usage.output_tokens += unsigned("output")?;
+            if let Some(cost) = cost(&row)? {
+                let sum = figures.cost.get_or_insert(Cost { micros: 0, currency: cost.currency });
+                if sum.currency == cost.currency {
+                    sum.micros = sum.micros.saturating_add(cost.micros);
+                }
             }
+            times.push(unsigned("took")?);
         }
-        times.push(unsigned("took")?);
+        let figures = agents.into_iter().map(|(agent, (figures, mut times))| {
+            times.sort_unstable();
+            let quantile =
+                |percent: usize| Duration::from_millis(times[(times.len() * percent / 100).min(times.len() - 1)]);
+            AgentFigures { agent: agent.into(), p50: quantile(50), p95: quantile(95), ..figures }
+        });
+        Ok(figures.collect())
     }
-    let figures = agents.into_iter().map(|(agent, (figures, mut times))| {
-        times.sort_unstable();
-        let quantile =
-            |percent: usize| Duration::from_millis(times[(times.len() * percent / 100).min(times.len() - 1)]);
-        AgentFigures { agent: agent.into(), p50: quantile(50), p95: quantile(95), ..figures }
-    });
-    Ok(figures.collect())
+
+    async fn list_turns(&self, filter: &TurnFilter) -> Result<Vec<TurnSummary>, StoreError> {
+        let now = filter.now.unwrap_or_else(|| self.clock.now());
+        list(&self.operator, filter, now).await
+    }
+
+    async fn dead_letters(&self, filter: &DeadLetterFilter) -> Result<Vec<DeadLetter>, StoreError> {
+        dead_letters::dead_letters(&self.operator, filter).await
+    }
+
+    async fn list_deliveries(&self, filter: &DeliveryFilter) -> Result<Vec<ListedDelivery>, StoreError> {
+        deliveries::list_deliveries(&self.operator, filter).await
+    }
+
+    async fn conversations(&self, filter: &ConversationFilter) -> Result<Vec<ConversationSummary>, StoreError> {
+        conversations::conversations(&self.operator, filter).await
+    }
+
+    async fn sessions(&self, conversation: ConversationId, limit: u32) -> Result<Vec<SessionSummary>, StoreError> {
+        conversations::sessions(&self.operator, conversation, limit).await
+    }
+
+    async fn dossier(&self, turn: TurnId) -> Result<Option<Dossier>, StoreError> {
+        turns::dossier(&self.operator, turn).await
+    }
+
+    async fn backlog(&self) -> Result<Backlog, StoreError> {
+        backlog(&self.operator, self.clock.now()).await
+    }
+
+    async fn stuck(&self, limit: u32) -> Result<Stuck, StoreError> {
+        stuck::stuck(&self.operator, self.clock.now(), limit).await
+    }
 }
 
 fn summary(row: &SqliteRow) -> Result<TurnSummary, StoreError> {

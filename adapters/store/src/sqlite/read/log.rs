@@ -1,53 +1,15 @@
 //! The log, the audit, and the answers to repeated requests.
 
+use async_trait::async_trait;
 use rejoinder_core::{
     ChannelId, StoreError, Timestamp,
-    store::{AuditEntry, AuditFilter, AuditRecord, IdempotentAnswer, LogEntry, LogFilter, LogSeq, Subject},
+    store::{AuditEntry, AuditFilter, AuditRecord, LogEntry, LogFilter, LogSeq, LogStore, Subject},
 };
-use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
+use sqlx::{QueryBuilder, Sqlite, sqlite::SqliteRow};
 use uuid::Uuid;
 
 use super::{columns::Columns, names};
-use crate::sqlite::error::store_error;
-
-pub(in crate::sqlite) async fn log(pool: &SqlitePool, filter: &LogFilter) -> Result<Vec<LogEntry>, StoreError> {
-    let LogFilter { after, before, topics, channels, newest_first, limit } = filter;
-    let mut sql = QueryBuilder::<Sqlite>::new("select * from log where seq > ");
-    sql.push_bind(after);
-    if let Some(before) = before {
-        sql.push(" and seq < ").push_bind(before);
-    }
-    if !topics.is_empty() {
-        sql.push(" and (false");
-        for topic in topics {
-            sql.push(" or topic glob ").push_bind(topic);
-        }
-        sql.push(")");
-    }
-    if let Some(channels) = channels {
-        sql.push(" and channel in (select value from json_each(").push_bind(names(channels)).push("))");
-    }
-    sql.push(if *newest_first { " order by seq desc" } else { " order by seq" });
-    sql.push(" limit ").push_bind(limit);
-    let rows = sql.build().fetch_all(pool).await.map_err(store_error)?;
-    rows.iter().map(entry).collect()
-}
-
-/// The place before the first entry of `at` or later. Entries are in the order of their times, but for clocks that are set.
-pub(in crate::sqlite) async fn log_before(pool: &SqlitePool, at: Timestamp) -> Result<LogSeq, StoreError> {
-    let bounds = sqlx::query("select coalesce(min(seq), 1) - 1 as low, coalesce(max(seq), 0) as high from log");
-    let bounds = bounds.fetch_one(pool).await.map_err(store_error)?;
-    let (mut low, mut high): (LogSeq, LogSeq) = (bounds.value("low")?, bounds.value("high")?);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        let query = sqlx::query("select at from log where seq > ? order by seq limit 1").bind(middle);
-        match query.fetch_optional(pool).await.map_err(store_error)? {
-            Some(row) if row.at("at")? < at => low = middle + 1,
-            _ => high = middle,
-        }
-    }
-    Ok(low)
-}
+use crate::sqlite::{error::store_error, store::SqliteStore};
 
 fn entry(row: &SqliteRow) -> Result<LogEntry, StoreError> {
     Ok(LogEntry {
@@ -67,42 +29,65 @@ fn subject(row: &SqliteRow) -> Result<Subject, StoreError> {
     })
 }
 
-pub(in crate::sqlite) async fn audit(pool: &SqlitePool, filter: &AuditFilter) -> Result<Vec<AuditRecord>, StoreError> {
-    let sql = "select * from audit where id < ? order by id desc limit ?";
-    let query = sqlx::query(sql).bind(filter.before.unwrap_or(i64::MAX)).bind(filter.limit);
-    let rows = query.fetch_all(pool).await.map_err(store_error)?;
-    let record = |row: &SqliteRow| {
-        Ok(AuditRecord {
-            id: row.value("id")?,
-            at: row.at("at")?,
-            entry: AuditEntry {
-                by: row.value("by")?,
-                action: row.value("action")?,
-                target: row.value("target")?,
-                reason: row.value("reason")?,
-                not_reached: row.json("not_reached")?,
-            },
-            subject: subject(row)?,
-        })
-    };
-    rows.iter().map(record).collect()
-}
+#[async_trait]
+impl LogStore for SqliteStore {
+    async fn log(&self, filter: &LogFilter) -> Result<Vec<LogEntry>, StoreError> {
+        let LogFilter { after, before, topics, channels, newest_first, limit } = filter;
+        let mut sql = QueryBuilder::<Sqlite>::new("select * from log where seq > ");
+        sql.push_bind(after);
+        if let Some(before) = before {
+            sql.push(" and seq < ").push_bind(before);
+        }
+        if !topics.is_empty() {
+            sql.push(" and (false");
+            for topic in topics {
+                sql.push(" or topic glob ").push_bind(topic);
+            }
+            sql.push(")");
+        }
+        if let Some(channels) = channels {
+            sql.push(" and channel in (select value from json_each(").push_bind(names(channels)).push("))");
+        }
+        sql.push(if *newest_first { " order by seq desc" } else { " order by seq" });
+        sql.push(" limit ").push_bind(limit);
+        let rows = sql.build().fetch_all(&self.operator).await.map_err(store_error)?;
+        rows.iter().map(entry).collect()
+    }
 
-pub(in crate::sqlite) async fn answer(
-    pool: &SqlitePool,
-    by: &str,
-    key: &str,
-) -> Result<Option<IdempotentAnswer>, StoreError> {
-    let query = sqlx::query("select * from answers where by = ? and key = ?").bind(by).bind(key);
-    let row = query.fetch_optional(pool).await.map_err(store_error)?;
-    let read = |row: SqliteRow| {
-        Ok(IdempotentAnswer {
-            by: row.value("by")?,
-            key: row.value("key")?,
-            request: row.value("request")?,
-            status: row.value("status")?,
-            body: row.value("body")?,
-        })
-    };
-    row.map(read).transpose()
+    /// The place before the first entry of `at` or later. Entries are in the order of their times, but for clocks that are set.
+    async fn log_before(&self, at: Timestamp) -> Result<LogSeq, StoreError> {
+        let bounds = sqlx::query("select coalesce(min(seq), 1) - 1 as low, coalesce(max(seq), 0) as high from log");
+        let bounds = bounds.fetch_one(&self.operator).await.map_err(store_error)?;
+        let (mut low, mut high): (LogSeq, LogSeq) = (bounds.value("low")?, bounds.value("high")?);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let query = sqlx::query("select at from log where seq > ? order by seq limit 1").bind(middle);
+            match query.fetch_optional(&self.operator).await.map_err(store_error)? {
+                Some(row) if row.at("at")? < at => low = middle + 1,
+                _ => high = middle,
+            }
+        }
+        Ok(low)
+    }
+
+    async fn audit(&self, filter: &AuditFilter) -> Result<Vec<AuditRecord>, StoreError> {
+        let sql = "select * from audit where id < ? order by id desc limit ?";
+        let query = sqlx::query(sql).bind(filter.before.unwrap_or(i64::MAX)).bind(filter.limit);
+        let rows = query.fetch_all(&self.operator).await.map_err(store_error)?;
+        let record = |row: &SqliteRow| {
+            Ok(AuditRecord {
+                id: row.value("id")?,
+                at: row.at("at")?,
+                entry: AuditEntry {
+                    by: row.value("by")?,
+                    action: row.value("action")?,
+                    target: row.value("target")?,
+                    reason: row.value("reason")?,
+                    not_reached: row.json("not_reached")?,
+                },
+                subject: subject(row)?,
+            })
+        };
+        rows.iter().map(record).collect()
+    }
 }

@@ -1,9 +1,7 @@
-//! Reads rows as records.
+//! The traits of the port, one file for each noun: they read rows as records, and pass what is written to the writer.
 
-mod approvals;
 mod columns;
 mod conversations;
-mod daily_use;
 mod dead_letters;
 mod deliveries;
 mod housekeeping;
@@ -21,36 +19,12 @@ mod transcript;
 mod turns;
 mod views;
 
-use rejoinder_core::{ChannelId, PersonFilter, StoreError};
-use sqlx::{QueryBuilder, Sqlite, SqlitePool};
+use rejoinder_core::{ChannelId, PersonFilter};
+use sqlx::{QueryBuilder, Sqlite};
 
-use super::error::store_error;
-
-pub(super) use approvals::{approvals, approvals_for};
-pub(super) use conversations::{address, conversation, conversations, sessions};
-pub(super) use daily_use::{day_use, tokens_since};
-pub(super) use dead_letters::dead_letters;
-pub(super) use deliveries::{
-    attempts_left, blocked, deliveries, failing_since, find_delivery, has_unsent, is_overtaken, last_attempt,
-    list_deliveries, next_deliveries, next_probe, paused, upcoming,
-};
-pub(super) use housekeeping::{expired, next_expiry, stats, stored_of, unended_of};
-pub(super) use lists::{agent_figures, backlog, list};
-pub(super) use log::{answer, audit, log, log_before};
-pub(super) use log_lines::{errors, log_lines};
-pub(super) use people::{direct_chats, languages, pairings, people};
-pub(super) use questions::{asked, next_question_expiry, questions};
-pub(super) use schedules::{schedule_runs, schedules};
-pub(super) use search::search;
-pub(super) use sessions::{current_session, has_choices, is_session_open, last_about, session_about, usable_sessions};
-pub(super) use stuck::stuck;
-pub(super) use tokens::{sign_ins, tokens};
-pub(super) use transcript::{StoredLine, transcript};
-pub(super) use turns::{
-    dossier, due, ended_last, last_question, merged_and_left, next_waiting, next_wake, open_turns, postponed,
-    postponed_in, queue_modes, runs, runs_left, turn, waiting, waiting_in, waiting_of, waiting_turns,
-};
-pub(super) use views::{view, views};
+#[cfg(test)]
+pub(super) use lists::list;
+pub(super) use transcript::StoredLine;
 
 /// A pattern of texts that contain `part`, for `like` with `escape '\\'`.
 fn containing(part: &str) -> String {
@@ -115,13 +89,4 @@ fn push_received(sql: &mut QueryBuilder<Sqlite>, name: &str) {
 /// Channels as JSON, for `json_each`.
 fn names(channels: &[ChannelId]) -> String {
     serde_json::to_string(channels).expect("they are text")
-}
-
-pub(super) async fn cursor(pool: &SqlitePool, channel: &ChannelId, name: &str) -> Result<Option<String>, StoreError> {
-    sqlx::query_scalar("select position from channels_cursor where channel = ? and name = ?")
-        .bind(channel.as_str())
-        .bind(name)
-        .fetch_optional(pool)
-        .await
-        .map_err(store_error)
 }

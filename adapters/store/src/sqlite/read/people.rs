@@ -1,33 +1,15 @@
 //! Who is known, and who asks to be let in.
 
+use async_trait::async_trait;
 use rejoinder_core::{
-    ChannelId, Identity, Language, PersonId, StoreError, TurnId,
-    store::{DirectChat, KnownIdentity, Pairing, PersonRecord},
+    ChannelId, ConversationId, Identity, Language, PersonId, StoreError, Timestamp, TurnId,
+    store::{DayUse, DirectChat, KnownIdentity, Pairing, PeopleStore, PersonRecord},
 };
-use sqlx::{SqlitePool, sqlite::SqliteRow};
+use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
 use super::columns::Columns;
-use crate::sqlite::error::store_error;
-
-pub(in crate::sqlite) async fn people(pool: &SqlitePool) -> Result<Vec<PersonRecord>, StoreError> {
-    let mut people: Vec<PersonRecord> = Vec::new();
-    for row in &sqlx::query(SELECT_PEOPLE).fetch_all(pool).await.map_err(store_error)? {
-        let id: PersonId = row.id("id")?;
-        let identity = known_identity(row)?;
-        match people.last_mut() {
-            Some(last) if last.id == id => last.identities.extend(identity),
-            _ => people.push(PersonRecord {
-                id,
-                name: row.value("name")?,
-                role: row.name("role")?,
-                created_at: row.at("created_at")?,
-                identities: identity.into_iter().collect(),
-            }),
-        }
-    }
-    Ok(people)
-}
+use crate::sqlite::{error::store_error, store::SqliteStore};
 
 /// The identity in a row of [`SELECT_PEOPLE`]; `None` for a person without one.
 fn known_identity(row: &SqliteRow) -> Result<Option<KnownIdentity>, StoreError> {
@@ -37,11 +19,6 @@ fn known_identity(row: &SqliteRow) -> Result<Option<KnownIdentity>, StoreError> 
         added_at: row.at("added_at")?,
         added_by: row.value("added_by")?,
     }))
-}
-
-pub(in crate::sqlite) async fn pairings(pool: &SqlitePool) -> Result<Vec<Pairing>, StoreError> {
-    let query = sqlx::query("select * from pairings order by asked_at, code");
-    query.fetch_all(pool).await.map_err(store_error)?.iter().map(pairing).collect()
 }
 
 fn pairing(row: &SqliteRow) -> Result<Pairing, StoreError> {
@@ -60,30 +37,81 @@ fn pairing(row: &SqliteRow) -> Result<Pairing, StoreError> {
     })
 }
 
-/// The languages that people chose.
-pub(in crate::sqlite) async fn languages(pool: &SqlitePool) -> Result<Vec<(Identity, Language)>, StoreError> {
-    let rows =
-        sqlx::query("select * from languages order by channel, id").fetch_all(pool).await.map_err(store_error)?;
-    let chosen = |row: &SqliteRow| {
-        let channel = ChannelId::from_stored(&row.value::<String>("channel")?);
-        Ok((Identity { channel, id: row.value("id")? }, row.name("language")?))
-    };
-    rows.iter().map(chosen).collect()
-}
-
-pub(in crate::sqlite) async fn direct_chats(pool: &SqlitePool) -> Result<Vec<DirectChat>, StoreError> {
-    let rows = sqlx::query("select * from direct_chats order by channel, id").fetch_all(pool).await;
-    let chat = |row: &SqliteRow| {
-        let conversation = row.conversation()?;
-        let identity = Identity { channel: conversation.channel.clone(), id: row.value("id")? };
-        let (is_home, language) = (row.value("is_home")?, row.name_maybe("language")?);
-        Ok(DirectChat { identity, conversation, since: row.at("since")?, is_home, language })
-    };
-    rows.map_err(store_error)?.iter().map(chat).collect()
-}
-
 /// A row for each identity, and one for a person without any.
 const SELECT_PEOPLE: &str = "
     select p.id, p.name, p.role, p.created_at, i.channel, i.id as identity, i.added_at, i.added_by
     from people as p left join identities as i on i.person_id = p.id
     order by p.created_at, p.id, i.channel, i.id";
+
+#[async_trait]
+impl PeopleStore for SqliteStore {
+    async fn people(&self) -> Result<Vec<PersonRecord>, StoreError> {
+        let mut people: Vec<PersonRecord> = Vec::new();
+        for row in &sqlx::query(SELECT_PEOPLE).fetch_all(&self.readers).await.map_err(store_error)? {
+            let id: PersonId = row.id("id")?;
+            let identity = known_identity(row)?;
+            match people.last_mut() {
+                Some(last) if last.id == id => last.identities.extend(identity),
+                _ => people.push(PersonRecord {
+                    id,
+                    name: row.value("name")?,
+                    role: row.name("role")?,
+                    created_at: row.at("created_at")?,
+                    identities: identity.into_iter().collect(),
+                }),
+            }
+        }
+        Ok(people)
+    }
+
+    async fn pairings(&self) -> Result<Vec<Pairing>, StoreError> {
+        let query = sqlx::query("select * from pairings order by asked_at, code");
+        query.fetch_all(&self.readers).await.map_err(store_error)?.iter().map(pairing).collect()
+    }
+
+    /// The languages that people chose.
+    async fn languages(&self) -> Result<Vec<(Identity, Language)>, StoreError> {
+        let rows = sqlx::query("select * from languages order by channel, id")
+            .fetch_all(&self.readers)
+            .await
+            .map_err(store_error)?;
+        let chosen = |row: &SqliteRow| {
+            let channel = ChannelId::from_stored(&row.value::<String>("channel")?);
+            Ok((Identity { channel, id: row.value("id")? }, row.name("language")?))
+        };
+        rows.iter().map(chosen).collect()
+    }
+
+    async fn direct_chats(&self) -> Result<Vec<DirectChat>, StoreError> {
+        let rows = sqlx::query("select * from direct_chats order by channel, id").fetch_all(&self.readers).await;
+        let chat = |row: &SqliteRow| {
+            let conversation = row.conversation()?;
+            let identity = Identity { channel: conversation.channel.clone(), id: row.value("id")? };
+            let (is_home, language) = (row.value("is_home")?, row.name_maybe("language")?);
+            Ok(DirectChat { identity, conversation, since: row.at("since")?, is_home, language })
+        };
+        rows.map_err(store_error)?.iter().map(chat).collect()
+    }
+
+    async fn day_use(&self, who: &Identity, day: i64) -> Result<DayUse, StoreError> {
+        let sql = "select turns, tokens from daily_use where channel = ? and id = ? and day = ?";
+        let query = sqlx::query(sql).bind(who.channel.as_str()).bind(&who.id).bind(day);
+        let Some(row) = query.fetch_optional(&self.readers).await.map_err(store_error)? else {
+            return Ok(DayUse::default());
+        };
+        let number = |column| row.value::<i64>(column).map(|number| u64::try_from(number).unwrap_or(0));
+        Ok(DayUse { turns: number("turns")?, tokens: number("tokens")? })
+    }
+
+    async fn tokens_since(&self, conversation: ConversationId, since: Timestamp) -> Result<u64, StoreError> {
+        let sql = "
+            select coalesce(sum(
+                coalesce(json_extract(r.usage, '$.input_tokens'), 0) + coalesce(json_extract(r.usage, '$.output_tokens'), 0)), 0)
+            from (select id, accepted_at from turns where conversation_id = ? order by seq desc limit 1000) as t
+                cross join runs as r on r.turn_id = t.id
+            where t.accepted_at >= ?";
+        let query = sqlx::query_scalar(sql).bind(conversation.as_uuid()).bind(since.as_millis());
+        let tokens: i64 = query.fetch_one(&self.readers).await.map_err(store_error)?;
+        Ok(u64::try_from(tokens).unwrap_or(0))
+    }
+}

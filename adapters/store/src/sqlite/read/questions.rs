@@ -1,13 +1,15 @@
 //! Questions with choices.
 
+use async_trait::async_trait;
 use rejoinder_core::{
-    ConversationId, StoreError, Timestamp,
-    store::{AskedQuestion, QuestionFilter, QuestionRecord},
+    ApprovalRequest, ChannelId, ConversationId, StoreError, Timestamp,
+    store::{Approval, ApprovalFilter, AskedQuestion, QuestionFilter, QuestionRecord, QuestionStore},
 };
-use sqlx::{SqlitePool, sqlite::SqliteRow};
+use sqlx::sqlite::SqliteRow;
+use uuid::Uuid;
 
 use super::columns::{Columns, readable};
-use crate::sqlite::error::store_error;
+use crate::sqlite::{error::store_error, store::SqliteStore};
 
 /// `select` of questions `q`, with the current address of their conversations.
 macro_rules! select_questions {
@@ -30,61 +32,6 @@ macro_rules! select_questions {
     };
 }
 
-pub(in crate::sqlite) async fn asked(pool: &SqlitePool) -> Result<Vec<ConversationId>, StoreError> {
-    let sql = "select distinct conversation_id from questions indexed by questions_open where state = 'open'";
-    let rows = sqlx::query(sql).fetch_all(pool).await.map_err(store_error)?;
-    rows.iter().map(|row| row.id("conversation_id")).collect()
-}
-
-pub(in crate::sqlite) async fn questions(
-    pool: &SqlitePool,
-    filter: QuestionFilter<'_>,
-    limit: u32,
-) -> Result<Vec<QuestionRecord>, StoreError> {
-    let query = match filter {
-        QuestionFilter::Of(turn) => sqlx::query(select_questions!(
-            "from questions as q cross join conversations as c on c.id = q.conversation_id where q.turn_id = ? limit ?"
-        ))
-        .bind(turn.as_uuid()),
-        QuestionFilter::OpenIn(conversation) => sqlx::query(select_questions!(
-            "from questions as q indexed by questions_open cross join conversations as c on c.id = q.conversation_id
-            where q.conversation_id = ? and q.state = 'open' order by q.asked_at desc, q.rowid desc limit ?"
-        ))
-        .bind(conversation.as_uuid()),
-        QuestionFilter::OpenBy(conversation, command) => sqlx::query(select_questions!(
-            "from questions as q indexed by questions_open cross join conversations as c on c.id = q.conversation_id
-            where q.conversation_id = ? and q.state = 'open'
-                and (select command from turns where id = q.turn_id) = ?
-            order by q.asked_at desc, q.rowid desc limit ?"
-        ))
-        .bind(conversation.as_uuid())
-        .bind(command),
-        QuestionFilter::OpenAs(conversation, message) => sqlx::query(select_questions!(
-            "from questions as q indexed by questions_open cross join conversations as c on c.id = q.conversation_id
-            where q.conversation_id = ? and q.state = 'open' and exists (
-                select 1 from deliveries as d cross join json_each(d.message_ids) as m
-                where d.turn_id = q.turn_id and d.claim = q.claim and d.is_copy = 0 and m.value = ?)
-            order by q.asked_at desc, q.rowid desc limit ?"
-        ))
-        .bind(conversation.as_uuid())
-        .bind(message),
-        QuestionFilter::DueAt(now) => sqlx::query(select_questions!(
-            "from questions as q indexed by questions_expiring
-            cross join conversations as c on c.id = q.conversation_id
-            where q.expires_at <= ? and q.expires_at is not null and q.state = 'open' order by q.expires_at limit ?"
-        ))
-        .bind(now.as_millis()),
-    };
-    let rows = query.bind(limit).fetch_all(pool).await.map_err(store_error)?;
-    Ok(readable(&rows, "turn_id", question))
-}
-
-pub(in crate::sqlite) async fn next_question_expiry(pool: &SqlitePool) -> Result<Option<Timestamp>, StoreError> {
-    let sql = "select min(expires_at) from questions where state = 'open' and expires_at is not null";
-    let at: Option<i64> = sqlx::query_scalar(sql).fetch_one(pool).await.map_err(store_error)?;
-    Ok(at.map(Timestamp::from_millis))
-}
-
 fn question(row: &SqliteRow) -> Result<QuestionRecord, StoreError> {
     let question = AskedQuestion {
         turn: row.id("turn_id")?,
@@ -104,5 +51,125 @@ fn question(row: &SqliteRow) -> Result<QuestionRecord, StoreError> {
         is_shown: row.value("is_shown")?,
         is_overtaken: row.value("is_overtaken")?,
         message_ids: row.json("message_ids")?,
+    })
+}
+
+/// `select` of approvals `a`, with who was told of each.
+macro_rules! select_approvals {
+    ($rest:literal) => {
+        concat!(
+            "select a.*, (
+                select json_group_array(hex(n.person_id)) from approval_notices as n where n.approval_id = a.id) as told
+            from approvals as a ",
+            $rest
+        )
+    };
+}
+
+#[async_trait]
+impl QuestionStore for SqliteStore {
+    async fn asked(&self) -> Result<Vec<ConversationId>, StoreError> {
+        let sql = "select distinct conversation_id from questions indexed by questions_open where state = 'open'";
+        let rows = sqlx::query(sql).fetch_all(&self.readers).await.map_err(store_error)?;
+        rows.iter().map(|row| row.id("conversation_id")).collect()
+    }
+
+    async fn questions(&self, filter: QuestionFilter<'_>, limit: u32) -> Result<Vec<QuestionRecord>, StoreError> {
+        let query = match filter {
+            QuestionFilter::Of(turn) => sqlx::query(select_questions!(
+                "from questions as q cross join conversations as c on c.id = q.conversation_id where q.turn_id = ? limit ?"
+            ))
+            .bind(turn.as_uuid()),
+            QuestionFilter::OpenIn(conversation) => sqlx::query(select_questions!(
+                "from questions as q indexed by questions_open cross join conversations as c on c.id = q.conversation_id
+                where q.conversation_id = ? and q.state = 'open' order by q.asked_at desc, q.rowid desc limit ?"
+            ))
+            .bind(conversation.as_uuid()),
+            QuestionFilter::OpenBy(conversation, command) => sqlx::query(select_questions!(
+                "from questions as q indexed by questions_open cross join conversations as c on c.id = q.conversation_id
+                where q.conversation_id = ? and q.state = 'open'
+                    and (select command from turns where id = q.turn_id) = ?
+                order by q.asked_at desc, q.rowid desc limit ?"
+            ))
+            .bind(conversation.as_uuid())
+            .bind(command),
+            QuestionFilter::OpenAs(conversation, message) => sqlx::query(select_questions!(
+                "from questions as q indexed by questions_open cross join conversations as c on c.id = q.conversation_id
+                where q.conversation_id = ? and q.state = 'open' and exists (
+                    select 1 from deliveries as d cross join json_each(d.message_ids) as m
+                    where d.turn_id = q.turn_id and d.claim = q.claim and d.is_copy = 0 and m.value = ?)
+                order by q.asked_at desc, q.rowid desc limit ?"
+            ))
+            .bind(conversation.as_uuid())
+            .bind(message),
+            QuestionFilter::DueAt(now) => sqlx::query(select_questions!(
+                "from questions as q indexed by questions_expiring
+                cross join conversations as c on c.id = q.conversation_id
+                where q.expires_at <= ? and q.expires_at is not null and q.state = 'open' order by q.expires_at limit ?"
+            ))
+            .bind(now.as_millis()),
+        };
+        let rows = query.bind(limit).fetch_all(&self.readers).await.map_err(store_error)?;
+        Ok(readable(&rows, "turn_id", question))
+    }
+
+    async fn next_question_expiry(&self) -> Result<Option<Timestamp>, StoreError> {
+        let sql = "select min(expires_at) from questions where state = 'open' and expires_at is not null";
+        let at: Option<i64> = sqlx::query_scalar(sql).fetch_one(&self.readers).await.map_err(store_error)?;
+        Ok(at.map(Timestamp::from_millis))
+    }
+
+    async fn approvals(&self, filter: ApprovalFilter, limit: u32) -> Result<Vec<Approval>, StoreError> {
+        let query = match filter {
+            ApprovalFilter::Is(id) => sqlx::query(select_approvals!("where a.id = ? limit ?")).bind(id.as_uuid()),
+            ApprovalFilter::Of(turn) => {
+                sqlx::query(select_approvals!("where a.turn_id = ? order by a.seq limit ?")).bind(turn.as_uuid())
+            }
+            ApprovalFilter::Waiting => sqlx::query(select_approvals!(
+                "indexed by approvals_waiting where a.state = 'waiting' order by a.seq limit ?"
+            )),
+            ApprovalFilter::WaitingAfter(id) => sqlx::query(select_approvals!(
+                "indexed by approvals_waiting
+                where a.state = 'waiting' and a.seq > coalesce((select seq from approvals where id = ?), 0)
+                order by a.seq limit ?"
+            ))
+            .bind(id.as_uuid()),
+            ApprovalFilter::Latest => sqlx::query(select_approvals!("order by a.seq desc limit ?")),
+        };
+        let rows = query.bind(limit).fetch_all(&self.readers).await.map_err(store_error)?;
+        Ok(readable(&rows, "turn_id", approval))
+    }
+
+    async fn approvals_for(&self, channel: &ChannelId, person: &str, limit: u32) -> Result<u32, StoreError> {
+        let sql = "
+            select count(*) from (
+                select 1 from approvals as a indexed by approvals_waiting
+                    cross join obligations as o on o.turn_id = a.turn_id
+                where a.state = 'waiting' and o.channel = ? and o.person = ? limit ?)";
+        let query = sqlx::query_scalar(sql).bind(channel.as_str()).bind(person).bind(limit);
+        query.fetch_one(&self.readers).await.map_err(store_error)
+    }
+}
+
+fn approval(row: &SqliteRow) -> Result<Approval, StoreError> {
+    let told: Vec<Uuid> = row.json("told")?;
+    Ok(Approval {
+        id: row.id("id")?,
+        turn: row.id("turn_id")?,
+        channel: ChannelId::from_stored(&row.value::<String>("channel")?),
+        agent: row.value::<String>("agent")?.into(),
+        person: row.value("person")?,
+        request: ApprovalRequest {
+            action: row.value("action")?,
+            details: row.value("details")?,
+            kind: row.value("kind")?,
+        },
+        asked_at: row.at("asked_at")?,
+        expires_at: row.at_maybe("expires_at")?,
+        state: row.name("state")?,
+        decided_at: row.at_maybe("decided_at")?,
+        decided_by: row.value("decided_by")?,
+        note: row.value("note")?,
+        told: told.into_iter().map(Into::into).collect(),
     })
 }

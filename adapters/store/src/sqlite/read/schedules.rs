@@ -1,29 +1,29 @@
 //! Schedules, and what became of their times.
 
+use async_trait::async_trait;
 use rejoinder_core::{
     ScheduleId, StoreError,
-    store::{Schedule, ScheduleRun},
+    store::{Schedule, ScheduleRun, ScheduleStore},
 };
-use sqlx::{SqlitePool, sqlite::SqliteRow};
+use sqlx::sqlite::SqliteRow;
 
 use super::columns::{Columns, readable};
-use crate::sqlite::error::store_error;
+use crate::sqlite::{error::store_error, store::SqliteStore};
 
-pub(in crate::sqlite) async fn schedules(pool: &SqlitePool) -> Result<Vec<Schedule>, StoreError> {
-    let sql = "select id, body from schedules order by name";
-    let rows = sqlx::query(sql).fetch_all(pool).await.map_err(store_error)?;
-    Ok(readable(&rows, "id", |row| row.json("body")))
-}
+#[async_trait]
+impl ScheduleStore for SqliteStore {
+    async fn schedules(&self) -> Result<Vec<Schedule>, StoreError> {
+        let sql = "select id, body from schedules order by name";
+        let rows = sqlx::query(sql).fetch_all(&self.readers).await.map_err(store_error)?;
+        Ok(readable(&rows, "id", |row| row.json("body")))
+    }
 
-pub(in crate::sqlite) async fn schedule_runs(
-    pool: &SqlitePool,
-    schedule: ScheduleId,
-    limit: u32,
-) -> Result<Vec<ScheduleRun>, StoreError> {
-    let sql = "select * from schedule_runs where schedule_id = ? order by due_at desc limit ?";
-    let query = sqlx::query(sql).bind(schedule.as_uuid()).bind(limit);
-    let rows = query.fetch_all(pool).await.map_err(store_error)?;
-    rows.iter().map(run).collect()
+    async fn schedule_runs(&self, schedule: ScheduleId, limit: u32) -> Result<Vec<ScheduleRun>, StoreError> {
+        let sql = "select * from schedule_runs where schedule_id = ? order by due_at desc limit ?";
+        let query = sqlx::query(sql).bind(schedule.as_uuid()).bind(limit);
+        let rows = query.fetch_all(&self.readers).await.map_err(store_error)?;
+        rows.iter().map(run).collect()
+    }
 }
 
 fn run(row: &SqliteRow) -> Result<ScheduleRun, StoreError> {

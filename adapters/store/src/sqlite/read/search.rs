@@ -1,59 +1,72 @@
 //! The search in the lines of turns.
 
+use async_trait::async_trait;
 use rejoinder_core::{
     StoreError,
-    store::{FoundLine, SearchFilter, SearchQuery},
+    store::{FoundLine, LogSeq, SearchFilter, SearchQuery, SearchStore},
 };
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
 use super::{columns::Columns, names};
 use crate::sqlite::{
     error::store_error,
+    request::{WriteRequest, WriteResult},
     search::{self, LONGEST},
+    store::SqliteStore,
     stored::Details,
 };
 
-pub(in crate::sqlite) async fn search(pool: &SqlitePool, filter: &SearchFilter) -> Result<Vec<FoundLine>, StoreError> {
-    let SearchFilter { query, channels, conversation, before, limit } = filter;
-    if channels.as_ref().is_some_and(Vec::is_empty) {
-        return Ok(Vec::new());
+#[async_trait]
+impl SearchStore for SqliteStore {
+    async fn search(&self, filter: &SearchFilter) -> Result<Vec<FoundLine>, StoreError> {
+        let SearchFilter { query, channels, conversation, before, limit } = filter;
+        if channels.as_ref().is_some_and(Vec::is_empty) {
+            return Ok(Vec::new());
+        }
+        let words = words(&self.operator, query).await?;
+        // The index gives its rows in the order of the list, so that only those of the page are looked up.
+        let mut sql = QueryBuilder::<Sqlite>::new(
+            "select s.rowid as place, t.id as turn, t.conversation_id, c.channel, c.chat, c.thread,
+                coalesce(l.at, e.received_at, t.accepted_at) as at,
+                e.details, iif(s.rowid & 3 = 1, coalesce(
+                    (select r.agent from runs as r where r.turn_id = t.id order by r.number desc limit 1), t.agent), null) as agent,
+                substr(coalesce(l.text, e.text), 1, ",
+        );
+        sql.push_bind(LONGEST);
+        sql.push(
+            ") as text
+            from search as s cross join turns as t on t.seq = s.rowid >> 2
+                cross join conversations as c on c.id = t.conversation_id
+                left join transcript_lines as l on l.session_id = t.session_id and l.seq = t.seq
+                    and l.speaker = case s.rowid & 3 when 0 then 'person' when 1 then 'agent' else 'gateway' end
+                    and l.claim = (
+                        select max(m.claim) from transcript_lines as m
+                        where m.session_id = t.session_id and m.seq = t.seq and m.speaker = l.speaker
+                            and m.state in ('seen', 'partly', 'stopped'))
+                left join events as e on s.rowid & 3 = 0 and e.id = t.event_id
+            where s.search match ",
+        );
+        sql.push_bind(search::condition(filter, words.as_deref()));
+        if let Some(channels) = channels {
+            sql.push(" and t.channel in (select value from json_each(").push_bind(names(channels)).push("))");
+        }
+        if let Some(conversation) = conversation {
+            sql.push(" and t.conversation_id = ").push_bind(conversation.as_uuid());
+        }
+        if let Some(before) = before {
+            sql.push(" and s.rowid < ").push_bind(before);
+        }
+        sql.push(" order by s.rowid desc limit ").push_bind(limit);
+        let rows = sql.build().fetch_all(&self.operator).await.map_err(store_error)?;
+        rows.iter().map(|row| line(row, query)).collect()
     }
-    let words = words(pool, query).await?;
-    // The index gives its rows in the order of the list, so that only those of the page are looked up.
-    let mut sql = QueryBuilder::<Sqlite>::new(
-        "select s.rowid as place, t.id as turn, t.conversation_id, c.channel, c.chat, c.thread,
-            coalesce(l.at, e.received_at, t.accepted_at) as at,
-            e.details, iif(s.rowid & 3 = 1, coalesce(
-                (select r.agent from runs as r where r.turn_id = t.id order by r.number desc limit 1), t.agent), null) as agent,
-            substr(coalesce(l.text, e.text), 1, ",
-    );
-    sql.push_bind(LONGEST);
-    sql.push(
-        ") as text
-        from search as s cross join turns as t on t.seq = s.rowid >> 2
-            cross join conversations as c on c.id = t.conversation_id
-            left join transcript_lines as l on l.session_id = t.session_id and l.seq = t.seq
-                and l.speaker = case s.rowid & 3 when 0 then 'person' when 1 then 'agent' else 'gateway' end
-                and l.claim = (
-                    select max(m.claim) from transcript_lines as m
-                    where m.session_id = t.session_id and m.seq = t.seq and m.speaker = l.speaker
-                        and m.state in ('seen', 'partly', 'stopped'))
-            left join events as e on s.rowid & 3 = 0 and e.id = t.event_id
-        where s.search match ",
-    );
-    sql.push_bind(search::condition(filter, words.as_deref()));
-    if let Some(channels) = channels {
-        sql.push(" and t.channel in (select value from json_each(").push_bind(names(channels)).push("))");
+
+    async fn index(&self, limit: u32) -> Result<LogSeq, StoreError> {
+        match self.write(WriteRequest::Index { limit }).await? {
+            WriteResult::Indexed(through) => Ok(through),
+            other => unreachable!("`Index` ended with {other:?}"),
+        }
     }
-    if let Some(conversation) = conversation {
-        sql.push(" and t.conversation_id = ").push_bind(conversation.as_uuid());
-    }
-    if let Some(before) = before {
-        sql.push(" and s.rowid < ").push_bind(before);
-    }
-    sql.push(" order by s.rowid desc limit ").push_bind(limit);
-    let rows = sql.build().fetch_all(pool).await.map_err(store_error)?;
-    rows.iter().map(|row| line(row, query)).collect()
 }
 
 /// The words with which the last word of a query may go on, if it may and they are not many. With them, the index gives its rows

@@ -1,113 +1,137 @@
 //! Sessions, as people use them.
 
+use async_trait::async_trait;
 use rejoinder_core::{
-    ConversationId, PersonId, SessionId, StoreError, Timestamp, TurnId,
-    store::{SessionChoice, SessionRecord, rules::CurrentSession},
+    ConversationId, HistoryLine, Identity, PersonId, SessionId, StoreError, Timestamp, TurnId,
+    store::{SessionChoice, SessionRecord, SessionStore, TurnRecord, rules::CurrentSession},
 };
-use sqlx::{SqlitePool, sqlite::SqliteRow};
+use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
-use super::columns::Columns;
-use crate::sqlite::error::store_error;
+use super::{columns::Columns, transcript, turns};
+use crate::sqlite::{error::store_error, store::SqliteStore};
 
-/// The session in which a conversation continues, if a turn of `owner` may be in it.
-pub(in crate::sqlite) async fn current_session(
-    pool: &SqlitePool,
-    conversation: ConversationId,
-    owner: Option<PersonId>,
-) -> Result<Option<(SessionId, SessionChoice)>, StoreError> {
-    let sql = "
-        select s.id, s.agent, s.model, s.owner, s.name is not null as is_named, s.conversation_id = c.id as began_here,
-            coalesce(s.used_at, s.created_at) as used
-        from conversations as c cross join sessions as s on s.id = c.session_id where c.id = ?";
-    let query = sqlx::query(sql).bind(conversation.as_uuid());
-    let Some(row) = query.fetch_optional(pool).await.map_err(store_error)? else { return Ok(None) };
-    let current = CurrentSession {
-        owner: row.value::<Option<Uuid>>("owner")?.map(PersonId::from),
-        is_named: row.value("is_named")?,
-        began_here: row.value("began_here")?,
-        used_at: row.at("used")?,
-    };
-    if current.admits(owner) { Ok(Some((row.id("id")?, choice(&row)?))) } else { Ok(None) }
-}
-
-pub(in crate::sqlite) async fn session_about(pool: &SqlitePool, turn: TurnId) -> Result<Option<SessionId>, StoreError> {
-    let sql = "
-        select s.id from asides as a cross join conversations as c on c.id = a.conversation_id
-            cross join sessions as s on s.id = c.session_id
-        where a.turn_id = ?";
-    let row = sqlx::query(sql).bind(turn.as_uuid()).fetch_optional(pool).await.map_err(store_error)?;
-    row.map(|row| row.id("id")).transpose()
-}
-
-pub(in crate::sqlite) async fn last_about(
-    pool: &SqlitePool,
-    conversation: ConversationId,
-    sender: &str,
-) -> Result<Option<(TurnId, Timestamp)>, StoreError> {
-    let sql = "
-        select t.id, t.accepted_at from asides as a cross join turns as t on t.id = a.turn_id
-        where a.conversation_id = ? and a.sender = ? order by t.seq desc limit 1";
-    let query = sqlx::query(sql).bind(conversation.as_uuid()).bind(sender);
-    let row = query.fetch_optional(pool).await.map_err(store_error)?;
-    row.map(|row| Ok((row.id("id")?, row.at("accepted_at")?))).transpose()
-}
-
-pub(in crate::sqlite) async fn usable_sessions(
-    pool: &SqlitePool,
-    conversation: ConversationId,
-    owner: Option<PersonId>,
-    limit: u32,
-) -> Result<Vec<SessionRecord>, StoreError> {
-    let sql = "
-        with usable as (
-            select s.*, coalesce(s.used_at, s.created_at) as used,
-                row_number() over (order by s.created_at, s.id) as number
-            from sessions as s where s.conversation_id = ?1 and s.owner is null or s.owner = ?2)
-        select u.id, u.number, u.name, u.agent, u.model, u.used, u.conversation_id = ?1 as began_here,
-            exists (select 1 from conversations as c where c.session_id = u.id and c.id = ?1) as is_current,
-            exists (select 1 from conversations as c where c.session_id = u.id and c.id <> ?1) as is_elsewhere, (
-                select coalesce(l.text, e.text)
-                from transcript as l cross join turns as t on t.seq = l.seq cross join events as e on e.id = t.event_id
-                where l.session_id = u.id and l.speaker = 'person' and t.command is null
-                    and coalesce(l.author ->> 'kind', '') <> 'operator' order by l.seq limit 1) as begins
-        from (select * from usable order by used desc, number desc limit ?3) as u
-        order by u.used desc, u.number desc";
-    let query = sqlx::query(sql).bind(conversation.as_uuid()).bind(owner.map(PersonId::as_uuid)).bind(limit);
-    let rows = query.fetch_all(pool).await.map_err(store_error)?;
-    let session = |row: &SqliteRow| {
-        Ok(SessionRecord {
-            id: row.id("id")?,
-            number: row.value("number")?,
-            name: row.value("name")?,
-            choice: choice(row)?,
-            used_at: row.at("used")?,
+#[async_trait]
+impl SessionStore for SqliteStore {
+    /// The session in which a conversation continues, if a turn of `owner` may be in it.
+    async fn current_session(
+        &self,
+        conversation: ConversationId,
+        owner: Option<PersonId>,
+    ) -> Result<Option<(SessionId, SessionChoice)>, StoreError> {
+        let sql = "
+            select s.id, s.agent, s.model, s.owner, s.name is not null as is_named, s.conversation_id = c.id as began_here,
+                coalesce(s.used_at, s.created_at) as used
+            from conversations as c cross join sessions as s on s.id = c.session_id where c.id = ?";
+        let query = sqlx::query(sql).bind(conversation.as_uuid());
+        let Some(row) = query.fetch_optional(&self.readers).await.map_err(store_error)? else { return Ok(None) };
+        let current = CurrentSession {
+            owner: row.value::<Option<Uuid>>("owner")?.map(PersonId::from),
+            is_named: row.value("is_named")?,
             began_here: row.value("began_here")?,
-            is_current: row.value("is_current")?,
-            is_elsewhere: row.value("is_elsewhere")?,
-            begins: row.value("begins")?,
-        })
-    };
-    rows.iter().map(session).collect()
-}
+            used_at: row.at("used")?,
+        };
+        if current.admits(owner) { Ok(Some((row.id("id")?, choice(&row)?))) } else { Ok(None) }
+    }
 
-/// Looks at all turns that have not ended.
-pub(in crate::sqlite) async fn is_session_open(pool: &SqlitePool, session: SessionId) -> Result<bool, StoreError> {
-    let sql = "
-        select exists (
-            select 1 from obligations as o cross join turns as t on t.id = o.turn_id
-            where o.ended_at is null and t.session_id = ?1 and t.command is null
-        ) or exists (
-            select 1 from obligations as o indexed by obligations_running cross join turns as t on t.id = o.turn_id
-            where o.work = 'running' and o.absent = 0 and t.session_id = ?1 and t.command is null)";
-    sqlx::query_scalar(sql).bind(session.as_uuid()).fetch_one(pool).await.map_err(store_error)
-}
+    async fn session_about(&self, turn: TurnId) -> Result<Option<SessionId>, StoreError> {
+        let sql = "
+            select s.id from asides as a cross join conversations as c on c.id = a.conversation_id
+                cross join sessions as s on s.id = c.session_id
+            where a.turn_id = ?";
+        let row = sqlx::query(sql).bind(turn.as_uuid()).fetch_optional(&self.readers).await.map_err(store_error)?;
+        row.map(|row| row.id("id")).transpose()
+    }
 
-pub(in crate::sqlite) async fn has_choices(pool: &SqlitePool) -> Result<bool, StoreError> {
-    let sql = "
-        select exists (
-            select 1 from sessions indexed by sessions_with_choice where agent is not null or model is not null)";
-    sqlx::query_scalar(sql).fetch_one(pool).await.map_err(store_error)
+    async fn last_about(
+        &self,
+        conversation: ConversationId,
+        sender: &str,
+    ) -> Result<Option<(TurnId, Timestamp)>, StoreError> {
+        let sql = "
+            select t.id, t.accepted_at from asides as a cross join turns as t on t.id = a.turn_id
+            where a.conversation_id = ? and a.sender = ? order by t.seq desc limit 1";
+        let query = sqlx::query(sql).bind(conversation.as_uuid()).bind(sender);
+        let row = query.fetch_optional(&self.readers).await.map_err(store_error)?;
+        row.map(|row| Ok((row.id("id")?, row.at("accepted_at")?))).transpose()
+    }
+
+    async fn usable_sessions(
+        &self,
+        conversation: ConversationId,
+        owner: Option<PersonId>,
+        limit: u32,
+    ) -> Result<Vec<SessionRecord>, StoreError> {
+        let sql = "
+            with usable as (
+                select s.*, coalesce(s.used_at, s.created_at) as used,
+                    row_number() over (order by s.created_at, s.id) as number
+                from sessions as s where s.conversation_id = ?1 and s.owner is null or s.owner = ?2)
+            select u.id, u.number, u.name, u.agent, u.model, u.used, u.conversation_id = ?1 as began_here,
+                exists (select 1 from conversations as c where c.session_id = u.id and c.id = ?1) as is_current,
+                exists (select 1 from conversations as c where c.session_id = u.id and c.id <> ?1) as is_elsewhere, (
+                    select coalesce(l.text, e.text)
+                    from transcript as l cross join turns as t on t.seq = l.seq cross join events as e on e.id = t.event_id
+                    where l.session_id = u.id and l.speaker = 'person' and t.command is null
+                        and coalesce(l.author ->> 'kind', '') <> 'operator' order by l.seq limit 1) as begins
+            from (select * from usable order by used desc, number desc limit ?3) as u
+            order by u.used desc, u.number desc";
+        let query = sqlx::query(sql).bind(conversation.as_uuid()).bind(owner.map(PersonId::as_uuid)).bind(limit);
+        let rows = query.fetch_all(&self.readers).await.map_err(store_error)?;
+        let session = |row: &SqliteRow| {
+            Ok(SessionRecord {
+                id: row.id("id")?,
+                number: row.value("number")?,
+                name: row.value("name")?,
+                choice: choice(row)?,
+                used_at: row.at("used")?,
+                began_here: row.value("began_here")?,
+                is_current: row.value("is_current")?,
+                is_elsewhere: row.value("is_elsewhere")?,
+                begins: row.value("begins")?,
+            })
+        };
+        rows.iter().map(session).collect()
+    }
+
+    /// Looks at all turns that have not ended.
+    async fn is_session_open(&self, session: SessionId) -> Result<bool, StoreError> {
+        let sql = "
+            select exists (
+                select 1 from obligations as o cross join turns as t on t.id = o.turn_id
+                where o.ended_at is null and t.session_id = ?1 and t.command is null
+            ) or exists (
+                select 1 from obligations as o indexed by obligations_running cross join turns as t on t.id = o.turn_id
+                where o.work = 'running' and o.absent = 0 and t.session_id = ?1 and t.command is null)";
+        sqlx::query_scalar(sql).bind(session.as_uuid()).fetch_one(&self.readers).await.map_err(store_error)
+    }
+
+    async fn has_choices(&self) -> Result<bool, StoreError> {
+        let sql = "
+            select exists (
+                select 1 from sessions indexed by sessions_with_choice where agent is not null or model is not null)";
+        sqlx::query_scalar(sql).fetch_one(&self.readers).await.map_err(store_error)
+    }
+
+    async fn last_question(
+        &self,
+        session: SessionId,
+        conversation: Option<ConversationId>,
+        by: Option<&Identity>,
+    ) -> Result<Option<TurnRecord>, StoreError> {
+        turns::last_question(&self.readers, session, conversation, by).await
+    }
+
+    async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<HistoryLine>, StoreError> {
+        let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
+        let reading = match self.transcripts.last(session, wanted) {
+            Ok(lines) => return Ok(lines),
+            Err(reading) => reading,
+        };
+        let lines = transcript::transcript(&self.readers, session, limit).await?;
+        reading.fill(&lines, wanted);
+        Ok(lines.into_iter().map(|stored| stored.line).collect())
+    }
 }
 
 fn choice(row: &SqliteRow) -> Result<SessionChoice, StoreError> {

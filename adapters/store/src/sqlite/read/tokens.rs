@@ -1,23 +1,14 @@
 //! The operators' tokens.
 
+use async_trait::async_trait;
 use rejoinder_core::{
     ChannelId, StoreError,
-    store::{SignInRecord, TokenRecord},
+    store::{IdempotentAnswer, SignInRecord, TokenRecord, TokenStore},
 };
-use sqlx::{SqlitePool, sqlite::SqliteRow};
+use sqlx::sqlite::SqliteRow;
 
 use super::columns::Columns;
-use crate::sqlite::error::store_error;
-
-pub(in crate::sqlite) async fn tokens(pool: &SqlitePool) -> Result<Vec<TokenRecord>, StoreError> {
-    let query = sqlx::query("select * from tokens order by created_at, id");
-    query.fetch_all(pool).await.map_err(store_error)?.iter().map(token).collect()
-}
-
-pub(in crate::sqlite) async fn sign_ins(pool: &SqlitePool) -> Result<Vec<SignInRecord>, StoreError> {
-    let query = sqlx::query("select * from sign_ins order by opened_at, id");
-    query.fetch_all(pool).await.map_err(store_error)?.iter().map(sign_in).collect()
-}
+use crate::sqlite::{error::store_error, store::SqliteStore};
 
 fn sign_in(row: &SqliteRow) -> Result<SignInRecord, StoreError> {
     let hash: Vec<u8> = row.value("hash")?;
@@ -44,4 +35,32 @@ fn token(row: &SqliteRow) -> Result<TokenRecord, StoreError> {
         expires_at: row.at_maybe("expires_at")?,
         revoked_at: row.at_maybe("revoked_at")?,
     })
+}
+
+#[async_trait]
+impl TokenStore for SqliteStore {
+    async fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {
+        let query = sqlx::query("select * from tokens order by created_at, id");
+        query.fetch_all(&self.operator).await.map_err(store_error)?.iter().map(token).collect()
+    }
+
+    async fn sign_ins(&self) -> Result<Vec<SignInRecord>, StoreError> {
+        let query = sqlx::query("select * from sign_ins order by opened_at, id");
+        query.fetch_all(&self.operator).await.map_err(store_error)?.iter().map(sign_in).collect()
+    }
+
+    async fn answer(&self, by: &str, key: &str) -> Result<Option<IdempotentAnswer>, StoreError> {
+        let query = sqlx::query("select * from answers where by = ? and key = ?").bind(by).bind(key);
+        let row = query.fetch_optional(&self.operator).await.map_err(store_error)?;
+        let read = |row: SqliteRow| {
+            Ok(IdempotentAnswer {
+                by: row.value("by")?,
+                key: row.value("key")?,
+                request: row.value("request")?,
+                status: row.value("status")?,
+                body: row.value("body")?,
+            })
+        };
+        row.map(read).transpose()
+    }
 }

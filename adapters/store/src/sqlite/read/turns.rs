@@ -2,10 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use rejoinder_core::{
-    ChannelId, ConversationId, Cost, Identity, InboundEvent, ModelInput, OwnerId, QueueMode, SessionId, StoreError,
-    Timestamp, TurnId,
-    store::{AttemptRecord, Dossier, Remark, RunContent, RunRecord, TurnRecord, TurnSeq, WaitingTurn},
+    ChannelId, ConversationId, Cost, Identity, InboundEvent, ModelInput, Obligation, OwnerId, QueueMode, SessionId,
+    StoreError, Timestamp, TurnId,
+    store::{
+        AttemptRecord, DeadlineStore, Dossier, QueueStore, Remark, RunContent, RunRecord, TurnRecord, TurnSeq,
+        TurnStore, WaitingTurn,
+    },
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};
 
@@ -15,6 +19,8 @@ use super::{
 };
 use crate::sqlite::{
     error::store_error,
+    request::WriteRequest,
+    store::SqliteStore,
     stored::{StoredEvent, decompress, event_columns},
 };
 
@@ -30,102 +36,6 @@ macro_rules! select_turns {
             $rest
         )
     };
-}
-
-pub(in crate::sqlite) async fn turn(pool: &SqlitePool, turn: TurnId) -> Result<Option<TurnRecord>, StoreError> {
-    let row = sqlx::query(select_turns!("where o.turn_id = ?"))
-        .bind(turn.as_uuid())
-        .fetch_optional(pool)
-        .await
-        .map_err(store_error)?;
-    row.as_ref().map(record_or_its_turn).transpose()
-}
-
-pub(in crate::sqlite) async fn next_waiting(
-    pool: &SqlitePool,
-    conversation: ConversationId,
-) -> Result<Option<TurnRecord>, StoreError> {
-    let sql = select_turns!(
-        "where o.conversation_id = ? and o.work = 'waiting' and o.absent = 0
-        order by o.rank limit 1"
-    );
-    let row = sqlx::query(sql).bind(conversation.as_uuid()).fetch_optional(pool).await.map_err(store_error)?;
-    row.as_ref().map(record_or_its_turn).transpose()
-}
-
-/// Those that cannot be read are left out.
-pub(in crate::sqlite) async fn waiting_turns(
-    pool: &SqlitePool,
-    conversation: ConversationId,
-    limit: u32,
-) -> Result<Vec<TurnRecord>, StoreError> {
-    let sql = select_turns!(
-        "where o.conversation_id = ? and o.work = 'waiting' and o.absent = 0
-        order by o.rank limit ?"
-    );
-    let query = sqlx::query(sql).bind(conversation.as_uuid()).bind(limit);
-    let rows = query.fetch_all(pool).await.map_err(store_error)?;
-    Ok(rows.iter().filter_map(|row| record(row).ok()).collect())
-}
-
-pub(in crate::sqlite) async fn waiting_in(
-    pool: &SqlitePool,
-    conversation: ConversationId,
-    limit: u32,
-) -> Result<u32, StoreError> {
-    let sql = "
-        select count(*) from (
-            select 1 from obligations indexed by obligations_waiting
-            where work = 'waiting' and conversation_id = ? limit ?)";
-    let query = sqlx::query_scalar(sql).bind(conversation.as_uuid()).bind(limit);
-    query.fetch_one(pool).await.map_err(store_error)
-}
-
-pub(in crate::sqlite) async fn postponed_in(
-    pool: &SqlitePool,
-    conversation: ConversationId,
-    limit: u32,
-) -> Result<u32, StoreError> {
-    let sql = "
-        select count(*) from (
-            select 1 from obligations
-            where conversation_id = ? and ended_at is null and work is null
-                and iif(json_valid(body), json_extract(body, '$.postponed'), null) = 'waits'
-            limit ?)";
-    let query = sqlx::query_scalar(sql).bind(conversation.as_uuid()).bind(limit);
-    query.fetch_one(pool).await.map_err(store_error)
-}
-
-/// Looks at all turns that have not ended.
-pub(in crate::sqlite) async fn merged_and_left(pool: &SqlitePool, limit: u32) -> Result<Vec<TurnId>, StoreError> {
-    let sql = "
-        select o.turn_id from obligations as o
-        where o.ended_at is null and o.state = 'merged' and not exists (
-            select 1 from obligations as f
-            where f.turn_id = unhex(iif(json_valid(o.body), json_extract(o.body, '$.state.merged.into'), null), '-') and f.ended_at is null)
-        order by o.seq limit ?";
-    let rows = sqlx::query(sql).bind(limit).fetch_all(pool).await.map_err(store_error)?;
-    rows.iter().map(|row| row.id("turn_id")).collect()
-}
-
-/// Looks at all turns that have not ended.
-pub(in crate::sqlite) async fn postponed(pool: &SqlitePool) -> Result<Vec<ConversationId>, StoreError> {
-    let sql = "
-        select distinct conversation_id from obligations
-        where ended_at is null and work is null and iif(json_valid(body), json_extract(body, '$.postponed'), null) = 'waits'";
-    let rows = sqlx::query(sql).fetch_all(pool).await.map_err(store_error)?;
-    rows.iter().map(|row| row.id("conversation_id")).collect()
-}
-
-pub(in crate::sqlite) async fn queue_modes(pool: &SqlitePool) -> Result<Vec<(ConversationId, QueueMode)>, StoreError> {
-    let sql = "select id, queue from conversations where queue is not null";
-    let rows = sqlx::query(sql).fetch_all(pool).await.map_err(store_error)?;
-    let mode = |row: &SqliteRow| {
-        let queue: String = row.value("queue")?;
-        let mode = queue.parse().map_err(|error| StoreError::Corrupt(format!("a conversation's queue {error}")))?;
-        Ok((row.id("id")?, mode))
-    };
-    rows.iter().map(mode).collect()
 }
 
 /// Steps through the lines, of each channel and agent one, and reads only the beginning of each.
@@ -153,97 +63,157 @@ pub(in crate::sqlite) const WAITING: &str = "
         order by w.place, w.rank limit ?)
     order by o.place, o.rank";
 
-pub(in crate::sqlite) async fn waiting(pool: &SqlitePool, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
-    let rows = sqlx::query(WAITING).bind(limit).fetch_all(pool).await.map_err(store_error)?;
-    let turn = |row: &SqliteRow| {
-        Ok(WaitingTurn {
-            turn: row.id("turn_id")?,
-            version: row.value("version")?,
-            conversation: row.id("conversation_id")?,
-            channel: ChannelId::from_stored(&row.value::<String>("channel")?),
-            agent: row.value::<String>("agent")?.into(),
-            owed: row.value("owed")?,
-            rank: row.value("rank")?,
-            place: row.value("place")?,
-            is_alone: row.value("is_alone")?,
-        })
-    };
-    rows.iter().map(turn).collect()
+#[async_trait]
+impl QueueStore for SqliteStore {
+    async fn next_waiting(&self, conversation: ConversationId) -> Result<Option<TurnRecord>, StoreError> {
+        let sql = select_turns!(
+            "where o.conversation_id = ? and o.work = 'waiting' and o.absent = 0
+            order by o.rank limit 1"
+        );
+        let row =
+            sqlx::query(sql).bind(conversation.as_uuid()).fetch_optional(&self.readers).await.map_err(store_error)?;
+        row.as_ref().map(record_or_its_turn).transpose()
+    }
+
+    async fn waiting(&self, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
+        let rows = sqlx::query(WAITING).bind(limit).fetch_all(&self.readers).await.map_err(store_error)?;
+        let turn = |row: &SqliteRow| {
+            Ok(WaitingTurn {
+                turn: row.id("turn_id")?,
+                version: row.value("version")?,
+                conversation: row.id("conversation_id")?,
+                channel: ChannelId::from_stored(&row.value::<String>("channel")?),
+                agent: row.value::<String>("agent")?.into(),
+                owed: row.value("owed")?,
+                rank: row.value("rank")?,
+                place: row.value("place")?,
+                is_alone: row.value("is_alone")?,
+            })
+        };
+        rows.iter().map(turn).collect()
+    }
+
+    /// Those that cannot be read are left out.
+    async fn waiting_turns(&self, conversation: ConversationId, limit: u32) -> Result<Vec<TurnRecord>, StoreError> {
+        let sql = select_turns!(
+            "where o.conversation_id = ? and o.work = 'waiting' and o.absent = 0
+            order by o.rank limit ?"
+        );
+        let query = sqlx::query(sql).bind(conversation.as_uuid()).bind(limit);
+        let rows = query.fetch_all(&self.readers).await.map_err(store_error)?;
+        Ok(rows.iter().filter_map(|row| record(row).ok()).collect())
+    }
+
+    async fn waiting_in(&self, conversation: ConversationId, limit: u32) -> Result<u32, StoreError> {
+        let sql = "
+            select count(*) from (
+                select 1 from obligations indexed by obligations_waiting
+                where work = 'waiting' and conversation_id = ? limit ?)";
+        let query = sqlx::query_scalar(sql).bind(conversation.as_uuid()).bind(limit);
+        query.fetch_one(&self.readers).await.map_err(store_error)
+    }
+
+    async fn waiting_of(&self, channel: &ChannelId, person: &str, limit: u32) -> Result<u32, StoreError> {
+        let sql = "
+            select count(*) from (
+                select 1 from obligations indexed by obligations_of_person
+                where work = 'waiting' and channel = ? and person = ? limit ?)";
+        let query = sqlx::query_scalar(sql).bind(channel.as_str()).bind(person).bind(limit);
+        query.fetch_one(&self.readers).await.map_err(store_error)
+    }
+
+    async fn postponed_in(&self, conversation: ConversationId, limit: u32) -> Result<u32, StoreError> {
+        let sql = "
+            select count(*) from (
+                select 1 from obligations
+                where conversation_id = ? and ended_at is null and work is null
+                    and iif(json_valid(body), json_extract(body, '$.postponed'), null) = 'waits'
+                limit ?)";
+        let query = sqlx::query_scalar(sql).bind(conversation.as_uuid()).bind(limit);
+        query.fetch_one(&self.readers).await.map_err(store_error)
+    }
+
+    /// Looks at all turns that have not ended.
+    async fn postponed(&self) -> Result<Vec<ConversationId>, StoreError> {
+        let sql = "
+            select distinct conversation_id from obligations
+            where ended_at is null and work is null and iif(json_valid(body), json_extract(body, '$.postponed'), null) = 'waits'";
+        let rows = sqlx::query(sql).fetch_all(&self.readers).await.map_err(store_error)?;
+        rows.iter().map(|row| row.id("conversation_id")).collect()
+    }
+
+    async fn queue_modes(&self) -> Result<Vec<(ConversationId, QueueMode)>, StoreError> {
+        let sql = "select id, queue from conversations where queue is not null";
+        let rows = sqlx::query(sql).fetch_all(&self.readers).await.map_err(store_error)?;
+        let mode = |row: &SqliteRow| {
+            let queue: String = row.value("queue")?;
+            let mode = queue.parse().map_err(|error| StoreError::Corrupt(format!("a conversation's queue {error}")))?;
+            Ok((row.id("id")?, mode))
+        };
+        rows.iter().map(mode).collect()
+    }
 }
 
-pub(in crate::sqlite) async fn waiting_of(
-    pool: &SqlitePool,
-    channel: &ChannelId,
-    person: &str,
-    limit: u32,
-) -> Result<u32, StoreError> {
-    let sql = "
-        select count(*) from (
-            select 1 from obligations indexed by obligations_of_person
-            where work = 'waiting' and channel = ? and person = ? limit ?)";
-    let query = sqlx::query_scalar(sql).bind(channel.as_str()).bind(person).bind(limit);
-    query.fetch_one(pool).await.map_err(store_error)
-}
+#[async_trait]
+impl TurnStore for SqliteStore {
+    async fn turn(&self, turn: TurnId) -> Result<Option<TurnRecord>, StoreError> {
+        let row = sqlx::query(select_turns!("where o.turn_id = ?"))
+            .bind(turn.as_uuid())
+            .fetch_optional(&self.readers)
+            .await
+            .map_err(store_error)?;
+        row.as_ref().map(record_or_its_turn).transpose()
+    }
 
-pub(in crate::sqlite) async fn runs_left(
-    pool: &SqlitePool,
-    owner: OwnerId,
-    after: Option<TurnId>,
-    limit: u32,
-) -> Result<Vec<TurnId>, StoreError> {
-    let sql = "
-        select o.turn_id from obligations as o indexed by obligations_running
-        where o.work = 'running' and o.absent = 0 and o.turn_id > ? and not exists (
-            select 1 from runs as r where r.turn_id = o.turn_id and r.ended_at is null and r.owner = ?)
-        order by o.turn_id limit ?";
-    let query = sqlx::query(sql).bind(id_after(after)).bind(owner.as_uuid()).bind(limit);
-    let rows = query.fetch_all(pool).await.map_err(store_error)?;
-    rows.iter().map(|row| row.id("turn_id")).collect()
-}
+    async fn runs(&self, turn: TurnId) -> Result<Vec<RunRecord>, StoreError> {
+        let query = sqlx::query("select * from runs where turn_id = ? order by number").bind(turn.as_uuid());
+        query.fetch_all(&self.readers).await.map_err(store_error)?.iter().map(run).collect()
+    }
 
-pub(in crate::sqlite) async fn ended_last(
-    pool: &SqlitePool,
-    span: Duration,
-    waited: Duration,
-    limit: u32,
-) -> Result<Vec<TurnId>, StoreError> {
-    let sql = "
-        with ended as (
-            select turn_id, ended_at from obligations indexed by obligations_ended
-            where ended_at is not null order by ended_at desc limit ?1)
-        select turn_id from ended
-        where ended_at >= (select max(ended_at) from ended) - ?2 and (exists (
-            select 1 from deliveries as d
-            where d.turn_id = ended.turn_id and (d.claim = 0 or d.signal = 'deferral') and d.message_ids <> '[]')
-            or (select t.command is null and coalesce(
-                    (select min(r.started_at) from runs as r where r.turn_id = t.id), ended.ended_at) - t.accepted_at >= ?3
-                from turns as t where t.id = ended.turn_id))
-        order by turn_id";
-    let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
-    let query = sqlx::query(sql).bind(limit).bind(millis(span)).bind(millis(waited));
-    let rows = query.fetch_all(pool).await.map_err(store_error)?;
-    rows.iter().map(|row| row.id("turn_id")).collect()
-}
+    async fn open_turns(&self, conversation: ConversationId) -> Result<Vec<TurnId>, StoreError> {
+        let sql = "
+            with here (id) as (select ?1 union select id from conversations where succeeded_by = ?1)
+            select turn_id from (
+                select turn_id, seq from obligations where ended_at is null and conversation_id in here
+                union
+                select turn_id, seq from obligations indexed by obligations_running
+                where work = 'running' and absent = 0 and conversation_id in here)
+            order by seq";
+        let rows = sqlx::query(sql).bind(conversation.as_uuid()).fetch_all(&self.readers).await.map_err(store_error)?;
+        rows.iter().map(|row| row.id("turn_id")).collect()
+    }
 
-pub(in crate::sqlite) async fn runs(pool: &SqlitePool, turn: TurnId) -> Result<Vec<RunRecord>, StoreError> {
-    let query = sqlx::query("select * from runs where turn_id = ? order by number").bind(turn.as_uuid());
-    query.fetch_all(pool).await.map_err(store_error)?.iter().map(run).collect()
-}
+    /// Looks at all turns that have not ended.
+    async fn merged_and_left(&self, limit: u32) -> Result<Vec<TurnId>, StoreError> {
+        let sql = "
+            select o.turn_id from obligations as o
+            where o.ended_at is null and o.state = 'merged' and not exists (
+                select 1 from obligations as f
+                where f.turn_id = unhex(iif(json_valid(o.body), json_extract(o.body, '$.state.merged.into'), null), '-') and f.ended_at is null)
+            order by o.seq limit ?";
+        let rows = sqlx::query(sql).bind(limit).fetch_all(&self.readers).await.map_err(store_error)?;
+        rows.iter().map(|row| row.id("turn_id")).collect()
+    }
 
-pub(in crate::sqlite) async fn open_turns(
-    pool: &SqlitePool,
-    conversation: ConversationId,
-) -> Result<Vec<TurnId>, StoreError> {
-    let sql = "
-        with here (id) as (select ?1 union select id from conversations where succeeded_by = ?1)
-        select turn_id from (
-            select turn_id, seq from obligations where ended_at is null and conversation_id in here
-            union
-            select turn_id, seq from obligations indexed by obligations_running
-            where work = 'running' and absent = 0 and conversation_id in here)
-        order by seq";
-    let rows = sqlx::query(sql).bind(conversation.as_uuid()).fetch_all(pool).await.map_err(store_error)?;
-    rows.iter().map(|row| row.id("turn_id")).collect()
+    async fn readable_turn(&self, id: TurnId) -> Result<Option<TurnRecord>, StoreError> {
+        match self.turn(id).await {
+            Err(StoreError::CorruptTurn { .. }) => Ok(None),
+            read => read,
+        }
+    }
+
+    async fn set_aside(
+        &self,
+        turn: TurnId,
+        obligation: Obligation,
+        reason: &str,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (obligation, reason) = (Box::new(obligation), reason.to_owned());
+        let stored = self.write(WriteRequest::SetAside { turn, obligation, reason, at }).await.map(drop);
+        self.transcripts.forget_all();
+        stored
+    }
 }
 
 pub(in crate::sqlite) async fn last_question(
@@ -281,18 +251,52 @@ pub(in crate::sqlite) async fn last_question(
     row.as_ref().map(record_or_its_turn).transpose()
 }
 
-pub(in crate::sqlite) async fn due(pool: &SqlitePool, now: Timestamp, limit: u32) -> Result<Vec<TurnId>, StoreError> {
-    let sql = "
-        select turn_id from obligations
-        where wake_at is not null and absent = 0 and wake_at <= ? order by wake_at, seq limit ?";
-    let rows = sqlx::query(sql).bind(now.as_millis()).bind(limit).fetch_all(pool).await.map_err(store_error)?;
-    rows.iter().map(|row| row.id("turn_id")).collect()
-}
+#[async_trait]
+impl DeadlineStore for SqliteStore {
+    async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<TurnId>, StoreError> {
+        let sql = "
+            select turn_id from obligations
+            where wake_at is not null and absent = 0 and wake_at <= ? order by wake_at, seq limit ?";
+        let rows =
+            sqlx::query(sql).bind(now.as_millis()).bind(limit).fetch_all(&self.readers).await.map_err(store_error)?;
+        rows.iter().map(|row| row.id("turn_id")).collect()
+    }
 
-pub(in crate::sqlite) async fn next_wake(pool: &SqlitePool) -> Result<Option<Timestamp>, StoreError> {
-    let sql = "select min(wake_at) from obligations where wake_at is not null and absent = 0";
-    let at: Option<i64> = sqlx::query_scalar(sql).fetch_one(pool).await.map_err(store_error)?;
-    Ok(at.map(Timestamp::from_millis))
+    async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError> {
+        let sql = "select min(wake_at) from obligations where wake_at is not null and absent = 0";
+        let at: Option<i64> = sqlx::query_scalar(sql).fetch_one(&self.readers).await.map_err(store_error)?;
+        Ok(at.map(Timestamp::from_millis))
+    }
+
+    async fn runs_left(&self, owner: OwnerId, after: Option<TurnId>, limit: u32) -> Result<Vec<TurnId>, StoreError> {
+        let sql = "
+            select o.turn_id from obligations as o indexed by obligations_running
+            where o.work = 'running' and o.absent = 0 and o.turn_id > ? and not exists (
+                select 1 from runs as r where r.turn_id = o.turn_id and r.ended_at is null and r.owner = ?)
+            order by o.turn_id limit ?";
+        let query = sqlx::query(sql).bind(id_after(after)).bind(owner.as_uuid()).bind(limit);
+        let rows = query.fetch_all(&self.readers).await.map_err(store_error)?;
+        rows.iter().map(|row| row.id("turn_id")).collect()
+    }
+
+    async fn ended_last(&self, span: Duration, waited: Duration, limit: u32) -> Result<Vec<TurnId>, StoreError> {
+        let sql = "
+            with ended as (
+                select turn_id, ended_at from obligations indexed by obligations_ended
+                where ended_at is not null order by ended_at desc limit ?1)
+            select turn_id from ended
+            where ended_at >= (select max(ended_at) from ended) - ?2 and (exists (
+                select 1 from deliveries as d
+                where d.turn_id = ended.turn_id and (d.claim = 0 or d.signal = 'deferral') and d.message_ids <> '[]')
+                or (select t.command is null and coalesce(
+                        (select min(r.started_at) from runs as r where r.turn_id = t.id), ended.ended_at) - t.accepted_at >= ?3
+                    from turns as t where t.id = ended.turn_id))
+            order by turn_id";
+        let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        let query = sqlx::query(sql).bind(limit).bind(millis(span)).bind(millis(waited));
+        let rows = query.fetch_all(&self.readers).await.map_err(store_error)?;
+        rows.iter().map(|row| row.id("turn_id")).collect()
+    }
 }
 
 pub(in crate::sqlite) async fn dossier(pool: &SqlitePool, turn: TurnId) -> Result<Option<Dossier>, StoreError> {

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
+use async_trait::async_trait;
 use rejoinder_core::{
     ConversationRef, Obligation, Shown, StoreError, TurnId, TurnStatus, TurnView, agent_of,
-    store::{DeliveryRecord, TurnSeq},
+    store::{DeliveryRecord, TurnSeq, ViewStore},
 };
-use sqlx::{SqliteConnection, SqlitePool, sqlite::SqliteRow};
+use sqlx::{SqliteConnection, sqlite::SqliteRow};
 
 use super::{
     columns::{Columns, readable},
@@ -14,6 +15,7 @@ use super::{
 };
 use crate::sqlite::{
     error::store_error,
+    store::SqliteStore,
     stored::{Details, thread},
 };
 
@@ -28,18 +30,6 @@ macro_rules! select_views {
     };
 }
 
-pub(in crate::sqlite) async fn view(pool: &SqlitePool, turn: TurnId) -> Result<Option<TurnView>, StoreError> {
-    let mut reading = pool.begin().await.map_err(store_error)?;
-    let mut view = view_by_itself(&mut reading, turn).await?;
-    if let Some(into) = view.as_ref().and_then(|view| view.merged_into)
-        && let Some(other) = view_by_itself(&mut reading, into).await?
-    {
-        view = view.map(|view| view.answered_by(other));
-    }
-    reading.commit().await.map_err(store_error)?;
-    Ok(view)
-}
-
 async fn view_by_itself(connection: &mut SqliteConnection, turn: TurnId) -> Result<Option<TurnView>, StoreError> {
     let sql = select_views!(
         "from turns as t cross join obligations as o on o.turn_id = t.id cross join events as e on e.id = t.event_id
@@ -49,39 +39,54 @@ async fn view_by_itself(connection: &mut SqliteConnection, turn: TurnId) -> Resu
     Ok(with_signals(connection, &rows).await?.into_iter().next())
 }
 
-pub(in crate::sqlite) async fn views(
-    pool: &SqlitePool,
-    conversation: &ConversationRef,
-    before: Option<TurnId>,
-    limit: u32,
-) -> Result<Vec<TurnView>, StoreError> {
-    let mut reading = pool.begin().await.map_err(store_error)?;
-    let sql = select_views!(
-        "from conversations as c
-        cross join turns as t on t.conversation_id = c.id
-        cross join obligations as o on o.turn_id = t.id
-        cross join events as e on e.id = t.event_id
-        where c.channel = ? and c.chat = ? and c.thread = ? and c.succeeded_by is null
-            and t.seq < coalesce((select seq from turns where id = ?), ?)
-            and not (e.details ->> '$.sender.kind' is 'operator' and o.ended_at is not null
-                and not exists (select 1 from deliveries as d where d.turn_id = t.id))
-        order by t.seq desc
-        limit ?"
-    );
-    let mut rows = sqlx::query(sql)
-        .bind(conversation.channel.as_str())
-        .bind(&*conversation.chat)
-        .bind(thread(conversation))
-        .bind(before.map(TurnId::as_uuid))
-        .bind(if before.is_some() { 0 } else { TurnSeq::MAX })
-        .bind(limit)
-        .fetch_all(&mut *reading)
-        .await
-        .map_err(store_error)?;
-    rows.reverse();
-    let views = with_signals(&mut reading, &rows).await?;
-    reading.commit().await.map_err(store_error)?;
-    Ok(views)
+#[async_trait]
+impl ViewStore for SqliteStore {
+    async fn view(&self, turn: TurnId) -> Result<Option<TurnView>, StoreError> {
+        let mut reading = self.readers.begin().await.map_err(store_error)?;
+        let mut view = view_by_itself(&mut reading, turn).await?;
+        if let Some(into) = view.as_ref().and_then(|view| view.merged_into)
+            && let Some(other) = view_by_itself(&mut reading, into).await?
+        {
+            view = view.map(|view| view.answered_by(other));
+        }
+        reading.commit().await.map_err(store_error)?;
+        Ok(view)
+    }
+
+    async fn views(
+        &self,
+        conversation: &ConversationRef,
+        before: Option<TurnId>,
+        limit: u32,
+    ) -> Result<Vec<TurnView>, StoreError> {
+        let mut reading = self.readers.begin().await.map_err(store_error)?;
+        let sql = select_views!(
+            "from conversations as c
+            cross join turns as t on t.conversation_id = c.id
+            cross join obligations as o on o.turn_id = t.id
+            cross join events as e on e.id = t.event_id
+            where c.channel = ? and c.chat = ? and c.thread = ? and c.succeeded_by is null
+                and t.seq < coalesce((select seq from turns where id = ?), ?)
+                and not (e.details ->> '$.sender.kind' is 'operator' and o.ended_at is not null
+                    and not exists (select 1 from deliveries as d where d.turn_id = t.id))
+            order by t.seq desc
+            limit ?"
+        );
+        let mut rows = sqlx::query(sql)
+            .bind(conversation.channel.as_str())
+            .bind(&*conversation.chat)
+            .bind(thread(conversation))
+            .bind(before.map(TurnId::as_uuid))
+            .bind(if before.is_some() { 0 } else { TurnSeq::MAX })
+            .bind(limit)
+            .fetch_all(&mut *reading)
+            .await
+            .map_err(store_error)?;
+        rows.reverse();
+        let views = with_signals(&mut reading, &rows).await?;
+        reading.commit().await.map_err(store_error)?;
+        Ok(views)
+    }
 }
 
 /// The views of turns in the order of `rows`, each with the signal that was shown.

@@ -1,0 +1,30 @@
+//! Channels: which are configured, how far they have read, and the conversations that they brought.
+
+use crate::{
+    model::{
+        conversation::{ChannelId, ConversationRef},
+        ids::ConversationId,
+    },
+    ports::store::{StoreError, record::AbsentChannel},
+};
+
+store_trait! {
+    /// Channels, their cursors and their conversations.
+    pub trait ChannelStore {
+        /// Sets the configured channels. Unfinished turns and deliveries of any other channel wait until it is configured
+        /// again: [`waiting`](super::QueueStore::waiting), [`next_waiting`](super::QueueStore::next_waiting), [`due`](super::DeadlineStore::due),
+        /// [`upcoming`](super::OutboxStore::upcoming), [`runs_left`](super::DeadlineStore::runs_left), [`attempts_left`](super::OutboxStore::attempts_left)
+        /// and [`next_wake`](super::DeadlineStore::next_wake) leave them out. Returns the unconfigured channels with unfinished turns or
+        /// deliveries, in the order of their ids.
+        write fn set_channels(channels: &[ChannelId]) -> Vec<AbsentChannel>;
+
+        /// The position of a channel's cursor; `None` before the first.
+        read fn cursor(channel: &ChannelId, name: &str) -> Option<String>;
+
+        /// The conversation at an address, if an event opened one there.
+        read fn conversation(address: &ConversationRef) -> Option<ConversationId>;
+
+        /// The current address of a conversation, which changes when its chat gets a new id.
+        read fn address(conversation: ConversationId) -> Option<ConversationRef>;
+    }
+}

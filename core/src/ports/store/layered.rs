@@ -1,0 +1,120 @@
+//! Stores for tests: one with a layer in front of it, and one that stores nothing.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rejoinder_guard::Timestamp;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    model::{ids::TurnId, log::LogSeq},
+    ports::store::{
+        InboxStore, Store, StoreError, StoreState,
+        accept::{CursorMove, NewEvent, Stored},
+    },
+};
+
+/// Intercepts the calls of a store: it sees each one first and may reject writes.
+#[async_trait]
+pub trait Layer: Send + Sync + 'static {
+    /// A value that is held during a call.
+    type Pass: Send;
+
+    /// Called before a read.
+    async fn before_read(&self) -> Self::Pass;
+
+    /// Called before a write, with the name of the method.
+    ///
+    /// # Errors
+    /// If the layer rejects the write.
+    async fn before_write(&self, method: &'static str) -> Result<Self::Pass, StoreError>;
+
+    /// Called before [`InboxStore::accept`]. By default like any write.
+    ///
+    /// # Errors
+    /// If the layer rejects the events.
+    async fn before_accept(&self, events: &[NewEvent]) -> Result<Self::Pass, StoreError> {
+        let _ = events;
+        self.before_write("accept").await
+    }
+
+    /// Awaits the call, drops `pass` and returns the result.
+    async fn finish<T: Send>(&self, pass: Self::Pass, call: impl Future<Output = T> + Send) -> T {
+        let result = call.await;
+        drop(pass);
+        result
+    }
+}
+
+/// A store with a layer in front of it.
+pub struct Layered<L> {
+    /// Is called before the store, except for `mark_fetched` and the methods of [`StoreState`].
+    pub layer: L,
+    /// Receives the calls that the layer lets through.
+    pub store: Arc<dyn Store>,
+}
+
+impl<L: Layer> Store for Layered<L> {}
+
+#[async_trait]
+impl<L: Layer> InboxStore for Layered<L> {
+    async fn accept(&self, events: Vec<NewEvent>, cursor: Option<CursorMove>) -> Result<Vec<Stored>, StoreError> {
+        let pass = self.layer.before_accept(&events).await?;
+        self.layer.finish(pass, self.store.accept(events, cursor)).await
+    }
+    async fn probe(&self) -> Result<(), StoreError> {
+        let pass = self.layer.before_write("probe").await?;
+        self.layer.finish(pass, self.store.probe()).await
+    }
+    fn mark_fetched(&self, turn: TurnId, at: Timestamp) {
+        self.store.mark_fetched(turn, at);
+    }
+}
+
+#[async_trait]
+impl<L: Layer> StoreState for Layered<L> {
+    fn trouble(&self) -> Option<StoreError> {
+        self.store.trouble()
+    }
+    fn logged(&self) -> watch::Receiver<LogSeq> {
+        self.store.logged()
+    }
+    fn broken(&self) -> CancellationToken {
+        self.store.broken()
+    }
+    async fn close(&self) {
+        self.store.close().await;
+    }
+}
+
+/// A store that accepts everything and stores nothing. Every read is empty.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NullStore;
+
+impl Store for NullStore {}
+
+#[async_trait]
+impl InboxStore for NullStore {
+    async fn accept(&self, events: Vec<NewEvent>, _cursor: Option<CursorMove>) -> Result<Vec<Stored>, StoreError> {
+        Ok(events.iter().map(|_| Stored::Kept).collect())
+    }
+    async fn probe(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+    fn mark_fetched(&self, _turn: TurnId, _at: Timestamp) {}
+}
+
+#[async_trait]
+impl StoreState for NullStore {
+    fn trouble(&self) -> Option<StoreError> {
+        None
+    }
+    fn logged(&self) -> watch::Receiver<LogSeq> {
+        watch::Sender::new(0).subscribe()
+    }
+    fn broken(&self) -> CancellationToken {
+        CancellationToken::new()
+    }
+    async fn close(&self) {}
+}

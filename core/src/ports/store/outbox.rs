@@ -1,0 +1,67 @@
+//! What is sent.
+
+use rejoinder_guard::Timestamp;
+
+use crate::{
+    model::{
+        conversation::ChannelId,
+        ids::{ConversationId, DeliveryId, OwnerId, TurnId},
+        stored_delivery::DeliveryRecord,
+    },
+    ports::store::{
+        StoreError, TurnStore,
+        record::{BlockedScope, NextDeliveries, Pause},
+    },
+};
+
+store_trait! {
+    /// Deliveries, their attempts, and the platforms' rate limits.
+    pub trait OutboxStore: TurnStore {
+        /// The deliveries of a conversation that may be attempted next, in the order they were claimed, with the current
+        /// address of the conversation: the first pending or sending part of each claim, up to the first claim whose part is
+        /// not parked. Of the parked ones at least the first 32.
+        read fn next_deliveries(conversation: ConversationId) -> NextDeliveries;
+
+        /// The conversations of a channel with pending [`next_deliveries`](Self::next_deliveries), each with the earliest
+        /// `next_attempt_at` of these; the earliest first. The duration must not depend on how many deliveries wait behind
+        /// them.
+        read fn upcoming(channel: &ChannelId, limit: u32) -> Vec<(ConversationId, Timestamp)>;
+
+        /// The delivery of a channel that is tried to find out whether the channel can send again, with its conversation: a
+        /// pending one that was tried before and may be sent at `now`. One that fewer attempts may have shown comes first, then
+        /// the one whose next attempt is the earliest. The duration may depend on how many wait.
+        read fn next_probe(channel: &ChannelId, now: Timestamp) -> Option<(ConversationId, DeliveryId)>;
+
+        /// Whether a delivery of a channel is pending or being sent.
+        read fn has_unsent(channel: &ChannelId) -> bool;
+
+        /// Whether a delivery of a later claim of the same conversation was delivered before this one.
+        read fn is_overtaken(delivery: DeliveryId) -> bool;
+
+        /// When the first of a delivery's attempts began whose result counts as a failure; `None` if none has such a
+        /// result.
+        read fn failing_since(delivery: DeliveryId) -> Option<Timestamp>;
+
+        /// Deliveries with an attempt that has no result and belongs to an owner that is gone. `owner` is the process that
+        /// asks, at its start.
+        read fn attempts_left(owner: OwnerId) -> Vec<DeliveryRecord>;
+
+        /// The deliveries of a turn, in the order of their claims and parts.
+        read fn deliveries(turn: TurnId) -> Vec<DeliveryRecord>;
+
+        /// A delivery.
+        read fn delivery(delivery: DeliveryId) -> Option<DeliveryRecord>;
+
+        /// The number of a delivery's latest attempt; `None` if there was none.
+        read fn last_attempt(delivery: DeliveryId) -> Option<u32>;
+
+        /// The scopes that are still blocked after `now`.
+        read fn blocked(now: Timestamp) -> Vec<BlockedScope>;
+
+        /// The channels that operators have paused.
+        read fn paused() -> Vec<(ChannelId, Pause)>;
+
+        /// Records that a platform blocked a scope. A later `until` of the same scope wins.
+        write fn block(blocked: BlockedScope) -> ();
+    }
+}

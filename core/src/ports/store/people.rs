@@ -1,0 +1,35 @@
+//! People and what they use.
+
+use rejoinder_guard::Timestamp;
+
+use crate::{
+    model::{
+        ids::ConversationId,
+        language::Language,
+        people::{DirectChat, Identity, Pairing, PersonRecord},
+    },
+    ports::store::{StoreError, Transitions, accept::DayUse},
+};
+
+store_trait! {
+    /// Who is known, who asks to be known, where and how people are reached, and what they have used.
+    pub trait PeopleStore: Transitions {
+        /// Everybody who is known, with their identities; oldest first.
+        read fn people() -> Vec<PersonRecord>;
+
+        /// The requests to be let in, also those whose time has passed; oldest first.
+        read fn pairings() -> Vec<Pairing>;
+
+        /// The languages that people chose, by channel and id.
+        read fn languages() -> Vec<(Identity, Language)>;
+
+        /// Where people who are known are reached, by channel and id.
+        read fn direct_chats() -> Vec<DirectChat>;
+
+        /// What somebody has used of a day, since it is limited; see [`NewTurn::day`](crate::store::NewTurn::day).
+        read fn day_use(who: &Identity, day: i64) -> DayUse;
+
+        /// The tokens that agents used for the last thousand turns of a conversation, as far as these were accepted since a time.
+        read fn tokens_since(conversation: ConversationId, since: Timestamp) -> u64;
+    }
+}

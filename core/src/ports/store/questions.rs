@@ -1,0 +1,33 @@
+//! Questions and approvals.
+
+use rejoinder_guard::Timestamp;
+
+use crate::{
+    model::{
+        approval::{Approval, ApprovalFilter},
+        conversation::ChannelId,
+        ids::ConversationId,
+        question::{QuestionFilter, QuestionRecord},
+    },
+    ports::store::{StoreError, TurnStore},
+};
+
+store_trait! {
+    /// Questions and approvals: what waits for a person.
+    pub trait QuestionStore: TurnStore {
+        /// The conversations with open questions, in no order.
+        read fn asked() -> Vec<ConversationId>;
+
+        /// The first `limit` questions that match `filter`.
+        read fn questions(filter: QuestionFilter<'_>, limit: u32) -> Vec<QuestionRecord>;
+
+        /// When the next open question expires.
+        read fn next_question_expiry() -> Option<Timestamp>;
+
+        /// The first `limit` approvals that match `filter`.
+        read fn approvals(filter: ApprovalFilter, limit: u32) -> Vec<Approval>;
+
+        /// How many approvals wait that agents asked for in turns of a [person](crate::InboundEvent::person), counted up to `limit`.
+        read fn approvals_for(channel: &ChannelId, person: &str, limit: u32) -> u32;
+    }
+}

@@ -1,0 +1,20 @@
+//! Schedules.
+
+use crate::{
+    model::{
+        ids::ScheduleId,
+        schedule::{Schedule, ScheduleRun},
+    },
+    ports::store::{StoreError, Transitions},
+};
+
+store_trait! {
+    /// Schedules and their runs.
+    pub trait ScheduleStore: Transitions {
+        /// All schedules, in the order of their names.
+        read fn schedules() -> Vec<Schedule>;
+
+        /// The latest runs of a schedule, newest first.
+        read fn schedule_runs(schedule: ScheduleId, limit: u32) -> Vec<ScheduleRun>;
+    }
+}

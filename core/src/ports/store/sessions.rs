@@ -1,0 +1,57 @@
+//! Sessions of conversations and their lines.
+
+use rejoinder_guard::Timestamp;
+
+use crate::{
+    model::{
+        agent::HistoryLine,
+        ids::{ConversationId, PersonId, SessionId, TurnId},
+        people::Identity,
+        session::{SessionChoice, SessionRecord},
+        turn::TurnRecord,
+    },
+    ports::store::{StoreError, TurnStore},
+};
+
+store_trait! {
+    /// Sessions, their lines, and what is chosen for them.
+    pub trait SessionStore: TurnStore {
+        /// The current session of a conversation, and what was chosen for it. `None` if a turn of `owner` would begin a new one: it
+        /// has none, or only one that belongs to somebody else.
+        read fn current_session(
+            conversation: ConversationId,
+            owner: Option<PersonId>,
+        ) -> Option<(SessionId, SessionChoice)>;
+
+        /// The session in which the conversation that a turn is [about](crate::store::NewTurn::about) continues now.
+        read fn session_about(turn: TurnId) -> Option<SessionId>;
+
+        /// The last turn of a sender that is [about](crate::store::NewTurn::about) a conversation, and when it was accepted.
+        read fn last_about(conversation: ConversationId, sender: &str) -> Option<(TurnId, Timestamp)>;
+
+        /// The sessions that can be used in a conversation: its own that have no owner, and those of `owner`. The `limit` that were
+        /// used last, the latest first.
+        read fn usable_sessions(
+            conversation: ConversationId,
+            owner: Option<PersonId>,
+            limit: u32,
+        ) -> Vec<SessionRecord>;
+
+        /// Whether an agent's turn of a session has not ended, or still runs.
+        read fn is_session_open(session: SessionId) -> bool;
+
+        /// Whether anything is chosen for any session.
+        read fn has_choices() -> bool;
+
+        /// The last turn of a session that an agent was to answer and that is not left out, if `by` asked it (`None`: anybody):
+        /// one with a line in the transcript, or one of `conversation`, whatever became of it.
+        read fn last_question(
+            session: SessionId,
+            conversation: Option<ConversationId>,
+            by: Option<&Identity>,
+        ) -> Option<TurnRecord>;
+
+        /// The last `limit` lines of a session, oldest first, without those of turns that are left out.
+        read fn transcript(session: SessionId, limit: u32) -> Vec<HistoryLine>;
+    }
+}

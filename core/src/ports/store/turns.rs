@@ -1,0 +1,109 @@
+//! Turns: their rows, what clients see of them, the line in which they wait, and when they are due.
+
+use std::time::Duration;
+
+use rejoinder_guard::{Obligation, Timestamp};
+
+use crate::{
+    model::{
+        conversation::{ChannelId, ConversationRef},
+        ids::{ConversationId, OwnerId, TurnId},
+        queue::QueueMode,
+        turn::TurnRecord,
+        view::TurnView,
+    },
+    ports::store::{
+        StoreError, Transitions,
+        record::{RunRecord, WaitingTurn},
+    },
+};
+
+store_trait! {
+    /// Turns, their obligations and runs.
+    pub trait TurnStore: Transitions {
+        /// A turn with its obligation and event. If it cannot be read, the error is [`StoreError::CorruptTurn`].
+        read fn turn(turn: TurnId) -> Option<TurnRecord>;
+
+        /// A turn; `None` also if it cannot be read.
+        read fn readable_turn(id: TurnId) -> Option<TurnRecord>;
+
+        /// A turn's runs, in order.
+        read fn runs(turn: TurnId) -> Vec<RunRecord>;
+
+        /// Turns of a conversation that have not ended, owed or not, and those with a late run in flight, in the order in which
+        /// they were accepted.
+        read fn open_turns(conversation: ConversationId) -> Vec<TurnId>;
+
+        /// Turns that were merged into one that has ended without them, as one that cannot be read does; at most `limit`.
+        read fn merged_and_left(limit: u32) -> Vec<TurnId>;
+
+        /// Ends a turn that cannot be read, whatever is stored of it: `obligation`, which has ended, takes the place of the
+        /// stored one, its open runs end as `crashed`, its unfinished deliveries are dead, and a remark keeps `reason` and the
+        /// obligation that was replaced. Does nothing if the turn has ended.
+        write fn set_aside(turn: TurnId, obligation: Obligation, reason: &str, at: Timestamp) -> ();
+    }
+}
+
+store_trait! {
+    /// Turns, as clients see them.
+    pub trait ViewStore {
+        /// A turn, as clients see it.
+        read fn view(turn: TurnId) -> Option<TurnView>;
+
+        /// The last `limit` turns of a conversation that were accepted before `before`, oldest first. Without those that the gateway
+        /// began by itself and that have ended with nothing to see.
+        read fn views(conversation: &ConversationRef, before: Option<TurnId>, limit: u32) -> Vec<TurnView>;
+    }
+}
+
+store_trait! {
+    /// The turns that wait for a run, or for what put them off.
+    pub trait QueueStore: TurnStore {
+        /// The turn of a conversation that runs next: of those that wait, the one with the lowest
+        /// [rank](WaitingTurn::rank). If it cannot be read, the error is [`StoreError::CorruptTurn`].
+        read fn next_waiting(conversation: ConversationId) -> Option<TurnRecord>;
+
+        /// The conversations with turns that wait for a run, each with its first waiting turn: for each channel and agent
+        /// the `limit` conversations with the lowest [places](WaitingTurn::place). The duration must not depend on how many
+        /// conversations wait, or how many turns in each.
+        read fn waiting(limit: u32) -> Vec<WaitingTurn>;
+
+        /// The turns of a conversation that wait for a run: at most `limit`, in the order of their
+        /// [ranks](WaitingTurn::rank). Those that cannot be read are left out.
+        read fn waiting_turns(conversation: ConversationId, limit: u32) -> Vec<TurnRecord>;
+
+        /// How many turns of a conversation wait for a run, counted up to `limit`.
+        read fn waiting_in(conversation: ConversationId, limit: u32) -> u32;
+
+        /// How many turns of a [person](crate::InboundEvent::person) wait for a run, counted up to `limit`.
+        read fn waiting_of(channel: &ChannelId, person: &str, limit: u32) -> u32;
+
+        /// How many turns of a conversation are [postponed](rejoinder_guard::Obligation::is_postponed), counted up to `limit`.
+        read fn postponed_in(conversation: ConversationId, limit: u32) -> u32;
+
+        /// The conversations with [postponed](rejoinder_guard::Obligation::is_postponed) turns. Called once, at the start.
+        read fn postponed() -> Vec<ConversationId>;
+
+        /// The conversations for which somebody has chosen what happens to messages that come while a turn runs.
+        read fn queue_modes() -> Vec<(ConversationId, QueueMode)>;
+    }
+}
+
+store_trait! {
+    /// What is due, and what a process that is gone has left behind.
+    pub trait DeadlineStore: TurnStore {
+        /// Turns whose [`Obligation::wake_at`](crate::Obligation::wake_at) is at or before `now`, the most overdue first.
+        read fn due(now: Timestamp, limit: u32) -> Vec<TurnId>;
+
+        /// The earliest [`Obligation::wake_at`](crate::Obligation::wake_at).
+        read fn next_wake() -> Option<Timestamp>;
+
+        /// Turns whose run is in flight and belongs to an owner that is gone. `owner` is the process that asks, at its
+        /// start. In the order of their ids, after `after`.
+        read fn runs_left(owner: OwnerId, after: Option<TurnId>, limit: u32) -> Vec<TurnId>;
+
+        /// The turns that ended last and have a draft or a deferral in the chat, or are of an agent and waited for so long for their
+        /// first run: within `span` of the one that ended last of all, and at most `limit` turns are looked at.
+        read fn ended_last(span: Duration, waited: Duration, limit: u32) -> Vec<TurnId>;
+    }
+}
