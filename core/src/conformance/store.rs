@@ -14,6 +14,7 @@ mod delivering;
 mod housekeeping;
 mod lasting;
 mod lines;
+mod listing;
 mod operating;
 mod people;
 mod queueing;
@@ -21,6 +22,7 @@ mod reading;
 mod searching;
 mod sessions;
 mod transitions;
+mod two_writers;
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,7 +31,8 @@ use rejoinder_guard::{Event, Expectation, Obligation, Outcome, Policy, Reply, Ti
 
 pub use self::{
     accepting::*, amending::*, approving::*, asking::*, contents::*, delivering::*, housekeeping::*, lasting::*,
-    lines::*, operating::*, people::*, queueing::*, reading::*, searching::*, sessions::*, transitions::*,
+    lines::*, listing::*, operating::*, people::*, queueing::*, reading::*, searching::*, sessions::*, transitions::*,
+    two_writers::*,
 };
 use super::{answer, new_delivery};
 use crate::{
@@ -50,7 +53,7 @@ use crate::{
     },
 };
 
-/// An empty store for one check, which can be closed and reopened.
+/// An empty store for one check, which can be closed and reopened, and opened twice.
 #[async_trait]
 pub trait Subject: Send + Sync {
     /// The open store.
@@ -58,6 +61,10 @@ pub trait Subject: Send + Sync {
 
     /// Closes the store and reopens it, as a restart does.
     async fn reopen(&mut self);
+
+    /// Opens the store a second time, beside [`store`](Self::store): as another process does, where the store admits one. The
+    /// check closes it.
+    async fn another(&self) -> Arc<dyn Store>;
 }
 
 /// Makes a test of each check of the store suite. The argument is an expression whose value is a future of a new
@@ -225,6 +232,11 @@ macro_rules! store_conformance {
             lines_are_removed_by_their_age
             the_file_shrinks_after_many_rows_were_removed
             a_restart_keeps_everything
+            of_two_stores_that_accept_an_event_one_opens_its_turn
+            a_change_conflicts_with_that_of_another_store
+            of_two_stores_that_race_for_turns_one_wins_each
+            what_one_store_writes_another_reads
+            a_reader_of_the_log_skips_no_entry_that_commits_late
         }
     };
     ($make:expr => $($check:ident)*) => {

@@ -69,6 +69,10 @@ impl SqliteStore {
             }
             result => result?,
         };
+        Self::open_locked(Arc::new(lock), clock, busy_timeout).await
+    }
+
+    async fn open_locked(lock: Arc<Lock>, clock: SharedClock, busy_timeout: Duration) -> Result<Self, OpenError> {
         let path = lock.path().to_owned();
         let writer = Writer::start(Database::open(lock, busy_timeout).await?).map_err(OpenError::Thread)?;
         let options = reader_options(&path, busy_timeout, false);
@@ -80,6 +84,20 @@ impl SqliteStore {
             clock,
             transcripts: Transcripts::default(),
         })
+    }
+
+    /// Opens a database that this process has open a second time, with a writer of its own.
+    ///
+    /// # Errors
+    /// When it cannot be read or written.
+    ///
+    /// # Panics
+    /// If `self` is closed, or only reads.
+    #[cfg(feature = "testing")]
+    pub async fn another(&self) -> Result<Self, OpenError> {
+        let lock = self.writer.as_ref().and_then(|writer| writer.lock.upgrade());
+        let lock = lock.expect("it is open for writing");
+        Self::open_locked(lock, Arc::clone(&self.clock), Duration::from_secs(5)).await
     }
 
     /// Opens a database for reading, also while another process has it open for writing.

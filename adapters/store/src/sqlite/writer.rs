@@ -8,6 +8,7 @@ use std::{
     io,
     panic::AssertUnwindSafe,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -93,6 +94,9 @@ pub(super) struct Writer {
     pub(super) logged: watch::Receiver<LogSeq>,
     /// Cancelled when the thread has panicked.
     pub(super) panicked: CancellationToken,
+    /// The lock that the database holds until it is closed.
+    #[cfg(feature = "testing")]
+    pub(super) lock: std::sync::Weak<Lock>,
 }
 
 impl Writer {
@@ -102,7 +106,15 @@ impl Writer {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let panicked = CancellationToken::new();
         let (trouble, logged) = (database.trouble.clone(), database.logged.subscribe());
-        let writer = Self { commands, compacting: Mutex::default(), trouble, logged, panicked: panicked.clone() };
+        let writer = Self {
+            commands,
+            compacting: Mutex::default(),
+            trouble,
+            logged,
+            panicked: panicked.clone(),
+            #[cfg(feature = "testing")]
+            lock: Arc::downgrade(&database.lock),
+        };
         std::thread::Builder::new().name("store-writer".to_owned()).spawn(move || {
             let run = AssertUnwindSafe(|| runtime.block_on(run(receiver, database)));
             if std::panic::catch_unwind(run).is_err() {
@@ -237,7 +249,7 @@ pub(super) struct Database {
     /// How the connection is opened.
     open: fn(&Path, Duration) -> rusqlite::Result<Connection>,
     /// Released once the connection is closed.
-    lock: Lock,
+    lock: Arc<Lock>,
     trouble: Trouble,
     /// The place of the last entry in the log of events, as of the last commit.
     logged: watch::Sender<LogSeq>,
@@ -257,7 +269,7 @@ pub(super) struct Database {
 
 impl Database {
     /// Connects to the locked database and updates its schema.
-    pub(super) async fn open(lock: Lock, busy_timeout: Duration) -> Result<Self, OpenError> {
+    pub(super) async fn open(lock: Arc<Lock>, busy_timeout: Duration) -> Result<Self, OpenError> {
         let (path, log) = (lock.path(), beside(lock.path(), "-wal"));
         let failed = |source| OpenError::database(path, source);
         let mut schema = schema_options(path, busy_timeout).connect().await.map_err(failed)?;
@@ -529,7 +541,7 @@ mod tests {
     async fn trouble_lasts_until_there_is_room_for_more_than_a_page() {
         let directory = tempfile::tempdir().expect("a directory is made");
         let lock = Lock::take(&directory.path().join("rejoinder.db")).expect("it is locked");
-        let mut database = Database::open(lock, Duration::ZERO).await.expect("it opens");
+        let mut database = Database::open(Arc::new(lock), Duration::ZERO).await.expect("it opens");
         let write = |database: &mut Database, room| database.write_one(&WriteRequest::Probe { room });
         database.open = |path, busy_timeout| {
             let connection = open_writer(path, busy_timeout)?;
@@ -558,7 +570,7 @@ mod tests {
     async fn a_log_that_a_reader_kept_is_empty_after_the_next_pause() {
         let directory = tempfile::tempdir().expect("a directory is made");
         let lock = Lock::take(&directory.path().join("rejoinder.db")).expect("it is locked");
-        let mut database = Database::open(lock, Duration::ZERO).await.expect("it opens");
+        let mut database = Database::open(Arc::new(lock), Duration::ZERO).await.expect("it opens");
         let reader = open_writer(database.lock.path(), Duration::ZERO).expect("it opens");
         reader.execute_batch("begin; select * from probe").expect("it reads");
 
@@ -578,7 +590,7 @@ mod tests {
     async fn a_log_that_reached_its_limit_is_overwritten_and_not_grown_again() {
         let directory = tempfile::tempdir().expect("a directory is made");
         let lock = Lock::take(&directory.path().join("rejoinder.db")).expect("it is locked");
-        let mut database = Database::open(lock, Duration::ZERO).await.expect("it opens");
+        let mut database = Database::open(Arc::new(lock), Duration::ZERO).await.expect("it opens");
         let mut write = |number: u32| {
             // Pages that stay the same would not be written.
             database.write_one(&WriteRequest::Probe { room: (3 << 20) + number }).expect("it writes");

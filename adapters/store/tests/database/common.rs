@@ -33,4 +33,8 @@ impl Subject for Database {
         let store = SqliteStore::open(OpenOptions::new(&self.path)).await.expect("the store opens again");
         self.store = Arc::new(store);
     }
+
+    async fn another(&self) -> Arc<dyn Store> {
+        Arc::new(self.store.another().await.expect("the store opens twice"))
+    }
 }

@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-async fn version(store: &dyn Store, turn: &Turn) -> i64 {
+pub(super) async fn version(store: &dyn Store, turn: &Turn) -> i64 {
     store.turn(turn.id).await.expect("turns are read").expect("the turn is there").version
 }
 
