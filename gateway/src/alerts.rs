@@ -271,7 +271,7 @@ impl Alerter {
 
     async fn send_digest(&self, now: Timestamp) {
         let wrong = self.board.lock().await.wrong();
-        match digest::text(&self.figures, self.problems.store.as_ref(), &wrong, now).await {
+        match digest::text(&self.figures, &*self.problems.store, &wrong, now).await {
             Ok(text) => {
                 let alert = self.sender.alert("digest", Data { text, still: wrong, ..Data::default() });
                 self.send(&alert).await;

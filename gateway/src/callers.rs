@@ -3,8 +3,8 @@
 use std::sync::{PoisonError, RwLock};
 
 use rejoinder_core::{
-    ChannelId, SharedClock, Store, StoreError, Timestamp,
-    store::{Role, TokenRecord},
+    ChannelId, SharedClock, StoreError, Timestamp,
+    store::{Role, TokenRecord, TokenStore},
 };
 use rejoinder_kit::token_digest;
 use subtle::ConstantTimeEq;
@@ -79,7 +79,7 @@ pub(crate) struct StoredTokens {
 impl StoredTokens {
     /// # Errors
     /// When the store cannot be read.
-    pub(crate) async fn read(store: &dyn Store, clock: SharedClock) -> Result<Self, StoreError> {
+    pub(crate) async fn read(store: &dyn TokenStore, clock: SharedClock) -> Result<Self, StoreError> {
         Ok(Self { clock, known: RwLock::new(store.tokens().await?) })
     }
 

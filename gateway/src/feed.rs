@@ -10,8 +10,8 @@ use std::{
 };
 
 use rejoinder_core::{
-    ChannelId, Store,
-    store::{LogEntry, LogFilter, LogSeq},
+    ChannelId,
+    store::{LogEntry, LogFilter, LogSeq, LogStore},
 };
 use serde::Serialize;
 use tokio::sync::{Notify, watch};
@@ -85,7 +85,7 @@ pub(crate) struct Event<'a> {
 
 /// The recent entries of the log.
 pub(crate) struct Feed {
-    store: Arc<dyn Store>,
+    store: Arc<dyn LogStore>,
     stored: watch::Receiver<LogSeq>,
     recent: Mutex<VecDeque<Arc<Frame>>>,
     /// The last entry that can be read: changes after `recent` did.
@@ -96,7 +96,7 @@ pub(crate) struct Feed {
 
 impl Feed {
     /// Starts the task that reads, until `stopping` is cancelled.
-    pub(crate) fn start(store: Arc<dyn Store>, stopping: CancellationToken) -> Arc<Self> {
+    pub(crate) fn start(store: Arc<dyn LogStore>, stopping: CancellationToken) -> Arc<Self> {
         let stored = store.logged();
         let end = watch::Sender::new(*stored.borrow());
         let feed = Arc::new(Self { store, stored, recent: Mutex::default(), end, followed: Notify::new() });

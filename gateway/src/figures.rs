@@ -10,8 +10,8 @@ use std::{
 };
 
 use rejoinder_core::{
-    Store, StoreError, Timestamp,
-    store::{LogEntry, LogFilter, LogSeq},
+    StoreError, Timestamp,
+    store::{LogEntry, LogFilter, LogSeq, LogStore},
 };
 use serde::Serialize;
 use tokio::sync::Mutex;
@@ -31,7 +31,7 @@ const MOST: LogSeq = 1_000_000;
 
 /// The figures, as far as the log was read.
 pub(crate) struct Figures {
-    store: Arc<dyn Store>,
+    store: Arc<dyn LogStore>,
     counted: Mutex<Counted>,
 }
 
@@ -85,7 +85,7 @@ impl Figure {
 }
 
 impl Figures {
-    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+    pub(crate) fn new(store: Arc<dyn LogStore>) -> Self {
         Self { store, counted: Mutex::default() }
     }
 

@@ -261,7 +261,7 @@ impl Gateway {
             }
         };
         metrics::begin_at_zero(&parts);
-        let tokens = StoredTokens::read(store.as_ref(), Arc::clone(&clock)).await;
+        let tokens = StoredTokens::read(&*store, Arc::clone(&clock)).await;
         let tokens = Arc::new(recovered(tokens, &store, &engine).await?);
         let upkeep = CancellationToken::new();
         tokio::spawn(upkeep.clone().run_until_cancelled_owned(keep_up(recorder.clone(), engine.clone())));
@@ -275,8 +275,8 @@ impl Gateway {
         let sessions = Arc::new(recovered(sessions, &store, &engine).await?);
         let notes = Notes::new(&parts, (url, admin_url), &sessions, data_dir, remarks);
         let (stop_waiting, drain) = (parts.stop_waiting.clone(), parts.drain);
-        let feed = Feed::start(Arc::clone(&store), stop_waiting.clone());
-        let figures = Arc::new(Figures::new(Arc::clone(&store)));
+        let feed = Feed::start(store.clone(), stop_waiting.clone());
+        let figures = Arc::new(Figures::new(store.clone()));
         let problems = Problems {
             engine: engine.clone(),
             store: Arc::clone(&store),
@@ -322,7 +322,7 @@ impl Gateway {
         let proxies = Arc::new(Proxies::new(config.server.trusted_proxies));
         let upkeep = upkeep.drop_guard();
         Ok(Self {
-            lines: LineWriter::of_process(&store, &parts.settings.masker),
+            lines: LineWriter::of_process(store.clone(), &parts.settings.masker),
             engine,
             store,
             router: with_pages(router),

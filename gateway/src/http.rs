@@ -128,7 +128,7 @@ impl App {
         Self {
             engine,
             store: Arc::clone(&store),
-            backlog: BacklogReader::new(Arc::clone(&store)),
+            backlog: BacklogReader::new(store.clone()),
             clock,
             recorder,
             started_at,

@@ -15,8 +15,8 @@ use std::{
 };
 
 use rejoinder_core::{
-    ChannelId, Masker, SharedClock, Store, StoreError, TurnId,
-    store::{LineLevel, LogLine},
+    ChannelId, Masker, SharedClock, StoreError, TurnId,
+    store::{LineLevel, LineStore, LogLine},
 };
 use serde_json::{Map, Value};
 use tokio::{
@@ -242,12 +242,12 @@ pub(crate) struct LineWriter {
 impl LineWriter {
     /// Stores the lines of this process until [`finish`](Self::finish), or until it is dropped. `None` if none are kept, or
     /// another gateway in this process has them.
-    pub(crate) fn of_process(store: &Arc<dyn Store>, masker: &Masker) -> Option<Self> {
+    pub(crate) fn of_process(store: Arc<dyn LineStore>, masker: &Masker) -> Option<Self> {
         let lines = WAITING_LINES.lock().unwrap_or_else(PoisonError::into_inner).take()?;
-        Some(Self::start(lines, Arc::clone(store), masker.clone()))
+        Some(Self::start(lines, store, masker.clone()))
     }
 
-    fn start(lines: Lines, store: Arc<dyn Store>, masker: Masker) -> Self {
+    fn start(lines: Lines, store: Arc<dyn LineStore>, masker: Masker) -> Self {
         let stop = CancellationToken::new();
         let writing = Writing { lines, store, masker, batch: Vec::new(), lost: 0, pace: PACE };
         let task = tokio::spawn(writing.run(stop.clone()));
@@ -264,7 +264,7 @@ impl LineWriter {
 
 struct Writing {
     lines: Lines,
-    store: Arc<dyn Store>,
+    store: Arc<dyn LineStore>,
     masker: Masker,
     /// What is written next.
     batch: Vec<LogLine>,

@@ -13,7 +13,7 @@ use crate::{
     model::{conversation::ConversationRef, ids::ConversationId},
     ports::{
         clock::SharedClock,
-        store::{Store, StoreError},
+        store::{ChannelStore, StoreError},
     },
 };
 
@@ -22,7 +22,7 @@ const REMEMBERED: usize = 4096;
 
 /// Finds the conversations of events.
 pub(crate) struct Addresses {
-    store: Arc<dyn Store>,
+    store: Arc<dyn ChannelStore>,
     slots: Arc<Slots>,
     timer: Arc<Timer>,
     clock: SharedClock,
@@ -30,7 +30,7 @@ pub(crate) struct Addresses {
 }
 
 impl Addresses {
-    pub(crate) fn new(store: Arc<dyn Store>, slots: Arc<Slots>, timer: Arc<Timer>, clock: SharedClock) -> Self {
+    pub(crate) fn new(store: Arc<dyn ChannelStore>, slots: Arc<Slots>, timer: Arc<Timer>, clock: SharedClock) -> Self {
         Self { store, slots, timer, clock, known: Cache::new(REMEMBERED) }
     }
 

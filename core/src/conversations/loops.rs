@@ -7,7 +7,7 @@ use rejoinder_guard::{Obligation, ObligationState, Settlement, Timestamp};
 use crate::{
     model::view::TurnStatus,
     ports::store::{
-        Store, StoreError,
+        OperatorStore, StoreError,
         list::{Origin, TurnFilter, TurnListState, TurnSummary},
     },
     questions::digest::is_agents,
@@ -88,7 +88,11 @@ pub struct OpenLoop {
 ///
 /// # Errors
 /// When the store cannot be read.
-pub async fn open_loops(store: &dyn Store, among: &TurnFilter, now: Timestamp) -> Result<Vec<OpenLoop>, StoreError> {
+pub async fn open_loops(
+    store: &dyn OperatorStore,
+    among: &TurnFilter,
+    now: Timestamp,
+) -> Result<Vec<OpenLoop>, StoreError> {
     let list = async |state| {
         let filter = TurnFilter { state: Some(state), limit: MOST, now: Some(now), ..among.clone() };
         store.list_turns(&filter).await

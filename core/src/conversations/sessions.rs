@@ -21,12 +21,12 @@ use crate::{
         session::{SessionChange, SessionChoice, SessionSettings, SessionUse},
         turn::TurnRecord,
     },
-    ports::store::{Store, StoreError},
+    ports::store::{SessionStore, StoreError},
 };
 
 /// Reads sessions.
 pub(crate) struct Sessions {
-    store: Arc<dyn Store>,
+    store: Arc<dyn SessionStore>,
     /// Whether anything was ever chosen for a session: if not, no message waits for a look at the store.
     has_choices: AtomicBool,
     deciding: Arc<tokio::sync::Mutex<()>>,
@@ -82,7 +82,7 @@ pub(crate) fn is_open(obligation: &Obligation) -> bool {
 }
 
 impl Sessions {
-    pub(crate) async fn load(store: Arc<dyn Store>) -> Result<Self, StoreError> {
+    pub(crate) async fn load(store: Arc<dyn SessionStore>) -> Result<Self, StoreError> {
         let has_choices = AtomicBool::new(store.has_choices().await?);
         Ok(Self { store, has_choices, deciding: Arc::default() })
     }

@@ -94,7 +94,7 @@ impl Ground {
         let (total, stopping) = (settings.max_concurrent_turns, lifecycle.stopping.clone());
         let slots = Arc::new(Slots::new(total, bounds, stopping, Arc::clone(&clock)));
         let (lanes, opened) = Lanes::new(Arc::clone(&timer), lifecycle.clone());
-        let addresses = Addresses::new(Arc::clone(&store), Arc::clone(&slots), Arc::clone(&timer), Arc::clone(&clock));
+        let addresses = Addresses::new(store.clone(), Arc::clone(&slots), Arc::clone(&timer), Arc::clone(&clock));
         let ground = Self {
             settings: LiveSettings::new(settings),
             channels: Arc::new(Channels::new(adapters)),
@@ -135,7 +135,7 @@ impl Known {
             people: Arc::new(People::load(store(), clock(), &settings.people).await?),
             questions: Arc::new(Questions::load(store()).await?),
             approvals: Arc::new(Approvals::new(store())),
-            backlog_question: Arc::new(BacklogQuestion::load(store(), ground.clock.now()).await?),
+            backlog_question: Arc::new(BacklogQuestion::load(&*ground.store, store(), ground.clock.now()).await?),
             merges: Arc::new(merges.await?),
             sessions: Arc::new(Sessions::load(store()).await?),
             calendar: Arc::new(Calendar::load(store(), clock(), &settings.schedules.seeds).await?),
@@ -150,7 +150,7 @@ pub(super) fn ledger(
     undeliverable: Undeliverable,
 ) -> Arc<Ledger> {
     Arc::new(Ledger {
-        store: Arc::clone(&ground.store),
+        store: ground.store.clone(),
         clock: Arc::clone(&ground.clock),
         context: DecisionContext {
             settings: ground.settings.clone(),
@@ -160,7 +160,7 @@ pub(super) fn ledger(
             owner: ground.owner,
         },
         executor: ConsequenceExecutor {
-            store: Arc::clone(&ground.store),
+            store: ground.store.clone(),
             timer: Arc::clone(&ground.timer),
             slots: Arc::clone(&ground.slots),
             lanes: Arc::clone(&ground.lanes),
@@ -182,7 +182,7 @@ pub(super) fn ledger(
 pub(super) async fn caller(ground: &Ground) -> Result<Arc<Caller>, StoreError> {
     let clock = || Arc::clone(&ground.clock);
     let (blocked, paused) = (ground.store.blocked(ground.clock.now()).await?, ground.store.paused().await?);
-    let (store, lanes, lifecycle) = (Arc::clone(&ground.store), Arc::clone(&ground.lanes), ground.lifecycle.clone());
+    let (store, lanes, lifecycle) = (ground.store.clone(), Arc::clone(&ground.lanes), ground.lifecycle.clone());
     Ok(Arc::new(Caller {
         calls: Calls::default(),
         late_edits: LateEdits::new(clock()),
@@ -215,7 +215,8 @@ impl TurnPath {
         let ephemerals = Arc::new(Ephemerals {
             caller: Arc::clone(&caller),
             channels: Arc::clone(&ground.channels),
-            store: Arc::clone(&ground.store),
+            store: ground.store.clone(),
+            conversations: ground.store.clone(),
             ledger: Arc::clone(&ledger),
             drafts: Arc::clone(&ground.drafts),
             clock: Arc::clone(&ground.clock),
@@ -228,7 +229,7 @@ impl TurnPath {
         let worker = worker(ground, known, &ledger, ephemerals, &agents, &runtimes);
         let scheduler = Arc::new(Scheduler {
             slots: Arc::clone(&ground.slots),
-            store: Arc::clone(&ground.store),
+            store: ground.store.clone(),
             ledger: Arc::clone(&ledger),
             worker: Arc::new(worker),
             lifecycle: ground.lifecycle.clone(),
@@ -255,7 +256,8 @@ fn worker(
         inputs: Inputs {
             agents: Arc::clone(runtimes),
             channels: Arc::clone(&ground.channels),
-            store: Arc::clone(&ground.store),
+            store: ground.store.clone(),
+            questions: ground.store.clone(),
             people: Arc::clone(&known.people),
             settings: ground.settings.clone(),
             clock: Arc::clone(&ground.clock),
@@ -274,7 +276,8 @@ fn worker(
 
 fn attempts(ground: &Ground, ledger: &Arc<Ledger>, caller: &Arc<Caller>) -> Arc<Attempts> {
     Arc::new(Attempts {
-        store: Arc::clone(&ground.store),
+        store: ground.store.clone(),
+        inbox: ground.store.clone(),
         ledger: Arc::clone(ledger),
         channels: Arc::clone(&ground.channels),
         caller: Arc::clone(caller),
@@ -294,7 +297,7 @@ fn dispatcher(
     opened: mpsc::UnboundedReceiver<Opened>,
 ) -> Arc<Dispatcher> {
     Arc::new(Dispatcher {
-        store: Arc::clone(&ground.store),
+        store: ground.store.clone(),
         attempts: Arc::clone(attempts),
         caller: Arc::clone(caller),
         channels: Arc::clone(&ground.channels),
@@ -311,7 +314,7 @@ fn dispatcher(
 
 pub(super) fn commands(ground: &Ground, known: &Known, path: &TurnPath) -> Arc<Commands> {
     Arc::new(Commands {
-        store: Arc::clone(&ground.store),
+        store: ground.store.clone(),
         ledger: Arc::clone(&path.ledger),
         people: Arc::clone(&known.people),
         approvals: Arc::clone(&known.approvals),
@@ -326,7 +329,7 @@ pub(super) fn commands(ground: &Ground, known: &Known, path: &TurnPath) -> Arc<C
 
 pub(super) fn operations(ground: &Ground, known: &Known, path: &TurnPath) -> Arc<Operations> {
     Arc::new(Operations {
-        store: Arc::clone(&ground.store),
+        store: ground.store.clone(),
         ledger: Arc::clone(&path.ledger),
         channels: Arc::clone(&ground.channels),
         lanes: Arc::clone(&ground.lanes),
@@ -387,7 +390,7 @@ pub(super) fn acceptor(
 ) -> Arc<Acceptor> {
     Arc::new(Acceptor {
         router: Arc::new(event_router(ground, known)),
-        store: Arc::clone(&ground.store),
+        store: ground.store.clone(),
         ledger: Arc::clone(&path.ledger),
         scheduler: Arc::clone(&path.scheduler),
         commands: Arc::clone(commands),
@@ -410,7 +413,7 @@ pub(super) struct Beginners {
 impl Beginners {
     pub(super) fn new(ground: &Ground, known: &Known, inlet: &Arc<dyn Inlet>, activity: Arc<Activity>) -> Self {
         let initiative = Arc::new(Initiative {
-            store: Arc::clone(&ground.store),
+            store: ground.store.clone(),
             channels: Arc::clone(&ground.channels),
             people: Arc::clone(&known.people),
             inlet: Arc::clone(inlet),
@@ -425,7 +428,7 @@ impl Beginners {
             lifecycle: ground.lifecycle.clone(),
         });
         let triggers = Arc::new(Triggers {
-            store: Arc::clone(&ground.store),
+            store: ground.store.clone(),
             initiative: Arc::clone(&initiative),
             activity,
             settings: ground.settings.clone(),
@@ -453,7 +456,7 @@ impl Telling {
         undelivered: mpsc::UnboundedReceiver<TurnId>,
     ) -> Self {
         let forwarder = Forwarder {
-            store: Arc::clone(&ground.store),
+            store: ground.store.clone(),
             operations: Arc::clone(operations),
             turns: Mutex::new(undelivered),
             settings: ground.settings.clone(),
@@ -478,7 +481,7 @@ impl Telling {
             told: SyncMutex::default(),
         };
         let expirer = Expirer {
-            store: Arc::clone(&ground.store),
+            store: ground.store.clone(),
             questions: Arc::clone(&known.questions),
             inlet: Arc::clone(inlet),
             settings: ground.settings.clone(),
@@ -505,7 +508,8 @@ pub(super) struct Upkeep {
 impl Upkeep {
     pub(super) fn new(ground: &Ground, known: &Known, path: &TurnPath, commands: Arc<Commands>) -> Self {
         let sweep = Sweep {
-            store: Arc::clone(&ground.store),
+            store: ground.store.clone(),
+            outbox: ground.store.clone(),
             ledger: Arc::clone(&path.ledger),
             commands,
             attempts: Arc::clone(&path.attempts),
@@ -519,19 +523,20 @@ impl Upkeep {
             skipped: SyncMutex::default(),
         };
         let retention = Retention {
-            store: Arc::clone(&ground.store),
+            store: ground.store.clone(),
             calendar: Arc::clone(&known.calendar),
             settings: ground.settings.clone(),
             clock: Arc::clone(&ground.clock),
             lifecycle: ground.lifecycle.clone(),
         };
         let indexer = Indexer {
-            store: Arc::clone(&ground.store),
+            store: ground.store.clone(),
             clock: Arc::clone(&ground.clock),
             lifecycle: ground.lifecycle.clone(),
         };
         let watch = Watch {
-            store: Arc::clone(&ground.store),
+            store: ground.store.clone(),
+            transitions: ground.store.clone(),
             channels: Arc::clone(&ground.channels),
             health: Arc::clone(&path.caller.health),
             agents: Arc::clone(&path.agents),

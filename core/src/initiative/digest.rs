@@ -29,11 +29,11 @@ impl Initiative {
         let person = to.person.ok_or_else(|| OperationError::Unfit(NotASchedule::Digest.to_string()))?;
         let now = self.clock.now();
         let open = if to.is_owner {
-            open_loops(self.store.as_ref(), &TurnFilter::default(), now).await?
+            open_loops(&*self.store, &TurnFilter::default(), now).await?
         } else {
             self.open_of(person, now).await?
         };
-        let snoozed = snoozed(self.store.as_ref(), person, now).await?;
+        let snoozed = snoozed(&*self.store, person, now).await?;
         let is_listed = |open: &OpenLoop| {
             let turn = &open.turn;
             !turn.is_unreadable && turn.state != "merged" && !snoozed.contains(&turn.turn_id)
@@ -51,7 +51,7 @@ impl Initiative {
         let identities = known.identities(person).to_vec();
         let theirs = PersonFilter { identities, chats: self.people.direct_chats(person), ..PersonFilter::default() };
         let among = TurnFilter { person: Some(theirs), ..TurnFilter::default() };
-        let mut open = open_loops(self.store.as_ref(), &among, now).await?;
+        let mut open = open_loops(&*self.store, &among, now).await?;
         let seen: HashSet<_> = open.iter().map(|one| one.turn.turn_id).collect();
         open.retain(|OpenLoop { turn, .. }| {
             turn.sender.as_ref().is_some_and(|sender| is_theirs(sender, &turn.conversation, person, &self.people))
@@ -59,7 +59,7 @@ impl Initiative {
         if known.identities(person).iter().any(|one| self.settings.get().approvals.is_approver(one, &known)) {
             let waiting = self.store.approvals(ApprovalFilter::Waiting, PAGE).await?;
             let waiting: HashSet<_> = waiting.into_iter().map(|approval| approval.turn).collect();
-            let all = open_loops(self.store.as_ref(), &TurnFilter::default(), now).await?;
+            let all = open_loops(&*self.store, &TurnFilter::default(), now).await?;
             let is_new = |one: &OpenLoop| waiting.contains(&one.turn.turn_id) && !seen.contains(&one.turn.turn_id);
             open.extend(all.into_iter().filter(is_new));
         }

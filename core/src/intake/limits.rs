@@ -20,7 +20,7 @@ use crate::{
     },
     ports::{
         clock::SharedClock,
-        store::{Store, StoreError, accept::DayUse},
+        store::{PeopleStore, QueueStore, StoreError, accept::DayUse},
     },
 };
 
@@ -32,7 +32,8 @@ const MINUTE_US: i64 = MINUTE_MS * 1000;
 
 /// Counts the turns of people.
 pub(crate) struct Limits {
-    store: Arc<dyn Store>,
+    store: Arc<dyn QueueStore>,
+    people: Arc<dyn PeopleStore>,
     settings: LiveSettings,
     clock: SharedClock,
     counts: Arc<Mutex<Counts>>,
@@ -170,8 +171,13 @@ pub(super) enum Full {
 }
 
 impl Limits {
-    pub(crate) fn new(store: Arc<dyn Store>, settings: LiveSettings, clock: SharedClock) -> Self {
-        Self { store, settings, clock, counts: Arc::default() }
+    pub(crate) fn new(
+        store: Arc<dyn QueueStore>,
+        people: Arc<dyn PeopleStore>,
+        settings: LiveSettings,
+        clock: SharedClock,
+    ) -> Self {
+        Self { store, people, settings, clock, counts: Arc::default() }
     }
 
     /// Counts the turn that `event` may open; an error if that is one too many for now. `None` without limits.
@@ -232,7 +238,7 @@ impl Limits {
         let mut stored = DayUse::default();
         if !is_read || limits.tokens_per_day.is_some() {
             for identity in counted.person.identities(known) {
-                let DayUse { turns, tokens } = self.store.day_use(identity, today.number).await?;
+                let DayUse { turns, tokens } = self.people.day_use(identity, today.number).await?;
                 stored = DayUse { turns: stored.turns + turns, tokens: stored.tokens.saturating_add(tokens) };
             }
         }

@@ -20,7 +20,7 @@ use crate::{
     },
     ports::{
         clock::SharedClock,
-        store::{Store, StoreError, transition::Transition},
+        store::{StoreError, Transitions, transition::Transition},
     },
 };
 
@@ -36,7 +36,7 @@ const REMEMBERED: usize = 256;
 
 /// Counts the messages of other agents, by conversation.
 pub(crate) struct Pairs {
-    store: Arc<dyn Store>,
+    store: Arc<dyn Transitions>,
     clock: SharedClock,
     known: Arc<Mutex<Known>>,
 }
@@ -94,7 +94,7 @@ impl Drop for Heard {
 }
 
 impl Pairs {
-    pub(crate) fn new(store: Arc<dyn Store>, clock: SharedClock) -> Self {
+    pub(crate) fn new(store: Arc<dyn Transitions>, clock: SharedClock) -> Self {
         Self { store, clock, known: Arc::default() }
     }
 

@@ -17,7 +17,7 @@ use crate::{
         turn::TurnRecord,
         view::{FallbackView, Shown, TurnStatus, TurnView},
     },
-    ports::{hub::Hub, store::Store},
+    ports::{hub::Hub, store::ViewStore},
 };
 
 /// What must be done after a decision on one turn is stored.
@@ -50,7 +50,7 @@ impl Consequences {
 
 /// The handles of the owners that act on decisions.
 pub(crate) struct ConsequenceExecutor {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn ViewStore>,
     pub(crate) timer: Arc<Timer>,
     pub(crate) slots: Arc<Slots>,
     pub(crate) lanes: Arc<Lanes>,

@@ -28,7 +28,7 @@ use crate::{
     ports::{
         clock::SharedClock,
         store::{
-            Store, StoreError,
+            StoreError, TurnStore,
             transition::{Commit, DeliveryChange, LineChange, Transition, TurnChange},
         },
     },
@@ -40,7 +40,7 @@ const MERGED_AT_ONCE: u32 = 100;
 
 /// Lets the guard decide, stores the decision, and passes it to the executor.
 pub(crate) struct Ledger {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn TurnStore>,
     pub(crate) clock: SharedClock,
     pub(crate) context: DecisionContext,
     pub(crate) executor: ConsequenceExecutor,

@@ -22,7 +22,7 @@ use crate::{
     },
     ports::{
         clock::SharedClock,
-        store::{Store, StoreError},
+        store::{QueueStore, StoreError},
     },
 };
 
@@ -34,7 +34,7 @@ const MOST: u32 = 500;
 
 /// Finds turns that are answered together.
 pub(crate) struct Merges {
-    store: Arc<dyn Store>,
+    store: Arc<dyn QueueStore>,
     channels: Arc<Channels>,
     settings: LiveSettings,
     clock: SharedClock,
@@ -55,7 +55,7 @@ pub(crate) struct Gathered {
 impl Merges {
     /// Reads the modes that people have chosen.
     pub(crate) async fn load(
-        store: Arc<dyn Store>,
+        store: Arc<dyn QueueStore>,
         channels: Arc<Channels>,
         settings: LiveSettings,
         clock: SharedClock,

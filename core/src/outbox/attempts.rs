@@ -29,7 +29,7 @@ use crate::{
     ports::{
         clock::SharedClock,
         store::{
-            Store, StoreError,
+            InboxStore, OutboxStore, StoreError,
             accept::NewEvent,
             record::BlockedScope,
             transition::{AttemptEnd, AttemptStart, DeliveryChange},
@@ -47,7 +47,8 @@ const EDITS: (u32, Duration) = (8, Duration::from_mins(3));
 
 /// Stores attempts and the consequences of their results.
 pub(crate) struct Attempts {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn OutboxStore>,
+    pub(crate) inbox: Arc<dyn InboxStore>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) channels: Arc<Channels>,
     pub(crate) caller: Arc<Caller>,
@@ -542,7 +543,7 @@ impl Attempts {
             )
         };
         let event = NewEvent { id: EventId::new(at), event: Arc::new(event), turn: None, only_if_known: false };
-        self.store.accept(vec![event], None).await?;
+        self.inbox.accept(vec![event], None).await?;
         self.addresses.moved(from, chat);
         Ok(())
     }

@@ -36,7 +36,7 @@ use crate::{
     ports::{
         channel::ChannelAdapter,
         clock::SharedClock,
-        store::{Store, StoreError, record::NextDeliveries},
+        store::{OutboxStore, StoreError, record::NextDeliveries},
     },
     shown::{render, retry},
 };
@@ -61,7 +61,7 @@ const PANIC_PAUSE: Duration = Duration::from_mins(1);
 
 /// Sends the stored deliveries.
 pub(crate) struct Dispatcher {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn OutboxStore>,
     pub(crate) attempts: Arc<Attempts>,
     pub(crate) caller: Arc<Caller>,
     pub(crate) channels: Arc<Channels>,

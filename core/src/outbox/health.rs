@@ -21,7 +21,7 @@ use crate::{
     },
     ports::{
         clock::SharedClock,
-        store::{Store, StoreError},
+        store::{OutboxStore, StoreError},
     },
     shown::retry,
 };
@@ -56,7 +56,7 @@ const HURRIED_WITHIN: Duration = Duration::from_mins(75);
 
 /// The health of the channels, in memory only: a restart begins without it, as the operator may have fixed them.
 pub(crate) struct Health {
-    store: Arc<dyn Store>,
+    store: Arc<dyn OutboxStore>,
     lanes: Arc<Lanes>,
     clock: SharedClock,
     lifecycle: Lifecycle,
@@ -121,7 +121,12 @@ pub struct Outbound {
 }
 
 impl Health {
-    pub(crate) fn new(store: Arc<dyn Store>, lanes: Arc<Lanes>, clock: SharedClock, lifecycle: Lifecycle) -> Self {
+    pub(crate) fn new(
+        store: Arc<dyn OutboxStore>,
+        lanes: Arc<Lanes>,
+        clock: SharedClock,
+        lifecycle: Lifecycle,
+    ) -> Self {
         let (unauthorized, back_at) = (DashMap::new(), DashMap::new());
         let (failing, sent_at) = (DashMap::new(), DashMap::new());
         let (answering, probe_from, returned) = (DashMap::new(), DashMap::new(), DashMap::new());

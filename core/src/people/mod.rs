@@ -41,7 +41,7 @@ use crate::{
     },
     ports::{
         clock::SharedClock,
-        store::{Store, StoreError, transition::Transition},
+        store::{PeopleStore, StoreError, transition::Transition},
     },
 };
 
@@ -51,7 +51,7 @@ pub(crate) const SHARED_GUESSES: usize = 1000;
 
 /// Who is known, and who asks to be let in.
 pub struct People {
-    store: Arc<dyn Store>,
+    store: Arc<dyn PeopleStore>,
     clock: SharedClock,
     known: ArcSwap<KnownPeople>,
     state: Mutex<State>,
@@ -82,7 +82,7 @@ pub(crate) struct State {
 impl People {
     /// Reads who is known, and adds those whom the configuration names.
     pub(crate) async fn load(
-        store: Arc<dyn Store>,
+        store: Arc<dyn PeopleStore>,
         clock: SharedClock,
         seeds: &[SeedPerson],
     ) -> Result<Self, StoreError> {

@@ -9,7 +9,7 @@ use crate::{
         approval::{Approval, ApprovalChange, ApprovalFilter, ApprovalState},
         ids::ApprovalId,
     },
-    ports::store::{Store, StoreError},
+    ports::store::{QuestionStore, StoreError},
 };
 
 /// How many approvals are read at once.
@@ -23,13 +23,13 @@ const AT_ONCE: u32 = 100;
 
 /// The approvals that agents ask for. They are rows; memory holds none.
 pub(crate) struct Approvals {
-    store: Arc<dyn Store>,
+    store: Arc<dyn QuestionStore>,
     asked: Notify,
     deciding: Arc<Mutex<()>>,
 }
 
 impl Approvals {
-    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+    pub(crate) fn new(store: Arc<dyn QuestionStore>) -> Self {
         Self { store, asked: Notify::new(), deciding: Arc::default() }
     }
 

@@ -18,7 +18,7 @@ use crate::{
         question::{QuestionFilter, QuestionRecord},
         turn::TurnRecord,
     },
-    ports::store::{Store, StoreError},
+    ports::store::{QuestionStore, QueueStore, StoreError},
 };
 
 /// The command that asks about late messages, as the handler of its turns names it.
@@ -26,7 +26,7 @@ pub(crate) const ASKS: &str = "late_asks";
 
 /// The late messages about which somebody is asked.
 pub(crate) struct BacklogQuestion {
-    store: Arc<dyn Store>,
+    store: Arc<dyn QuestionStore>,
     /// The conversations with postponed turns. It may also hold some that have none any more.
     postponed: Mutex<HashSet<ConversationId>>,
     deciding: Arc<tokio::sync::Mutex<()>>,
@@ -36,8 +36,12 @@ pub(crate) struct BacklogQuestion {
 
 impl BacklogQuestion {
     /// Reads which conversations have postponed turns.
-    pub(crate) async fn load(store: Arc<dyn Store>, now: Timestamp) -> Result<Self, StoreError> {
-        let postponed = store.postponed().await?.into_iter().collect();
+    pub(crate) async fn load(
+        queue: &dyn QueueStore,
+        store: Arc<dyn QuestionStore>,
+        now: Timestamp,
+    ) -> Result<Self, StoreError> {
+        let postponed = queue.postponed().await?.into_iter().collect();
         Ok(Self { store, postponed: Mutex::new(postponed), deciding: Arc::default(), started_at: now })
     }
 

@@ -19,7 +19,7 @@ use crate::{
         turn::{Handler, TurnRecord},
     },
     people::People,
-    ports::store::{Store, StoreError, list::Origin},
+    ports::store::{LogStore, QuestionStore, StoreError, TurnStore, list::Origin},
 };
 
 /// How many turns a digest lists.
@@ -96,7 +96,7 @@ pub(crate) struct Digest {
 
 impl Digest {
     /// The digest that an event is, or a press of one of its buttons.
-    pub(crate) async fn of(store: &dyn Store, event: &InboundEvent) -> Result<Option<Self>, StoreError> {
+    pub(crate) async fn of(store: &dyn TurnStore, event: &InboundEvent) -> Result<Option<Self>, StoreError> {
         let mut kind = event.kind.clone();
         for _ in 0..STEPS {
             let before = match kind {
@@ -155,7 +155,7 @@ pub(crate) fn pressed(choices: &[String], text: &str) -> Option<(Button, usize)>
 }
 
 /// What an event presses below a digest.
-pub(crate) async fn press(store: &dyn Store, event: &InboundEvent) -> Result<Option<Press>, StoreError> {
+pub(crate) async fn press(store: &dyn QuestionStore, event: &InboundEvent) -> Result<Option<Press>, StoreError> {
     let EventKind::Choice { turn } = event.kind else { return Ok(None) };
     let Some(record) = store.questions(QuestionFilter::Of(turn), 1).await?.pop() else { return Ok(None) };
     let question = record.question;
@@ -165,7 +165,10 @@ pub(crate) async fn press(store: &dyn Store, event: &InboundEvent) -> Result<Opt
 }
 
 /// The question with which an agent answered a turn, if it is open. What the gateway asks is decided where it is asked.
-pub(crate) async fn open_question(store: &dyn Store, turn: &TurnRecord) -> Result<Option<AskedQuestion>, StoreError> {
+pub(crate) async fn open_question(
+    store: &dyn QuestionStore,
+    turn: &TurnRecord,
+) -> Result<Option<AskedQuestion>, StoreError> {
     if !is_agents(&turn.handler) {
         return Ok(None);
     }
@@ -180,7 +183,7 @@ pub(crate) fn is_agents(handler: &Handler) -> bool {
 
 /// What somebody has snoozed, so that their digests leave it out.
 pub(crate) async fn snoozed(
-    store: &dyn Store,
+    store: &dyn LogStore,
     person: PersonId,
     now: Timestamp,
 ) -> Result<HashSet<TurnId>, StoreError> {

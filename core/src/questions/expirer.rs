@@ -17,14 +17,14 @@ use crate::{
     ports::{
         clock::SharedClock,
         intake::{Inlet, IntakeError},
-        store::Store,
+        store::QuestionStore,
     },
 };
 
 /// Closes the questions that nobody picked from in time, and says so in their conversations. Both are one row's change: a
 /// crash before it changes nothing, and after it nothing is left to do.
 pub(crate) struct Expirer {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn QuestionStore>,
     pub(crate) questions: Arc<Questions>,
     pub(crate) inlet: Arc<dyn Inlet>,
     pub(crate) settings: LiveSettings,

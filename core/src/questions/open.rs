@@ -23,7 +23,7 @@ use crate::{
         settings::Settings,
     },
     notices::{approval_dropped, question_expired},
-    ports::store::{Store, StoreError, list::Origin},
+    ports::store::{QuestionStore, StoreError, list::Origin},
 };
 
 /// The number of questions read at once.
@@ -46,7 +46,7 @@ pub(crate) enum Asks {
 
 /// The questions that wait for a pick.
 pub(crate) struct Questions {
-    store: Arc<dyn Store>,
+    store: Arc<dyn QuestionStore>,
     /// The conversations with open questions, each with the number of questions that this process asked there. It may also
     /// hold some whose last question was picked or has expired.
     open: Mutex<HashMap<ConversationId, u64>>,
@@ -55,7 +55,7 @@ pub(crate) struct Questions {
 
 impl Questions {
     /// Reads which conversations have open questions.
-    pub(crate) async fn load(store: Arc<dyn Store>) -> Result<Self, StoreError> {
+    pub(crate) async fn load(store: Arc<dyn QuestionStore>) -> Result<Self, StoreError> {
         let open = store.asked().await?.into_iter().map(|conversation| (conversation, 0)).collect();
         Ok(Self { store, open: Mutex::new(open), expiring: Notify::new() })
     }
@@ -123,7 +123,7 @@ impl Questions {
             EventKind::ApprovalAsked { approval, person } => Some(Asks::Approve(approval, person)),
             _ if turn.handler.is_command(backlog_question::ASKS) => Some(Asks::Late),
             _ if turn.handler.is_command(Origin::DIGEST) => {
-                Digest::of(self.store.as_ref(), &turn.event).await?.map(|digest| Asks::Digest(digest.person))
+                Digest::of(&*self.store, &turn.event).await?.map(|digest| Asks::Digest(digest.person))
             }
             _ => None,
         })

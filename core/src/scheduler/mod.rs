@@ -46,7 +46,7 @@ use crate::{
     merges::{self, Gathered, Merges},
     model::{agent::AgentName, event::EventKind, ids::TurnId, queue::QueueMode, turn::TurnRecord},
     outbox::ephemerals::marker::Marker,
-    ports::store::{Store, StoreError, record::WaitingTurn},
+    ports::store::{QueueStore, StoreError, record::WaitingTurn},
     worker::Worker,
 };
 
@@ -56,7 +56,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// Gives slots to conversations with waiting turns, and runs these turns.
 pub(crate) struct Scheduler {
     pub(crate) slots: Arc<Slots>,
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn QueueStore>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) worker: Arc<Worker>,
     pub(crate) lifecycle: Lifecycle,

@@ -30,7 +30,7 @@ use crate::{
     ports::{
         clock::SharedClock,
         store::{
-            Store, StoreError,
+            ScheduleStore, StoreError,
             transition::{IdempotentAnswer, Operation, Transition},
         },
     },
@@ -50,7 +50,7 @@ const MOST_BYTES: usize = 8 << 20;
 
 /// The schedules.
 pub struct Calendar {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn ScheduleStore>,
     pub(crate) clock: SharedClock,
     known: Mutex<BTreeMap<ScheduleId, Schedule>>,
     changed: Notify,
@@ -61,7 +61,7 @@ pub struct Calendar {
 impl Calendar {
     /// Reads the schedules, and makes those of the configuration.
     pub(crate) async fn load(
-        store: Arc<dyn Store>,
+        store: Arc<dyn ScheduleStore>,
         clock: SharedClock,
         seeds: &[NewSchedule],
     ) -> Result<Self, StoreError> {

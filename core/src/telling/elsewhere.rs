@@ -13,7 +13,7 @@ use crate::{
     operator::error::OperationError,
     ports::{
         clock::SharedClock,
-        store::{Store, StoreError, list::DeadLetterFilter},
+        store::{OperatorStore, StoreError, list::DeadLetterFilter},
     },
 };
 
@@ -25,7 +25,7 @@ const MOST: u32 = 500;
 
 /// Sends answers elsewhere.
 pub(crate) struct Forwarder {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn OperatorStore>,
     pub(crate) operations: Arc<Operations>,
     pub(crate) turns: Mutex<mpsc::UnboundedReceiver<TurnId>>,
     pub(crate) settings: LiveSettings,

@@ -14,7 +14,7 @@ use crate::{
     model::log::LogSeq,
     ports::{
         clock::SharedClock,
-        store::{Store, StoreError},
+        store::{SearchStore, StoreError},
     },
 };
 
@@ -38,7 +38,7 @@ const RETRY: Duration = Duration::from_mins(1);
 
 /// Makes the lines of ended turns searchable.
 pub(crate) struct Indexer {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn SearchStore>,
     pub(crate) clock: SharedClock,
     pub(crate) lifecycle: Lifecycle,
 }

@@ -14,7 +14,7 @@ use crate::{
     ports::{
         clock::SharedClock,
         store::{
-            Store, StoreError,
+            HousekeepingStore, StoreError,
             housekeeping::{Cutoffs, Removal},
         },
     },
@@ -35,7 +35,7 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_s
 
 /// Removes rows that are past their time.
 pub(crate) struct Retention {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn HousekeepingStore>,
     pub(crate) calendar: Arc<Calendar>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,

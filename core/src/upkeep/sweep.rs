@@ -29,7 +29,7 @@ use crate::{
     outbox::{attempts::Attempts, ephemerals::marker::MARK_AFTER},
     ports::{
         clock::SharedClock,
-        store::{Store, StoreError, record::Remark, transition::RunEnd},
+        store::{DeadlineStore, OutboxStore, StoreError, record::Remark, transition::RunEnd},
     },
 };
 
@@ -45,7 +45,8 @@ const AT_ONCE: usize = 64;
 
 /// Keeps deadlines and retries.
 pub(crate) struct Sweep {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn DeadlineStore>,
+    pub(crate) outbox: Arc<dyn OutboxStore>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) commands: Arc<Commands>,
     pub(crate) attempts: Arc<Attempts>,
@@ -75,7 +76,7 @@ impl Sweep {
                 self.or_skip(turn, result).await?;
             }
         }
-        let attempts = self.store.attempts_left(self.owner).await?;
+        let attempts = self.outbox.attempts_left(self.owner).await?;
         let interrupted = attempts.len();
         for delivery in attempts {
             let turn = delivery.turn;
@@ -173,7 +174,7 @@ impl Sweep {
     async fn open_lanes(&self, channel: &ChannelId, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
         while !self.lanes.is_full(channel) && !self.lifecycle.ended.is_cancelled() {
             // At least one of so many has no lane yet.
-            let upcoming = self.store.upcoming(channel, MAX_LANES).await?;
+            let upcoming = self.outbox.upcoming(channel, MAX_LANES).await?;
             let are_all = upcoming.len() < MAX_LANES as usize;
             for (conversation, at) in upcoming {
                 if at > now {

@@ -18,7 +18,7 @@ use crate::{
     outbox::health::Health,
     ports::{
         clock::SharedClock,
-        store::{Store, transition::Transition},
+        store::{StoreState, Transitions, transition::Transition},
     },
     worker::agents::Agents,
 };
@@ -45,7 +45,8 @@ pub struct Down {
 
 /// Looks at the channels, the agents and the store.
 pub(crate) struct Watch {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn StoreState>,
+    pub(crate) transitions: Arc<dyn Transitions>,
     pub(crate) channels: Arc<Channels>,
     pub(crate) health: Arc<Health>,
     pub(crate) agents: Arc<Agents>,
@@ -99,7 +100,7 @@ impl Watch {
             log.push(NewLogEntry { at, subject: Subject::default(), event: LogEvent::StoreUp });
         }
         if !log.is_empty()
-            && let Err(error) = self.store.commit(Transition { log, ..Transition::default() }).await
+            && let Err(error) = self.transitions.commit(Transition { log, ..Transition::default() }).await
         {
             // It is noticed again at the next look.
             return warn!(%error, "cannot log what went down or came back");

@@ -32,7 +32,7 @@ use crate::{
         agent::{AgentError, AgentRuntime},
         channel::ChannelAdapter,
         clock::SharedClock,
-        store::{Store, StoreError, record::RunRecord},
+        store::{QuestionStore, SessionStore, StoreError, record::RunRecord},
     },
     questions::approvals::{MOST_WAITING, PAGE},
     shown::render,
@@ -57,7 +57,8 @@ const SHORTENED: usize = 100;
 pub(crate) struct Inputs {
     pub(crate) agents: Arc<Runtimes>,
     pub(crate) channels: Arc<Channels>,
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn SessionStore>,
+    pub(crate) questions: Arc<dyn QuestionStore>,
     pub(crate) people: Arc<People>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
@@ -259,7 +260,7 @@ impl Inputs {
         if run.number == 1 {
             return Ok(Vec::new());
         }
-        let asked = self.store.approvals(ApprovalFilter::Of(turn.id), PAGE).await?;
+        let asked = self.questions.approvals(ApprovalFilter::Of(turn.id), PAGE).await?;
         let told = |Approval { request, state, decided_by: by, note, .. }| AgentApproval {
             action: request.action,
             state,
@@ -273,7 +274,7 @@ impl Inputs {
     pub(super) async fn approvals_for(&self, event: &InboundEvent, known: &KnownPeople) -> Result<u32, StoreError> {
         let mut waiting = 0;
         for Identity { channel, id } in known.all_of(&event.identity()) {
-            waiting += self.store.approvals_for(&channel, &id, MOST_WAITING).await?;
+            waiting += self.questions.approvals_for(&channel, &id, MOST_WAITING).await?;
         }
         Ok(waiting)
     }

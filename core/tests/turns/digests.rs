@@ -366,7 +366,7 @@ async fn an_approval_that_is_dropped_is_told_to_the_person_and_to_the_approver()
 async fn an_approval_is_one_open_loop() {
     let (gateway, pay) = pays().await;
 
-    let open = open_loops(gateway.store.as_ref(), &TurnFilter::default(), gateway.clock.now()).await.expect("readable");
+    let open = open_loops(&*gateway.store, &TurnFilter::default(), gateway.clock.now()).await.expect("readable");
 
     let open: Vec<_> = open.into_iter().map(|open| open.turn.turn_id).collect();
     assert_eq!(open, [pay]);

@@ -3,7 +3,10 @@
 use std::fmt::Write as _;
 
 use jiff::{ToSpan, Zoned, civil::Time, tz::TimeZone};
-use rejoinder_core::{OpenLoop, Store, StoreError, Timestamp, open_loops, store::TurnFilter};
+use rejoinder_core::{
+    OpenLoop, StoreError, Timestamp, open_loops,
+    store::{OperatorStore, TurnFilter},
+};
 
 use crate::{
     console::output::excerpt,
@@ -33,7 +36,7 @@ pub(super) fn next(now: Timestamp, time: Time, zone: &TimeZone) -> Option<Timest
 /// What was answered in 24 hours, what is owed and what is wrong.
 pub(super) async fn text(
     figures: &Figures,
-    store: &dyn Store,
+    store: &dyn OperatorStore,
     wrong: &[Problem],
     now: Timestamp,
 ) -> Result<String, StoreError> {

@@ -142,7 +142,7 @@ impl DeadLettersCommand {
 async fn whole_id(global: &Global, id: &str) -> Result<Uuid, Failure> {
     match id.parse() {
         Ok(id) => Ok(id),
-        Err(_) => Ok(ids::dead_letter(Database::default().open(global).await?.as_ref(), id).await?.id),
+        Err(_) => Ok(ids::dead_letter(&*Database::default().open(global).await?, id).await?.id),
     }
 }
 
@@ -212,7 +212,7 @@ fn lines(list: &DeadLetterList) -> String {
 impl Show {
     async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let store = self.database.open(global).await?;
-        let letter = DeadLetterItem::from(&ids::dead_letter(store.as_ref(), &self.id).await?);
+        let letter = DeadLetterItem::from(&ids::dead_letter(&*store, &self.id).await?);
         if self.json { output::print_json(&letter) } else { output::print(detail(&letter)) }
     }
 }

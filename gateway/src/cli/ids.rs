@@ -2,8 +2,8 @@
 
 use anyhow::{Context, anyhow};
 use rejoinder_core::{
-    Store, TurnId,
-    store::{DeadLetter, DeadLetterFilter, TurnFilter},
+    TurnId,
+    store::{DeadLetter, DeadLetterFilter, OperatorStore, TurnFilter},
 };
 use uuid::Uuid;
 
@@ -14,7 +14,7 @@ pub(super) fn unknown_turn(id: &str) -> anyhow::Error {
 }
 
 /// The turn with this id, or the only one whose id begins so.
-pub(super) async fn turn_id(store: &dyn Store, id: &str) -> Result<TurnId, Failure> {
+pub(super) async fn turn_id(store: &dyn OperatorStore, id: &str) -> Result<TurnId, Failure> {
     let (first, last) = range(id)?;
     let ids = Some((TurnId::from(first), TurnId::from(last)));
     let filter = TurnFilter { ids, limit: 2, ..TurnFilter::default() };
@@ -27,7 +27,7 @@ pub(super) async fn turn_id(store: &dyn Store, id: &str) -> Result<TurnId, Failu
 }
 
 /// The dead letter with this id, or with the id of its turn, or the only one whose id or whose turn's begins so.
-pub(super) async fn dead_letter(store: &dyn Store, id: &str) -> Result<DeadLetter, Failure> {
+pub(super) async fn dead_letter(store: &dyn OperatorStore, id: &str) -> Result<DeadLetter, Failure> {
     let (first, last) = range(id)?;
     let all = DeadLetterFilter { limit: u32::MAX, ..DeadLetterFilter::default() };
     let mut letters = store.dead_letters(&all).await.context("cannot read the dead letters")?;

@@ -46,7 +46,7 @@ impl Logs {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let store = self.database.open(global).await?;
         let turn = match &self.turn {
-            Some(id) => Some(turn_id(store.as_ref(), id).await?),
+            Some(id) => Some(turn_id(&*store, id).await?),
             None => None,
         };
         let filter = LogLineFilter {

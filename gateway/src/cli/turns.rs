@@ -8,9 +8,9 @@ use std::{collections::HashSet, fmt::Write as _, time::Duration};
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use rejoinder_core::{
-    ChannelId, Clock, ConversationId, PersonFilter, Store, SystemClock, Timestamp, TurnId,
+    ChannelId, Clock, ConversationId, PersonFilter, SystemClock, Timestamp, TurnId,
     explain::explain,
-    store::{Dossier, TurnFilter, TurnListState},
+    store::{Dossier, PeopleStore, TurnFilter, TurnListState},
 };
 
 use super::{
@@ -212,7 +212,7 @@ impl TurnsCommand {
 impl Change {
     async fn perform(&self, global: &Global, action: &str, done: &str) -> Result<(), Failure> {
         let gateway = RunningGateway::find(global)?;
-        let id = turn_id(Database::default().open(global).await?.as_ref(), &self.id).await?;
+        let id = turn_id(&*Database::default().open(global).await?, &self.id).await?;
         gateway.post(&format!("turns/{id}/{action}"), &serde_json::json!({ "reason": self.reason })).await?;
         output::print(done)
     }
@@ -222,7 +222,7 @@ impl Cancel {
     async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let Self { change: Change { id, reason }, say, silently } = self;
         let gateway = RunningGateway::find(global)?;
-        let id = turn_id(Database::default().open(global).await?.as_ref(), id).await?;
+        let id = turn_id(&*Database::default().open(global).await?, id).await?;
         let body = serde_json::json!({ "reason": reason, "say": say, "silently": silently });
         gateway.post(&format!("turns/{id}/cancel"), &body).await?;
         output::print(if *silently { "It is given up." } else { "It is given up, and the person is told." })
@@ -233,8 +233,7 @@ impl List {
     async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let store = self.database.open(global).await?;
         loop {
-            let list =
-                page(store.as_ref(), self.filter(store.as_ref()).await?).await.context("cannot read the turns")?;
+            let list = page(store.as_ref(), self.filter(&*store).await?).await.context("cannot read the turns")?;
             if self.json {
                 return output::print_json(&list);
             }
@@ -248,7 +247,7 @@ impl List {
         }
     }
 
-    async fn filter(&self, store: &dyn Store) -> Result<TurnFilter, Failure> {
+    async fn filter(&self, store: &dyn PeopleStore) -> Result<TurnFilter, Failure> {
         let now = SystemClock.now();
         let time = |text: Option<&String>| text.and_then(|text| time::parse_or_ago(text, now));
         let state = match self.state {
@@ -336,7 +335,7 @@ fn short_id(turns: &[TurnItem]) -> usize {
 impl One {
     async fn dossier(&self, global: &Global) -> Result<Dossier, Failure> {
         let store = self.database.open(global).await?;
-        let id = turn_id(store.as_ref(), &self.id).await?;
+        let id = turn_id(&*store, &self.id).await?;
         let dossier = store.dossier(id).await.context("cannot read the turn")?;
         Ok(dossier.ok_or_else(|| unknown_turn(&self.id))?)
     }

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use hdrhistogram::Histogram;
 use rejoinder_core::{
-    Store, StoreError,
-    store::{LogEntry, LogFilter},
+    StoreError,
+    store::{LogEntry, LogFilter, LogStore},
 };
 
 /// Within what time a first signal counts as prompt.
@@ -22,7 +22,7 @@ const TOPICS: [&str; 4] = ["turn.accepted", "turn.deferred", "turn.settled", "tu
 /// # Errors
 /// When the log cannot be read. What was passed on until then stays counted.
 pub(crate) async fn each_entry(
-    store: &dyn Store,
+    store: &dyn LogStore,
     mut filter: LogFilter,
     mut count: impl FnMut(&LogEntry),
 ) -> Result<(), StoreError> {

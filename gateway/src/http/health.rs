@@ -11,7 +11,10 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
-use rejoinder_core::{ChannelHealth, ChannelId, Engine, Store, Timestamp, store::Backlog};
+use rejoinder_core::{
+    ChannelHealth, ChannelId, Engine, Store, Timestamp,
+    store::{Backlog, OperatorStore},
+};
 use rejoinder_kit::bearer;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
@@ -79,12 +82,12 @@ impl StoreProbe {
 
 /// The store's backlog, read at most once a second, however many requests come.
 pub(crate) struct BacklogReader {
-    store: Arc<dyn Store>,
+    store: Arc<dyn OperatorStore>,
     last: Mutex<Option<(Instant, Option<Backlog>)>>,
 }
 
 impl BacklogReader {
-    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+    pub(crate) fn new(store: Arc<dyn OperatorStore>) -> Self {
         Self { store, last: Mutex::new(None) }
     }
 

@@ -25,7 +25,7 @@ fn logged(log: impl FnOnce()) -> LogLine {
     logged_at(KeepLevel::Debug, log).queue.try_recv().expect("a line waits")
 }
 
-fn writing(lines: Lines, store: Arc<dyn Store>) -> Writing {
+fn writing(lines: Lines, store: Arc<dyn LineStore>) -> Writing {
     let masker = Masker::new(["sk-12345678"]);
     Writing { lines, store, masker, batch: Vec::new(), lost: 0, pace: PACE }
 }
@@ -137,11 +137,9 @@ async fn lines_that_do_not_fit_are_counted() {
     let store = Arc::new(SqliteStore::open(OpenOptions::new(folder.path().join("db"))).await.unwrap());
     let lines =
         logged_at(KeepLevel::Info, || (0..WAITING + 3).for_each(|number| info!(number, "a line of sk-12345678")));
-    let kept = async |filter: LogLineFilter| {
-        rejoinder_core::store::LineStore::log_lines(&*store, &LogLineFilter { limit: 9999, ..filter }).await.unwrap()
-    };
+    let kept = async |filter: LogLineFilter| store.log_lines(&LogLineFilter { limit: 9999, ..filter }).await.unwrap();
 
-    let clone: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
+    let clone: Arc<dyn LineStore> = Arc::<SqliteStore>::clone(&store);
     LineWriter::start(lines, clone, Masker::new(["sk-12345678"])).finish().await;
 
     let all: Vec<LogLineRecord> = kept(LogLineFilter::default()).await;

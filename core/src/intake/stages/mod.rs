@@ -65,7 +65,8 @@ pub(crate) struct Handles<'a> {
 
 /// Every stage. `Line` is the last: the slot that it takes is not given back by a stage behind it.
 pub(crate) fn all(handles: &Handles<'_>) -> Vec<Box<dyn Stage>> {
-    let limits = Limits::new(Arc::clone(handles.store), handles.settings.clone(), SharedClock::clone(handles.clock));
+    let (settings, clock) = (handles.settings.clone(), SharedClock::clone(handles.clock));
+    let limits = Limits::new(handles.store.clone(), handles.store.clone(), settings, clock);
     let limits = Arc::new(limits);
     vec![
         Box::new(Screen::new(handles)),

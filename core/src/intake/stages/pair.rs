@@ -1,7 +1,5 @@
 //! Ends the messages of another agent that this one has answered too often.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 
 use super::{Handles, Stage};
@@ -19,7 +17,7 @@ pub(super) struct Pair {
 
 impl Pair {
     pub(super) fn new(handles: &Handles<'_>) -> Self {
-        Self { pairs: Pairs::new(Arc::clone(handles.store), SharedClock::clone(handles.clock)) }
+        Self { pairs: Pairs::new(handles.store.clone(), SharedClock::clone(handles.clock)) }
     }
 }
 

@@ -16,7 +16,10 @@ use crate::{
         turn::TurnRecord,
     },
     outbox::caller::{Caller, TIMEOUT},
-    ports::{clock::SharedClock, store::Store},
+    ports::{
+        clock::SharedClock,
+        store::{ChannelStore, OutboxStore},
+    },
 };
 
 /// How long a draft in flight may delay a delivery of its conversation. Most end by then, and the delivery can edit the
@@ -30,7 +33,8 @@ pub(crate) const MIN_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct Ephemerals {
     pub(crate) caller: Arc<Caller>,
     pub(crate) channels: Arc<Channels>,
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn OutboxStore>,
+    pub(crate) conversations: Arc<dyn ChannelStore>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) drafts: Arc<Drafts>,
     pub(crate) clock: SharedClock,
@@ -107,7 +111,7 @@ impl Ephemerals {
 
     /// The current address of a turn's conversation.
     async fn address(&self, turn: &TurnRecord) -> Option<ConversationRef> {
-        self.store.address(turn.conversation).await.unwrap_or_else(|error| {
+        self.conversations.address(turn.conversation).await.unwrap_or_else(|error| {
             debug!(turn = %turn.id, %error, "cannot read the address of a conversation");
             None
         })

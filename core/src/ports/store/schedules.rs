@@ -5,12 +5,12 @@ use crate::{
         ids::ScheduleId,
         schedule::{Schedule, ScheduleRun},
     },
-    ports::store::{StoreError, Transitions},
+    ports::store::{StoreError, TurnStore},
 };
 
 store_trait! {
     /// Schedules and their runs.
-    pub trait ScheduleStore: Transitions {
+    pub trait ScheduleStore: TurnStore {
         /// All schedules, in the order of their names.
         read fn schedules() -> Vec<Schedule>;
 

@@ -8,8 +8,8 @@ use std::{
 use anyhow::Context;
 use clap::Args;
 use rejoinder_core::{
-    ChannelId, Store, StoreError, Timestamp, TurnId,
-    store::{LogEntry, LogFilter},
+    ChannelId, StoreError, Timestamp, TurnId,
+    store::{LogEntry, LogFilter, LogStore},
 };
 use serde::Serialize;
 
@@ -45,11 +45,11 @@ pub(in crate::cli) struct Stats {
 impl Stats {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let store = self.database.open(global).await?;
-        let report = self.read(store.as_ref()).await.context("cannot read the log")?;
+        let report = self.read(&*store).await.context("cannot read the log")?;
         if self.json { output::print_json(&report) } else { output::print(output::printable(&report.text())) }
     }
 
-    async fn read(&self, store: &dyn Store) -> Result<Report, StoreError> {
+    async fn read(&self, store: &dyn LogStore) -> Result<Report, StoreError> {
         let first = store.log(&LogFilter { limit: 1, ..LogFilter::default() }).await?;
         let filter = LogFilter {
             after: store.log_before(self.since).await?,

@@ -67,7 +67,7 @@ pub(in crate::http) async fn list(
     let Query(Filter { channel, limit }) = filter?;
     let limit = paging::limit(limit)? as usize;
     let among = TurnFilter { channels: caller.channels(channel.as_deref()), ..TurnFilter::default() };
-    let loops = open_loops(app.store.as_ref(), &among, app.clock.now()).await?;
+    let loops = open_loops(&*app.store, &among, app.clock.now()).await?;
     let total = loops.len();
     let causes = app.problems.causes(app.probe.store_writes().await.is_err());
     let items = loops.into_iter().take(limit).map(|OpenLoop { turn, kind, score }| LoopItem {
