@@ -21,6 +21,10 @@
 mod detect;
 mod front_desk;
 mod openai;
+mod prompt;
+#[cfg(test)]
+mod sample;
+mod tools;
 
 pub use detect::{
     FoundServer, ModelStatus, ModelsError, Origin, ServerCandidates, check_model, find_local, list_models,

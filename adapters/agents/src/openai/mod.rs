@@ -2,11 +2,8 @@
 //!
 //! | File | Contains |
 //! | --- | --- |
-//! | `files` | the files of a turn: pictures, texts, names (no I/O) |
 //! | `request` | the messages of a turn, and the request's body (no I/O) |
 //! | `stream` | parses and assembles the answer (no I/O) |
-//! | `tools` | the outcomes that the guard knows, as tools, and how several choices become one outcome (no I/O) |
-//! | `schedule` | the tool with which a model schedules something (no I/O) |
 //! | `dialect` | which parts of the API a server refused |
 //! | `trial` | one short question, for `rejoinder init` |
 //! | `exchange` | one request and its answer: HTTP, timeouts, which errors are retried |
@@ -17,16 +14,9 @@
 
 mod dialect;
 mod exchange;
-mod files;
-mod frame;
-mod number;
 mod request;
-#[cfg(test)]
-mod sample;
-mod schedule;
 mod section;
 mod stream;
-mod tools;
 mod trial;
 
 use std::{
@@ -51,9 +41,12 @@ use self::{
     exchange::{ExchangeError, Report},
     request::{ChatMessage, Prompt, Request},
     stream::{Answer, ToolCall},
-    tools::{Call, Chosen, DEFER},
 };
 pub use self::{section::OpenAiSection, trial::say_hello};
+use crate::{
+    prompt::files,
+    tools::{self, Call, Chosen, DEFER, schedule},
+};
 
 /// How many requests one run may make, not counting retries.
 const MAX_ROUNDS: usize = 5;

@@ -7,12 +7,12 @@ use rejoinder_core::{
 };
 use serde::{Serialize, Serializer};
 
-use super::{
-    OpenAiSection,
-    dialect::Dialect,
-    files::{self, Picture},
-    frame::{self, LEGEND},
-    stream::ToolCall,
+use super::{OpenAiSection, dialect::Dialect, stream::ToolCall};
+use crate::{
+    prompt::{
+        files::{self, Picture},
+        frame::{self, LEGEND},
+    },
     tools::Offer,
 };
 
@@ -385,7 +385,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::openai::sample::{settings, turn};
+    use crate::sample::{settings, turn};
 
     fn line(speaker: Speaker, text: &str) -> HistoryLine {
         HistoryLine {

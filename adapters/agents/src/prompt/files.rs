@@ -39,7 +39,7 @@ fn essence(media_type: &str) -> String {
 }
 
 /// Whether models can look at files of this type.
-pub(super) fn is_picture(media_type: &str) -> bool {
+pub(crate) fn is_picture(media_type: &str) -> bool {
     PICTURES.contains(&essence(media_type).as_str())
 }
 
@@ -50,23 +50,23 @@ fn is_text(media_type: &str) -> bool {
 }
 
 /// The size of the largest file of this type that is read, in bytes; `None` if a model cannot read such files.
-pub(super) fn largest(media_type: &str) -> Option<usize> {
+pub(crate) fn largest(media_type: &str) -> Option<usize> {
     if is_text(media_type) { Some(MAX_TEXT_BYTES) } else { is_picture(media_type).then_some(MAX_PICTURE_BYTES) }
 }
 
 /// A picture for the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Picture<'a> {
-    pub(super) name: &'a str,
+pub(crate) struct Picture<'a> {
+    pub(crate) name: &'a str,
     /// Whether it belongs to the quoted message.
-    pub(super) is_quoted: bool,
+    pub(crate) is_quoted: bool,
     /// A `data:` URL with its bytes.
-    pub(super) url: String,
+    pub(crate) url: String,
 }
 
 impl Picture<'_> {
     /// The picture with its type and its size in place of its bytes.
-    pub(super) fn with_note(&self) -> Picture<'_> {
+    pub(crate) fn with_note(&self) -> Picture<'_> {
         let (media_type, encoded) = self.url.split_once(";base64,").unwrap_or((&self.url, ""));
         let media_type = media_type.trim_start_matches("data:");
         let bytes = encoded.trim_end_matches('=').len() * 3 / 4;
@@ -75,7 +75,7 @@ impl Picture<'_> {
 }
 
 /// The pictures among the files, each of which may belong to the quoted message.
-pub(super) fn pictures<'a>(files: impl Iterator<Item = (&'a AgentFile, bool)>) -> Vec<Picture<'a>> {
+pub(crate) fn pictures<'a>(files: impl Iterator<Item = (&'a AgentFile, bool)>) -> Vec<Picture<'a>> {
     let mut bytes_left = MAX_PICTURE_BYTES;
     let pictures = files.filter(|(file, _)| is_picture(&file.attachment.media_type));
     pictures
@@ -90,7 +90,7 @@ pub(super) fn pictures<'a>(files: impl Iterator<Item = (&'a AgentFile, bool)>) -
 }
 
 /// How many characters of text files a model still gets.
-pub(super) struct TextLimit(usize);
+pub(crate) struct TextLimit(usize);
 
 impl Default for TextLimit {
     fn default() -> Self {
@@ -100,7 +100,7 @@ impl Default for TextLimit {
 
 impl TextLimit {
     /// The text of a file as far as the model gets it, and whether that is only its beginning. `None` if it is no text.
-    pub(super) fn text_of<'a>(&mut self, file: &'a AgentFile) -> Option<(&'a str, bool)> {
+    pub(crate) fn text_of<'a>(&mut self, file: &'a AgentFile) -> Option<(&'a str, bool)> {
         let bytes = file.bytes.as_deref().filter(|_| is_text(&file.attachment.media_type))?;
         let text = std::str::from_utf8(bytes).ok()?.trim_start_matches('\u{feff}');
         let end = text.char_indices().nth(self.0).map_or(text.len(), |(end, _)| end);

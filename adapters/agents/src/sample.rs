@@ -1,4 +1,4 @@
-//! Sample values for the unit tests of this module.
+//! Sample values for the unit tests of this crate.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use rejoinder_core::{
     SenderKind, SessionId, Support, Surface, Timestamp, TurnId,
 };
 
-use super::OpenAiSection;
+use crate::OpenAiSection;
 
 /// A frontend that can do everything.
-pub(super) fn capabilities() -> Capabilities {
+pub(crate) fn capabilities() -> Capabilities {
     Capabilities {
         receipts: Receipts::Platform,
         can_write_first: true,
@@ -34,7 +34,7 @@ pub(super) fn capabilities() -> Capabilities {
 }
 
 /// A message from Ada in a direct chat.
-pub(super) fn turn(text: &str) -> AgentTurn {
+pub(crate) fn turn(text: &str) -> AgentTurn {
     let now = Timestamp::from_millis(1_700_000_000_000);
     AgentTurn {
         turn: TurnId::new(now),
@@ -68,7 +68,7 @@ pub(super) fn turn(text: &str) -> AgentTurn {
 }
 
 /// Settings for a server that no test calls.
-pub(super) fn settings() -> OpenAiSection {
+pub(crate) fn settings() -> OpenAiSection {
     let base_url = "http://127.0.0.1:9/v1".parse().expect("a URL");
     OpenAiSection { base_url, model: "test-model".to_owned(), ..OpenAiSection::default() }
 }

@@ -12,7 +12,10 @@ use rejoinder_core::{
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeSeq};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{number::Number, schedule};
+mod number;
+pub(crate) mod schedule;
+
+use self::number::Number;
 
 /// The shortest time for which a model may defer an answer.
 const MIN_DEFER: Duration = Duration::from_secs(1);
@@ -31,7 +34,7 @@ const EXPIRY: (f64, f64) = (60.0, 30.0 * 24.0 * 3600.0);
 
 /// The tools offered to the model, as serialised in the request.
 #[derive(Debug)]
-pub(super) struct Offer<'a> {
+pub(crate) struct Offer<'a> {
     react: Option<Tool<'a>>,
     may_defer: bool,
     may_ask_approval: bool,
@@ -146,7 +149,7 @@ static SCHEDULE_TOOL: LazyLock<Box<RawValue>> = LazyLock::new(|| {
 });
 
 /// The name of the tool that puts the answer off.
-pub(super) const DEFER: &str = "defer";
+pub(crate) const DEFER: &str = "defer";
 
 /// The name of that tool.
 const SCHEDULE: &str = "schedule";
@@ -156,7 +159,7 @@ const REQUEST: &str = "request_approval";
 
 impl<'a> Offer<'a> {
     /// The tools for a run of this turn.
-    pub(super) fn of(turn: &'a AgentTurn) -> Self {
+    pub(crate) fn of(turn: &'a AgentTurn) -> Self {
         let capabilities = &turn.capabilities;
         let react = (capabilities.reactions != Support::No).then(|| {
             Tool::new(
@@ -269,7 +272,7 @@ const fn number(description: &'static str) -> Property<'static> {
 
 /// A valid tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Call {
+pub(crate) enum Call {
     /// The emoji.
     React(String),
     /// The question.
@@ -338,7 +341,7 @@ impl Call {
     ///
     /// # Errors
     /// The text to return to the model if the call is invalid.
-    pub(super) fn parse(name: &str, arguments: &str, turn: &AgentTurn, now: Timestamp) -> Result<Self, String> {
+    pub(crate) fn parse(name: &str, arguments: &str, turn: &AgentTurn, now: Timestamp) -> Result<Self, String> {
         let capabilities = &turn.capabilities;
         let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
         match name {
@@ -450,7 +453,7 @@ impl Defer {
 }
 
 /// A time, as the model reads it.
-pub(super) fn rfc3339(at: Timestamp) -> String {
+pub(crate) fn rfc3339(at: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(at.as_millis()).map_or_else(|_| "later".to_owned(), |at| at.to_string())
 }
 
@@ -470,7 +473,7 @@ fn shortened(text: &str) -> String {
 
 /// The choices that a model has made in a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Chosen {
+pub(crate) struct Chosen {
     react: Option<String>,
     ask: Option<(String, Choices)>,
     approval: Option<ApprovalRequest>,
@@ -480,12 +483,12 @@ pub(super) struct Chosen {
 
 impl Chosen {
     /// Whether the answer is put off.
-    pub(super) const fn is_deferred(&self) -> bool {
+    pub(crate) const fn is_deferred(&self) -> bool {
         self.defer.is_some()
     }
 
     /// Records a choice. The last one of each kind counts.
-    pub(super) fn add(&mut self, call: Call) {
+    pub(crate) fn add(&mut self, call: Call) {
         match call {
             Call::React(emoji) => self.react = Some(emoji),
             Call::Ask { question, choices } => self.ask = Some((question, choices)),
@@ -507,7 +510,7 @@ impl Chosen {
     ///    is silence that a person can see;
     /// 5. text;
     /// 6. a reaction.
-    pub(super) fn outcome(self, text: Option<&str>) -> Option<Outcome> {
+    pub(crate) fn outcome(self, text: Option<&str>) -> Option<Outcome> {
         match self {
             Self { approval: Some(request), .. } => Some(Outcome::Approval(request)),
             Self { defer: Some((note, due)), .. } => {
@@ -541,7 +544,7 @@ mod tests {
     use super::*;
     use rejoinder_core::Capabilities;
 
-    use crate::openai::sample::{capabilities, turn};
+    use crate::sample::{capabilities, turn};
 
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 

@@ -16,11 +16,11 @@ const UTC: &str = "UTC";
 const NAME: usize = 40;
 
 /// What a model can do with schedules.
-pub(super) static ACTIONS: LazyLock<[String; 3]> = LazyLock::new(|| ["add", "list", "remove"].map(ToOwned::to_owned));
+pub(crate) static ACTIONS: LazyLock<[String; 3]> = LazyLock::new(|| ["add", "list", "remove"].map(ToOwned::to_owned));
 
 /// The arguments of the tool.
 #[derive(Deserialize)]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     action: String,
     name: Option<String>,
     message: Option<String>,
@@ -38,7 +38,7 @@ impl Arguments {
     ///
     /// # Errors
     /// The text to return to the model.
-    pub(super) fn call(self, now: Timestamp) -> Result<ScheduleCall, String> {
+    pub(crate) fn call(self, now: Timestamp) -> Result<ScheduleCall, String> {
         match self.action.trim() {
             "list" => Ok(ScheduleCall::List),
             "remove" => Ok(ScheduleCall::Remove { name: filled(self.name).ok_or("error: `name` is empty")? }),
@@ -101,7 +101,7 @@ struct Shown<'a> {
 }
 
 /// What a model is told of a call.
-pub(super) fn told(done: Result<Vec<Schedule>, String>) -> String {
+pub(crate) fn told(done: Result<Vec<Schedule>, String>) -> String {
     let schedules = match done {
         Ok(schedules) => schedules,
         Err(why) => return format!("error: {why}"),
