@@ -7,6 +7,7 @@ pub mod clock;
 pub mod growth;
 pub mod markdown;
 pub mod rejecting;
+pub mod runtime;
 pub mod scripted;
 pub mod store;
 

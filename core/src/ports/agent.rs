@@ -50,7 +50,12 @@ impl RunEvents {
     /// Creates the channel: the first half is for the runtime, the second for the core.
     #[must_use]
     pub fn channel() -> (Self, mpsc::Receiver<RunEvent>) {
-        let (sender, receiver) = mpsc::channel(64);
+        Self::with_room(64)
+    }
+
+    /// The same for this many events that the core has not read yet.
+    pub(crate) fn with_room(events: usize) -> (Self, mpsc::Receiver<RunEvent>) {
+        let (sender, receiver) = mpsc::channel(events);
         (Self(sender), receiver)
     }
 

@@ -56,7 +56,7 @@ use crate::{
 };
 
 /// The grace period of a cancelled run before it is dropped.
-const GRACE: Duration = Duration::from_secs(2);
+pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
 /// How many characters are kept of the action, the details and the kind of a request for an approval.
 const MOST_ACTION: usize = 300;
