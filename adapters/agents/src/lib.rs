@@ -13,7 +13,9 @@
 //!
 //! To add a kind, add a module with its section ([`AgentSection`](rejoinder_config::AgentSection), with its part of the
 //! manual) and a type that implements [`AgentRuntime`](rejoinder_core::AgentRuntime), a row in the table above, and a
-//! descriptor in the list of `gateway/src/agents.rs`. Chosen silence is an outcome
+//! descriptor in the list of `gateway/src/agents.rs`. `prompt` and `tools` hold what a model reads and can call, in no protocol's
+//! form, and `report` passes its text on to drafts: a kind's own module holds its protocol alone. Run
+//! `rejoinder_core::runtime_conformance!` on a double of the agent. Chosen silence is an outcome
 //! ([`Silent`](rejoinder_core::Outcome::Silent)), never a failure. An empty answer is a reply without text, which the guard
 //! judges. An answer that was cut off is an error ([`Broken`](rejoinder_core::AgentError::Broken)), never half an answer.
 //! Text for drafts passes through [`Shim`](rejoinder_core::Shim) before it is reported.
@@ -22,6 +24,7 @@ mod detect;
 mod front_desk;
 mod openai;
 mod prompt;
+mod report;
 #[cfg(test)]
 mod sample;
 mod tools;

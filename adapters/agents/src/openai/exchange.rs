@@ -4,7 +4,7 @@ use std::{pin::pin, time::Duration};
 
 use eventsource_stream::{EventStreamError, Eventsource};
 use futures_util::StreamExt;
-use rejoinder_core::{AgentError, AgentTurn, ModelInput, RunEvents, TraceHeaders, Usage};
+use rejoinder_core::{AgentError, AgentTurn, TraceHeaders};
 use reqwest::{
     Response, StatusCode,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, RETRY_AFTER},
@@ -13,8 +13,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{
     OpenAi,
-    stream::{Answer, AnswerError, AnswerUpdate, MAX_ANSWER, error_message},
+    stream::{Answer, AnswerError, MAX_ANSWER, error_message},
 };
+use crate::report::Report;
 
 /// The largest event of a stream, and the largest unstreamed answer, in bytes: room for an answer that is too long and
 /// is cut, and for JSON's escapes.
@@ -35,63 +36,6 @@ const USAGE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long to wait for the end of the stream after its last event. Reading it allows the connection to be reused.
 const END_TIMEOUT: Duration = Duration::from_millis(20);
-
-/// Reports the answers of a run while they arrive.
-pub(super) struct Report<'a> {
-    events: &'a RunEvents,
-    /// The text reported for earlier answers of this run.
-    before: String,
-    /// The text reported for the current answer.
-    text: String,
-    /// Whether an earlier answer of this run showed text, so that a blank line must follow.
-    gap: bool,
-    earlier: Usage,
-    current: Usage,
-}
-
-impl<'a> Report<'a> {
-    pub(super) const fn to(events: &'a RunEvents) -> Self {
-        let nothing = Usage { input_tokens: 0, output_tokens: 0 };
-        Self { events, before: String::new(), text: String::new(), gap: false, earlier: nothing, current: nothing }
-    }
-
-    /// Begins another request. `gap`: whether text was shown before.
-    pub(super) fn next(&mut self, gap: bool) {
-        self.before.push_str(&std::mem::take(&mut self.text));
-        self.gap = gap;
-        self.earlier.input_tokens += self.current.input_tokens;
-        self.earlier.output_tokens += self.current.output_tokens;
-        self.current = Usage { input_tokens: 0, output_tokens: 0 };
-    }
-
-    /// Reports what the next request shows the model.
-    pub(super) async fn shown(&self, input: ModelInput) {
-        self.events.shown(input).await;
-    }
-
-    pub(super) async fn text(&mut self, text: String) {
-        if text.is_empty() {
-            return;
-        }
-        let text = if self.gap && self.text.is_empty() { format!("\n\n{text}") } else { text };
-        self.text.push_str(&text);
-        self.events.text(text).await;
-    }
-
-    async fn update(&mut self, update: AnswerUpdate) {
-        if update.replaces_shown {
-            self.text.clear();
-            self.events.rewrite(self.before.as_str()).await;
-        }
-        self.text(update.show).await;
-        if let Some(usage) = update.usage {
-            self.current = usage;
-            let input_tokens = self.earlier.input_tokens.saturating_add(usage.input_tokens);
-            let output_tokens = self.earlier.output_tokens.saturating_add(usage.output_tokens);
-            self.events.usage(Usage { input_tokens, output_tokens }).await;
-        }
-    }
-}
 
 /// Why a request has no answer.
 #[derive(Debug)]

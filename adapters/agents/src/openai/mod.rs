@@ -26,9 +26,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use rejoinder_core::{
-    AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, Reply, RunEvents, SendResult, Shim, Timestamp, ToolUse,
-};
+use rejoinder_core::{AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, RunEvents};
 use reqwest::header::{HeaderValue, InvalidHeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::time::Instant;
@@ -38,21 +36,15 @@ use url::Url;
 pub(crate) use self::exchange::chain;
 use self::{
     dialect::LearnedDialect,
-    exchange::{ExchangeError, Report},
+    exchange::ExchangeError,
     request::{ChatMessage, Prompt, Request},
-    stream::{Answer, ToolCall},
+    stream::Answer,
 };
 pub use self::{section::OpenAiSection, trial::say_hello};
-use crate::{
-    prompt::files,
-    tools::{self, Call, Chosen, DEFER, schedule},
-};
+use crate::{prompt::files, report::Report, tools::RunState};
 
 /// How many requests one run may make, not counting retries.
 const MAX_ROUNDS: usize = 5;
-
-/// How many characters of a tool's name are kept.
-const MAX_TOOL_NAME: usize = 64;
 
 /// How long to wait before the only retry, if the server does not say.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
@@ -133,16 +125,16 @@ impl OpenAi {
 
     async fn answer(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
         let mut prompt = Prompt::of(turn, &self.settings);
-        let (began, mut state) = (Instant::now(), RunState::default());
+        let (began, mut state, mut retried) = (Instant::now(), RunState::default(), false);
         let mut report = Report::to(events);
         // Whether the model has said all that it wanted, and is only asked again for what came meanwhile.
         let mut is_whole = false;
         for round in 1..=MAX_ROUNDS {
-            let answer = match self.ask(turn, &mut prompt, &mut state, &mut report).await {
+            let answer = match self.ask(turn, &mut prompt, &mut report, state.has_shown(), &mut retried).await {
                 Ok(answer) => answer,
                 // An earlier choice of the model stays valid.
                 Err(_) if is_whole => return Ok(state.outcome()),
-                Err(error) => return state.chosen.outcome(None).ok_or(error),
+                Err(error) => return state.choice().ok_or(error),
             };
             let (was_shown, is_cut) = (answer.shown() > 0, answer.is_cut());
             let (mut text, calls) = answer.into_parts();
@@ -154,7 +146,7 @@ impl OpenAi {
             }
             let now = turn.now + Duration::from_secs(began.elapsed().as_secs());
             let results = state.perform(&calls, turn, now, events).await;
-            let ends = state.sent || results.iter().all(|result| !result.needs_answer);
+            let ends = state.is_sent() || results.iter().all(|result| !result.needs_answer);
             // What came while the model worked is answered by another round: this one does not end the run.
             let may_listen = round < MAX_ROUNDS && (calls.is_empty() || !ends);
             let came = if may_listen { events.listen().await } else { Vec::new() };
@@ -177,13 +169,15 @@ impl OpenAi {
         Ok(state.outcome())
     }
 
-    /// One round: a request, retried once if that may help and nothing was shown.
+    /// One round: a request, retried once in a run if that may help and nothing was shown. `has_shown`: whether an earlier
+    /// round showed text.
     async fn ask(
         &self,
         turn: &AgentTurn,
         prompt: &mut Prompt<'_>,
-        state: &mut RunState,
         report: &mut Report<'_>,
+        has_shown: bool,
+        retried: &mut bool,
     ) -> Result<Answer, AgentError> {
         let known = self.learned.get();
         let mut dialect = known;
@@ -194,7 +188,7 @@ impl OpenAi {
             let request = Request::new(&self.settings, turn, prompt, dialect);
             report.shown(request.input(prompt)).await;
             let mut answer = Answer::new(self.thinks_first.load(Ordering::Relaxed));
-            report.next(!state.shown.is_empty());
+            report.next(has_shown);
             let result = self.exchange(request.body, turn, &mut answer, report).await;
             self.thinks_first.fetch_or(answer.thought_first(), Ordering::Relaxed);
             self.count(result.as_ref().map_or_else(ExchangeError::as_str, |()| "ok"));
@@ -213,8 +207,8 @@ impl OpenAi {
                 continue;
             }
             match error.pause(self.retry_pause) {
-                Some(pause) if !state.retried && answer.shown() == 0 => {
-                    state.retried = true;
+                Some(pause) if !*retried && answer.shown() == 0 => {
+                    *retried = true;
                     let (agent, trouble) = (&*self.name, error.as_str());
                     tracing::info!(agent, turn_id = %turn.turn, trouble, "request failed, retrying once");
                     tokio::time::sleep(pause).await;
@@ -263,114 +257,6 @@ impl AgentRuntime for OpenAi {
             biased;
             outcome = self.answer(&turn, &events) => outcome,
             () = cancel.cancelled() => Err(AgentError::Failed("the run was cancelled".to_owned())),
-        }
-    }
-}
-
-/// The result of a tool call, for the model.
-#[derive(Debug)]
-struct ToolResult {
-    text: String,
-    /// Whether the model must get the result before the run can end.
-    needs_answer: bool,
-}
-
-/// What the model has written and chosen so far in a run.
-#[derive(Debug, Default)]
-struct RunState {
-    /// The raw texts that a person could see, one per round that had any.
-    shown: Vec<String>,
-    /// The last text that no person could see.
-    unseen: String,
-    tools: Vec<String>,
-    chosen: Chosen,
-    /// Whether `send` became the turn's answer.
-    sent: bool,
-    retried: bool,
-}
-
-impl RunState {
-    /// Does what the model calls for. What it says of the time is meant from `now`, when it says it.
-    async fn perform(
-        &mut self,
-        calls: &[ToolCall],
-        turn: &AgentTurn,
-        now: Timestamp,
-        events: &RunEvents,
-    ) -> Vec<ToolResult> {
-        let mut results = Vec::with_capacity(calls.len());
-        let parsed: Vec<_> =
-            calls.iter().map(|ToolCall { name, arguments, .. }| Call::parse(name, arguments, turn, now)).collect();
-        // What is sent is the answer: nothing is left to put off. So of both, in any order, only the deferral holds, also if it
-        // has to be corrected first.
-        let wants_to_defer = turn.may_defer.left > 0 && calls.iter().any(|call| call.name == DEFER);
-        let defers = self.chosen.is_deferred() || wants_to_defer;
-        for (ToolCall { name, arguments, .. }, call) in calls.iter().zip(parsed) {
-            let name: String = name.chars().take(MAX_TOOL_NAME).collect();
-            if !self.tools.contains(&name) {
-                self.tools.push(name.clone());
-            }
-            let (text, needs_answer) = match call {
-                Err(message) => (message, true),
-                Ok(Call::Send(_)) if defers && !self.sent => (
-                    "not sent: you cannot both send and defer; say in the note of `defer` what the person is to know now"
-                        .to_owned(),
-                    true,
-                ),
-                Ok(Call::Send(text)) => match events.send(Reply::text(text)).await {
-                    SendResult::Claimed => {
-                        self.sent = true;
-                        ("sent".to_owned(), false)
-                    }
-                    SendResult::Suppressed => (
-                        "not sent: the person has an answer already, or there was nothing to see in it".to_owned(),
-                        true,
-                    ),
-                },
-                Ok(Call::Defer { .. }) if self.sent => {
-                    ("error: what you sent is your answer, which you cannot put off any more".to_owned(), true)
-                }
-                Ok(Call::Schedule(call)) => (schedule::told(events.schedule(call).await), true),
-                Ok(call) => {
-                    let noted = match &call {
-                        Call::Defer { due, .. } => format!("noted: you are asked again at {}", tools::rfc3339(*due)),
-                        _ => "noted".to_owned(),
-                    };
-                    self.chosen.add(call);
-                    (noted, false)
-                }
-            };
-            events.tool(ToolUse { name, arguments: arguments.clone(), result: text.clone() }).await;
-            results.push(ToolResult { text, needs_answer });
-        }
-        results
-    }
-
-    fn add_text(&mut self, text: String, was_shown: bool) {
-        if was_shown {
-            self.shown.push(text);
-        } else if !text.trim().is_empty() {
-            self.unseen = text;
-        }
-    }
-
-    fn outcome(self) -> Outcome {
-        let text = match self.shown.as_slice() {
-            [] => None,
-            [only] => Some(only.clone()),
-            // Each part has its own markers and reasoning at its ends, so clean them one by one.
-            parts => Some(parts.iter().map(|part| Shim::whole(part)).collect::<Vec<_>>().join("\n\n")),
-        };
-        if let Some(outcome) = self.chosen.outcome(text.as_deref()) {
-            return outcome;
-        }
-        match text {
-            Some(text) => Outcome::Reply(Reply::text(text)),
-            None if self.sent => Outcome::Silent("answered with the tool `send`".to_owned()),
-            None if self.unseen.is_empty() && !self.tools.is_empty() => {
-                Outcome::Silent(format!("tools only: {}", self.tools.join(", ")))
-            }
-            None => Outcome::Reply(Reply::text(self.unseen)),
         }
     }
 }

@@ -2,18 +2,16 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use rejoinder_core::{
-    AgentMessage, AgentTurn, ChatKind, HistoryLine, LineState, ModelInput, Speaker, Surface, Timestamp,
-};
+use rejoinder_core::{AgentMessage, AgentTurn, ChatKind, ModelInput};
 use serde::{Serialize, Serializer};
 
-use super::{OpenAiSection, dialect::Dialect, stream::ToolCall};
+use super::{OpenAiSection, dialect::Dialect};
 use crate::{
     prompt::{
         files::{self, Picture},
-        frame::{self, LEGEND},
+        frame, history, instructions,
     },
-    tools::Offer,
+    tools::{Tool, ToolCall, offered},
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -144,7 +142,7 @@ impl<'a> Prompt<'a> {
     /// Consecutive lines of one role are joined: the chat templates of several models require that user and assistant
     /// alternate.
     pub(super) fn of(turn: &'a AgentTurn, settings: &OpenAiSection) -> Self {
-        Self { instructions: instructions(turn, &settings.system_prompt), messages: messages(turn, settings) }
+        Self { instructions: instructions::of(turn, &settings.system_prompt), messages: messages(turn, settings) }
     }
 
     /// Adds a message.
@@ -169,13 +167,14 @@ impl<'a> Prompt<'a> {
 
 /// The history and the current message.
 fn messages<'a>(turn: &'a AgentTurn, settings: &OpenAiSection) -> Vec<ChatMessage<'a>> {
-    let history = fitting_history(&turn.history, settings.history_messages as usize, settings.history_chars as usize);
+    let history = history::fitting(&turn.history, settings.history_messages as usize, settings.history_chars as usize);
     let mut messages = Vec::with_capacity(history.len() + 1);
     if let Some(instructions) = &turn.instructions {
         push_message(&mut messages, Role::User, frame::of_program(instructions).into());
     }
     for line in history {
-        push_message(&mut messages, role(line), frame::of_line(line));
+        let role = if history::is_own(line) { Role::Assistant } else { Role::User };
+        push_message(&mut messages, role, frame::of_line(line));
     }
     push_message(&mut messages, Role::User, frame::of_turn(turn));
     for message in &turn.more {
@@ -206,82 +205,6 @@ fn push_message<'a>(messages: &mut Vec<ChatMessage<'a>>, role: Role, text: Cow<'
     }
 }
 
-/// The model's own words are what it said and the person has seen, or is about to see: a person who writes again at once has
-/// usually read the answer whose receipt is not there yet.
-fn role(line: &HistoryLine) -> Role {
-    let is_own = line.speaker == Speaker::Agent && matches!(line.state, LineState::Seen | LineState::OnItsWay);
-    if is_own { Role::Assistant } else { Role::User }
-}
-
-/// The latest lines that fit, starting with a line of a person.
-fn fitting_history(history: &[HistoryLine], most_lines: usize, most_chars: usize) -> &[HistoryLine] {
-    let mut chars = 0;
-    let fitting = history
-        .iter()
-        .rev()
-        .take(most_lines)
-        .take_while(|line| {
-            chars += line.text.chars().count();
-            chars <= most_chars
-        })
-        .count();
-    let fitting = &history[history.len() - fitting..];
-    let first = fitting.iter().position(|line| line.speaker == Speaker::Person).unwrap_or(fitting.len());
-    &fitting[first..]
-}
-
-/// The operator's prompt, and where the conversation takes place. Contains no text that a stranger chose.
-fn instructions(turn: &AgentTurn, system_prompt: &str) -> String {
-    let mut text = system_prompt.trim().to_owned();
-    if !text.is_empty() {
-        text.push_str("\n\n");
-    }
-    match &turn.surface {
-        Surface::Voice => text.push_str(
-            "Your answer is read aloud by a voice assistant: a few plain sentences, no Markdown, no lists, no links.",
-        ),
-        Surface::Chat(name) => {
-            text.push_str(match turn.chat {
-                ChatKind::Direct => "You are in a direct chat with one person",
-                ChatKind::Group => "You are in a group chat",
-            });
-            text.push_str(", on ");
-            text.push_str(name);
-            text.push_str(". You may use simple Markdown.");
-        }
-    }
-    text.push_str(match turn.chat {
-        ChatKind::Direct => " A message that comes with more than its text ",
-        ChatKind::Group => " Each message ",
-    });
-    text.push_str(LEGEND);
-    if turn.instructions.is_some() {
-        text.push_str(frame::PROGRAM);
-    }
-    text.push_str(&language(turn));
-    text.push_str(&today(turn.now));
-    text
-}
-
-/// The person's language, if it is known. Not in a group: servers cache a prompt as long as it begins the same.
-fn language(turn: &AgentTurn) -> String {
-    match turn.language.filter(|_| turn.chat == ChatKind::Direct) {
-        None => String::new(),
-        Some(language) => match language.english_name() {
-            Some(name) => format!(" The person's language: {name} ({language})."),
-            None => format!(" The person's language: {language}."),
-        },
-    }
-}
-
-/// The date, and the time to the hour. Servers cache the computation of a prompt as long as it begins the same; with minutes
-/// they would compute the whole history again every minute.
-fn today(now: Timestamp) -> String {
-    jiff::Timestamp::from_millisecond(now.as_millis())
-        .map(|now| now.strftime(" Today is %A, %-d %B %Y; it is past %H:00 UTC.").to_string())
-        .unwrap_or_default()
-}
-
 /// A body without its messages.
 #[derive(Serialize)]
 struct BodyStart<'a> {
@@ -296,7 +219,15 @@ struct BodyStart<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tools: Option<Offer<'a>>,
+    tools: Option<Vec<FunctionTool>>,
+}
+
+/// A tool, as this API describes one.
+#[derive(Serialize)]
+struct FunctionTool {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: Cow<'static, Tool>,
 }
 
 #[derive(Serialize)]
@@ -374,29 +305,18 @@ fn options<'a>(settings: &'a OpenAiSection, turn: &'a AgentTurn, dialect: Dialec
         temperature: settings.temperature,
         max_tokens: old,
         max_completion_tokens: new,
-        tools: (settings.tools && dialect.tools).then(|| Offer::of(turn)),
+        tools: (settings.tools && dialect.tools)
+            .then(|| offered(turn).into_iter().map(|function| FunctionTool { kind: "function", function }).collect()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use rejoinder_core::{AgentFile, AgentQuote, Attachment, Author, Language};
-    use rstest::rstest;
+    use rejoinder_core::{AgentFile, AgentQuote, Attachment, Author, HistoryLine, LineState, Speaker};
     use serde_json::json;
 
     use super::*;
-    use crate::sample::{settings, turn};
-
-    fn line(speaker: Speaker, text: &str) -> HistoryLine {
-        HistoryLine {
-            speaker,
-            author: None,
-            forwarded: None,
-            text: text.into(),
-            at: Timestamp::from_millis(0),
-            state: LineState::Seen,
-        }
-    }
+    use crate::sample::{line, settings, turn};
 
     fn sent(turn: &AgentTurn, settings: &OpenAiSection) -> serde_json::Value {
         let request = Request::new(settings, turn, &Prompt::of(turn, settings), Dialect::default());
@@ -484,30 +404,6 @@ mod tests {
         for key in ["max_tokens", "stream_options", "tools"] {
             assert!(body.get(key).is_none(), "{key}");
         }
-    }
-
-    #[test]
-    fn the_instructions_say_where_the_model_speaks() {
-        let text = |turn: &AgentTurn| instructions(turn, "Be kind.");
-        let direct = turn("Hi");
-        assert_eq!(
-            text(&direct),
-            format!(
-                "Be kind.\n\nYou are in a direct chat with one person, on Telegram. You may use simple Markdown. \
-                 A message that comes with more than its text {LEGEND} \
-                 Today is Tuesday, 14 November 2023; it is past 22:00 UTC."
-            )
-        );
-        let group = text(&AgentTurn { chat: ChatKind::Group, ..turn("Hi") });
-        assert!(
-            group.contains("in a group chat, on Telegram. You may use simple Markdown. Each message is a JSON object")
-        );
-        let german = AgentTurn { language: Language::of("de-AT"), ..turn("Hi") };
-        assert!(text(&german).contains(" The person's language: German (de). Today is "), "{}", text(&german));
-        let swiss = AgentTurn { language: Language::of("gsw"), ..turn("Hi") };
-        assert!(text(&swiss).contains(" The person's language: gsw. "), "{}", text(&swiss));
-        let spoken = AgentTurn { surface: Surface::Voice, ..turn("Hi") };
-        assert!(text(&spoken).contains("read aloud") && !text(&spoken).contains("You may use"));
     }
 
     /// A program's instructions are not the operator's, and what it tells that the model said is no object of the gateway's.
@@ -608,25 +504,6 @@ mod tests {
             ("user", "{\"from\":{\"name\":\"Ada\",\"id\":\"ada\"},\"text\":\"at six\"}"),
         ]);
         assert_eq!(sent_messages(&turn, &settings()), expected);
-    }
-
-    #[rstest]
-    #[case(2, 1_000, &["c", "dd"])]
-    #[case(3, 1_000, &["c", "dd"])]
-    #[case(4, 1_000, &["aaa", "bbb", "c", "dd"])]
-    #[case(100, 8, &["c", "dd"])]
-    #[case(100, 9, &["aaa", "bbb", "c", "dd"])]
-    #[case(100, 1, &[])]
-    #[case(0, 1_000, &[])]
-    fn the_oldest_lines_are_left_out(#[case] lines: usize, #[case] chars: usize, #[case] left: &[&str]) {
-        let history = [
-            line(Speaker::Person, "aaa"),
-            line(Speaker::Agent, "bbb"),
-            line(Speaker::Person, "c"),
-            line(Speaker::Agent, "dd"),
-        ];
-        let kept: Vec<_> = fitting_history(&history, lines, chars).iter().map(|line| line.text.as_str()).collect();
-        assert_eq!(kept, left);
     }
 
     /// K3. Its address is kept back.

@@ -5,8 +5,13 @@
 
 use std::borrow::Cow;
 
-use rejoinder_core::{Shim, Usage, json_error};
+use rejoinder_core::{Usage, json_error};
 use serde::{Deserialize, Deserializer, de};
+
+use crate::{
+    report::{AnswerUpdate, VisibleText},
+    tools::ToolCall,
+};
 
 /// The most bytes of text, reasoning and tool arguments in one answer. Text that is longer is cut.
 pub(super) const MAX_ANSWER: usize = 1024 * 1024;
@@ -127,15 +132,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
-/// A tool call as the model wrote it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct ToolCall {
-    pub(super) id: String,
-    pub(super) name: String,
-    /// Usually JSON, but the model may write anything.
-    pub(super) arguments: String,
-}
-
 /// Why an answer cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AnswerError {
@@ -145,31 +141,12 @@ pub(super) enum AnswerError {
     Broken(String),
 }
 
-/// What one event contained.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct AnswerUpdate {
-    /// More text that a person may see.
-    pub(super) show: String,
-    /// Whether `show` replaces everything shown of this answer so far.
-    pub(super) replaces_shown: bool,
-    /// Whether the model made progress. An empty event only shows that the server is alive.
-    pub(super) progress: bool,
-    /// The tokens used so far.
-    pub(super) usage: Option<Usage>,
-}
-
 /// The answer to one request, as received so far.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "the facts are independent")]
 pub(super) struct Answer {
     text: String,
-    shim: Shim,
-    /// Text that is held back until the expected thought ends.
-    held: Option<String>,
-    /// Whether the answer contained the end of a thought without its beginning.
-    thought_first: bool,
-    /// In characters.
-    shown: usize,
+    visible: VisibleText,
     calls: Vec<Slot>,
     /// Whether anything in it was a completion.
     has_choices: bool,
@@ -188,7 +165,7 @@ struct Slot {
 impl Answer {
     /// An empty answer. If `thinks_first`, it shows nothing before its thought has ended.
     pub(super) fn new(thinks_first: bool) -> Self {
-        Self { held: thinks_first.then(String::new), ..Self::default() }
+        Self { visible: VisibleText::new(thinks_first), ..Self::default() }
     }
 
     /// Reads the data of one event.
@@ -212,15 +189,12 @@ impl Answer {
 
     /// Ends the answer, and returns the rest of the text to show.
     pub(super) fn end(&mut self) -> String {
-        let (rest, _) = std::mem::take(&mut self.shim).finish();
-        let rest = self.held.take().unwrap_or_default() + &rest;
-        self.shown += rest.chars().count();
-        rest
+        self.visible.end()
     }
 
     /// Whether the answer began with a thought that has no `<think>`.
     pub(super) const fn thought_first(&self) -> bool {
-        self.thought_first
+        self.visible.thought_first()
     }
 
     /// Whether the stream sent its last event.
@@ -245,7 +219,7 @@ impl Answer {
 
     /// How many characters were shown and not withdrawn.
     pub(super) const fn shown(&self) -> usize {
-        self.shown
+        self.visible.shown()
     }
 
     /// The raw text and the tool calls; of an answer that was cut, the text only.
@@ -285,7 +259,7 @@ impl Answer {
                 let kept = &text.0[..text.0.floor_char_boundary(room)];
                 self.size += kept.len();
                 self.text.push_str(kept);
-                self.push_visible(kept, &mut update);
+                self.visible.push(kept, &mut update);
                 if kept.len() < text.0.len() {
                     (self.cut, self.finished, self.done) = (true, true, true);
                     break;
@@ -305,33 +279,13 @@ impl Answer {
         if self.size > MAX_ANSWER {
             return Err(AnswerError::Broken(format!("the answer is larger than {MAX_ANSWER} bytes")));
         }
-        self.shown += update.show.chars().count();
+        self.visible.count(&update);
         update.progress = self.size > before;
         update.usage = completion.usage.map(|consumed| Usage {
             input_tokens: consumed.prompt_tokens.unwrap_or(0),
             output_tokens: consumed.completion_tokens.unwrap_or(0),
         });
         Ok(update)
-    }
-
-    /// Reads more text, and adds to `update` the part that a person may see.
-    fn push_visible(&mut self, text: &str, update: &mut AnswerUpdate) {
-        let before = self.shim.retractions();
-        let mut visible = self.shim.push(text);
-        if self.shim.retractions() > before {
-            self.thought_first = true;
-            update.replaces_shown |= self.shown > 0;
-            self.shown = 0;
-            update.show.clear();
-        }
-        if self.shim.has_ended_reasoning() {
-            // The text held back was the thought.
-            self.held = None;
-        } else if let Some(held) = &mut self.held {
-            held.push_str(&visible);
-            visible.clear();
-        }
-        update.show.push_str(&visible);
     }
 
     /// Adds a delta to its call, found by index. Some servers send no index, or 0 for all calls; there a new id starts a

@@ -4,6 +4,10 @@
 //! | --- | --- |
 //! | `frame` | who said what, as JSON that nobody can forge |
 //! | `files` | the files of a turn: pictures, texts, names |
+//! | `instructions` | the operator's prompt, and where the model speaks |
+//! | `history` | which earlier lines a model gets |
 
 pub(crate) mod files;
 pub(crate) mod frame;
+pub(crate) mod history;
+pub(crate) mod instructions;

@@ -1,0 +1,90 @@
+//! The instructions before all messages. No I/O.
+
+use rejoinder_core::{AgentTurn, ChatKind, Surface, Timestamp};
+
+use super::frame;
+
+/// The operator's prompt, and where the conversation takes place. Contains no text that a stranger chose.
+pub(crate) fn of(turn: &AgentTurn, system_prompt: &str) -> String {
+    let mut text = system_prompt.trim().to_owned();
+    if !text.is_empty() {
+        text.push_str("\n\n");
+    }
+    match &turn.surface {
+        Surface::Voice => text.push_str(
+            "Your answer is read aloud by a voice assistant: a few plain sentences, no Markdown, no lists, no links.",
+        ),
+        Surface::Chat(name) => {
+            text.push_str(match turn.chat {
+                ChatKind::Direct => "You are in a direct chat with one person",
+                ChatKind::Group => "You are in a group chat",
+            });
+            text.push_str(", on ");
+            text.push_str(name);
+            text.push_str(". You may use simple Markdown.");
+        }
+    }
+    text.push_str(match turn.chat {
+        ChatKind::Direct => " A message that comes with more than its text ",
+        ChatKind::Group => " Each message ",
+    });
+    text.push_str(frame::LEGEND);
+    if turn.instructions.is_some() {
+        text.push_str(frame::PROGRAM);
+    }
+    text.push_str(&language(turn));
+    text.push_str(&today(turn.now));
+    text
+}
+
+/// The person's language, if it is known. Not in a group: servers cache a prompt as long as it begins the same.
+fn language(turn: &AgentTurn) -> String {
+    match turn.language.filter(|_| turn.chat == ChatKind::Direct) {
+        None => String::new(),
+        Some(language) => match language.english_name() {
+            Some(name) => format!(" The person's language: {name} ({language})."),
+            None => format!(" The person's language: {language}."),
+        },
+    }
+}
+
+/// The date, and the time to the hour. Servers cache the computation of a prompt as long as it begins the same; with minutes
+/// they would compute the whole history again every minute.
+fn today(now: Timestamp) -> String {
+    jiff::Timestamp::from_millisecond(now.as_millis())
+        .map(|now| now.strftime(" Today is %A, %-d %B %Y; it is past %H:00 UTC.").to_string())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_core::Language;
+
+    use super::*;
+    use crate::sample::turn;
+
+    #[test]
+    fn the_instructions_say_where_the_model_speaks() {
+        let text = |turn: &AgentTurn| of(turn, "Be kind.");
+        let direct = turn("Hi");
+        assert_eq!(
+            text(&direct),
+            format!(
+                "Be kind.\n\nYou are in a direct chat with one person, on Telegram. You may use simple Markdown. \
+                 A message that comes with more than its text {} \
+                 Today is Tuesday, 14 November 2023; it is past 22:00 UTC.",
+                frame::LEGEND
+            )
+        );
+        let group = text(&AgentTurn { chat: ChatKind::Group, ..turn("Hi") });
+        assert!(
+            group.contains("in a group chat, on Telegram. You may use simple Markdown. Each message is a JSON object")
+        );
+        let german = AgentTurn { language: Language::of("de-AT"), ..turn("Hi") };
+        assert!(text(&german).contains(" The person's language: German (de). Today is "), "{}", text(&german));
+        let swiss = AgentTurn { language: Language::of("gsw"), ..turn("Hi") };
+        assert!(text(&swiss).contains(" The person's language: gsw. "), "{}", text(&swiss));
+        let spoken = AgentTurn { surface: Surface::Voice, ..turn("Hi") };
+        assert!(text(&spoken).contains("read aloud") && !text(&spoken).contains("You may use"));
+    }
+}

@@ -1,0 +1,137 @@
+//! What a person may see of an answer while it arrives: text without thoughts and markers, and the tokens that it uses.
+
+use rejoinder_core::{ModelInput, RunEvents, Shim, Usage};
+
+/// What one event contained.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct AnswerUpdate {
+    /// More text that a person may see.
+    pub(crate) show: String,
+    /// Whether `show` replaces everything shown of this answer so far.
+    pub(crate) replaces_shown: bool,
+    /// Whether the model made progress. An empty event only shows that the server is alive.
+    pub(crate) progress: bool,
+    /// The tokens used so far.
+    pub(crate) usage: Option<Usage>,
+}
+
+/// The text of one answer, of which a person sees neither thoughts nor markers.
+#[derive(Debug, Default)]
+pub(crate) struct VisibleText {
+    shim: Shim,
+    /// Text that is held back until the expected thought ends.
+    held: Option<String>,
+    /// Whether the answer contained the end of a thought without its beginning.
+    thought_first: bool,
+    /// In characters.
+    shown: usize,
+}
+
+impl VisibleText {
+    /// If `thinks_first`, nothing is visible before the thought has ended.
+    pub(crate) fn new(thinks_first: bool) -> Self {
+        Self { held: thinks_first.then(String::new), ..Self::default() }
+    }
+
+    /// Reads more text, and adds to `update` the part that a person may see.
+    pub(crate) fn push(&mut self, text: &str, update: &mut AnswerUpdate) {
+        let before = self.shim.retractions();
+        let mut visible = self.shim.push(text);
+        if self.shim.retractions() > before {
+            self.thought_first = true;
+            update.replaces_shown |= self.shown > 0;
+            self.shown = 0;
+            update.show.clear();
+        }
+        if self.shim.has_ended_reasoning() {
+            // The text held back was the thought.
+            self.held = None;
+        } else if let Some(held) = &mut self.held {
+            held.push_str(&visible);
+            visible.clear();
+        }
+        update.show.push_str(&visible);
+    }
+
+    /// Counts the text of an update as shown.
+    pub(crate) fn count(&mut self, update: &AnswerUpdate) {
+        self.shown += update.show.chars().count();
+    }
+
+    /// Ends the answer, and returns the rest of the text to show.
+    pub(crate) fn end(&mut self) -> String {
+        let (rest, _) = std::mem::take(&mut self.shim).finish();
+        let rest = self.held.take().unwrap_or_default() + &rest;
+        self.shown += rest.chars().count();
+        rest
+    }
+
+    /// Whether the answer began with a thought that has no `<think>`.
+    pub(crate) const fn thought_first(&self) -> bool {
+        self.thought_first
+    }
+
+    /// How many characters were shown and not withdrawn.
+    pub(crate) const fn shown(&self) -> usize {
+        self.shown
+    }
+}
+
+/// Reports the answers of a run while they arrive.
+pub(crate) struct Report<'a> {
+    events: &'a RunEvents,
+    /// The text reported for earlier answers of this run.
+    before: String,
+    /// The text reported for the current answer.
+    text: String,
+    /// Whether an earlier answer of this run showed text, so that a blank line must follow.
+    gap: bool,
+    earlier: Usage,
+    current: Usage,
+}
+
+impl<'a> Report<'a> {
+    pub(crate) const fn to(events: &'a RunEvents) -> Self {
+        let nothing = Usage { input_tokens: 0, output_tokens: 0 };
+        Self { events, before: String::new(), text: String::new(), gap: false, earlier: nothing, current: nothing }
+    }
+
+    /// Begins another request. `gap`: whether text was shown before.
+    pub(crate) fn next(&mut self, gap: bool) {
+        self.before.push_str(&std::mem::take(&mut self.text));
+        self.gap = gap;
+        self.earlier.input_tokens += self.current.input_tokens;
+        self.earlier.output_tokens += self.current.output_tokens;
+        self.current = Usage { input_tokens: 0, output_tokens: 0 };
+    }
+
+    /// Reports what the next request shows the model.
+    pub(crate) async fn shown(&self, input: ModelInput) {
+        self.events.shown(input).await;
+    }
+
+    /// Reports more text of the current answer.
+    pub(crate) async fn text(&mut self, text: String) {
+        if text.is_empty() {
+            return;
+        }
+        let text = if self.gap && self.text.is_empty() { format!("\n\n{text}") } else { text };
+        self.text.push_str(&text);
+        self.events.text(text).await;
+    }
+
+    /// Reports what one event contained.
+    pub(crate) async fn update(&mut self, update: AnswerUpdate) {
+        if update.replaces_shown {
+            self.text.clear();
+            self.events.rewrite(self.before.as_str()).await;
+        }
+        self.text(update.show).await;
+        if let Some(usage) = update.usage {
+            self.current = usage;
+            let input_tokens = self.earlier.input_tokens.saturating_add(usage.input_tokens);
+            let output_tokens = self.earlier.output_tokens.saturating_add(usage.output_tokens);
+            self.events.usage(Usage { input_tokens, output_tokens }).await;
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! How several choices of a model become one outcome. No I/O.
+
+use rejoinder_core::{ApprovalRequest, Choices, Outcome, Reply, Shim, Timestamp};
+
+use super::call::{Call, shortened};
+
+/// The choices that a model has made in a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Chosen {
+    react: Option<String>,
+    ask: Option<(String, Choices)>,
+    approval: Option<ApprovalRequest>,
+    defer: Option<(Option<String>, Timestamp)>,
+    silent: Option<String>,
+}
+
+impl Chosen {
+    /// Whether the answer is put off.
+    pub(super) const fn is_deferred(&self) -> bool {
+        self.defer.is_some()
+    }
+
+    /// Records a choice. The last one of each kind counts.
+    pub(super) fn add(&mut self, call: Call) {
+        match call {
+            Call::React(emoji) => self.react = Some(emoji),
+            Call::Ask { question, choices } => self.ask = Some((question, choices)),
+            Call::Approval(request) => self.approval = Some(request),
+            Call::Defer { note, due } => self.defer = Some((note, due)),
+            Call::StaySilent(reason) => self.silent = Some(reason),
+            Call::Send(_) | Call::Schedule(_) => {}
+        }
+    }
+
+    /// The outcome of the choices and `text`, the visible text. `None`: the text is the answer.
+    ///
+    /// A turn ends in one signal, so the first of these counts:
+    ///
+    /// 1. a request for an approval: what was said beside it may claim that it was done;
+    /// 2. a deferral, because its promise needs a debt; the text becomes its note if it has none;
+    /// 3. a question, after the text if there is some;
+    /// 4. silence, even with text, which then only comments on the silence; but a reaction replaces silence, because it
+    ///    is silence that a person can see;
+    /// 5. text;
+    /// 6. a reaction.
+    pub(super) fn outcome(self, text: Option<&str>) -> Option<Outcome> {
+        match self {
+            Self { approval: Some(request), .. } => Some(Outcome::Approval(request)),
+            Self { defer: Some((note, due)), .. } => {
+                Some(Outcome::Defer { note: note.or_else(|| text.map(shortened)), due })
+            }
+            Self { ask: Some((question, choices)), .. } => {
+                Some(Outcome::Reply(Reply::question(after(text, question), choices)))
+            }
+            Self { silent: Some(reason), react: None, .. } => Some(Outcome::Silent(reason)),
+            Self { react: Some(emoji), silent, .. } if silent.is_some() || text.is_none() => {
+                Some(Outcome::React(emoji))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A question after the text that was written beside it. Some models also write the question itself.
+fn after(text: Option<&str>, question: String) -> String {
+    match text.map(Shim::whole) {
+        Some(text) if text.ends_with(&question) => text,
+        Some(text) if !text.is_empty() => format!("{text}\n\n{question}"),
+        _ => question,
+    }
+}

@@ -1,0 +1,210 @@
+//! Which tools a run has, and how they are described to the model. No I/O.
+
+use std::{borrow::Cow, sync::LazyLock};
+
+use rejoinder_core::{AgentTurn, Support};
+use serde::{Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::{
+    call::{ASK, DEFER, REACT, REQUEST_APPROVAL, SCHEDULE, SEND, STAY_SILENT},
+    schedule,
+};
+
+/// A tool, as every protocol describes one.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Tool {
+    pub(crate) name: &'static str,
+    pub(crate) description: &'static str,
+    /// The JSON schema of its arguments.
+    pub(crate) parameters: Box<RawValue>,
+}
+
+/// The tools for a run of this turn.
+pub(crate) fn offered(turn: &AgentTurn) -> Vec<Cow<'static, Tool>> {
+    let capabilities = &turn.capabilities;
+    let react = (capabilities.reactions != Support::No)
+        .then(|| react(capabilities.allowed_reactions.as_deref()))
+        .map(Cow::Owned);
+    let others = [
+        (turn.may_defer.left > 0, &*DEFER_TOOL),
+        (turn.may_ask_approval, &*APPROVAL_TOOL),
+        (turn.may_schedule, &*SCHEDULE_TOOL),
+    ];
+    let others = others.into_iter().filter_map(|(may, tool)| may.then_some(tool));
+    react.into_iter().chain(EVERYWHERE.iter().chain(others).map(Cow::Borrowed)).collect()
+}
+
+/// The tool that is offered only where a reaction can be shown. `allowed`: the only emoji that the platform shows.
+fn react(allowed: Option<&[String]>) -> Tool {
+    Tool::new(
+        REACT,
+        "Answer with one emoji on the person's message instead of words. For thanks, agreement, or when \
+                 nothing needs to be said. Ends your turn.",
+        vec![("emoji", Property { allowed, ..text("The emoji.") })],
+        &["emoji"],
+    )
+}
+
+/// The tools that every channel has.
+static EVERYWHERE: LazyLock<[Tool; 3]> = LazyLock::new(|| {
+    [
+        Tool::new(
+            ASK,
+            "Ask the person a question with choices to press. When you need a decision and know what there is to choose \
+             from. The question is your answer; what they pick comes as their next message. Ends your turn.",
+            vec![
+                ("question", text("The question, in Markdown, in their language. Do not list the choices in it.")),
+                ("choices", texts("2 to 8 different choices, each of a few words.")),
+                (
+                    "free_text",
+                    Property {
+                        kind: "boolean",
+                        ..text("Whether they may also answer in their own words; true if left out.")
+                    },
+                ),
+                (
+                    "expires_in",
+                    number(
+                        "In how many seconds the question expires, if it must. The person is told then that nobody answered.",
+                    ),
+                ),
+            ],
+            &["question", "choices"],
+        ),
+        Tool::new(
+            STAY_SILENT,
+            "Say nothing. Only when the message is not meant for you or needs no answer. Ends your turn.",
+            vec![("reason", text("Why; the person does not see it."))],
+            &["reason"],
+        ),
+        Tool::new(
+            SEND,
+            "Send your whole answer at once and end your turn. Usually you just write your answer as text instead.",
+            vec![("text", text("The answer, in Markdown."))],
+            &["text"],
+        ),
+    ]
+});
+
+/// The tool that is offered as long as the model may defer the turn.
+static DEFER_TOOL: LazyLock<Tool> = LazyLock::new(|| {
+    Tool::new(
+        DEFER,
+        "Answer later. Only when you cannot answer now: you will be asked again when the time has come, and \
+         you owe the person an answer then. Ends your turn; you cannot also send something.",
+        vec![
+            ("note", text("What the person is told meanwhile, in their language.")),
+            ("minutes", number("In how many minutes you will answer.")),
+            ("seconds", number("In how many seconds, if that is less than some minutes.")),
+            ("until", text("Or the time at which you will answer, in RFC 3339: 2030-01-31T09:00:00Z.")),
+        ],
+        &["note"],
+    )
+});
+
+/// The tool that is offered only where somebody could approve.
+static APPROVAL_TOOL: LazyLock<Tool> = LazyLock::new(|| {
+    Tool::new(
+        REQUEST_APPROVAL,
+        "Ask for approval before you do something that cannot be undone, costs money, or speaks for others. You cannot know \
+         the decision now: you will be asked again with it, perhaps days later, and must not act before. Ends your turn.",
+        vec![
+            ("action", text("What you want to do, complete and exact, in one sentence: it is what is approved.")),
+            ("details", text("What whoever decides should know: for example the text that you want to send.")),
+            ("kind", text("The kind of action, as an area and a verb: email.send, calendar.add, shop.order.")),
+        ],
+        &["action"],
+    )
+});
+
+/// The tool that is offered only where the gateway can speak first.
+static SCHEDULE_TOOL: LazyLock<Tool> = LazyLock::new(|| {
+    Tool::new(
+        SCHEDULE,
+        "Begin something later in this chat: a reminder, or a task for yourself. Also lists and removes what you have scheduled \
+         here. You get the result, and answer the person then.",
+        vec![
+            ("action", Property { allowed: Some(&schedule::ACTIONS[..]), ..text("What to do: add, list or remove.") }),
+            ("name", text("A short name for it, by which it is removed.")),
+            ("message", text("To add a reminder: what the person is sent then, in Markdown, in their language.")),
+            (
+                "task",
+                text("Or to add a task: what you are told to do then, complete: you may have forgotten this chat."),
+            ),
+            (
+                "quiet",
+                Property {
+                    kind: "boolean",
+                    ..text("Whether you may stay silent after the task if there is nothing to say; false if left out.")
+                },
+            ),
+            ("in_minutes", number("When: in how many minutes, once.")),
+            ("at", text("Or at which time, once: RFC 3339, or 2030-01-31T09:00 in `time_zone`.")),
+            ("every_minutes", number("Or again and again, in how many minutes.")),
+            ("cron", text("Or at the times of a cron pattern of five fields: 0 8 * * MON-FRI.")),
+            ("time_zone", text("The time zone of `at` and `cron`, such as Europe/Vienna; UTC if left out.")),
+        ],
+        &["action"],
+    )
+});
+
+impl Tool {
+    fn new(
+        name: &'static str,
+        description: &'static str,
+        properties: Vec<(&'static str, Property<'_>)>,
+        required: &'static [&'static str],
+    ) -> Self {
+        let parameters = Parameters { kind: "object", properties: Properties(properties), required };
+        let parameters = to_raw_value(&parameters).expect("texts and lists serialise to JSON");
+        Self { name, description, parameters }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Parameters<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    properties: Properties<'a>,
+    required: &'static [&'static str],
+}
+
+#[derive(Debug)]
+struct Properties<'a>(Vec<(&'static str, Property<'a>)>);
+
+impl Serialize for Properties<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, property)| (name, property)))
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Property<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    description: &'static str,
+    #[serde(rename = "enum", skip_serializing_if = "Option::is_none")]
+    allowed: Option<&'a [String]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<Items>,
+}
+
+/// What a list consists of.
+#[derive(Debug, Serialize)]
+struct Items {
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+const fn text(description: &'static str) -> Property<'static> {
+    Property { kind: "string", description, allowed: None, items: None }
+}
+
+const fn texts(description: &'static str) -> Property<'static> {
+    Property { kind: "array", items: Some(Items { kind: "string" }), ..text(description) }
+}
+
+const fn number(description: &'static str) -> Property<'static> {
+    Property { kind: "number", ..text(description) }
+}

@@ -1,0 +1,136 @@
+//! Carries out what a model calls for in a run, and combines what it wrote and chose into the outcome.
+
+use rejoinder_core::{AgentTurn, Outcome, Reply, RunEvents, SendResult, Shim, Timestamp, ToolUse};
+
+use super::{
+    call::{Call, DEFER, ToolCall, rfc3339},
+    chosen::Chosen,
+    schedule,
+};
+
+/// How many characters of a tool's name are kept.
+const MAX_TOOL_NAME: usize = 64;
+
+/// The result of a tool call, for the model.
+#[derive(Debug)]
+pub(crate) struct ToolResult {
+    pub(crate) text: String,
+    /// Whether the model must get the result before the run can end.
+    pub(crate) needs_answer: bool,
+}
+
+/// What the model has written and chosen so far in a run.
+#[derive(Debug, Default)]
+pub(crate) struct RunState {
+    /// The raw texts that a person could see, one per round that had any.
+    shown: Vec<String>,
+    /// The last text that no person could see.
+    unseen: String,
+    tools: Vec<String>,
+    chosen: Chosen,
+    /// Whether `send` became the turn's answer.
+    sent: bool,
+}
+
+impl RunState {
+    /// Whether `send` became the turn's answer.
+    pub(crate) const fn is_sent(&self) -> bool {
+        self.sent
+    }
+
+    /// Whether text was shown.
+    pub(crate) const fn has_shown(&self) -> bool {
+        !self.shown.is_empty()
+    }
+
+    /// The outcome that the choices alone come to, if any: for a run whose next request fails.
+    pub(crate) fn choice(self) -> Option<Outcome> {
+        self.chosen.outcome(None)
+    }
+
+    /// Does what the model calls for. What it says of the time is meant from `now`, when it says it.
+    pub(crate) async fn perform(
+        &mut self,
+        calls: &[ToolCall],
+        turn: &AgentTurn,
+        now: Timestamp,
+        events: &RunEvents,
+    ) -> Vec<ToolResult> {
+        let mut results = Vec::with_capacity(calls.len());
+        let parsed: Vec<_> =
+            calls.iter().map(|ToolCall { name, arguments, .. }| Call::parse(name, arguments, turn, now)).collect();
+        // What is sent is the answer: nothing is left to put off. So of both, in any order, only the deferral holds, also if it
+        // has to be corrected first.
+        let wants_to_defer = turn.may_defer.left > 0 && calls.iter().any(|call| call.name == DEFER);
+        let defers = self.chosen.is_deferred() || wants_to_defer;
+        for (ToolCall { name, arguments, .. }, call) in calls.iter().zip(parsed) {
+            let name: String = name.chars().take(MAX_TOOL_NAME).collect();
+            if !self.tools.contains(&name) {
+                self.tools.push(name.clone());
+            }
+            let (text, needs_answer) = match call {
+                Err(message) => (message, true),
+                Ok(Call::Send(_)) if defers && !self.sent => (
+                    "not sent: you cannot both send and defer; say in the note of `defer` what the person is to know now"
+                        .to_owned(),
+                    true,
+                ),
+                Ok(Call::Send(text)) => match events.send(Reply::text(text)).await {
+                    SendResult::Claimed => {
+                        self.sent = true;
+                        ("sent".to_owned(), false)
+                    }
+                    SendResult::Suppressed => (
+                        "not sent: the person has an answer already, or there was nothing to see in it".to_owned(),
+                        true,
+                    ),
+                },
+                Ok(Call::Defer { .. }) if self.sent => {
+                    ("error: what you sent is your answer, which you cannot put off any more".to_owned(), true)
+                }
+                Ok(Call::Schedule(call)) => (schedule::told(events.schedule(call).await), true),
+                Ok(call) => {
+                    let noted = match &call {
+                        Call::Defer { due, .. } => format!("noted: you are asked again at {}", rfc3339(*due)),
+                        _ => "noted".to_owned(),
+                    };
+                    self.chosen.add(call);
+                    (noted, false)
+                }
+            };
+            events.tool(ToolUse { name, arguments: arguments.clone(), result: text.clone() }).await;
+            results.push(ToolResult { text, needs_answer });
+        }
+        results
+    }
+
+    /// Adds what the model wrote in a round. `was_shown`: whether a person could see it.
+    pub(crate) fn add_text(&mut self, text: String, was_shown: bool) {
+        if was_shown {
+            self.shown.push(text);
+        } else if !text.trim().is_empty() {
+            self.unseen = text;
+        }
+    }
+
+    /// The outcome of all that was said and chosen.
+    pub(crate) fn outcome(self) -> Outcome {
+        let text = match self.shown.as_slice() {
+            [] => None,
+            [only] => Some(only.clone()),
+            // Each part has its own markers and reasoning at its ends, so clean them one by one.
+            parts => Some(parts.iter().map(|part| Shim::whole(part)).collect::<Vec<_>>().join("\n\n")),
+        };
+        if let Some(outcome) = self.chosen.outcome(text.as_deref()) {
+            return outcome;
+        }
+        match text {
+            Some(text) => Outcome::Reply(Reply::text(text)),
+            None if self.sent => Outcome::Silent("answered with the tool `send`".to_owned()),
+            None if self.unseen.is_empty() && !self.tools.is_empty() => {
+                Outcome::Silent(format!("tools only: {}", self.tools.join(", ")))
+            }
+            None => Outcome::Reply(Reply::text(self.unseen)),
+        }
+    }
+}
