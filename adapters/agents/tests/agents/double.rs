@@ -4,7 +4,10 @@ use std::{
     collections::VecDeque,
     io,
     net::SocketAddr,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -17,10 +20,10 @@ use axum::{
 };
 use futures_util::{StreamExt, stream};
 use rejoinder_agents::{OpenAi, OpenAiSection};
+pub(crate) use rejoinder_core::conformance::runtime::turn;
 use rejoinder_core::{
-    AgentError, AgentMessage, AgentRuntime, AgentTurn, Capabilities, ChannelId, ChatKind, ConversationRef,
-    DeferralLimits, ModelInput, Outcome, Receipts, Reply, Resend, RunEvent, RunEvents, SendResult, Sender, SenderKind,
-    SessionId, Support, Surface, Timestamp, ToolUse, TurnId, Usage,
+    AgentError, AgentMessage, AgentRuntime, AgentTurn, ModelInput, Outcome, Reply, RunEvent, RunEvents, SendResult,
+    ToolUse, Usage,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -120,13 +123,25 @@ pub(crate) struct ReceivedRequest {
     pub(crate) body: Value,
 }
 
-#[derive(Default)]
+/// Chooses the answer to a request.
+type Director = Box<dyn FnMut(&ReceivedRequest) -> Answer + Send>;
+
 struct Script {
-    answers: VecDeque<Answer>,
+    director: Director,
     requests: Vec<ReceivedRequest>,
+    /// How many requests have no whole answer yet.
+    at_work: Arc<AtomicUsize>,
 }
 
-/// Sends the scripted answers in order, and then 418.
+/// A request for as long as its answer is being sent, and somebody reads it.
+struct Work(Arc<AtomicUsize>);
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 pub(crate) struct Server {
     pub(crate) base_url: Url,
     script: Arc<Mutex<Script>>,
@@ -145,8 +160,16 @@ pub(crate) fn agent_with(settings: OpenAiSection) -> OpenAi {
 }
 
 impl Server {
+    /// Sends the scripted answers in order, and then 418.
     pub(crate) async fn answering(answers: impl IntoIterator<Item = Answer>) -> Self {
-        let script = Arc::new(Mutex::new(Script { answers: answers.into_iter().collect(), requests: Vec::new() }));
+        let mut answers: VecDeque<_> = answers.into_iter().collect();
+        Self::directed(move |_| answers.pop_front().unwrap_or_else(|| Answer::error(418, "the script is over"))).await
+    }
+
+    /// Sends the answer that `director` chooses for each request.
+    pub(crate) async fn directed(director: impl FnMut(&ReceivedRequest) -> Answer + Send + 'static) -> Self {
+        let (director, at_work) = (Box::new(director), Arc::default());
+        let script = Arc::new(Mutex::new(Script { director, requests: Vec::new(), at_work }));
         let app = Router::new()
             .route("/v1/chat/completions", post(respond))
             .route("/v1/models", get(respond))
@@ -169,6 +192,11 @@ impl Server {
 
     pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
         self.script.lock().expect("not poisoned").requests.clone()
+    }
+
+    /// How many requests it works on.
+    pub(crate) fn at_work(&self) -> usize {
+        self.script.lock().expect("not poisoned").at_work.load(Ordering::SeqCst)
     }
 
     pub(crate) fn settings(&self) -> OpenAiSection {
@@ -198,26 +226,35 @@ async fn respond(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response<Body> {
-    let answer = {
+    let (answer, work) = {
         let mut script = script.lock().expect("not poisoned");
         let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-        script.requests.push(ReceivedRequest { from, path: uri.to_string(), headers, body });
-        script.answers.pop_front().unwrap_or_else(|| Answer::error(418, "the script is over"))
+        let request = ReceivedRequest { from, path: uri.to_string(), headers, body };
+        let answer = (script.director)(&request);
+        script.requests.push(request);
+        script.at_work.fetch_add(1, Ordering::SeqCst);
+        (answer, Work(Arc::clone(&script.at_work)))
     };
     let mut response = Response::builder().status(answer.status);
     for (name, value) in answer.headers {
         response = response.header(name, value);
     }
-    let pieces = stream::iter(answer.pieces).then(async |piece| {
-        // Lets the previous piece go out in its own packet.
-        tokio::task::yield_now().await;
-        match piece {
-            Piece::Bytes(bytes) => Ok(Bytes::from(bytes)),
-            Piece::Cut => Err(io::Error::other("cut")),
-            Piece::Stall => std::future::pending().await,
-        }
+    let pieces = stream::iter(answer.pieces).then(sent).map(move |piece| {
+        // The work ends with the stream.
+        let _ = &work;
+        piece
     });
     response.body(Body::from_stream(pieces)).expect("a response")
+}
+
+async fn sent(piece: Piece) -> io::Result<Bytes> {
+    // Lets the previous piece go out in its own packet.
+    tokio::task::yield_now().await;
+    match piece {
+        Piece::Bytes(bytes) => Ok(Bytes::from(bytes)),
+        Piece::Cut => Err(io::Error::other("cut")),
+        Piece::Stall => std::future::pending().await,
+    }
 }
 
 pub(crate) fn client() -> reqwest::Client {
@@ -304,57 +341,4 @@ pub(crate) async fn run_hearing(
         tokio::join!(agent.run(turn, events, CancellationToken::new()), listen);
     let tools = calls.iter().map(|call: &ToolUse| call.name.clone()).collect();
     FinishedRun { outcome, drafts, ever, tools, calls, shown, usage, sent }
-}
-
-/// A message from Ada in a direct chat with all capabilities.
-pub(crate) fn turn(text: &str) -> AgentTurn {
-    let now = Timestamp::from_millis(1_700_000_000_000);
-    AgentTurn {
-        turn: TurnId::new(now),
-        conversation: ConversationRef::new(ChannelId::new("telegram", "main"), "7"),
-        chat: ChatKind::Direct,
-        surface: Surface::Chat("Telegram".into()),
-        session: SessionId::new(now),
-        model: None,
-        attempt: 1,
-        deferred: None,
-        may_defer: DeferralLimits { left: 3, longest: Duration::from_hours(24) },
-        approvals: Vec::new(),
-        may_ask_approval: false,
-        may_schedule: false,
-        sender: Sender { id: "ada".into(), name: Some("Ada".into()), username: None, kind: SenderKind::Person },
-        language: None,
-        text: text.into(),
-        instructions: None,
-        reaction: None,
-        attachments: Vec::new(),
-        forwarded: None,
-        quoted: None,
-        more: Vec::new(),
-        history: Vec::new(),
-        capabilities: Capabilities {
-            receipts: Receipts::Platform,
-            can_write_first: true,
-            resend: Resend::Idempotent,
-            edit: Support::Full,
-            reactions: Support::Full,
-            allowed_reactions: None,
-            choices: Support::Full,
-            attachments: Support::Full,
-            drafts: Support::Full,
-            drafts_are_messages: false,
-            draft_interval: Duration::ZERO,
-            typing: Support::Full,
-            typing_interval: Duration::ZERO,
-            typing_ends_by_itself: true,
-            bang_commands: false,
-            text_limit: None,
-            conversation_rate: None,
-            account_rate: None,
-        },
-        cut_off: "The rest is missing.".into(),
-        now,
-        deadline: now + Duration::from_mins(10),
-        trace: None,
-    }
 }
