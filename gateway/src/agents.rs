@@ -1,19 +1,19 @@
 //! The kinds of agents of this build. Each implements [`AgentFactory`] in a file of its own.
 //!
 //! To add one, write its runtime and its section in `adapters/agents`, implement [`AgentFactory`] in a file here, and list
-//! it in [`FACTORIES`].
+//! it in [`FACTORIES`]. What a kind may bring beside its runtime stands in `built_agent.rs`.
 
 mod front_desk;
 mod openai;
 
-use std::sync::Arc;
-
 use futures_util::future::BoxFuture;
 use rejoinder_config::{Agent, AgentKind, Config};
-use rejoinder_core::{AgentName, AgentRuntime};
+use rejoinder_core::AgentName;
 use reqwest::Client;
+use utoipa::openapi::OpenApi;
 
 use crate::{
+    built_agent::BuiltAgent,
     console::finding::Finding,
     materials::{Materials, WiringError},
 };
@@ -26,16 +26,16 @@ pub(crate) trait AgentFactory: Sync {
     /// The configuration section of its agents.
     fn section(&self) -> AgentKind;
 
-    /// Builds an agent. Sends no request yet.
+    /// Builds an agent. Sends no request and starts no loop yet.
     ///
     /// # Errors
     /// When its section is invalid.
-    fn build(
-        &self,
-        name: &AgentName,
-        agent: &Agent,
-        materials: &Materials<'_>,
-    ) -> Result<Arc<dyn AgentRuntime>, WiringError>;
+    fn build(&self, name: &AgentName, agent: &Agent, materials: &Materials<'_>) -> Result<BuiltAgent, WiringError>;
+
+    /// The OpenAPI description of the routes of its agents, with their whole paths: `/agents/{name}/…`.
+    fn openapi(&self) -> Option<OpenApi> {
+        None
+    }
 
     /// A remark on a valid section that the operator should know.
     fn remark_on(&self, _name: &str, _agent: &Agent) -> Option<String> {
@@ -60,6 +60,11 @@ pub(crate) trait AgentFactory: Sync {
 /// The configuration sections of all kinds.
 pub(crate) fn sections() -> Vec<AgentKind> {
     FACTORIES.iter().map(|factory| factory.section()).collect()
+}
+
+/// The OpenAPI descriptions of all kinds that have routes.
+pub(crate) fn openapi() -> impl Iterator<Item = OpenApi> {
+    FACTORIES.iter().filter_map(|factory| factory.openapi())
 }
 
 /// The kind of a configured agent.

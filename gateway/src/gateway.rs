@@ -23,6 +23,7 @@ use tracing::{error, info, warn};
 use crate::{
     alerts::{LiveAlerts, Means},
     backup,
+    built_agent::{AgentLoops, BuiltAgent},
     callers::{Caller, StoredTokens},
     exposure::{Exposure, readable_folder, writable_above},
     feed::Feed,
@@ -51,7 +52,7 @@ pub struct Setup {
     config: Config,
     data_dir: PathBuf,
     clock: SharedClock,
-    agents: HashMap<AgentName, Arc<dyn AgentRuntime>>,
+    agents: HashMap<AgentName, BuiltAgent>,
     reload: Option<Reload>,
 }
 
@@ -78,7 +79,13 @@ impl Setup {
 
     /// Adds an agent, or replaces the configured one of this name.
     #[must_use]
-    pub fn with_agent(mut self, name: &str, agent: Arc<dyn AgentRuntime>) -> Self {
+    pub fn with_agent(self, name: &str, agent: Arc<dyn AgentRuntime>) -> Self {
+        self.with_built_agent(name, agent.into())
+    }
+
+    /// The same with all that its kind brings.
+    #[must_use]
+    pub fn with_built_agent(mut self, name: &str, agent: BuiltAgent) -> Self {
         self.agents.insert(name.into(), agent);
         self
     }
@@ -160,6 +167,7 @@ pub async fn run(setup: Setup, listener: TcpListener, shutdown: CancellationToke
 /// A started gateway: it works on open turns of earlier runs, and does not serve HTTP yet.
 pub struct Gateway {
     engine: Engine,
+    loops: AgentLoops,
     store: Arc<dyn Store>,
     router: Router,
     /// The operator's routes, if they are served at an address of their own.
@@ -248,12 +256,10 @@ impl Gateway {
         options.clock = Arc::clone(&clock);
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options).await?);
         let started = match Materials::new(&config, &data_dir, TokenMode::Create, &clock, &agents) {
-            Ok(materials) => {
-                start(&materials, &store).await.map(|(parts, engine)| (parts, engine, materials.started_at))
-            }
+            Ok(materials) => start(&materials, &store).await.map(|started| (started, materials.started_at)),
             Err(error) => Err(error.into()),
         };
-        let (mut parts, engine, started_at) = match started {
+        let ((mut parts, engine, loops), started_at) = match started {
             Ok(started) => started,
             Err(error) => {
                 store.close().await;
@@ -324,6 +330,7 @@ impl Gateway {
         Ok(Self {
             lines: LineWriter::of_process(store.clone(), &parts.settings.masker),
             engine,
+            loops,
             store,
             router: with_pages(router),
             operator,
@@ -364,6 +371,7 @@ impl Gateway {
         self.write_address();
         let Self {
             engine,
+            loops,
             store,
             router,
             operator,
@@ -410,6 +418,7 @@ impl Gateway {
             tokio::join!(connections.close(), of_operator)
         });
         engine.stop(drain).await;
+        loops.stop().await;
         stop_waiting.cancel();
         if tokio::time::timeout(CLOSE_TIMEOUT, closing).await.is_err() {
             warn!("some connections did not close in time");
@@ -472,8 +481,8 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), RunErr
     listening.map_err(|source| RunError::Operator { address, source })
 }
 
-async fn start(materials: &Materials<'_>, store: &Arc<dyn Store>) -> Result<(Parts, Engine), RunError> {
-    let parts = wiring::parts(materials)?;
+async fn start(materials: &Materials<'_>, store: &Arc<dyn Store>) -> Result<(Parts, Engine, AgentLoops), RunError> {
+    let mut parts = wiring::parts(materials)?;
     let core = rejoinder_core::Parts {
         store: Arc::clone(store),
         clock: Arc::clone(materials.clock),
@@ -481,8 +490,10 @@ async fn start(materials: &Materials<'_>, store: &Arc<dyn Store>) -> Result<(Par
         agents: parts.agents.clone(),
         settings: parts.settings.clone(),
     };
+    // Before the engine, which runs open turns at once.
+    let loops = AgentLoops::start(std::mem::take(&mut parts.loops));
     let engine = Engine::start(core).await.map_err(RunError::Recovery)?;
-    Ok((parts, engine))
+    Ok((parts, engine, loops))
 }
 
 /// Remarks on folders of the gateway that other users can read.

@@ -1,6 +1,6 @@
 //! The HTTP surface.
 //!
-//! The channels' own routes (`/hooks`, `/chat`) limit their bodies and their time themselves. Of this module only the
+//! The routes of channels (`/hooks`, `/chat`) and of agents (`/agents/<name>`) limit their bodies and their time themselves. Of this module only the
 //! panic handler in `serve.rs` applies to them. All other routes are limited here.
 
 mod access;

@@ -8,6 +8,7 @@
 //! | [`cli`] | the command line, one file per command |
 //! | `platforms` | the list of platforms, and how the gateway uses each; one file per platform |
 //! | `agents` | the same for the kinds of agents |
+//! | `built_agent` | what a kind of agent brings: its runtime, HTTP routes and a loop |
 //! | `materials` | what channels and agents are built with: tokens, clock, HTTP client |
 //! | `callers` | who uses the gateway with an operator's token, and what it allows |
 //! | `wiring` | builds the parts from the configuration |
@@ -25,6 +26,7 @@
 mod agents;
 mod alerts;
 mod backup;
+mod built_agent;
 mod callers;
 pub mod cli;
 mod client;
@@ -56,6 +58,7 @@ mod version;
 mod view;
 mod wiring;
 
+pub use built_agent::{AgentLoop, BuiltAgent};
 pub use gateway::{Gateway, RunError, Setup, run};
 
 use std::sync::LazyLock;

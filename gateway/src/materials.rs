@@ -8,12 +8,13 @@ use std::{
 };
 
 use rejoinder_config::{Config, Secret, Token, TokenValue};
-use rejoinder_core::{AgentName, AgentRuntime, ChannelId, Masker, SharedClock, Timestamp};
+use rejoinder_core::{AgentName, ChannelId, Masker, SharedClock, Timestamp};
 use rejoinder_kit::{Guesses, Tokens};
 use secrecy::{ExposeSecret, SecretString};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    built_agent::BuiltAgent,
     client,
     secrets::{self, GeneratedToken},
 };
@@ -69,7 +70,7 @@ pub(crate) struct Materials<'a> {
     /// Slows down who guesses a secret, on any surface.
     pub(crate) guesses: Arc<Guesses>,
     /// Agents that replace configured ones, or are added to them.
-    pub(crate) agents: &'a HashMap<AgentName, Arc<dyn AgentRuntime>>,
+    pub(crate) agents: &'a HashMap<AgentName, BuiltAgent>,
     /// The generated tokens that were given out.
     generated: Mutex<Vec<SecretString>>,
 }
@@ -88,7 +89,7 @@ impl<'a> Materials<'a> {
         data_dir: &'a Path,
         token_mode: TokenMode,
         clock: &'a SharedClock,
-        agents: &'a HashMap<AgentName, Arc<dyn AgentRuntime>>,
+        agents: &'a HashMap<AgentName, BuiltAgent>,
     ) -> Result<Self, WiringError> {
         let (http, stop_waiting) = (client::http_client().map_err(WiringError::Http)?, CancellationToken::new());
         Ok(Self {

@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use axum::Router;
 use rejoinder_config::{Channel, Common, Config, Log, Queue, Retention, Size, TokenValue};
 use rejoinder_core::{
     Access, AgentName, AgentRuntime, ChannelAdapter, ChatKind, Language, Lifetimes, Masker, PersonRole, Policies,
@@ -22,6 +23,7 @@ use url::Url;
 
 use crate::{
     agents,
+    built_agent::{AgentLoop, BuiltAgent},
     client::is_readable_on_the_way,
     exposure::readable_secrets,
     materials::{Materials, TokenMode, TokenSource, WiringError},
@@ -53,7 +55,9 @@ pub(crate) struct Parts {
     pub(crate) agents: HashMap<AgentName, Arc<dyn AgentRuntime>>,
     pub(crate) agent_infos: Vec<AgentInfo>,
     pub(crate) channels: Vec<Arc<dyn ChannelAdapter>>,
-    /// The channels' own HTTP routes.
+    /// What runs beside the turns of agents.
+    pub(crate) loops: Vec<(AgentName, AgentLoop)>,
+    /// The HTTP routes of channels and agents.
     pub(crate) routes: Vec<Routes>,
     pub(crate) notices: Vec<ChannelNotice>,
     /// Where `/` redirects to.
@@ -177,7 +181,8 @@ impl Wiring<'_> {
         let mut parts = Parts {
             // After everything that may generate a token.
             settings: settings(self.0.config, self.0.masker()),
-            agents,
+            agents: HashMap::new(),
+            loops: Vec::new(),
             agent_infos,
             channels: Vec::new(),
             routes: Vec::new(),
@@ -198,31 +203,38 @@ impl Wiring<'_> {
             parts.notices.extend(built.notices);
             parts.front_page = parts.front_page.or(built.front_page);
         }
+        for (name, BuiltAgent { runtime, routes, run }) in agents {
+            parts.loops.extend(run.map(|run| (Arc::clone(&name), run)));
+            if let Some(routes) = routes {
+                let path = format!("/agents/{name}");
+                parts.routes.push(Box::new(move |_| Router::new().nest(&path, routes)));
+            }
+            parts.agents.insert(name, runtime);
+        }
         parts.notices.sort_by(|a, b| a.account().cmp(&b.account()));
         Ok(parts)
     }
 
-    #[expect(clippy::type_complexity, reason = "a pair of two plain collections")]
-    fn agents(&self) -> Result<(HashMap<AgentName, Arc<dyn AgentRuntime>>, Vec<AgentInfo>), WiringError> {
-        let mut agents: HashMap<AgentName, Arc<dyn AgentRuntime>> = HashMap::new();
+    fn agents(&self) -> Result<(HashMap<AgentName, BuiltAgent>, Vec<AgentInfo>), WiringError> {
+        let mut agents: HashMap<AgentName, BuiltAgent> = HashMap::new();
         let mut infos = Vec::new();
         for (name, agent) in &self.0.config.agents {
             let (name, factory) = (AgentName::from(name.as_str()), agents::factory_of(agent));
-            let runtime = match self.0.agents.get(&name) {
-                Some(other) => Arc::clone(other),
+            let built = match self.0.agents.get(&name) {
+                Some(other) => other.clone(),
                 None => factory.build(&name, agent, self.0)?,
             };
             infos.push(AgentInfo {
                 name: Arc::clone(&name),
                 kind: agent.kind(),
-                description: runtime.describe(),
+                description: built.runtime.describe(),
                 is_default: *name == *self.0.config.routing.default_agent,
                 remark: factory.remark(self.0.config),
             });
-            agents.insert(name, runtime);
+            agents.insert(name, built);
         }
         for (name, agent) in self.0.agents {
-            agents.entry(Arc::clone(name)).or_insert_with(|| Arc::clone(agent));
+            agents.entry(Arc::clone(name)).or_insert_with(|| agent.clone());
         }
         Ok((agents, infos))
     }

@@ -14,6 +14,7 @@ use reqwest::Client;
 
 use super::AgentFactory;
 use crate::{
+    built_agent::BuiltAgent,
     console::{command::command_line, finding::Finding},
     materials::{Materials, WiringError},
 };
@@ -25,15 +26,16 @@ impl AgentFactory for FrontDesk {
         AgentKind::of::<FrontDeskSection>()
     }
 
-    fn build(&self, _: &AgentName, _: &Agent, materials: &Materials<'_>) -> Result<Arc<dyn AgentRuntime>, WiringError> {
+    fn build(&self, _: &AgentName, _: &Agent, materials: &Materials<'_>) -> Result<BuiltAgent, WiringError> {
         let (file, started) = (materials.config.file.clone(), materials.started_at);
         let channels: Vec<_> = materials.config.channels.iter().map(|(channel, _)| channel.to_string()).collect();
-        Ok(Arc::new(rejoinder_agents::FrontDesk::new(move || Status {
+        let front_desk: Arc<dyn AgentRuntime> = Arc::new(rejoinder_agents::FrontDesk::new(move || Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started,
             channels: channels.clone(),
             next_step: next_step(file.as_deref(), started),
-        })))
+        }));
+        Ok(front_desk.into())
     }
 
     fn remark(&self, config: &Config) -> Option<String> {

@@ -10,6 +10,7 @@ use reqwest::Client;
 
 use super::AgentFactory;
 use crate::{
+    built_agent::BuiltAgent,
     client::{CHECK_TIMEOUT, is_readable_on_the_way},
     console::finding::Finding,
     materials::{Materials, WiringError},
@@ -25,16 +26,12 @@ impl AgentFactory for OpenAi {
         AgentKind::of::<OpenAiSection>()
     }
 
-    fn build(
-        &self,
-        name: &AgentName,
-        agent: &Agent,
-        materials: &Materials<'_>,
-    ) -> Result<Arc<dyn AgentRuntime>, WiringError> {
+    fn build(&self, name: &AgentName, agent: &Agent, materials: &Materials<'_>) -> Result<BuiltAgent, WiringError> {
         let section = section(agent).clone();
         let agent = rejoinder_agents::OpenAi::new(Arc::clone(name), section, materials.http.clone())
             .map_err(|error| WiringError::Agent { name: Arc::clone(name), reason: error.to_string() })?;
-        Ok(Arc::new(agent))
+        let agent: Arc<dyn AgentRuntime> = Arc::new(agent);
+        Ok(agent.into())
     }
 
     fn remark_on(&self, name: &str, agent: &Agent) -> Option<String> {

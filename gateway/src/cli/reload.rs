@@ -222,8 +222,12 @@ impl Reloader {
         let changed = config.agents.iter().filter(|(name, _)| self.built["agents"][name] != sections[name]);
         let built = changed.map(|(name, agent)| {
             let name = AgentName::from(name.as_str());
-            let runtime = agents::factory_of(agent).build(&name, agent, &materials)?;
-            Ok((name, runtime))
+            let built = agents::factory_of(agent).build(&name, agent, &materials)?;
+            if built.has_more() {
+                let reason = "agents of this kind change at a restart only: restart the gateway".to_owned();
+                return Err(WiringError::Agent { name, reason });
+            }
+            Ok((name, built.runtime))
         });
         built.collect()
     }

@@ -125,8 +125,8 @@ pub(in crate::http) async fn document() -> Json<utoipa::openapi::OpenApi> {
 }
 
 pub(crate) fn description() -> utoipa::openapi::OpenApi {
-    let of_platforms = platforms::all().filter_map(Platform::openapi);
-    of_platforms.fold(Description::openapi(), utoipa::openapi::OpenApi::merge_from)
+    let of_others = platforms::all().filter_map(Platform::openapi).chain(crate::agents::openapi());
+    of_others.fold(Description::openapi(), utoipa::openapi::OpenApi::merge_from)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Tests of a gateway in this process, with real HTTP and a real database.
 
 mod admin;
+mod agents;
 #[cfg(feature = "discord")]
 mod discord;
 mod doctor;

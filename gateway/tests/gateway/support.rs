@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use rejoinder::Setup;
+use rejoinder::{BuiltAgent, Setup};
 use rejoinder_config::{Environment, Options};
 use rejoinder_core::{AgentError, AgentRuntime, AgentTurn, Outcome, Reply, RunEvents};
 use reqwest::{RequestBuilder, Response, StatusCode};
@@ -100,12 +100,25 @@ impl TestGateway {
         Self::start_configured(data, agent, config, Environment::default()).await
     }
 
+    /// Starts a gateway with an agent and what its kind brings.
+    pub(crate) async fn start_with_built(agent: BuiltAgent) -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let gateway = Self::start_built(data, agent, "", Environment::default()).await;
+        gateway.until_ready().await;
+        gateway
+    }
+
     async fn start_configured(data: TempDir, agent: Echo, config: &str, environment: Environment) -> Self {
+        let agent: Arc<dyn AgentRuntime> = Arc::new(agent);
+        Self::start_built(data, agent.into(), config, environment).await
+    }
+
+    async fn start_built(data: TempDir, agent: BuiltAgent, config: &str, environment: Environment) -> Self {
         let path = data.path().join("rejoinder.toml");
         std::fs::write(&path, format!("{CONFIG}\n{config}")).unwrap();
         let options = Options { path: Some(path), working_dir: data.path().to_owned(), environment, remembered: None };
         let loaded = rejoinder_config::load(&options, &rejoinder::build()).unwrap();
-        let setup = Setup::new(loaded.config, data.path()).with_agent("main", Arc::new(agent));
+        let setup = Setup::new(loaded.config, data.path()).with_built_agent("main", agent);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
