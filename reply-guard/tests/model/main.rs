@@ -1,6 +1,8 @@
 //! An exhaustive check of the promise: every order of what an agent, a clock, a person, a crash and a platform
 //! (which delivers, refuses, loses and repeats) can do, within small bounds.
 
+mod moment;
+mod promises;
 mod world;
 
 use std::time::Duration;

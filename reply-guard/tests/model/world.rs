@@ -8,10 +8,14 @@ use std::time::Duration;
 
 use rejoinder_guard::{
     ApprovalRequest, Body, CancelledBy, Cause, Decision, Draft, DraftPlace, Effect, End, Event, Expectation,
-    LateAnswer, MergedTurn, Obligation, ObligationState, OnUnknown, Outcome, Policy, Reply, Settlement, SignalKind,
-    Timestamp, Via,
+    MergedTurn, Obligation, ObligationState, OnUnknown, Outcome, Policy, Reply, SignalKind, Timestamp, Via,
 };
 use stateright::{Model, Property};
+
+use crate::{
+    moment::{Action, Ending, Moment, Row, Run, Status},
+    promises,
+};
 
 /// A clause of the contract that the world breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,182 +88,6 @@ pub(crate) struct World {
     /// Whether somebody may be asked whether the turn is still to be answered.
     pub(crate) postpones: bool,
     pub(crate) bug: Option<Bug>,
-}
-
-/// How an agent's run may end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Ending {
-    Reply,
-    React,
-    Defer,
-    Silent,
-    Fail,
-    Approval,
-    /// It asks for an approval that a rule decides.
-    DecidedByRule,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Run {
-    None,
-    Going,
-    /// It was told to stop and may still end by itself.
-    Stopped,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Status {
-    Waiting,
-    InFlight,
-    /// The process died during the attempt, or the response never came.
-    Unknown,
-    Delivered,
-    /// Refused, expired, held or withdrawn.
-    Dead,
-}
-
-/// One signal in the outbox.
-#[expect(clippy::struct_excessive_bools, reason = "what happened to a row: each by itself")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Row {
-    claim: u32,
-    kind: SignalKind,
-    /// The cause, if the ladder sends this itself (no handoff).
-    fallback: Option<Cause>,
-    /// Whether it edits a message that was shown before.
-    in_place: bool,
-    /// How many parts follow the one that is sent.
-    parts_left: u8,
-    /// How many parts arrived before the one that is sent.
-    arrived: u8,
-    status: Status,
-    withdrawn: bool,
-    labelled: bool,
-    held: bool,
-    /// Whether it says that the turn is given up.
-    is_farewell: bool,
-    /// Whether the operator sent it elsewhere after it was given up.
-    redirected: bool,
-    /// How often the person sees it, without a label and with one.
-    seen: (u8, u8),
-}
-
-impl Row {
-    fn is_seen(&self) -> bool {
-        self.seen != (0, 0)
-    }
-
-    fn is_draft(&self) -> bool {
-        self.claim == Draft::CLAIM
-    }
-
-    fn is_final(&self) -> bool {
-        self.kind != SignalKind::Deferral && !self.is_draft()
-    }
-}
-
-/// A state of the model: what is stored, what is in memory, and what the person sees.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact by itself")]
-pub(crate) struct Moment {
-    obligation: Obligation,
-    rows: Vec<Row>,
-    now: Timestamp,
-    run: Run,
-    /// Whether any run has begun.
-    has_run: bool,
-    /// The end of a run that is being decided on, and the obligation as it was read for that.
-    deciding: Option<(Ending, Obligation)>,
-    mishaps_left: u8,
-    oddities_left: u8,
-    operations_left: u8,
-    /// Whether the operator chose that the person is told nothing.
-    is_silenced: bool,
-    /// Whether a run or an attempt began while the turn was held.
-    began_while_held: bool,
-    /// Whether an approval is open.
-    is_approval_open: bool,
-    /// What is owed for the second message.
-    second: Option<Obligation>,
-    /// How many answers the guard was given; `answers_handled` counts those that it sent or suppressed.
-    answers: u8,
-    answers_handled: u8,
-}
-
-/// What happens next.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
-    Begin,
-    /// The guard's wake time comes.
-    Tick,
-    AgentEnds(Ending),
-    DecideOnTheEnd,
-    AgentSends,
-    AgentDrafts,
-    PersonCancels,
-    PersonDeletes,
-    /// Somebody wants what was deferred now.
-    Hurry,
-    /// Somebody decides the approval.
-    Decide,
-    /// The second message is merged into the first.
-    Merge,
-    /// The second message stops the run.
-    Supersede,
-    SecondIsDeleted,
-    OperatorRetries,
-    OperatorRedirects,
-    /// The person gets the answer on another channel.
-    SendElsewhere,
-    OperatorDiscards,
-    OperatorGivesUp,
-    OperatorHolds,
-    OperatorResumes,
-    Postpone,
-    /// The turn that was postponed is to be answered.
-    GoOn,
-    /// It is not.
-    Leave,
-    Attempt(usize),
-    Deliver(usize),
-    DeliverPart(usize),
-    Refuse(usize),
-    Expire(usize),
-    NotSent(usize),
-    LoseResponse {
-        row: usize,
-        executed: bool,
-    },
-    ReportLost(usize),
-    RepeatReceipt(usize),
-    Crash {
-        executed: bool,
-    },
-}
-
-impl Action {
-    /// Whether it may never happen: a failure, an agent's own action, a cancel.
-    const fn is_optional(&self) -> bool {
-        !matches!(
-            self,
-            Self::Begin
-                | Self::Tick
-                | Self::DecideOnTheEnd
-                | Self::OperatorResumes
-                | Self::GoOn
-                | Self::Attempt(_)
-                | Self::Deliver(_)
-                | Self::DeliverPart(_)
-                | Self::ReportLost(_)
-        )
-    }
-
-    const fn is_mishap(&self) -> bool {
-        matches!(
-            self,
-            Self::Refuse(_) | Self::Expire(_) | Self::NotSent(_) | Self::LoseResponse { .. } | Self::Crash { .. }
-        )
-    }
 }
 
 impl World {
@@ -506,7 +334,7 @@ impl World {
         obligation.deferrals() < self.deferrals || obligation.deferrals_left(&self.policy) == 0
     }
 
-    fn is_at_rest(&self, moment: &Moment) -> bool {
+    pub(crate) fn is_at_rest(&self, moment: &Moment) -> bool {
         let mut actions = Vec::new();
         self.actions(moment, &mut actions);
         actions.iter().all(Action::is_optional)
@@ -788,177 +616,8 @@ impl Model for World {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        vec![
-            Property::always("never two", never_two),
-            Property::always("never none at rest", never_none_at_rest),
-            Property::always("settled means seen", settled_means_seen),
-            Property::always("a dead letter has an external cause", dead_letters_are_the_platforms),
-            Property::always("every debt is paid or a dead letter", debts_are_paid),
-            Property::always("no answer is dropped silently", no_answer_is_dropped),
-            Property::always("a draft leaves no copy without a label", drafts_leave_no_copy),
-            Property::always("a waiting turn is not given up", waiting_ends_no_turn),
-            Property::always("an answer that stops in the middle says so", no_answer_stops_silently),
-            Property::always("every run ends", every_run_ends),
-            Property::always("nothing follows a cancelled answer", cancelled_is_cancelled),
-            Property::always("a deferral of a cancelled turn is removed", cancelled_deferrals_are_removed),
-            Property::always("the wake time is never in the past", wakes_are_served),
-            Property::always("nothing begins while the turn is held", nothing_begins_while_held),
-            Property::always("merged turns end together", merged_turns_end_together),
-            Property::always("what is given up is said", given_up_is_said),
-            Property::always("an approval is open while its turn waits for it", approvals_are_waited_for),
-        ]
+        promises::all()
     }
-}
-
-/// At most one signal is seen; twice only where the platform does not recognise a resend, and then as `on_unknown` says.
-/// An answer may follow a fallback if `late_answer` is `Deliver`, or when the operator has it sent again.
-fn never_two(world: &World, moment: &Moment) -> bool {
-    let seen = |fallback: bool| {
-        moment.rows.iter().filter(move |row| row.is_final() && row.is_seen() && row.fallback.is_some() == fallback)
-    };
-    // Of a cut answer only a part was seen: the signal is what comes after it.
-    let was_cut = |row: &&Row| row.status == Status::Dead && row.arrived > 0;
-    // What was given up may have been seen.
-    let is_here = |row: &&Row| !row.redirected && !row.is_farewell && !was_cut(row);
-    let (fallbacks, answers) = (seen(true).filter(is_here).count(), seen(false).filter(is_here).count());
-    let was_operated = moment.operations_left < world.operations;
-    let may_follow = world.policy.late_answer == LateAnswer::Deliver || was_operated;
-    let copies = |row: &Row| match world.policy.on_unknown {
-        // The one copy has a label if a draft may be beside it.
-        _ if world.idempotent => row.seen.0 + row.seen.1 == 1,
-        OnUnknown::Label => row.seen.0 <= 1,
-        OnUnknown::Hold if was_operated => row.seen.0 <= 1,
-        OnUnknown::Hold => row.seen.0 + row.seen.1 == 1,
-        OnUnknown::Resend => row.seen.1 == 0,
-    };
-    moment.rows.iter().filter(|row| row.is_farewell && !row.redirected && row.is_seen()).count() <= 1
-        && fallbacks <= 1
-        && answers <= 1
-        && (may_follow || fallbacks + answers <= 1)
-        && seen(true).chain(seen(false)).all(copies)
-}
-
-/// A draft that nothing replaced is followed by an answer that is labelled as a possible copy.
-fn drafts_leave_no_copy(world: &World, moment: &Moment) -> bool {
-    let is_deferral_left = |row: &Row| !row.is_final() && !row.is_draft() && row.status == Status::Dead;
-    let is_orphan = moment.rows.iter().any(|row| (row.is_draft() || is_deferral_left(row)) && row.is_seen());
-    let is_beside = |row: &Row| !row.in_place || moment.obligation.has_lost_message();
-    let unlabelled = |row: &Row| row.is_final() && row.kind == SignalKind::Reply && is_beside(row) && row.seen.0 > 0;
-    let may_be = world.policy.on_unknown != OnUnknown::Label && !world.idempotent;
-    let was_cut = moment.rows.iter().any(|row| row.arrived > 0);
-    !is_orphan || may_be || was_cut || !moment.rows.iter().any(unlabelled)
-}
-
-/// A turn does not time out before any run has begun.
-fn waiting_ends_no_turn(_: &World, moment: &Moment) -> bool {
-    let is_called_off = |state: &ObligationState| matches!(state, ObligationState::Settled(Settlement::Cancelled { by: CancelledBy::Turn(by) }) if by == "the clock");
-    moment.has_run
-        || !(moment.rows.iter().any(|row| row.fallback == Some(Cause::Timeout))
-            || is_called_off(moment.obligation.state()))
-}
-
-/// A signal whose later parts are missing never settles the turn.
-fn no_answer_stops_silently(_: &World, moment: &Moment) -> bool {
-    let is_cut = |row: &Row| row.is_final() && row.status == Status::Delivered && row.parts_left > 0;
-    !(matches!(moment.obligation.state(), ObligationState::Settled(Settlement::Signal { .. }))
-        && moment.rows.iter().any(is_cut))
-}
-
-/// At rest, when nothing has to happen any more, nothing is owed.
-fn never_none_at_rest(world: &World, moment: &Moment) -> bool {
-    moment.obligation.state().is_final() || !world.is_at_rest(moment)
-}
-
-fn every_run_ends(world: &World, moment: &Moment) -> bool {
-    moment.run != Run::Going || !world.is_at_rest(moment)
-}
-
-/// No part of an answer is sent after it was cancelled. A draft may be: to find it and delete it.
-fn cancelled_is_cancelled(_: &World, moment: &Moment) -> bool {
-    let is_cancelled = matches!(moment.obligation.state(), ObligationState::Settled(Settlement::Cancelled { .. }));
-    !(is_cancelled && moment.rows.iter().any(|row| !row.is_draft() && row.status == Status::Waiting))
-}
-
-/// What a cancelled turn has promised does not stay in the chat, once the platform has said which message it is.
-fn cancelled_deferrals_are_removed(_: &World, moment: &Moment) -> bool {
-    let is_cancelled = matches!(moment.obligation.state(), ObligationState::Settled(Settlement::Cancelled { .. }));
-    let latest = moment.rows.iter().rfind(|row| !row.is_draft());
-    let is_shown = latest.is_some_and(|row| row.kind == SignalKind::Deferral && row.status == Status::Delivered);
-    !(is_cancelled && is_shown) || moment.obligation.unfinished_messages().next().is_some()
-}
-
-/// A turn that the operator gives up ends without a word only if nothing was owed, or that was chosen.
-fn given_up_is_said(world: &World, moment: &Moment) -> bool {
-    let is_silent = matches!(
-        moment.obligation.state(),
-        ObligationState::Settled(Settlement::Cancelled { by: CancelledBy::Operator(_) })
-    );
-    !is_silent || moment.is_silenced || world.owed == Expectation::Nothing
-}
-
-fn settled_means_seen(world: &World, moment: &Moment) -> bool {
-    match moment.obligation.state() {
-        ObligationState::Settled(Settlement::Signal { .. }) => {
-            moment.rows.iter().any(|row| row.is_final() && row.is_seen())
-        }
-        ObligationState::Settled(Settlement::Silence { .. }) => {
-            world.owed == Expectation::Nothing && moment.obligation.merged_turns().is_empty()
-        }
-        _ => true,
-    }
-}
-
-/// With a ladder and without mishaps, no turn becomes a dead letter.
-fn dead_letters_are_the_platforms(world: &World, moment: &Moment) -> bool {
-    let untroubled = moment.mishaps_left == world.mishaps;
-    let is_dead = matches!(moment.obligation.state(), ObligationState::Undeliverable { .. });
-    !(untroubled && is_dead && world.owed == Expectation::Answer)
-}
-
-/// What the person saw of a deferral is a debt, also where the platform did not say so.
-fn debts_are_paid(world: &World, moment: &Moment) -> bool {
-    let is_deferral = |row: &Row| row.kind == SignalKind::Deferral && row.is_seen();
-    let deferred = moment.rows.iter().any(is_deferral);
-    let paid = moment.rows.iter().any(|row| row.is_final() && row.is_seen());
-    let ended = matches!(
-        moment.obligation.state(),
-        ObligationState::Undeliverable { .. } | ObligationState::Settled(Settlement::Cancelled { .. })
-    );
-    !deferred || paid || ended || !world.is_at_rest(moment)
-}
-
-fn no_answer_is_dropped(world: &World, moment: &Moment) -> bool {
-    moment.answers_handled >= moment.answers || !world.is_at_rest(moment)
-}
-
-fn nothing_begins_while_held(_: &World, moment: &Moment) -> bool {
-    !moment.began_while_held
-}
-
-/// What is merged waits only while the turn that answers for it is open, and counts as answered only if that one was.
-fn merged_turns_end_together(_: &World, moment: &Moment) -> bool {
-    let (Some(second), first) = (&moment.second, moment.obligation.state()) else { return true };
-    match second.state() {
-        ObligationState::Merged { .. } => !first.is_final(),
-        ObligationState::Settled(Settlement::Merged { .. }) => {
-            matches!(first, ObligationState::Settled(Settlement::Signal { .. } | Settlement::Silence { .. }))
-        }
-        _ => true,
-    }
-}
-
-/// What somebody decides is told to the agent; and a turn waits for nothing that nobody can decide, and does not run meanwhile.
-fn approvals_are_waited_for(_: &World, moment: &Moment) -> bool {
-    let waits = moment.obligation.decide_by().is_some();
-    moment.is_approval_open == waits && !(waits && (moment.obligation.is_waiting() || moment.obligation.is_running()))
-}
-
-fn wakes_are_served(world: &World, moment: &Moment) -> bool {
-    let Some(at) = moment.obligation.wake_at() else { return true };
-    let mut ticked = moment.obligation.clone();
-    let now = moment.now.max(at);
-    let _ = ticked.on(Event::Tick { ran: None }, &world.policy, now);
-    ticked.wake_at().is_none_or(|next| next > now)
 }
 
 /// The event of an action that changes nothing but the obligation.
