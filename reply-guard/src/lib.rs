@@ -74,8 +74,8 @@ mod time;
 pub use cleared::Cleared;
 pub use ladder::{Cause, Ladder, Rung};
 pub use obligation::{
-    CancelledBy, Decision, DraftPlace, Effect, Event, Expectation, MergedTurn, Obligation, ObligationState, Settlement,
-    Suppressed,
+    CancelledBy, Claim, Decision, DraftPlace, Effect, Event, Expectation, MergedTurn, Obligation, ObligationState,
+    Settlement, Suppressed,
 };
 pub use outcome::{ApprovalRequest, Attachment, Choices, Outcome, Reply};
 pub use policy::{LateAnswer, OnUnknown, Policy};

@@ -13,6 +13,7 @@
 
 mod approval;
 mod candidate;
+mod claim;
 mod climb;
 mod decision;
 mod deferral;
@@ -34,6 +35,7 @@ use serde::{Deserialize, Serialize};
 
 use self::{candidate::Candidate, decision::EventContext, drafts::Drafting, merging::Merging, operator::Undelivered};
 pub use self::{
+    claim::Claim,
     decision::{Decision, Effect, Suppressed},
     drafts::DraftPlace,
     event::Event,
@@ -55,15 +57,65 @@ pub enum Expectation {
     Nothing,
 }
 
-/// Whether the turn waits for a run, has one in flight, or neither.
+/// What the turn waits for, or the run in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Work {
+    /// For a run.
     Waiting,
-    Running,
-    /// The run passed its hard deadline and goes on; the ladder has answered for it.
-    Late,
+    /// It came late: until somebody says whether it is still to be answered.
+    Postponed,
+    /// Its run is in flight.
+    Running { hard_at: Timestamp },
+    /// The run passed its hard deadline and goes on until then; the ladder has answered for it.
+    Late { until: Timestamp },
+    /// For an approval that the agent has asked for, until then at the latest.
+    Approval { until: Timestamp },
+    /// For no run.
     Idle,
+}
+
+impl Work {
+    /// Whether a run is still to begin, also if somebody is asked first.
+    const fn is_before_run(self) -> bool {
+        matches!(self, Self::Waiting | Self::Postponed)
+    }
+}
+
+/// Until when the person should have seen a first signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+struct FirstSignal {
+    /// From when on the turn counts as overdue.
+    by: Timestamp,
+    /// When the gateway defers, unless it did or has no soft deadline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    soft_at: Option<Timestamp>,
+}
+
+/// The runs of the current agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+struct Runs {
+    /// The agent that the ladder handed the turn to; `None` for the one that it was routed to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    handoff: Option<String>,
+    begun: u32,
+    /// How many of them do not count towards `max_runs`: stopped by a shutdown, or ended in a deferral.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    uncounted: u32,
+}
+
+/// The deferrals so far, shown or not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+struct Deferrals {
+    agents: u32,
+    /// The gateway's own.
+    own: u32,
+    /// The time that the agent named in its latest one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    named: Option<Timestamp>,
+    /// Whether one may be in the chat that the platform did not acknowledge.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    may_be_seen: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -72,7 +124,6 @@ struct Debt {
     /// Of the deferral, where it could be shown.
     messages: Vec<String>,
     /// How many deferrals were shown.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
     shown: u32,
 }
 
@@ -81,115 +132,58 @@ struct Climb {
     cause: Cause,
     why: String,
     /// The rungs of the cause when the climb began; the operator may change the ladder meanwhile.
-    #[serde(default)]
     rungs: Vec<Rung>,
     next: usize,
 }
 
-/// Whether a turn that came late waits until somebody says whether it is still to be answered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Postponement {
-    #[default]
-    Never,
-    Waits,
-    /// It is to be answered, and nobody is asked again.
-    Over,
-}
-
-impl Postponement {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    const fn is_never(&self) -> bool {
-        matches!(self, Self::Never)
-    }
-}
-
-/// The progress of a late answer: one that is sent after a fallback.
+/// What comes after the turn has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Late {
+    /// A late answer, sent after a fallback, is in flight.
     Sending,
+    /// The late answer was delivered, or will not be.
     Ended,
+    /// The deferral of this claim was on its way when the turn was cancelled. It is removed once its message is known.
+    Deferral(u32),
 }
 
 /// What is owed for one turn. It is stored as it is, and changes only in [`on`](Self::on).
-#[expect(clippy::struct_excessive_bools, reason = "what is known of a turn: each by itself")]
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Obligation {
     owed: Expectation,
     state: ObligationState,
     work: Work,
-    /// When the person should have seen a first signal.
+    /// `None` if none is owed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    signal_by: Option<Timestamp>,
-    /// When the last signal is sent, if it waits for that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    sent_from: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    soft_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    hard_at: Option<Timestamp>,
-    /// Runs of the current agent. A handoff resets it.
-    runs: u32,
-    /// How many of them do not count towards `max_runs`: stopped by a shutdown, or ended in a deferral.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    uncounted_runs: u32,
+    first_signal: Option<FirstSignal>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    runs: Runs,
+    /// The number of the latest claim; 0 before the first.
     claims: u32,
-    /// Whether an attempt on the latest claim had an unknown result.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    in_doubt: bool,
-    deferrals: u32,
-    /// How many of them are the gateway's own.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    own_deferrals: u32,
-    /// The time that the agent named in its latest deferral.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    named: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    deferrals: Deferrals,
     /// How many approvals the agent has asked for.
     #[serde(default, skip_serializing_if = "is_zero")]
     approvals: u32,
-    /// Until when it waits for an approval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    decide_by: Option<Timestamp>,
-    /// The agent that the ladder handed the turn to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    handoff: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     climb: Option<Climb>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     debt: Option<Debt>,
-    /// Whether a deferral may be in the chat that the platform did not acknowledge.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    may_be_promised: bool,
     /// The message that shows the answer while it is written, on platforms where drafts are messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     draft: Option<Drafting>,
-    /// The due date of the deferral in flight.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    deferral_due: Option<Timestamp>,
-    /// The end that waits for the result of the claim in flight.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pending: Option<Candidate>,
-    /// The cancellation that waits for the same result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    cancelled_by: Option<CancelledBy>,
-    /// The deferral that was on its way when the turn was cancelled. It is removed once its message is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    cancelled_deferral: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     late: Option<Late>,
     /// What could not be delivered, for a retry by the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    undelivered: Option<Undelivered>,
-    /// Whether the answer may not go elsewhere: it did, or the person may have seen something of it or of a fallback.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    stays_here: bool,
+    undelivered: Option<Box<Undelivered>>,
     /// Whether the operator holds the turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     held: bool,
-    /// Whether somebody is, or was, asked whether it is still to be answered.
-    #[serde(default, skip_serializing_if = "Postponement::is_never")]
-    postponed: Postponement,
+    /// Whether somebody is, or was, asked whether it is still to be answered: nobody is asked again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    was_postponed: bool,
     /// The turns that it answers for as well, or the turn that answers for it.
     #[serde(default, skip_serializing_if = "Merging::is_none")]
     merging: Merging,
@@ -204,37 +198,23 @@ impl Obligation {
             (Some(soft), Some(patience)) => Some(soft.min(patience)),
             (soft, patience) => soft.or(patience),
         };
+        let first_signal = FirstSignal { by: first_signal_by(soft, policy, now), soft_at: soft.map(|soft| now + soft) };
         Self {
             owed,
             state: ObligationState::Open,
             work: Work::Waiting,
-            sent_from: None,
-            signal_by: Some(first_signal_by(soft, policy, now)).filter(|_| owed == Expectation::Answer),
-            soft_at: soft.filter(|_| owed == Expectation::Answer).map(|soft| now + soft),
-            hard_at: None,
-            runs: 0,
-            uncounted_runs: 0,
+            first_signal: Some(first_signal).filter(|_| owed == Expectation::Answer),
+            runs: Runs::default(),
             claims: 0,
-            in_doubt: false,
-            deferrals: 0,
-            own_deferrals: 0,
-            named: None,
+            deferrals: Deferrals::default(),
             approvals: 0,
-            decide_by: None,
-            handoff: None,
             climb: None,
             debt: None,
-            may_be_promised: false,
             draft: None,
-            deferral_due: None,
-            pending: None,
-            cancelled_by: None,
-            cancelled_deferral: None,
             late: None,
             undelivered: None,
-            stays_here: false,
             held: false,
-            postponed: Postponement::Never,
+            was_postponed: false,
             merging: Merging::None,
         }
     }
@@ -243,7 +223,7 @@ impl Obligation {
     #[must_use]
     pub fn set_aside(reason: String, now: Timestamp) -> Self {
         let opened = Self::open(Expectation::Answer, &Policy::default(), None, now);
-        Self { state: ObligationState::Undeliverable { reason }, work: Work::Idle, soft_at: None, ..opened }
+        Self { state: ObligationState::Undeliverable { reason }, work: Work::Idle, ..opened }
     }
 
     /// The current state.
@@ -261,7 +241,7 @@ impl Obligation {
     /// Whether the turn waits for a run: [`Event::Begin`] has an effect.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
-        self.work == Work::Waiting && self.is_undecided() && !self.held && !self.is_postponed()
+        self.work == Work::Waiting && self.is_undecided() && !self.held
     }
 
     /// Whether the operator holds the turn.
@@ -273,15 +253,15 @@ impl Obligation {
     /// Whether the turn waits until somebody says whether it is still to be answered.
     #[must_use]
     pub const fn is_postponed(&self) -> bool {
-        matches!(self.postponed, Postponement::Waits)
+        matches!(self.work, Work::Postponed)
     }
 
     /// The number of the claim whose deliveries may be attempted: the one in flight, or a late answer. `None` if there is
     /// none.
     #[must_use]
     pub fn claim_in_flight(&self) -> Option<u32> {
-        match self.state {
-            ObligationState::Claimed { claim, .. } => Some(claim),
+        match &self.state {
+            ObligationState::Claimed(claim) => Some(claim.number),
             ObligationState::Settled(Settlement::Signal { .. }) if self.late == Some(Late::Sending) => {
                 Some(self.claims)
             }
@@ -291,38 +271,32 @@ impl Obligation {
 
     /// Whether a run is in flight that has not been stopped.
     #[must_use]
-    pub fn is_running(&self) -> bool {
-        matches!(self.work, Work::Running | Work::Late)
+    pub const fn is_running(&self) -> bool {
+        matches!(self.work, Work::Running { .. } | Work::Late { .. })
     }
 
     /// The agent that the ladder handed the turn to; `None` for the one that it was routed to.
     #[must_use]
     pub fn handoff(&self) -> Option<&str> {
-        self.handoff.as_deref()
-    }
-
-    /// How many runs the current agent was given, the one in flight included.
-    #[must_use]
-    pub const fn runs(&self) -> u32 {
-        self.runs
+        self.runs.handoff.as_deref()
     }
 
     /// How many deferrals there were, by agents and by the gateway, shown or not.
     #[must_use]
     pub const fn deferrals(&self) -> u32 {
-        self.deferrals
+        self.deferrals.agents + self.deferrals.own
     }
 
     /// How often an agent has deferred the turn.
     #[must_use]
     pub const fn agents_deferrals(&self) -> u32 {
-        self.deferrals.saturating_sub(self.own_deferrals)
+        self.deferrals.agents
     }
 
     /// The time that the agent named in its latest deferral, within [`Policy::max_defer`].
     #[must_use]
     pub const fn named_time(&self) -> Option<Timestamp> {
-        self.named
+        self.deferrals.named
     }
 
     /// How many deferrals were shown to the person, the gateway's own included.
@@ -352,26 +326,31 @@ impl Obligation {
     /// When the gateway's own deferral is due; `None` unless the state is [`ObligationState::Open`].
     #[must_use]
     pub fn soft_deadline(&self) -> Option<Timestamp> {
-        self.soft_at.filter(|_| self.state == ObligationState::Open)
+        self.first_signal.filter(|_| self.state == ObligationState::Open)?.soft_at
     }
 
     /// When the ladder answers for the run in flight, or when a run that went on after that is stopped; `None` without
     /// a run.
     #[must_use]
-    pub fn hard_deadline(&self) -> Option<Timestamp> {
-        self.hard_at.filter(|_| self.is_running())
+    pub const fn hard_deadline(&self) -> Option<Timestamp> {
+        match self.work {
+            Work::Running { hard_at: at } | Work::Late { until: at } => Some(at),
+            _ => None,
+        }
     }
 
     /// When the turn counts as overdue, whatever it waits for: the person has seen no signal by the soft deadline, or no
     /// answer by the time that a deferral named, if they saw one. `None` if nothing is owed any more.
     #[must_use]
     pub fn overdue_at(&self) -> Option<Timestamp> {
-        match self.state {
+        match &self.state {
             _ if self.is_postponed() => None,
-            ObligationState::Open | ObligationState::Claimed { .. } | ObligationState::Deferred => {
+            ObligationState::Open | ObligationState::Claimed(_) | ObligationState::Deferred => {
                 let due = self.due().map(|due| due + GRACE);
-                let by = if self.shown_deferrals() > 0 { due } else { self.signal_by.or(due) };
-                by.max(by.and(self.sent_from.map(|from| from + GRACE)))
+                let first = self.first_signal.map(|first| first.by);
+                let by = if self.shown_deferrals() > 0 { due } else { first.or(due) };
+                let sent_from = self.in_flight().and_then(|claim| claim.sent_from);
+                by.max(by.and(sent_from.map(|from| from + GRACE)))
             }
             ObligationState::Settled(_) | ObligationState::Merged { .. } | ObligationState::Undeliverable { .. } => {
                 None
@@ -380,8 +359,10 @@ impl Obligation {
     }
 
     /// The signal that was just claimed is not sent before `from`: until then the turn is not overdue.
-    pub const fn waits_until(&mut self, from: Timestamp) {
-        self.sent_from = Some(from);
+    pub fn waits_until(&mut self, from: Timestamp) {
+        if let Some(claim) = self.in_flight_mut() {
+            claim.sent_from = Some(from);
+        }
     }
 
     /// The next time at which [`Event::Tick`] changes anything.
@@ -389,12 +370,12 @@ impl Obligation {
     pub fn wake_at(&self) -> Option<Timestamp> {
         let other = match &self.state {
             _ if self.held || self.is_postponed() => None,
-            _ if self.decide_by.is_some() => self.decide_by,
+            _ if self.decide_by().is_some() => self.decide_by(),
             // A draft that is on its way may become the deferral.
-            ObligationState::Open => self.soft_at.filter(|_| !self.is_draft_attempted()),
+            ObligationState::Open => self.soft_deadline().filter(|_| !self.is_draft_attempted()),
             // While the turn waits for its run, no deadline applies: its debt is due after the run.
             ObligationState::Deferred => self.due().filter(|_| self.work != Work::Waiting),
-            ObligationState::Claimed { .. } => self.asked_at(),
+            ObligationState::Claimed(_) => self.asked_at(),
             ObligationState::Settled(_) | ObligationState::Merged { .. } | ObligationState::Undeliverable { .. } => {
                 None
             }
@@ -405,6 +386,7 @@ impl Obligation {
     /// Applies an event that happened at `now`, and returns what the caller must do.
     pub fn on(&mut self, event: Event, policy: &Policy, now: Timestamp) -> Decision {
         let mut context = EventContext::new(policy, now);
+        let waits = self.decide_by().is_some() && event != Event::Decided;
         let before = (!self.merged_turns().is_empty()).then(|| self.state.clone());
         match event {
             Event::Draft { text } => self.draft(&text, &mut context),
@@ -465,7 +447,7 @@ impl Obligation {
         }
         self.end_postponement();
         self.withdraw_unsent_draft(&mut context);
-        self.drop_approval(&mut context);
+        self.drop_approval(waits, &mut context);
         if let Some(before) = before.filter(|before| *before != self.state) {
             self.end_merged_turns(&before, &mut context);
         }
@@ -488,11 +470,6 @@ const fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_one(count: &u32) -> bool {
-    *count == 1
-}
-
-const fn one() -> u32 {
-    1
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }

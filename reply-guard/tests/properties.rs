@@ -257,10 +257,10 @@ impl Turn {
             }
             return;
         };
-        if let (Event::Delivered { .. }, ObligationState::Claimed { signal, .. }) = (event, self.obligation.state())
-            && Some(*claim) == self.obligation.claim_in_flight()
+        if let (Event::Delivered { .. }, ObligationState::Claimed(in_flight)) = (event, self.obligation.state())
+            && *claim == in_flight.number
         {
-            match signal {
+            match in_flight.signal {
                 SignalKind::Deferral => self.seen.deferrals += 1,
                 SignalKind::Reply | SignalKind::Reaction => self.seen.answers += 1,
             }
@@ -287,7 +287,7 @@ impl Turn {
                         prop_assert_eq!(self.seen.answers, 0, "a second answer");
                         let claimed = matches!(
                             now.state(),
-                            ObligationState::Claimed { signal: kind, via, .. } if *kind == signal.kind() && *via == signal.via
+                            ObligationState::Claimed(claim) if claim.signal == signal.kind() && claim.via == signal.via
                         );
                         prop_assert!(claimed, "sent without a claim");
                         self.seen.in_flight = Some(signal.claim);
@@ -306,7 +306,7 @@ impl Turn {
                     self.seen.in_flight = Some(*claim);
                 }
                 Effect::ToMerged { .. } => {
-                    let is_told = matches!(now.state(), ObligationState::Claimed { via: Via::GivenUp { .. }, .. });
+                    let is_told = matches!(now.state(), ObligationState::Claimed(claim) if matches!(claim.via, Via::GivenUp { .. }));
                     let has_ended = now.state().is_final() || is_told;
                     prop_assert!(has_ended && !before.merged_turns().is_empty(), "nothing ended");
                 }
@@ -378,8 +378,9 @@ impl Turn {
         let stored = serde_json::to_value(now).expect("an obligation is plain data");
         if now.state().is_final() {
             prop_assert!(!now.is_waiting() && (now.is_running() || now.wake_at().is_none()));
-            for held in ["pending", "deferral_due", "cancelled_by"] {
-                prop_assert!(stored.get(held).is_none(), "{held} is still set after the end: {stored}");
+            for held in ["pending", "due"] {
+                let kept = &stored["undelivered"]["claim"];
+                prop_assert!(kept.get(held).is_none(), "{held} is still set after the end: {stored}");
             }
         }
         let read: Obligation = serde_json::from_value(stored).expect("a stored obligation can be read");
@@ -394,7 +395,7 @@ impl Turn {
             let step = match state {
                 ObligationState::Settled(_) | ObligationState::Undeliverable { .. } => return Ok(()),
                 ObligationState::Merged { .. } => TestStep::Event(Event::MergeSettled),
-                ObligationState::Claimed { .. } => TestStep::DeliverClaim,
+                ObligationState::Claimed(_) => TestStep::DeliverClaim,
                 _ if self.obligation.is_held() => TestStep::Event(Event::Resumed),
                 _ if self.obligation.is_postponed() => TestStep::Event(Event::Continued),
                 ObligationState::Open | ObligationState::Deferred if self.obligation.is_waiting() => {

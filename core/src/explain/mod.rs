@@ -15,7 +15,7 @@ mod tests;
 
 use std::fmt::{self, Write as _};
 
-use rejoinder_guard::{CancelledBy, Cause, Expectation, ObligationState, Rung, Settlement, Timestamp, Via};
+use rejoinder_guard::{CancelledBy, Cause, Claim, Expectation, ObligationState, Rung, Settlement, Timestamp, Via};
 
 use self::{
     entry::cause_text,
@@ -124,11 +124,7 @@ fn headline(dossier: &Dossier) -> String {
         ObligationState::Merged { into } => format!("Turn {into} answers for this one as well."),
         ObligationState::Undeliverable { reason } => format!("Undeliverable: {}.", clip(reason)),
         _ if obligation.decide_by().is_some() => "The turn waits for an approval.".to_owned(),
-        ObligationState::Claimed { signal, attempted: true, .. } => match failure(dossier) {
-            Some(failure) => format!("A {signal} waits to be sent again: {}.", clip(failure)),
-            None => format!("A {signal} is in flight and not acknowledged yet."),
-        },
-        ObligationState::Claimed { signal, .. } => format!("A {signal} is to be sent; nothing has been shown yet."),
+        ObligationState::Claimed(claim) => claimed(claim, dossier),
         ObligationState::Deferred if obligation.shown_deferrals() == 0 => {
             "The agent deferred the answer, and the person could not be told: it is a debt.".to_owned()
         }
@@ -145,6 +141,15 @@ fn giver(dossier: &Dossier) -> String {
     let given_up = dossier.remarks.iter().rfind(|remark| matches!(&*remark.kind, "cancel" | "discard"));
     let dropped = given_up.and_then(|remark| remark.detail.strip_prefix("by ")?.strip_suffix(FROM_DIGEST));
     dropped.map_or_else(|| "the operator".to_owned(), clip)
+}
+
+fn claimed(claim: &Claim, dossier: &Dossier) -> String {
+    let signal = claim.signal;
+    match failure(dossier) {
+        _ if !claim.attempted => format!("A {signal} is to be sent; nothing has been shown yet."),
+        Some(failure) => format!("A {signal} waits to be sent again: {}.", clip(failure)),
+        None => format!("A {signal} is in flight and not acknowledged yet."),
+    }
 }
 
 /// Why the last attempt of a delivery failed that waits for the next one.
@@ -255,7 +260,7 @@ fn next(dossier: &Dossier, now: Timestamp) -> String {
         }
         ObligationState::Merged { into } => format!("It is settled when turn {into} is."),
         _ if obligation.decide_by().is_some() => approval(dossier, now),
-        ObligationState::Claimed { .. } => {
+        ObligationState::Claimed(_) => {
             let next = match unsent(dossier) {
                 Some(delivery) => pause(dossier).unwrap_or_else(|| attempt(delivery, now)),
                 None => "The platform's response is being stored.".to_owned(),

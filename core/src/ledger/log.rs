@@ -53,8 +53,10 @@ pub(super) fn turn_changed(before: &TurnRecord, after: &TurnRecord, now: Timesta
 
 /// The time that a deferral names which the person sees now. The debt of one that comes late is due with the run that pays it.
 fn promised_for(before: &Obligation, after: &Obligation) -> Option<Timestamp> {
-    let is_agents =
-        matches!(before.state(), ObligationState::Claimed { signal: SignalKind::Deferral, via: Via::Answer, .. });
+    let is_agents = matches!(
+        before.state(),
+        ObligationState::Claimed(claim) if claim.signal == SignalKind::Deferral && claim.via == Via::Answer
+    );
     after.named_time().filter(|_| is_agents).or_else(|| after.due())
 }
 

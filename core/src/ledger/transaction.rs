@@ -280,8 +280,8 @@ impl<'a> Transaction<'a> {
 
     fn withdraw(&mut self, turn: &TurnRecord, claim: u32) {
         let reason = match turn.obligation.state() {
-            ObligationState::Settled(Settlement::Cancelled { .. })
-            | ObligationState::Claimed { via: Via::GivenUp { .. }, .. } => "the turn was given up",
+            ObligationState::Settled(Settlement::Cancelled { .. }) => "the turn was given up",
+            ObligationState::Claimed(claim) if matches!(claim.via, Via::GivenUp { .. }) => "the turn was given up",
             _ if claim == Draft::CLAIM => "it was not sent in time, and the next message says more",
             _ => "a better signal came",
         };

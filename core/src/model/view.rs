@@ -97,9 +97,9 @@ impl TurnStatus {
     pub fn of(obligation: &Obligation) -> Self {
         match obligation.state() {
             // The signal after a deferral is still in flight: the person sees the deferral.
-            ObligationState::Claimed { .. } if obligation.due().is_some() => Self::Deferred,
+            ObligationState::Claimed(_) if obligation.due().is_some() => Self::Deferred,
             ObligationState::Deferred => Self::Deferred,
-            ObligationState::Open | ObligationState::Merged { .. } | ObligationState::Claimed { .. } => Self::Accepted,
+            ObligationState::Open | ObligationState::Merged { .. } | ObligationState::Claimed(_) => Self::Accepted,
             ObligationState::Settled(
                 Settlement::Cancelled { .. } | Settlement::Signal { via: Via::GivenUp { .. }, .. },
             ) => Self::Cancelled,

@@ -1,13 +1,16 @@
 //! Turns that wait for an approval: the agent has asked for it, and runs again when it was decided or nobody did in time.
 
 use super::{Effect, Obligation, Work, candidate::Candidate, decision::EventContext};
-use crate::{ApprovalRequest, Body, Cause, End, Timestamp, Via, outcome::NormalisedOutcome};
+use crate::{ApprovalRequest, Body, Cause, Timestamp, Via, outcome::NormalisedOutcome};
 
 impl Obligation {
     /// Until when the turn waits for an approval; `None` if it does not.
     #[must_use]
     pub const fn decide_by(&self) -> Option<Timestamp> {
-        self.decide_by
+        match self.work {
+            Work::Approval { until } => Some(until),
+            _ => None,
+        }
     }
 
     /// Whether a run of the turn has asked for an approval.
@@ -28,15 +31,14 @@ impl Obligation {
     /// Has the person told that the answer waits, and waits for the decision.
     pub(super) fn wait_for_decision(&mut self, request: ApprovalRequest, context: &mut EventContext<'_>) {
         let action = request.action.clone();
-        let until = self.decide_by.unwrap_or_else(|| self.ask(request, context));
-        self.soft_at = None;
-        self.deferral_due = Some(until);
-        self.claim(Body::Wait(action), Via::Deferral, End::Deferral, context);
+        let until = self.decide_by().unwrap_or_else(|| self.ask(request, context));
+        self.claim_deferral(Body::Wait(action), until, Via::Deferral, context);
     }
 
     /// Asks at once if the request waits for the result of a claim: only what the person is told waits for that.
     pub(super) fn ask_pending_approval(&mut self, context: &mut EventContext<'_>) {
-        if let (None, Some(Candidate::Outcome(NormalisedOutcome::Approval(request)))) = (self.decide_by, &self.pending)
+        if let (None, Some(Candidate::Outcome(NormalisedOutcome::Approval(request)))) =
+            (self.decide_by(), self.pending())
         {
             self.ask(request.clone(), context);
         }
@@ -47,7 +49,7 @@ impl Obligation {
         self.uncount_run();
         self.approvals += 1;
         let until = context.now + context.policy.approval_wait;
-        self.decide_by = Some(until);
+        self.work = Work::Approval { until };
         context.emit(Effect::AskApproval { request, until: Some(until) });
         until
     }
@@ -58,24 +60,22 @@ impl Obligation {
             return self.run_ended(Candidate::Outcome(NormalisedOutcome::Silent("empty".to_owned())), context);
         };
         let candidate = Candidate::Outcome(NormalisedOutcome::Approval(request.clone()));
-        let is_first = self.work == Work::Running && self.is_undecided() && self.pending.is_none();
+        let is_first = self.runs_in_time() && self.is_undecided() && self.pending().is_none();
         if !is_first || self.approvals >= context.policy.max_approvals {
             return self.run_ended(candidate, context);
         }
         self.uncount_run();
         self.approvals += 1;
-        self.hard_at = None;
         self.work = Work::Waiting;
         context.emit(Effect::AskApproval { request, until: None });
         self.run_again(context);
     }
 
     pub(super) fn decided(&mut self, context: &mut EventContext<'_>) {
-        if self.decide_by.take().is_none() {
-            return;
+        if self.decide_by().is_some() {
+            self.take_pending(Candidate::is_approval);
+            self.wait_for_next_run(context);
         }
-        self.pending.take_if(|pending| pending.is_approval());
-        self.wait_for_next_run(context);
     }
 
     pub(super) fn approval_expired(&mut self, context: &mut EventContext<'_>) {
@@ -83,12 +83,15 @@ impl Obligation {
         self.decided(context);
     }
 
-    /// Closes the approval of a turn that does not wait for it any more.
-    pub(super) fn drop_approval(&mut self, context: &mut EventContext<'_>) {
-        let is_replaced = self.pending.as_ref().is_some_and(|pending| !pending.is_approval());
-        let waits = self.work == Work::Idle && self.is_undecided() && !is_replaced;
-        if !waits && self.decide_by.take().is_some() {
-            context.emit(Effect::ApprovalDropped);
+    /// Closes the approval of a turn that does not wait for it any more. `waited`: it did before the event, which decided nothing.
+    pub(super) fn drop_approval(&mut self, waited: bool, context: &mut EventContext<'_>) {
+        let is_replaced = self.pending().is_some_and(|pending| !pending.is_approval());
+        let waits = self.decide_by().is_some();
+        if waits && (is_replaced || !self.is_undecided()) {
+            self.work = Work::Idle;
+        } else if waits || !waited || context.effects.contains(&Effect::ApprovalExpired) {
+            return;
         }
+        context.emit(Effect::ApprovalDropped);
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::decision::{Effect, EventContext, Suppressed};
-use crate::{Cause, End, Reply, SignalKind, Via, outcome::NormalisedOutcome};
+use crate::{CancelledBy, Cause, End, Reply, SignalKind, Via, outcome::NormalisedOutcome};
 
 /// One of the competing ends. It is normalised before it competes, so blank text never displaces anything.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -17,6 +17,8 @@ pub(super) enum Candidate {
     Failed { cause: Cause, why: String },
     /// The turn is given up.
     GivenUp { reason: String, say: Option<String> },
+    /// The turn is cancelled. It competes with nothing: it only waits for the result of an attempt.
+    Cancelled(CancelledBy),
 }
 
 /// How a candidate fares against the claim in flight.
@@ -34,7 +36,7 @@ impl Candidate {
         match self {
             Self::Outcome(NormalisedOutcome::Defer { .. } | NormalisedOutcome::Approval(_)) => End::Deferral,
             Self::Outcome(_) | Self::Sent(_) => End::Outcome,
-            Self::GivenUp { .. } => End::Cancel,
+            Self::GivenUp { .. } | Self::Cancelled(_) => End::Cancel,
             Self::Failed { cause: Cause::Timeout, .. } => End::Deadline,
             Self::Failed { .. } => End::Failure,
         }
@@ -79,11 +81,11 @@ impl Candidate {
         (self.rank(), self.is_answer()) > (other.rank(), other.is_answer())
     }
 
-    /// Records that it lost. A silence that lost is not recorded.
+    /// Records that it lost. A silence or a cancellation that lost is not recorded.
     pub(super) fn suppress(self, reason: String, context: &mut EventContext<'_>) {
         let what = self.rank();
         let text = match self {
-            Self::Outcome(NormalisedOutcome::Silent(_)) => return,
+            Self::Outcome(NormalisedOutcome::Silent(_)) | Self::Cancelled(_) => return,
             Self::Outcome(NormalisedOutcome::Reply(reply)) | Self::Sent(reply) => Some(reply.text),
             Self::Outcome(NormalisedOutcome::React(emoji)) => Some(emoji),
             Self::Outcome(NormalisedOutcome::Defer { note, .. }) => note,

@@ -1,6 +1,6 @@
 //! Climbing the fallback ladder, and giving up.
 
-use super::{Climb, Effect, Obligation, ObligationState, Work, decision::EventContext};
+use super::{Climb, Effect, Obligation, ObligationState, Runs, Work, decision::EventContext};
 use crate::{Body, Cause, End, Rung, Via};
 
 /// The template that says that the rest of an answer could not be sent: `guard.templates.cut_off`.
@@ -13,13 +13,7 @@ impl Obligation {
         let climb =
             self.climb.get_or_insert_with(|| Climb { cause, why: why.to_owned(), rungs: policy.rungs(cause), next: 0 });
         let cause = climb.cause;
-        // Empty in a climb that an earlier version stored.
-        let rung = if climb.rungs.is_empty() {
-            policy.rungs(cause).get(climb.next).cloned()
-        } else {
-            climb.rungs.get(climb.next).cloned()
-        };
-        let Some(rung) = rung else {
+        let Some(rung) = climb.rungs.get(climb.next).cloned() else {
             let reason = if climb.next == 0 {
                 format!("{cause}: {why}; the ladder has no rung for it")
             } else {
@@ -32,8 +26,7 @@ impl Obligation {
             Rung::Handoff(agent) => {
                 // A late run ends: one agent works on a turn at a time.
                 self.stop_work(context);
-                self.handoff = Some(agent.clone());
-                (self.runs, self.uncounted_runs) = (0, 0);
+                self.runs = Runs { handoff: Some(agent.clone()), ..Runs::default() };
                 self.work = Work::Waiting;
                 self.reopen();
                 if let Some(debt) = &mut self.debt {
@@ -45,7 +38,7 @@ impl Obligation {
             Rung::Say(template) => Body::Say(template.clone()),
             Rung::React(emoji) => Body::React(emoji.clone()),
         };
-        if self.work == Work::Waiting {
+        if self.work.is_before_run() {
             self.work = Work::Idle;
         }
         let rank = if cause == Cause::Timeout { End::Deadline } else { End::Failure };
@@ -67,10 +60,10 @@ impl Obligation {
     pub(super) fn give_up(&mut self, reason: String, context: &mut EventContext<'_>) {
         self.stop_work(context);
         self.note_undelivered();
-        if let Some(pending) = self.pending.take() {
+        if let Some(pending) = self.take_pending(|_| true) {
             pending.suppress(reason.clone(), context);
         }
-        (self.deferral_due, self.held) = (None, false);
+        self.held = false;
         self.state = ObligationState::Undeliverable { reason: reason.clone() };
         context.emit(Effect::DeadLetter { reason });
     }

@@ -1,7 +1,7 @@
 //! Deferrals: the gateway's own while a run takes long, and the agent's promise to answer later.
 
 use super::{
-    Debt, Effect, Obligation, ObligationState, Work,
+    Debt, Effect, FirstSignal, Late, Obligation, ObligationState, Work,
     candidate::Candidate,
     decision::{EventContext, Suppressed},
     first_signal_by,
@@ -19,29 +19,29 @@ impl Obligation {
     /// the agent asked now.
     #[must_use]
     pub fn may_be_hurried(&self) -> bool {
-        self.asked_at().is_some() && self.decide_by.is_none() && !self.held
+        self.asked_at().is_some() && !self.held
     }
 
     /// Whether an answer is still to come and no run is in flight or waited for: the turn waits for the time that a deferral
     /// named, or for an approval.
     #[must_use]
     pub fn is_put_off(&self) -> bool {
-        self.asked_at().is_some() || self.decide_by.is_some()
+        self.asked_at().is_some() || self.decide_by().is_some()
     }
 
     /// When the agent is asked for what it deferred, also while its note is on its way. `None` while it runs or waits for its
     /// run, and if it deferred nothing.
     #[must_use]
     pub fn asked_at(&self) -> Option<Timestamp> {
-        match (&self.state, &self.pending) {
+        match &self.state {
             _ if self.work != Work::Idle => None,
-            (ObligationState::Deferred, _) => self.due(),
+            ObligationState::Deferred => self.due(),
             // Its note is on its way, or waits for the result of an attempt.
-            (ObligationState::Claimed { rank: End::Deferral, .. }, None) => self.deferral_due,
-            (
-                ObligationState::Claimed { rank: End::Deferral, .. },
-                Some(Candidate::Outcome(NormalisedOutcome::Defer { due, .. })),
-            ) => Some(*due),
+            ObligationState::Claimed(claim) => match &claim.pending {
+                None => claim.due,
+                Some(Candidate::Outcome(NormalisedOutcome::Defer { due, .. })) if claim.is_deferral() => Some(*due),
+                Some(_) => None,
+            },
             _ => None,
         }
     }
@@ -65,32 +65,35 @@ impl Obligation {
     pub(super) fn count_promise(&mut self, due: Timestamp) {
         // A run that ends in a deferral does not count towards `max_runs`.
         self.uncount_run();
-        self.deferrals += 1;
-        self.named = Some(due);
+        self.deferrals.agents += 1;
+        self.deferrals.named = Some(due);
     }
 
-    pub(super) fn claim_deferral(
-        &mut self,
-        note: Option<String>,
-        due: Timestamp,
-        via: Via,
-        context: &mut EventContext<'_>,
-    ) {
-        self.soft_at = None;
-        self.deferral_due = Some(due);
-        self.claim(Body::Defer { note, due }, via, End::Deferral, context);
+    pub(super) fn claim_deferral(&mut self, body: Body, due: Timestamp, via: Via, context: &mut EventContext<'_>) {
+        self.end_soft_deadline();
+        self.claim(body, via, End::Deferral, context);
+        if let Some(claim) = self.in_flight_mut() {
+            claim.due = Some(due);
+        }
+    }
+
+    /// The gateway does not defer by itself any more, before it is to say something first again.
+    pub(super) const fn end_soft_deadline(&mut self) {
+        if let Some(first) = &mut self.first_signal {
+            first.soft_at = None;
+        }
     }
 
     /// Whether the gateway may defer by itself. What the agent defers does not count.
     pub(super) const fn may_defer_itself(&self, policy: &Policy) -> bool {
-        self.own_deferrals < policy.max_deferrals
+        self.deferrals.own < policy.max_deferrals
     }
 
     /// The gateway defers by itself.
     pub(super) fn defer_itself(&mut self, due: Timestamp, context: &mut EventContext<'_>) {
-        (self.deferrals, self.own_deferrals) = (self.deferrals + 1, self.own_deferrals + 1);
+        self.deferrals.own += 1;
         if !self.defer_by_draft(due, context) {
-            self.claim_deferral(None, due, Via::Deferral, context);
+            self.claim_deferral(Body::Defer { note: None, due }, due, Via::Deferral, context);
         }
     }
 
@@ -113,7 +116,8 @@ impl Obligation {
 
     /// The person sees a part of the deferral in flight: an answer is owed, and takes the place of these messages.
     pub(super) fn deferral_begun(&mut self, messages: Vec<String>, context: &EventContext<'_>) {
-        let (due, shown) = (self.deferral_due.unwrap_or(context.now), self.shown_deferrals());
+        let due = self.in_flight().and_then(|claim| claim.due).unwrap_or(context.now);
+        let shown = self.shown_deferrals();
         let debt = self.debt.get_or_insert(Debt { due, messages: Vec::new(), shown });
         // It may be an edit of an earlier deferral.
         let new: Vec<_> = messages.into_iter().filter(|message| !debt.messages.contains(message)).collect();
@@ -129,7 +133,7 @@ impl Obligation {
 
     /// A deferral arrived after its turn was cancelled: its messages are unfinished.
     pub(super) fn cancelled_deferral_shown(&mut self, claim: u32, messages: Vec<String>, context: &EventContext<'_>) {
-        if self.cancelled_deferral.take_if(|cancelled| *cancelled == claim).is_some() {
+        if self.late.take_if(|late| *late == Late::Deferral(claim)).is_some() {
             self.debt = Some(Debt { due: context.now, messages, shown: self.shown_deferrals() });
         }
     }
@@ -150,7 +154,7 @@ impl Obligation {
     /// The time has come at which the agent answers what it deferred: it is asked again.
     pub(super) fn ask_again(&mut self, context: &mut EventContext<'_>) {
         if let Some(Candidate::Outcome(NormalisedOutcome::Defer { note, due })) =
-            self.pending.take_if(|pending| pending.is_deferral())
+            self.take_pending(Candidate::is_deferral)
         {
             self.drop_note(note, due, context);
         }
@@ -190,10 +194,10 @@ impl Obligation {
     /// Takes back what the person was to be told: it would not be true any more. A turn of which the person has seen no
     /// deferral is as one that was just accepted.
     fn take_back_note(&mut self, context: &mut EventContext<'_>) {
-        if let ObligationState::Claimed { rank: End::Deferral, attempted: false, .. } = self.state {
+        if self.in_flight().is_some_and(|claim| claim.is_deferral() && !claim.attempted) {
             self.withdraw(context);
         }
-        if self.shown_deferrals() > 0 || matches!(self.state, ObligationState::Claimed { .. }) {
+        if self.shown_deferrals() > 0 || self.in_flight().is_some() {
             return;
         }
         self.debt = None;
@@ -205,14 +209,17 @@ impl Obligation {
     pub(super) fn expect_first_signal(&mut self, context: &EventContext<'_>) {
         if self.is_owed() {
             let soft = context.policy.soft_deadline;
-            self.signal_by = Some(first_signal_by(soft, context.policy, context.now));
-            self.soft_at = soft.map(|soft| context.now + soft);
+            let by = first_signal_by(soft, context.policy, context.now);
+            self.first_signal = Some(FirstSignal { by, soft_at: soft.map(|soft| context.now + soft) });
         }
     }
 
     /// The due dates of the debt and of the deferral in flight.
     pub(super) fn due_dates(&mut self) -> impl Iterator<Item = &mut Timestamp> {
-        let debt = self.debt.as_mut().map(|debt| &mut debt.due);
-        debt.into_iter().chain(&mut self.deferral_due)
+        let deferral = match &mut self.state {
+            ObligationState::Claimed(claim) => claim.due.as_mut(),
+            _ => None,
+        };
+        self.debt.as_mut().map(|debt| &mut debt.due).into_iter().chain(deferral)
     }
 }

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Obligation, ObligationState, Work,
+    Obligation, ObligationState,
     decision::{Effect, EventContext},
 };
 use crate::{Cleared, Draft, Shim};
@@ -58,7 +58,7 @@ impl Obligation {
     /// Whether drafts may be shown: a run is in flight, at most a deferral has been claimed, and the turn is not held.
     #[must_use]
     pub fn may_draft(&self) -> bool {
-        self.work == Work::Running && self.is_undecided() && !self.held
+        self.runs_in_time() && self.is_undecided() && !self.held
     }
 
     /// Where the next draft goes, on a platform where drafts are messages.
@@ -113,7 +113,7 @@ impl Obligation {
 
     /// The platform does not say whether a deferral is in the chat.
     pub(super) fn deferral_lost(&mut self) {
-        self.may_be_promised = true;
+        self.deferrals.may_be_seen = true;
         self.draft.get_or_insert(Drafting::Lost);
     }
 

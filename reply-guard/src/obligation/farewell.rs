@@ -9,13 +9,14 @@ const GIVEN_UP: &str = "given_up";
 impl Obligation {
     /// Gives the turn up. The result of an attempt that is under way is waited for: if it gets through, it is the answer.
     pub(super) fn given_up(&mut self, reason: String, say: Option<String>, context: &mut EventContext<'_>) {
-        let (is_cancelled, in_doubt) = (self.cancelled_by.is_some(), self.in_doubt);
         let may_be_seen = match &self.state {
             ObligationState::Settled(_) | ObligationState::Merged { .. } => return,
-            ObligationState::Claimed { via, .. } if is_cancelled || matches!(via, Via::GivenUp { .. }) => return,
+            ObligationState::Claimed(claim) if claim.is_cancelled() || matches!(claim.via, Via::GivenUp { .. }) => {
+                return;
+            }
             ObligationState::Undeliverable { .. } => return self.cancelled(CancelledBy::Operator(reason), context),
             ObligationState::Open | ObligationState::Deferred => false,
-            ObligationState::Claimed { partly, .. } => *partly || in_doubt,
+            ObligationState::Claimed(claim) => claim.partly || claim.in_doubt,
         };
         let was_held = std::mem::take(&mut self.held);
         self.stop_work(context);
@@ -35,18 +36,16 @@ impl Obligation {
     /// Says that the turn is given up, in place of a claim that may have been seen and is not sent any more. `false`: it is
     /// not given up.
     pub(super) fn say_given_up_at_once(&mut self, context: &mut EventContext<'_>) -> bool {
-        let Some(Candidate::GivenUp { reason, say }) = self.pending.take_if(|pending| pending.is_given_up()) else {
+        let Some(Candidate::GivenUp { reason, say }) = self.take_pending(Candidate::is_given_up) else {
             return false;
         };
-        match self.state {
-            ObligationState::Claimed { rank: End::Deferral, .. } if self.in_doubt => self.deferral_lost(),
-            // The deferral or draft was edited into the part that was seen.
-            ObligationState::Claimed { rank, partly: true, .. } if rank > End::Deferral => {
-                (self.debt, self.draft) = (None, None);
+        if let Some(claim) = self.withdraw(context) {
+            if claim.is_deferral() && claim.in_doubt {
+                self.deferral_lost();
+            } else if claim.is_partly_seen_answer() {
+                self.forget_edited();
             }
-            _ => {}
         }
-        self.withdraw(context);
         self.say_given_up(reason, say, context);
         true
     }
@@ -59,7 +58,7 @@ impl Obligation {
             Some(say) => Body::Reply(Reply::text(say)),
             None => Body::Say(GIVEN_UP.to_owned()),
         };
-        self.soft_at = None;
+        self.end_soft_deadline();
         self.claim(body, Via::GivenUp { reason }, End::Cancel, context);
     }
 }

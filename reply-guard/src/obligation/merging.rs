@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Effect, Event, Obligation, ObligationState, Settlement, Work, decision::EventContext, state::MergedTurn};
-use crate::{CancelledBy, End, Expectation};
+use crate::{CancelledBy, Expectation};
 
 /// How a turn is merged with others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ impl Obligation {
     #[must_use]
     pub fn may_absorb(&self) -> bool {
         // What the agent has said already, and waits to be sent, is no answer to what comes now.
-        let runs = self.work == Work::Running && self.is_undecided() && self.pending.is_none();
+        let runs = self.runs_in_time() && self.is_undecided() && self.pending().is_none();
         (self.is_waiting() || runs) && self.merged_into().is_none()
     }
 
@@ -60,10 +60,10 @@ impl Obligation {
     pub fn may_be_merged(&self) -> bool {
         let is_unseen = match &self.state {
             ObligationState::Open | ObligationState::Deferred => true,
-            ObligationState::Claimed { rank, attempted, .. } => *rank == End::Deferral && !*attempted && !self.in_doubt,
+            ObligationState::Claimed(claim) => claim.is_deferral() && !claim.attempted && !claim.in_doubt,
             _ => false,
         };
-        self.is_waiting() && is_unseen && self.runs == 0 && self.handoff.is_none() && self.merged_turns().is_empty()
+        self.is_waiting() && is_unseen && self.has_not_run() && self.merged_turns().is_empty()
     }
 
     pub(super) fn absorbed(&mut self, turns: Vec<MergedTurn>, owed: Expectation, context: &EventContext<'_>) {
@@ -83,9 +83,7 @@ impl Obligation {
         if !self.may_be_merged() {
             return;
         }
-        if matches!(self.state, ObligationState::Claimed { .. }) {
-            self.withdraw(context);
-        }
+        self.withdraw(context);
         self.work = Work::Idle;
         self.merging = Merging::Into(into.clone());
         self.state = ObligationState::Merged { into };
@@ -142,8 +140,7 @@ impl Obligation {
                 // The answer for all of them may be in the chat, or a part of it.
                 let may_be_answered = matches!(
                     before,
-                    ObligationState::Claimed { rank, attempted, partly, .. }
-                        if *rank > End::Deferral && (*attempted || *partly)
+                    ObligationState::Claimed(claim) if !claim.is_deferral() && (claim.attempted || claim.partly)
                 );
                 match by {
                     CancelledBy::Turn(_) => Event::MergeCancelled { by: by.clone() },

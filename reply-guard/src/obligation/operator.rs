@@ -3,25 +3,24 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Effect, Obligation, ObligationState, Work, decision::EventContext, merging::Merging};
-use crate::{Body, End, OnUnknown, Reply, SignalKind, Via, is_blank};
+use super::{
+    Claim, Deferrals, Effect, Obligation, ObligationState, Runs, Work, decision::EventContext, merging::Merging,
+};
+use crate::{Body, End, OnUnknown, Reply, is_blank};
 
-/// A claim that could not be delivered.
+/// What could not be delivered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Undelivered {
-    claim: u32,
-    signal: SignalKind,
-    via: Via,
-    rank: End,
-    partly: bool,
-    in_doubt: bool,
-    resent: bool,
+    claim: Claim,
+    /// Whether it may not go elsewhere: it did, or the person may have seen something of it or of a fallback.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    stays_here: bool,
 }
 
 impl Undelivered {
     /// Whether the person would rather have it than `other`: an answer rather than a fallback, then the later one.
     fn is_better_than(&self, other: &Self) -> bool {
-        (self.rank, self.claim) >= (other.rank, other.claim)
+        (self.claim.rank, self.claim.number) >= (other.claim.rank, other.claim.number)
     }
 }
 
@@ -31,7 +30,7 @@ impl Obligation {
     #[must_use]
     pub fn undelivered_claim(&self) -> Option<u32> {
         let is_dead = matches!(self.state, ObligationState::Undeliverable { .. });
-        self.undelivered.as_ref().filter(|_| is_dead).map(|undelivered| undelivered.claim)
+        self.undelivered.as_ref().filter(|_| is_dead).map(|undelivered| undelivered.claim.number)
     }
 
     /// Whether the person may get the answer of this dead letter elsewhere: an agent gave it, nobody can have seen anything of it
@@ -39,51 +38,44 @@ impl Obligation {
     #[must_use]
     pub fn may_go_elsewhere(&self) -> bool {
         let is_dead = matches!(self.state, ObligationState::Undeliverable { .. });
-        let is_answer = |undelivered: &Undelivered| undelivered.rank == End::Outcome && !undelivered.via.is_gateways();
-        is_dead && !self.stays_here && self.undelivered.as_ref().is_some_and(is_answer)
+        let may_go = |Undelivered { claim, stays_here }: &Undelivered| {
+            !stays_here && claim.rank == End::Outcome && !claim.via.is_gateways()
+        };
+        is_dead && self.undelivered.as_deref().is_some_and(may_go)
     }
 
     /// Notes that the claim in flight cannot be delivered. A deferral is not worth a retry.
     pub(super) fn note_undelivered(&mut self) {
-        let ObligationState::Claimed { claim, signal, via, rank, resent, partly, .. } = &self.state else { return };
-        if *signal == SignalKind::Deferral {
-            return;
+        let Some(claim) = self.in_flight().filter(|claim| !claim.is_deferral()) else { return };
+        let may_be_seen = claim.partly || claim.in_doubt || claim.resent;
+        let mut failed = Box::new(Undelivered { claim: claim.undelivered(), stays_here: may_be_seen });
+        if let Some(before) = self.undelivered.take() {
+            failed.stays_here |= before.stays_here;
+            if !failed.is_better_than(&before) {
+                failed.claim = before.claim;
+            }
         }
-        let failed = Undelivered {
-            claim: *claim,
-            signal: *signal,
-            via: via.clone(),
-            rank: *rank,
-            partly: *partly,
-            in_doubt: self.in_doubt,
-            resent: *resent,
-        };
-        self.stays_here |= failed.partly || failed.in_doubt || failed.resent;
-        if self.undelivered.as_ref().is_none_or(|before| failed.is_better_than(before)) {
-            self.undelivered = Some(failed);
-        }
+        self.undelivered = Some(failed);
     }
 
     pub(super) fn retried(&mut self, context: &mut EventContext<'_>) {
         if !matches!(self.state, ObligationState::Undeliverable { .. }) {
             return;
         }
-        let Some(Undelivered { claim, signal, via, rank, partly, in_doubt, resent }) = self.undelivered.clone() else {
-            return self.start_over(context);
-        };
-        self.in_doubt = in_doubt;
+        let Some(undelivered) = &self.undelivered else { return self.start_over(context) };
+        let mut claim = Box::new(undelivered.claim.clone());
+        claim.again = true;
         // What may have been seen gives way to nothing better.
-        let attempted = in_doubt || partly;
-        self.state = ObligationState::Claimed { claim, signal, via, rank, attempted, resent, partly, again: true };
-        let labelled = resent && context.policy.on_unknown != OnUnknown::Resend;
-        context.emit(Effect::SendAgain { claim, labelled });
+        claim.attempted = claim.in_doubt || claim.partly;
+        let (number, labelled) = (claim.number, claim.resent && context.policy.on_unknown != OnUnknown::Resend);
+        self.state = ObligationState::Claimed(claim);
+        context.emit(Effect::SendAgain { claim: number, labelled });
     }
 
     /// Runs the turn again as if it had just been accepted. Only a deferral that the person saw stays a debt.
     fn start_over(&mut self, context: &mut EventContext<'_>) {
-        (self.runs, self.uncounted_runs, self.approvals) = (0, 0, 0);
-        (self.deferrals, self.own_deferrals, self.named) = (0, 0, None);
-        (self.climb, self.handoff) = (None, None);
+        (self.runs, self.approvals, self.climb) = (Runs::default(), 0, None);
+        self.deferrals = Deferrals { may_be_seen: self.deferrals.may_be_seen, ..Deferrals::default() };
         self.debt.take_if(|debt| debt.shown == 0);
         if self.merged_turns().is_empty() {
             self.merging = Merging::None;
@@ -100,19 +92,25 @@ impl Obligation {
 
     pub(super) fn redirected(&mut self, reply: Reply, context: &mut EventContext<'_>) {
         let ObligationState::Undeliverable { .. } = self.state else { return };
-        let Some(Undelivered { via, rank, .. }) = self.undelivered.clone() else { return };
+        let Some(Claim { via, rank, .. }) = self.undelivered.as_ref().map(|undelivered| undelivered.claim.clone())
+        else {
+            return;
+        };
         if is_blank(&reply.text) && reply.attachments.is_empty() {
             return;
         }
         // The messages that it would replace are in the other conversation.
-        let (signal, via) = self.clear(Body::Reply(reply), via, Vec::new(), context);
-        self.state = self.claimed(signal, via, rank, true);
+        let mut claim = self.clear(Body::Reply(reply), via, rank, Vec::new(), context);
+        claim.again = true;
+        self.state = ObligationState::Claimed(claim);
     }
 
     pub(super) fn sent_elsewhere(&mut self, reply: Reply, context: &mut EventContext<'_>) {
         if self.may_go_elsewhere() {
             self.redirected(reply, context);
-            self.stays_here = !self.state.is_final();
+            if let Some(undelivered) = &mut self.undelivered {
+                undelivered.stays_here = !self.state.is_final();
+            }
         }
     }
 

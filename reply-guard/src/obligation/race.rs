@@ -1,55 +1,66 @@
 //! The race between ends, and the signal that the winner claims.
 
 use super::{
-    Effect, Late, Obligation, ObligationState, Settlement, Work,
+    Claim, Effect, Late, Obligation, ObligationState, Settlement, Work,
     candidate::{Candidate, Race, describe},
     decision::EventContext,
 };
 use crate::{
-    Body, CancelledBy, Cause, Cleared, End, Expectation, LateAnswer, Rung, Signal, SignalKind, Via,
-    outcome::NormalisedOutcome,
+    Body, CancelledBy, Cause, Cleared, End, Expectation, LateAnswer, Rung, Signal, Via, outcome::NormalisedOutcome,
 };
 
 impl Obligation {
     /// Enters an end into the race: it wins, waits, or is suppressed.
     pub(super) fn end(&mut self, candidate: Candidate, context: &mut EventContext<'_>) {
-        let (signal, via, rank, attempted) = match &self.state {
+        let claim = match &self.state {
             ObligationState::Open | ObligationState::Deferred => return self.proceed(candidate, context),
             ObligationState::Settled(_) | ObligationState::Merged { .. } | ObligationState::Undeliverable { .. } => {
                 return self.too_late(candidate, context);
             }
-            ObligationState::Claimed { signal, via, rank, attempted, .. } => (*signal, via, *rank, *attempted),
+            ObligationState::Claimed(claim) => claim,
         };
-        if let Some(by) = &self.cancelled_by {
+        if let Some(Candidate::Cancelled(by)) = &claim.pending {
             return candidate.suppress(by.to_string(), context);
         }
-        match candidate.against(rank, via) {
-            Race::Wins if attempted => {
+        match candidate.against(claim.rank, &claim.via) {
+            Race::Wins if claim.attempted => {
                 self.wait_for_result(candidate, context);
                 self.ask_pending_approval(context);
             }
             Race::Wins => {
-                self.withdraw(context);
+                let waits = self.withdraw(context).and_then(|claim| claim.pending);
                 self.proceed(candidate, context);
+                if let Some(waits) = waits {
+                    self.wait_for_next(waits, context);
+                }
             }
             Race::Waits => self.wait_for_result(candidate, context),
             Race::Loses => {
-                let reason = format!("lost to the {} that was already claimed", describe(signal, via));
+                let reason = format!("lost to the {} that was already claimed", describe(claim.signal, &claim.via));
                 candidate.suppress(reason, context);
             }
         }
     }
 
     pub(super) fn wait_for_result(&mut self, candidate: Candidate, context: &mut EventContext<'_>) {
-        let (waits, loses) = match self.pending.take() {
+        let Some(claim) = self.in_flight_mut() else { return };
+        let (waits, loses) = match claim.pending.take() {
             Some(held) if candidate.outranks(&held) => (candidate, Some(held)),
             Some(held) => (held, Some(candidate)),
             None => (candidate, None),
         };
+        claim.pending = Some(waits);
         if let Some(loses) = loses {
             loses.suppress("lost to another end that waits for the result of an attempt".to_owned(), context);
         }
-        self.pending = Some(waits);
+    }
+
+    /// What waited for the claim that was withdrawn waits for the one that took its place.
+    fn wait_for_next(&mut self, waits: Candidate, context: &mut EventContext<'_>) {
+        match self.in_flight_mut() {
+            Some(claim) => claim.pending = Some(waits),
+            None => self.too_late(waits, context),
+        }
     }
 
     /// Carries out an end that has no rival.
@@ -68,7 +79,7 @@ impl Obligation {
             }
             Candidate::Outcome(NormalisedOutcome::Defer { note, due }) => {
                 self.count_promise(due);
-                self.claim_deferral(note, due, Via::Answer, context);
+                self.claim_deferral(Body::Defer { note, due }, due, Via::Answer, context);
             }
             Candidate::Outcome(NormalisedOutcome::Approval(request)) => self.wait_for_decision(request, context),
             Candidate::Outcome(NormalisedOutcome::Silent(why)) => self.fall_back(Cause::Silent, why, context),
@@ -77,6 +88,7 @@ impl Obligation {
                 self.unmerge_all(context);
                 self.say_given_up(reason, say, context);
             }
+            Candidate::Cancelled(by) => self.settle(Settlement::Cancelled { by }),
         }
     }
 
@@ -91,13 +103,13 @@ impl Obligation {
 
     /// Whether an answer is owed: the turn was directed at the agent, it is deferred, or the person may have read that it is.
     pub(super) fn is_owed(&self) -> bool {
-        self.owed == Expectation::Answer || self.debt.is_some() || self.may_be_promised
+        self.owed == Expectation::Answer || self.debt.is_some() || self.deferrals.may_be_seen
     }
 
     /// An answer from the agent of a handoff counts as a fallback.
     fn answer_via(&self) -> Via {
-        match (&self.climb, &self.handoff) {
-            (Some(climb), Some(agent)) if self.runs > 0 => {
+        match (&self.climb, &self.runs.handoff) {
+            (Some(climb), Some(agent)) if self.runs.begun > 0 => {
                 Via::Fallback { cause: climb.cause, rung: Rung::Handoff(agent.clone()) }
             }
             _ => Via::Answer,
@@ -109,58 +121,74 @@ impl Obligation {
         replaces.extend(
             self.draft_message().filter(|draft| !replaces.iter().any(|other| other == draft)).map(str::to_owned),
         );
-        let (signal, via) = self.clear(body, via, replaces, context);
-        self.state = self.claimed(signal, via, rank, false);
+        self.state = ObligationState::Claimed(self.clear(body, via, rank, replaces, context));
     }
 
-    /// The state in which the newest claim has yet to be delivered. `again` is what an operator asked for.
-    pub(super) const fn claimed(&self, signal: SignalKind, via: Via, rank: End, again: bool) -> ObligationState {
-        let claim = self.claims;
-        ObligationState::Claimed { claim, signal, via, rank, attempted: false, resent: false, partly: false, again }
-    }
-
+    /// Has a signal sent; it becomes the claim that is returned.
     pub(super) fn clear(
         &mut self,
         body: Body,
         via: Via,
+        rank: End,
         replaces: Vec<String>,
         context: &mut EventContext<'_>,
-    ) -> (SignalKind, Via) {
+    ) -> Box<Claim> {
         self.claims += 1;
-        self.in_doubt = false;
         let signal = Signal { claim: self.claims, body, via, replaces };
-        let summary = (signal.kind(), signal.via.clone());
+        let claim = Claim {
+            number: self.claims,
+            signal: signal.kind(),
+            via: signal.via.clone(),
+            rank,
+            attempted: false,
+            resent: false,
+            partly: false,
+            in_doubt: false,
+            again: false,
+            sent_from: None,
+            due: None,
+            pending: None,
+        };
         context.emit(Effect::Send(Cleared::new(signal)));
-        summary
+        Box::new(claim)
     }
 
     /// Withdraws the claim in flight: no further attempt on it may begin.
-    pub(super) fn withdraw(&mut self, context: &mut EventContext<'_>) {
-        if let ObligationState::Claimed { claim, .. } = self.state {
-            context.emit(Effect::Withdraw { claim });
+    pub(super) fn withdraw(&mut self, context: &mut EventContext<'_>) -> Option<Box<Claim>> {
+        let withdrawn = self.reopen();
+        if let Some(claim) = &withdrawn {
+            context.emit(Effect::Withdraw { claim: claim.number });
         }
-        self.reopen();
+        withdrawn
     }
 
-    /// Returns to the state without a claim in flight.
-    pub(super) fn reopen(&mut self) {
-        self.deferral_due = None;
-        self.state = if self.debt.is_some() { ObligationState::Deferred } else { ObligationState::Open };
+    /// Returns to the state without a claim in flight, and returns the one that was.
+    pub(super) fn reopen(&mut self) -> Option<Box<Claim>> {
+        let open = if self.debt.is_some() { ObligationState::Deferred } else { ObligationState::Open };
+        match std::mem::replace(&mut self.state, open) {
+            ObligationState::Claimed(claim) => Some(claim),
+            _ => None,
+        }
+    }
+
+    /// The deferral or draft was edited into the part of an answer that was seen: it is not in the chat any more.
+    pub(super) fn forget_edited(&mut self) {
+        (self.debt, self.draft) = (None, None);
     }
 
     pub(super) fn settle(&mut self, settlement: Settlement) {
-        if self.work == Work::Waiting {
+        if self.work.is_before_run() {
             self.work = Work::Idle;
         }
-        self.soft_at = None;
-        (self.undelivered, self.cancelled_by, self.held) = (None, None, false);
+        self.end_soft_deadline();
+        (self.undelivered, self.held) = (None, false);
         self.state = ObligationState::Settled(settlement);
     }
 
     pub(super) fn cancelled(&mut self, by: CancelledBy, context: &mut EventContext<'_>) {
         // A late run of a turn that has ended is stopped as well.
         self.stop_work(context);
-        let ObligationState::Claimed { attempted, rank, partly, .. } = &self.state else {
+        let ObligationState::Claimed(claim) = &mut self.state else {
             let is_discarded =
                 matches!((&self.state, &by), (ObligationState::Undeliverable { .. }, CancelledBy::Operator(_)));
             if is_discarded
@@ -174,30 +202,29 @@ impl Obligation {
             return;
         };
         // The parts of an answer that have not been sent are not sent any more.
-        let is_answer = *rank > End::Deferral;
+        let is_answer = !claim.is_deferral();
         // The operator does not wait for the result of an attempt, which may never come: the claim may be held.
         let is_patient = !matches!(by, CancelledBy::Operator(_));
-        let (is_partly_seen, may_be_the_answer) =
-            (is_answer && *partly, is_answer && *attempted && !*partly && is_patient);
-        if let Some(pending) = self.pending.take() {
+        let may_be_the_answer = is_answer && claim.attempted && !claim.partly && is_patient;
+        if let Some(pending) = claim.pending.take() {
             pending.suppress(by.to_string(), context);
         }
         if may_be_the_answer {
-            self.cancelled_by = Some(by);
+            claim.pending = Some(Candidate::Cancelled(by));
         } else {
-            self.cancel_claim(by, is_partly_seen, context);
+            self.cancel_claim(by, context);
         }
     }
 
-    /// Ends the turn with its claim. A deferral or a draft that was edited into a part that was seen stays in the chat.
-    pub(super) fn cancel_claim(&mut self, by: CancelledBy, is_partly_seen: bool, context: &mut EventContext<'_>) {
-        if is_partly_seen {
-            (self.debt, self.draft) = (None, None);
+    /// Ends the turn with its claim.
+    pub(super) fn cancel_claim(&mut self, by: CancelledBy, context: &mut EventContext<'_>) {
+        if let Some(claim) = self.withdraw(context) {
+            if claim.is_partly_seen_answer() {
+                self.forget_edited();
+            } else if claim.is_deferral() && claim.attempted {
+                self.late = Some(Late::Deferral(claim.number));
+            }
         }
-        if let ObligationState::Claimed { claim, rank: End::Deferral, attempted: true, .. } = self.state {
-            self.cancelled_deferral = Some(claim);
-        }
-        self.withdraw(context);
         self.settle(Settlement::Cancelled { by });
     }
 
@@ -220,11 +247,12 @@ impl Obligation {
                 NormalisedOutcome::Defer { .. } | NormalisedOutcome::Approval(_) | NormalisedOutcome::Silent(_),
             )
             | Candidate::Failed { .. }
-            | Candidate::GivenUp { .. } => None,
+            | Candidate::GivenUp { .. }
+            | Candidate::Cancelled(_) => None,
         };
         match body {
             Some(body) => {
-                self.clear(body, Via::LateAnswer, Vec::new(), context);
+                self.clear(body, Via::LateAnswer, End::Outcome, Vec::new(), context);
                 self.late = Some(Late::Sending);
             }
             None => candidate.suppress("a fallback had already been sent".to_owned(), context),

@@ -1,132 +1,98 @@
 //! Results of attempts on a claim.
 
 use super::{
-    Effect, Late, Obligation, ObligationState, Settlement, Work,
+    Claim, Effect, Late, Obligation, Settlement, Work,
     candidate::Candidate,
     decision::{EventContext, Suppressed},
 };
-use crate::{Cause, End, LateAnswer, OnUnknown, SignalKind, Via};
+use crate::{Cause, End, LateAnswer, OnUnknown, Policy, Via};
 
 /// Why a signal with an unknown result is not sent again, where the operator decides.
 const HELD: &str = "the platform may or may not have accepted it; held for review";
 
-/// The claim in flight.
-struct InFlight {
-    signal: SignalKind,
-    via: Via,
-    resent: bool,
-    partly: bool,
-    again: bool,
-}
-
-impl InFlight {
-    /// Whether a failure now cuts an answer short: a part of it was seen. A deferral is no answer.
-    fn is_partly_seen_answer(&self) -> bool {
-        self.partly && self.signal != SignalKind::Deferral
-    }
-}
-
 impl Obligation {
-    /// The claim in flight, if its number is `claim`.
-    fn in_flight(&self, claim: u32) -> Option<InFlight> {
-        match &self.state {
-            ObligationState::Claimed { claim: number, signal, via, resent, partly, again, .. } if *number == claim => {
-                let (resent, partly, again) = (*resent, *partly, *again);
-                Some(InFlight { signal: *signal, via: via.clone(), resent, partly, again })
-            }
-            _ => None,
-        }
-    }
-
     pub(super) fn attempted(&mut self, claim: u32) {
-        match &mut self.state {
-            ObligationState::Claimed { claim: number, attempted, .. } if *number == claim => *attempted = true,
-            _ => {}
+        if let Some(claim) = self.numbered(claim) {
+            claim.attempted = true;
         }
     }
 
     pub(super) fn part_delivered(&mut self, claim: u32, messages: Vec<String>, context: &mut EventContext<'_>) {
-        let ObligationState::Claimed { claim: number, partly, rank, .. } = &mut self.state else { return };
-        if *number != claim {
-            return;
-        }
-        *partly = true;
-        if *rank == End::Deferral {
+        let Some(claim) = self.numbered(claim) else { return };
+        claim.partly = true;
+        if claim.is_deferral() {
             return self.deferral_begun(messages, context);
         }
         if self.say_given_up_at_once(context) {
             return;
         }
-        if let Some(by) = self.cancelled_by.take() {
-            self.cancel_claim(by, true, context);
+        if let Some(by) = self.take_cancellation() {
+            self.cancel_claim(by, context);
         }
     }
 
     pub(super) fn not_sent(&mut self, claim: u32, context: &mut EventContext<'_>) {
-        let ObligationState::Claimed { claim: number, attempted, rank, resent, .. } = &mut self.state else { return };
+        let Some(claim) = self.numbered(claim) else { return };
         // A claim whose earlier attempt is in doubt may have been seen, so it is not replaced. Two exceptions: a deferral
         // that may show twice must not delay a better end, and a cancelled claim is not sent again.
-        let is_lost_deferral = *rank == End::Deferral && *resent;
-        let is_called_off = self.cancelled_by.is_some();
-        if claim != *number || (self.in_doubt && !is_lost_deferral && !is_called_off) {
+        let is_lost_deferral = claim.is_deferral() && claim.resent;
+        if claim.in_doubt && !is_lost_deferral && !claim.is_cancelled() {
             return;
         }
-        *attempted = false;
-        let rank = *rank;
-        if let Some(by) = self.cancelled_by.take() {
-            self.withdraw(context);
-            self.settle(Settlement::Cancelled { by });
-        } else if let Some(pending) = self.pending.take_if(|pending| rank == End::Deferral || pending.rank() > rank) {
+        claim.attempted = false;
+        let rank = claim.rank;
+        let gives_way = |pending: &Candidate| {
+            rank == End::Deferral || pending.rank() > rank || matches!(pending, Candidate::Cancelled(_))
+        };
+        if let Some(pending) = claim.pending.take_if(|pending| gives_way(pending)) {
             self.withdraw(context);
             self.proceed(pending, context);
         }
     }
 
     pub(super) fn delivered(&mut self, claim: u32, messages: Vec<String>, context: &mut EventContext<'_>) {
-        let Some(InFlight { signal, via, .. }) = self.in_flight(claim) else {
+        if self.numbered(claim).is_none() {
             self.cancelled_deferral_shown(claim, messages, context);
             return self.late_delivered(claim);
-        };
-        if signal == SignalKind::Deferral {
-            let due = self.deferral_due.take().unwrap_or(context.now);
-            self.deferral_shown(due, messages);
-            if let Some(pending) = self.pending.take() {
+        }
+        let Some(claim) = self.reopen() else { return };
+        if claim.is_deferral() {
+            self.deferral_shown(claim.due.unwrap_or(context.now), messages);
+            if let Some(pending) = claim.pending {
                 self.proceed(pending, context);
             }
             return;
         }
-        self.settle(Settlement::Signal { signal, via, messages });
-        if let Some(pending) = self.pending.take() {
+        self.settle(Settlement::Signal { signal: claim.signal, via: claim.via, messages });
+        if let Some(pending) = claim.pending {
             self.too_late(pending, context);
         }
     }
 
     pub(super) fn refused(&mut self, claim: u32, reason: String, context: &mut EventContext<'_>) {
-        match self.in_flight(claim) {
-            Some(in_flight) if in_flight.again => self.failed_again(reason, context),
-            Some(in_flight) if in_flight.is_partly_seen_answer() => self.cut_short(&reason, context),
-            Some(in_flight) => {
+        match self.numbered(claim) {
+            Some(claim) if claim.again => self.failed_again(reason, context),
+            Some(claim) if claim.is_partly_seen_answer() => self.cut_short(&reason, context),
+            Some(claim) => {
                 // Where a resend cannot show twice, its refusal proves that no earlier attempt was accepted.
-                self.in_doubt &= in_flight.resent;
-                self.not_delivered(&in_flight, in_flight.resent, reason, context);
+                claim.in_doubt &= claim.resent;
+                let may_be_seen = claim.resent;
+                self.not_delivered(may_be_seen, reason, context);
             }
             None => self.late_failed(claim, reason, context),
         }
     }
 
     pub(super) fn expired(&mut self, claim: u32, reason: String, context: &mut EventContext<'_>) {
-        match self.in_flight(claim) {
-            Some(in_flight) if in_flight.again => self.failed_again(reason, context),
-            Some(in_flight) if in_flight.is_partly_seen_answer() => self.cut_short(&reason, context),
-            Some(in_flight)
-                if in_flight.signal == SignalKind::Deferral
-                    || self.pending.is_some()
-                    || self.cancelled_by.is_some() =>
-            {
-                if self.in_doubt && in_flight.signal == SignalKind::Deferral {
+        match self.numbered(claim) {
+            Some(claim) if claim.again => self.failed_again(reason, context),
+            Some(claim) if claim.is_partly_seen_answer() => self.cut_short(&reason, context),
+            Some(claim) if claim.is_deferral() || claim.pending.is_some() => {
+                let (in_doubt, is_deferral) = (claim.in_doubt, claim.is_deferral());
+                if in_doubt && is_deferral {
                     self.deferral_lost();
                 }
-                self.not_delivered(&in_flight, self.in_doubt, reason, context);
+                self.not_delivered(in_doubt, reason, context);
             }
             Some(_) => self.give_up(reason, context),
             None => self.late_failed(claim, reason, context),
@@ -138,49 +104,44 @@ impl Obligation {
         if self.say_given_up_at_once(context) {
             return;
         }
-        match self.cancelled_by.take() {
+        match self.take_cancellation() {
             Some(by) => self.settle(Settlement::Cancelled { by }),
             None => self.give_up(reason, context),
         }
     }
 
-    /// The claim is not sent again. Something else replaces it, unless it may have been seen.
-    fn not_delivered(
-        &mut self,
-        in_flight: &InFlight,
-        may_be_seen: bool,
-        reason: String,
-        context: &mut EventContext<'_>,
-    ) {
-        self.note_undelivered();
-        let promised = self.deferral_due;
-        self.reopen();
-        if let Some(by) = self.cancelled_by.take() {
+    /// The claim in flight is not sent again. Something else replaces it, unless it may have been seen.
+    fn not_delivered(&mut self, may_be_seen: bool, reason: String, context: &mut EventContext<'_>) {
+        if let Some(by) = self.take_cancellation() {
             return self.settle(Settlement::Cancelled { by });
         }
-        let is_deferral = in_flight.signal == SignalKind::Deferral;
-        if is_deferral && in_flight.partly {
-            self.deferral_cut_short();
-        }
-        if may_be_seen && !is_deferral && !self.may_follow_unseen(in_flight, context) {
+        let Some(claim) = self.in_flight() else { return };
+        let is_deferral = claim.is_deferral();
+        if may_be_seen && !is_deferral && !may_be_followed(claim, context.policy) {
             return self.give_up(format!("{reason}; an earlier attempt may have been accepted"), context);
         }
-        if let Some(pending) = self.pending.take() {
+        self.note_undelivered();
+        let Some(claim) = self.reopen() else { return };
+        if is_deferral && claim.partly {
+            self.deferral_cut_short();
+        }
+        if let Some(pending) = claim.pending {
             return self.proceed(pending, context);
         }
-        if matches!(in_flight.via, Via::GivenUp { .. }) {
+        if matches!(claim.via, Via::GivenUp { .. }) {
             return self.give_up(reason, context);
         }
-        if matches!(self.work, Work::Waiting | Work::Running) && (is_deferral || in_flight.via == Via::AgentSend) {
+        let is_to_run = self.work.is_before_run() || self.runs_in_time();
+        if is_to_run && (is_deferral || claim.via == Via::AgentSend) {
             // `recovered` did not queue the turn while the agent's own send was in flight.
             if self.work == Work::Waiting && !is_deferral {
                 self.run_again(context);
             }
             return;
         }
-        match promised {
+        match claim.due {
             // What waits for an approval says so, or does not wait.
-            Some(due) if is_deferral && self.decide_by.is_none() => self.deferral_not_shown(due),
+            Some(due) if self.decide_by().is_none() => self.deferral_not_shown(due),
             _ if self.is_owed() => self.climb(Cause::Refused, &reason, context),
             _ => self.give_up(reason, context),
         }
@@ -188,15 +149,12 @@ impl Obligation {
 
     /// Tells the person that the rest of an answer is missing, unless another answer waits.
     fn cut_short(&mut self, reason: &str, context: &mut EventContext<'_>) {
-        self.note_undelivered();
-        self.reopen();
-        if let Some(by) = self.cancelled_by.take() {
+        if let Some(by) = self.take_cancellation() {
             return self.settle(Settlement::Cancelled { by });
         }
-        // The deferral or draft was edited into the part that was seen.
-        (self.debt, self.draft) = (None, None);
-        self.reopen();
-        match self.pending.take() {
+        self.note_undelivered();
+        self.forget_edited();
+        match self.reopen().and_then(|claim| claim.pending) {
             Some(pending) if pending.is_answer() => return self.proceed(pending, context),
             Some(pending) => pending.suppress("a part of an earlier answer was already seen".to_owned(), context),
             None => {}
@@ -204,56 +162,51 @@ impl Obligation {
         self.claim_cut_off_notice(reason, context);
     }
 
-    /// Whether the pending answer may be sent although the fallback in flight may have been seen.
-    fn may_follow_unseen(&self, in_flight: &InFlight, context: &EventContext<'_>) -> bool {
-        matches!(in_flight.via, Via::Fallback { .. })
-            && self.pending.as_ref().is_some_and(Candidate::is_answer)
-            && context.policy.late_answer == LateAnswer::Deliver
-    }
-
     pub(super) fn lost(&mut self, claim: u32, idempotent: bool, context: &mut EventContext<'_>) {
-        let Some(in_flight) = self.in_flight(claim) else { return self.late_lost(claim, idempotent, context) };
-        if let Some(by) = self.cancelled_by.take() {
+        if self.numbered(claim).is_none() {
+            return self.late_lost(claim, idempotent, context);
+        }
+        if let Some(by) = self.take_cancellation() {
             self.withdraw(context);
             return self.settle(Settlement::Cancelled { by });
         }
-        self.in_doubt = true;
+        let Some(in_flight) = self.in_flight_mut() else { return };
+        in_flight.in_doubt = true;
         if self.say_given_up_at_once(context) {
             return;
         }
         if idempotent {
             return context.emit(Effect::Resend { claim, labelled: false });
         }
-        let is_deferral = in_flight.signal == SignalKind::Deferral;
+        let hold = context.policy.on_unknown == OnUnknown::Hold;
+        let Some(in_flight) = self.in_flight_mut() else { return };
+        in_flight.resent = true;
+        let is_deferral = in_flight.is_deferral();
+        let gives_way = if is_deferral {
+            hold || in_flight.pending.is_some()
+        } else {
+            hold && may_be_followed(in_flight, context.policy)
+        };
+        let (is_again, is_partly_seen) = (in_flight.again, in_flight.is_partly_seen_answer());
         if is_deferral {
             self.deferral_lost();
         }
-        let hold = context.policy.on_unknown == OnUnknown::Hold;
-        if let ObligationState::Claimed { resent, .. } = &mut self.state {
-            *resent = true;
-        }
-        if hold && in_flight.again {
+        if hold && is_again {
             return self.give_up(HELD.to_owned(), context);
         }
-        if hold && in_flight.is_partly_seen_answer() {
+        if hold && is_partly_seen {
             return self.cut_short("the platform may or may not have accepted the next part; held for review", context);
         }
-        let gives_way = if is_deferral {
-            hold || self.pending.is_some()
-        } else {
-            hold && self.may_follow_unseen(&in_flight, context)
-        };
         if gives_way {
             context.emit(Effect::Withdraw { claim });
-            let reason = "the platform may or may not have accepted it".to_owned();
-            return self.not_delivered(&in_flight, true, reason, context);
+            return self.not_delivered(true, "the platform may or may not have accepted it".to_owned(), context);
         }
         if hold {
             return self.give_up(HELD.to_owned(), context);
         }
-        if let ObligationState::Claimed { attempted, .. } = &mut self.state {
+        if let Some(in_flight) = self.in_flight_mut() {
             // A deferral that waits to be resent must not delay a better end.
-            *attempted = !is_deferral;
+            in_flight.attempted = !is_deferral;
         }
         context.emit(Effect::Resend { claim, labelled: context.policy.on_unknown == OnUnknown::Label });
     }
@@ -290,4 +243,11 @@ impl Obligation {
         let labelled = !idempotent && context.policy.on_unknown == OnUnknown::Label;
         context.emit(Effect::Resend { claim, labelled });
     }
+}
+
+/// Whether the answer that waits may be sent although this fallback may have been seen.
+fn may_be_followed(fallback: &Claim, policy: &Policy) -> bool {
+    matches!(fallback.via, Via::Fallback { .. })
+        && fallback.pending.as_ref().is_some_and(Candidate::is_answer)
+        && policy.late_answer == LateAnswer::Deliver
 }

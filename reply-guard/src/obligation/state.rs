@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{End, SignalKind, Via};
+use super::Claim;
+use crate::{SignalKind, Via};
 
 /// The state of an obligation. It is stored and shown to the operator.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -13,26 +14,7 @@ pub enum ObligationState {
     /// No signal has been shown and none is in flight.
     Open,
     /// A signal is in flight.
-    Claimed {
-        /// The claim's number.
-        claim: u32,
-        /// What the person will see.
-        signal: SignalKind,
-        /// What produced it.
-        via: Via,
-        /// Its precedence against other ends.
-        rank: End,
-        /// Whether an attempt has begun that may have been seen: a better end waits for its result.
-        attempted: bool,
-        /// Whether it was resent after an unknown result on a platform that could show it twice.
-        resent: bool,
-        /// Whether a part of it was delivered.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        partly: bool,
-        /// Whether the operator has a dead letter sent again: if it fails, it is one again, and no rung is tried.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        again: bool,
-    },
+    Claimed(Box<Claim>),
     /// The answer is a debt: a deferral was delivered, or the agent's own could not be.
     Deferred,
     /// Nothing is owed any more.
@@ -55,7 +37,7 @@ impl ObligationState {
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Open => "open",
-            Self::Claimed { .. } => "claimed",
+            Self::Claimed(_) => "claimed",
             Self::Deferred => "deferred",
             Self::Settled(_) => "settled",
             Self::Merged { .. } => "merged",

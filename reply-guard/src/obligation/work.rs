@@ -2,25 +2,35 @@
 
 use std::time::Duration;
 
-use super::{Effect, Obligation, ObligationState, Postponement, Work, candidate::Candidate, decision::EventContext};
-use crate::{Cause, End, Timestamp, outcome::NormalisedOutcome};
+use super::{Effect, Obligation, ObligationState, Runs, Work, candidate::Candidate, decision::EventContext};
+use crate::{Cause, Timestamp, outcome::NormalisedOutcome};
 
 impl Obligation {
     /// Whether the turn still needs an answer: it has not ended, and at most a deferral was claimed.
     pub(super) fn is_undecided(&self) -> bool {
         match &self.state {
             ObligationState::Open | ObligationState::Deferred => true,
-            ObligationState::Claimed { rank, .. } => *rank == End::Deferral,
+            ObligationState::Claimed(claim) => claim.is_deferral(),
             ObligationState::Settled(_) | ObligationState::Merged { .. } | ObligationState::Undeliverable { .. } => {
                 false
             }
         }
     }
 
+    /// Whether a run is in flight that has not passed its deadline.
+    pub(super) const fn runs_in_time(&self) -> bool {
+        matches!(self.work, Work::Running { .. })
+    }
+
+    /// Whether no agent was given the turn yet, but the one that it was routed to.
+    pub(super) fn has_not_run(&self) -> bool {
+        self.runs == Runs::default()
+    }
+
     /// Whether the turn was handed to another agent that has not begun. An end that comes now belongs to the
     /// previous run.
     fn is_between_agents(&self) -> bool {
-        self.work == Work::Waiting && self.handoff.is_some() && self.runs == 0
+        self.work == Work::Waiting && self.runs.handoff.is_some() && self.runs.begun == 0
     }
 
     /// Handles the end of a run, or a run that could not be started.
@@ -28,8 +38,9 @@ impl Obligation {
         if self.is_between_agents() && !candidate.is_answer() {
             return candidate.suppress("the turn was already handed to another agent".to_owned(), context);
         }
-        self.work = Work::Idle;
-        self.hard_at = None;
+        if self.decide_by().is_none() {
+            self.work = Work::Idle;
+        }
         let candidate = match candidate {
             Candidate::Outcome(NormalisedOutcome::Defer { note, due }) => self.bounded_deferral(note, due, context),
             candidate if candidate.is_approval() => self.bounded_approval(candidate, context),
@@ -44,31 +55,30 @@ impl Obligation {
         }
         if !self.may_run_again(context) {
             self.work = Work::Idle;
-            let why = format!("no answer after run {}", self.runs);
+            let why = format!("no answer after run {}", self.runs.begun);
             return self.end(Candidate::Failed { cause: Cause::Error, why }, context);
         }
-        self.runs += 1;
-        self.work = Work::Running;
+        self.runs.begun += 1;
         let hard_at = context.now + context.policy.hard_deadline;
-        self.hard_at = Some(hard_at);
+        self.work = Work::Running { hard_at };
         // A debt must not fall due during the run that pays it.
         self.due_dates().for_each(|due| *due = hard_at.max(*due));
-        context.emit(Effect::Run { agent: self.handoff.clone(), attempt: self.runs });
+        context.emit(Effect::Run { agent: self.runs.handoff.clone(), attempt: self.runs.begun });
     }
 
     /// Whether `max_runs` allows the current agent another run.
     pub(super) const fn may_run_again(&self, context: &EventContext<'_>) -> bool {
-        self.runs.saturating_sub(self.uncounted_runs) < context.policy.max_runs
+        self.runs.begun.saturating_sub(self.runs.uncounted) < context.policy.max_runs
     }
 
     /// The latest run does not count towards `max_runs`. Before the first run there is none to leave out.
     pub(super) fn uncount_run(&mut self) {
-        self.uncounted_runs = (self.uncounted_runs + 1).min(self.runs);
+        self.runs.uncounted = (self.runs.uncounted + 1).min(self.runs.begun);
     }
 
     /// The run in flight was stopped by a clean shutdown.
     pub(super) fn interrupted(&mut self, context: &mut EventContext<'_>) {
-        if self.work == Work::Running {
+        if self.runs_in_time() {
             self.uncount_run();
         }
         self.recovered(context);
@@ -76,7 +86,7 @@ impl Obligation {
 
     /// A newer message stops the run in flight. What the agent has sent already stays, and is the answer.
     pub(super) fn superseded(&mut self, context: &mut EventContext<'_>) {
-        if self.work != Work::Running || !self.is_undecided() || self.pending.is_some() {
+        if !self.runs_in_time() || !self.is_undecided() || self.pending().is_some() {
             return;
         }
         self.uncount_run();
@@ -90,9 +100,8 @@ impl Obligation {
         if !self.is_running() {
             return;
         }
-        self.hard_at = None;
         // The ladder has answered for a late run.
-        if self.state.is_final() || self.work == Work::Late {
+        if self.state.is_final() || !self.runs_in_time() {
             self.work = Work::Idle;
         } else {
             self.work = Work::Waiting;
@@ -110,8 +119,8 @@ impl Obligation {
 
     /// It came late, and somebody is asked whether it is still to be answered.
     pub(super) fn postpone(&mut self) {
-        if self.postponed.is_never() && self.is_waiting() && self.runs == 0 && self.handoff.is_none() {
-            self.postponed = Postponement::Waits;
+        if !self.was_postponed && self.is_waiting() && self.has_not_run() {
+            (self.work, self.was_postponed) = (Work::Postponed, true);
         }
     }
 
@@ -120,17 +129,17 @@ impl Obligation {
         if !self.is_postponed() {
             return;
         }
-        self.postponed = Postponement::Over;
+        self.work = Work::Waiting;
         if self.state == ObligationState::Open {
             self.expect_first_signal(context);
         }
         self.run_again(context);
     }
 
-    /// A turn that does not wait for its run any more is not postponed either.
+    /// Nobody is asked any more about a turn that needs no run.
     pub(super) fn end_postponement(&mut self) {
-        if self.is_postponed() && (self.work != Work::Waiting || !self.is_undecided()) {
-            self.postponed = Postponement::Over;
+        if self.is_postponed() && !self.is_undecided() {
+            self.work = Work::Waiting;
         }
     }
 
@@ -139,7 +148,6 @@ impl Obligation {
             context.emit(Effect::StopRun);
         }
         self.work = Work::Idle;
-        self.hard_at = None;
     }
 
     /// The run passed its deadline: the ladder answers for it. It goes on until the end of the late window, for an
@@ -149,8 +157,7 @@ impl Obligation {
         if self.state.is_final() || !self.is_owed() || window.is_zero() {
             self.stop_work(context);
         } else {
-            self.work = Work::Late;
-            self.hard_at = Some(context.now + window);
+            self.work = Work::Late { until: context.now + window };
             context.emit(Effect::RunGoesOn);
         }
         if !self.state.is_final() {
@@ -160,7 +167,7 @@ impl Obligation {
 
     /// Stops a run that goes on past its deadline.
     pub(super) fn end_late_window(&mut self, context: &mut EventContext<'_>) {
-        if self.work == Work::Late {
+        if matches!(self.work, Work::Late { .. }) {
             self.stop_work(context);
         }
     }
@@ -168,11 +175,14 @@ impl Obligation {
     /// Moves the deadline of the run in flight if the clock was set ahead while it ran.
     fn correct_deadline(&mut self, ran: Duration, context: &EventContext<'_>) {
         let policy = context.policy;
-        let late = if self.work == Work::Late { policy.late_window } else { Duration::ZERO };
+        let late = if self.runs_in_time() { Duration::ZERO } else { policy.late_window };
         let left = (policy.hard_deadline + late).saturating_sub(ran);
-        let Some(hard_at) = self.hard_deadline().filter(|at| *at <= context.now && !left.is_zero()) else { return };
-        let corrected = context.now + left;
-        self.hard_at = Some(corrected);
+        let (Work::Running { hard_at: at } | Work::Late { until: at }) = &mut self.work else { return };
+        if *at > context.now || left.is_zero() {
+            return;
+        }
+        let (hard_at, corrected) = (*at, context.now + left);
+        *at = corrected;
         // A debt that was due with the run is due with it still.
         self.due_dates().filter(|due| **due <= hard_at).for_each(|due| *due = corrected);
     }
@@ -184,34 +194,35 @@ impl Obligation {
         let now = context.now;
         let passed = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
         if passed(self.hard_deadline()) {
-            match self.work {
-                Work::Running => self.run_is_late(context),
-                Work::Late | Work::Waiting | Work::Idle => self.stop_work(context),
+            if self.runs_in_time() {
+                self.run_is_late(context);
+            } else {
+                self.stop_work(context);
             }
         }
-        if passed(self.decide_by) && !self.held {
+        if passed(self.decide_by()) && !self.held {
             self.approval_expired(context);
         }
         let may_defer = self.may_defer_itself(context.policy);
-        let answer_by = self.hard_at.unwrap_or(context.now + context.policy.hard_deadline);
+        let answer_by = self.hard_deadline().unwrap_or(context.now + context.policy.hard_deadline);
         match &self.state {
-            _ if self.held || self.is_postponed() || self.decide_by.is_some() => {}
-            ObligationState::Open if passed(self.soft_at) && !self.is_draft_attempted() => {
-                self.soft_at = None;
+            _ if self.held || self.is_postponed() || self.decide_by().is_some() => {}
+            ObligationState::Open if passed(self.soft_deadline()) && !self.is_draft_attempted() => {
+                self.end_soft_deadline();
                 if may_defer {
                     self.defer_itself(answer_by, context);
                 }
             }
-            ObligationState::Claimed { .. } if passed(self.asked_at()) => self.ask_again(context),
+            ObligationState::Claimed(_) if passed(self.asked_at()) => self.ask_again(context),
             ObligationState::Deferred if passed(self.due()) => match self.work {
                 Work::Idle => self.ask_again(context),
-                // No deadline applies while it waits for its run.
-                Work::Waiting | Work::Late => {}
-                Work::Running if may_defer => self.defer_itself(answer_by, context),
-                Work::Running => {
+                Work::Running { .. } if may_defer => self.defer_itself(answer_by, context),
+                Work::Running { .. } => {
                     self.stop_work(context);
                     self.time_out("the debt fell due", context);
                 }
+                // No deadline applies while it waits for its run.
+                Work::Waiting | Work::Late { .. } | Work::Postponed | Work::Approval { .. } => {}
             },
             _ => {}
         }

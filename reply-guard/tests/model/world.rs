@@ -477,7 +477,7 @@ impl Model for World {
         if moment.obligation.is_held() {
             actions.push(Action::OperatorResumes);
         }
-        if self.postpones && moment.obligation.is_waiting() && moment.obligation.runs() == 0 {
+        if self.postpones && moment.obligation.is_waiting() {
             actions.push(Action::Postpone);
         }
         if moment.obligation.is_postponed() && !self.has(Bug::ForgetsThePostponed) {

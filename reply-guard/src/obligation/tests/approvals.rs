@@ -118,7 +118,7 @@ fn a_rule_decides_without_a_word_to_the_person() {
     let mut turn = Turn::running();
 
     assert_eq!(turn.on(Event::DecidedByRule(request("pay"))), ["a rule decided pay", "run again"]);
-    assert_eq!((turn.on(Event::Begin), turn.obligation.runs()), (vec!["run 2".to_owned()], 2));
+    assert_eq!((turn.on(Event::Begin), turn.obligation.runs.begun), (vec!["run 2".to_owned()], 2));
 }
 
 /// An agent that asks and asks is no way around `max_runs`.

@@ -21,7 +21,7 @@ fn the_soft_deadline_defers_and_the_answer_pays_the_debt() {
 #[test]
 fn a_deferral_says_whose_it_is() {
     let via = |turn: &Turn| match turn.obligation.state() {
-        ObligationState::Claimed { via, .. } => via.clone(),
+        ObligationState::Claimed(claim) => claim.via.clone(),
         state => panic!("not claimed: {state:?}"),
     };
     let (mut slow, mut deferring) = (Turn::running(), Turn::running());
@@ -262,19 +262,6 @@ fn the_gateways_own_deferral_costs_the_agent_none_of_its_own() {
     assert_eq!(turn.ticks(7200), ["run again"]);
     turn.on(Event::Begin);
     assert_eq!(turn.on(defer(None, 9000)), ["send 3 for d1: say timeout"]);
-}
-
-/// Earlier versions counted both together, and noted no deferral that was not shown.
-#[test]
-fn what_an_earlier_version_stored_is_read() {
-    let mut turn = Turn::running().after([defer(None, 900)]);
-    turn.shown_as("d1");
-    let mut stored = serde_json::to_value(&turn.obligation).expect("plain data");
-    assert_eq!(stored["debt"], serde_json::json!({ "due": 900_000, "messages": ["d1"] }));
-    stored.as_object_mut().expect("an object").remove("named");
-
-    let read: Obligation = serde_json::from_value(stored).expect("it can be read");
-    assert_eq!((read.agents_deferrals(), read.shown_deferrals(), read.named_time()), (1, 1, None));
 }
 
 #[test]

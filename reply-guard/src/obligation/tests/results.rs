@@ -139,7 +139,7 @@ fn nothing_else_is_said_after_an_answer_that_may_have_been_seen() {
 
 #[test]
 fn an_attempt_that_was_not_sent_leaves_no_doubt_unless_there_was_one_before() {
-    let attempted = |turn: &Turn| matches!(turn.obligation.state(), ObligationState::Claimed { attempted: true, .. });
+    let attempted = |turn: &Turn| matches!(turn.obligation.state(), ObligationState::Claimed(claim) if claim.attempted);
 
     let mut turn = claimed(OnUnknown::Label);
     turn.attempted();

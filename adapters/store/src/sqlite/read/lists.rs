@@ -299,8 +299,8 @@ fn why(obligation: &Obligation, is_paused: bool, error: Option<String>) -> Optio
         ObligationState::Settled(_) => return None,
         _ if obligation.is_held() => "it is held by the operator",
         _ if obligation.is_postponed() => "it came late, and the chat is asked whether to answer it",
-        ObligationState::Claimed { .. } if is_paused => "its channel is paused",
-        ObligationState::Claimed { .. } => match error {
+        ObligationState::Claimed(_) if is_paused => "its channel is paused",
+        ObligationState::Claimed(_) => match error {
             Some(error) => return Some(format!("it cannot be sent: {error}")),
             None => "it is being sent",
         },

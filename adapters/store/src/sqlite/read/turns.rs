@@ -127,7 +127,7 @@ impl QueueStore for SqliteStore {
             select count(*) from (
                 select 1 from obligations
                 where conversation_id = ? and ended_at is null and work is null
-                    and iif(json_valid(body), json_extract(body, '$.postponed'), null) = 'waits'
+                    and iif(json_valid(body), json_extract(body, '$.work'), null) = 'postponed'
                 limit ?)";
         let query = sqlx::query_scalar(sql).bind(conversation.as_uuid()).bind(limit);
         query.fetch_one(&self.readers).await.map_err(store_error)
@@ -137,7 +137,7 @@ impl QueueStore for SqliteStore {
     async fn postponed(&self) -> Result<Vec<ConversationId>, StoreError> {
         let sql = "
             select distinct conversation_id from obligations
-            where ended_at is null and work is null and iif(json_valid(body), json_extract(body, '$.postponed'), null) = 'waits'";
+            where ended_at is null and work is null and iif(json_valid(body), json_extract(body, '$.work'), null) = 'postponed'";
         let rows = sqlx::query(sql).fetch_all(&self.readers).await.map_err(store_error)?;
         rows.iter().map(|row| row.id("conversation_id")).collect()
     }
