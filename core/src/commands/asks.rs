@@ -156,7 +156,7 @@ async fn decide(call: &Call<'_>) -> Result<Answer, StoreError> {
     let is_yes = question.as_ref().map(|question| is_first(&question.question.choices));
     let told = call.store.turn(turn).await?;
     if told.as_ref().is_some_and(|told| told.handler == LATE_ASKS.handler()) {
-        return late::decide(call, is_yes == Some(true)).await;
+        return late::decide(call, Some(is_yes == Some(true))).await;
     }
     match told.map(|told| told.event.kind.clone()) {
         Some(EventKind::ApprovalAsked { approval, person }) => decide_wish(call, approval, person, is_yes).await,

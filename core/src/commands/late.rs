@@ -58,26 +58,19 @@ async fn ask(call: &Call<'_>) -> Result<Answer, StoreError> {
     Ok(Answer::saying(Words::Own(Reply::question(say("late_asks"), choices))))
 }
 
-/// What somebody has picked: whether the late messages of their conversation are to be answered.
-pub(super) async fn decide(call: &Call<'_>, is_yes: bool) -> Result<Answer, StoreError> {
+/// Acts on the late messages of a conversation: whether they are to be answered. `None`: nobody said so in time, and they are not.
+pub(super) async fn decide(call: &Call<'_>, picked: Option<bool>) -> Result<Answer, StoreError> {
     let held = call.backlog_question.deciding().await;
     let late = call.backlog_question.postponed(call.turn.conversation).await?;
     if late.is_empty() {
         // They were stopped, or answered together with a newer one.
-        return Ok(Answer::of("status_idle"));
+        return Ok(picked.map_or_else(Answer::nothing, |_| Answer::of("status_idle")));
     }
-    let (event, template) = if is_yes { (Event::Continued, "late_answered") } else { (call.cancelled(), "late_left") };
+    let (event, template) = match picked {
+        Some(true) => (Event::Continued, "late_answered"),
+        Some(false) | None => (call.cancelled(), "late_left"),
+    };
     Ok(Answer { turn_events: each(late, &event), held: Some(held), ..Answer::of(template) })
-}
-
-/// Nobody said in time whether the late messages are to be answered: they are not.
-pub(super) async fn leave(call: &Call<'_>) -> Result<Answer, StoreError> {
-    let held = call.backlog_question.deciding().await;
-    let late = call.backlog_question.postponed(call.turn.conversation).await?;
-    if late.is_empty() {
-        return Ok(Answer::nothing());
-    }
-    Ok(Answer { turn_events: each(late, &call.cancelled()), held: Some(held), ..Answer::of("late_left") })
 }
 
 fn each(turns: Vec<TurnRecord>, event: &Event) -> Vec<TurnEvents> {

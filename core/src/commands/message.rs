@@ -4,7 +4,7 @@ use rejoinder_guard::Reply;
 
 use super::{
     command::{Answer, Command, Words},
-    late::{LATE_ASKS, leave},
+    late::{self, LATE_ASKS},
 };
 use crate::{model::event::EventKind, ports::store::list::Origin};
 
@@ -18,7 +18,7 @@ pub(crate) const MESSAGE: Command = Command {
             if let EventKind::Expired { turn } = call.turn.event.kind
                 && call.store.turn(turn).await?.is_some_and(|asked| asked.handler == LATE_ASKS.handler())
             {
-                return leave(call).await;
+                return late::decide(call, None).await;
             }
             let event = &call.turn.event;
             let reply = Reply { attachments: event.attachments.clone(), ..Reply::text(event.text.clone()) };
