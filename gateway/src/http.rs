@@ -24,7 +24,7 @@ use axum::{
     routing::{MethodRouter, get},
 };
 use metrics_exporter_prometheus::PrometheusHandle;
-use rejoinder_core::{Engine, SharedClock, Store, Timestamp};
+use rejoinder_core::{Addressees, ChannelId, Engine, SharedClock, Store, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use self::{
@@ -120,6 +120,11 @@ impl App {
             stopping: parts.stop_waiting.clone(),
             commons,
         }
+    }
+
+    /// Names people who were not reached, for a reader of these channels (`None`: of all).
+    fn names(&self, channels: Option<&[ChannelId]>) -> impl Fn(Addressees) -> String + Copy {
+        move |missed| self.engine.name_addressees(missed, channels)
     }
 }
 
