@@ -13,7 +13,7 @@ mod places;
 mod proxies;
 mod serve;
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{net::SocketAddr, ops::Deref, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -24,7 +24,7 @@ use axum::{
     routing::{MethodRouter, get},
 };
 use metrics_exporter_prometheus::PrometheusHandle;
-use rejoinder_core::{Engine, SharedClock, Store, Timestamp};
+use rejoinder_core::{Addressees, ChannelId, Engine, SharedClock, Store, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use self::{
@@ -60,28 +60,13 @@ pub(crate) use self::{
 
 /// The state that the routes of this module share, at one address.
 pub(crate) struct App {
-    engine: Engine,
-    store: Arc<dyn Store>,
-    clock: SharedClock,
-    recorder: PrometheusHandle,
-    started_at: Timestamp,
-    /// The file of the database.
-    database: PathBuf,
+    commons: Commons,
     agents: Vec<AgentInfo>,
     access: Access,
     probe: StoreProbe,
     backlog: BacklogReader,
     request_timeout: Duration,
-    tokens: Arc<StoredTokens>,
-    sessions: Arc<Sessions>,
-    feed: Arc<Feed>,
-    figures: Arc<Figures>,
-    keys_in_use: KeysInUse,
-    problems: Problems,
-    alerts: Arc<LiveAlerts>,
-    /// `None`: nobody reads the configuration again.
-    reload: Option<Reload>,
-    /// Cancelled when the gateway stops: whoever follows the log is let go.
+    /// Cancelled when the gateway stops: readers of the log are let go.
     stopping: CancellationToken,
 }
 
@@ -93,6 +78,7 @@ pub(crate) struct Commons {
     pub(crate) clock: SharedClock,
     pub(crate) recorder: PrometheusHandle,
     pub(crate) started_at: Timestamp,
+    /// The file of the database.
     pub(crate) database: PathBuf,
     pub(crate) tokens: Arc<StoredTokens>,
     pub(crate) sessions: Arc<Sessions>,
@@ -101,38 +87,24 @@ pub(crate) struct Commons {
     pub(crate) keys_in_use: KeysInUse,
     pub(crate) problems: Problems,
     pub(crate) alerts: Arc<LiveAlerts>,
+    /// `None`: the configuration is read once only.
     pub(crate) reload: Option<Reload>,
 }
 
 type Shared = State<Arc<App>>;
 
+impl Deref for App {
+    type Target = Commons;
+
+    fn deref(&self) -> &Commons {
+        &self.commons
+    }
+}
+
 impl App {
     /// To be served at an address, which is public or the operator's own.
     pub(crate) fn new(parts: &Parts, commons: Commons, (address, is_public): (SocketAddr, bool)) -> Self {
-        let Commons {
-            engine,
-            store,
-            clock,
-            recorder,
-            started_at,
-            database,
-            tokens,
-            sessions,
-            feed,
-            figures,
-            keys_in_use,
-            problems,
-            alerts,
-            reload,
-        } = commons;
         Self {
-            engine,
-            store: Arc::clone(&store),
-            backlog: BacklogReader::new(store.clone()),
-            clock,
-            recorder,
-            started_at,
-            database,
             agents: parts.agent_infos.clone(),
             access: Access::new(
                 parts.admin_tokens.clone(),
@@ -142,18 +114,17 @@ impl App {
                 address,
                 is_public,
             ),
-            probe: StoreProbe::new(store),
+            probe: StoreProbe::new(Arc::clone(&commons.store)),
+            backlog: BacklogReader::new(commons.store.clone()),
             request_timeout: parts.request_timeout,
-            tokens,
-            sessions,
-            feed,
-            figures,
-            keys_in_use,
-            problems,
-            alerts,
-            reload,
             stopping: parts.stop_waiting.clone(),
+            commons,
         }
+    }
+
+    /// Names people who were not reached, for a reader of these channels (`None`: of all).
+    fn names(&self, channels: Option<&[ChannelId]>) -> impl Fn(Addressees) -> String + Copy {
+        move |missed| self.engine.name_addressees(missed, channels)
     }
 }
 

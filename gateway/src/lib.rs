@@ -52,6 +52,7 @@ mod problems;
 mod reference;
 mod reload;
 mod secrets;
+mod shapes;
 mod time;
 mod traces;
 mod version;

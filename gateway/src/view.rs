@@ -12,15 +12,11 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::{console::output::excerpt, time::rfc3339};
+use crate::{console::output::excerpt, shapes::page, time::rfc3339};
 
-/// A page of turns, newest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct TurnList {
-    pub(crate) items: Vec<TurnItem>,
-    /// The value of `before` for the next page; null on the last page.
-    #[schema(format = "uuid")]
-    pub(crate) next: Option<String>,
+page! {
+    /// A page of turns, newest first.
+    TurnList of TurnItem #[schema(format = "uuid")]
 }
 
 /// A turn in the list.
@@ -142,13 +138,9 @@ impl From<TurnSummary> for TurnItem {
     }
 }
 
-/// A page of dead letters, newest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct DeadLetterList {
-    pub(crate) items: Vec<DeadLetterItem>,
-    /// The value of `before` for the next page; null on the last page.
-    #[schema(format = "uuid")]
-    pub(crate) next: Option<String>,
+page! {
+    /// A page of dead letters, newest first.
+    DeadLetterList of DeadLetterItem #[schema(format = "uuid")]
 }
 
 /// A turn that could not be answered, or a callback that was given up.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use rejoinder_core::{Attachment, Cause, SignalKind, TurnId, TurnStatus, TurnView, Usage};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// How the ids of completions begin. The rest is the turn's id.
 const PREFIX: &str = "chatcmpl-";
@@ -29,38 +30,64 @@ pub struct ApiTexts {
     pub undeliverable: String,
 }
 
-/// What is known of a turn, for callers that know the gateway: the field `rejoinder`. Fields that do not apply are omitted.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// What is known of a turn. Fields that do not apply are omitted.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = CompletionAbout)]
 pub(crate) struct About<'a> {
+    /// The id of the turn.
+    #[schema(value_type = String, format = "uuid")]
     turn_id: TurnId,
-    /// `accepted` and `deferred` can still change; the others are final.
+    /// `accepted` and `deferred` can still change; `answered`, `cancelled` and `undeliverable` are final.
+    #[schema(value_type = String)]
     status: TurnStatus,
-    /// `reply` or `reaction`; only set when the status is `answered`.
+    /// `reply` or `reaction`, when the status is `answered`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, nullable = false)]
     signal: Option<SignalKind>,
-    /// What a deferral says, in a stream: it is no part of the answer.
+    /// The text of a deferral, in a stream.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     deferral: Option<&'a str>,
-    /// Set when a rung of the ladder answered instead of the agent.
+    /// Present if a fallback answered instead of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     fallback: Option<Fallback<'a>>,
+    /// Files that belong to the answer.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[schema(value_type = Option<Vec<AnswerFile>>, nullable = false)]
     attachments: &'a [Attachment],
-    /// Where the answer will be. Omitted when the status is final.
+    /// Where the answer will be, until the status is final.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "uri-reference")]
     result_url: Option<String>,
-    /// The fields of the request that changed nothing.
+    /// The fields of the request that changed nothing, such as `tools`.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[schema(value_type = Option<Vec<String>>, nullable = false)]
     pub(crate) ignored: &'a [String],
 }
 
-/// The rung that answered instead of the agent.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// What answered instead of the agent, and why.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = CompletionFallback)]
 struct Fallback<'a> {
-    /// Why the agent's own answer is missing.
+    /// Why the agent's own answer is missing: `silent`, `error`, `timeout`, `refused`, `unreadable`.
+    #[schema(value_type = String)]
     cause: Cause,
-    /// For example `say:silent`.
+    /// The rung of the ladder that answered: `say:silent`, `handoff:orchestrator`, …
     rung: &'a str,
+}
+
+/// A file that belongs to an answer.
+#[derive(ToSchema)]
+#[schema(as = CompletionFile)]
+#[expect(dead_code, reason = "a schema")]
+struct AnswerFile {
+    /// The file's name.
+    name: String,
+    /// The file's IANA media type.
+    media_type: String,
+    /// The file's URL.
+    url: String,
 }
 
 /// What a caller reads of a turn.
@@ -130,8 +157,9 @@ fn with_links<'a>(text: &'a str, files: &[Attachment]) -> Cow<'a, str> {
     }
 }
 
-/// The tokens that a turn used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// The tokens that all runs of the turn used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = CompletionUsage)]
 #[expect(clippy::struct_field_names, reason = "the names of the protocol")]
 pub(crate) struct UsageObject {
     prompt_tokens: u64,
@@ -149,31 +177,51 @@ impl From<Usage> for UsageObject {
     }
 }
 
-/// The answer as one object.
-#[derive(Debug, Serialize)]
+/// An answer.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CompletionObject)]
 pub(crate) struct Completion<'a> {
+    /// `chatcmpl-` and the id of the turn.
     id: String,
+    /// Always `chat.completion`.
     object: &'static str,
-    /// In seconds since 1970.
+    /// When the turn was accepted, in seconds since 1970.
     created: i64,
+    /// The model that was asked for; the agent that answered if the answer is fetched, or was asked for with another one before.
     model: &'a str,
+    /// Exactly one.
+    #[schema(value_type = Vec<Choice>)]
     choices: [Choice<'a>; 1],
+    /// All 0 if the agent does not tell.
     usage: UsageObject,
+    /// What is known of the turn.
+    #[schema(value_type = About)]
     rejoinder: &'a About<'a>,
 }
 
-#[derive(Debug, Serialize)]
+/// The answer itself.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CompletionChoice)]
 struct Choice<'a> {
+    /// Always 0.
     index: u32,
+    /// The message; in chunks of a stream it is `delta`.
     message: Message<'a>,
+    #[schema(ignore)]
     logprobs: Option<()>,
+    /// Always `stop`.
     finish_reason: &'static str,
 }
 
-#[derive(Debug, Serialize)]
+/// The message of an agent.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CompletionAnswer)]
 struct Message<'a> {
+    /// Always `assistant`.
     role: &'static str,
+    /// The text in Markdown, the emoji of a reaction, or the text of a deferral.
     content: &'a str,
+    #[schema(ignore)]
     refusal: Option<()>,
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rejoinder_core::AgentName;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// The agents that callers may choose. An agent is a model of its name, and with each of its models one more:
 /// `main` and `main/fast`.
@@ -53,13 +54,17 @@ impl Models {
     }
 }
 
-/// A model, as clients read it.
-#[derive(Debug, Serialize)]
+/// A model: an agent, or one of its models.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CompletionModel)]
 pub(crate) struct Model {
+    /// `main` or `main/fast`.
     id: String,
+    /// Always `model`.
     object: &'static str,
-    /// In seconds since 1970: when the gateway started, because agents have no age.
+    /// When the gateway started, in seconds since 1970.
     created: i64,
+    /// Always `rejoinder`.
     owned_by: &'static str,
 }
 
@@ -69,9 +74,11 @@ impl Model {
     }
 }
 
-/// The list of models.
-#[derive(Debug, Serialize)]
+/// The models.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CompletionModels)]
 pub(crate) struct ModelList {
+    /// Always `list`.
     object: &'static str,
     data: Vec<Model>,
 }

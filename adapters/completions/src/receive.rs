@@ -92,7 +92,7 @@ async fn with_common_headers(request: Request, next: Next) -> Response {
     request_body(content = schema::Request),
     responses(
         (status = 200, description = "The answer; with `stream` its chunks as server-sent events, the last of which is `[DONE]`",
-            content((schema::Completion = "application/json"), (schema::Chunk = "text/event-stream")),
+            content((Completion = "application/json"), (schema::Chunk = "text/event-stream")),
             headers(("x-request-id" = String, description = "The turn"), ("Idempotency-Replayed" = String))),
         (status = 400, description = "The body is broken, or asks for what there is not", body = schema::Error),
         (status = 401, description = "The token is missing or wrong", body = schema::Error),
@@ -179,7 +179,7 @@ pub(crate) async fn create(State(api): Shared, request: Request) -> Result<Respo
     operation_id = "get_chat_completion",
     params(("id" = String, Path, description = "The id of the completion: `chatcmpl-` and the turn")),
     responses(
-        (status = 200, description = "The answer, or while it is not there the text that says so; see `rejoinder.status`", body = schema::Completion),
+        (status = 200, description = "The answer, or while it is not there the text that says so; see `rejoinder.status`", body = Completion),
         (status = 401, description = "The token is missing or wrong", body = schema::Error),
         (status = 403, description = "The token may not run agents", body = schema::Error),
         (status = 404, description = "There is no such completion, or another token asked for it", body = schema::Error),
@@ -216,7 +216,7 @@ pub(crate) async fn retrieve(
     tag = "completions",
     operation_id = "list_models",
     responses(
-        (status = 200, description = "The models", body = schema::Models),
+        (status = 200, description = "The models", body = ModelList),
         (status = 401, description = "The token is missing or wrong", body = schema::Error),
         (status = 403, description = "The token may not run agents", body = schema::Error),
         (status = 429, description = "Too many wrong tokens came from this address", body = schema::Error,
@@ -239,7 +239,7 @@ pub(crate) async fn list_models(State(api): Shared, request: Request) -> Result<
     operation_id = "get_model",
     params(("id" = String, Path, description = "The model")),
     responses(
-        (status = 200, description = "The model", body = schema::Model),
+        (status = 200, description = "The model", body = Model),
         (status = 401, description = "The token is missing or wrong", body = schema::Error),
         (status = 403, description = "The token may not run agents", body = schema::Error),
         (status = 404, description = "There is no such model", body = schema::Error),

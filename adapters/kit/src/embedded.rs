@@ -11,10 +11,15 @@ use flate2::{Compression, write::GzEncoder};
 use rust_embed::RustEmbed;
 use sha2::{Digest, Sha256};
 
-/// The response with the embedded file `name`, as [`cached`]; `None` if there is no such file.
+/// What all pages have in common: colours, controls, the icon and the switch of the theme.
+#[derive(RustEmbed)]
+#[folder = "assets/"]
+struct Shared;
+
+/// The response with the file `name`, embedded with a page or with all pages, as [`cached`]; `None` if there is no such file.
 #[must_use]
 pub fn embedded<Files: RustEmbed>(name: &str, request_headers: &HeaderMap) -> Option<Response> {
-    let file = Files::get(name)?;
+    let file = Files::get(name).or_else(|| Shared::get(name))?;
     let kind = match mime_guess::from_path(name).first_or_octet_stream() {
         kind if kind.type_() == "text" => format!("{kind}; charset=utf-8"),
         kind => kind.to_string(),

@@ -10,6 +10,7 @@ import { refuseFiles } from "./files.js";
 import { ConversationList } from "./list.js";
 import { Outbox } from "./outbox.js";
 import { changedName, forgetAll, forgetTab, isForgotten, newId, recall, remember, tabStorage } from "./storage.js";
+import { switchTheme } from "./theme-button.js";
 import { dayOf, serverTime, setServerTime } from "./time.js";
 import { showTurn, showUnsent, tick } from "./turns.js";
 import { translate, inWords } from "./words.js";
@@ -522,34 +523,6 @@ $("token-form").addEventListener("submit", (event) => {
   connection.open();
 });
 
-// --- The theme ---
-
-const systemIsDark = matchMedia("(prefers-color-scheme: dark)");
-
-function showTheme() {
-  const isDark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : systemIsDark.matches;
-  $("theme").setAttribute("aria-label", isDark ? inWords("Switch to light theme") : inWords("Switch to dark theme"));
-  $("theme").title = $("theme").getAttribute("aria-label");
-  document.querySelector('meta[name="theme-color"]').content = getComputedStyle(document.body).backgroundColor;
-  return isDark;
-}
-
-$("theme").addEventListener("click", () => {
-  const theme = showTheme() ? "light" : "dark";
-  // The system's own theme need not be remembered.
-  const isSystem = (theme === "dark") === systemIsDark.matches;
-  document.documentElement.dataset.theme = theme;
-  try {
-    if (isSystem) localStorage.removeItem("rejoinder:theme");
-    else localStorage.setItem("rejoinder:theme", theme);
-  } catch {
-    // Not stored.
-  }
-  if (isSystem) delete document.documentElement.dataset.theme;
-  showTheme();
-});
-systemIsDark.addEventListener("change", showTheme);
-
 // --- Start ---
 
 /** On a phone, focus would bring up the keyboard. */
@@ -558,7 +531,7 @@ function focusForKeys() {
 }
 
 translate(document);
-showTheme();
+switchTheme($("theme"), (isDark) => (isDark ? inWords("Switch to light theme") : inWords("Switch to dark theme")));
 // Typing notices expire, and days change.
 setInterval(showWithList, 30_000);
 setInterval(() => tick($("turns")), 1_000);

@@ -362,11 +362,13 @@ mod tests {
                 "list.js",
                 "outbox.js",
                 "storage.js",
+                "theme-button.js",
                 "turns.js",
             ])
             .collect();
         assert!(asked.len() > 5);
-        assert!(asked.iter().all(|file| Assets::get(file).is_some()), "{asked:?}");
+        let is_found = |file: &&str| embedded::<Assets>(file, &HeaderMap::new()).is_some();
+        assert!(asked.iter().all(is_found), "{asked:?}");
     }
 
     #[tokio::test]

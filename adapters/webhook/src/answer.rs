@@ -12,14 +12,16 @@ use rejoinder_core::{
 };
 use rejoinder_kit::prefers_text;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::data_url;
 
 /// The longest `Retry-After`, in seconds: the answer may arrive well before its debt is due.
 const MAX_RETRY_AFTER: u64 = 30;
 
-/// A turn's status, as callers see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// The status of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = HookTurnStatus)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Status {
     /// No signal yet.
@@ -73,40 +75,78 @@ impl HookTexts {
 }
 
 /// A turn's result. Fields that do not apply are omitted.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = HookAnswer)]
 pub(crate) struct Answer<'a> {
+    /// The id of the turn.
+    #[schema(value_type = String, format = "uuid")]
     turn_id: TurnId,
-    /// `accepted` and `deferred` can still change; the others are final.
+    /// The turn's status. `accepted` and `deferred` can still change; the others are final.
     status: Status,
-    /// `reply` or `reaction`; only set when the status is `answered`.
+    /// The kind of answer, when the status is `answered`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Signal>, nullable = false)]
     signal: Option<SignalKind>,
     /// The answer's text in Markdown, the emoji of a reaction, the text of a deferral, or that there is no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     reply: Option<&'a str>,
+    /// Files that belong to the answer.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[schema(value_type = Option<Vec<AnswerFile>>, nullable = false)]
     attachments: &'a [Attachment],
-    /// Options to pick from. The person picks by sending one as the next message.
+    /// Options to pick from. To pick one, send it as the next message of the conversation.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[schema(value_type = Option<Vec<String>>, nullable = false)]
     choices: &'a [String],
-    /// Set when a rung of the ladder answered instead of the agent.
+    /// Present if a fallback answered instead of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     fallback: Option<Fallback<'a>>,
-    /// The URL of the result. Omitted when the status is final, and in callbacks.
+    /// The URL of the result, until the status is final.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "uri-reference")]
     result_url: Option<&'a str>,
     /// Seconds to wait before fetching `result_url`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u32>, nullable = false, minimum = 1, maximum = 30)]
     retry_after: Option<u64>,
 }
 
-/// The rung that answered instead of the agent.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// What answered instead of the agent, and why.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = HookFallback)]
 pub(crate) struct Fallback<'a> {
-    /// Why the agent's own answer is missing.
+    /// Why the agent's own answer is missing: `silent`, `error`, `timeout`, `refused`, `unreadable`.
+    #[schema(value_type = String)]
     pub(crate) cause: Cause,
-    /// For example `say:silent`.
+    /// The rung of the ladder that answered: `say:silent`, `handoff:orchestrator`, …
+    #[schema(value_type = String)]
     pub(crate) rung: Cow<'a, str>,
+}
+
+/// The kind of an answer.
+#[derive(ToSchema)]
+#[schema(as = HookSignal, rename_all = "snake_case")]
+#[expect(dead_code, reason = "a schema")]
+enum Signal {
+    /// A text.
+    Reply,
+    /// An emoji.
+    Reaction,
+}
+
+/// A file that belongs to an answer.
+#[derive(ToSchema)]
+#[schema(as = HookAttachment)]
+#[expect(dead_code, reason = "a schema")]
+struct AnswerFile {
+    /// The file's name.
+    name: String,
+    /// The file's IANA media type.
+    media_type: String,
+    /// The file's URL.
+    url: String,
 }
 
 impl<'a> Answer<'a> {

@@ -136,9 +136,9 @@ pub fn router(hooks: impl IntoIterator<Item = Arc<WebhookAdapter>>, former: Form
         (schema::Form = "multipart/form-data"),
     )),
     responses(
-        (status = 200, description = "The answer", content((schema::Answer = "application/json"), (String = "text/plain")),
+        (status = 200, description = "The answer", content((Answer = "application/json"), (String = "text/plain")),
             headers(("Preference-Applied" = String), ("Idempotency-Replayed" = String))),
-        (status = 202, description = "The answer is not there yet", content((schema::Answer = "application/json"), (String = "text/plain")),
+        (status = 202, description = "The answer is not there yet", content((Answer = "application/json"), (String = "text/plain")),
             headers(("Location" = String, description = "The result"), ("Retry-After" = u32, description = "Seconds"), ("Preference-Applied" = String), ("Idempotency-Replayed" = String))),
         (status = 400, description = "The body is not JSON, not UTF-8 or broken, or the key is malformed", body = schema::Problem, content_type = "application/problem+json"),
         (status = 401, description = "Unauthorized: the caller is not known", body = schema::Problem, content_type = "application/problem+json"),
@@ -186,9 +186,9 @@ pub(crate) async fn ask(
         ("Accept" = Option<String>, Header, description = "`text/plain` returns only the text", max_length = 256),
     ),
     responses(
-        (status = 200, description = "The final result", content((schema::Answer = "application/json"), (String = "text/plain")),
+        (status = 200, description = "The final result", content((Answer = "application/json"), (String = "text/plain")),
             headers(("Preference-Applied" = String))),
-        (status = 202, description = "The answer is not there yet", content((schema::Answer = "application/json"), (String = "text/plain")),
+        (status = 202, description = "The answer is not there yet", content((Answer = "application/json"), (String = "text/plain")),
             headers(("Location" = String, description = "The result"), ("Retry-After" = u32, description = "Seconds"), ("Preference-Applied" = String))),
         (status = 401, description = "Unauthorized: the caller is not known", body = schema::Problem, content_type = "application/problem+json"),
         (status = 404, description = "There is no such hook or turn", body = schema::Problem, content_type = "application/problem+json"),

@@ -1,7 +1,6 @@
-//! The schemas of requests and responses. Their doc comments become the API's descriptions.
+//! The schemas of requests and problems. Their doc comments become the API's descriptions.
 //!
-//! The real types are in `answer.rs`, `inbound.rs` and [`rejoinder_kit::Problem`]. A test in `answer/tests.rs` compares the
-//! fields of answers.
+//! The real types are in `inbound.rs` and [`rejoinder_kit::Problem`].
 #![expect(dead_code, reason = "types that only describe; no value of them is made")]
 
 use utoipa::ToSchema;
@@ -65,86 +64,6 @@ pub(crate) struct Form {
     /// URLs of files.
     #[schema(max_items = 32)]
     attachments: Option<Vec<String>>,
-}
-
-/// A turn's result. Fields that do not apply are omitted.
-#[derive(ToSchema)]
-#[schema(as = HookAnswer)]
-pub(crate) struct Answer {
-    /// The id of the turn.
-    #[schema(format = "uuid")]
-    turn_id: String,
-    /// The turn's status. `accepted` and `deferred` can still change; the others are final.
-    status: Status,
-    /// The kind of answer, when the status is `answered`.
-    #[schema(nullable = false)]
-    signal: Option<Signal>,
-    /// The answer's text in Markdown, the emoji of a reaction, the text of a deferral, or that there is no answer.
-    #[schema(nullable = false)]
-    reply: Option<String>,
-    /// Files that belong to the answer.
-    #[schema(nullable = false)]
-    attachments: Option<Vec<Attachment>>,
-    /// Options to pick from. To pick one, send it as the next message of the conversation.
-    #[schema(nullable = false)]
-    choices: Option<Vec<String>>,
-    /// Present if a fallback answered instead of the agent.
-    #[schema(nullable = false)]
-    fallback: Option<Fallback>,
-    /// The URL of the result, until the status is final.
-    #[schema(nullable = false, format = "uri-reference")]
-    result_url: Option<String>,
-    /// Seconds to wait before fetching `result_url`.
-    #[schema(nullable = false, minimum = 1, maximum = 30)]
-    retry_after: Option<u32>,
-}
-
-/// The status of a turn.
-#[derive(ToSchema)]
-#[schema(as = HookTurnStatus, rename_all = "snake_case")]
-pub(crate) enum Status {
-    /// The turn was accepted and has no answer yet.
-    Accepted,
-    /// A deferral was sent; the answer is still owed.
-    Deferred,
-    /// The turn was answered.
-    Answered,
-    /// The person cancelled the turn, or the operator gave it up.
-    Cancelled,
-    /// No answer could be delivered.
-    Undeliverable,
-}
-
-/// The kind of an answer.
-#[derive(ToSchema)]
-#[schema(as = HookSignal, rename_all = "snake_case")]
-pub(crate) enum Signal {
-    /// A text.
-    Reply,
-    /// An emoji.
-    Reaction,
-}
-
-/// What answered instead of the agent, and why.
-#[derive(ToSchema)]
-#[schema(as = HookFallback)]
-pub(crate) struct Fallback {
-    /// Why the agent's own answer is missing: `silent`, `error`, `timeout`, `refused`, `unreadable`.
-    cause: String,
-    /// The rung of the ladder that answered: `say:silent`, `handoff:orchestrator`, …
-    rung: String,
-}
-
-/// A file that belongs to an answer.
-#[derive(ToSchema)]
-#[schema(as = HookAttachment)]
-pub(crate) struct Attachment {
-    /// The file's name.
-    name: String,
-    /// The file's IANA media type.
-    media_type: String,
-    /// The file's URL.
-    url: String,
 }
 
 /// Why a request was refused (RFC 9457).

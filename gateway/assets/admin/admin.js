@@ -17,6 +17,7 @@ import { overview } from "./overview.js";
 import { heading } from "./parts.js";
 import { people } from "./people.js";
 import { schedule, schedules } from "./schedules.js";
+import { switchTheme } from "./theme-button.js";
 import { turn } from "./turn.js";
 import { turns } from "./turns.js";
 
@@ -269,34 +270,5 @@ function showConnection(state, words) {
   $("connection").hidden = false;
 }
 
-// --- The theme ---
-
-const systemIsDark = matchMedia("(prefers-color-scheme: dark)");
-
-function showTheme() {
-  const isDark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : systemIsDark.matches;
-  $("theme").setAttribute("aria-label", `Switch to ${isDark ? "light" : "dark"} theme`);
-  $("theme").title = $("theme").getAttribute("aria-label");
-  document.querySelector('meta[name="theme-color"]').content = getComputedStyle(document.body).backgroundColor;
-  dispatchEvent(new Event("theme"));
-  return isDark;
-}
-
-$("theme").addEventListener("click", () => {
-  const theme = showTheme() ? "light" : "dark";
-  // The system's own theme need not be remembered.
-  const isSystem = (theme === "dark") === systemIsDark.matches;
-  document.documentElement.dataset.theme = theme;
-  try {
-    if (isSystem) localStorage.removeItem("rejoinder:theme");
-    else localStorage.setItem("rejoinder:theme", theme);
-  } catch {
-    // Not stored.
-  }
-  if (isSystem) delete document.documentElement.dataset.theme;
-  showTheme();
-});
-systemIsDark.addEventListener("change", showTheme);
-
-showTheme();
+switchTheme($("theme"), (isDark) => `Switch to ${isDark ? "light" : "dark"} theme`, () => dispatchEvent(new Event("theme")));
 begin();

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::{
+    Json,
     extract::rejection::QueryRejection,
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
@@ -14,6 +15,9 @@ use utoipa::ToSchema;
 
 /// The `Retry-After` of a 503.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// The answer of most routes.
+pub(super) type Answer<T> = Result<Json<T>, ApiError>;
 
 /// Why a request failed. The texts describe only the request and reveal no internals.
 #[derive(Debug, thiserror::Error)]

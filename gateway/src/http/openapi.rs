@@ -6,14 +6,7 @@ use utoipa::{
     openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
 };
 
-use super::{
-    admin::{
-        agents, alerts, approvals, audit, channels, configuration, conversations, dead_letters, deliveries, errors,
-        events, logs, loops, messages, overview, pairings, people, route, schedules, search, session, tokens, turns,
-    },
-    error::ProblemDocument,
-    health,
-};
+use super::{admin, error::ProblemDocument, health};
 use crate::platforms::{self, Platform};
 
 #[derive(OpenApi)]
@@ -27,68 +20,6 @@ use crate::platforms::{self, Platform};
         health::alive,
         health::ready,
         health::metrics,
-        overview::show,
-        turns::list,
-        turns::show,
-        turns::explain,
-        turns::cancel,
-        turns::retry,
-        turns::hold,
-        turns::resume,
-        conversations::list,
-        conversations::show,
-        deliveries::list,
-        deliveries::try_now,
-        messages::send,
-        schedules::list,
-        schedules::show,
-        schedules::add,
-        schedules::run,
-        schedules::pause,
-        schedules::resume,
-        schedules::remove,
-        dead_letters::list,
-        dead_letters::retry,
-        dead_letters::redirect,
-        dead_letters::discard,
-        dead_letters::retry_all,
-        dead_letters::discard_all,
-        search::list,
-        channels::list,
-        channels::pause,
-        channels::resume,
-        channels::try_now,
-        agents::list,
-        logs::list,
-        loops::list,
-        errors::list,
-        errors::acknowledge,
-        errors::mute,
-        errors::unmute,
-        events::follow,
-        alerts::list,
-        alerts::test,
-        configuration::reload,
-        pairings::list,
-        pairings::approve,
-        pairings::decline,
-        approvals::list,
-        approvals::approve,
-        approvals::decline,
-        people::list,
-        people::revoke,
-        people::forget,
-        route::explain,
-        tokens::list,
-        tokens::create,
-        tokens::revoke,
-        audit::list,
-        session::open,
-        session::show,
-        session::close,
-        session::link,
-        session::list,
-        session::end,
         document,
     ),
     tags(
@@ -126,7 +57,8 @@ pub(in crate::http) async fn document() -> Json<utoipa::openapi::OpenApi> {
 
 pub(crate) fn description() -> utoipa::openapi::OpenApi {
     let of_others = platforms::all().filter_map(Platform::openapi).chain(crate::agents::openapi());
-    of_others.fold(Description::openapi(), utoipa::openapi::OpenApi::merge_from)
+    let own = Description::openapi().nest("/admin/api", admin::description());
+    of_others.fold(own, utoipa::openapi::OpenApi::merge_from)
 }
 
 #[cfg(test)]

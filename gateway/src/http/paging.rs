@@ -1,14 +1,43 @@
-//! Pages of lists.
+//! What requests name in their path and query, and the pages of lists.
 
 use std::str::FromStr;
 
+use axum::{
+    extract::{self, FromRequestParts, Path, rejection::PathRejection},
+    http::request::Parts,
+};
+use serde::de::DeserializeOwned;
+
 use super::error::ApiError;
 
-/// The number of items of a page, if the caller does not say.
+/// The number of items of a page if the caller gives none.
 const DEFAULT: u32 = 50;
 
 /// The largest number of items of a page.
 const MAX: u32 = 200;
+
+/// The parameters of a request. Wrong ones are told in plain words.
+pub(super) struct Query<T>(pub(super) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let extract::Query(parameters) = extract::Query::from_request_parts(parts, state).await?;
+        Ok(Self(parameters))
+    }
+}
+
+/// What the path names.
+pub(super) type Segment = Result<Path<String>, PathRejection>;
+
+/// The name in a path.
+///
+/// # Errors
+/// `unknown`, if it cannot be read.
+pub(super) fn parsed<T: FromStr>(segment: Segment, unknown: &'static str) -> Result<T, ApiError> {
+    segment.ok().and_then(|Path(text)| text.parse().ok()).ok_or(ApiError::NotFound(unknown))
+}
 
 /// The number of items to list: `limit` as the caller gave it, or the default.
 pub(super) fn limit(limit: Option<u32>) -> Result<u32, ApiError> {

@@ -2,17 +2,10 @@
 
 use std::time::Duration;
 
-use axum::{Json, extract::State};
 use rejoinder_core::{AgentHealth, store::AgentFigures};
-use serde::Serialize;
-use utoipa::ToSchema;
 
-use super::responses::Reading;
-use crate::{
-    http::{App, Shared, error::ApiError},
-    time::rfc3339,
-    view::CostDetail,
-};
+use super::prelude::*;
+use crate::view::CostDetail;
 
 /// The time within which runs are counted.
 const DAY: Duration = Duration::from_hours(24);
@@ -20,13 +13,9 @@ const DAY: Duration = Duration::from_hours(24);
 /// How many runs are counted at most.
 const MOST: u32 = 100_000;
 
-/// The configured agents.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct AgentList {
-    items: Vec<AgentItem>,
-    /// Always null: there is only one page.
-    #[schema(value_type = Option<String>)]
-    next: Option<&'static str>,
+whole! {
+    /// The configured agents.
+    AgentList of AgentItem
 }
 
 /// One agent. The figures are those of the last 24 hours, and of 100,000 runs at most.
@@ -64,11 +53,10 @@ pub(super) struct AgentItem {
 }
 
 /// Lists the agents, with how their runs ended.
-#[utoipa::path(get, path = "/admin/api/agents", tag = "admin", operation_id = "list_agents",
-    responses((status = 200, description = "The agents", body = AgentList), Reading),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn list(State(app): Shared) -> Result<Json<AgentList>, ApiError> {
-    Ok(Json(AgentList { items: items(&app).await?, next: None }))
+#[utoipa::path(get, path = "/agents", operation_id = "list_agents",
+    responses((status = 200, description = "The agents", body = AgentList)))]
+pub(super) async fn list(State(app): Shared) -> Answer<AgentList> {
+    Ok(Json(items(&app).await?.into_iter().collect()))
 }
 
 pub(super) async fn items(app: &App) -> Result<Vec<AgentItem>, ApiError> {

@@ -1,18 +1,7 @@
 //! Who is told when something is wrong.
 
-use axum::{Json, extract::State};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
-
-use super::{
-    operation::Operation,
-    responses::{Changing, Reading},
-};
-use crate::{
-    alerts::Told,
-    http::{Shared, error::ApiError},
-    problems::Problem,
-};
+use super::prelude::*;
+use crate::{alerts::Told, problems::Problem};
 
 /// What is wrong, as alerts see it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -37,10 +26,9 @@ pub(crate) struct AlertTest {
 pub(crate) struct Nothing {}
 
 /// Lists what is wrong, as far as alerts are about it. Needs the role `admin`.
-#[utoipa::path(get, path = "/admin/api/alerts", tag = "admin", operation_id = "list_alerts",
-    responses((status = 200, description = "What is wrong", body = AlertList), Reading),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn list(State(app): Shared) -> Json<AlertList> {
+#[utoipa::path(get, path = "/alerts", operation_id = "list_alerts",
+    responses((status = 200, description = "What is wrong", body = AlertList)))]
+pub(super) async fn list(State(app): Shared) -> Json<AlertList> {
     let alerter = app.alerts.alerter().await;
     let items = match &alerter {
         Some(alerter) => alerter.wrong().await,
@@ -50,14 +38,9 @@ pub(in crate::http) async fn list(State(app): Shared) -> Json<AlertList> {
 }
 
 /// Sends a test alert to everybody in `[alerts]`, and says who could be reached. Needs the role `admin`.
-#[utoipa::path(post, path = "/admin/api/alerts/test", tag = "admin", operation_id = "test_alerts",
-    request_body(content = Option<Nothing>),
-    responses((status = 200, description = "How it went", body = AlertTest), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn test(
-    State(app): Shared,
-    _operation: Operation<Nothing>,
-) -> Result<Json<AlertTest>, ApiError> {
+#[utoipa::path(post, path = "/alerts/test", operation_id = "test_alerts", request_body(content = Option<Nothing>),
+    responses((status = 200, description = "How it went", body = AlertTest)))]
+pub(super) async fn test(State(app): Shared, _operation: Operation<Nothing>) -> Answer<AlertTest> {
     let nobody = || ApiError::Conflict("nobody is told: set `to` in [alerts]".to_owned());
     let alerter = app.alerts.alerter().await.ok_or_else(nobody)?;
     Ok(Json(AlertTest { items: alerter.test().await }))

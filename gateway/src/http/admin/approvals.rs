@@ -1,29 +1,11 @@
 //! What agents ask approval for: the list, and the operator's yes or no.
 
-use axum::{
-    Extension, Json,
-    extract::{
-        Path, Query, State,
-        rejection::{PathRejection, QueryRejection},
-    },
-    http::StatusCode,
-};
 use rejoinder_core::{
     ApprovalId,
     store::{Approval, ApprovalFilter},
 };
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
-use super::{
-    operation::{IdempotencyKey, Operation},
-    responses::{Changing, Reading},
-};
-use crate::{
-    callers::Caller,
-    http::{Shared, error::ApiError},
-    time::rfc3339,
-};
+use super::prelude::*;
 
 /// Approvals.
 #[derive(Debug, Serialize, ToSchema)]
@@ -110,16 +92,13 @@ enum ListedState {
 }
 
 /// Lists what agents ask approval for.
-#[utoipa::path(get, path = "/admin/api/approvals", tag = "admin", operation_id = "list_approvals",
-    params(ApprovalsQuery),
-    responses((status = 200, description = "The approvals", body = ApprovalList), Reading),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn list(
+#[utoipa::path(get, path = "/approvals", operation_id = "list_approvals", params(ApprovalsQuery),
+    responses((status = 200, description = "The approvals", body = ApprovalList)))]
+pub(super) async fn list(
     State(app): Shared,
-    Extension(caller): Extension<Caller>,
-    query: Result<Query<ApprovalsQuery>, QueryRejection>,
-) -> Result<Json<ApprovalList>, ApiError> {
-    let Query(query) = query?;
+    caller: Caller,
+    Query(query): Query<ApprovalsQuery>,
+) -> Answer<ApprovalList> {
     let filter = match query.state {
         None | Some(ListedState::Waiting) => ApprovalFilter::Waiting,
         Some(ListedState::All) => ApprovalFilter::Latest,
@@ -139,40 +118,28 @@ pub(crate) struct Note {
 }
 
 /// Approves what an agent wants to do: it runs again, and is told so. Needs the role `operator`.
-#[utoipa::path(post, path = "/admin/api/approvals/{id}/approve", tag = "admin", operation_id = "approve_approval",
+#[utoipa::path(post, path = "/approvals/{id}/approve", operation_id = "approve_approval",
     params(("id" = String, Path, description = "The approval's id"), IdempotencyKey),
-    request_body(content = Option<Note>),
-    responses((status = 204, description = "The agent runs again"), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn approve(
-    app: Shared,
-    id: Result<Path<ApprovalId>, PathRejection>,
-    operation: Operation<Note>,
-) -> Result<StatusCode, ApiError> {
+    request_body(content = Option<Note>), responses((status = 204, description = "The agent runs again")))]
+pub(super) async fn approve(app: Shared, id: Segment, operation: Operation<Note>) -> Result<StatusCode, ApiError> {
     decide(app, id, operation, true).await
 }
 
 /// Declines what an agent wants to do: it runs again, and is told so. Needs the role `operator`.
-#[utoipa::path(post, path = "/admin/api/approvals/{id}/decline", tag = "admin", operation_id = "decline_approval",
+#[utoipa::path(post, path = "/approvals/{id}/decline", operation_id = "decline_approval",
     params(("id" = String, Path, description = "The approval's id"), IdempotencyKey),
-    request_body(content = Option<Note>),
-    responses((status = 204, description = "The agent runs again"), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn decline(
-    app: Shared,
-    id: Result<Path<ApprovalId>, PathRejection>,
-    operation: Operation<Note>,
-) -> Result<StatusCode, ApiError> {
+    request_body(content = Option<Note>), responses((status = 204, description = "The agent runs again")))]
+pub(super) async fn decline(app: Shared, id: Segment, operation: Operation<Note>) -> Result<StatusCode, ApiError> {
     decide(app, id, operation, false).await
 }
 
 async fn decide(
     State(app): Shared,
-    id: Result<Path<ApprovalId>, PathRejection>,
+    id: Segment,
     operation: Operation<Note>,
     approves: bool,
 ) -> Result<StatusCode, ApiError> {
-    let Path(id) = id.map_err(|_| ApiError::NotFound("there is no approval with this id"))?;
+    let id: ApprovalId = parsed(id, "there is no approval with this id")?;
     let actor = operation.actor(operation.body.note.as_deref(), StatusCode::NO_CONTENT, &())?;
     app.engine.operations().decide(id, approves, actor).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -1,27 +1,16 @@
 //! What operators did.
 
-use axum::{
-    Extension, Json,
-    extract::{Query, State, rejection::QueryRejection},
-};
 use rejoinder_core::{
     Addressees,
     store::{AuditFilter, AuditRecord},
 };
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
-use super::{messages::NotReachedItem, responses::Reading};
-use crate::{
-    callers::Caller,
-    http::{Shared, error::ApiError, paging},
-    time::rfc3339,
-};
+use super::{messages::NotReachedItem, prelude::*};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(in crate::http) struct Filter {
+pub(crate) struct Filter {
     /// Only entries before this one: the `next` of the previous page.
     #[param(minimum = 1)]
     before: Option<i64>,
@@ -30,17 +19,14 @@ pub(in crate::http) struct Filter {
     limit: Option<u32>,
 }
 
-/// A page of the audit, newest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct AuditList {
-    items: Vec<AuditItem>,
-    /// The value of `before` for the next page; null on the last page.
-    next: Option<String>,
+page! {
+    /// A page of the audit, newest first.
+    AuditList of AuditItem
 }
 
 /// Something that an operator did.
 #[derive(Debug, Serialize, ToSchema)]
-struct AuditItem {
+pub(crate) struct AuditItem {
     id: i64,
     #[schema(format = DateTime)]
     at: String,
@@ -76,19 +62,16 @@ impl AuditItem {
 }
 
 /// Lists what operators did, newest first. Needs the role `admin`.
-#[utoipa::path(get, path = "/admin/api/audit", tag = "admin", operation_id = "list_audit",
-    params(Filter),
-    responses((status = 200, description = "A page of the audit", body = AuditList), Reading),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn list(
+#[utoipa::path(get, path = "/audit", operation_id = "list_audit", params(Filter),
+    responses((status = 200, description = "A page of the audit", body = AuditList)))]
+pub(super) async fn list(
     State(app): Shared,
-    Extension(caller): Extension<Caller>,
-    filter: Result<Query<Filter>, QueryRejection>,
-) -> Result<Json<AuditList>, ApiError> {
-    let Query(Filter { before, limit }) = filter?;
+    caller: Caller,
+    Query(Filter { before, limit }): Query<Filter>,
+) -> Answer<AuditList> {
     let limit = paging::limit(limit)?;
     let mut found = app.store.audit(&AuditFilter { before, limit: limit + 1 }).await?;
     let next = paging::cut(&mut found, limit, |record| record.id.to_string());
-    let name = |missed| app.engine.name_addressees(missed, caller.channels.as_deref());
-    Ok(Json(AuditList { items: found.into_iter().map(|record| AuditItem::of(record, name)).collect(), next }))
+    let names = app.names(caller.channels.as_deref());
+    Ok(Json(AuditList { items: found.into_iter().map(|record| AuditItem::of(record, names)).collect(), next }))
 }

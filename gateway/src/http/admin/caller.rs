@@ -1,7 +1,8 @@
 //! Which callers the admin API lets in.
 
 use axum::{
-    extract::{Request, State},
+    extract::{FromRequestParts, Request, State},
+    http::request::Parts,
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -12,6 +13,14 @@ use crate::{
     callers::Caller,
     http::{Shared, error::ApiError},
 };
+
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        parts.extensions.get().cloned().ok_or(ApiError::Unauthorized)
+    }
+}
 
 /// Finds out who calls; rejects requests without a token that opens anything.
 pub(super) async fn identify(State(app): Shared, mut request: Request, next: Next) -> Response {

@@ -1,31 +1,13 @@
 //! The channels: their list with their health, pause and resume.
 
-use axum::{
-    Extension, Json,
-    extract::{Path, State, rejection::PathRejection},
-    http::StatusCode,
-};
 use rejoinder_core::{ChannelId, store::Pause};
-use serde::Serialize;
-use utoipa::ToSchema;
 
-use super::{
-    operation::{Accepted, IdempotencyKey, Operation, Reason},
-    responses::{Changing, Reading},
-};
-use crate::{
-    callers::Caller,
-    http::{App, Shared, error::ApiError, health::problem},
-    time::rfc3339,
-};
+use super::prelude::*;
+use crate::http::health::problem;
 
-/// The configured channels.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ChannelList {
-    items: Vec<ChannelItem>,
-    /// Always null: there is only one page.
-    #[schema(value_type = Option<String>)]
-    next: Option<&'static str>,
+whole! {
+    /// The configured channels.
+    ChannelList of ChannelItem
 }
 
 /// One channel and its health.
@@ -77,14 +59,10 @@ impl From<Pause> for PauseItem {
 }
 
 /// Lists the channels with their health.
-#[utoipa::path(get, path = "/admin/api/channels", tag = "admin", operation_id = "list_channels",
-    responses(
-        (status = 200, description = "The channels", body = ChannelList),
-        Reading,
-    ),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn list(State(app): Shared, Extension(caller): Extension<Caller>) -> Json<ChannelList> {
-    Json(ChannelList { items: items(&app, &caller), next: None })
+#[utoipa::path(get, path = "/channels", operation_id = "list_channels",
+    responses((status = 200, description = "The channels", body = ChannelList)))]
+pub(super) async fn list(State(app): Shared, caller: Caller) -> Json<ChannelList> {
+    Json(items(&app, &caller).into_iter().collect())
 }
 
 /// The channels that a caller may see.
@@ -109,55 +87,31 @@ pub(super) fn items(app: &App, caller: &Caller) -> Vec<ChannelItem> {
 }
 
 /// Pauses a channel: what comes in is stored and answered, and nothing is sent until it is resumed, also over a restart.
-#[utoipa::path(post, path = "/admin/api/channels/{channel}/pause", tag = "admin", operation_id = "pause_channel",
+#[utoipa::path(post, path = "/channels/{channel}/pause", operation_id = "pause_channel",
     params(("channel" = String, Path, description = "The channel, for example `telegram.main`"), IdempotencyKey),
-    request_body(content = Option<Reason>),
-    responses((status = 202, description = "It is paused", body = Accepted), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn pause(
-    State(app): Shared,
-    channel: Result<Path<String>, PathRejection>,
-    operation: Operation<Reason>,
-) -> Result<(StatusCode, Json<Accepted>), ApiError> {
-    let (channel, actor, accepted) = operation.begin(named(channel)?, operation.body.reason.as_deref())?;
-    app.engine.operations().pause_channel(channel, true, actor).await?;
-    Ok(accepted)
+    request_body(content = Option<Reason>), responses((status = 202, description = "It is paused", body = Accepted)))]
+pub(super) async fn pause(State(app): Shared, channel: Segment, operation: Operation<Reason>) -> Done {
+    act(named(channel), operation, |channel, actor| app.engine.operations().pause_channel(channel, true, actor)).await
 }
 
 /// Resumes a channel that is paused: what waits is sent.
-#[utoipa::path(post, path = "/admin/api/channels/{channel}/resume", tag = "admin", operation_id = "resume_channel",
+#[utoipa::path(post, path = "/channels/{channel}/resume", operation_id = "resume_channel",
     params(("channel" = String, Path, description = "The channel, for example `telegram.main`"), IdempotencyKey),
-    request_body(content = Option<Reason>),
-    responses((status = 202, description = "It is resumed", body = Accepted), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn resume(
-    State(app): Shared,
-    channel: Result<Path<String>, PathRejection>,
-    operation: Operation<Reason>,
-) -> Result<(StatusCode, Json<Accepted>), ApiError> {
-    let (channel, actor, accepted) = operation.begin(named(channel)?, operation.body.reason.as_deref())?;
-    app.engine.operations().pause_channel(channel, false, actor).await?;
-    Ok(accepted)
+    request_body(content = Option<Reason>), responses((status = 202, description = "It is resumed", body = Accepted)))]
+pub(super) async fn resume(State(app): Shared, channel: Segment, operation: Operation<Reason>) -> Done {
+    act(named(channel), operation, |channel, actor| app.engine.operations().pause_channel(channel, false, actor)).await
 }
 
 /// Has what waits for a channel tried now, and does not wait for the end of its pauses. What may have arrived is sent again only once
 /// the platform answers a message, with a label.
-#[utoipa::path(post, path = "/admin/api/channels/{channel}/try", tag = "admin", operation_id = "try_channel",
+#[utoipa::path(post, path = "/channels/{channel}/try", operation_id = "try_channel",
     params(("channel" = String, Path, description = "The channel, for example `telegram.main`"), IdempotencyKey),
     request_body(content = Option<Reason>),
-    responses((status = 202, description = "What waits is tried", body = Accepted), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn try_now(
-    State(app): Shared,
-    channel: Result<Path<String>, PathRejection>,
-    operation: Operation<Reason>,
-) -> Result<(StatusCode, Json<Accepted>), ApiError> {
-    let (channel, actor, accepted) = operation.begin(named(channel)?, operation.body.reason.as_deref())?;
-    app.engine.operations().try_channel(channel, actor).await?;
-    Ok(accepted)
+    responses((status = 202, description = "What waits is tried", body = Accepted)))]
+pub(super) async fn try_now(State(app): Shared, channel: Segment, operation: Operation<Reason>) -> Done {
+    act(named(channel), operation, |channel, actor| app.engine.operations().try_channel(channel, actor)).await
 }
 
-fn named(channel: Result<Path<String>, PathRejection>) -> Result<ChannelId, ApiError> {
-    let unknown = |_| ApiError::NotFound("there is no channel with this name");
-    channel.map(|Path(channel)| ChannelId::from_stored(&channel)).map_err(unknown)
+fn named(channel: Segment) -> Result<ChannelId, ApiError> {
+    parsed(channel, "there is no channel with this name").map(|name: String| ChannelId::from_stored(&name))
 }

@@ -2,13 +2,6 @@
 
 use std::collections::HashSet;
 
-use axum::{
-    Extension, Json,
-    extract::{
-        Path, Query, State,
-        rejection::{PathRejection, QueryRejection},
-    },
-};
 use rejoinder_core::{
     Action, ConversationId, Handler, Sender, SenderKind,
     store::{
@@ -16,20 +9,11 @@ use rejoinder_core::{
         TurnFilter, TurnSummary,
     },
 };
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
-use super::{
-    deliveries::DeliveryItem,
-    responses::{Reading, ReadingOne},
-};
-use crate::{
-    callers::Caller,
-    console::output::excerpt,
-    http::{App, Shared, error::ApiError, paging},
-    time::rfc3339,
-    view::content_of,
-};
+use super::{deliveries::DeliveryItem, prelude::*};
+use crate::{console::output::excerpt, view::content_of};
+
+const UNKNOWN: &str = "there is no conversation with this id";
 
 /// How many turns a page of the transcript has.
 const TURNS: u32 = 25;
@@ -37,13 +21,9 @@ const TURNS: u32 = 25;
 /// How many of the latest deliveries, and of the latest sessions, are shown.
 const LATEST: u32 = 20;
 
-/// A page of conversations, those with the latest turn first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ConversationList {
-    items: Vec<ConversationItem>,
-    /// The value of `before` for the next page; null on the last page.
-    #[schema(format = "uuid")]
-    next: Option<String>,
+page! {
+    /// A page of conversations, those with the latest turn first.
+    ConversationList of ConversationItem #[schema(format = "uuid")]
 }
 
 /// A conversation in the list.
@@ -95,7 +75,7 @@ fn name(sender: Sender) -> String {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(in crate::http) struct Filter {
+pub(crate) struct Filter {
     /// Only conversations of this channel, for example `telegram.main`.
     #[param(max_length = 256)]
     channel: Option<String>,
@@ -115,16 +95,9 @@ pub(in crate::http) struct Filter {
 }
 
 /// Lists the conversations, those with the latest turn first.
-#[utoipa::path(get, path = "/admin/api/conversations", tag = "admin", operation_id = "list_conversations",
-    params(Filter),
-    responses((status = 200, description = "A page of conversations", body = ConversationList), Reading),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn list(
-    State(app): Shared,
-    Extension(caller): Extension<Caller>,
-    filter: Result<Query<Filter>, QueryRejection>,
-) -> Result<Json<ConversationList>, ApiError> {
-    let Query(filter) = filter?;
+#[utoipa::path(get, path = "/conversations", operation_id = "list_conversations", params(Filter),
+    responses((status = 200, description = "A page of conversations", body = ConversationList)))]
+pub(super) async fn list(State(app): Shared, caller: Caller, Query(filter): Query<Filter>) -> Answer<ConversationList> {
     let limit = paging::limit(filter.limit)?;
     if filter.text.is_some() && filter.person.is_some() {
         return Err(ApiError::BadRequest("give either `text` or `person`".to_owned()));
@@ -201,31 +174,28 @@ struct Line {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(in crate::http) struct Before {
+pub(crate) struct Before {
     /// Only what was said before the turn with this id: the `next` of the previous page.
     #[param(format = "uuid")]
     before: Option<String>,
 }
 
 /// Shows a conversation: its transcript as the person saw it, its sessions and its latest deliveries.
-#[utoipa::path(get, path = "/admin/api/conversations/{id}", tag = "admin", operation_id = "show_conversation",
+#[utoipa::path(get, path = "/conversations/{id}", operation_id = "show_conversation",
     params(("id" = String, Path, description = "The conversation's id", format = "uuid"), Before),
-    responses((status = 200, description = "The conversation", body = ConversationDetail), ReadingOne),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn show(
+    responses((status = 200, description = "The conversation", body = ConversationDetail)))]
+pub(super) async fn show(
     State(app): Shared,
-    Extension(caller): Extension<Caller>,
-    id: Result<Path<String>, PathRejection>,
-    before: Result<Query<Before>, QueryRejection>,
-) -> Result<Json<ConversationDetail>, ApiError> {
-    let Query(Before { before }) = before?;
+    caller: Caller,
+    Query(Before { before }): Query<Before>,
+    id: Segment,
+) -> Answer<ConversationDetail> {
     let before = paging::id("before", "a turn id", before)?;
-    let unknown = || ApiError::NotFound("there is no conversation with this id");
-    let id: ConversationId = id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(unknown)?;
+    let id: ConversationId = parsed(id, UNKNOWN)?;
     let channels = caller.channels(None);
     let one =
         ConversationFilter { id: Some(id), channels: channels.clone(), limit: 1, ..ConversationFilter::default() };
-    let summary = app.store.conversations(&one).await?.pop().ok_or_else(unknown)?;
+    let summary = app.store.conversations(&one).await?.pop().ok_or(ApiError::NotFound(UNKNOWN))?;
     let filter = TurnFilter { conversation: Some(id), before, limit: TURNS + 1, ..TurnFilter::default() };
     let mut turns = app.store.list_turns(&filter).await?;
     let next = paging::cut(&mut turns, TURNS, |turn| turn.turn_id.to_string());

@@ -1,30 +1,13 @@
 //! The dead letters: their list, and what an operator does with them, one by one or all that match a filter.
 
-use axum::{
-    Extension, Json,
-    extract::{
-        Path, Query, State,
-        rejection::{PathRejection, QueryRejection},
-    },
-    http::StatusCode,
-};
 use rejoinder_core::{
     Actor, ChannelId, ConversationRef, OperationError, Store, StoreError,
     store::{DeadLetter, DeadLetterFilter},
 };
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::{
-    operation::{Accepted, IdempotencyKey, Operation, Reason},
-    responses::{Changing, Reading},
-};
-use crate::{
-    callers::Caller,
-    http::{App, Shared, error::ApiError, paging},
-    view::{DeadLetterItem, DeadLetterList},
-};
+use super::prelude::*;
+use crate::view::{DeadLetterItem, DeadLetterList};
 
 /// How many dead letters one request may change.
 const AT_ONCE: u32 = 1000;
@@ -33,7 +16,7 @@ const AT_ONCE: u32 = 1000;
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(in crate::http) struct Filter {
+pub(crate) struct Filter {
     /// Only dead letters of this channel, for example `telegram.main`.
     #[param(max_length = 256)]
     channel: Option<String>,
@@ -48,26 +31,18 @@ pub(in crate::http) struct Filter {
 impl Filter {
     fn read(self, caller: &Caller) -> Result<DeadLetterFilter, ApiError> {
         let limit = paging::limit(self.limit)?;
-        let wrong = |_| ApiError::BadRequest("`before` must be the id of a dead letter".to_owned());
         Ok(DeadLetterFilter {
             channels: caller.channels(self.channel.as_deref()),
-            before: self.before.map(|id| id.parse().map_err(wrong)).transpose()?,
+            before: paging::id("before", "the id of a dead letter", self.before)?,
             limit,
         })
     }
 }
 
 /// Lists the dead letters, newest first: turns that could not be answered, and callbacks of hooks that were given up.
-#[utoipa::path(get, path = "/admin/api/dead-letters", tag = "admin", operation_id = "list_dead_letters",
-    params(Filter),
-    responses((status = 200, description = "A page of dead letters", body = DeadLetterList), Reading),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn list(
-    State(app): Shared,
-    Extension(caller): Extension<Caller>,
-    filter: Result<Query<Filter>, QueryRejection>,
-) -> Result<Json<DeadLetterList>, ApiError> {
-    let Query(filter) = filter?;
+#[utoipa::path(get, path = "/dead-letters", operation_id = "list_dead_letters", params(Filter),
+    responses((status = 200, description = "A page of dead letters", body = DeadLetterList)))]
+pub(super) async fn list(State(app): Shared, caller: Caller, Query(filter): Query<Filter>) -> Answer<DeadLetterList> {
     Ok(Json(page(app.store.as_ref(), filter.read(&caller)?).await?))
 }
 
@@ -81,19 +56,12 @@ pub(crate) async fn page(store: &dyn Store, filter: DeadLetterFilter) -> Result<
 
 /// Has a dead letter sent again, as the same delivery, so that the person sees it once. If there was nothing to send, the
 /// agent is run again.
-#[utoipa::path(post, path = "/admin/api/dead-letters/{id}/retry", tag = "admin", operation_id = "retry_dead_letter",
+#[utoipa::path(post, path = "/dead-letters/{id}/retry", operation_id = "retry_dead_letter",
     params(("id" = String, Path, description = "The id of the dead letter", format = "uuid"), IdempotencyKey),
     request_body(content = Option<Reason>),
-    responses((status = 202, description = "It is sent again now", body = Accepted), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn retry(
-    State(app): Shared,
-    id: Result<Path<String>, PathRejection>,
-    operation: Operation<Reason>,
-) -> Result<(StatusCode, Json<Accepted>), ApiError> {
-    let (id, actor, accepted) = operation.begin(dead_letter_id(id)?, operation.body.reason.as_deref())?;
-    app.engine.operations().retry(id, actor).await?;
-    Ok(accepted)
+    responses((status = 202, description = "It is sent again now", body = Accepted)))]
+pub(super) async fn retry(State(app): Shared, id: Segment, operation: Operation<Reason>) -> Done {
+    act(dead_letter_id(id), operation, |id, actor| app.engine.operations().retry(id, actor)).await
 }
 
 /// Where a dead letter goes instead.
@@ -109,16 +77,10 @@ pub(crate) struct Redirect {
 }
 
 /// Sends a dead letter to another conversation. When it is acknowledged there, the turn is settled.
-#[utoipa::path(post, path = "/admin/api/dead-letters/{id}/redirect", tag = "admin", operation_id = "redirect_dead_letter",
+#[utoipa::path(post, path = "/dead-letters/{id}/redirect", operation_id = "redirect_dead_letter",
     params(("id" = String, Path, description = "The id of the dead letter", format = "uuid"), IdempotencyKey),
-    request_body(content = Redirect),
-    responses((status = 202, description = "It is sent there now", body = Accepted), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn redirect(
-    State(app): Shared,
-    id: Result<Path<String>, PathRejection>,
-    operation: Operation<Redirect>,
-) -> Result<(StatusCode, Json<Accepted>), ApiError> {
+    request_body(content = Redirect), responses((status = 202, description = "It is sent there now", body = Accepted)))]
+pub(super) async fn redirect(State(app): Shared, id: Segment, operation: Operation<Redirect>) -> Done {
     let to: ConversationRef = ConversationRef::parse(&operation.body.to).ok_or_else(|| {
         ApiError::BadRequest("`to` must be a conversation: CHANNEL/CHAT or CHANNEL/CHAT/THREAD".to_owned())
     })?;
@@ -128,16 +90,10 @@ pub(in crate::http) async fn redirect(
 }
 
 /// Gives a dead letter up: its turn is settled without an answer. Needs a reason.
-#[utoipa::path(post, path = "/admin/api/dead-letters/{id}/discard", tag = "admin", operation_id = "discard_dead_letter",
+#[utoipa::path(post, path = "/dead-letters/{id}/discard", operation_id = "discard_dead_letter",
     params(("id" = String, Path, description = "The id of the dead letter", format = "uuid"), IdempotencyKey),
-    request_body(content = Reason),
-    responses((status = 202, description = "It is given up", body = Accepted), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn discard(
-    State(app): Shared,
-    id: Result<Path<String>, PathRejection>,
-    operation: Operation<Reason>,
-) -> Result<(StatusCode, Json<Accepted>), ApiError> {
+    request_body(content = Reason), responses((status = 202, description = "It is given up", body = Accepted)))]
+pub(super) async fn discard(State(app): Shared, id: Segment, operation: Operation<Reason>) -> Done {
     let reason = required(operation.body.reason.as_deref())?;
     let (id, actor, accepted) = operation.begin(dead_letter_id(id)?, Some(reason))?;
     app.engine.operations().discard(id, actor).await?;
@@ -186,26 +142,17 @@ pub(crate) struct Unchanged {
 }
 
 /// Has all dead letters that match sent again, at most 1,000 at once.
-#[utoipa::path(post, path = "/admin/api/dead-letters/retry", tag = "admin", operation_id = "retry_dead_letters",
+#[utoipa::path(post, path = "/dead-letters/retry", operation_id = "retry_dead_letters",
     request_body(content = Option<Selection>),
-    responses((status = 200, description = "What was changed", body = Changed), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn retry_all(
-    State(app): Shared,
-    operation: Operation<Selection>,
-) -> Result<Json<Changed>, ApiError> {
+    responses((status = 200, description = "What was changed", body = Changed)))]
+pub(super) async fn retry_all(State(app): Shared, operation: Operation<Selection>) -> Answer<Changed> {
     change_all(&app, &operation, Change::Retry).await
 }
 
 /// Gives all dead letters up that match, at most 1,000 at once. Needs a reason.
-#[utoipa::path(post, path = "/admin/api/dead-letters/discard", tag = "admin", operation_id = "discard_dead_letters",
-    request_body(content = Selection),
-    responses((status = 200, description = "What was changed", body = Changed), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn discard_all(
-    State(app): Shared,
-    operation: Operation<Selection>,
-) -> Result<Json<Changed>, ApiError> {
+#[utoipa::path(post, path = "/dead-letters/discard", operation_id = "discard_dead_letters",
+    request_body(content = Selection), responses((status = 200, description = "What was changed", body = Changed)))]
+pub(super) async fn discard_all(State(app): Shared, operation: Operation<Selection>) -> Answer<Changed> {
     required(operation.body.reason.as_deref())?;
     change_all(&app, &operation, Change::Discard).await
 }
@@ -217,7 +164,7 @@ enum Change {
     Discard,
 }
 
-async fn change_all(app: &App, operation: &Operation<Selection>, change: Change) -> Result<Json<Changed>, ApiError> {
+async fn change_all(app: &App, operation: &Operation<Selection>, change: Change) -> Answer<Changed> {
     let Selection { channel, error, dry_run, reason } = &operation.body;
     let channels = operation.caller().channels(channel.as_deref());
     let (found, more) = matching(app, channels, error.as_deref()).await?;
@@ -266,7 +213,6 @@ fn required(reason: Option<&str>) -> Result<&str, ApiError> {
     reason.filter(|reason| !reason.trim().is_empty()).ok_or_else(wanted)
 }
 
-fn dead_letter_id(id: Result<Path<String>, PathRejection>) -> Result<Uuid, ApiError> {
-    let unknown = || ApiError::NotFound("there is no dead letter with this id");
-    id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(unknown)
+fn dead_letter_id(id: Segment) -> Result<Uuid, ApiError> {
+    parsed(id, "there is no dead letter with this id")
 }

@@ -1,42 +1,21 @@
 //! The deliveries of all turns.
 
-use axum::{
-    Extension, Json,
-    extract::{
-        Path, Query, State,
-        rejection::{PathRejection, QueryRejection},
-    },
-    http::StatusCode,
-};
 use rejoinder_core::{
     DeliveryId,
     store::{DeliveryFilter, DeliveryListState, DeliveryState, ListedDelivery, Origin},
 };
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
-use super::{
-    operation::{Accepted, IdempotencyKey, Operation, Reason},
-    responses::{Changing, Reading},
-};
-use crate::{
-    callers::Caller,
-    http::{App, Shared, error::ApiError, paging},
-    view::DeliveryDetail,
-};
+use super::prelude::*;
+use crate::view::DeliveryDetail;
 
-/// A page of deliveries, newest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct DeliveryList {
-    items: Vec<DeliveryItem>,
-    /// The value of `before` for the next page; null on the last page.
-    #[schema(format = "uuid")]
-    next: Option<String>,
+page! {
+    /// A page of deliveries, newest first.
+    DeliveryList of DeliveryItem #[schema(format = "uuid")]
 }
 
 /// A delivery in the list. Its attempts are in the turn.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct DeliveryItem {
+pub(crate) struct DeliveryItem {
     /// `turn`: it answers somebody; `operator`: an operator had it sent.
     origin: &'static str,
     #[schema(format = "uuid")]
@@ -75,7 +54,7 @@ impl From<ListedDelivery> for DeliveryItem {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(in crate::http) struct Filter {
+pub(crate) struct Filter {
     /// Only deliveries in this state.
     #[param(inline)]
     state: Option<StateFilter>,
@@ -130,20 +109,8 @@ impl From<StateFilter> for DeliveryListState {
     }
 }
 
-#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum OriginFilter {
-    Turn,
-    Operator,
-}
-
-impl From<OriginFilter> for Origin {
-    fn from(origin: OriginFilter) -> Self {
-        match origin {
-            OriginFilter::Turn => Self::Turn,
-            OriginFilter::Operator => Self::Operator,
-        }
-    }
+names! {
+    OriginFilter of Origin { Turn, Operator }
 }
 
 impl Filter {
@@ -162,16 +129,9 @@ impl Filter {
 }
 
 /// Lists deliveries, newest first. Typing notices are left out.
-#[utoipa::path(get, path = "/admin/api/deliveries", tag = "admin", operation_id = "list_deliveries",
-    params(Filter),
-    responses((status = 200, description = "A page of deliveries", body = DeliveryList), Reading),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn list(
-    State(app): Shared,
-    Extension(caller): Extension<Caller>,
-    filter: Result<Query<Filter>, QueryRejection>,
-) -> Result<Json<DeliveryList>, ApiError> {
-    let Query(filter) = filter?;
+#[utoipa::path(get, path = "/deliveries", operation_id = "list_deliveries", params(Filter),
+    responses((status = 200, description = "A page of deliveries", body = DeliveryList)))]
+pub(super) async fn list(State(app): Shared, caller: Caller, Query(filter): Query<Filter>) -> Answer<DeliveryList> {
     let filter = filter.read(&app, &caller)?;
     let limit = filter.limit;
     let mut found = app.store.list_deliveries(&DeliveryFilter { limit: limit + 1, ..filter }).await?;
@@ -180,19 +140,10 @@ pub(in crate::http) async fn list(
 }
 
 /// Has a delivery that waits tried now. One that may have arrived is sent again at once, with a label: it may be seen twice.
-#[utoipa::path(post, path = "/admin/api/deliveries/{id}/try", tag = "admin", operation_id = "try_delivery",
+#[utoipa::path(post, path = "/deliveries/{id}/try", operation_id = "try_delivery",
     params(("id" = String, Path, description = "The delivery's id", format = "uuid"), IdempotencyKey),
-    request_body(content = Option<Reason>),
-    responses((status = 202, description = "It is tried", body = Accepted), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn try_now(
-    State(app): Shared,
-    id: Result<Path<String>, PathRejection>,
-    operation: Operation<Reason>,
-) -> Result<(StatusCode, Json<Accepted>), ApiError> {
-    let unknown = || ApiError::NotFound("there is no delivery with this id");
-    let id: DeliveryId = id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(unknown)?;
-    let (id, actor, accepted) = operation.begin(id, operation.body.reason.as_deref())?;
-    app.engine.operations().try_delivery(id, actor).await?;
-    Ok(accepted)
+    request_body(content = Option<Reason>), responses((status = 202, description = "It is tried", body = Accepted)))]
+pub(super) async fn try_now(State(app): Shared, id: Segment, operation: Operation<Reason>) -> Done {
+    let id = parsed(id, "there is no delivery with this id");
+    act(id, operation, |id: DeliveryId, actor| app.engine.operations().try_delivery(id, actor)).await
 }

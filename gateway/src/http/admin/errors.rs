@@ -1,34 +1,15 @@
 //! The errors and warnings of the gateway's own log, equal ones together.
 
-use axum::{
-    Extension, Json,
-    extract::{
-        Path, Query, State,
-        rejection::{PathRejection, QueryRejection},
-    },
-    http::StatusCode,
-};
 use rejoinder_core::store::{ErrorFilter, ErrorMark, ErrorRecord};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::{IntoParams, ToSchema};
 
-use super::{
-    logs::LevelName,
-    operation::{Accepted, IdempotencyKey, Operation, Reason},
-    responses::{Changing, Reading},
-};
-use crate::{
-    callers::Caller,
-    http::{Shared, error::ApiError, paging},
-    time::rfc3339,
-};
+use super::{logs::LevelName, prelude::*};
 
 /// The filter of the list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(in crate::http) struct Filter {
+pub(crate) struct Filter {
     /// Only errors about this channel, for example `telegram.main`.
     #[param(max_length = 256)]
     channel: Option<String>,
@@ -40,17 +21,14 @@ pub(in crate::http) struct Filter {
     limit: Option<u32>,
 }
 
-/// A page of errors; first those that happened last.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ErrorList {
-    items: Vec<ErrorItem>,
-    /// The value of `before` for the next page; null on the last page.
-    next: Option<String>,
+page! {
+    /// A page of errors; first those that happened last.
+    ErrorList of ErrorItem
 }
 
 /// Errors or warnings that are equal: of the same level, module, message, channel and cause.
 #[derive(Debug, Serialize, ToSchema)]
-struct ErrorItem {
+pub(crate) struct ErrorItem {
     id: i64,
     /// `error` or `warn`.
     #[schema(inline)]
@@ -96,16 +74,9 @@ impl From<ErrorRecord> for ErrorItem {
 
 /// Lists the errors and warnings of the gateway's own log, equal ones together; first those that happened last. `[log]` says
 /// how long they are kept.
-#[utoipa::path(get, path = "/admin/api/errors", tag = "admin", operation_id = "list_errors",
-    params(Filter),
-    responses((status = 200, description = "A page of errors", body = ErrorList), Reading),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn list(
-    State(app): Shared,
-    Extension(caller): Extension<Caller>,
-    filter: Result<Query<Filter>, QueryRejection>,
-) -> Result<Json<ErrorList>, ApiError> {
-    let Query(filter) = filter?;
+#[utoipa::path(get, path = "/errors", operation_id = "list_errors", params(Filter),
+    responses((status = 200, description = "A page of errors", body = ErrorList)))]
+pub(super) async fn list(State(app): Shared, caller: Caller, Query(filter): Query<Filter>) -> Answer<ErrorList> {
     let limit = paging::limit(filter.limit)?;
     let channels = caller.channels(filter.channel.as_deref());
     let mut found = app
@@ -117,55 +88,31 @@ pub(in crate::http) async fn list(
 }
 
 /// Says that an operator has seen an error: it is told no more, unless it is a panic that happens again. Needs the role `operator`.
-#[utoipa::path(post, path = "/admin/api/errors/{id}/acknowledge", tag = "admin", operation_id = "acknowledge_error",
-    params(("id" = i64, Path, description = "The error's id"), IdempotencyKey),
-    request_body(content = Option<Reason>),
-    responses((status = 202, description = "It is stored", body = Accepted), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn acknowledge(
-    app: Shared,
-    id: Result<Path<i64>, PathRejection>,
-    operation: Operation<Reason>,
-) -> Result<(StatusCode, Json<Accepted>), ApiError> {
+#[utoipa::path(post, path = "/errors/{id}/acknowledge", operation_id = "acknowledge_error",
+    params(("id" = i64, Path, description = "The error's id"), IdempotencyKey), request_body(content = Option<Reason>),
+    responses((status = 202, description = "It is stored", body = Accepted)))]
+pub(super) async fn acknowledge(app: Shared, id: Segment, operation: Operation<Reason>) -> Done {
     mark(app, id, operation, ErrorMark::Acknowledged).await
 }
 
 /// Mutes an error: it is never told, also when it happens again, until it is unmuted. Needs the role `operator`.
-#[utoipa::path(post, path = "/admin/api/errors/{id}/mute", tag = "admin", operation_id = "mute_error",
-    params(("id" = i64, Path, description = "The error's id"), IdempotencyKey),
-    request_body(content = Option<Reason>),
-    responses((status = 202, description = "It is stored", body = Accepted), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn mute(
-    app: Shared,
-    id: Result<Path<i64>, PathRejection>,
-    operation: Operation<Reason>,
-) -> Result<(StatusCode, Json<Accepted>), ApiError> {
+#[utoipa::path(post, path = "/errors/{id}/mute", operation_id = "mute_error",
+    params(("id" = i64, Path, description = "The error's id"), IdempotencyKey), request_body(content = Option<Reason>),
+    responses((status = 202, description = "It is stored", body = Accepted)))]
+pub(super) async fn mute(app: Shared, id: Segment, operation: Operation<Reason>) -> Done {
     mark(app, id, operation, ErrorMark::Muted).await
 }
 
 /// Unmutes an error. Needs the role `operator`.
-#[utoipa::path(post, path = "/admin/api/errors/{id}/unmute", tag = "admin", operation_id = "unmute_error",
-    params(("id" = i64, Path, description = "The error's id"), IdempotencyKey),
-    request_body(content = Option<Reason>),
-    responses((status = 202, description = "It is stored", body = Accepted), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn unmute(
-    app: Shared,
-    id: Result<Path<i64>, PathRejection>,
-    operation: Operation<Reason>,
-) -> Result<(StatusCode, Json<Accepted>), ApiError> {
+#[utoipa::path(post, path = "/errors/{id}/unmute", operation_id = "unmute_error",
+    params(("id" = i64, Path, description = "The error's id"), IdempotencyKey), request_body(content = Option<Reason>),
+    responses((status = 202, description = "It is stored", body = Accepted)))]
+pub(super) async fn unmute(app: Shared, id: Segment, operation: Operation<Reason>) -> Done {
     mark(app, id, operation, ErrorMark::Unmuted).await
 }
 
-async fn mark(
-    State(app): Shared,
-    id: Result<Path<i64>, PathRejection>,
-    operation: Operation<Reason>,
-    mark: ErrorMark,
-) -> Result<(StatusCode, Json<Accepted>), ApiError> {
-    let Path(id) = id.map_err(|_| ApiError::NotFound("there is no error with this id"))?;
-    let (id, actor, accepted) = operation.begin(id, operation.body.reason.as_deref())?;
-    app.engine.operations().mark_error(id, mark, &actor).await?;
-    Ok(accepted)
+async fn mark(State(app): Shared, id: Segment, operation: Operation<Reason>, mark: ErrorMark) -> Done {
+    let id = parsed(id, "there is no error with this id");
+    let operations = app.engine.operations();
+    act(id, operation, |id, actor| async move { operations.mark_error(id, mark, &actor).await }).await
 }

@@ -3,9 +3,7 @@
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
-    Extension,
     body::{Body, Bytes},
-    extract::{Query, State, rejection::QueryRejection},
     http::{HeaderMap, header},
     response::{IntoResponse, Response},
 };
@@ -15,20 +13,14 @@ use rejoinder_core::{
     ChannelId, StoreError,
     store::{LogFilter, LogSeq, Role},
 };
-use serde::Deserialize;
 use tokio::{
     sync::watch,
     time::{Instant, sleep, timeout},
 };
 use tracing::warn;
-use utoipa::IntoParams;
 
-use super::responses::Reading;
-use crate::{
-    callers::Caller,
-    feed::{Event, Frame},
-    http::{App, Shared, error::ApiError},
-};
+use super::prelude::*;
+use crate::feed::{Event, Frame};
 
 /// How long a reader collects entries before they are sent together. With a random part, so that many readers do not all
 /// write at the same moment.
@@ -52,7 +44,7 @@ const MAX_TOPICS: usize = 32;
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(in crate::http) struct Filter {
+pub(crate) struct Filter {
     /// Topics, separated by commas: `turn.settled`, or `turn.*` for all that begin with `turn.`. All if it is missing.
     #[param(max_length = 1000, example = "turn.*,delivery.dead")]
     topic: Option<String>,
@@ -66,20 +58,15 @@ pub(in crate::http) struct Filter {
 
 /// Follows the log: every entry is one event (`id`, `event`: the topic, `data`: JSON). With `Last-Event-ID` it goes on after
 /// that entry, over restarts of the gateway, with nothing missing.
-#[utoipa::path(get, path = "/admin/api/events", tag = "admin", operation_id = "follow_events",
+#[utoipa::path(get, path = "/events", operation_id = "follow_events",
     params(Filter, ("Last-Event-ID" = Option<i64>, Header, description = "The `id` of the last event that was received", minimum = 0)),
-    responses(
-        (status = 200, description = "Events, without an end", body = Event, content_type = "text/event-stream"),
-        Reading,
-    ),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn follow(
+    responses((status = 200, description = "Events, without an end", body = Event, content_type = "text/event-stream")))]
+pub(super) async fn follow(
     State(app): Shared,
-    Extension(caller): Extension<Caller>,
-    filter: Result<Query<Filter>, QueryRejection>,
+    caller: Caller,
+    Query(filter): Query<Filter>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let Query(filter) = filter?;
     let topics = topics(filter.topic.as_deref())?;
     let channels = caller.channels(filter.channel.as_deref());
     let last = match headers.get("last-event-id") {

@@ -1,30 +1,19 @@
 //! The lines of the gateway's own log that are kept (`[log] keep`).
 
-use axum::{
-    Extension, Json,
-    extract::{Query, State, rejection::QueryRejection},
-};
 use clap::ValueEnum;
 use rejoinder_core::{
     Store, StoreError,
     store::{LineLevel, LogLineFilter, LogLineRecord},
 };
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::{IntoParams, ToSchema};
 
-use super::responses::Reading;
-use crate::{
-    callers::Caller,
-    http::{Shared, error::ApiError, paging},
-    time::rfc3339,
-};
+use super::prelude::*;
 
 /// The filter of the list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(in crate::http) struct Filter {
+pub(crate) struct Filter {
     /// Only lines at least as important as this: `error`, `warn`, `info` or `debug`.
     #[param(inline)]
     level: Option<LevelName>,
@@ -45,46 +34,19 @@ pub(in crate::http) struct Filter {
     limit: Option<u32>,
 }
 
-/// How important a line is.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, ToSchema, ValueEnum)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum LevelName {
-    Error,
-    Warn,
-    Info,
-    Debug,
-}
-
-impl From<LineLevel> for LevelName {
-    fn from(level: LineLevel) -> Self {
-        match level {
-            LineLevel::Error => Self::Error,
-            LineLevel::Warn => Self::Warn,
-            LineLevel::Info => Self::Info,
-            LineLevel::Debug => Self::Debug,
-        }
-    }
-}
-
-impl From<LevelName> for LineLevel {
-    fn from(level: LevelName) -> Self {
-        match level {
-            LevelName::Error => Self::Error,
-            LevelName::Warn => Self::Warn,
-            LevelName::Info => Self::Info,
-            LevelName::Debug => Self::Debug,
-        }
-    }
+names! {
+    /// How important a line is.
+    #[derive(ValueEnum)]
+    LevelName of LineLevel { Error, Warn, Info, Debug }
 }
 
 impl Filter {
     fn read(self, caller: &Caller) -> Result<LogLineFilter, ApiError> {
         let limit = paging::limit(self.limit)?;
-        let wrong = |_| ApiError::BadRequest("`turn` must be a turn id".to_owned());
         Ok(LogLineFilter {
             level: self.level.map(Into::into),
             channels: caller.channels(self.channel.as_deref()),
-            turn: self.turn.map(|id| id.parse().map_err(wrong)).transpose()?,
+            turn: paging::id("turn", "a turn id", self.turn)?,
             text: self.text,
             before: self.before,
             limit,
@@ -92,12 +54,9 @@ impl Filter {
     }
 }
 
-/// A page of lines, newest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct LogLineList {
-    pub(crate) items: Vec<LogLineItem>,
-    /// The value of `before` for the next page; null on the last page.
-    pub(crate) next: Option<String>,
+page! {
+    /// A page of lines, newest first.
+    LogLineList of LogLineItem
 }
 
 /// A line of the log.
@@ -135,16 +94,9 @@ impl From<LogLineRecord> for LogLineItem {
 }
 
 /// Lists the lines of the gateway's own log, newest first. `[log]` says which are kept, and for how long.
-#[utoipa::path(get, path = "/admin/api/logs", tag = "admin", operation_id = "list_logs",
-    params(Filter),
-    responses((status = 200, description = "A page of lines", body = LogLineList), Reading),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn list(
-    State(app): Shared,
-    Extension(caller): Extension<Caller>,
-    filter: Result<Query<Filter>, QueryRejection>,
-) -> Result<Json<LogLineList>, ApiError> {
-    let Query(filter) = filter?;
+#[utoipa::path(get, path = "/logs", operation_id = "list_logs", params(Filter),
+    responses((status = 200, description = "A page of lines", body = LogLineList)))]
+pub(super) async fn list(State(app): Shared, caller: Caller, Query(filter): Query<Filter>) -> Answer<LogLineList> {
     Ok(Json(page(app.store.as_ref(), filter.read(&caller)?).await?))
 }
 

@@ -1,24 +1,14 @@
 //! Open loops: what is owed to people, what they were asked, and what could not be delivered.
 
-use axum::{
-    Extension, Json,
-    extract::{Query, State, rejection::QueryRejection},
-};
 use rejoinder_core::{OpenLoop, open_loops, store::TurnFilter};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
-use super::responses::Reading;
-use crate::{
-    callers::Caller,
-    http::{Shared, error::ApiError, paging},
-    view::TurnItem,
-};
+use super::prelude::*;
+use crate::view::TurnItem;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(in crate::http) struct Filter {
+pub(crate) struct Filter {
     /// Only turns of this channel.
     #[param(max_length = 128)]
     channel: Option<String>,
@@ -55,16 +45,13 @@ struct LoopItem {
 
 /// Lists what is owed to people, the questions that they have not answered, and what could not be delivered, the most pressing
 /// first.
-#[utoipa::path(get, path = "/admin/api/loops", tag = "admin", operation_id = "list_loops",
-    params(Filter),
-    responses((status = 200, description = "What is open", body = LoopList), Reading),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn list(
+#[utoipa::path(get, path = "/loops", operation_id = "list_loops", params(Filter),
+    responses((status = 200, description = "What is open", body = LoopList)))]
+pub(super) async fn list(
     State(app): Shared,
-    Extension(caller): Extension<Caller>,
-    filter: Result<Query<Filter>, QueryRejection>,
-) -> Result<Json<LoopList>, ApiError> {
-    let Query(Filter { channel, limit }) = filter?;
+    caller: Caller,
+    Query(Filter { channel, limit }): Query<Filter>,
+) -> Answer<LoopList> {
     let limit = paging::limit(limit)? as usize;
     let among = TurnFilter { channels: caller.channels(channel.as_deref()), ..TurnFilter::default() };
     let loops = open_loops(&*app.store, &among, app.clock.now()).await?;

@@ -1,20 +1,10 @@
 //! Messages that operators have the gateway send.
 
-use axum::{
-    Json,
-    extract::State,
-    http::{HeaderName, StatusCode, header},
-};
+use axum::http::{HeaderName, header};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use rejoinder_core::{Addressees, Attachment, Begun, ConversationRef, NewMessage, NotReached, Reached, Target};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
-use super::{
-    operation::{IdempotencyKey, Operation},
-    responses::Changing,
-};
-use crate::http::{App, Shared, error::ApiError};
+use super::prelude::*;
 
 /// The longest message, in characters.
 const MAX_TEXT: usize = 20_000;
@@ -149,13 +139,11 @@ impl SentMessages {
 /// Has the gateway send a message. Its deliveries belong to a turn of its own, whose id is in the answer: they are retried, and
 /// become dead letters, like answers. Whether the conversation exists, its platform says: the turn tells. On the chat page somebody
 /// must have written in it; it may be named as lists of people name whoever did.
-#[utoipa::path(post, path = "/admin/api/messages", tag = "admin", operation_id = "send_message",
-    params(IdempotencyKey),
+#[utoipa::path(post, path = "/messages", operation_id = "send_message", params(IdempotencyKey),
     request_body(content = Message),
     responses((status = 202, description = "It is stored and will be sent", body = SentMessages,
-        headers(("Location" = String, description = "Where it stands what became of the first one"))), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn send(
+        headers(("Location" = String, description = "Where it stands what became of the first one")))))]
+pub(super) async fn send(
     State(app): Shared,
     operation: Operation<Message, MAX_BODY>,
 ) -> Result<(StatusCode, [(HeaderName, String); 1], Json<SentMessages>), ApiError> {
@@ -168,7 +156,7 @@ pub(in crate::http) async fn send(
     };
     let by = operation.actor(body.reason.as_deref(), StatusCode::ACCEPTED, &())?;
     let sent = app.engine.initiative().send(&message, &operation.name(app.clock.now()), &by).await?;
-    let answer = SentMessages::of(&sent, |missed| app.engine.name_addressees(missed, by.channels.as_deref()))?;
+    let answer = SentMessages::of(&sent, app.names(by.channels.as_deref()))?;
     let stored = SentMessages::unnamed(&sent)?;
     let by = operation.actor(body.reason.as_deref(), StatusCode::ACCEPTED, &stored)?;
     app.engine.operations().note_sent(&sent, &by).await?;

@@ -14,7 +14,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
-use rejoinder_core::{Actor, Timestamp, TurnId, store::IdempotentAnswer};
+use rejoinder_core::{Actor, OperationError, Timestamp, TurnId, store::IdempotentAnswer};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 use utoipa::{IntoParams, ToSchema};
@@ -73,6 +73,23 @@ pub(crate) struct IdempotencyKey {
 pub(crate) struct Accepted {
     /// The id of what it is done to.
     pub(super) id: String,
+}
+
+/// The answer to an operation that was accepted.
+pub(super) type Done = Result<(StatusCode, Json<Accepted>), ApiError>;
+
+/// Does to what `id` names the one thing that a route is for.
+///
+/// # Errors
+/// When there is no such thing, the reason is too long, or `call` fails.
+pub(super) async fn act<I: Display, F: Future<Output = Result<(), OperationError>>>(
+    id: Result<I, ApiError>,
+    operation: Operation<Reason>,
+    call: impl FnOnce(I, Actor) -> F,
+) -> Done {
+    let (id, actor, accepted) = operation.begin(id?, operation.body.reason.as_deref())?;
+    call(id, actor).await?;
+    Ok(accepted)
 }
 
 /// The idempotency keys of requests that are being done, each with the name of its operator.

@@ -1,21 +1,15 @@
 //! Whether anything is owed and late, and what is wrong: the first thing that an operator looks at.
 
-use axum::{Extension, Json, extract::State};
 use rejoinder_core::store::{Backlog, TurnFilter, TurnListState};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::{
     agents::{self, AgentItem},
     channels::{self, ChannelItem},
-    responses::Reading,
+    prelude::*,
 };
 use crate::{
-    callers::Caller,
     figures::{Figure, PROMPT},
-    http::{App, Shared, error::ApiError},
     problems::{Problem, Waits},
-    time::rfc3339,
     view::TurnItem,
 };
 
@@ -82,13 +76,9 @@ impl From<Backlog> for BacklogItem {
 
 /// Says whether anything is owed and late, what is wrong, and how the last 24 hours were. A token that is limited to channels
 /// sees the channels and late turns of these; the numbers are those of all.
-#[utoipa::path(get, path = "/admin/api/overview", tag = "admin", operation_id = "overview",
-    responses((status = 200, description = "The overview", body = Overview), Reading),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn show(
-    State(app): Shared,
-    Extension(caller): Extension<Caller>,
-) -> Result<Json<Overview>, ApiError> {
+#[utoipa::path(get, path = "/overview", operation_id = "overview",
+    responses((status = 200, description = "The overview", body = Overview)))]
+pub(super) async fn show(State(app): Shared, caller: Caller) -> Answer<Overview> {
     let now = app.clock.now();
     let waits = app.problems.waits(now).await?;
     let filter = TurnFilter {

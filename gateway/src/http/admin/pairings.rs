@@ -1,35 +1,20 @@
 //! Those who ask to be let in: their list, and the operator's yes or no.
 
-use axum::{
-    Extension, Json,
-    extract::{Path, State, rejection::PathRejection},
-    http::StatusCode,
-};
 use rejoinder_core::{
     Actor, NewPerson,
     store::{Pairing, Role},
 };
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::{
-    operation::{IdempotencyKey, Operation, Reason, checked_name},
+    operation::checked_name,
     people::{PersonItem, PersonRoleName},
-    responses::{ChangingByCode, Reading},
-};
-use crate::{
-    callers::Caller,
-    http::{Shared, error::ApiError},
-    time::rfc3339,
+    prelude::*,
+    responses::TooManyCodes,
 };
 
-/// Those who ask to be let in, and wait for it; oldest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct PairingList {
-    items: Vec<PairingItem>,
-    /// Always null: there is only one page.
-    #[schema(value_type = Option<String>)]
-    next: Option<&'static str>,
+whole! {
+    /// Those who ask to be let in, and wait for it; oldest first.
+    PairingList of PairingItem
 }
 
 /// Somebody's request to be let in.
@@ -71,13 +56,12 @@ impl From<&Pairing> for PairingItem {
 }
 
 /// Lists those who ask to be let in, oldest first.
-#[utoipa::path(get, path = "/admin/api/pairings", tag = "admin", operation_id = "list_pairings",
-    responses((status = 200, description = "The requests that wait", body = PairingList), Reading),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn list(State(app): Shared, Extension(caller): Extension<Caller>) -> Json<PairingList> {
+#[utoipa::path(get, path = "/pairings", operation_id = "list_pairings",
+    responses((status = 200, description = "The requests that wait", body = PairingList)))]
+pub(super) async fn list(State(app): Shared, caller: Caller) -> Json<PairingList> {
     let pairings = app.engine.people().waiting();
     let visible = pairings.iter().filter(|pairing| caller.may_see(&pairing.identity.channel));
-    Json(PairingList { items: visible.map(PairingItem::from).collect(), next: None })
+    Json(visible.map(PairingItem::from).collect())
 }
 
 /// As whom somebody is let in.
@@ -96,16 +80,11 @@ pub(crate) struct Approval {
 
 /// Lets somebody in who was given this code, from now on, and tells them. Needs the role `operator`. A repeated request finds
 /// that no request has the code any more. After ten codes that do not exist, this token is refused all codes for the rest of an hour.
-#[utoipa::path(post, path = "/admin/api/pairings/{code}/approve", tag = "admin", operation_id = "approve_pairing",
+#[utoipa::path(post, path = "/pairings/{code}/approve", operation_id = "approve_pairing",
     params(("code" = String, Path, description = "The code, in any case, with or without its dash")),
     request_body(content = Option<Approval>),
-    responses((status = 200, description = "Who is let in", body = PersonItem), ChangingByCode),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn approve(
-    State(app): Shared,
-    code: Result<Path<String>, PathRejection>,
-    operation: Operation<Approval>,
-) -> Result<Json<PersonItem>, ApiError> {
+    responses((status = 200, description = "Who is let in", body = PersonItem), TooManyCodes))]
+pub(super) async fn approve(State(app): Shared, code: Segment, operation: Operation<Approval>) -> Answer<PersonItem> {
     let Approval { name, role, reason } = &operation.body;
     let (code, caller) = (typed(code)?, operation.caller());
     let name = name.as_deref().map(checked_name).transpose()?.map(str::to_owned);
@@ -122,14 +101,13 @@ pub(in crate::http) async fn approve(
 
 /// Does not let somebody in who was given this code. They are told nothing, and cannot ask again for seven days. Needs the role
 /// `operator`. After ten codes that do not exist, this token is refused all codes for the rest of an hour.
-#[utoipa::path(post, path = "/admin/api/pairings/{code}/decline", tag = "admin", operation_id = "decline_pairing",
+#[utoipa::path(post, path = "/pairings/{code}/decline", operation_id = "decline_pairing",
     params(("code" = String, Path, description = "The code, in any case, with or without its dash"), IdempotencyKey),
     request_body(content = Option<Reason>),
-    responses((status = 204, description = "They are not let in"), ChangingByCode),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn decline(
+    responses((status = 204, description = "They are not let in"), TooManyCodes))]
+pub(super) async fn decline(
     State(app): Shared,
-    code: Result<Path<String>, PathRejection>,
+    code: Segment,
     operation: Operation<Reason>,
 ) -> Result<StatusCode, ApiError> {
     let code = typed(code)?;
@@ -139,7 +117,6 @@ pub(in crate::http) async fn decline(
 }
 
 /// The code as somebody typed it.
-fn typed(code: Result<Path<String>, PathRejection>) -> Result<String, ApiError> {
-    let unknown = |_| ApiError::NotFound("no request that waits has this code");
-    code.map(|Path(code)| code).map_err(unknown)
+fn typed(code: Segment) -> Result<String, ApiError> {
+    parsed(code, "no request that waits has this code")
 }

@@ -2,38 +2,19 @@
 
 use std::time::Duration;
 
-use axum::{
-    Extension, Json,
-    extract::{Query, State, rejection::QueryRejection},
-    http::StatusCode,
-};
 use rejoinder_core::{
     Actor, Forgotten, Identity, PersonRole,
     store::{KnownIdentity, PersonRecord},
 };
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
-use super::{
-    operation::{IdempotencyKey, Operation},
-    responses::{Changing, Reading},
-};
-use crate::{
-    callers::Caller,
-    http::{App, Shared, error::ApiError},
-    time::rfc3339,
-};
+use super::prelude::*;
 
 /// For how long one request goes on: a request must have its answer before the time limit of requests.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The people who are known, oldest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct PersonList {
-    items: Vec<PersonItem>,
-    /// Always null: there is only one page.
-    #[schema(value_type = Option<String>)]
-    next: Option<&'static str>,
+whole! {
+    /// The people who are known, oldest first.
+    PersonList of PersonItem
 }
 
 /// Somebody who is known.
@@ -67,33 +48,14 @@ struct IdentityItem {
     added_by: String,
 }
 
-/// What a person may do besides talking to the agent: a `guest` and a `member` nothing, an `owner` lets others in with `/approve`.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum PersonRoleName {
-    Guest,
-    #[default]
-    Member,
-    Owner,
-}
-
-impl From<PersonRole> for PersonRoleName {
-    fn from(role: PersonRole) -> Self {
-        match role {
-            PersonRole::Guest => Self::Guest,
-            PersonRole::Member => Self::Member,
-            PersonRole::Owner => Self::Owner,
-        }
-    }
-}
-
-impl From<PersonRoleName> for PersonRole {
-    fn from(role: PersonRoleName) -> Self {
-        match role {
-            PersonRoleName::Guest => Self::Guest,
-            PersonRoleName::Member => Self::Member,
-            PersonRoleName::Owner => Self::Owner,
-        }
+names! {
+    /// What a person may do besides talking to the agent: a `guest` and a `member` nothing, an `owner` lets others in with `/approve`.
+    #[derive(Default)]
+    PersonRoleName of PersonRole {
+        Guest,
+        #[default]
+        Member,
+        Owner,
     }
 }
 
@@ -125,30 +87,23 @@ impl IdentityItem {
 
 /// Lists the people who are known, oldest first. They may write in direct chats where the policy is `pairing` or `allowlist`,
 /// and in groups where `group_allow_from` is empty.
-#[utoipa::path(get, path = "/admin/api/people", tag = "admin", operation_id = "list_people",
-    params(Filter),
-    responses((status = 200, description = "The people", body = PersonList), Reading),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn list(
-    State(app): Shared,
-    Extension(caller): Extension<Caller>,
-    filter: Result<Query<Filter>, QueryRejection>,
-) -> Result<Json<PersonList>, ApiError> {
-    let Query(filter) = filter?;
+#[utoipa::path(get, path = "/people", operation_id = "list_people", params(Filter),
+    responses((status = 200, description = "The people", body = PersonList)))]
+pub(super) async fn list(State(app): Shared, caller: Caller, Query(filter): Query<Filter>) -> Answer<PersonList> {
     let people = match filter.person {
         Some(person) => app.engine.people().called(&person),
         None => app.engine.people().all().await?,
     };
     let seen =
         people.iter().map(|person| PersonItem::seen_by(&caller, person, app.engine.people().home(person).as_ref()));
-    Ok(Json(PersonList { items: seen.filter(|person| !person.identities.is_empty()).collect(), next: None }))
+    Ok(Json(seen.filter(|person| !person.identities.is_empty()).collect()))
 }
 
 /// The filter of the list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(in crate::http) struct Filter {
+pub(crate) struct Filter {
     /// Only whoever is called so: by their name in any case, by `CHANNEL/ID`, or by the id.
     #[param(max_length = 256)]
     person: Option<String>,
@@ -176,15 +131,10 @@ pub(crate) struct Revoked {
 
 /// Makes somebody unknown on a channel, from now on. Who is on the channel's `allow_from` may still write, and who is in
 /// `[people]` is known again after the next start. Needs the role `operator`.
-#[utoipa::path(post, path = "/admin/api/people/revoke", tag = "admin", operation_id = "revoke_person",
-    params(IdempotencyKey),
+#[utoipa::path(post, path = "/people/revoke", operation_id = "revoke_person", params(IdempotencyKey),
     request_body(content = Revocation),
-    responses((status = 200, description = "They are not known any more", body = Revoked), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn revoke(
-    State(app): Shared,
-    operation: Operation<Revocation>,
-) -> Result<Json<Revoked>, ApiError> {
+    responses((status = 200, description = "They are not known any more", body = Revoked)))]
+pub(super) async fn revoke(State(app): Shared, operation: Operation<Revocation>) -> Answer<Revoked> {
     let Revocation { person, reason } = &operation.body;
     let identity = identity(&app, operation.caller(), person)?;
     let revoked = Revoked { configured_as: app.engine.configured_as(&identity) };
@@ -223,14 +173,9 @@ pub(crate) struct ForgottenItem {
 /// owed to them is given up. Goes on for ten seconds at most; ask again until it is done. In conversations with others, what
 /// models were shown and what messages quote goes as well. At the end the database is written anew, so that no deleted byte is
 /// left in its files: writes wait for that, about a second for each 100 MB. Needs the role `admin`.
-#[utoipa::path(post, path = "/admin/api/people/forget", tag = "admin", operation_id = "forget_person",
-    request_body(content = Forget),
-    responses((status = 200, description = "How far it is", body = ForgottenItem), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn forget(
-    State(app): Shared,
-    operation: Operation<Forget>,
-) -> Result<Json<ForgottenItem>, ApiError> {
+#[utoipa::path(post, path = "/people/forget", operation_id = "forget_person", request_body(content = Forget),
+    responses((status = 200, description = "How far it is", body = ForgottenItem)))]
+pub(super) async fn forget(State(app): Shared, operation: Operation<Forget>) -> Answer<ForgottenItem> {
     let person = identity(&app, operation.caller(), &operation.body.person)?;
     // It may be repeated, so its answer is not kept.
     let actor = Actor { answer: None, ..operation.actor(operation.body.reason.as_deref(), StatusCode::OK, &())? };

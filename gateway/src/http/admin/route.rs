@@ -2,19 +2,13 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use axum::{Json, extract::State};
 use rejoinder_core::{
     Cause, ChannelId, ChatKind, ConversationRef, Directed, Expectation, Handler, InboundEvent, PersonRole, RouteAccess,
     RouteExplanation, RuleVerdict, Rung, Sender, SenderKind,
 };
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
-use super::{operation::Operation, responses::ReadingOne};
-use crate::{
-    http::{App, Shared, error::ApiError},
-    time::{parse, rfc3339},
-};
+use super::{prelude::*, responses::ReadingOne};
+use crate::time::parse;
 
 /// A message that somebody could send.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -96,14 +90,9 @@ pub(crate) struct RuleItem {
 }
 
 /// Explains how a message would be routed: which rule holds and why, who would answer, and what would be owed. Stores nothing.
-#[utoipa::path(post, path = "/admin/api/route/explain", tag = "admin", operation_id = "explain_route",
-    request_body(content = PossibleMessage),
-    responses((status = 200, description = "How it would be routed", body = RouteItem), ReadingOne),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn explain(
-    State(app): Shared,
-    operation: Operation<PossibleMessage>,
-) -> Result<Json<RouteItem>, ApiError> {
+#[utoipa::path(post, path = "/route/explain", operation_id = "explain_route", request_body(content = PossibleMessage),
+    responses((status = 200, description = "How it would be routed", body = RouteItem), ReadingOne))]
+pub(super) async fn explain(State(app): Shared, operation: Operation<PossibleMessage>) -> Answer<RouteItem> {
     let channel = ChannelId::from_stored(&operation.body.channel);
     let is_there = app.engine.channels().iter().any(|(known, _)| *known == channel);
     if !is_there || !operation.caller().may_see(&channel) {

@@ -2,38 +2,22 @@
 
 use std::{sync::Arc, time::Duration};
 
-use axum::{
-    Extension, Json,
-    extract::{Path, State, rejection::PathRejection},
-    http::StatusCode,
-};
 use jiff::SignedDuration;
 use rejoinder_core::{
     Actor, Addressees, Missed, NewSchedule, NotAPlaceForWords, PromptSession, Reached, ScheduledAction, Timestamp,
     TurnId, When, Words, WordsTo, read_time,
     store::{Schedule, ScheduleOrigin, ScheduleRun},
 };
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::{
     messages::{NotReachedItem, SentMessages},
-    operation::{IdempotencyKey, Operation, Reason},
-    responses::{Changing, Reading, ReadingOne},
+    prelude::*,
 };
-use crate::{
-    callers::Caller,
-    http::{Shared, error::ApiError},
-    time::{duration, rfc3339, time_of_day},
-};
+use crate::time::{duration, time_of_day};
 
-/// The schedules, in the order of their names.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ScheduleList {
-    items: Vec<ListedSchedule>,
-    /// Always null: there is only one page.
-    #[schema(value_type = Option<String>)]
-    next: Option<&'static str>,
+whole! {
+    /// The schedules, in the order of their names.
+    ScheduleList of ListedSchedule
 }
 
 /// A schedule, and what became of its last time.
@@ -322,46 +306,34 @@ impl Wanted {
 }
 
 /// Lists the schedules, in the order of their names, each with what became of its last time.
-#[utoipa::path(get, path = "/admin/api/schedules", tag = "admin", operation_id = "list_schedules",
-    responses((status = 200, description = "The schedules", body = ScheduleList), Reading),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn list(
-    State(app): Shared,
-    Extension(caller): Extension<Caller>,
-) -> Result<Json<ScheduleList>, ApiError> {
-    let name = |missed| app.engine.name_addressees(missed, caller.channels.as_deref());
+#[utoipa::path(get, path = "/schedules", operation_id = "list_schedules",
+    responses((status = 200, description = "The schedules", body = ScheduleList)))]
+pub(super) async fn list(State(app): Shared, caller: Caller) -> Answer<ScheduleList> {
+    let name = app.names(caller.channels.as_deref());
     let mut items = Vec::new();
     for schedule in app.engine.calendar().seen_by(caller.channels.as_deref()) {
         let last = app.store.schedule_runs(schedule.id, 1).await?.pop().map(|run| ScheduleRunItem::of(run, name));
         items.push(ListedSchedule { schedule: ScheduleItem::from(&schedule), last });
     }
-    Ok(Json(ScheduleList { items, next: None }))
+    Ok(Json(items.into_iter().collect()))
 }
 
 /// Shows a schedule, and what became of its times.
-#[utoipa::path(get, path = "/admin/api/schedules/{name}", tag = "admin", operation_id = "show_schedule",
+#[utoipa::path(get, path = "/schedules/{name}", operation_id = "show_schedule",
     params(("name" = String, Path, description = "The schedule's name or id")),
-    responses((status = 200, description = "The schedule", body = ScheduleDetail), ReadingOne),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn show(
-    State(app): Shared,
-    Extension(caller): Extension<Caller>,
-    name: Result<Path<String>, PathRejection>,
-) -> Result<Json<ScheduleDetail>, ApiError> {
+    responses((status = 200, description = "The schedule", body = ScheduleDetail)))]
+pub(super) async fn show(State(app): Shared, caller: Caller, name: Segment) -> Answer<ScheduleDetail> {
     let by = Actor { name: caller.name.clone(), reason: None, channels: caller.channels.clone(), answer: None };
     let (schedule, runs) = app.engine.calendar().with_runs(&named(name)?, &by).await?;
-    let name = |missed| app.engine.name_addressees(missed, caller.channels.as_deref());
+    let name = app.names(caller.channels.as_deref());
     let runs = runs.into_iter().map(|run| ScheduleRunItem::of(run, name)).collect();
     Ok(Json(ScheduleDetail { schedule: ScheduleItem::from(&schedule), runs }))
 }
 
 /// Makes a schedule.
-#[utoipa::path(post, path = "/admin/api/schedules", tag = "admin", operation_id = "add_schedule",
-    params(IdempotencyKey),
-    request_body(content = Wanted),
-    responses((status = 201, description = "It is made", body = ScheduleItem), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn add(
+#[utoipa::path(post, path = "/schedules", operation_id = "add_schedule", params(IdempotencyKey),
+    request_body(content = Wanted), responses((status = 201, description = "It is made", body = ScheduleItem)))]
+pub(super) async fn add(
     State(app): Shared,
     operation: Operation<Wanted>,
 ) -> Result<(StatusCode, Json<ScheduleItem>), ApiError> {
@@ -375,63 +347,48 @@ pub(in crate::http) async fn add(
 }
 
 /// Begins what a schedule begins, now and beside its times.
-#[utoipa::path(post, path = "/admin/api/schedules/{name}/run", tag = "admin", operation_id = "run_schedule",
+#[utoipa::path(post, path = "/schedules/{name}/run", operation_id = "run_schedule",
     params(("name" = String, Path, description = "The schedule's name or id"), IdempotencyKey),
     request_body(content = Option<Reason>),
-    responses((status = 202, description = "It is begun", body = SentMessages), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn run(
+    responses((status = 202, description = "It is begun", body = SentMessages)))]
+pub(super) async fn run(
     State(app): Shared,
-    name: Result<Path<String>, PathRejection>,
+    name: Segment,
     operation: Operation<Reason>,
 ) -> Result<(StatusCode, Json<SentMessages>), ApiError> {
     let by = actor(&operation)?;
     let key = operation.name(app.clock.now());
     let answer = |reached: &Reached| operation.answer(StatusCode::ACCEPTED, &SentMessages::unnamed(reached).ok()?);
     let reached = app.engine.schedules().run_now(&named(name)?, &key, &by, answer).await?;
-    let name = |missed| app.engine.name_addressees(missed, by.channels.as_deref());
+    let name = app.names(by.channels.as_deref());
     Ok((StatusCode::ACCEPTED, Json(SentMessages::of(&reached, name)?)))
 }
 
 /// Pauses a schedule: it begins nothing until it is resumed.
-#[utoipa::path(post, path = "/admin/api/schedules/{name}/pause", tag = "admin", operation_id = "pause_schedule",
-    params(("name" = String, Path, description = "The schedule's name or id")),
-    request_body(content = Option<Reason>),
-    responses((status = 200, description = "It is paused", body = ScheduleItem), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn pause(
-    State(app): Shared,
-    name: Result<Path<String>, PathRejection>,
-    operation: Operation<Reason>,
-) -> Result<Json<ScheduleItem>, ApiError> {
+#[utoipa::path(post, path = "/schedules/{name}/pause", operation_id = "pause_schedule",
+    params(("name" = String, Path, description = "The schedule's name or id")), request_body(content = Option<Reason>),
+    responses((status = 200, description = "It is paused", body = ScheduleItem)))]
+pub(super) async fn pause(State(app): Shared, name: Segment, operation: Operation<Reason>) -> Answer<ScheduleItem> {
     let schedule = app.engine.calendar().pause(&named(name)?, true, &actor(&operation)?).await?;
     Ok(Json(ScheduleItem::from(&schedule)))
 }
 
 /// Resumes a schedule. Times that passed meanwhile are not made up for.
-#[utoipa::path(post, path = "/admin/api/schedules/{name}/resume", tag = "admin", operation_id = "resume_schedule",
-    params(("name" = String, Path, description = "The schedule's name or id")),
-    request_body(content = Option<Reason>),
-    responses((status = 200, description = "It goes on", body = ScheduleItem), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn resume(
-    State(app): Shared,
-    name: Result<Path<String>, PathRejection>,
-    operation: Operation<Reason>,
-) -> Result<Json<ScheduleItem>, ApiError> {
+#[utoipa::path(post, path = "/schedules/{name}/resume", operation_id = "resume_schedule",
+    params(("name" = String, Path, description = "The schedule's name or id")), request_body(content = Option<Reason>),
+    responses((status = 200, description = "It goes on", body = ScheduleItem)))]
+pub(super) async fn resume(State(app): Shared, name: Segment, operation: Operation<Reason>) -> Answer<ScheduleItem> {
     let schedule = app.engine.calendar().pause(&named(name)?, false, &actor(&operation)?).await?;
     Ok(Json(ScheduleItem::from(&schedule)))
 }
 
 /// Removes a schedule, with its history. What it has begun goes on.
-#[utoipa::path(delete, path = "/admin/api/schedules/{name}", tag = "admin", operation_id = "remove_schedule",
-    params(("name" = String, Path, description = "The schedule's name or id")),
-    request_body(content = Option<Reason>),
-    responses((status = 204, description = "It is removed"), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn remove(
+#[utoipa::path(delete, path = "/schedules/{name}", operation_id = "remove_schedule",
+    params(("name" = String, Path, description = "The schedule's name or id")), request_body(content = Option<Reason>),
+    responses((status = 204, description = "It is removed")))]
+pub(super) async fn remove(
     State(app): Shared,
-    name: Result<Path<String>, PathRejection>,
+    name: Segment,
     operation: Operation<Reason>,
 ) -> Result<StatusCode, ApiError> {
     app.engine.calendar().remove(&named(name)?, &actor(&operation)?).await?;
@@ -444,6 +401,6 @@ fn actor(operation: &Operation<Reason>) -> Result<Actor, ApiError> {
     Ok(Actor { answer: None, ..by })
 }
 
-fn named(name: Result<Path<String>, PathRejection>) -> Result<String, ApiError> {
-    name.map(|Path(name)| name).map_err(|_| ApiError::NotFound("there is no schedule with this name"))
+fn named(name: Segment) -> Result<String, ApiError> {
+    parsed(name, "there is no schedule with this name")
 }

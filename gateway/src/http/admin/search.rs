@@ -1,22 +1,11 @@
 //! The search in what was said.
 
-use axum::{
-    Extension, Json,
-    extract::{Query, State, rejection::QueryRejection},
-};
 use rejoinder_core::{
     Speaker,
     store::{FoundLine, SearchFilter, SearchQuery},
 };
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
-use super::responses::Reading;
-use crate::{
-    callers::Caller,
-    http::{Shared, error::ApiError, paging},
-    time::rfc3339,
-};
+use super::prelude::*;
 
 /// The largest number of characters of a query.
 const LONGEST: usize = 256;
@@ -24,7 +13,7 @@ const LONGEST: usize = 256;
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(in crate::http) struct Filter {
+pub(crate) struct Filter {
     /// The words that a line contains, all of them. The last one may be the beginning of a word. Words in quotation marks
     /// follow each other.
     #[param(min_length = 1, max_length = 256)]
@@ -45,35 +34,28 @@ pub(in crate::http) struct Filter {
 
 impl Filter {
     fn read(self, caller: &Caller) -> Result<SearchFilter, ApiError> {
-        let bad = |what: &str| ApiError::BadRequest(what.to_owned());
         if self.q.chars().count() > LONGEST {
             return Err(ApiError::BadRequest(format!("`q` must have at most {LONGEST} characters")));
         }
+        let no_word = || ApiError::BadRequest("`q` must have a word of letters or digits to search for".to_owned());
         Ok(SearchFilter {
-            query: SearchQuery::parse(&self.q)
-                .ok_or_else(|| bad("`q` must have a word of letters or digits to search for"))?,
+            query: SearchQuery::parse(&self.q).ok_or_else(no_word)?,
             channels: caller.channels(self.channel.as_deref()),
-            conversation: self
-                .conversation
-                .map(|id| id.parse().map_err(|_| bad("`conversation` must be a conversation id")))
-                .transpose()?,
+            conversation: paging::id("conversation", "a conversation id", self.conversation)?,
             before: self.before,
             limit: paging::limit(self.limit)?,
         })
     }
 }
 
-/// A page of lines, newest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct SearchResult {
-    items: Vec<FoundItem>,
-    /// The value of `before` for the next page; null on the last page.
-    next: Option<String>,
+page! {
+    /// A page of lines, newest first.
+    SearchResult of FoundItem
 }
 
 /// A line that was found.
 #[derive(Debug, Serialize, ToSchema)]
-struct FoundItem {
+pub(crate) struct FoundItem {
     #[schema(format = "uuid")]
     turn_id: String,
     #[schema(format = "uuid")]
@@ -117,16 +99,9 @@ impl From<FoundLine> for FoundItem {
 }
 
 /// Searches what people wrote and what was answered, newest first: the lines of turns that ended at least a moment ago.
-#[utoipa::path(get, path = "/admin/api/search", tag = "admin", operation_id = "search",
-    params(Filter),
-    responses((status = 200, description = "A page of lines", body = SearchResult), Reading),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn list(
-    State(app): Shared,
-    Extension(caller): Extension<Caller>,
-    filter: Result<Query<Filter>, QueryRejection>,
-) -> Result<Json<SearchResult>, ApiError> {
-    let Query(filter) = filter?;
+#[utoipa::path(get, path = "/search", operation_id = "search", params(Filter),
+    responses((status = 200, description = "A page of lines", body = SearchResult)))]
+pub(super) async fn list(State(app): Shared, caller: Caller, Query(filter): Query<Filter>) -> Answer<SearchResult> {
     let filter = filter.read(&caller)?;
     let limit = filter.limit;
     let mut found = app.store.search(&SearchFilter { limit: limit + 1, ..filter }).await?;

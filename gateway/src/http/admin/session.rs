@@ -11,9 +11,8 @@ use std::{
 };
 
 use axum::{
-    Extension, Json,
-    extract::{Path, Request, State, rejection::PathRejection},
-    http::{HeaderMap, StatusCode, header, uri::Authority},
+    extract::Request,
+    http::{HeaderMap, header, uri::Authority},
     response::{IntoResponse, Response},
 };
 use rejoinder_core::{
@@ -22,21 +21,13 @@ use rejoinder_core::{
 };
 use rejoinder_kit::{Peer, Tokens, bearer, token_digest};
 use secrecy::{ExposeSecret, SecretString};
-use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
-use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{
-    operation::{IdempotencyKey, Operation, Reason},
-    responses::{Changing, Reading},
-    tokens::RoleName,
-};
+use super::{prelude::*, tokens::RoleName};
 use crate::{
-    callers::{Caller, SessionEnd, StoredTokens},
-    http::{Shared, error::ApiError},
+    callers::{SessionEnd, StoredTokens},
     secrets,
-    time::rfc3339,
 };
 
 const COOKIE: &str = "rejoinder_session";
@@ -253,11 +244,10 @@ impl From<&Caller> for SessionItem {
 }
 
 /// Opens a session of the page with the code of a link, or with a token. The answer sets a cookie.
-#[utoipa::path(post, path = "/admin/api/session", tag = "admin", operation_id = "open_session",
-    request_body(content = Option<Opening>),
-    responses((status = 200, description = "Who is signed in", body = SessionItem), Changing),
+#[utoipa::path(post, path = "/session", operation_id = "open_session", request_body(content = Option<Opening>),
+    responses((status = 200, description = "Who is signed in", body = SessionItem)),
     security((), ("admin_token" = [])))]
-pub(in crate::http) async fn open(State(app): Shared, request: Request) -> Result<Response, ApiError> {
+pub(super) async fn open(State(app): Shared, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     let has_token = bearer(&parts.headers).is_some();
     let caller = if has_token {
@@ -294,21 +284,16 @@ fn is_over_tls(headers: &HeaderMap) -> bool {
 }
 
 /// Says who is signed in.
-#[utoipa::path(get, path = "/admin/api/session", tag = "admin", operation_id = "show_session",
-    responses((status = 200, description = "Who is signed in", body = SessionItem), Reading),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn show(Extension(caller): Extension<Caller>) -> Json<SessionItem> {
+#[utoipa::path(get, path = "/session", operation_id = "show_session",
+    responses((status = 200, description = "Who is signed in", body = SessionItem)))]
+pub(super) async fn show(caller: Caller) -> Json<SessionItem> {
     Json(SessionItem::from(&caller))
 }
 
 /// Signs out: the session is over, also for who has a copy of its cookie.
-#[utoipa::path(delete, path = "/admin/api/session", tag = "admin", operation_id = "close_session",
-    responses((status = 204, description = "The browser is signed out"), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn close(
-    State(app): Shared,
-    Extension(caller): Extension<Caller>,
-) -> Result<Response, ApiError> {
+#[utoipa::path(delete, path = "/session", operation_id = "close_session",
+    responses((status = 204, description = "The browser is signed out")))]
+pub(super) async fn close(State(app): Shared, caller: Caller) -> Result<Response, ApiError> {
     if let Some(session) = caller.session {
         let changes = vec![SignInChange::End(session.id)];
         app.engine.operations().change_sign_ins(changes.clone(), None).await?;
@@ -318,13 +303,9 @@ pub(in crate::http) async fn close(
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response())
 }
 
-/// The sessions of the page that are open, oldest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct SessionList {
-    items: Vec<OpenSession>,
-    /// Always null: there is only one page.
-    #[schema(value_type = Option<String>)]
-    next: Option<&'static str>,
+whole! {
+    /// The sessions of the page that are open, oldest first.
+    SessionList of OpenSession
 }
 
 /// A session of the page.
@@ -347,10 +328,9 @@ pub(crate) struct OpenSession {
 }
 
 /// Lists the sessions of the page that are open. Needs the role `admin`.
-#[utoipa::path(get, path = "/admin/api/sessions", tag = "admin", operation_id = "list_sessions",
-    responses((status = 200, description = "The sessions", body = SessionList), Reading),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn list(State(app): Shared, Extension(caller): Extension<Caller>) -> Json<SessionList> {
+#[utoipa::path(get, path = "/sessions", operation_id = "list_sessions",
+    responses((status = 200, description = "The sessions", body = SessionList)))]
+pub(super) async fn list(State(app): Shared, caller: Caller) -> Json<SessionList> {
     let item = |session: SignInRecord| {
         let Caller { name, role, .. } = app.sessions.caller_of(&session, &app.tokens)?;
         Some(OpenSession {
@@ -363,24 +343,18 @@ pub(in crate::http) async fn list(State(app): Shared, Extension(caller): Extensi
             current: caller.session.is_some_and(|own| own.id == session.id),
         })
     };
-    Json(SessionList { items: app.sessions.records().into_iter().filter_map(item).collect(), next: None })
+    Json(app.sessions.records().into_iter().filter_map(item).collect())
 }
 
 /// Ends a session of the page. Needs the role `admin`.
-#[utoipa::path(delete, path = "/admin/api/sessions/{id}", tag = "admin", operation_id = "end_session",
+#[utoipa::path(delete, path = "/sessions/{id}", operation_id = "end_session",
     params(("id" = String, Path, description = "The id of the session"), IdempotencyKey),
-    request_body(content = Option<Reason>),
-    responses((status = 204, description = "It is over"), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn end(
-    State(app): Shared,
-    id: Result<Path<String>, PathRejection>,
-    operation: Operation<Reason>,
-) -> Result<StatusCode, ApiError> {
-    let unknown = || ApiError::NotFound("there is no session with this id");
-    let Path(wanted) = id.map_err(|_| unknown())?;
+    request_body(content = Option<Reason>), responses((status = 204, description = "It is over")))]
+pub(super) async fn end(State(app): Shared, id: Segment, operation: Operation<Reason>) -> Result<StatusCode, ApiError> {
+    const UNKNOWN: &str = "there is no session with this id";
+    let wanted: String = parsed(id, UNKNOWN)?;
     let open = app.sessions.records();
-    let session = open.iter().find(|session| session.id.to_string() == wanted).ok_or_else(unknown)?;
+    let session = open.iter().find(|session| session.id.to_string() == wanted).ok_or(ApiError::NotFound(UNKNOWN))?;
     let actor = operation.actor(operation.body.reason.as_deref(), StatusCode::NO_CONTENT, &())?;
     let changes = vec![SignInChange::End(session.id)];
     app.engine.operations().change_sign_ins(changes.clone(), Some(actor)).await?;
@@ -399,13 +373,9 @@ pub(crate) struct LinkItem {
 }
 
 /// Makes a link that opens the page without a token, once, within ten minutes.
-#[utoipa::path(post, path = "/admin/api/links", tag = "admin", operation_id = "create_link",
-    responses((status = 201, description = "The link", body = LinkItem), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn link(
-    State(app): Shared,
-    Extension(caller): Extension<Caller>,
-) -> Result<(StatusCode, Json<LinkItem>), ApiError> {
+#[utoipa::path(post, path = "/links", operation_id = "create_link",
+    responses((status = 201, description = "The link", body = LinkItem)))]
+pub(super) async fn link(State(app): Shared, caller: Caller) -> Result<(StatusCode, Json<LinkItem>), ApiError> {
     let (path, until) = app.sessions.link(caller).map_err(|_| ApiError::Internal)?;
     Ok((StatusCode::CREATED, Json(LinkItem { path, expires_at: rfc3339(until) })))
 }

@@ -1,38 +1,19 @@
 //! The operators' tokens.
 
-use axum::{
-    Json,
-    extract::{Path, State, rejection::PathRejection},
-    http::StatusCode,
-};
 use rejoinder_core::{
-    ChannelId,
+    Actor, ChannelId,
     store::{Role, TokenChange, TokenRecord},
 };
 use rejoinder_kit::token_digest;
 use secrecy::ExposeSecret;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{
-    operation::{IdempotencyKey, Operation, Reason, checked_name},
-    responses::{Changing, Reading},
-};
-use crate::{
-    callers::CONFIGURED,
-    http::{Shared, error::ApiError},
-    secrets,
-    time::{parse, rfc3339},
-};
+use super::{operation::checked_name, prelude::*};
+use crate::{callers::CONFIGURED, secrets, time::parse};
 
-/// The tokens that open the admin API beside the configured one, oldest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct TokenList {
-    items: Vec<TokenItem>,
-    /// Always null: there is only one page.
-    #[schema(value_type = Option<String>)]
-    next: Option<&'static str>,
+whole! {
+    /// The tokens that open the admin API beside the configured one, oldest first.
+    TokenList of TokenItem
 }
 
 /// A token: never the secret itself.
@@ -54,37 +35,10 @@ pub(crate) struct TokenItem {
     expires_at: Option<String>,
 }
 
-/// What a token allows: `viewer` reads, `operator` also mends, `admin` also manages tokens. `chat` opens no admin API: it talks
-/// to agents at `/v1`.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum RoleName {
-    Chat,
-    Viewer,
-    Operator,
-    Admin,
-}
-
-impl From<Role> for RoleName {
-    fn from(role: Role) -> Self {
-        match role {
-            Role::Chat => Self::Chat,
-            Role::Viewer => Self::Viewer,
-            Role::Operator => Self::Operator,
-            Role::Admin => Self::Admin,
-        }
-    }
-}
-
-impl From<RoleName> for Role {
-    fn from(role: RoleName) -> Self {
-        match role {
-            RoleName::Chat => Self::Chat,
-            RoleName::Viewer => Self::Viewer,
-            RoleName::Operator => Self::Operator,
-            RoleName::Admin => Self::Admin,
-        }
-    }
+names! {
+    /// What a token allows: `viewer` reads, `operator` also mends, `admin` also manages tokens. `chat` opens no admin API: it talks
+    /// to agents at `/v1`.
+    RoleName of Role { Chat, Viewer, Operator, Admin }
 }
 
 impl From<&TokenRecord> for TokenItem {
@@ -103,11 +57,10 @@ impl From<&TokenRecord> for TokenItem {
 }
 
 /// Lists the tokens. Needs the role `admin`.
-#[utoipa::path(get, path = "/admin/api/tokens", tag = "admin", operation_id = "list_tokens",
-    responses((status = 200, description = "The tokens", body = TokenList), Reading),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn list(State(app): Shared) -> Json<TokenList> {
-    Json(TokenList { items: app.tokens.list().iter().map(TokenItem::from).collect(), next: None })
+#[utoipa::path(get, path = "/tokens", operation_id = "list_tokens",
+    responses((status = 200, description = "The tokens", body = TokenList)))]
+pub(super) async fn list(State(app): Shared) -> Json<TokenList> {
+    Json(app.tokens.list().iter().map(TokenItem::from).collect())
 }
 
 /// A token to make.
@@ -139,11 +92,9 @@ pub(crate) struct MadeToken {
 }
 
 /// Makes a token. Needs the role `admin`.
-#[utoipa::path(post, path = "/admin/api/tokens", tag = "admin", operation_id = "create_token",
-    request_body(content = NewToken),
-    responses((status = 201, description = "The token, which is shown only now", body = MadeToken), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn create(
+#[utoipa::path(post, path = "/tokens", operation_id = "create_token", request_body(content = NewToken),
+    responses((status = 201, description = "The token, which is shown only now", body = MadeToken)))]
+pub(super) async fn create(
     State(app): Shared,
     operation: Operation<NewToken>,
 ) -> Result<(StatusCode, Json<MadeToken>), ApiError> {
@@ -170,8 +121,7 @@ pub(in crate::http) async fn create(
         return Err(ApiError::BadRequest(format!("`channels`: there is no channel {unknown}")));
     }
     // The secret must not be kept, so the answer is not either: the name makes a repeated request fail.
-    let actor = operation.actor(reason.as_deref(), StatusCode::CREATED, &())?;
-    let actor = rejoinder_core::Actor { answer: None, ..actor };
+    let actor = Actor { answer: None, ..operation.actor(reason.as_deref(), StatusCode::CREATED, &())? };
     let secret = secrets::new_token().map_err(|_| ApiError::Internal)?;
     let record = TokenRecord {
         id: Uuid::now_v7(),
@@ -191,21 +141,21 @@ pub(in crate::http) async fn create(
 }
 
 /// Revokes a token: it and its sessions open nothing any more, from now on. Needs the role `admin`.
-#[utoipa::path(delete, path = "/admin/api/tokens/{id}", tag = "admin", operation_id = "revoke_token",
+#[utoipa::path(delete, path = "/tokens/{id}", operation_id = "revoke_token",
     params(("id" = String, Path, description = "The id or the name of the token"), IdempotencyKey),
-    request_body(content = Option<Reason>),
-    responses((status = 204, description = "It is revoked"), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn revoke(
+    request_body(content = Option<Reason>), responses((status = 204, description = "It is revoked")))]
+pub(super) async fn revoke(
     State(app): Shared,
-    id: Result<Path<String>, PathRejection>,
+    id: Segment,
     operation: Operation<Reason>,
 ) -> Result<StatusCode, ApiError> {
-    let unknown = || ApiError::NotFound("there is no token with this id or name");
-    let Path(wanted) = id.map_err(|_| unknown())?;
+    const UNKNOWN: &str = "there is no token with this id or name";
+    let wanted: String = parsed(id, UNKNOWN)?;
     let tokens = app.tokens.list();
-    let token =
-        tokens.iter().find(|token| token.id.to_string() == wanted || token.name == wanted).ok_or_else(unknown)?;
+    let token = tokens
+        .iter()
+        .find(|token| token.id.to_string() == wanted || token.name == wanted)
+        .ok_or(ApiError::NotFound(UNKNOWN))?;
     let actor = operation.actor(operation.body.reason.as_deref(), StatusCode::NO_CONTENT, &())?;
     let at = app.clock.now();
     app.engine.operations().change_token(TokenChange::Revoke { id: token.id, at }, actor).await?;

@@ -1,29 +1,14 @@
 //! The turns: their list, one in detail, and its explanation.
 
-use axum::{
-    Extension, Json,
-    extract::{
-        Path, Query, State,
-        rejection::{PathRejection, QueryRejection},
-    },
-    http::StatusCode,
-};
 use rejoinder_core::{
-    Farewell, TurnId,
+    Farewell, Store, StoreError, TurnId,
     explain::explain as explain_turn,
     is_blank,
     store::{Dossier, TurnFilter, TurnListState},
 };
-use serde::Deserialize;
-use utoipa::{IntoParams, ToSchema};
 
-use super::{
-    operation::{Accepted, IdempotencyKey, Operation, Reason},
-    responses::{Changing, Reading, ReadingOne},
-};
+use super::prelude::*;
 use crate::{
-    callers::Caller,
-    http::{App, Shared, error::ApiError, paging},
     time,
     view::{TurnDetail, TurnExplanation, TurnItem, TurnList},
 };
@@ -32,7 +17,7 @@ use crate::{
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(in crate::http) struct Filter {
+pub(crate) struct Filter {
     /// Only turns in this state: `open` (owed an answer and not settled), `settled`, `undeliverable`, `overdue`, `absent`
     /// (its channel is not configured), or `asked` (answered within a week with a question that
     /// nobody has answered).
@@ -72,15 +57,8 @@ pub(in crate::http) struct Filter {
     limit: Option<u32>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum StateFilter {
-    Open,
-    Settled,
-    Undeliverable,
-    Overdue,
-    Absent,
-    Asked,
+names! {
+    StateFilter of TurnListState { Open, Settled, Undeliverable, Overdue, Absent, Asked }
 }
 
 impl Filter {
@@ -108,42 +86,16 @@ impl Filter {
     }
 }
 
-impl From<StateFilter> for TurnListState {
-    fn from(state: StateFilter) -> Self {
-        match state {
-            StateFilter::Open => Self::Open,
-            StateFilter::Settled => Self::Settled,
-            StateFilter::Undeliverable => Self::Undeliverable,
-            StateFilter::Overdue => Self::Overdue,
-            StateFilter::Absent => Self::Absent,
-            StateFilter::Asked => Self::Asked,
-        }
-    }
-}
-
 /// Lists turns, newest first.
-#[utoipa::path(get, path = "/admin/api/turns", tag = "admin", operation_id = "list_turns",
-    params(Filter),
-    responses(
-        (status = 200, description = "A page of turns", body = TurnList),
-        Reading,
-    ),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn list(
-    State(app): Shared,
-    Extension(caller): Extension<Caller>,
-    filter: Result<Query<Filter>, QueryRejection>,
-) -> Result<Json<TurnList>, ApiError> {
-    let Query(filter) = filter?;
+#[utoipa::path(get, path = "/turns", operation_id = "list_turns", params(Filter),
+    responses((status = 200, description = "A page of turns", body = TurnList)))]
+pub(super) async fn list(State(app): Shared, caller: Caller, Query(filter): Query<Filter>) -> Answer<TurnList> {
     let filter = TurnFilter { now: Some(app.clock.now()), ..filter.read(&app, &caller)? };
     Ok(Json(page(app.store.as_ref(), filter).await?))
 }
 
 /// One page of turns, and where the next one begins.
-pub(crate) async fn page(
-    store: &dyn rejoinder_core::Store,
-    filter: TurnFilter,
-) -> Result<TurnList, rejoinder_core::StoreError> {
+pub(crate) async fn page(store: &dyn Store, filter: TurnFilter) -> Result<TurnList, StoreError> {
     let limit = filter.limit;
     let mut turns = store.list_turns(&TurnFilter { limit: limit + 1, ..filter }).await?;
     let next = paging::cut(&mut turns, limit, |turn| turn.turn_id.to_string());
@@ -151,50 +103,34 @@ pub(crate) async fn page(
 }
 
 /// Shows everything about a turn.
-#[utoipa::path(get, path = "/admin/api/turns/{id}", tag = "admin", operation_id = "show_turn",
+#[utoipa::path(get, path = "/turns/{id}", operation_id = "show_turn",
     params(("id" = String, Path, description = "The turn's id", format = "uuid")),
-    responses(
-        (status = 200, description = "The turn", body = TurnDetail),
-        ReadingOne,
-    ),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn show(
-    State(app): Shared,
-    Extension(caller): Extension<Caller>,
-    id: Result<Path<String>, PathRejection>,
-) -> Result<Json<TurnDetail>, ApiError> {
+    responses((status = 200, description = "The turn", body = TurnDetail)))]
+pub(super) async fn show(State(app): Shared, caller: Caller, id: Segment) -> Answer<TurnDetail> {
     let dossier = dossier(&app, &caller, id).await?;
     Ok(Json(TurnDetail::from(&dossier)))
 }
 
 /// Explains a turn in plain words: what was owed, what was tried, how the platform responded and what happens next.
-#[utoipa::path(get, path = "/admin/api/turns/{id}/explain", tag = "admin", operation_id = "explain_turn",
+#[utoipa::path(get, path = "/turns/{id}/explain", operation_id = "explain_turn",
     params(("id" = String, Path, description = "The turn's id", format = "uuid")),
-    responses(
-        (status = 200, description = "The explanation", body = TurnExplanation),
-        ReadingOne,
-    ),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn explain(
-    State(app): Shared,
-    Extension(caller): Extension<Caller>,
-    id: Result<Path<String>, PathRejection>,
-) -> Result<Json<TurnExplanation>, ApiError> {
+    responses((status = 200, description = "The explanation", body = TurnExplanation)))]
+pub(super) async fn explain(State(app): Shared, caller: Caller, id: Segment) -> Answer<TurnExplanation> {
     let dossier = dossier(&app, &caller, id).await?;
     Ok(Json(explain_turn(&dossier, app.clock.now()).into()))
 }
 
-async fn dossier(app: &App, caller: &Caller, id: Result<Path<String>, PathRejection>) -> Result<Dossier, ApiError> {
+async fn dossier(app: &App, caller: &Caller, id: Segment) -> Result<Dossier, ApiError> {
     let dossier = app.store.dossier(turn_id(id)?).await?;
-    dossier.filter(|dossier| caller.may_see(&dossier.turn.event.conversation.channel)).ok_or_else(unknown)
+    dossier
+        .filter(|dossier| caller.may_see(&dossier.turn.event.conversation.channel))
+        .ok_or(ApiError::NotFound(UNKNOWN))
 }
 
-fn unknown() -> ApiError {
-    ApiError::NotFound("there is no turn with this id")
-}
+const UNKNOWN: &str = "there is no turn with this id";
 
-fn turn_id(id: Result<Path<String>, PathRejection>) -> Result<TurnId, ApiError> {
-    id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(unknown)
+fn turn_id(id: Segment) -> Result<TurnId, ApiError> {
+    parsed(id, UNKNOWN)
 }
 
 /// The longest text that a person is told of a turn that is given up, in characters.
@@ -203,7 +139,7 @@ const MAX_SAY: usize = 4000;
 /// Gives a turn up.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(in crate::http) struct GiveUp {
+pub(crate) struct GiveUp {
     /// What the person is told, as Markdown; the template `given_up` if it is missing.
     #[schema(min_length = 1, max_length = 4000)]
     say: Option<String>,
@@ -232,16 +168,10 @@ impl GiveUp {
 
 /// Gives a turn up that has not ended: its run is stopped, and what waits to be sent is withdrawn. If an answer is owed, the person
 /// is told, in place of the deferral if there is one. A dead letter is refused with 409: retry, redirect or discard it.
-#[utoipa::path(post, path = "/admin/api/turns/{id}/cancel", tag = "admin", operation_id = "cancel_turn",
+#[utoipa::path(post, path = "/turns/{id}/cancel", operation_id = "cancel_turn",
     params(("id" = String, Path, description = "The turn's id", format = "uuid"), IdempotencyKey),
-    request_body(content = Option<GiveUp>),
-    responses((status = 202, description = "It is given up", body = Accepted), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn cancel(
-    State(app): Shared,
-    id: Result<Path<String>, PathRejection>,
-    operation: Operation<GiveUp>,
-) -> Result<(StatusCode, Json<Accepted>), ApiError> {
+    request_body(content = Option<GiveUp>), responses((status = 202, description = "It is given up", body = Accepted)))]
+pub(super) async fn cancel(State(app): Shared, id: Segment, operation: Operation<GiveUp>) -> Done {
     let farewell = operation.body.farewell()?;
     let (id, actor, accepted) = operation.begin(turn_id(id)?, operation.body.reason.as_deref())?;
     app.engine.operations().cancel(id, farewell, actor).await?;
@@ -250,49 +180,26 @@ pub(in crate::http) async fn cancel(
 
 /// Has what waits to be sent of a turn tried now. A turn that is a dead letter is sent again, as the same delivery; or run again, if
 /// there was nothing to send.
-#[utoipa::path(post, path = "/admin/api/turns/{id}/retry", tag = "admin", operation_id = "retry_turn",
+#[utoipa::path(post, path = "/turns/{id}/retry", operation_id = "retry_turn",
     params(("id" = String, Path, description = "The turn's id", format = "uuid"), IdempotencyKey),
     request_body(content = Option<Reason>),
-    responses((status = 202, description = "It is sent or run again", body = Accepted), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn retry(
-    State(app): Shared,
-    id: Result<Path<String>, PathRejection>,
-    operation: Operation<Reason>,
-) -> Result<(StatusCode, Json<Accepted>), ApiError> {
-    let (id, actor, accepted) = operation.begin(turn_id(id)?, operation.body.reason.as_deref())?;
-    app.engine.operations().retry(id.as_uuid(), actor).await?;
-    Ok(accepted)
+    responses((status = 202, description = "It is sent or run again", body = Accepted)))]
+pub(super) async fn retry(State(app): Shared, id: Segment, operation: Operation<Reason>) -> Done {
+    act(turn_id(id), operation, |id, actor| app.engine.operations().retry(id.as_uuid(), actor)).await
 }
 
 /// Holds a turn: no run and no attempt begins until it is resumed.
-#[utoipa::path(post, path = "/admin/api/turns/{id}/hold", tag = "admin", operation_id = "hold_turn",
+#[utoipa::path(post, path = "/turns/{id}/hold", operation_id = "hold_turn",
     params(("id" = String, Path, description = "The turn's id", format = "uuid"), IdempotencyKey),
-    request_body(content = Option<Reason>),
-    responses((status = 202, description = "It is held", body = Accepted), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn hold(
-    State(app): Shared,
-    id: Result<Path<String>, PathRejection>,
-    operation: Operation<Reason>,
-) -> Result<(StatusCode, Json<Accepted>), ApiError> {
-    let (id, actor, accepted) = operation.begin(turn_id(id)?, operation.body.reason.as_deref())?;
-    app.engine.operations().hold(id, actor).await?;
-    Ok(accepted)
+    request_body(content = Option<Reason>), responses((status = 202, description = "It is held", body = Accepted)))]
+pub(super) async fn hold(State(app): Shared, id: Segment, operation: Operation<Reason>) -> Done {
+    act(turn_id(id), operation, |id, actor| app.engine.operations().hold(id, actor)).await
 }
 
 /// Resumes a turn that is held.
-#[utoipa::path(post, path = "/admin/api/turns/{id}/resume", tag = "admin", operation_id = "resume_turn",
+#[utoipa::path(post, path = "/turns/{id}/resume", operation_id = "resume_turn",
     params(("id" = String, Path, description = "The turn's id", format = "uuid"), IdempotencyKey),
-    request_body(content = Option<Reason>),
-    responses((status = 202, description = "It goes on", body = Accepted), Changing),
-    security(("admin_token" = [])))]
-pub(in crate::http) async fn resume(
-    State(app): Shared,
-    id: Result<Path<String>, PathRejection>,
-    operation: Operation<Reason>,
-) -> Result<(StatusCode, Json<Accepted>), ApiError> {
-    let (id, actor, accepted) = operation.begin(turn_id(id)?, operation.body.reason.as_deref())?;
-    app.engine.operations().resume(id, actor).await?;
-    Ok(accepted)
+    request_body(content = Option<Reason>), responses((status = 202, description = "It goes on", body = Accepted)))]
+pub(super) async fn resume(State(app): Shared, id: Segment, operation: Operation<Reason>) -> Done {
+    act(turn_id(id), operation, |id, actor| app.engine.operations().resume(id, actor)).await
 }

@@ -1,0 +1,17 @@
+//! What the resources of the admin API have in common.
+
+pub(super) use axum::{Json, extract::State, http::StatusCode};
+pub(super) use serde::{Deserialize, Serialize};
+pub(super) use utoipa::{IntoParams, ToSchema};
+
+pub(super) use super::operation::{Accepted, Done, IdempotencyKey, Operation, Reason, act};
+pub(super) use crate::{
+    callers::Caller,
+    http::{
+        App, Shared,
+        error::{Answer, ApiError},
+        paging::{self, Query, Segment, parsed},
+    },
+    shapes::{names, page, whole},
+    time::rfc3339,
+};
