@@ -13,6 +13,7 @@ mod dashboard;
 mod database;
 mod dead_letters;
 mod doctor;
+mod door;
 mod errors;
 mod forget;
 mod health;
@@ -33,7 +34,6 @@ mod send;
 mod service;
 mod status;
 mod store;
-mod terminal;
 mod tokens;
 mod turns;
 
@@ -57,9 +57,6 @@ use crate::{
 
 /// How long printing an error may take: the process ends even if nothing reads its standard error.
 const ERROR_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The longest time that a command may be told to wait, in seconds: a year.
-const MAX_WAIT: u64 = 365 * 24 * 60 * 60;
 
 /// The messaging gateway that can prove it answered.
 #[derive(Debug, Parser)]
@@ -196,11 +193,11 @@ enum Command {
     #[command(after_help = send::HELP)]
     Send(send::Send),
     /// Talk to the agent in the terminal
-    #[command(after_help = terminal::CHAT_HELP)]
-    Chat(terminal::Chat),
+    #[command(after_help = rejoinder_terminal::CHAT_HELP)]
+    Chat(rejoinder_terminal::Chat),
     /// Ask the agent one thing and print its answer
-    #[command(after_help = terminal::ASK_HELP)]
-    Ask(terminal::Ask),
+    #[command(after_help = rejoinder_terminal::ASK_HELP)]
+    Ask(rejoinder_terminal::Ask),
     /// Messages and prompts at given times
     #[command(subcommand)]
     Schedule(schedule::ScheduleCommand),
@@ -275,8 +272,8 @@ impl Cli {
             Command::Approvals(command) => in_one_thread(command.perform(global)),
             Command::People(command) => in_one_thread(command.perform(global)),
             Command::Send(send) => in_one_thread(send.perform(global)),
-            Command::Chat(chat) => in_one_thread(chat.perform(global)),
-            Command::Ask(ask) => in_one_thread(ask.perform(global)),
+            Command::Chat(chat) => in_one_thread(chat.perform(|chat| door::find(global, chat))),
+            Command::Ask(ask) => in_one_thread(ask.perform(|chat| door::find(global, chat))),
             Command::Schedule(command) => in_one_thread(command.perform(global)),
             Command::Route(command) => in_one_thread(command.perform(global)),
             Command::Logs(logs) => in_one_thread(logs.perform(global)),

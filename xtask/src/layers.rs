@@ -22,13 +22,14 @@ pub(crate) struct Arguments {
 }
 
 /// The checked crates, each with the workspace crates that it may depend on (`*`: any). Dev-dependencies are not checked.
-const CRATES: [(&str, &[&str]); 9] = [
+const CRATES: [(&str, &[&str]); 10] = [
     ("rejoinder-guard", &[]),
     ("rejoinder-core", &["rejoinder-guard"]),
     ("rejoinder-config", &["rejoinder-core", "rejoinder-guard"]),
     ("rejoinder-kit", &["rejoinder-core", "rejoinder-guard"]),
     ("rejoinder-store", &["rejoinder-core", "rejoinder-guard"]),
     ("rejoinder-agents", &["rejoinder-config", "rejoinder-core", "rejoinder-guard"]),
+    ("rejoinder-terminal", &["rejoinder-config", "rejoinder-core"]),
     ("rejoinder", &["*"]),
     ("xtask", &[]),
     ("rejoinder-bench", &["rejoinder-discord-server", "rejoinder-matrix-server", "rejoinder-telegram-double"]),
