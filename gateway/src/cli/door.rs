@@ -8,7 +8,7 @@ use rejoinder_terminal::{Conversation, Door};
 use rejoinder_webchat::{AccessKind, WebchatSection};
 use secrecy::SecretString;
 
-use super::{Global, running};
+use super::{global::Global, running};
 use crate::{console::failure::Failure, gateway::url_of, secrets, wiring};
 
 /// The name of the chat that is used if none is named.

@@ -13,7 +13,7 @@ use rejoinder_terminal::MAX_WAIT;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Global, running::RunningGateway};
+use super::{global::Global, running::RunningGateway};
 use crate::console::{failure::Failure, output};
 
 /// How long it takes at most to see what has become of a message, unless --wait says otherwise.
