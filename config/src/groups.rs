@@ -117,7 +117,7 @@ impl Groups {
         let wider = guard.deadlines(channel.as_str(), ChatKind::Group);
         for (id, group) in &self.0 {
             let key = key.names(&["groups", id]);
-            group.ladder.check(&key.name("ladder"), guard, group.agent.as_deref(), checks);
+            group.ladder.check(&key.name("ladder"), guard.texts(), group.agent.as_deref(), checks);
             let own = group.deadlines();
             if own != Deadlines::default() && own.or(wider).are_reversed() {
                 let (name, what) = reversed(own);

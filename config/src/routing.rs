@@ -144,7 +144,7 @@ impl Routing {
             let key = checks.key(&["rules"]).index(index);
             rule.check_people(channels, &key, checks);
             if let Some(guard) = guard {
-                rule.ladder.check(&key.name("ladder"), guard, rule.agent.as_deref(), checks);
+                rule.ladder.check(&key.name("ladder"), guard.texts(), rule.agent.as_deref(), checks);
                 rule.check_deadlines(channels, guard, &key, checks);
             }
         }

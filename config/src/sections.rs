@@ -22,71 +22,73 @@ use crate::{
     read::Reader,
 };
 
-/// A complete, checked configuration.
-#[derive(Clone, Debug, Serialize)]
-pub struct Config {
-    pub server: Server,
-    pub store: Store,
-    pub admin: Admin,
-    pub metrics: Metrics,
-    pub log: Log,
-    pub telemetry: Telemetry,
-    pub alerts: Alerts,
-    pub channels: Channels,
-    pub people: Persons,
-    pub pairing: Pairing,
-    pub approvals: Approvals,
-    /// By name. Never empty.
-    pub agents: BTreeMap<String, Agent>,
-    pub routing: Routing,
-    pub queue: Queue,
-    pub sessions: Sessions,
-    pub limits: Limits,
-    pub commands: Commands,
-    pub schedules: Schedules,
-    pub triggers: Triggers,
-    pub guard: Guard,
-    pub outbox: Outbox,
-    pub retention: Retention,
-    /// The file that it was read from, as it was given or found.
-    #[serde(skip)]
-    pub file: Option<PathBuf>,
-    /// The files that secrets were read from.
-    #[serde(skip)]
-    pub secret_files: BTreeSet<PathBuf>,
-    /// All secrets, without those that are generated. So that nothing that is kept contains them.
-    #[serde(skip)]
-    pub secrets: Vec<SecretString>,
+/// Defines [`Config`] and what it is read into.
+macro_rules! sections {
+    ($($(#[$attribute:meta])* $name:ident: $section:ty,)*) => {
+        /// A complete, checked configuration.
+        #[derive(Clone, Debug, Serialize)]
+        pub struct Config {
+            $($(#[$attribute])* pub $name: $section,)*
+            /// The file that it was read from, as it was given or found.
+            #[serde(skip)]
+            pub file: Option<PathBuf>,
+            /// The files that secrets were read from.
+            #[serde(skip)]
+            pub secret_files: BTreeSet<PathBuf>,
+            /// All secrets, without those that are generated. So that nothing that is kept contains them.
+            #[serde(skip)]
+            pub secrets: Vec<SecretString>,
+        }
+
+        const SECTIONS: &[&str] = &[$(stringify!($name)),*];
+
+        /// The sections that could be read.
+        struct Sections {
+            $($name: Option<$section>,)*
+        }
+
+        impl Sections {
+            /// `None` if one could not be read.
+            fn complete(self, context: &ResolveContext<'_>) -> Option<Config> {
+                Some(Config {
+                    $($name: self.$name?,)*
+                    file: None,
+                    secret_files: context.secret_files.take(),
+                    secrets: context.secrets.take(),
+                })
+            }
+        }
+    };
 }
 
-const SECTIONS: [&str; 22] = [
-    "server",
-    "store",
-    "admin",
-    "metrics",
-    "log",
-    "telemetry",
-    "alerts",
-    "channels",
-    "people",
-    "pairing",
-    "approvals",
-    "agents",
-    "routing",
-    "queue",
-    "sessions",
-    "limits",
-    "commands",
-    "schedules",
-    "triggers",
-    "guard",
-    "outbox",
-    "retention",
-];
+sections! {
+    server: Server,
+    store: Store,
+    admin: Admin,
+    metrics: Metrics,
+    log: Log,
+    telemetry: Telemetry,
+    alerts: Alerts,
+    channels: Channels,
+    people: Persons,
+    pairing: Pairing,
+    approvals: Approvals,
+    /// By name. Never empty.
+    agents: BTreeMap<String, Agent>,
+    routing: Routing,
+    queue: Queue,
+    sessions: Sessions,
+    limits: Limits,
+    commands: Commands,
+    schedules: Schedules,
+    triggers: Triggers,
+    guard: Guard,
+    outbox: Outbox,
+    retention: Retention,
+}
 
 impl Config {
     /// Reads and checks the merged tree.
-    #[expect(clippy::too_many_lines, reason = "a flat list of sections reads best in one piece")]
     pub(crate) fn read(mut tree: Node, context: &ResolveContext<'_>, build: &Build) -> Result<Self, Vec<Problem>> {
         let problems = choose_default_agent(&mut tree).into_iter().collect();
         add_nowhere(&mut tree);
@@ -96,7 +98,7 @@ impl Config {
         let root = Key::default();
         for (name, node) in tree.table().into_iter().flatten() {
             if !SECTIONS.contains(&&**name) {
-                reader.problem(root.name(name), &node.place, unknown(name, SECTIONS.into_iter()));
+                reader.problem(root.name(name), &node.place, unknown(name, SECTIONS.iter().copied()));
             }
         }
         let (channels_key, agents_key) = (root.name("channels"), root.name("agents"));
@@ -121,88 +123,39 @@ impl Config {
                 approvals.check_people(people, checks);
             }
         });
-        let sections = (
-            section(&tree, "server", &mut reader),
-            section(&tree, "store", &mut reader),
-            section(&tree, "admin", &mut reader),
-            section(&tree, "metrics", &mut reader),
-            section(&tree, "log", &mut reader),
-            section(&tree, "telemetry", &mut reader),
-            section(&tree, "alerts", &mut reader),
+        let sections = Sections {
+            server: section(&tree, "server", &mut reader),
+            store: section(&tree, "store", &mut reader),
+            admin: section(&tree, "admin", &mut reader),
+            metrics: section(&tree, "metrics", &mut reader),
+            log: section(&tree, "log", &mut reader),
+            telemetry: section(&tree, "telemetry", &mut reader),
+            alerts: section(&tree, "alerts", &mut reader),
             people,
-            section(&tree, "pairing", &mut reader),
+            pairing: section(&tree, "pairing", &mut reader),
             approvals,
-            section_and(&tree, "routing", &mut reader, |routing: &Routing, checks| {
+            routing: section_and(&tree, "routing", &mut reader, |routing: &Routing, checks| {
                 routing.check_with(&channels, guard.as_ref(), checks);
             }),
-            section(&tree, "queue", &mut reader),
-            section(&tree, "sessions", &mut reader),
-            section(&tree, "limits", &mut reader),
-            section(&tree, "commands", &mut reader),
-            section(&tree, "schedules", &mut reader),
-            section(&tree, "triggers", &mut reader),
-            section(&tree, "outbox", &mut reader),
-            section(&tree, "retention", &mut reader),
-        );
-        match sections {
-            (
-                Some(server),
-                Some(store),
-                Some(admin),
-                Some(metrics),
-                Some(log),
-                Some(telemetry),
-                Some(alerts),
-                Some(people),
-                Some(pairing),
-                Some(approvals),
-                Some(routing),
-                Some(queue),
-                Some(sessions),
-                Some(limits),
-                Some(commands),
-                Some(schedules),
-                Some(triggers),
-                Some(outbox),
-                Some(retention),
-            ) if reader.problems.is_empty()
-                && let Some(mut guard) = guard =>
-            {
-                let mut aside = Reader { context, names: &names, problems: Vec::new() };
-                if let Some(built_in) = section(&build.defaults(), "guard", &mut aside) {
-                    guard.know(&names.languages, &built_in);
-                }
-                let (secret_files, secrets) = (context.secret_files.take(), context.secrets.take());
-                Ok(Self {
-                    server,
-                    store,
-                    admin,
-                    metrics,
-                    log,
-                    telemetry,
-                    alerts,
-                    channels,
-                    people,
-                    pairing,
-                    approvals,
-                    agents,
-                    routing,
-                    queue,
-                    sessions,
-                    limits,
-                    commands,
-                    schedules,
-                    triggers,
-                    guard,
-                    outbox,
-                    retention,
-                    file: None,
-                    secret_files,
-                    secrets,
-                })
-            }
-            _ => Err(reader.problems),
+            queue: section(&tree, "queue", &mut reader),
+            sessions: section(&tree, "sessions", &mut reader),
+            limits: section(&tree, "limits", &mut reader),
+            commands: section(&tree, "commands", &mut reader),
+            schedules: section(&tree, "schedules", &mut reader),
+            triggers: section(&tree, "triggers", &mut reader),
+            outbox: section(&tree, "outbox", &mut reader),
+            retention: section(&tree, "retention", &mut reader),
+            channels: Some(channels),
+            agents: Some(agents),
+            guard,
+        };
+        let config = if reader.problems.is_empty() { sections.complete(context) } else { None };
+        let Some(mut config) = config else { return Err(reader.problems) };
+        let mut aside = Reader { context, names: &names, problems: Vec::new() };
+        if let Some(built_in) = section(&build.defaults(), "guard", &mut aside) {
+            config.guard.know(&names.languages, &built_in);
         }
+        Ok(config)
     }
 }
 

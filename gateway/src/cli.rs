@@ -13,8 +13,10 @@ mod dashboard;
 mod database;
 mod dead_letters;
 mod doctor;
+mod door;
 mod errors;
 mod forget;
+mod global;
 mod health;
 mod ids;
 mod init;
@@ -33,33 +35,26 @@ mod send;
 mod service;
 mod status;
 mod store;
-mod terminal;
 mod tokens;
 mod turns;
+mod umask;
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-    time::Duration,
-};
+use std::{process::ExitCode, time::Duration};
 
 use anyhow::Context;
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use rejoinder_config::{Environment, Loaded, LogFormat, LogLevel, Options};
-use rustix::fs::Mode;
+use clap::{CommandFactory as _, Parser, Subcommand};
 
-#[cfg(test)]
-pub(crate) use self::init::{Script, load_section, unused_url};
+use self::{global::Global, man::EXIT_CODES};
 use crate::{
     console::{failure::Failure, output},
     logging, platforms, version,
 };
 
+#[cfg(test)]
+pub(crate) use self::init::{Script, load_section, unused_url};
+
 /// How long printing an error may take: the process ends even if nothing reads its standard error.
 const ERROR_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The longest time that a command may be told to wait, in seconds: a year.
-const MAX_WAIT: u64 = 365 * 24 * 60 * 60;
 
 /// The messaging gateway that can prove it answered.
 #[derive(Debug, Parser)]
@@ -105,8 +100,6 @@ Files:
   ~/.config/rejoinder/rejoinder.toml        the user's configuration, or else that of the last start
   ~/.local/share/rejoinder                  the database and tokens";
 
-const EXIT_CODES: &str = "Exit code: 0, 1 if the command failed, 2 if the arguments or the configuration are invalid; `ask --help` has more.";
-
 fn description() -> String {
     format!(
         "The messaging gateway that can prove it answered.\n\nRejoinder makes an AI agent reachable on {}, webhooks and \
@@ -114,46 +107,6 @@ fn description() -> String {
          the gateway.",
         platforms::names()
     )
-}
-
-#[derive(Clone, Debug, Args)]
-struct Global {
-    /// Configuration file; if not given: $REJOINDER_CONFIG, ./rejoinder.toml, ~/.config/rejoinder/rejoinder.toml, that of the last start, or defaults
-    #[arg(long, global = true, help_heading = "Global options", value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Folder for the database and tokens; if not given: $XDG_DATA_HOME/rejoinder or ~/.local/share/rejoinder
-    #[arg(
-        long,
-        global = true,
-        help_heading = "Global options",
-        value_name = "DIR",
-        env = "REJOINDER_DATA",
-        hide_env_values = true
-    )]
-    data: Option<PathBuf>,
-    /// Format of log lines
-    #[arg(long, global = true, help_heading = "Global options", value_enum)]
-    log_format: Option<Format>,
-    /// Lowest level of log lines to write
-    #[arg(long, global = true, help_heading = "Global options", value_enum)]
-    log_level: Option<Level>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people
-    Text,
-    /// One JSON object per line
-    Json,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Level {
-    Error,
-    Warn,
-    Info,
-    Debug,
-    Trace,
 }
 
 #[derive(Debug, Subcommand)]
@@ -196,11 +149,11 @@ enum Command {
     #[command(after_help = send::HELP)]
     Send(send::Send),
     /// Talk to the agent in the terminal
-    #[command(after_help = terminal::CHAT_HELP)]
-    Chat(terminal::Chat),
+    #[command(after_help = rejoinder_terminal::CHAT_HELP)]
+    Chat(rejoinder_terminal::Chat),
     /// Ask the agent one thing and print its answer
-    #[command(after_help = terminal::ASK_HELP)]
-    Ask(terminal::Ask),
+    #[command(after_help = rejoinder_terminal::ASK_HELP)]
+    Ask(rejoinder_terminal::Ask),
     /// Messages and prompts at given times
     #[command(subcommand)]
     Schedule(schedule::ScheduleCommand),
@@ -242,8 +195,7 @@ enum Command {
 /// Runs the command that the process's arguments name.
 #[must_use]
 pub fn main() -> ExitCode {
-    // What any command creates is for its user alone, libraries' files included.
-    rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    umask::keep_private();
     // Exits with 0 for help and with 2 for wrong arguments.
     let cli = Cli::parse();
     match cli.perform() {
@@ -275,8 +227,8 @@ impl Cli {
             Command::Approvals(command) => in_one_thread(command.perform(global)),
             Command::People(command) => in_one_thread(command.perform(global)),
             Command::Send(send) => in_one_thread(send.perform(global)),
-            Command::Chat(chat) => in_one_thread(chat.perform(global)),
-            Command::Ask(ask) => in_one_thread(ask.perform(global)),
+            Command::Chat(chat) => in_one_thread(chat.perform(|chat| door::find(global, chat))),
+            Command::Ask(ask) => in_one_thread(ask.perform(|chat| door::find(global, chat))),
             Command::Schedule(command) => in_one_thread(command.perform(global)),
             Command::Route(command) => in_one_thread(command.perform(global)),
             Command::Logs(logs) => in_one_thread(logs.perform(global)),
@@ -288,15 +240,10 @@ impl Cli {
             Command::Forget(forget) => in_one_thread(forget.perform(global)),
             Command::Store(command) => in_one_thread(command.perform(global)),
             Command::Service(command) => command.perform(global),
-            Command::Completions(completions) => completions.perform(),
-            Command::Man(pages) => pages.perform(),
+            Command::Completions(completions) => completions.perform(Self::command()),
+            Command::Man(pages) => pages.perform(Self::command()),
         }
     }
-}
-
-/// From now on, files that are created are readable for all.
-fn let_others_read() {
-    rustix::process::umask(Mode::WGRP | Mode::WOTH);
 }
 
 fn in_one_thread(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
@@ -305,63 +252,8 @@ fn in_one_thread(command: impl Future<Output = Result<(), Failure>>) -> Result<(
     runtime.block_on(command)
 }
 
-impl Global {
-    /// Where to look for the configuration.
-    fn options(&self) -> Result<Options, Failure> {
-        Ok(Options {
-            path: self.config.clone(),
-            working_dir: std::env::current_dir().context("the working directory is unknown")?,
-            environment: Environment::of_process(),
-            remembered: self.data_dir().ok().and_then(|data_dir| remembered::followed(&data_dir)),
-        })
-    }
-
-    /// The configuration. Options of the command line override it.
-    fn load(&self) -> Result<Loaded, Failure> {
-        let mut loaded = rejoinder_config::load(&self.options()?, &crate::build())?;
-        let log = &mut loaded.config.log;
-        log.format = match self.log_format {
-            Some(Format::Text) => LogFormat::Text,
-            Some(Format::Json) => LogFormat::Json,
-            None => log.format,
-        };
-        log.level = match self.log_level {
-            Some(Level::Error) => LogLevel::Error,
-            Some(Level::Warn) => LogLevel::Warn,
-            Some(Level::Info) => LogLevel::Info,
-            Some(Level::Debug) => LogLevel::Debug,
-            Some(Level::Trace) => LogLevel::Trace,
-            None => log.level,
-        };
-        Ok(loaded)
-    }
-
-    /// The data directory, as an absolute path.
-    fn data_dir(&self) -> Result<PathBuf, Failure> {
-        let given = self.data.clone().filter(|path| !path.as_os_str().is_empty());
-        let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
-        let usual = || user_data_dir(variable("XDG_DATA_HOME").as_deref(), variable("HOME").as_deref());
-        let unknown =
-            || Failure::Usage("no data directory is known: pass --data DIR, or set REJOINDER_DATA or HOME".into());
-        let path = given.or_else(usual).ok_or_else(unknown)?;
-        // Absolute, so that printed paths work from any directory.
-        Ok(std::path::absolute(path).context("the working directory is unknown")?)
-    }
-}
-
-/// `rejoinder` in the user's data directory, per the XDG Base Directory Specification.
-fn user_data_dir(xdg: Option<&Path>, home: Option<&Path>) -> Option<PathBuf> {
-    let base = match (xdg, home) {
-        (Some(xdg), _) if xdg.is_absolute() => xdg.to_owned(),
-        (_, Some(home)) if home.is_absolute() => home.join(".local/share"),
-        _ => return None,
-    };
-    Some(base.join("rejoinder"))
-}
-
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
     use rstest::rstest;
 
     use super::*;
@@ -412,18 +304,5 @@ mod tests {
         let error = Cli::try_parse_from(std::iter::once(&"rejoinder").chain(arguments)).unwrap_err();
 
         assert_eq!(error.exit_code(), 2, "{error}");
-    }
-
-    #[test]
-    fn data_is_where_the_user_keeps_data() {
-        let path = |text| Some(Path::new(text));
-
-        assert_eq!(user_data_dir(path("/xdg"), path("/home/ada")).as_deref(), path("/xdg/rejoinder"));
-        assert_eq!(user_data_dir(None, path("/home/ada")).as_deref(), path("/home/ada/.local/share/rejoinder"));
-        assert_eq!(
-            user_data_dir(path("relative"), path("/home/ada")).as_deref(),
-            path("/home/ada/.local/share/rejoinder")
-        );
-        assert_eq!(user_data_dir(None, None), None);
     }
 }

@@ -2,8 +2,8 @@
 
 pub(crate) mod ask;
 pub(crate) mod command;
-pub(crate) mod failure;
 pub(crate) mod finding;
-pub(crate) mod output;
 pub(crate) mod secret;
 pub(crate) mod toml;
+
+pub(crate) use rejoinder_terminal::{failure, output};

@@ -12,13 +12,14 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use anyhow::{Context, Result, bail};
 use opentelemetry_sdk::trace::SpanData;
 use rejoinder_core::{
-    ChannelId, DeliveryId, Store, StoreError, TurnId,
+    ChannelId, Store, StoreError, TurnId,
     store::{CursorMove, LogEntry, LogFilter, LogSeq},
 };
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use self::exporter::ExportError;
+use self::{exporter::ExportError, spans::Added};
+
 pub(crate) use self::exporter::Exporter;
 
 /// How long ends of turns are collected before their traces are sent together.
@@ -84,15 +85,6 @@ impl Place {
 struct Tracer {
     place: Place,
     exporter: Exporter,
-}
-
-/// What entries of the log add to the trace of their turn.
-#[derive(Debug, Default)]
-struct Added {
-    /// The turn has ended.
-    is_ended: bool,
-    /// These attempts have.
-    attempts: Vec<(DeliveryId, u64)>,
 }
 
 impl Tracer {

@@ -13,6 +13,7 @@ mod node;
 mod promtool;
 mod python;
 mod stamp;
+mod step;
 mod tools;
 
 use std::{
@@ -26,6 +27,7 @@ use std::{
 
 use anyhow::{Context, Result};
 
+use self::step::{InstallPaths, StepResult};
 use crate::workspace::Workspace;
 
 /// What is set up for the tests, in this order.
@@ -45,26 +47,6 @@ type InstallStep = fn(&InstallPaths) -> Result<StepResult>;
 
 /// Environment variables with the paths that tests need.
 pub(crate) type Environment = BTreeMap<&'static str, OsString>;
-
-/// The result of a step.
-enum StepResult {
-    /// It was installed already.
-    Present,
-    /// The step installed it.
-    Installed,
-}
-
-/// The directories and files of the steps.
-struct InstallPaths {
-    /// `tests`.
-    tests: PathBuf,
-    /// `tests/counterparts`: the versions that are pinned for all tests.
-    pinned: PathBuf,
-    /// `xtask/tools/requirements.txt`: the pinned Cargo commands.
-    tools: PathBuf,
-    /// `target/counterparts`: where packages are installed.
-    installed: PathBuf,
-}
 
 /// Runs all [`STEPS`], prints how long each took, and adds the resulting paths to `environment`. Returns the path of
 /// `cargo-nextest`.

@@ -5,6 +5,7 @@
 
 mod interaction;
 mod message;
+mod pick;
 mod reaction;
 #[cfg(test)]
 mod tests;
@@ -18,7 +19,7 @@ use rejoinder_core::{
 use rejoinder_kit::SentMessages;
 use serde_json::Value;
 
-pub(crate) use self::interaction::pick_id;
+pub(crate) use self::pick::pick_id;
 use crate::{
     check::Identity,
     directory::{ChannelInfo, Directory},

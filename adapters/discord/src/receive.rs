@@ -1,6 +1,7 @@
 //! Receives events from the Gateway. Each is read in order and stored, and only then acknowledged.
 
 mod backfill;
+mod missed;
 
 use std::sync::Arc;
 

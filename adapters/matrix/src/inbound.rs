@@ -1,41 +1,22 @@
 //! Normalises an event of a room. Pure: the event that it refers to ([`refers_to`]) is looked up before.
 
+mod context;
 #[cfg(test)]
 mod tests;
 mod text;
 
 use matrix_sdk::ruma::{EventId, RoomId};
 use rejoinder_core::{
-    Amends, Attachment, Author, ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Quote, Sender,
+    Amends, Attachment, Author, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Quote, Sender,
     SenderKind, Timestamp,
 };
 
-pub(crate) use self::text::keycap;
 use crate::{
     memory::RememberedEvent,
     payload::{Event, Message, Relation},
 };
 
-/// The context of an event.
-#[derive(Clone, Debug)]
-pub(crate) struct EventContext<'a> {
-    pub(crate) channel: &'a ChannelId,
-    /// Our user id.
-    pub(crate) me: &'a str,
-    /// Our display names: in the room, and the account's.
-    pub(crate) names: &'a [String],
-    pub(crate) room: &'a str,
-    pub(crate) chat: ChatKind,
-    /// The sender's display name in the room.
-    pub(crate) sender_name: Option<String>,
-    /// The event that [`refers_to`] names, if it could be looked up.
-    pub(crate) related: Option<&'a RememberedEvent>,
-    /// The display name of its sender in the room.
-    pub(crate) related_name: Option<String>,
-    pub(crate) now: Timestamp,
-    /// The JSON of the event, as received (decrypted if it was encrypted).
-    pub(crate) raw: &'a str,
-}
+pub(crate) use self::{context::EventContext, text::keycap};
 
 /// The id of the event that must be looked up before this one can be normalised.
 pub(crate) fn refers_to(event: &Event) -> Option<String> {

@@ -30,6 +30,8 @@ use matrix_sdk::{
 use rejoinder_core::{Backoff, ChannelError};
 use rejoinder_kit::{Receiver, RunEnd};
 
+pub(crate) use self::{lagging::LaggingRooms, timeline::Position};
+use self::{lagging::ROOMS_AT_ONCE, rooms::ReadTo};
 use crate::{
     Matrix, Session,
     errors::{self, Failure},
@@ -42,14 +44,8 @@ const SYNC: &str = "sync";
 /// How long the sync loop waits for one room. A room that takes longer lags, and is read beside the sync.
 const ROOM_PATIENCE: Duration = Duration::from_secs(5);
 
-/// How many rooms are read back at once.
-const ROOMS_AT_ONCE: usize = 16;
-
 /// How many events of a room one sync response contains at most.
 const TIMELINE: u32 = 50;
-
-use self::rooms::ReadTo;
-pub(crate) use self::{lagging::LaggingRooms, timeline::Position};
 
 impl Matrix {
     /// Receives events until the run ends.

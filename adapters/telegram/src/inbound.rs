@@ -6,6 +6,7 @@
 mod choice;
 mod files;
 mod message;
+mod pick;
 mod reaction;
 #[cfg(test)]
 mod tests;
@@ -19,7 +20,7 @@ use rejoinder_core::{
 use rejoinder_kit::SentMessages;
 use serde_json::Value;
 
-pub(crate) use self::{choice::pick_data, files::file_id};
+pub(crate) use self::{files::file_id, pick::pick_data};
 use crate::{
     check::BotProfile,
     payload::{Chat, Message, Update, User},

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use rejoinder_core::ChatKind;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{check_scope, templates::scopes};
+use super::scope::{check_scope, scopes};
 use crate::{
     check::Checks,
     duration::{self, HOUR},

@@ -5,7 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use rejoinder_core::{Cause, ChatKind, Ladder, Rung};
 use serde::{Deserialize, Serialize};
 
-use super::{Guard, check_scope, templates::scopes};
+use super::{
+    clarify::Questions,
+    scope::{check_scope, scopes},
+    templates::Templates,
+};
 use crate::{check::Checks, key::Key};
 
 /// The key of the ladders for every channel.
@@ -83,9 +87,9 @@ impl Rungs {
     }
 
     /// Reports what is wrong with the rungs at `key`, for turns of `agent`.
-    pub(crate) fn check(&self, key: &Key, guard: &Guard, agent: Option<&str>, checks: &mut Checks<'_>) {
+    pub(crate) fn check(&self, key: &Key, texts: Texts<'_>, agent: Option<&str>, checks: &mut Checks<'_>) {
         for (cause, rungs) in self.all() {
-            check_rungs(&key.name(cause.as_str()), rungs, guard, checks, |name, _| {
+            check_rungs(&key.name(cause.as_str()), rungs, texts, checks, |name, _| {
                 (agent == Some(name)).then(|| format!("names `{name}`, which has failed by then: name another agent"))
             });
         }
@@ -165,13 +169,13 @@ impl Ladders {
         rungs.filter_map(|rung| if let Rung::Say(name) = rung { Some(name.as_str()) } else { None }).collect()
     }
 
-    pub(super) fn check(&self, guard: &Guard, checks: &mut Checks<'_>) {
+    pub(super) fn check(&self, texts: Texts<'_>, checks: &mut Checks<'_>) {
         for scope in self.0.keys().filter(|scope| *scope != EVERYWHERE) {
             check_scope("ladder", scope, checks);
         }
         for (scope, chat, cause, rungs) in self.all() {
             let list = checks.key(&["ladder", scope, chat.as_str(), cause.as_str()]);
-            check_rungs(&list, rungs, guard, checks, |agent, checks| {
+            check_rungs(&list, rungs, texts, checks, |agent, checks| {
                 let channel = self.channel_of(agent, scope, chat, cause, checks)?;
                 Some(format!(
                     "names `{agent}`, which is the agent of `{channel}` and has failed by then: name another agent, or \
@@ -182,11 +186,18 @@ impl Ladders {
     }
 }
 
+/// What rungs name.
+#[derive(Clone, Copy)]
+pub(crate) struct Texts<'a> {
+    pub(super) questions: &'a Questions,
+    pub(super) templates: &'a Templates,
+}
+
 /// Reports what is wrong with the `rungs` at `list`. `why_not` says why a turn must not be handed to an agent.
 fn check_rungs(
     list: &Key,
     rungs: &[Rung],
-    guard: &Guard,
+    texts: Texts<'_>,
     checks: &mut Checks<'_>,
     why_not: impl Fn(&str, &Checks<'_>) -> Option<String>,
 ) {
@@ -207,10 +218,10 @@ fn check_rungs(
                 }
             }
             Rung::Clarify(name) => {
-                let questions = guard.clarify.names().cloned().collect();
+                let questions = texts.questions.names().cloned().collect();
                 checks.refers(rung_key.name("clarify"), "question", name, &questions);
             }
-            Rung::Say(name) => checks.refers(rung_key.name("say"), "template", name, &guard.templates.names()),
+            Rung::Say(name) => checks.refers(rung_key.name("say"), "template", name, &texts.templates.names()),
             Rung::React(emoji) => {
                 if emoji.is_empty() || emoji.chars().count() > 16 || emoji.chars().any(char::is_alphanumeric) {
                     checks.wrong(rung_key.name("react"), "must be one emoji");

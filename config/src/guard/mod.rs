@@ -3,6 +3,7 @@
 mod clarify;
 mod deadlines;
 mod ladder;
+mod scope;
 mod templates;
 
 use std::{collections::BTreeSet, time::Duration};
@@ -11,6 +12,7 @@ use rejoinder_core::{ChatKind, Language, LateAnswer, OnUnknown, Policy};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::deadlines::{hard_option, reversed};
+use self::ladder::Texts;
 pub use self::{
     clarify::Questions,
     deadlines::{Deadlines, ScopedDeadlines, SoftDeadline},
@@ -100,6 +102,11 @@ impl Guard {
         Deadlines { soft_deadline: Some(SoftDeadline(self.soft_deadline)), hard_deadline: Some(self.hard_deadline) }
     }
 
+    /// What the rungs of a ladder name.
+    pub(crate) const fn texts(&self) -> Texts<'_> {
+        Texts { questions: &self.clarify, templates: &self.templates }
+    }
+
     /// Takes over which languages there are, and which texts are built in.
     pub(crate) fn know(&mut self, languages: &BTreeSet<Language>, built_in: &Self) {
         self.languages.clone_from(languages);
@@ -120,13 +127,8 @@ impl Section for Guard {
         }
         checks.knows_language(checks.key(&["language"]), self.language.as_str());
         self.deadlines.check(self.general_deadlines(), checks);
-        self.ladder.check(self, checks);
+        self.ladder.check(self.texts(), checks);
         self.clarify.check(checks);
         self.templates.check(&self.ladder.templates(), checks);
     }
-}
-
-/// Reports `name`, the key of a table under `section`, if it is neither a platform nor a configured channel.
-fn check_scope(section: &str, name: &str, checks: &mut Checks<'_>) {
-    checks.refers_to_scope(checks.key(&[section, name]), name);
 }

@@ -13,7 +13,7 @@ use serde::{
     de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use super::check_scope;
+use super::scope::check_scope;
 use crate::{
     check::Checks,
     names::{hint, list, unknown},
@@ -252,11 +252,6 @@ impl Template {
     const fn is_text(&self) -> bool {
         matches!(self, Self::Text(_))
     }
-}
-
-/// The scopes of `channel`, the narrowest first: `webhook.siri`, `webhook`.
-pub(super) fn scopes(channel: &str) -> impl Iterator<Item = &str> {
-    [Some(channel), channel.split_once('.').map(|(platform, _)| platform)].into_iter().flatten()
 }
 
 /// The text at the end of a path.

@@ -7,7 +7,10 @@ use rejoinder_core::SharedClock;
 use tokio::{sync::Mutex, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use super::{Alerter, Means, board::Board};
+use super::{
+    alerter::{Alerter, Means},
+    board::Board,
+};
 use crate::{figures::Figures, problems::Problems};
 
 /// The alerter that runs now, if anybody is told. Another one goes on from what the log says was told.

@@ -16,9 +16,9 @@ use rejoinder_core::store::StoreState as _;
 use rejoinder_store::{OpenError, SqliteStore, beside, end_sign_ins, faults};
 
 use super::{
-    DATABASE, MANIFEST, Manifest, Places, crash_point, path_of,
+    archive::{DATABASE, MANIFEST, Manifest, Places, path_of, unpack},
+    crash_point::crash_point,
     staging::{OF_RESTORES, Staging, lock, remove_abandoned, sweep},
-    unpack,
 };
 use crate::{console::command::shell_quoted, secrets::make_private_dir};
 

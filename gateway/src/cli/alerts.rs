@@ -4,7 +4,7 @@ use anyhow::anyhow;
 use clap::Subcommand;
 use serde_json::json;
 
-use super::{Global, running::RunningGateway};
+use super::{global::Global, running::RunningGateway};
 use crate::console::{failure::Failure, output};
 
 #[derive(Debug, Subcommand)]

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::{
-    Global,
+    global::Global,
     running::{RunningGateway, path_part},
 };
 use crate::console::{failure::Failure, output};

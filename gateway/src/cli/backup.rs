@@ -10,7 +10,7 @@ use rejoinder_core::{
 };
 use rejoinder_store::SqliteStore;
 
-use super::{Global, store::size};
+use super::{global::Global, store::size};
 use crate::{
     backup::{self, Places},
     console::{failure::Failure, output},

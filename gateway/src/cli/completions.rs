@@ -1,9 +1,8 @@
 //! `rejoinder completions`: the script with which a shell completes our commands.
 
-use clap::{Args, CommandFactory as _};
+use clap::{Args, Command};
 use clap_complete::{Shell, generate};
 
-use super::Cli;
 use crate::console::{failure::Failure, output};
 
 #[derive(Debug, Args)]
@@ -26,27 +25,27 @@ For zsh, ~/.zshrc needs \"fpath+=~/.zfunc\" before \"compinit\". For Elvish, ~/.
 The folder must exist. A new shell then completes the commands.";
 
 impl Completions {
-    pub(super) fn perform(&self) -> Result<(), Failure> {
-        output::print(script(self.shell).trim_end())
+    pub(super) fn perform(&self, mut cli: Command) -> Result<(), Failure> {
+        output::print(script(self.shell, &mut cli).trim_end())
     }
 }
 
-fn script(shell: Shell) -> String {
+fn script(shell: Shell, cli: &mut Command) -> String {
     let mut script = Vec::new();
-    generate(shell, &mut Cli::command(), "rejoinder", &mut script);
+    generate(shell, cli, "rejoinder", &mut script);
     String::from_utf8_lossy(&script).into_owned()
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::ValueEnum as _;
+    use clap::{CommandFactory as _, ValueEnum as _};
 
-    use super::*;
+    use super::{super::Cli, *};
 
     #[test]
     fn every_shell_completes_every_command() {
         for shell in Shell::value_variants() {
-            let script = script(*shell);
+            let script = script(*shell, &mut Cli::command());
 
             for command in Cli::command().get_subcommands() {
                 assert!(script.contains(command.get_name()), "{shell} does not complete {}", command.get_name());

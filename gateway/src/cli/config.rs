@@ -6,7 +6,7 @@ use clap::Subcommand;
 use rejoinder_config::ConfigErrors;
 use serde_json::json;
 
-use super::{Global, running::RunningGateway};
+use super::{global::Global, running::RunningGateway};
 use crate::{
     console::{failure::Failure, output},
     wiring,

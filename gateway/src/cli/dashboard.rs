@@ -8,7 +8,7 @@ use qrcode::{QrCode, render::unicode::Dense1x2};
 use rejoinder_config::Config;
 use serde_json::json;
 
-use super::{Global, running::RunningGateway};
+use super::{global::Global, running::RunningGateway};
 use crate::{
     console::{failure::Failure, output},
     wiring,

@@ -6,7 +6,7 @@ use clap::Args;
 use rejoinder_core::Store;
 use rejoinder_store::SqliteStore;
 
-use super::Global;
+use super::global::Global;
 use crate::console::{failure::Failure, output};
 
 #[derive(Debug, Default, Args)]

@@ -10,7 +10,7 @@ use rejoinder_core::{ChannelId, store::DeadLetterFilter};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Global, database::Database, ids, running::RunningGateway};
+use super::{database::Database, global::Global, ids, running::RunningGateway};
 use crate::{
     console::{failure::Failure, output},
     http::dead_letters_page,

@@ -18,7 +18,7 @@ use rejoinder_config::Config;
 use serde::Serialize;
 
 use self::{data::Database, fix::Fixer};
-use super::Global;
+use super::global::Global;
 use crate::{
     agents, client,
     console::{

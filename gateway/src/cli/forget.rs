@@ -12,7 +12,8 @@ use rejoinder_core::Identity;
 use serde_json::json;
 
 use super::{
-    Global, people,
+    global::Global,
+    people,
     running::{RunningGateway, path_part},
 };
 use crate::{

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 
-use super::{Global, running};
+use super::{global::Global, running};
 use crate::{
     console::{failure::Failure, output},
     http::Readiness,

@@ -23,7 +23,7 @@ use self::{
     agent::{AgentChoice, Interview, Server, find_agents, first_with_model, http_client},
     file::{Existing, already_exists, configuration, write},
 };
-use super::{Global, remembered};
+use super::{global::Global, remembered};
 use crate::{
     console::{
         ask::{Ask, Terminal},

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Global, database::Database, ids::turn_id};
+use super::{database::Database, global::Global, ids::turn_id};
 use crate::{
     console::{failure::Failure, output},
     http::{LevelName, LogLineItem, LogLineList, log_lines_page},

@@ -3,14 +3,17 @@
 use std::{fs, io, path::PathBuf};
 
 use anyhow::Context;
-use clap::{Args, Command, CommandFactory as _};
+use clap::{Args, Command};
 use clap_mangen::{
     Man,
     roff::{Roff, roman},
 };
 
-use super::{Cli, EXIT_CODES, let_others_read};
+use super::umask::let_others_read;
 use crate::console::{failure::Failure, output};
+
+/// What the help of a command says that names no others.
+pub(super) const EXIT_CODES: &str = "Exit code: 0, 1 if the command failed, 2 if the arguments or the configuration are invalid; `ask --help` has more.";
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  sudo rejoinder man /usr/local/share/man/man1")]
@@ -20,10 +23,10 @@ pub(super) struct ManPages {
 }
 
 impl ManPages {
-    pub(super) fn perform(&self) -> Result<(), Failure> {
+    pub(super) fn perform(&self, cli: Command) -> Result<(), Failure> {
         let_others_read();
         fs::create_dir_all(&self.dir).with_context(|| format!("cannot create {}", self.dir.display()))?;
-        for (name, page) in pages().context("cannot make the pages")? {
+        for (name, page) in pages(cli).context("cannot make the pages")? {
             let path = self.dir.join(name);
             fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))?;
             output::print(path.display().to_string())?;
@@ -33,8 +36,8 @@ impl ManPages {
 }
 
 /// The pages of all commands, with the names of their files.
-fn pages() -> io::Result<Vec<(String, Vec<u8>)>> {
-    let mut cli = Cli::command().disable_help_subcommand(true);
+fn pages(cli: Command) -> io::Result<Vec<(String, Vec<u8>)>> {
+    let mut cli = cli.disable_help_subcommand(true);
     cli.build();
     let (mut commands, mut pages) = (vec![&cli], Vec::new());
     while let Some(command) = commands.pop() {
@@ -96,10 +99,12 @@ fn section(paragraph: &str) -> Option<(String, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use clap::CommandFactory as _;
+
+    use super::{super::Cli, *};
 
     fn text(name: &str) -> String {
-        let mut pages = pages().unwrap().into_iter();
+        let mut pages = pages(Cli::command()).unwrap().into_iter();
         let (_, page) = pages.find(|(file, _)| file == name).unwrap_or_else(|| panic!("there is no {name}"));
         String::from_utf8(page).unwrap()
     }

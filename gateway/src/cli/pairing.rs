@@ -4,7 +4,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use super::{
-    Global, people,
+    global::Global,
+    people,
     running::{RunningGateway, path_part},
 };
 use crate::console::{failure::Failure, output};

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::{Global, running::RunningGateway};
+use super::{global::Global, running::RunningGateway};
 use crate::console::{failure::Failure, output};
 
 #[derive(Debug, Subcommand)]

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::{signal::unix::Signal, sync::oneshot};
 use tracing::{error, info, warn};
 
-use super::{Global, notify};
+use super::{global::Global, notify};
 use crate::{
     agents,
     alerts::{LiveAlerts, Means},

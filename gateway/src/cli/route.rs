@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Global, running::RunningGateway};
+use super::{global::Global, running::RunningGateway};
 use crate::{
     console::{failure::Failure, output},
     time::span,

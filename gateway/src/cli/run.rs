@@ -18,7 +18,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{Global, notify, reload::Reloader, remembered};
+use super::{global::Global, notify, reload::Reloader, remembered};
 use crate::{
     console::{
         command::{command_line, shell_quoted},

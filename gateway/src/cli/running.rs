@@ -9,7 +9,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Global;
+use super::global::Global;
 use crate::{
     console::{command::command_line, failure::Failure, output},
     gateway::{read_address, url_of},

@@ -5,7 +5,7 @@ use rejoinder_core::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 use super::{
-    Global,
+    global::Global,
     running::{RunningGateway, path_part},
     send::not_reached,
 };

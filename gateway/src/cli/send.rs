@@ -9,10 +9,11 @@ use std::{
 use anyhow::{Context, anyhow};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use clap::Args;
+use rejoinder_terminal::MAX_WAIT;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Global, MAX_WAIT, running::RunningGateway};
+use super::{global::Global, running::RunningGateway};
 use crate::console::{failure::Failure, output};
 
 /// How long it takes at most to see what has become of a message, unless --wait says otherwise.

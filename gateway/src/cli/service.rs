@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
 use rejoinder_config::{ConfigSource, Environment};
 
-use super::{Global, let_others_read};
+use super::{global::Global, umask::let_others_read};
 use crate::console::{command::command_line, failure::Failure, output};
 
 /// The unit of the system, for the program and the configuration at their usual places.

@@ -5,7 +5,7 @@ use clap::Args;
 use rejoinder_core::store::Backlog;
 use serde_json::Value;
 
-use super::{Global, database::Database, running::RunningGateway};
+use super::{database::Database, global::Global, running::RunningGateway};
 use crate::{
     console::{failure::Failure, output},
     time::span,

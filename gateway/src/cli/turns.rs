@@ -2,6 +2,7 @@
 
 mod runs;
 mod stats;
+mod text;
 
 use std::{collections::HashSet, fmt::Write as _, time::Duration};
 
@@ -13,9 +14,10 @@ use rejoinder_core::{
     store::{Dossier, PeopleStore, TurnFilter, TurnListState},
 };
 
+use self::text::{indented, one_line, parse_time};
 use super::{
-    Global,
     database::Database,
+    global::Global,
     ids::{turn_id, unknown_turn},
     running::RunningGateway,
 };
@@ -173,11 +175,6 @@ const SHORT_IDS: [usize; 3] = [18, 23, 36];
 
 /// The pause before the list is shown again.
 const WATCH_PAUSE: Duration = Duration::from_secs(2);
-
-fn parse_time(text: &str) -> Result<Timestamp, String> {
-    time::parse_or_ago(text, SystemClock.now())
-        .ok_or_else(|| "use a time such as 2026-05-01T12:00:00Z, or how long ago: 90s, 2h, 1d".to_owned())
-}
 
 /// A time as it was typed: how long ago counts anew each time the list is shown.
 fn checked_time(text: &str) -> Result<String, String> {
@@ -418,13 +415,4 @@ fn delivery_lines(delivery: &DeliveryDetail, lines: &mut Vec<String>) {
     if let Some(fetched_at) = &delivery.fetched_at {
         lines.push(format!("     first read by the client at {fetched_at}"));
     }
-}
-
-/// A value that somebody else chose, so that it cannot look like the lines after it.
-fn one_line(value: &str) -> String {
-    value.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn indented(text: &str) -> String {
-    text.lines().map(|line| format!("  | {line}")).collect::<Vec<_>>().join("\n")
 }

@@ -10,7 +10,7 @@ use rejoinder_config::{Agent, Config, PlatformSection};
 use rejoinder_core::{ChannelAdapter, ChannelId, store::Role};
 use utoipa::openapi::OpenApi;
 
-use super::{Built, ChannelNotice, Platform, RouteMaterials};
+use super::platform::{Built, ChannelNotice, Platform, RouteMaterials};
 use crate::{
     callers::Caller,
     materials::{Materials, WiringError},

@@ -15,8 +15,8 @@ use secrecy::SecretString;
 use url::Url;
 
 use super::{
-    Account, CheckError, Setup,
     check::{CheckResult, Decision, decide},
+    platform::{Account, CheckError, Setup},
 };
 use crate::{
     client,

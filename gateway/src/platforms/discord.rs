@@ -11,9 +11,9 @@ use secrecy::SecretString;
 use url::Url;
 
 use super::{
-    Built, ChannelNotice, CheckContext, CheckError, Platform, Setup,
     bot::{BotPlatform, OptionNames, Profile},
-    remarks_on_people,
+    people::remarks_on_people,
+    platform::{Built, ChannelNotice, CheckContext, CheckError, Platform, Setup},
 };
 use crate::{
     client::CHECK_TIMEOUT,

@@ -6,7 +6,10 @@ use rejoinder_config::{Config, PlatformSection};
 use rejoinder_core::{ChannelAdapter, ChannelId};
 use rejoinder_example::ExampleSection;
 
-use super::{Built, ChannelNotice, Platform, remarks_on_people};
+use super::{
+    people::remarks_on_people,
+    platform::{Built, ChannelNotice, Platform},
+};
 use crate::materials::{Materials, WiringError};
 
 const NAME: &str = "example";

@@ -1,29 +1,28 @@
 //! Matrix: accounts on homeservers.
 
 mod init;
+mod profile;
 
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
 use futures_util::{FutureExt, future::BoxFuture};
 use rejoinder_config::{Config, PlatformSection};
 use rejoinder_core::{ChannelAdapter, ChannelId, DirectPolicy};
-use rejoinder_matrix::{AccountProfile, AutoJoin, Login, MatrixSection};
-use reqwest::Client;
-use url::Url;
+use rejoinder_matrix::{AutoJoin, MatrixSection};
 
-use super::{Built, ChannelNotice, CheckContext, CheckError, Platform, Setup, remarks_on_people};
+use self::profile::{introduction, with_timeout};
+use super::{
+    people::remarks_on_people,
+    platform::{Built, ChannelNotice, CheckContext, CheckError, Platform, Setup},
+};
 use crate::{
     client::is_readable_on_the_way,
-    console::{finding::Finding, output::printable},
+    console::finding::Finding,
     materials::{Materials, WiringError},
 };
-
-/// How long checking an account may take.
-const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) struct Matrix;
 
@@ -90,38 +89,6 @@ fn channel(name: &str) -> ChannelId {
 /// Where the device of the account `name` stores its data: beside the database, because each is useless without the other.
 fn folder(config: &Config, data_dir: &Path, name: &str) -> PathBuf {
     config.store.url.path(data_dir).with_file_name(format!("matrix-{name}"))
-}
-
-/// Asks a homeserver whether it accepts an account. Leaves no device behind.
-async fn fetch_profile(
-    http: &Client,
-    homeserver: &Url,
-    user: &str,
-    login: &Login,
-) -> Result<AccountProfile, CheckError> {
-    with_timeout(Box::pin(rejoinder_matrix::check(http, homeserver, user, login))).await
-}
-
-async fn with_timeout<T>(
-    request: impl Future<Output = Result<T, rejoinder_matrix::CheckError>>,
-) -> Result<T, CheckError> {
-    use rejoinder_matrix::CheckError as Refusal;
-    let Ok(checked) = tokio::time::timeout(CHECK_TIMEOUT, request).await else {
-        return Err(CheckError::Unreachable("the homeserver cannot be reached: it does not answer".to_owned()));
-    };
-    checked.map_err(|error| match error {
-        Refusal::Unreachable(_) => CheckError::Unreachable(error.to_string()),
-        Refusal::Refused(_) | Refusal::Lost(_) => CheckError::Rejected(error.to_string()),
-    })
-}
-
-/// Its display name and user id.
-fn introduction(account: &AccountProfile) -> String {
-    let user = printable(&account.user);
-    match &account.display_name {
-        Some(name) => format!("{} ({user})", printable(name)),
-        None => user,
-    }
 }
 
 async fn check_account(name: &str, account: &MatrixSection, context: CheckContext<'_>) -> Vec<Finding> {

@@ -10,9 +10,9 @@ use reqwest::Client;
 use url::Url;
 
 use super::{
-    Built, ChannelNotice, CheckContext, CheckError, Platform, Setup,
     bot::{BotPlatform, OptionNames, Profile},
-    remarks_on_people,
+    people::remarks_on_people,
+    platform::{Built, ChannelNotice, CheckContext, CheckError, Platform, Setup},
 };
 use crate::{
     client::CHECK_TIMEOUT,

@@ -7,7 +7,7 @@ use rejoinder_core::ChannelAdapter;
 use rejoinder_webchat::{Access, AccessKind, WebchatAdapter, WebchatSection, WebchatSettings};
 use utoipa::openapi::OpenApi;
 
-use super::{Built, ChannelNotice, Platform};
+use super::platform::{Built, ChannelNotice, Platform};
 use crate::materials::{Materials, WiringError};
 
 pub(super) struct Webchat;

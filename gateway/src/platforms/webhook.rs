@@ -7,7 +7,7 @@ use rejoinder_core::{ChannelAdapter, ChannelId, Language};
 use rejoinder_webhook::{FormerHooks, HookTexts, ResultKeys, WebhookAdapter, WebhookSection, WebhookSettings};
 use utoipa::openapi::OpenApi;
 
-use super::{Built, ChannelNotice, Platform, RouteMaterials};
+use super::platform::{Built, ChannelNotice, Platform, RouteMaterials};
 use crate::{
     client::is_readable_on_the_way,
     materials::{Materials, WiringError},

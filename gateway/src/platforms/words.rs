@@ -6,7 +6,7 @@ use rejoinder_config::{Config, PlatformSection};
 use rejoinder_core::{ChannelAdapter, ChannelId};
 use rejoinder_words::{WordsAdapter, WordsSection, WordsSettings};
 
-use super::{Built, ChannelNotice, Platform};
+use super::platform::{Built, ChannelNotice, Platform};
 use crate::{
     client::is_readable_on_the_way,
     materials::{Materials, WiringError},

@@ -8,11 +8,9 @@ use opentelemetry::{
 };
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 use rejoinder_core::{
-    Handler, ObligationState, Settlement, Span, Timestamp, TurnTrace, Via,
+    DeliveryId, Handler, ObligationState, Settlement, Span, Timestamp, TurnTrace, Via,
     store::{AttemptRecord, Dossier, RunRecord},
 };
-
-use super::Added;
 
 /// The spans that are to be sent now; none if the caller's trace is not recorded.
 pub(super) fn of_turn(dossier: &Dossier, added: &Added) -> Vec<SpanData> {
@@ -181,4 +179,13 @@ impl Spans<'_> {
 
 fn time(at: Timestamp) -> SystemTime {
     SystemTime::UNIX_EPOCH + std::time::Duration::from_millis(u64::try_from(at.as_millis()).unwrap_or_default())
+}
+
+/// What entries of the log add to the trace of their turn.
+#[derive(Debug, Default)]
+pub(super) struct Added {
+    /// The turn has ended.
+    pub(super) is_ended: bool,
+    /// These attempts have.
+    pub(super) attempts: Vec<(DeliveryId, u64)>,
 }

@@ -3,6 +3,7 @@
 pub(crate) mod agent;
 pub(crate) mod discord_bot;
 pub(crate) mod echo;
+mod hook;
 pub(crate) mod matrix_bot;
 pub(crate) mod proxy;
 pub(crate) mod telegram_bot;
@@ -11,7 +12,6 @@ use std::{io::Read, net::Ipv4Addr};
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
-use serde::{Deserialize, Serialize};
 use tokio::{net::TcpListener, sync::oneshot};
 
 /// Serve on loopback, print the address, and exit when standard input closes.
@@ -73,25 +73,6 @@ pub(crate) enum Server {
         #[arg(long, allow_hyphen_values = true)]
         token: String,
     },
-}
-
-/// The request body of the hooks of echo and proxy.
-#[derive(Deserialize)]
-struct HookRequest {
-    message: String,
-}
-
-/// The response body: the fields that a caller of the real gateway reads.
-#[derive(Serialize)]
-struct HookAnswer {
-    status: &'static str,
-    reply: String,
-}
-
-impl HookAnswer {
-    const fn with(reply: String) -> Self {
-        Self { status: "answered", reply }
-    }
 }
 
 /// Serves until standard input closes, which happens when the bench exits.

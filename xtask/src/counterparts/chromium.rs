@@ -7,7 +7,10 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use super::{InstallPaths, StepResult, debian};
+use super::{
+    debian,
+    step::{InstallPaths, StepResult},
+};
 
 const DEBIAN: &str = "/usr/bin/chromium";
 /// The font is for the emoji on the pages: without it, screenshots show boxes.

@@ -7,7 +7,10 @@ use std::{
 
 use anyhow::{Result, bail};
 
-use super::{InstallPaths, StepResult, debian};
+use super::{
+    debian,
+    step::{InstallPaths, StepResult},
+};
 
 /// The path of the library after [`install`].
 pub(super) fn path() -> PathBuf {

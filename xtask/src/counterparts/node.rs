@@ -4,7 +4,10 @@ use std::{fs, process::Command};
 
 use anyhow::{Context, Result, bail};
 
-use super::{InstallPaths, StepResult, stamp::Stamp};
+use super::{
+    stamp::Stamp,
+    step::{InstallPaths, StepResult},
+};
 use crate::process;
 
 /// The oldest version that the pinned packages support.

@@ -8,7 +8,10 @@ use std::{
 
 use anyhow::{Result, bail};
 
-use super::{InstallPaths, StepResult, debian};
+use super::{
+    debian,
+    step::{InstallPaths, StepResult},
+};
 use crate::process;
 
 const NAME: &str = "promtool";

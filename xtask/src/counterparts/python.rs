@@ -9,7 +9,11 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use super::{InstallPaths, StepResult, debian, stamp::Stamp};
+use super::{
+    debian,
+    stamp::Stamp,
+    step::{InstallPaths, StepResult},
+};
 use crate::process;
 
 /// Files of pinned packages, relative to `tests`. Files of one environment must pin the same versions.

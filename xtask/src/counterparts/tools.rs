@@ -10,7 +10,11 @@ use std::{
 
 use anyhow::{Context, Result};
 
-use super::{InstallPaths, StepResult, python, stamp::Stamp};
+use super::{
+    python,
+    stamp::Stamp,
+    step::{InstallPaths, StepResult},
+};
 use crate::process;
 
 const SBOM_VERSION: &str = "0.10.0";

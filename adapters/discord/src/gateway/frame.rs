@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 use serenity::{constants::Opcode, model::gateway::GatewayIntents};
 
-use super::Session;
+use super::session::Session;
 
 /// A frame from Discord.
 #[derive(Debug, Deserialize)]

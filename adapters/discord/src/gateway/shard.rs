@@ -13,10 +13,10 @@ use tokio::{
 };
 
 use super::{
-    Dispatch, Queues, Session, StoredSeq, Urgent,
     connection::{Connection, ConnectionError},
     frame::{self, Frame, Op, ReadySession},
-    stale_after,
+    queues::{Dispatch, Queues, Urgent},
+    session::{Session, StoredSeq, stale_after},
 };
 use crate::{
     Discord, UNKNOWN_TOKEN,

@@ -1,9 +1,9 @@
 //! Reads slash commands and pressed buttons.
 
-use rejoinder_core::{ChatKind, Directed, EventKind, InboundEvent, Language, TurnId};
+use rejoinder_core::{ChatKind, Directed, EventKind, InboundEvent, Language};
 use serde_json::Value;
 
-use super::{INTERACTION, ReadEvent, Reader, message::attachments};
+use super::{INTERACTION, ReadEvent, Reader, message::attachments, pick::picked};
 use crate::{
     commands::{ASK, FILE, PRIVATELY},
     directory::ChannelInfo,
@@ -20,18 +20,6 @@ mod kind {
 
 /// The flag of a message that only one person sees.
 const EPHEMERAL: u64 = 1 << 6;
-
-/// A button's `custom_id`: the turn whose answer was the question, and the index of the choice. Discord allows 100
-/// characters (<https://discord.com/developers/docs/components/reference#button>); these are 45 at most.
-pub(crate) fn pick_id(turn: TurnId, index: usize) -> String {
-    format!("pick:{turn}:{index}")
-}
-
-/// The turn and the index in a button's `custom_id`.
-fn picked(custom_id: &str) -> Option<(TurnId, usize)> {
-    let (turn, index) = custom_id.strip_prefix("pick:")?.split_once(':')?;
-    Some((turn.parse().ok()?, index.parse().ok()?))
-}
 
 impl Reader<'_> {
     pub(super) fn interaction(&self, interaction: Interaction) -> Option<ReadEvent> {
@@ -120,23 +108,4 @@ fn label_of(message: &Message, custom_id: &str) -> Option<String> {
     let mut buttons = rows.flatten();
     let button = buttons.find(|button| button.get("custom_id").and_then(Value::as_str) == Some(custom_id))?;
     Some(button.get("label")?.as_str()?.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use rejoinder_core::Timestamp;
-
-    use super::*;
-
-    #[test]
-    fn a_button_carries_its_turn_and_its_place() {
-        let turn = TurnId::new(Timestamp::from_millis(1_700_000_000_000));
-
-        let id = pick_id(turn, 24);
-
-        assert!(id.len() <= 100, "{id}");
-        assert_eq!(picked(&id), Some((turn, 24)));
-        assert_eq!(picked("pick:me"), None);
-        assert_eq!(picked("else"), None);
-    }
 }

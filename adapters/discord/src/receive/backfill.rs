@@ -11,21 +11,13 @@ use std::{
 };
 
 use rejoinder_core::{Backoff, Timestamp};
-use rejoinder_kit::ShuttingDown;
 use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 
-use super::EventStorer;
-use crate::{
-    Discord,
-    errors::ApiError,
-    gateway::Dispatch,
-    payload::{Message, SentMessage},
-    snowflake::Snowflake,
-};
+use crate::{Discord, errors::ApiError, gateway::Dispatch, payload::Message, snowflake::Snowflake};
 
 /// The most messages per call.
-const PAGE: usize = 100;
+pub(super) const PAGE: usize = 100;
 
 /// The most channels that are read at once.
 const AT_ONCE: usize = 4;
@@ -69,16 +61,16 @@ struct HeldMessage {
 }
 
 /// A channel that is no longer read.
-struct EndedChannel {
-    place: String,
+pub(super) struct EndedChannel {
+    pub(super) place: String,
     /// Its live messages and edits, to be stored now.
-    held: Vec<Dispatch>,
+    pub(super) held: Vec<Dispatch>,
 }
 
 /// The result of one call.
 pub(super) struct Page {
-    channel: Snowflake,
-    messages: Result<Vec<Box<RawValue>>, ApiError>,
+    pub(super) channel: Snowflake,
+    pub(super) messages: Result<Vec<Box<RawValue>>, ApiError>,
 }
 
 impl<'a> Backfill<'a> {
@@ -146,7 +138,7 @@ impl<'a> Backfill<'a> {
     }
 
     /// Whether no page of a channel was stored yet.
-    fn is_untouched(&self, channel: Snowflake) -> bool {
+    pub(super) fn is_untouched(&self, channel: Snowflake) -> bool {
         self.unread.get(&channel).is_some_and(|unread| !unread.is_begun)
     }
 
@@ -181,7 +173,12 @@ impl<'a> Backfill<'a> {
     }
 
     /// Notes that a page was stored. Returns the channel if it is read to its end.
-    fn page_stored(&mut self, channel: Snowflake, last: Option<Snowflake>, is_full: bool) -> Option<EndedChannel> {
+    pub(super) fn page_stored(
+        &mut self,
+        channel: Snowflake,
+        last: Option<Snowflake>,
+        is_full: bool,
+    ) -> Option<EndedChannel> {
         let unread = self.unread.get_mut(&channel)?;
         unread.is_begun = true;
         unread.backoff.reset();
@@ -199,7 +196,7 @@ impl<'a> Backfill<'a> {
     }
 
     /// Stops reading a channel.
-    fn end(&mut self, channel: Snowflake) -> Option<EndedChannel> {
+    pub(super) fn end(&mut self, channel: Snowflake) -> Option<EndedChannel> {
         let ended = self.unread.remove(&channel);
         self.read_next();
         let held = self.held.extract_if(.., |held| held.channel == channel).map(|held| held.dispatch).collect();
@@ -207,7 +204,7 @@ impl<'a> Backfill<'a> {
     }
 
     /// Reads a channel again after a pause of at least `min`.
-    fn retry(&mut self, channel: Snowflake, min: Duration) {
+    pub(super) fn retry(&mut self, channel: Snowflake, min: Duration) {
         if let Some(unread) = self.unread.get_mut(&channel) {
             unread.failures += 1;
             let pause = unread.backoff.pause().max(min);
@@ -221,7 +218,7 @@ impl<'a> Backfill<'a> {
     }
 
     /// Names the channels that have failed for a while in the health.
-    fn report(&self) {
+    pub(super) fn report(&self) {
         let name = |(channel, _): (&Snowflake, &UnreadChannel)| {
             self.discord.directory.channel_name(*channel).unwrap_or_else(|| channel.to_string())
         };
@@ -229,62 +226,6 @@ impl<'a> Backfill<'a> {
             self.unread.iter().filter(|(_, unread)| unread.failures >= REPORTED).map(name).collect();
         names.sort_unstable();
         self.discord.health.set_unread(&names);
-    }
-}
-
-impl EventStorer<'_> {
-    /// Stores the missed messages of a page, oldest first. Stored ones are recognised as duplicates.
-    pub(super) async fn handle_page(&mut self, page: Page) -> Result<(), ShuttingDown> {
-        let Page { channel, messages } = page;
-        let ended = match messages {
-            Ok(page) => {
-                let mut messages: Vec<(Snowflake, &RawValue)> = page
-                    .iter()
-                    .filter_map(|raw| Some((serde_json::from_str::<SentMessage>(raw.get()).ok()?.id, raw.as_ref())))
-                    .collect();
-                messages.sort_unstable_by_key(|(id, _)| *id);
-                let last = messages.last().map(|(last, _)| *last);
-                if self.position.is_new && self.backfill.is_untouched(channel) {
-                    // An earlier installation has answered what is before our own last message.
-                    let is_ours = |raw: &RawValue| {
-                        let message = serde_json::from_str::<Message>(raw.get()).ok();
-                        message.and_then(|message| message.author).is_some_and(|author| author.id == self.me.user)
-                    };
-                    let answered = messages.iter().rposition(|(_, raw)| is_ours(raw)).map_or(0, |index| index + 1);
-                    messages.drain(..answered);
-                }
-                let reader = self.reader();
-                let read: Vec<_> =
-                    messages.iter().filter_map(|(_, raw)| reader.read("MESSAGE_CREATE", raw.get(), 0)).collect();
-                if !read.is_empty() {
-                    self.store_events(read).await?;
-                }
-                self.backfill.page_stored(channel, last, page.len() >= PAGE)
-            }
-            Err(error) if error.is_transient() => {
-                tracing::warn!(channel = %self.discord.channel, in_channel = %channel, %error, "missed messages cannot be read yet, retrying");
-                self.backfill.retry(channel, error.pause().unwrap_or_default());
-                None
-            }
-            Err(error) => {
-                // The channel is closed to us.
-                tracing::debug!(channel = %self.discord.channel, in_channel = %channel, %error, "a channel cannot be read, skipping it");
-                self.backfill.end(channel)
-            }
-        };
-        self.backfill.report();
-        let Some(EndedChannel { place, held }) = ended else { return Ok(()) };
-        self.release(held).await?;
-        self.close_gap_if_read(&place).await
-    }
-
-    /// Closes a gap, once all its channels are read.
-    pub(super) async fn close_gap_if_read(&mut self, place: &str) -> Result<(), ShuttingDown> {
-        if !self.backfill.is_read(place) {
-            return Ok(());
-        }
-        self.position.close_gap(place);
-        self.store_position().await
     }
 }
 

@@ -1,5 +1,5 @@
 use proptest::{collection::vec, prelude::*, sample::select};
-use rejoinder_core::conformance::growth::assert_linear;
+use rejoinder_core::{ChannelId, conformance::growth::assert_linear};
 use rstest::rstest;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Extracts the text of messages and mentions, and the numbers on reactions.
 
-use super::EventContext;
+use super::context::EventContext;
 use crate::payload::{Event, Message};
 
 /// The text of a message, without the quote and the mention that clients put before it.

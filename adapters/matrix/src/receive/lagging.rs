@@ -15,10 +15,7 @@ use rejoinder_core::Backoff;
 use rejoinder_kit::{Receiver, RunEnd};
 use tokio::sync::{Notify, Semaphore};
 
-use super::{
-    ROOMS_AT_ONCE,
-    rooms::{ReadTo, SyncedEvents},
-};
+use super::rooms::{ReadTo, SyncedEvents};
 use crate::{Matrix, Session};
 
 /// The cursor that stores the list, so that it survives a restart.
@@ -29,6 +26,9 @@ const PAUSE: Duration = Duration::from_secs(2);
 
 /// How long reading one room may take. What was stored until then is kept.
 const TIMEOUT: Duration = Duration::from_mins(10);
+
+/// How many rooms are read back at once.
+pub(super) const ROOMS_AT_ONCE: usize = 16;
 
 /// How many events are kept of all rooms, for a homeserver that does not let us read them back.
 const MAX_EVENTS: usize = 1000;

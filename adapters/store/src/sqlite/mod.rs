@@ -10,6 +10,7 @@ mod schema;
 mod search;
 mod store;
 mod stored;
+mod transcript;
 mod transcripts;
 mod trouble;
 mod write;

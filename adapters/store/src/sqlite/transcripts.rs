@@ -12,7 +12,7 @@ use rejoinder_core::{
     store::{LineChange, SessionChange, TranscriptLine, Transition, TurnSeq},
 };
 
-use super::read::StoredLine;
+use super::transcript::StoredLine;
 
 /// How many sessions are cached. With fewer than are active at once, every turn would read its lines again.
 const SESSIONS: usize = 2048;

@@ -4,6 +4,8 @@ use std::{cmp::Reverse, ops::Range};
 
 use teloxide::types::{MessageEntity, MessageEntityKind};
 
+use super::formatted::utf16_len;
+
 /// A style or link on a range of the text.
 #[derive(Debug)]
 pub(super) struct Mark {
@@ -29,7 +31,7 @@ pub(super) fn finish(text: &str, mut marks: Vec<Mark>) -> (String, Vec<MessageEn
         .into_iter()
         .map(|mark| {
             let offset = units.at(mark.range.start);
-            MessageEntity::new(mark.kind, offset, super::utf16_len(&text[mark.range]))
+            MessageEntity::new(mark.kind, offset, utf16_len(&text[mark.range]))
         })
         .collect();
     (text[start..end].to_owned(), entities)
@@ -68,7 +70,7 @@ struct Units<'a> {
 
 impl Units<'_> {
     fn at(&mut self, byte: usize) -> usize {
-        self.counted += super::utf16_len(&self.text[self.at..byte]);
+        self.counted += utf16_len(&self.text[self.at..byte]);
         self.at = byte;
         self.counted
     }

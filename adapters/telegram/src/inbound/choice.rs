@@ -1,21 +1,9 @@
 //! Reads a pressed button as a choice.
 
-use rejoinder_core::{ConversationRef, Directed, EventKind, InboundEvent, TurnId};
+use rejoinder_core::{ConversationRef, Directed, EventKind, InboundEvent};
 
-use super::{Reader, chat_kind};
+use super::{Reader, chat_kind, pick::picked};
 use crate::payload::{CallbackQuery, Message};
-
-/// A button's callback data: the turn whose answer was the question, and the index of the choice. Telegram allows 64
-/// bytes (<https://core.telegram.org/bots/api#inlinekeyboardbutton>); these are 45 at most.
-pub(crate) fn pick_data(turn: TurnId, index: usize) -> String {
-    format!("pick:{turn}:{index}")
-}
-
-/// The turn and the index in a button's callback data.
-fn picked(data: &str) -> Option<(TurnId, usize)> {
-    let (turn, index) = data.strip_prefix("pick:")?.split_once(':')?;
-    Some((turn.parse().ok()?, index.parse().ok()?))
-}
 
 impl Reader<'_> {
     pub(super) fn choice(&self, query: &CallbackQuery) -> InboundEvent {
@@ -44,23 +32,4 @@ impl Reader<'_> {
 fn label_of(message: &Message, data: &str) -> Option<String> {
     let buttons = message.reply_markup.as_ref()?.inline_keyboard.iter().flatten();
     buttons.into_iter().find(|button| button.callback_data.as_deref() == Some(data)).map(|button| button.text.clone())
-}
-
-#[cfg(test)]
-mod tests {
-    use rejoinder_core::Timestamp;
-
-    use super::*;
-
-    #[test]
-    fn a_button_carries_its_turn_and_its_place() {
-        let turn = TurnId::new(Timestamp::from_millis(1_700_000_000_000));
-
-        let data = pick_data(turn, 99);
-
-        assert!(data.len() <= 64, "{data}");
-        assert_eq!(picked(&data), Some((turn, 99)));
-        assert_eq!(picked("pick:me"), None);
-        assert_eq!(picked("else"), None);
-    }
 }

@@ -4,8 +4,9 @@ use std::{borrow::Cow, str::Utf8Error};
 
 use axum::http::StatusCode;
 use percent_encoding::percent_decode_str;
+use rejoinder_kit::Problem;
 
-use super::{HookMessage, Problem, is_field, not_utf8};
+use super::message::{self, HookMessage, is_field, not_utf8};
 
 /// Reads a form with the same fields as the JSON body. `attachments` may appear several times, each with one URL. A body that
 /// is no form at all is the message, because `curl -d` calls every body a form.
@@ -17,7 +18,7 @@ pub(super) fn read(content: &str) -> Result<HookMessage, Problem> {
         && !has_field_of_ours(content)
         && let Some(text) = bare_text(content)?
     {
-        return Ok(super::text(&text));
+        return Ok(message::text(&text));
     }
     let mut message = HookMessage::default();
     for (name, value) in fields(content) {
@@ -53,7 +54,7 @@ pub(super) fn read_any(content: &str) -> Result<serde_json::Value, Problem> {
     if !content.contains('=')
         && let Some(text) = bare_text(content)?
     {
-        return Ok(super::text(&text).text.into());
+        return Ok(message::text(&text).text.into());
     }
     let fields = fields(content).map(|(name, value)| Ok((decoded(name)?, decoded(value)?.into())));
     fields.collect::<Result<serde_json::Map<_, _>, _>>().map(Into::into)

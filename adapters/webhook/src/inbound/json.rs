@@ -1,9 +1,10 @@
 //! JSON bodies.
 
 use axum::http::StatusCode;
+use rejoinder_kit::Problem;
 use serde_json::error::Category;
 
-use super::{HookMessage, Problem, invalid};
+use super::message::{HookMessage, invalid};
 
 /// Reads an object. Unknown fields are ignored.
 ///

@@ -1,9 +1,9 @@
 //! `multipart/form-data` bodies (RFC 7578), which Apple Shortcuts and browsers send for forms.
 
 use axum::http::StatusCode;
+use rejoinder_kit::{Problem, quoted::parameter};
 
-use super::{HookMessage, Problem, not_utf8};
-use rejoinder_kit::quoted::parameter;
+use super::message::{HookMessage, not_utf8};
 
 /// Reads a form with the same fields as the JSON body. `attachments` may appear several times, each with one URL. A part
 /// with a file name is a file, whatever its field is called.

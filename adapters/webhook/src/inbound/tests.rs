@@ -1,9 +1,15 @@
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
-use rejoinder_core::EventKind;
+use rejoinder_core::{
+    Attachment, ChannelId, ChatKind, CommandHelp, Directed, EventKind, InboundEvent, Language, Timestamp,
+};
+use rejoinder_kit::data_url;
 use rstest::rstest;
 
-use super::*;
+use super::{
+    message::{MAX_ATTACHMENTS, MAX_NAME, MAX_URL},
+    *,
+};
 
 const JSON: Option<&str> = Some("application/json");
 const FORM: Option<&str> = Some("application/x-www-form-urlencoded");

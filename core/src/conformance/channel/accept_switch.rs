@@ -10,7 +10,7 @@ use std::{
 
 use async_trait::async_trait;
 
-use super::PlatformDouble;
+use super::double::PlatformDouble;
 use crate::{
     conformance::{layered::Layer, parts_without_agents},
     engine::Engine,

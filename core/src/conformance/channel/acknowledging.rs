@@ -6,8 +6,8 @@ use std::{
 };
 
 use super::{
-    PlatformDouble,
     accept_switch::{AcceptSwitch, gateway, until},
+    double::PlatformDouble,
 };
 use crate::conformance::layered::{Layered, NullStore};
 

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    PlatformDouble,
     accept_switch::{gateway_without_channels, until},
+    double::PlatformDouble,
 };
 use crate::conformance::layered::NullStore;
 

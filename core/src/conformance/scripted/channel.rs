@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use super::Platform;
+use super::platform::Platform;
 use crate::{
     model::{
         capabilities::{Capabilities, Receipts, Resend, Support},

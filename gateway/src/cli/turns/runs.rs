@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{indented, one_line};
+use super::text::{indented, one_line};
 use crate::view::{RunDetail, ShownDetail, ToolDetail};
 
 /// The lines of a run: when, how it ended, what it took, its tool calls and, if `with_shown`, what the model was shown.

@@ -13,9 +13,9 @@ use rejoinder_core::{
 };
 use serde::Serialize;
 
-use super::parse_time;
+use super::text::parse_time;
 use crate::{
-    cli::{Global, database::Database},
+    cli::{database::Database, global::Global},
     console::{failure::Failure, output},
     figures::{PROMPT, Tally, each_entry},
     time::{rfc3339, span},

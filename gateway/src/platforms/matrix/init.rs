@@ -11,7 +11,7 @@ use futures_util::{FutureExt, future::LocalBoxFuture};
 use rejoinder_matrix::{AccountProfile, ID_FORMAT, Login, MatrixSection};
 use url::Url;
 
-use super::{fetch_profile, introduction};
+use super::profile::{fetch_profile, introduction};
 use crate::{
     client,
     console::{
@@ -22,8 +22,8 @@ use crate::{
         toml::toml_text,
     },
     platforms::{
-        Account, CheckError, Setup,
         check::{CheckResult, Decision, decide},
+        platform::{Account, CheckError, Setup},
     },
 };
 

@@ -8,13 +8,13 @@ use rstest::rstest;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use url::Url;
 
-use super::init::AccountOptions;
-use super::*;
-use crate::cli::{Script, load_section, unused_url};
-use crate::console::failure::Failure;
+use super::{init::AccountOptions, *};
 use crate::{
-    platforms::Account,
+    cli::{Script, load_section, unused_url},
+    console::failure::Failure,
+    platforms::platform::Account,
     wiring::{
         remarks,
         tests::{config, parts},

@@ -2,7 +2,7 @@
 
 use axum::{Json, Router, routing::post};
 
-use super::{HookAnswer, HookRequest};
+use super::hook::{HookAnswer, HookRequest};
 
 /// `POST /hooks/{name}`.
 pub(crate) fn router() -> Router {

@@ -7,7 +7,7 @@ use axum::{Json, Router, extract::State, http::StatusCode, routing::post};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{HookAnswer, HookRequest};
+use super::hook::{HookAnswer, HookRequest};
 
 #[derive(Clone)]
 struct Agent {

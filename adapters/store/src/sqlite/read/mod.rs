@@ -15,7 +15,6 @@ mod search;
 mod sessions;
 mod stuck;
 mod tokens;
-mod transcript;
 mod turns;
 mod views;
 
@@ -24,7 +23,6 @@ use sqlx::{QueryBuilder, Sqlite};
 
 #[cfg(test)]
 pub(super) use lists::list;
-pub(super) use transcript::StoredLine;
 
 /// A pattern of texts that contain `part`, for `like` with `escape '\\'`.
 fn containing(part: &str) -> String {

@@ -8,8 +8,8 @@ use rejoinder_core::{
 use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
-use super::{columns::Columns, transcript, turns};
-use crate::sqlite::{error::store_error, store::SqliteStore};
+use super::{columns::Columns, turns};
+use crate::sqlite::{error::store_error, store::SqliteStore, transcript};
 
 #[async_trait]
 impl SessionStore for SqliteStore {

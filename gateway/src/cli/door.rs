@@ -3,27 +3,19 @@
 use std::{io, path::PathBuf};
 
 use anyhow::{Context, anyhow};
-use clap::Args;
 use rejoinder_config::{Config, TokenValue};
+use rejoinder_terminal::{Conversation, Door};
 use rejoinder_webchat::{AccessKind, WebchatSection};
 use secrecy::SecretString;
 
-use super::super::{Global, running::find_url};
+use super::{global::Global, running};
 use crate::{console::failure::Failure, gateway::url_of, secrets, wiring};
 
 /// The name of the chat that is used if none is named.
 const MAIN: &str = "main";
 
-/// Which web chat is used.
-#[derive(Debug, Args)]
-pub(super) struct ChatName {
-    /// The web chat to use, `[channels.webchat.NAME]`; if not given: `main`, or the only one
-    #[arg(long, value_name = "NAME")]
-    chat: Option<String>,
-}
-
 /// A web chat of the gateway that runs with this configuration and data directory.
-pub(super) struct Door {
+struct Webchat {
     global: Global,
     config: Config,
     data_dir: PathBuf,
@@ -31,30 +23,26 @@ pub(super) struct Door {
     token: Option<SecretString>,
 }
 
-impl Door {
-    /// Finds the chat and its token. Calls nothing yet.
-    pub(super) fn find(global: &Global, chat: &ChatName) -> Result<Self, Failure> {
-        let config = global.load()?.config;
-        let data_dir = global.data_dir()?;
-        let chats: Vec<_> = config.channels.of::<WebchatSection>().map(|(name, _)| name).collect();
-        let name = chosen(&chats, chat.chat.as_deref()).map_err(|why| anyhow!("{why}"))?.to_owned();
-        let mut door = Self { global: global.clone(), config, data_dir, name, token: None };
-        // Before the token: the first start makes one, and what says that no gateway runs is the better advice.
-        door.url()?;
-        door.token = door.read_token()?;
-        Ok(door)
-    }
+/// Finds the chat with this name, and its token. Calls nothing yet.
+pub(super) fn find(global: &Global, chat: Option<&str>) -> Result<Box<dyn Door>, Failure> {
+    let config = global.load()?.config;
+    let data_dir = global.data_dir()?;
+    let chats: Vec<_> = config.channels.of::<WebchatSection>().map(|(name, _)| name).collect();
+    let name = chosen(&chats, chat).map_err(|why| anyhow!("{why}"))?.to_owned();
+    let mut webchat = Webchat { global: global.clone(), config, data_dir, name, token: None };
+    // Before the token: the first start makes one, and what says that no gateway runs is the better advice.
+    webchat.url()?;
+    webchat.token = webchat.read_token()?;
+    Ok(Box::new(webchat))
+}
 
-    /// The address of the chat's socket now: the port may be one that the system chose at the last start.
-    ///
-    /// # Errors
-    /// When no gateway runs.
-    pub(super) fn url(&self) -> Result<String, Failure> {
+impl Door for Webchat {
+    fn url(&self) -> Result<String, Failure> {
         let database = wiring::database(&self.config, &self.data_dir);
         let is_stopped = matches!(rejoinder_store::is_in_use(&database), Ok(false));
         // Otherwise the token would go to whatever else listens at the address of a gateway that was killed.
         if is_stopped {
-            return Err(super::super::running::none_runs(&self.global, &self.data_dir));
+            return Err(running::none_runs(&self.global, &self.data_dir));
         }
         let url = match self.config.admin.listen {
             // The address that a running gateway writes down is that of its admin interface.
@@ -63,15 +51,38 @@ impl Door {
                 let why = "config key `server.listen` has port 0, so only the gateway knows where its web chat is: name a port";
                 return Err(anyhow!(why).into());
             }
-            None => find_url(&self.global, &self.config, &self.data_dir)?,
+            None => running::find_url(&self.global, &self.config, &self.data_dir)?,
         };
         Ok(format!("{}/chat/{}/ws", url.replacen("http", "ws", 1), self.name))
     }
 
-    pub(super) fn token(&self) -> Option<&SecretString> {
+    fn token(&self) -> Option<&SecretString> {
         self.token.as_ref()
     }
 
+    fn conversation(&self, which: Conversation) -> Result<SecretString, Failure> {
+        if which == Conversation::Passing {
+            return Ok(secrets::new_token().context("cannot make a conversation's id")?);
+        }
+        let file = format!("terminal-{}-conversation", self.name);
+        let kept = || -> io::Result<SecretString> {
+            if which == Conversation::Renewed {
+                let id = secrets::new_token()?;
+                secrets::write(&self.data_dir.join(&file), &id)?;
+                return Ok(id);
+            }
+            secrets::read_or_create(&self.data_dir, &file).map(|kept| kept.token)
+        };
+        Ok(kept()
+            .with_context(|| format!("cannot keep the conversation in {}", self.data_dir.join(&file).display()))?)
+    }
+
+    fn history(&self) -> PathBuf {
+        self.data_dir.join(format!("terminal-{}-history", self.name))
+    }
+}
+
+impl Webchat {
     fn read_token(&self) -> Result<Option<SecretString>, Failure> {
         let sections = self.config.channels.of::<WebchatSection>();
         let section = sections.filter(|(name, _)| *name == self.name).map(|(_, section)| section).next();
@@ -87,26 +98,6 @@ impl Door {
         Ok(Some(
             read.ok_or_else(|| anyhow!("{} does not exist: start the gateway", self.data_dir.join(file).display()))?,
         ))
-    }
-
-    /// The id of the conversation that is kept in the data directory, for this chat. With `is_new` it is a new one.
-    pub(super) fn kept_conversation(&self, is_new: bool) -> Result<SecretString, Failure> {
-        let file = format!("terminal-{}-conversation", self.name);
-        let kept = || -> io::Result<SecretString> {
-            if is_new {
-                let id = secrets::new_token()?;
-                secrets::write(&self.data_dir.join(&file), &id)?;
-                return Ok(id);
-            }
-            secrets::read_or_create(&self.data_dir, &file).map(|kept| kept.token)
-        };
-        Ok(kept()
-            .with_context(|| format!("cannot keep the conversation in {}", self.data_dir.join(&file).display()))?)
-    }
-
-    /// Where the lines typed so far are kept.
-    pub(super) fn history(&self) -> PathBuf {
-        self.data_dir.join(format!("terminal-{}-history", self.name))
     }
 }
 
@@ -129,17 +120,6 @@ fn chosen<'a>(chats: &[&'a str], wanted: Option<&str>) -> Result<&'a str, String
     }
 }
 
-/// The person's language as a tag such as `de-AT`, from what the environment says (POSIX: `de_AT.UTF-8`).
-pub(super) fn language() -> Option<String> {
-    let of = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    tag(&of("LC_ALL").or_else(|| of("LC_MESSAGES")).or_else(|| of("LANG"))?)
-}
-
-fn tag(locale: &str) -> Option<String> {
-    let name = locale.split(['.', '@']).next().unwrap_or_default();
-    (!matches!(name, "" | "C" | "POSIX")).then(|| name.replace('_', "-"))
-}
-
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -159,15 +139,5 @@ mod tests {
             (Err(why), Err(expected)) => assert!(why.contains(expected), "{why}"),
             (found, _) => panic!("{found:?}"),
         }
-    }
-
-    #[rstest]
-    #[case("de_AT.UTF-8", Some("de-AT"))]
-    #[case("sr_RS@latin", Some("sr-RS"))]
-    #[case("en", Some("en"))]
-    #[case("C.UTF-8", None)]
-    #[case("POSIX", None)]
-    fn the_language_is_that_of_the_locale(#[case] locale: &str, #[case] expected: Option<&str>) {
-        assert_eq!(tag(locale).as_deref(), expected);
     }
 }

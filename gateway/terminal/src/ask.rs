@@ -14,18 +14,17 @@ use super::{
     block::{Progress, block, file},
     book::Book,
     connection::{Connection, Event},
-    door::{ChatName, Door},
+    door::{ChatName, Conversation, Door},
     frames::{Signal, Turn},
     outbox::Say,
 };
 use crate::{
-    cli::MAX_WAIT,
-    console::{
-        failure::Failure,
-        output::{self, printable},
-    },
-    secrets,
+    failure::Failure,
+    output::{self, printable},
 };
+
+/// The longest time that a command may be told to wait, in seconds: a year.
+pub const MAX_WAIT: u64 = 365 * 24 * 60 * 60;
 
 /// How long to wait for the answer, in seconds, unless --wait says otherwise.
 const WAIT: u64 = 600;
@@ -45,7 +44,7 @@ const LATE: u8 = 3;
 /// The exit code after Ctrl-C, as shells have it.
 const INTERRUPTED: u8 = 130;
 
-pub(in super::super) const HELP: &str = "\
+pub const HELP: &str = "\
 Standard output gets the answer and nothing else: its text as Markdown, or the emoji of a reaction. What the gateway says in the
 agent's place, deferrals, choices and files go to standard error. The question is a message in a web chat of the running gateway.
 
@@ -64,7 +63,7 @@ Examples:
   rejoinder ask --json --wait 60 < question.txt";
 
 #[derive(Debug, Args)]
-pub(in super::super) struct Ask {
+pub struct Ask {
     /// The question, as Markdown; if not given, or `-`: standard input
     text: Option<String>,
     #[command(flatten)]
@@ -81,14 +80,18 @@ pub(in super::super) struct Ask {
 }
 
 impl Ask {
-    pub(in super::super) async fn perform(&self, global: &super::super::Global) -> Result<(), Failure> {
+    /// Asks in the web chat that `find` finds by its name.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub async fn perform<F>(&self, find: F) -> Result<(), Failure>
+    where
+        F: FnOnce(Option<&str>) -> Result<Box<dyn Door>, Failure>,
+    {
         let text = self.text()?;
-        let door = Door::find(global, &self.chat)?;
-        let conversation = if self.continues {
-            door.kept_conversation(false)?
-        } else {
-            secrets::new_token().context("cannot make a conversation's id")?
-        };
+        let door = find(self.chat.chat.as_deref())?;
+        let conversation =
+            door.conversation(if self.continues { Conversation::Kept } else { Conversation::Passing })?;
         let mut question = Question::ask(Connection::open(door, conversation), text);
         let deadline = Instant::now() + Duration::from_secs(self.wait);
         let ended = tokio::select! {

@@ -20,7 +20,7 @@ use super::{
     frames::{ClientFrame, ServerFrame, Turn, Welcome},
     outbox::{Outbox, Say},
 };
-use crate::console::output::printable;
+use crate::output::printable;
 
 /// How long the gateway may take to open the socket, and to answer the hello.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(15);
@@ -34,7 +34,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
 /// What the gateway says, and what becomes of the connection.
 #[derive(Debug)]
-pub(super) enum Event {
+pub(crate) enum Event {
     /// The conversation is open: at first, and after each lost connection.
     Welcome(Box<Welcome>),
     /// The connection is lost. It is opened again.
@@ -72,14 +72,14 @@ enum Wish {
 
 /// The way in and out of a conversation. The socket closes on drop.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(crate) struct Connection {
     wishes: mpsc::UnboundedSender<Wish>,
     events: mpsc::UnboundedReceiver<Event>,
 }
 
 impl Connection {
     /// Opens a conversation.
-    pub(super) fn open(door: Door, conversation: SecretString) -> Self {
+    pub(crate) fn open(door: Box<dyn Door>, conversation: SecretString) -> Self {
         let (wishes, wanted) = mpsc::unbounded_channel();
         let (sender, events) = mpsc::unbounded_channel();
         let keeper = Keeper {
@@ -96,7 +96,7 @@ impl Connection {
     }
 
     /// Sends this, now or once the connection is open, and again until it is accepted or refused. Returns its id.
-    pub(super) fn say(&self, say: Say) -> String {
+    pub(crate) fn say(&self, say: Say) -> String {
         let id = uuid::Uuid::new_v4().simple().to_string();
         // If the task has ended, its last event says so.
         let _ = self.wishes.send(Wish::Say(id.clone(), say));
@@ -104,11 +104,11 @@ impl Connection {
     }
 
     /// Stops the running turn.
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         let _ = self.wishes.send(Wish::Stop);
     }
 
-    pub(super) async fn next(&mut self) -> Event {
+    pub(crate) async fn next(&mut self) -> Event {
         let ended = || Event::Ended("the connection has ended".to_owned());
         self.events.recv().await.unwrap_or_else(ended)
     }
@@ -128,7 +128,7 @@ type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 /// Keeps the socket open.
 struct Keeper {
-    door: Door,
+    door: Box<dyn Door>,
     conversation: SecretString,
     wanted: mpsc::UnboundedReceiver<Wish>,
     events: mpsc::UnboundedSender<Event>,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 /// A frame to the gateway.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum ClientFrame<'a> {
+pub(crate) enum ClientFrame<'a> {
     Hello {
         conversation: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,7 +29,7 @@ pub(super) enum ClientFrame<'a> {
 }
 
 impl ClientFrame<'_> {
-    pub(super) fn to_text(&self) -> String {
+    pub(crate) fn to_text(&self) -> String {
         serde_json::to_string(self).expect("frames serialise to JSON")
     }
 }
@@ -37,7 +37,7 @@ impl ClientFrame<'_> {
 /// A frame from the gateway.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum ServerFrame {
+pub(crate) enum ServerFrame {
     Welcome(Box<Welcome>),
     Accepted {
         id: String,
@@ -73,75 +73,75 @@ pub(super) enum ServerFrame {
 
 /// The answer to the hello.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Welcome {
-    pub(super) title: String,
-    pub(super) agent: String,
+pub(crate) struct Welcome {
+    pub(crate) title: String,
+    pub(crate) agent: String,
     #[serde(default)]
-    pub(super) commands: Vec<Command>,
+    pub(crate) commands: Vec<Command>,
     /// The last turns of the conversation, oldest first.
-    pub(super) turns: Vec<Turn>,
+    pub(crate) turns: Vec<Turn>,
 }
 
 /// A command of the gateway's.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Command {
-    pub(super) name: String,
+pub(crate) struct Command {
+    pub(crate) name: String,
     #[serde(default)]
-    pub(super) description: String,
+    pub(crate) description: String,
 }
 
 /// A turn. Fields that are not used here are kept, for printing it as JSON.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[expect(clippy::struct_field_names, reason = "the name on the wire")]
-pub(super) struct Turn {
-    pub(super) turn_id: String,
+pub(crate) struct Turn {
+    pub(crate) turn_id: String,
     /// Its place in the conversation; 0: not known yet.
     #[serde(skip_serializing_if = "is_zero")]
-    pub(super) seq: i64,
-    pub(super) text: String,
-    pub(super) status: TurnStatus,
-    pub(super) shown: Option<Signal>,
+    pub(crate) seq: i64,
+    pub(crate) text: String,
+    pub(crate) status: TurnStatus,
+    pub(crate) shown: Option<Signal>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) picked: Option<String>,
+    pub(crate) picked: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) merged_into: Option<String>,
+    pub(crate) merged_into: Option<String>,
     #[serde(flatten)]
-    pub(super) rest: Map<String, Value>,
+    pub(crate) rest: Map<String, Value>,
 }
 
 /// What a turn shows.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[expect(clippy::struct_field_names, reason = "the name on the wire")]
-pub(super) struct Signal {
-    pub(super) signal: SignalKind,
+pub(crate) struct Signal {
+    pub(crate) signal: SignalKind,
     /// The agent that said it; `None`: the gateway itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) agent: Option<String>,
+    pub(crate) agent: Option<String>,
     /// Whether the gateway said it because the agent gave no answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) fallback: bool,
-    pub(super) text: String,
+    pub(crate) fallback: bool,
+    pub(crate) text: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) attachments: Vec<File>,
+    pub(crate) attachments: Vec<File>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) choices: Vec<String>,
+    pub(crate) choices: Vec<String>,
     /// When the answer is due, in RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) due: Option<String>,
+    pub(crate) due: Option<String>,
     /// When it was shown, in RFC 3339 with milliseconds.
-    pub(super) at: String,
+    pub(crate) at: String,
     #[serde(flatten)]
     rest: Map<String, Value>,
 }
 
 /// A file of an answer.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(super) struct File {
-    pub(super) name: String,
-    pub(super) media_type: String,
+pub(crate) struct File {
+    pub(crate) name: String,
+    pub(crate) media_type: String,
     /// Where it is; `None` if it is not safe to follow, or left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) href: Option<String>,
+    pub(crate) href: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
@@ -151,7 +151,7 @@ const fn is_zero(number: &i64) -> bool {
 
 impl Turn {
     /// A turn of which only this is known: it was accepted.
-    pub(super) fn accepted(id: String, text: String) -> Self {
+    pub(crate) fn accepted(id: String, text: String) -> Self {
         Self {
             turn_id: id,
             seq: 0,
@@ -165,19 +165,19 @@ impl Turn {
     }
 
     /// Whether nothing more is owed for it.
-    pub(super) fn is_final(&self) -> bool {
+    pub(crate) fn is_final(&self) -> bool {
         self.status.is_final()
     }
 
     /// Whether the person has said nothing: the gateway began the turn by itself.
-    pub(super) fn is_unasked(&self) -> bool {
+    pub(crate) fn is_unasked(&self) -> bool {
         let has_files = self.rest.get("attachments").and_then(Value::as_array).is_some_and(|files| !files.is_empty());
         self.text.trim().is_empty() && !has_files
     }
 }
 
 #[cfg(test)]
-pub(super) mod examples {
+pub(crate) mod examples {
     use serde_json::{Value, json};
 
     use super::Turn;

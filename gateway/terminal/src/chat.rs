@@ -21,14 +21,14 @@ use super::{
     block::{Progress, block},
     book::Book,
     connection::{Connection, Event},
-    door::{ChatName, Door},
+    door::{ChatName, Conversation, Door},
     editor::{Input, PROMPT, Prompt},
     frames::{Turn, Welcome},
     outbox::Say,
     save::save_files,
     screen::{Room, Screen, row_count},
 };
-use crate::console::{
+use crate::{
     failure::Failure,
     output::{self, excerpt, printable},
 };
@@ -45,7 +45,7 @@ const STOP: &str = "/stop";
 /// The longest reference to a question, in characters.
 const REFERENCE: usize = 40;
 
-pub(in super::super) const HELP: &str = "\
+pub const HELP: &str = "\
 Enter sends, Alt-Enter begins a new line, and pasted lines stay together. The arrow keys bring back what was typed before, Tab
 completes commands. The number or the text of a choice picks it. Ctrl-C stops what runs, or else clears the line; on an empty
 line it leaves, as Ctrl-D does. The conversation is kept: the next `rejoinder chat` goes on with it.
@@ -53,7 +53,7 @@ line it leaves, as Ctrl-D does. The conversation is kept: the next `rejoinder ch
 In scripts use `rejoinder ask`.";
 
 #[derive(Debug, Args)]
-pub(in super::super) struct Chat {
+pub struct Chat {
     #[command(flatten)]
     chat: ChatName,
     /// Begin a new conversation
@@ -62,13 +62,21 @@ pub(in super::super) struct Chat {
 }
 
 impl Chat {
-    pub(in super::super) async fn perform(&self, global: &super::super::Global) -> Result<(), Failure> {
+    /// Talks in the web chat that `find` finds by its name.
+    ///
+    /// # Errors
+    /// When there is no terminal, or the conversation cannot be opened or is lost.
+    pub async fn perform<F>(&self, find: F) -> Result<(), Failure>
+    where
+        F: FnOnce(Option<&str>) -> Result<Box<dyn Door>, Failure>,
+    {
         if !stdin().is_terminal() || !stdout().is_terminal() {
             let what = "`chat` needs a terminal for its input and output: in scripts use `rejoinder ask`";
             return Err(Failure::Usage(what.to_owned()));
         }
-        let door = Door::find(global, &self.chat)?;
-        let (history, conversation) = (door.history(), door.kept_conversation(self.new)?);
+        let door = find(self.chat.chat.as_deref())?;
+        let which = if self.new { Conversation::Renewed } else { Conversation::Kept };
+        let (history, conversation) = (door.history(), door.conversation(which)?);
         let mut connection = Connection::open(door, conversation);
         let welcome = match connection.next().await {
             Event::Welcome(welcome) => welcome,

@@ -8,13 +8,13 @@ use super::frames::Turn;
 
 /// The turns of a conversation, each in its latest state.
 #[derive(Debug, Default)]
-pub(super) struct Book {
+pub(crate) struct Book {
     turns: HashMap<String, Turn>,
 }
 
 impl Book {
     /// Takes in a state of a turn. Returns whether it is news.
-    pub(super) fn learn(&mut self, turn: Turn) -> bool {
+    pub(crate) fn learn(&mut self, turn: Turn) -> bool {
         let is_new = self.turns.get(&turn.turn_id).is_none_or(|known| progress(&turn) > progress(known));
         if is_new {
             self.turns.insert(turn.turn_id.clone(), turn);
@@ -22,12 +22,12 @@ impl Book {
         is_new
     }
 
-    pub(super) fn turn(&self, id: &str) -> Option<&Turn> {
+    pub(crate) fn turn(&self, id: &str) -> Option<&Turn> {
         self.turns.get(id)
     }
 
     /// The turn that answers for this one: itself, or the one into which it was merged.
-    pub(super) fn answering(&self, id: &str) -> Option<&Turn> {
+    pub(crate) fn answering(&self, id: &str) -> Option<&Turn> {
         let turn = self.turn(id)?;
         match &turn.merged_into {
             Some(other) => self.turn(other),
@@ -36,14 +36,14 @@ impl Book {
     }
 
     /// The turns for which something is owed, in the order in which they are shown.
-    pub(super) fn open(&self) -> Vec<&Turn> {
+    pub(crate) fn open(&self) -> Vec<&Turn> {
         let mut open: Vec<_> = self.turns.values().filter(|turn| !turn.is_final()).collect();
         open.sort_by_key(|turn| turn.seq);
         open
     }
 
     /// The turn whose answer asks for a choice that may still be picked: only the last answer can.
-    pub(super) fn question(&self) -> Option<&Turn> {
+    pub(crate) fn question(&self) -> Option<&Turn> {
         let answered = self.turns.values().filter(|turn| turn.shown.is_some() && turn.merged_into.is_none());
         let last = answered.max_by_key(|turn| turn.seq)?;
         let asks = last.shown.as_ref().is_some_and(|shown| !shown.choices.is_empty());

@@ -11,7 +11,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(2);
 
 /// What a person says: a message, or a choice.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Say {
+pub(crate) enum Say {
     Text(String),
     /// Picks a choice, by its index, of a turn's answer.
     Choice {
@@ -22,7 +22,7 @@ pub(super) enum Say {
 
 /// The queue.
 #[derive(Debug, Default)]
-pub(super) struct Outbox {
+pub(crate) struct Outbox {
     waiting: VecDeque<(String, Say)>,
     /// Whether the first one was sent on this connection.
     is_sent: bool,
@@ -31,12 +31,12 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    pub(super) fn push(&mut self, id: String, say: Say) {
+    pub(crate) fn push(&mut self, id: String, say: Say) {
         self.waiting.push_back((id, say));
     }
 
     /// The next frame to send. Then it counts as sent.
-    pub(super) fn next(&mut self, now: Instant) -> Option<String> {
+    pub(crate) fn next(&mut self, now: Instant) -> Option<String> {
         if self.is_sent || self.not_before.is_some_and(|time| now < time) {
             return None;
         }
@@ -51,12 +51,12 @@ impl Outbox {
     }
 
     /// When to look for the next frame again, if only time keeps it back.
-    pub(super) fn wakes(&self) -> Option<Instant> {
+    pub(crate) fn wakes(&self) -> Option<Instant> {
         self.not_before.filter(|_| !self.is_sent && !self.waiting.is_empty())
     }
 
     /// The gateway has taken `id`, or never will.
-    pub(super) fn remove(&mut self, id: &str) {
+    pub(crate) fn remove(&mut self, id: &str) {
         if self.waiting.front().is_some_and(|(first, _)| first == id) {
             self.waiting.pop_front();
             self.is_sent = false;
@@ -64,14 +64,14 @@ impl Outbox {
     }
 
     /// The gateway could not take `id` now.
-    pub(super) fn retry(&mut self, id: &str, now: Instant) {
+    pub(crate) fn retry(&mut self, id: &str, now: Instant) {
         if self.waiting.front().is_some_and(|(first, _)| first == id) {
             (self.is_sent, self.not_before) = (false, Some(now + RETRY_AFTER));
         }
     }
 
     /// There is a new connection: what was not accepted is sent again.
-    pub(super) fn reconnected(&mut self) {
+    pub(crate) fn reconnected(&mut self) {
         (self.is_sent, self.not_before) = (false, None);
     }
 }

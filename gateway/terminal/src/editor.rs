@@ -24,17 +24,17 @@ use rustyline::{
 use tokio::sync::mpsc;
 
 use super::frames::Command;
-use crate::console::{failure::Failure, output::printable};
+use crate::{failure::Failure, output::printable};
 
 /// What stands before what is typed.
-pub(super) const PROMPT: &str = "› ";
+pub(crate) const PROMPT: &str = "› ";
 
 /// How many lines the history keeps.
 const HISTORY: usize = 1000;
 
 /// What the person does at the prompt.
 #[derive(Debug)]
-pub(super) enum Input {
+pub(crate) enum Input {
     Line(String),
     /// Ctrl-C while something runs.
     Stop,
@@ -55,7 +55,7 @@ struct Shared {
 }
 
 /// The prompt.
-pub(super) struct Prompt {
+pub(crate) struct Prompt {
     shared: Arc<Shared>,
     printer: Box<dyn ExternalPrinter>,
     inputs: mpsc::UnboundedReceiver<Input>,
@@ -66,7 +66,7 @@ impl Prompt {
     ///
     /// # Errors
     /// When this terminal cannot edit lines.
-    pub(super) fn start(history: PathBuf) -> Result<Self, Failure> {
+    pub(crate) fn start(history: PathBuf) -> Result<Self, Failure> {
         let shared = Arc::new(Shared::default());
         let config = Config::builder().completion_type(CompletionType::List).history_ignore_space(true);
         let config = config.max_history_size(HISTORY).map(Builder::build);
@@ -86,12 +86,12 @@ impl Prompt {
         Ok(Self { shared, printer: Box::new(printer), inputs })
     }
 
-    pub(super) async fn next(&mut self) -> Input {
+    pub(crate) async fn next(&mut self) -> Input {
         self.inputs.recv().await.unwrap_or(Input::Leave)
     }
 
     /// Prints above the prompt.
-    pub(super) fn print(&mut self, text: String) {
+    pub(crate) fn print(&mut self, text: String) {
         if !text.is_empty() {
             // It fails once the prompt has ended, which `next` says.
             let _ = self.printer.print(text);
@@ -100,22 +100,22 @@ impl Prompt {
 
     /// How often something came to stand between what was printed and the prompt: a typed line, also one that is still on its way
     /// to [`next`](Self::next), or a list of completions.
-    pub(super) fn breaks(&self) -> usize {
+    pub(crate) fn breaks(&self) -> usize {
         self.shared.breaks.load(Ordering::SeqCst)
     }
 
     /// What is being typed.
-    pub(super) fn typed(&self) -> String {
+    pub(crate) fn typed(&self) -> String {
         lock(&self.shared.typed).clone()
     }
 
     /// Says whether something runs that Ctrl-C stops.
-    pub(super) fn set_running(&self, is_running: bool) {
+    pub(crate) fn set_running(&self, is_running: bool) {
         self.shared.is_running.store(is_running, Ordering::SeqCst);
     }
 
     /// The commands that are completed.
-    pub(super) fn set_commands(&self, commands: &[Command]) {
+    pub(crate) fn set_commands(&self, commands: &[Command]) {
         *lock(&self.shared.commands) = commands.to_vec();
     }
 }

@@ -4,17 +4,17 @@ use rejoinder_core::{HistoryLine, LineState, SessionId, StoreError, TurnId, json
 use serde::Deserialize;
 use sqlx::SqlitePool;
 
-use crate::sqlite::error::store_error;
+use super::error::store_error;
 
 /// A line with what it is found and ordered by.
 #[derive(Clone, Debug, Deserialize)]
-pub(in crate::sqlite) struct StoredLine {
-    pub(in crate::sqlite) seq: TurnSeq,
-    pub(in crate::sqlite) claim: u32,
-    pub(in crate::sqlite) turn: TurnId,
+pub(super) struct StoredLine {
+    pub(super) seq: TurnSeq,
+    pub(super) claim: u32,
+    pub(super) turn: TurnId,
     state: State,
     reason: Option<String>,
-    pub(in crate::sqlite) line: HistoryLine,
+    pub(super) line: HistoryLine,
 }
 
 /// The column `state` of `transcript_lines`.
@@ -30,7 +30,7 @@ enum State {
 
 impl StoredLine {
     #[cfg(test)]
-    pub(in crate::sqlite) const fn of(seq: TurnSeq, claim: u32, turn: TurnId, line: HistoryLine) -> Self {
+    pub(super) const fn of(seq: TurnSeq, claim: u32, turn: TurnId, line: HistoryLine) -> Self {
         Self { seq, claim, turn, state: State::Seen, reason: None, line }
     }
 
@@ -45,7 +45,7 @@ impl StoredLine {
     }
 }
 
-pub(in crate::sqlite) async fn transcript(
+pub(super) async fn transcript(
     pool: &SqlitePool,
     session: SessionId,
     limit: u32,

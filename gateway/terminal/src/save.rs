@@ -18,7 +18,7 @@ const NAMES: u32 = 100;
 
 /// Saves the files of what the gateway said in `folder`, and says in their links where they are. Replaces no file. The folder is
 /// asked for only if there is one to save: it may be gone.
-pub(super) fn save_files(shown: &mut Signal, folder: impl Fn() -> io::Result<PathBuf>) {
+pub(crate) fn save_files(shown: &mut Signal, folder: impl Fn() -> io::Result<PathBuf>) {
     // An agent writes no file here.
     if shown.agent.is_some() {
         return;

@@ -4,7 +4,7 @@ use rejoinder_config::ConfigErrors;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// Wrong arguments.
     #[error("{0}")]
     Usage(String),
@@ -21,7 +21,8 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// 2 for wrong arguments or an invalid configuration, else 1, or the command's own.
-    pub(crate) const fn exit_code(&self) -> u8 {
+    #[must_use]
+    pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) | Self::Config(_) => 2,
             Self::Coded { code, .. } => *code,

@@ -1,4 +1,4 @@
-//! Printing to standard output.
+//! Printing to standard output and standard error.
 
 use std::{
     fmt,
@@ -15,7 +15,7 @@ use super::failure::Failure;
 ///
 /// # Errors
 /// When standard output is closed or full.
-pub(crate) fn print(text: impl AsRef<str>) -> Result<(), Failure> {
+pub fn print(text: impl AsRef<str>) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     let text = text.as_ref();
     let printed =
@@ -27,12 +27,12 @@ pub(crate) fn print(text: impl AsRef<str>) -> Result<(), Failure> {
 ///
 /// # Errors
 /// As [`print()`].
-pub(crate) fn print_untrusted(text: &str) -> Result<(), Failure> {
+pub fn print_untrusted(text: &str) -> Result<(), Failure> {
     if io::stdout().is_terminal() { print(printable(text)) } else { print(text) }
 }
 
 /// Prints a line to standard error, which may be closed: nobody need read it.
-pub(crate) fn remark(line: impl fmt::Display) {
+pub fn remark(line: impl fmt::Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
@@ -40,19 +40,21 @@ pub(crate) fn remark(line: impl fmt::Display) {
 ///
 /// # Errors
 /// As [`print()`].
-pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+pub fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     let json = serde_json::to_string_pretty(value).context("cannot print this as JSON")?;
     print(escaped(&json))
 }
 
 /// Whether the reader closed our standard output, as in `| head`.
-pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+#[must_use]
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// Makes untrusted text safe for a terminal: replaces what controls the terminal or the direction of the text, or is hidden. Lines
 /// may end as on Windows.
-pub(crate) fn printable(text: &str) -> String {
+#[must_use]
+pub fn printable(text: &str) -> String {
     text.replace("\r\n", "\n").chars().map(|char| if is_unsafe(char) { '\u{fffd}' } else { char }).collect()
 }
 
@@ -76,7 +78,8 @@ fn is_unsafe(char: char) -> bool {
 }
 
 /// The beginning of a text, on one line, of at most `most` characters.
-pub(crate) fn excerpt(text: &str, most: usize) -> String {
+#[must_use]
+pub fn excerpt(text: &str, most: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", line[..end].trim_end()),
@@ -85,13 +88,15 @@ pub(crate) fn excerpt(text: &str, most: usize) -> String {
 }
 
 /// Capitalises the first letter.
-pub(crate) fn capital(words: &str) -> String {
+#[must_use]
+pub fn capital(words: &str) -> String {
     let mut chars = words.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
 /// A table whose columns are as wide as their widest cell. Trailing blanks are removed.
-pub(crate) fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]]) -> String {
+#[must_use]
+pub fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]]) -> String {
     let mut widths = heads.map(|head| head.chars().count());
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {

@@ -3,23 +3,23 @@
 use rejoinder_core::{SignalKind, TurnStatus};
 
 use super::frames::{File, Signal, Turn};
-use crate::{console::output::printable, time};
+use crate::output::printable;
 
 /// What stands on the screen for one turn. Safe to print.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Block {
+pub(crate) struct Block {
     /// Who speaks, and how.
-    pub(super) head: String,
-    pub(super) body: String,
+    pub(crate) head: String,
+    pub(crate) body: String,
     /// What stands below it: choices and files.
-    pub(super) foot: Vec<String>,
-    pub(super) speaker: Speaker,
+    pub(crate) foot: Vec<String>,
+    pub(crate) speaker: Speaker,
     /// Whether something else will stand there soon.
-    pub(super) is_passing: bool,
+    pub(crate) is_passing: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) enum Speaker {
+pub(crate) enum Speaker {
     Agent,
     #[default]
     Gateway,
@@ -27,14 +27,14 @@ pub(super) enum Speaker {
 
 /// What is known of an answer that is being written.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Progress<'a> {
+pub(crate) struct Progress<'a> {
     /// The Markdown so far.
-    pub(super) draft: Option<&'a str>,
-    pub(super) is_typing: bool,
+    pub(crate) draft: Option<&'a str>,
+    pub(crate) is_typing: bool,
 }
 
 /// What is shown of a turn that the agent `agent` answers; `None`: nothing.
-pub(super) fn block(turn: &Turn, progress: Progress<'_>, agent: &str) -> Option<Block> {
+pub(crate) fn block(turn: &Turn, progress: Progress<'_>, agent: &str) -> Option<Block> {
     // What nobody asked for may come to nothing.
     let is_nothing = turn.is_final() && turn.shown.is_none() && turn.is_unasked();
     if turn.merged_into.is_some() || is_nothing {
@@ -102,7 +102,7 @@ fn foot(shown: &Signal, picked: Option<&str>) -> Vec<String> {
 }
 
 /// A file, on one line.
-pub(super) fn file(file: &File) -> String {
+pub(crate) fn file(file: &File) -> String {
     let File { name, media_type, href } = file;
     let place = match href.as_deref() {
         Some(href) if href.starts_with("data:") => "not saved; its content came with the answer",
@@ -114,7 +114,8 @@ pub(super) fn file(file: &File) -> String {
 
 /// A time of the protocol, in this machine's time zone.
 fn local_time(at: &str) -> Option<String> {
-    time::parse(at).map(time::local)
+    let at: jiff::Timestamp = at.trim().parse().ok()?;
+    Some(at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string())
 }
 
 #[cfg(test)]

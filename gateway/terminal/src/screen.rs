@@ -14,16 +14,16 @@ const INDENT: &str = "  ";
 
 /// The size of the terminal, and of what is typed at its end.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Room {
-    pub(super) columns: usize,
-    pub(super) rows: usize,
+pub(crate) struct Room {
+    pub(crate) columns: usize,
+    pub(crate) rows: usize,
     /// How many rows the prompt takes, with what is typed.
-    pub(super) prompt_rows: usize,
+    pub(crate) prompt_rows: usize,
 }
 
 /// What is known of the rows above the prompt.
 #[derive(Debug)]
-pub(super) struct Screen {
+pub(crate) struct Screen {
     last: Option<LastBlock>,
     has_colors: bool,
 }
@@ -38,23 +38,23 @@ struct LastBlock {
 }
 
 impl Screen {
-    pub(super) const fn new(has_colors: bool) -> Self {
+    pub(crate) const fn new(has_colors: bool) -> Self {
         Self { last: None, has_colors }
     }
 
     /// Whether the last block is of this turn, and can be rewritten.
-    pub(super) fn ends_with(&self, turn: &str) -> bool {
+    pub(crate) fn ends_with(&self, turn: &str) -> bool {
         self.last.as_ref().is_some_and(|last| last.turn == turn)
     }
 
     /// Something else stands below the last block now, such as a typed line.
-    pub(super) fn break_off(&mut self) {
+    pub(crate) fn break_off(&mut self) {
         self.last = None;
     }
 
     /// What to print so that this block of `turn` is the last one: in place of what the turn showed if that is still the last, or
     /// else below everything. `None` removes it.
-    pub(super) fn show(&mut self, turn: &str, block: Option<&Block>, room: Room) -> String {
+    pub(crate) fn show(&mut self, turn: &str, block: Option<&Block>, room: Room) -> String {
         let is_passing = block.is_some_and(|block| block.is_passing);
         let rows = block.map(|block| self.rows(block, room.columns)).unwrap_or_default();
         let old = self.last.take_if(|last| last.turn == turn && last.columns == room.columns);
@@ -89,7 +89,7 @@ impl Screen {
     }
 
     /// What to print for lines that are never rewritten.
-    pub(super) fn print(&mut self, lines: &[String], room: Room) -> String {
+    pub(crate) fn print(&mut self, lines: &[String], room: Room) -> String {
         let mut out = self.without_passing(room);
         for line in lines.iter().flat_map(|line| wrapped(line, width(room.columns))) {
             let _ = writeln!(out, "{}", self.styled(&line, DIM));
@@ -144,7 +144,7 @@ fn width(columns: usize) -> usize {
 }
 
 /// How many rows a text takes in a terminal that breaks it anywhere.
-pub(super) fn row_count(text: &str, columns: usize) -> usize {
+pub(crate) fn row_count(text: &str, columns: usize) -> usize {
     text.split('\n').map(|line| wide(line) / columns.max(1) + 1).sum()
 }
 

@@ -1,0 +1,355 @@
+//! A message of the body, how it is checked, and the event that it becomes.
+
+use std::{borrow::Cow, time::Duration};
+
+use axum::http::StatusCode;
+use rejoinder_core::{
+    Attachment, CallerTrace, ChannelId, ChatKind, CommandHelp, ConversationRef, Directed, EventId, InboundEvent,
+    Language, Sender, SenderKind, Timestamp, is_command,
+};
+use rejoinder_kit::{Problem, data_url};
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use url::Url;
+
+/// The longest name or media type, in characters.
+pub(crate) const MAX_NAME: usize = 256;
+
+pub(crate) const MAX_ATTACHMENTS: usize = 32;
+
+/// The most fields of one form, ignored ones included.
+const MAX_FIELDS: usize = 64;
+
+/// The longest URL of an attachment, in bytes.
+pub(crate) const MAX_URL: usize = 4096;
+
+/// The name of a file without one.
+const UNNAMED: &str = "attachment";
+
+/// The media type of a file whose type is unknown.
+const OCTETS: &str = "application/octet-stream";
+
+/// The sender id of callers that name no sender.
+const CALLER: &str = "caller";
+
+/// The content of a body, whatever its media type.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(expecting = "an object")]
+pub(crate) struct HookMessage {
+    /// May be empty only when there are attachments.
+    #[serde(rename = "message")]
+    pub(crate) text: Option<String>,
+    /// The caller's name for the sender. Also selects the conversation when none is named.
+    pub(crate) sender: Option<String>,
+    /// The name of a command, with or without its slash. `text` is then what follows the name.
+    pub(crate) command: Option<String>,
+    /// Messages of one conversation are answered in order, and the agent remembers them.
+    pub(crate) conversation: Option<String>,
+    /// The language of the person, as a tag such as `de` or `de-AT`. Anything else is ignored.
+    pub(crate) language: Option<String>,
+    #[serde(default)]
+    pub(crate) attachments: Option<Vec<File>>,
+    /// How many form fields were read so far, for [`MAX_FIELDS`].
+    #[serde(skip)]
+    pub(super) fields: usize,
+    /// Whether the form contains files.
+    #[serde(skip)]
+    pub(super) has_files: bool,
+}
+
+/// A file, given by its URL or by a `data:` URL with its content.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(expecting = "an object with a `url`")]
+pub(crate) struct File {
+    /// If missing, the last segment of the URL is used.
+    pub(super) name: Option<String>,
+    /// An IANA media type. If missing, that of a `data:` URL is used.
+    pub(super) media_type: Option<String>,
+    /// The gateway does not fetch it. A `data:` URL contains the file.
+    pub(super) url: String,
+    /// Ignores unknown fields, and keeps serde from reading a `File` from a list.
+    #[serde(flatten)]
+    _rest: Rest,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+struct Rest {}
+
+/// A message whose fields were checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CheckedMessage {
+    pub(super) text: String,
+    /// The command that `text` begins with, if the body names one.
+    pub(super) command: Option<String>,
+    pub(super) sender: Option<String>,
+    pub(super) conversation: Option<String>,
+    pub(super) language: Option<Language>,
+    pub(super) attachments: Vec<Attachment>,
+    pub(super) raw: String,
+}
+
+/// Identifies a request, so that a repeated one is recognised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Key<'a> {
+    /// The caller's `Idempotency-Key`.
+    Idempotency(&'a str),
+    /// The `webhook-id`, which is signed with the body.
+    WebhookId(&'a str),
+    /// The id that a hub gives each delivery.
+    Delivery(&'a str),
+}
+
+/// What an event needs besides the message.
+pub(crate) struct Context<'a> {
+    pub(crate) channel: &'a ChannelId,
+    /// The hook's own conversation, for messages that name neither a conversation nor a sender.
+    pub(crate) conversation: Option<&'a str>,
+    pub(crate) key: Option<Key<'a>>,
+    /// How long the caller waits; zero means not at all.
+    pub(crate) wait: Duration,
+    /// The trace that the caller is in.
+    pub(crate) trace: Option<CallerTrace>,
+    /// The language that the request asks for, if the message names none.
+    pub(crate) language: Option<Language>,
+    /// When the request was received.
+    pub(crate) now: Timestamp,
+}
+
+impl HookMessage {
+    /// Adds a file of a form.
+    pub(super) fn add_file(&mut self, name: &str, media_type: Option<&str>, content: &[u8]) -> Result<(), Problem> {
+        self.count_field()?;
+        // Without parameters, which may contain a comma.
+        let essence = media_type.and_then(|given| given.split(';').next()).map(str::trim);
+        let media_type = essence.filter(|essence| !essence.is_empty()).unwrap_or(OCTETS);
+        self.has_files = true;
+        self.attachments.get_or_insert_default().push(File {
+            name: Some(name.to_owned()),
+            media_type: Some(media_type.to_owned()),
+            ..File::at(data_url::of(media_type, content))
+        });
+        Ok(())
+    }
+
+    fn count_field(&mut self) -> Result<(), Problem> {
+        self.fields += 1;
+        if self.fields > MAX_FIELDS {
+            return Err(Problem::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "too-many-fields",
+                "Unprocessable entity: the form has too many fields",
+                format!("a form may have at most {MAX_FIELDS} fields"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Adds one field of a form.
+    pub(super) fn add_field(&mut self, name: &str, value: String) -> Result<(), Problem> {
+        self.count_field()?;
+        let slot = match name {
+            "message" => &mut self.text,
+            "command" => &mut self.command,
+            "sender" => &mut self.sender,
+            "conversation" => &mut self.conversation,
+            "language" => &mut self.language,
+            // An empty form field was not filled in.
+            "attachments" if value.is_empty() => return Ok(()),
+            "attachments" => {
+                self.attachments.get_or_insert_default().push(File::at(value));
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        if slot.replace(value).is_some() {
+            return Err(invalid("appears in the form twice", name));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn checked(self, raw: &str) -> Result<CheckedMessage, Problem> {
+        let command = command(self.command)?;
+        let text = match (&command, self.text.unwrap_or_default()) {
+            (Some(command), text) => format!("/{command} {text}").trim_end().to_owned(),
+            (None, text) => text,
+        };
+        if text.contains('\0') {
+            return Err(invalid("must not contain the character U+0000", "message"));
+        }
+        let files = self.attachments.unwrap_or_default();
+        if files.len() > MAX_ATTACHMENTS {
+            return Err(invalid(format!("must be at most {MAX_ATTACHMENTS}"), "attachments"));
+        }
+        let attachments =
+            files.into_iter().enumerate().map(|(at, file)| file.checked(at)).collect::<Result<Vec<_>, _>>()?;
+        if text.trim().is_empty() && attachments.is_empty() {
+            return Err(Problem::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "empty-message",
+                "Unprocessable entity: the message is empty",
+                "`message` must not be empty",
+            )
+            .about("message"));
+        }
+        Ok(CheckedMessage {
+            text,
+            command,
+            sender: name(self.sender, "sender")?,
+            conversation: name(self.conversation, "conversation")?,
+            language: self.language.as_deref().and_then(Language::of),
+            attachments,
+            raw: raw.to_owned(),
+        })
+    }
+}
+
+impl File {
+    pub(super) fn at(url: String) -> Self {
+        Self { name: None, media_type: None, url, _rest: Rest {} }
+    }
+
+    pub(crate) fn checked(self, at: usize) -> Result<Attachment, Problem> {
+        let field = |name: &str| format!("attachments[{at}].{name}");
+        let media_type = name(self.media_type, &field("media_type"))?;
+        let given_name = name(self.name, &field("name"))?;
+        if let Some(content) = data_url::content(&self.url) {
+            content.map_err(|data_url::Malformed| invalid("is a malformed data: URL", field("url")))?;
+            let own = || name(data_url::media_type(&self.url).map(ToOwned::to_owned), &field("url"));
+            return Ok(Attachment {
+                name: given_name.unwrap_or_else(|| UNNAMED.to_owned()),
+                media_type: media_type.map_or_else(own, |given| Ok(Some(given)))?.unwrap_or_else(|| OCTETS.to_owned()),
+                url: self.url,
+            });
+        }
+        if self.url.len() > MAX_URL {
+            return Err(invalid(format!("must have at most {MAX_URL} bytes"), field("url")));
+        }
+        let url = Url::parse(&self.url).map_err(|_| invalid("must be a full URL, such as https://…", field("url")))?;
+        Ok(Attachment {
+            name: given_name.unwrap_or_else(|| {
+                let last = url.path_segments().and_then(|mut segments| segments.next_back());
+                last.filter(|last| !last.is_empty()).unwrap_or(UNNAMED).chars().take(MAX_NAME).collect()
+            }),
+            media_type: media_type.unwrap_or_else(|| OCTETS.to_owned()),
+            url: self.url,
+        })
+    }
+}
+
+impl CheckedMessage {
+    /// Checks that there is the command that the body names. `listed` are those that menus list.
+    ///
+    /// # Errors
+    /// Names those that there are.
+    pub(crate) fn check_command(&self, listed: impl FnOnce() -> Vec<CommandHelp>) -> Result<(), Problem> {
+        let Some(command) = self.command.as_deref().filter(|command| !is_command(command)) else { return Ok(()) };
+        let listed = listed();
+        if listed.iter().any(|known| known.name == command) {
+            return Ok(());
+        }
+        let names: Vec<_> = listed.iter().map(|known| &*known.name).collect();
+        Err(invalid(format!("must be one of {}, not {command}", names.join(", ")), "command"))
+    }
+
+    /// Makes the event. Its conversation is the named one, else the sender's, else the hook's own, else a new one
+    /// for this event alone.
+    pub(crate) fn into_event(self, context: &Context<'_>) -> InboundEvent {
+        let external_id = match context.key {
+            Some(key) => key.external_id(context.channel),
+            None => EventId::new(context.now).to_string(),
+        };
+        let kind = if self.sender.is_some() { SenderKind::Person } else { SenderKind::Unnamed };
+        // The prefixes keep a conversation apart from a sender of the same name.
+        let chat = match (&self.conversation, &self.sender, context.conversation) {
+            (Some(named), _, _) => format!("conversation:{named}"),
+            (None, Some(sender), _) => format!("sender:{sender}"),
+            (None, None, Some(own)) => format!("conversation:{own}"),
+            (None, None, None) => format!("once:{external_id}"),
+        };
+        InboundEvent {
+            directed: Directed::Asked,
+            text: self.text,
+            attachments: self.attachments,
+            patience: Some(context.wait).filter(|wait| !wait.is_zero()),
+            language: self.language.or(context.language),
+            trace: context.trace.clone(),
+            raw: self.raw,
+            ..InboundEvent::new(
+                ConversationRef { channel: context.channel.clone(), chat: chat.into(), thread: None },
+                ChatKind::Direct,
+                external_id,
+                Sender { id: self.sender.unwrap_or_else(|| CALLER.to_owned()), name: None, username: None, kind },
+                context.now,
+            )
+        }
+    }
+}
+
+impl Key<'_> {
+    /// The id that the request is deduplicated by. Hashing gives it a fixed length and keeps the keys of different
+    /// hooks and kinds apart.
+    pub(crate) fn external_id(self, channel: &ChannelId) -> String {
+        let (kind, key) = match &self {
+            Self::Idempotency(key) => ("idempotency-key", key.as_bytes()),
+            Self::WebhookId(id) => ("webhook-id", id.as_bytes()),
+            Self::Delivery(id) => ("hub-delivery", id.as_bytes()),
+        };
+        let digest = Sha256::new()
+            .chain_update(channel.as_str())
+            .chain_update("\0")
+            .chain_update(kind)
+            .chain_update("\0")
+            .chain_update(key);
+        hex::encode(digest.finalize())
+    }
+}
+
+/// Whether a form's field means something to [`HookMessage::add_field`].
+pub(super) fn is_field(name: &str) -> bool {
+    ["message", "command", "sender", "conversation", "language", "attachments"].contains(&name)
+}
+
+/// Plain text, without the final line break that a shell adds.
+pub(crate) fn text(content: &str) -> HookMessage {
+    let text = content.strip_suffix('\n').map_or(content, |line| line.strip_suffix('\r').unwrap_or(line));
+    HookMessage { text: Some(text.to_owned()), ..HookMessage::default() }
+}
+
+/// The name of a command, without its slash; a blank one counts as absent.
+pub(super) fn command(value: Option<String>) -> Result<Option<String>, Problem> {
+    let Some(value) = name(value, "command")? else { return Ok(None) };
+    let command = value.trim().trim_start_matches('/').to_ascii_lowercase();
+    let is_char = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    if command.is_empty() || !command.bytes().all(is_char) {
+        return Err(invalid("must be the name of a command, such as stop: letters, digits and _", "command"));
+    }
+    Ok(Some(command))
+}
+
+/// Checks an optional name; a blank one counts as absent.
+pub(super) fn name(value: Option<String>, field: &str) -> Result<Option<String>, Problem> {
+    let Some(value) = value else { return Ok(None) };
+    if value.chars().count() > MAX_NAME {
+        return Err(invalid(format!("must have at most {MAX_NAME} characters"), field));
+    }
+    if value.chars().any(char::is_control) {
+        return Err(invalid("must not contain control characters", field));
+    }
+    Ok(Some(value).filter(|value| !value.trim().is_empty()))
+}
+
+pub(super) fn invalid(detail: impl Into<String>, field: impl Into<String>) -> Problem {
+    let (detail, field) = (detail.into(), field.into());
+    let detail = format!("`{field}` {detail}");
+    Problem::new(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "invalid-field",
+        "Unprocessable entity: a field cannot be used",
+        detail,
+    )
+    .about(field)
+}
+
+pub(crate) fn not_utf8(detail: impl Into<Cow<'static, str>>) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "not-utf-8", "Bad request: the body is not UTF-8", detail)
+}

@@ -1,0 +1,280 @@
+//! Looks at what is wrong, and tells it.
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::{Result, anyhow};
+use rejoinder_config::{AlertTarget, Alerts};
+use rejoinder_core::{
+    SharedClock, Timestamp,
+    store::{LogFilter, LogSeq, Transition},
+};
+use serde::Serialize;
+use standardwebhooks::Webhook;
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+use utoipa::ToSchema;
+
+use super::{
+    board::{Board, Key, Known, News, Rules},
+    digest,
+    send::{Alert, Data, Sender, signer},
+};
+use crate::{
+    client::http_client,
+    figures::Figures,
+    problems::{Problem, Problems, Waits},
+};
+
+/// How often it looks.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What waits is counted at least as often, and whenever something was logged.
+const COUNT: Duration = Duration::from_secs(10);
+
+/// How many of the latest alerts a start reads, and in how many of the latest entries of the log it looks for them.
+const REMEMBERED: (u32, LogSeq) = (1000, 200_000);
+
+/// How long after the start a channel may not show yet that it is down.
+const TIME_TO_SHOW: Duration = Duration::from_secs(45);
+
+/// The same for an agent, which shows it only when it runs.
+const TIME_TO_RUN: Duration = Duration::from_hours(1);
+
+/// How long a test may take: somebody waits for it.
+const TEST_WITHIN: Duration = Duration::from_secs(10);
+
+/// The pause after an alert that nobody got.
+const TRY_AGAIN: Duration = Duration::from_secs(30);
+
+/// Tells people what is wrong.
+pub(crate) struct Alerter {
+    settings: Alerts,
+    problems: Problems,
+    figures: Arc<Figures>,
+    clock: SharedClock,
+    sender: Sender,
+    pub(super) board: Mutex<Board>,
+}
+
+/// What alerts are sent with.
+pub(crate) struct Means {
+    settings: Alerts,
+    http: reqwest::Client,
+    signer: Option<Webhook>,
+}
+
+impl Means {
+    /// `None` if nobody is to be told.
+    ///
+    /// # Errors
+    /// When the key for signatures is wrong.
+    pub(crate) fn of(settings: &Alerts) -> Result<Option<Self>> {
+        if settings.to.is_empty() {
+            return Ok(None);
+        }
+        let signer = settings.secret.as_ref().map(signer).transpose()?;
+        Ok(Some(Self { settings: settings.clone(), http: http_client()?, signer }))
+    }
+}
+
+/// How an alert to one target went.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Told {
+    /// The target, as in the configuration; of a URL only the host.
+    pub(crate) target: String,
+    pub(crate) ok: bool,
+    /// Why it was not sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+}
+
+impl Alerter {
+    pub(super) fn new(
+        means: Means,
+        seen: Board,
+        problems: &Problems,
+        figures: &Arc<Figures>,
+        clock: &SharedClock,
+    ) -> Self {
+        let Means { settings, http, signer } = means;
+        Self {
+            settings,
+            problems: problems.clone(),
+            figures: Arc::clone(figures),
+            clock: Arc::clone(clock),
+            sender: Sender::new(problems.engine.clone(), Arc::clone(clock), http, signer),
+            board: Mutex::new(seen),
+        }
+    }
+
+    /// Looks, and tells, until `ends` is cancelled.
+    pub(super) async fn run(self: Arc<Self>, ends: CancellationToken) {
+        self.remember().await;
+        let started_at = self.clock.now();
+        let logged = self.problems.store.logged();
+        let (mut counted_at, mut counted_to, mut waits) = (None::<Timestamp>, 0, None);
+        let mut next_digest = self.next_digest(self.clock.now());
+        let mut not_before = self.clock.now();
+        while ends.run_until_cancelled(self.clock.sleep(LOOK)).await.is_some() {
+            let (now, last) = (self.clock.now(), *logged.borrow());
+            if last != counted_to || counted_at.is_none_or(|at| now.since(at) >= COUNT) {
+                // While the store cannot be read, what it said last holds.
+                if let Ok(read) = self.problems.waits(now).await {
+                    (counted_at, counted_to, waits) = (Some(now), last, Some(read));
+                }
+            }
+            let trouble = self.problems.store.trouble().map(|error| error.to_string());
+            let problems = self.problems.find(trouble, waits.as_ref(), now);
+            let has_more_errors = waits.as_ref().is_some_and(Waits::has_more_errors);
+            let news = {
+                let mut board = self.board.lock().await;
+                board.look(now, problems, |key| match key.0 {
+                    "error" if has_more_errors => Known::Unlisted,
+                    _ => self.known(key, started_at, now),
+                });
+                board.news(now, &self.rules(now))
+            };
+            if let Some(news) = news.filter(|_| now >= not_before) {
+                if self.tell(&news).await {
+                    self.board.lock().await.told(now, &news);
+                    let log = Transition { log: news.log(now), ..Transition::default() };
+                    if let Err(error) = self.problems.store.commit(log).await {
+                        warn!(%error, "an alert cannot be logged: it is told again after a restart");
+                    }
+                } else {
+                    not_before = now + TRY_AGAIN;
+                }
+            }
+            if next_digest.is_some_and(|at| at <= now) {
+                next_digest = self.next_digest(now);
+                self.send_digest(now).await;
+            }
+        }
+    }
+
+    /// Whether it can be told since the start if this is wrong.
+    fn known(&self, (kind, about): &Key, started_at: Timestamp, now: Timestamp) -> Known {
+        let (since, about) = (now.since(started_at), about.as_deref().unwrap_or_default());
+        let Problems { engine, .. } = &self.problems;
+        match *kind {
+            _ if !Problem::alert_of(kind).is_some_and(|alert| self.settings.at_once.contains(&alert)) => Known::Never,
+            "channel" if !engine.channels().iter().any(|(channel, _)| channel.as_str() == about) => Known::Never,
+            "channel" if since < TIME_TO_SHOW => Known::NotYet,
+            "agent" => match engine.agents().into_iter().find(|(name, _)| **name == *about) {
+                Some((_, health)) if health.ok_at.is_some() || health.is_down() => Known::Yes,
+                // One that nobody writes to any more may be told of again.
+                Some(_) if since < TIME_TO_RUN => Known::NotYet,
+                _ => Known::Never,
+            },
+            _ => Known::Yes,
+        }
+    }
+
+    /// Reads what an earlier process told.
+    async fn remember(&self) {
+        let ((limit, within), last) = (REMEMBERED, *self.problems.store.logged().borrow());
+        let topics = vec!["alert.*".to_owned()];
+        let filter = LogFilter { topics, after: last - within, newest_first: true, limit, ..LogFilter::default() };
+        match self.problems.store.log(&filter).await {
+            Ok(mut entries) => {
+                entries.reverse();
+                *self.board.lock().await = Board::of_log(&entries);
+            }
+            Err(error) => warn!(%error, "cannot read which alerts were sent: some may be sent again"),
+        }
+    }
+
+    fn rules(&self, now: Timestamp) -> Rules<'_> {
+        let Alerts { at_once, always, after, window, quiet_hours, .. } = &self.settings;
+        let time = digest::zoned(now, &self.settings.time_zone.zone).time();
+        let is_quiet = quiet_hours.0.is_some_and(|hours| hours.contains(time));
+        Rules { at_once, always, is_quiet, after: *after, window: *window }
+    }
+
+    /// Whether anybody was told.
+    async fn tell(&self, news: &News) -> bool {
+        let ended = news.ended.iter().map(|(problem, _)| problem.clone()).collect();
+        let News { begun, grown, still, .. } = news.clone();
+        let alert = self.sender.alert("alert", Data { text: news.text(), begun, grown, ended, still });
+        info!(text = %alert.data.text, "an alert");
+        self.send(&alert).await
+    }
+
+    /// Tells all in `to` that can be reached; if none can, those in `otherwise`.
+    async fn send(&self, alert: &Alert) -> bool {
+        let Alerts { to, otherwise, .. } = &self.settings;
+        let (mut reachable, mut others) = (Vec::new(), Vec::new());
+        for target in to {
+            if self.can_reach(target).await { reachable.push(target) } else { others.push(target) }
+        }
+        if self.send_to(&reachable, alert).await {
+            return true;
+        }
+        let otherwise: Vec<_> = otherwise.iter().collect();
+        if !otherwise.is_empty() {
+            return self.send_to(&otherwise, alert).await;
+        }
+        // It waits there until the channel is back.
+        self.send_to(&others, alert).await
+    }
+
+    /// Whether a target works, as far as is known.
+    async fn can_reach(&self, target: &AlertTarget) -> bool {
+        let AlertTarget::Conversation(conversation) = target else { return true };
+        let board = self.board.lock().await;
+        let channel = conversation.channel.as_str();
+        let is_broken = |kind| board.has(kind, Some(channel));
+        !board.has("store", None) && !is_broken("channel") && !is_broken("parked_alerts")
+    }
+
+    /// Whether one of these got it.
+    async fn send_to(&self, targets: &[&AlertTarget], alert: &Alert) -> bool {
+        let mut is_sent = false;
+        for told in self.try_all(targets.iter().copied(), alert, Duration::MAX).await {
+            is_sent |= told.ok;
+            if let Some(error) = told.error {
+                warn!(target = %told.target, %error, "an alert was not sent");
+            }
+        }
+        is_sent
+    }
+
+    async fn try_all(&self, targets: impl Iterator<Item = &AlertTarget>, alert: &Alert, within: Duration) -> Vec<Told> {
+        let tries = targets.map(async |target| {
+            let sent = tokio::time::timeout(within, self.sender.send(target, alert)).await;
+            let sent = sent.unwrap_or_else(|_| Err(anyhow!("it did not answer within {within:?}")));
+            let error = sent.err().map(|error| format!("{error:#}"));
+            Told { target: target.to_string(), ok: error.is_none(), error }
+        });
+        futures_util::future::join_all(tries).await
+    }
+
+    /// Sends a test to everybody.
+    pub(crate) async fn test(&self) -> Vec<Told> {
+        let text = "This is a test of the alerts. Nothing is wrong.".to_owned();
+        let alert = self.sender.alert("test", Data { text, ..Data::default() });
+        self.try_all(self.settings.to.iter().chain(&self.settings.otherwise), &alert, TEST_WITHIN).await
+    }
+
+    /// What is wrong now, whether it was told or not.
+    pub(crate) async fn wrong(&self) -> Vec<Problem> {
+        self.board.lock().await.wrong()
+    }
+
+    fn next_digest(&self, now: Timestamp) -> Option<Timestamp> {
+        let at = self.settings.digest.0?;
+        digest::next(now, at.0, &self.settings.time_zone.zone)
+    }
+
+    async fn send_digest(&self, now: Timestamp) {
+        let wrong = self.board.lock().await.wrong();
+        match digest::text(&self.figures, &*self.problems.store, &wrong, now).await {
+            Ok(text) => {
+                let alert = self.sender.alert("digest", Data { text, still: wrong, ..Data::default() });
+                self.send(&alert).await;
+            }
+            Err(error) => warn!(%error, "the digest cannot be made"),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What the gateway knows of a platform, and what a platform builds for it.
+
+use std::{path::Path, sync::Arc};
+
+use axum::Router;
+use clap::{Arg, ArgMatches};
+use futures_util::future::{BoxFuture, LocalBoxFuture};
+use rejoinder_config::{Config, PlatformSection};
+use rejoinder_core::{ChannelAdapter, ChannelId, Intake};
+use reqwest::Client;
+use utoipa::openapi::OpenApi;
+
+use crate::{
+    callers::Caller,
+    console::{ask::Ask, failure::Failure, finding::Finding, secret::SecretLocation},
+    materials::{Materials, TokenSource, WiringError},
+};
+
+/// What the gateway needs to know about a platform.
+pub(crate) trait Platform: Sync {
+    /// The platform's name for people.
+    fn name(&self) -> &'static str;
+
+    /// The configuration section of its channels.
+    fn section(&self) -> PlatformSection;
+
+    /// Builds its channels. Starts nothing and connects to nothing.
+    ///
+    /// # Errors
+    /// When a section is invalid, or a token can be neither read nor created.
+    fn build(&self, materials: &Materials<'_>) -> Result<Built, WiringError>;
+
+    /// Remarks on a valid configuration that the operator should know.
+    fn remarks(&self, _config: &Config) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The OpenAPI description of its HTTP routes.
+    fn openapi(&self) -> Option<OpenApi> {
+        None
+    }
+
+    /// How `rejoinder init` connects an account; `None` if the platform has no accounts.
+    fn setup(&self) -> Option<&dyn Setup> {
+        None
+    }
+
+    /// The checks of `rejoinder doctor`: one for each channel.
+    fn checks<'a>(&self, _context: CheckContext<'a>) -> Vec<BoxFuture<'a, Vec<Finding>>> {
+        Vec::new()
+    }
+}
+
+/// The channels of one platform.
+#[derive(Default)]
+pub(crate) struct Built {
+    pub(crate) channels: Vec<Arc<dyn ChannelAdapter>>,
+    /// Their HTTP routes, which limit their bodies themselves.
+    pub(crate) routes: Option<Routes>,
+    /// What the start reports about them.
+    pub(crate) notices: Vec<ChannelNotice>,
+    /// Where `/` redirects to.
+    pub(crate) front_page: Option<&'static str>,
+}
+
+/// Builds the routes once the channels have started.
+pub(crate) type Routes = Box<dyn FnOnce(&RouteMaterials) -> Router + Send>;
+
+/// What routes are built with.
+pub(crate) struct RouteMaterials {
+    pub(crate) intakes: Intakes,
+    pub(crate) callers: Callers,
+}
+
+/// Finds out whose an operators' token is, the configured one included.
+pub(crate) type Callers = Arc<dyn Fn(&[u8]) -> Option<Caller> + Send + Sync>;
+
+/// Returns the [`Intake`] of a channel, also of one that is no longer configured.
+pub(crate) type Intakes = Arc<dyn Fn(&ChannelId) -> Intake + Send + Sync>;
+
+/// How the start describes a channel.
+#[derive(Clone, Debug)]
+pub(crate) enum ChannelNotice {
+    /// A page at a path of the gateway. Without a token it is open to callers on this machine only.
+    Page { path: String, token: Option<TokenSource> },
+    /// A path of the gateway that programs call. Without a token it accepts only signed requests.
+    Hook { path: String, token: Option<TokenSource> },
+    /// A path of the gateway that chat clients use. Without a token only the operators' tokens open it.
+    Api { path: String, token: Option<TokenSource> },
+    /// An account on a platform, or a place for words. The description says how and from where its messages arrive, or where they go.
+    Account { channel: ChannelId, description: String },
+}
+
+impl ChannelNotice {
+    /// The channel of an [`Account`](Self::Account). The sort key: `None`, for what is served here, comes first.
+    pub(crate) const fn account(&self) -> Option<&ChannelId> {
+        match self {
+            Self::Account { channel, .. } => Some(channel),
+            Self::Page { .. } | Self::Hook { .. } | Self::Api { .. } => None,
+        }
+    }
+}
+
+/// How `rejoinder init` connects an account of a platform.
+pub(crate) trait Setup: Sync {
+    /// Its command-line options. Their ids are their long names, which begin with the platform's key.
+    fn options(&self) -> Vec<Arg>;
+
+    /// An example of a command line.
+    fn example(&self) -> &'static str;
+
+    /// The account that the command line names, if any.
+    ///
+    /// # Errors
+    /// When the options are wrong, or the platform rejects the account.
+    fn account_from_options<'a>(
+        &'a self,
+        matches: &'a ArgMatches,
+    ) -> LocalBoxFuture<'a, Result<Option<Account>, Failure>>;
+
+    /// Asks for an account; `None` if the operator wants none. Typed secrets will be kept in `data_dir`.
+    ///
+    /// # Errors
+    /// When the questions get no answer.
+    fn interview<'a>(
+        &'a self,
+        matches: &'a ArgMatches,
+        terminal: &'a mut dyn Ask,
+        data_dir: &'a Path,
+    ) -> LocalBoxFuture<'a, Result<Option<Account>, Failure>>;
+}
+
+/// An account to write into the configuration.
+pub(crate) struct Account {
+    /// Its section, as TOML.
+    pub(crate) section: String,
+    pub(crate) secrets: Vec<SecretLocation>,
+    /// What `init` prints about it at the end.
+    pub(crate) closing_text: String,
+}
+
+/// Why the check of an account failed. Contains no secrets.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg(any(feature = "discord", feature = "matrix", feature = "telegram"))]
+pub(crate) enum CheckError {
+    /// The platform rejects the token or the password.
+    #[error("{0}")]
+    Rejected(String),
+    /// The platform does not respond.
+    #[error("{0}")]
+    Unreachable(String),
+}
+
+/// What `rejoinder doctor` checks.
+#[derive(Clone, Copy)]
+#[cfg_attr(
+    not(any(feature = "discord", feature = "matrix", feature = "telegram")),
+    expect(dead_code, reason = "only platforms with accounts check them")
+)]
+pub(crate) struct CheckContext<'a> {
+    pub(crate) config: &'a Config,
+    #[cfg_attr(
+        all(not(feature = "matrix"), any(feature = "discord", feature = "telegram")),
+        expect(dead_code, reason = "only some platforms keep files")
+    )]
+    pub(crate) data_dir: &'a Path,
+    pub(crate) http: &'a Client,
+    /// Whether a gateway uses the database.
+    pub(crate) is_running: bool,
+}
