@@ -197,7 +197,7 @@ mod tests {
     fn causes_differ_in_words_and_codes_and_not_in_ids_and_times() {
         let of = |error: &str| {
             let fields = Map::from_iter([("error".to_owned(), error.into())]);
-            let (target, message) = ("rejoinder_core".to_owned(), "failed".to_owned());
+            let (target, message) = ("rejoinder_core::worker".to_owned(), "failed".to_owned());
             let at = Timestamp::from_millis(0);
             LogLine { at, level: LineLevel::Error, target, message, channel: None, turn_id: None, fields }.cause()
         };
