@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use rejoinder_core::{ChannelId, Language, OnUnknown, QueueMode};
-use serde::{Serialize, Serializer, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, Serializer, de::DeserializeOwned};
 
 use crate::{
     Groups, Size,
@@ -19,6 +19,7 @@ use crate::{
     people::People,
     read::Reader,
     read::entries,
+    text,
 };
 
 /// The section of one channel.
@@ -65,6 +66,66 @@ pub struct Common {
     pub on_unknown: Option<OnUnknown>,
     /// Whether only what agents say is sent there: nobody waits for anything.
     pub only_agents_words: bool,
+}
+
+/// The keys of every channel with direct chats and groups: the field `#[serde(rename = "..common")] common` of its section.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct ChannelKeys {
+    /// What happens to a message of a direct chat that comes while a turn runs. Overrides `queue.mode`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueMode>,
+    /// The same in groups. Overrides `queue.group_mode`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group_queue: Option<QueueMode>,
+    /// The agent that answers. Overrides the default agent.
+    #[serde(deserialize_with = "text::filled_option")]
+    pub agent: Option<String>,
+    /// The language of people whose own is not known, if not `guard.language`.
+    #[serde(deserialize_with = "text::language_option")]
+    pub language: Option<Language>,
+    /// What differs in single groups.
+    #[serde(skip_serializing_if = "Groups::is_empty")]
+    pub groups: Groups,
+}
+
+impl ChannelKeys {
+    /// What the gateway reads of a channel with these keys.
+    #[must_use]
+    pub fn common(&self, people: &People) -> Common {
+        Common {
+            agent: self.agent.clone(),
+            queue: self.queue,
+            group_queue: self.group_queue,
+            language: self.language,
+            groups: self.groups.clone(),
+            people: Some(people.clone()),
+            ..Common::default()
+        }
+    }
+}
+
+/// As [`ChannelKeys`], for a channel without groups.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub struct DirectKeys {
+    /// What happens to a message that comes while a turn of its conversation runs. Overrides `queue.mode`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueMode>,
+    /// The agent that answers. Overrides the default agent.
+    #[serde(deserialize_with = "text::filled_option")]
+    pub agent: Option<String>,
+    /// The language of people whose own is not known, if not `guard.language`.
+    #[serde(deserialize_with = "text::language_option")]
+    pub language: Option<Language>,
+}
+
+impl DirectKeys {
+    /// What the gateway reads of a channel with these keys.
+    #[must_use]
+    pub fn common(&self) -> Common {
+        Common { agent: self.agent.clone(), queue: self.queue, language: self.language, ..Common::default() }
+    }
 }
 
 /// The account that a channel uses on its platform.

@@ -1,7 +1,6 @@
 //! `[channels.<platform>.<name>.groups."<id>"]`: what differs in a single group.
 //!
-//! A platform's section has the field `groups: Groups`, passes it on in [`Common`](crate::Common), and checks the ids with
-//! [`Groups::check`].
+//! They are one of the [`ChannelKeys`](crate::ChannelKeys). A platform's section checks the ids with [`Groups::check`].
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -1,7 +1,7 @@
 //! Who may talk to the agent: the six keys of every channel where strangers can write.
 //!
-//! A platform's section has them as fields (`dm_policy`, `allow_from`, `group_policy`, `group_allow_from`,
-//! `quote_strangers`, `allow_bots`), combines them into [`People`], and passes its format of ids and names to the check.
+//! A platform's section has them as a field `#[serde(rename = "..people")] people: People`, and passes its format of ids and
+//! names to the check.
 //! The people whom the operator names, on all channels together, are [`Persons`](crate::Persons).
 
 use std::{collections::HashMap, fmt};
@@ -69,18 +69,34 @@ impl<'de> Deserialize<'de> for Entry {
 }
 
 /// Who may talk to the agent on one channel.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default)]
 pub struct People {
     pub dm_policy: DirectPolicy,
+    /// Who may write in direct chats if `dm_policy` is a list.
     pub allow_from: AllowList,
     /// Which messages in groups are given to the agent.
     pub group_policy: GroupPolicy,
-    /// People who may write in groups, and groups where everyone may. If empty, `allow_from` applies.
+    /// People who may write in groups, and groups where everyone may. Empty: the people in `allow_from`, or everyone if
+    /// `dm_policy` is open.
     pub group_allow_from: AllowList,
     /// Whether the agent gets what a stranger wrote if somebody who may write replies to it.
     pub quote_strangers: bool,
     /// Other agents that are answered like people, if they may write.
     pub allow_bots: AllowList,
+}
+
+impl Default for People {
+    fn default() -> Self {
+        Self {
+            dm_policy: DirectPolicy::default(),
+            allow_from: AllowList::default(),
+            group_policy: GroupPolicy::default(),
+            group_allow_from: AllowList::default(),
+            quote_strangers: true,
+            allow_bots: AllowList::default(),
+        }
+    }
 }
 
 /// The format of ids and names on a platform.

@@ -1,6 +1,6 @@
 //! Reads structs from the tree, with a serde deserializer whose errors contain the key and its place.
 
-use std::{fmt, fmt::Write as _};
+use std::{cell::RefCell, fmt, fmt::Write as _, rc::Rc};
 
 use serde::{
     Deserializer,
@@ -16,7 +16,7 @@ use crate::{
     environment::ResolveContext,
     key::Key,
     names::{list, nearest, one_of, unknown},
-    node::{Node, Value},
+    node::{Node, Table, Value},
     problem::{Place, Problem},
     secret,
     text::{NAME_RULE, is_name},
@@ -55,7 +55,7 @@ impl Reader<'_> {
         let mut rest = node.clone();
         let mut removed = Vec::new();
         loop {
-            let error = match T::deserialize(Source { node: &rest, key: key.clone(), context: self.context }) {
+            let error = match T::deserialize(Source::new(&rest, key.clone(), self.context)) {
                 Ok(section) if missing.is_empty() && removed.is_empty() => {
                     let mut checks = Checks::new(key, node, self.names);
                     section.check(&mut checks);
@@ -186,9 +186,39 @@ struct Source<'a> {
     node: &'a Node,
     key: Key,
     context: &'a ResolveContext<'a>,
+    /// For a [part](is_part): the keys that parts have taken.
+    taken: Option<Taken>,
+}
+
+/// The keys of the parts of a struct, in its order.
+type Taken = Rc<RefCell<Vec<&'static [&'static str]>>>;
+
+/// Whether a field is a struct whose keys stand in the same table as those of the other fields. Such a part takes its keys
+/// before the other fields do.
+fn is_part(field: &str) -> bool {
+    field.starts_with("..")
 }
 
 impl<'a> Source<'a> {
+    const fn new(node: &'a Node, key: Key, context: &'a ResolveContext<'a>) -> Self {
+        Self { node, key, context, taken: None }
+    }
+
+    /// The value of `name` below this one.
+    fn below(&self, name: &str, node: &'a Node) -> Self {
+        Self::new(node, self.key.name(name), self.context)
+    }
+
+    fn visit_table<V: Visitor<'a>>(
+        &self,
+        table: &'a Table,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, ReadError> {
+        let parts = fields.iter().filter(|field| is_part(field)).copied().collect::<Vec<_>>().into_iter();
+        visitor.visit_map(Entries { parts, taken: Taken::default(), fields, rest: table.iter(), value: None, of: self })
+    }
+
     fn locate<T>(&self, result: Result<T, ReadError>) -> Result<T, ReadError> {
         result.map_err(|mut error| {
             if error.at.is_none() {
@@ -206,7 +236,7 @@ impl<'a> Source<'a> {
 
     fn any<V: Visitor<'a>>(&self, visitor: V) -> Result<V::Value, ReadError> {
         match &self.node.value {
-            Value::Table(table) => visitor.visit_map(Entries { rest: table.iter(), value: None, of: self }),
+            Value::Table(table) => self.visit_table(table, &[], visitor),
             Value::List(list) => visitor.visit_seq(Elements { rest: list.iter().enumerate(), of: self }),
             Value::Text(text) => visitor.visit_str(text),
             Value::Integer(integer) => visitor.visit_i64(*integer),
@@ -288,10 +318,16 @@ impl<'de> Deserializer<'de> for Source<'de> {
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
-        _: &'static [&'static str],
+        fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ReadError> {
-        self.deserialize_map(visitor)
+        if let Some(taken) = &self.taken {
+            taken.borrow_mut().push(fields);
+        }
+        self.locate(match &self.node.value {
+            Value::Table(table) => self.visit_table(table, fields, visitor),
+            _ => Err(self.type_mismatch("a table")),
+        })
     }
 
     /// A text is a variant without a value; `{ variant = value }` is a variant with one.
@@ -303,10 +339,9 @@ impl<'de> Deserializer<'de> for Source<'de> {
     ) -> Result<V::Value, ReadError> {
         self.locate(match (&self.node.value, self.node.text()) {
             (Value::Table(table), _) => match (table.first_key_value(), table.len()) {
-                (Some((variant, node)), 1) => visitor.visit_enum(Variant {
-                    name: variant,
-                    value: Source { node, key: self.key.name(variant), context: self.context },
-                }),
+                (Some((variant, node)), 1) => {
+                    visitor.visit_enum(Variant { name: variant, value: self.below(variant, node) })
+                }
                 (_, count) => Err(ReadError::new(format!(
                     "must name exactly one of {}, not {count} of them",
                     list(variants.iter().copied(), "or")
@@ -324,27 +359,50 @@ impl<'de> Deserializer<'de> for Source<'de> {
 }
 
 struct Entries<'a, 's> {
+    /// The parts that are still to be read.
+    parts: std::vec::IntoIter<&'static str>,
+    taken: Taken,
+    fields: &'static [&'static str],
     rest: std::collections::btree_map::Iter<'a, String, Node>,
-    value: Option<(&'a String, &'a Node)>,
+    value: Option<Source<'a>>,
     of: &'s Source<'a>,
+}
+
+impl Entries<'_, '_> {
+    /// Reports a key that neither a part nor the struct itself has. A struct without parts does this itself.
+    fn check(&self, name: &str) -> Result<(), ReadError> {
+        let taken = self.taken.borrow();
+        if taken.is_empty() || self.fields.contains(&name) && !is_part(name) {
+            return Ok(());
+        }
+        let mut of_parts = taken.iter();
+        let known = self.fields.iter().flat_map(|field| {
+            if is_part(field) { of_parts.next().copied().unwrap_or_default() } else { std::slice::from_ref(field) }
+        });
+        Err(ReadError::new(unknown(name, known.copied().collect::<Vec<_>>().into_iter())))
+    }
 }
 
 impl<'a> MapAccess<'a> for Entries<'a, '_> {
     type Error = ReadError;
 
     fn next_key_seed<K: DeserializeSeed<'a>>(&mut self, seed: K) -> Result<Option<K::Value>, ReadError> {
-        let Some((name, node)) = self.rest.next() else {
-            return Ok(None);
-        };
-        self.value = Some((name, node));
-        let source = Source { node, key: self.of.key.name(name), context: self.of.context };
-        let name: StrDeserializer<'_, ReadError> = name.as_str().into_deserializer();
-        source.locate(seed.deserialize(name)).map(Some)
+        let as_key = |name: &'a str| -> StrDeserializer<'a, ReadError> { name.into_deserializer() };
+        if let Some(part) = self.parts.next() {
+            self.value = Some(Source { taken: Some(Rc::clone(&self.taken)), ..self.of.clone() });
+            return seed.deserialize(as_key(part)).map(Some);
+        }
+        let taken = self.taken.borrow().concat();
+        let is_own =
+            |name: &str| if self.of.taken.is_some() { self.fields.contains(&name) } else { !taken.contains(&name) };
+        let Some((name, node)) = self.rest.find(|(name, _)| is_own(name)) else { return Ok(None) };
+        let source = self.of.below(name, node);
+        self.value = Some(source.clone());
+        source.locate(self.check(name).and_then(|()| seed.deserialize(as_key(name)))).map(Some)
     }
 
     fn next_value_seed<S: DeserializeSeed<'a>>(&mut self, seed: S) -> Result<S::Value, ReadError> {
-        let (name, node) = self.value.take().expect("serde asks for a key before its value");
-        let source = Source { node, key: self.of.key.name(name), context: self.of.context };
+        let source = self.value.take().expect("serde asks for a key before its value");
         let located = source.clone();
         located.locate(seed.deserialize(source))
     }
@@ -362,7 +420,7 @@ impl<'a> SeqAccess<'a> for Elements<'a, '_> {
         let Some((index, node)) = self.rest.next() else {
             return Ok(None);
         };
-        let source = Source { node, key: self.of.key.index(index), context: self.of.context };
+        let source = Source::new(node, self.of.key.index(index), self.of.context);
         let located = source.clone();
         located.locate(seed.deserialize(source)).map(Some)
     }

@@ -152,8 +152,12 @@ impl<'de> Visitor<'de> for Anything {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<RedactedValue, A::Error> {
         let mut table = Vec::new();
-        while let Some(entry) = entries.next_entry()? {
-            table.push(entry);
+        while let Some((key, value)) = entries.next_entry::<String, RedactedValue>()? {
+            match value {
+                // A part, whose keys stand in the table itself.
+                RedactedValue::Table(part) if key.starts_with("..") => table.extend(part),
+                value => table.push((key, value)),
+            }
         }
         Ok(RedactedValue::Table(table))
     }

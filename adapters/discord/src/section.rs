@@ -3,11 +3,11 @@
 use std::{fmt, time::Duration};
 
 use rejoinder_config::{
-    Account, AllowList, ChannelSection, Checks, Common, Groups, IdFormat, People, Secret, Section, Size,
+    Account, ChannelKeys, ChannelSection, Checks, Common, IdFormat, People, Secret, Section, Size,
     duration::{self, HOUR},
     text,
 };
-use rejoinder_core::{DirectPolicy, GroupPolicy, Language, QueueMode, Rate};
+use rejoinder_core::{GroupPolicy, Rate};
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{Error, Unexpected, Visitor},
@@ -31,18 +31,8 @@ pub struct DiscordSection {
     pub gateway_url: Option<Url>,
     /// Whether the bot reads messages in servers that do not mention it. Needs the privileged intent of that name.
     pub message_content: bool,
-    pub dm_policy: DirectPolicy,
-    /// Who may write in direct chats if `dm_policy` is a list.
-    pub allow_from: AllowList,
-    /// Which messages in servers reach the agent.
-    pub group_policy: GroupPolicy,
-    /// Who may write in servers, and in which channels everyone may. Empty: the people in `allow_from`, or everyone if
-    /// `dm_policy` is open.
-    pub group_allow_from: AllowList,
-    /// Whether the agent gets what a stranger wrote if somebody who may write replies to it.
-    pub quote_strangers: bool,
-    /// The other bots and webhooks that are answered like people, by id or unique name.
-    pub allow_bots: AllowList,
+    #[serde(rename = "..people")]
+    pub people: People,
     /// Whether the slash commands are registered.
     pub commands: bool,
     /// The servers that get the commands, by id. Empty: all servers and direct chats.
@@ -63,21 +53,8 @@ pub struct DiscordSection {
     /// The largest file that is sent.
     pub max_upload: Size,
     pub pace: Pace,
-    /// What happens to a message of a direct chat that comes while a turn runs. Overrides `queue.mode`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub queue: Option<QueueMode>,
-    /// The same in groups. Overrides `queue.group_mode`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub group_queue: Option<QueueMode>,
-    /// The agent that answers. Overrides the default agent.
-    #[serde(deserialize_with = "text::filled_option")]
-    pub agent: Option<String>,
-    /// The language of people whose own is not known, if not `guard.language`.
-    #[serde(deserialize_with = "text::language_option")]
-    pub language: Option<Language>,
-    /// What differs in single groups.
-    #[serde(skip_serializing_if = "Groups::is_empty")]
-    pub groups: Groups,
+    #[serde(rename = "..common")]
+    pub common: ChannelKeys,
 }
 
 /// How an answer is shown while it is being written.
@@ -109,12 +86,7 @@ impl Default for DiscordSection {
             api_url: API_URL.parse().expect("a constant address"),
             gateway_url: None,
             message_content: true,
-            dm_policy: DirectPolicy::default(),
-            allow_from: AllowList::default(),
-            group_policy: GroupPolicy::default(),
-            group_allow_from: AllowList::default(),
-            quote_strangers: true,
-            allow_bots: AllowList::default(),
+            people: People::default(),
             commands: true,
             command_guilds: Vec::new(),
             auto_thread: false,
@@ -125,11 +97,7 @@ impl Default for DiscordSection {
             max_attachment: Size::mib(25),
             max_upload: Size::mib(25),
             pace: Pace::default(),
-            queue: None,
-            group_queue: None,
-            agent: None,
-            language: None,
-            groups: Groups::default(),
+            common: ChannelKeys::default(),
         }
     }
 }
@@ -191,17 +159,6 @@ impl<'de> Deserialize<'de> for Server {
 }
 
 impl DiscordSection {
-    fn people(&self) -> People {
-        People {
-            dm_policy: self.dm_policy,
-            allow_from: self.allow_from.clone(),
-            group_policy: self.group_policy,
-            group_allow_from: self.group_allow_from.clone(),
-            quote_strangers: self.quote_strangers,
-            allow_bots: self.allow_bots.clone(),
-        }
-    }
-
     /// The first part of the token, which encodes the bot's id.
     fn bot(&self) -> &str {
         let token = self.token.expose();
@@ -227,7 +184,7 @@ impl Section for DiscordSection {
             checks.wrong(checks.key(&["token"]), what);
         }
         self.check_urls(checks);
-        if self.group_policy == GroupPolicy::All && !self.message_content {
+        if self.people.group_policy == GroupPolicy::All && !self.message_content {
             let what = "is \"all\", but message_content is false, so most messages arrive without text: set it to true, or \
                         use \"mention\" here";
             checks.wrong(checks.key(&["group_policy"]), what);
@@ -236,8 +193,8 @@ impl Section for DiscordSection {
             let what = "is not used while commands is false: remove one of the two";
             checks.wrong(checks.key(&["command_guilds"]), what);
         }
-        self.people().check(&ID_FORMAT, checks);
-        self.groups.check(&ID_FORMAT, checks);
+        self.people.check(&ID_FORMAT, checks);
+        self.common.groups.check(&ID_FORMAT, checks);
     }
 }
 
@@ -247,16 +204,9 @@ impl ChannelSection for DiscordSection {
 
     fn common(&self) -> Common {
         Common {
-            agent: self.agent.clone(),
-            queue: self.queue,
-            group_queue: self.group_queue,
-            language: self.language,
-            groups: self.groups.clone(),
-            people: Some(self.people()),
             notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),
-            on_unknown: None,
-            only_agents_words: false,
+            ..self.common.common(&self.people)
         }
     }
 

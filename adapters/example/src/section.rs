@@ -1,7 +1,6 @@
 //! `[channels.example.<name>]`: an account on an example chat server, as the operator configured it.
 
-use rejoinder_config::{AllowList, ChannelSection, Checks, Common, IdFormat, People, Secret, Section, text};
-use rejoinder_core::{DirectPolicy, GroupPolicy, Language, QueueMode};
+use rejoinder_config::{ChannelKeys, ChannelSection, Checks, Common, IdFormat, People, Secret, Section, text};
 use serde::{Deserialize, Serialize};
 
 /// One account.
@@ -11,22 +10,10 @@ pub struct ExampleSection {
     #[serde(deserialize_with = "text::filled")]
     pub address: String,
     pub token: Secret,
-    pub dm_policy: DirectPolicy,
-    pub allow_from: AllowList,
-    pub group_policy: GroupPolicy,
-    pub group_allow_from: AllowList,
-    /// What happens to a message of a direct chat that comes while a turn runs. Overrides `queue.mode`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub queue: Option<QueueMode>,
-    /// The same in groups. Overrides `queue.group_mode`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub group_queue: Option<QueueMode>,
-    /// The agent that answers, if it is not the default agent.
-    #[serde(deserialize_with = "text::filled_option")]
-    pub agent: Option<String>,
-    /// The language of people whose own is not known, if not `guard.language`.
-    #[serde(deserialize_with = "text::language_option")]
-    pub language: Option<Language>,
+    #[serde(rename = "..people")]
+    pub people: People,
+    #[serde(rename = "..common")]
+    pub common: ChannelKeys,
 }
 
 impl Default for ExampleSection {
@@ -34,27 +21,8 @@ impl Default for ExampleSection {
         Self {
             address: "127.0.0.1:7421".to_owned(),
             token: Secret::default(),
-            dm_policy: DirectPolicy::default(),
-            allow_from: AllowList::default(),
-            group_policy: GroupPolicy::default(),
-            group_allow_from: AllowList::default(),
-            queue: None,
-            group_queue: None,
-            agent: None,
-            language: None,
-        }
-    }
-}
-
-impl ExampleSection {
-    fn people(&self) -> People {
-        People {
-            dm_policy: self.dm_policy,
-            allow_from: self.allow_from.clone(),
-            group_policy: self.group_policy,
-            group_allow_from: self.group_allow_from.clone(),
-            quote_strangers: true,
-            allow_bots: AllowList::default(),
+            people: People::default(),
+            common: ChannelKeys::default(),
         }
     }
 }
@@ -69,7 +37,8 @@ impl Section for ExampleSection {
         if !self.address.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok()) {
             checks.wrong(checks.key(&["address"]), "must be a host and a port such as \"127.0.0.1:7421\"");
         }
-        self.people().check(&ID_FORMAT, checks);
+        self.people.check(&ID_FORMAT, checks);
+        self.common.groups.check(&ID_FORMAT, checks);
     }
 }
 
@@ -78,14 +47,7 @@ impl ChannelSection for ExampleSection {
     const MANUAL: &'static str = include_str!("../section.toml");
 
     fn common(&self) -> Common {
-        Common {
-            agent: self.agent.clone(),
-            queue: self.queue,
-            group_queue: self.group_queue,
-            language: self.language,
-            people: Some(self.people()),
-            ..Common::default()
-        }
+        self.common.common(&self.people)
     }
 }
 
@@ -113,7 +75,7 @@ mod tests {
     fn the_manual_says_what_the_section_has() {
         check_channel_manual::<ExampleSection>(
             &[("EXAMPLE_TOKEN", "open-sesame")],
-            &["agent", "language", "queue", "group_queue"],
+            &["agent", "language", "queue", "group_queue", "groups"],
         );
     }
 

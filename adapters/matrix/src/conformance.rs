@@ -10,6 +10,7 @@ use std::{
 
 use async_trait::async_trait;
 use matrix_sdk::config::SyncSettings;
+use rejoinder_config::People;
 use rejoinder_core::{
     Amends, ChannelAdapter, ChannelId, ChatKind, ConversationRef, Directed, InboundEvent, Scope, Sender, SenderKind,
     SystemClock, Timestamp,
@@ -47,7 +48,7 @@ async fn double() -> Double {
         user: account.user.clone(),
         password: Some(account.password.as_str().into()),
         auto_join: AutoJoin::Always,
-        dm_policy: rejoinder_core::DirectPolicy::Open,
+        people: People { dm_policy: rejoinder_core::DirectPolicy::Open, ..People::default() },
         sync_timeout: Duration::from_secs(1),
         ..MatrixSection::default()
     };

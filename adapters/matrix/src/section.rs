@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use rejoinder_config::{
-    Account, AllowList, ChannelSection, Checks, Common, Groups, IdFormat, People, Secret, Section, Size,
+    Account, ChannelKeys, ChannelSection, Checks, Common, IdFormat, People, Secret, Section, Size,
     duration::{self, HOUR, SECOND},
     text,
 };
-use rejoinder_core::{DirectPolicy, GroupPolicy, Language, QueueMode, Rate};
+use rejoinder_core::Rate;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -35,18 +35,8 @@ pub struct MatrixSection {
     #[serde(deserialize_with = "text::filled")]
     pub device_name: String,
     pub auto_join: AutoJoin,
-    /// Who may write in direct chats.
-    pub dm_policy: DirectPolicy,
-    /// The people who may write in direct chats if `dm_policy` is an allow list.
-    pub allow_from: AllowList,
-    /// Which messages in rooms are given to the agent.
-    pub group_policy: GroupPolicy,
-    /// The people who may write in rooms, and the rooms; if it is empty, `allow_from` applies.
-    pub group_allow_from: AllowList,
-    /// Whether the agent gets what a stranger wrote if somebody who may write replies to it.
-    pub quote_strangers: bool,
-    /// Other bots that are answered like people, if they may write.
-    pub allow_bots: AllowList,
+    #[serde(rename = "..people")]
+    pub people: People,
     pub streaming: Streaming,
     pub read_receipts: ReadReceipts,
     /// Whether reactions to the agent's messages are passed to the agent.
@@ -62,21 +52,8 @@ pub struct MatrixSection {
     /// The largest outbound file.
     pub max_upload: Size,
     pub pace: Pace,
-    /// What happens to a message of a direct chat that comes while a turn runs. Overrides `queue.mode`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub queue: Option<QueueMode>,
-    /// The same in groups. Overrides `queue.group_mode`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub group_queue: Option<QueueMode>,
-    /// The agent that answers instead of the default agent.
-    #[serde(deserialize_with = "text::filled_option")]
-    pub agent: Option<String>,
-    /// The language of people whose own is not known, if not `guard.language`.
-    #[serde(deserialize_with = "text::language_option")]
-    pub language: Option<Language>,
-    /// What differs in single groups.
-    #[serde(skip_serializing_if = "Groups::is_empty")]
-    pub groups: Groups,
+    #[serde(rename = "..common")]
+    pub common: ChannelKeys,
 }
 
 /// Which invitations are accepted.
@@ -133,12 +110,7 @@ impl Default for MatrixSection {
             recovery_key: None,
             device_name: "Rejoinder".to_owned(),
             auto_join: AutoJoin::default(),
-            dm_policy: DirectPolicy::default(),
-            allow_from: AllowList::default(),
-            group_policy: GroupPolicy::default(),
-            group_allow_from: AllowList::default(),
-            quote_strangers: true,
-            allow_bots: AllowList::default(),
+            people: People::default(),
             streaming: Streaming::default(),
             read_receipts: ReadReceipts::default(),
             tell_reactions: false,
@@ -147,11 +119,7 @@ impl Default for MatrixSection {
             max_attachment: Size::mib(50),
             max_upload: Size::mib(50),
             pace: Pace::default(),
-            queue: None,
-            group_queue: None,
-            agent: None,
-            language: None,
-            groups: Groups::default(),
+            common: ChannelKeys::default(),
         }
     }
 }
@@ -196,17 +164,6 @@ impl MatrixSection {
         self
     }
 
-    fn people(&self) -> People {
-        People {
-            dm_policy: self.dm_policy,
-            allow_from: self.allow_from.clone(),
-            group_policy: self.group_policy,
-            group_allow_from: self.group_allow_from.clone(),
-            quote_strangers: self.quote_strangers,
-            allow_bots: self.allow_bots.clone(),
-        }
-    }
-
     /// Whether a text is a full user id, with `@` and server.
     #[must_use]
     pub fn is_user(text: &str) -> bool {
@@ -237,8 +194,8 @@ impl Section for MatrixSection {
             }
             (Some(_), None) | (None, Some(_)) => {}
         }
-        self.people().check(&ID_FORMAT, checks);
-        self.groups.check(&ID_FORMAT, checks);
+        self.people.check(&ID_FORMAT, checks);
+        self.common.groups.check(&ID_FORMAT, checks);
     }
 }
 
@@ -248,16 +205,9 @@ impl ChannelSection for MatrixSection {
 
     fn common(&self) -> Common {
         Common {
-            agent: self.agent.clone(),
-            queue: self.queue,
-            group_queue: self.group_queue,
-            language: self.language,
-            groups: self.groups.clone(),
-            people: Some(self.people()),
             notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),
-            on_unknown: None,
-            only_agents_words: false,
+            ..self.common.common(&self.people)
         }
     }
 

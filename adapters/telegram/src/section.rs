@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use rejoinder_config::{
-    Account, AllowList, ChannelSection, Checks, Common, Groups, IdFormat, People, Secret, Section, Size,
+    Account, ChannelKeys, ChannelSection, Checks, Common, IdFormat, People, Secret, Section, Size,
     duration::{self, SECOND},
     number, text,
 };
-use rejoinder_core::{DirectPolicy, GroupPolicy, Language, OnUnknown, QueueMode, Rate};
+use rejoinder_core::{OnUnknown, Rate};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -33,18 +33,8 @@ pub struct TelegramSection {
     pub poll_timeout: Duration,
     /// Set if and only if `mode` is [`UpdateMode::Webhook`].
     pub webhook: Option<TelegramWebhook>,
-    pub dm_policy: DirectPolicy,
-    /// Who may write in direct chats if `dm_policy` is a list.
-    pub allow_from: AllowList,
-    /// Which group messages reach the agent.
-    pub group_policy: GroupPolicy,
-    /// Who may write in groups, and in which groups everyone may. Empty: the people in `allow_from`, or everyone if
-    /// `dm_policy` is open.
-    pub group_allow_from: AllowList,
-    /// Whether the agent gets what a stranger wrote if somebody who may write replies to it.
-    pub quote_strangers: bool,
-    /// Other bots that are answered like people, if they may write.
-    pub allow_bots: AllowList,
+    #[serde(rename = "..people")]
+    pub people: People,
     pub streaming: Streaming,
     /// Whether links in answers get a preview.
     pub link_previews: bool,
@@ -61,21 +51,8 @@ pub struct TelegramSection {
     /// What happens to a message when it is unclear whether Telegram accepted it. Overrides `guard.on_unknown`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_unknown: Option<OnUnknown>,
-    /// What happens to a message of a direct chat that comes while a turn runs. Overrides `queue.mode`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub queue: Option<QueueMode>,
-    /// The same in groups. Overrides `queue.group_mode`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub group_queue: Option<QueueMode>,
-    /// The agent that answers. Overrides the default agent.
-    #[serde(deserialize_with = "text::filled_option")]
-    pub agent: Option<String>,
-    /// The language of people whose own is not known, if not `guard.language`.
-    #[serde(deserialize_with = "text::language_option")]
-    pub language: Option<Language>,
-    /// What differs in single groups.
-    #[serde(skip_serializing_if = "Groups::is_empty")]
-    pub groups: Groups,
+    #[serde(rename = "..common")]
+    pub common: ChannelKeys,
 }
 
 /// How updates arrive.
@@ -135,12 +112,7 @@ impl Default for TelegramSection {
             mode: UpdateMode::default(),
             poll_timeout: Duration::from_secs(30),
             webhook: None,
-            dm_policy: DirectPolicy::default(),
-            allow_from: AllowList::default(),
-            group_policy: GroupPolicy::default(),
-            group_allow_from: AllowList::default(),
-            quote_strangers: true,
-            allow_bots: AllowList::default(),
+            people: People::default(),
             streaming: Streaming::default(),
             link_previews: false,
             reactions: BTreeMap::new(),
@@ -151,11 +123,7 @@ impl Default for TelegramSection {
             max_upload: Size::mib(50),
             pace: Pace::default(),
             on_unknown: None,
-            queue: None,
-            group_queue: None,
-            agent: None,
-            language: None,
-            groups: Groups::default(),
+            common: ChannelKeys::default(),
         }
     }
 }
@@ -208,17 +176,6 @@ impl TelegramSection {
     #[must_use]
     pub fn active_webhook(&self) -> Option<&TelegramWebhook> {
         self.webhook.as_ref().filter(|_| self.mode == UpdateMode::Webhook)
-    }
-
-    fn people(&self) -> People {
-        People {
-            dm_policy: self.dm_policy,
-            allow_from: self.allow_from.clone(),
-            group_policy: self.group_policy,
-            group_allow_from: self.group_allow_from.clone(),
-            quote_strangers: self.quote_strangers,
-            allow_bots: self.allow_bots.clone(),
-        }
     }
 
     /// The bot's number, with which its token starts.
@@ -285,8 +242,8 @@ impl Section for TelegramSection {
         }
         self.check_webhook(checks);
         self.check_reactions(checks);
-        self.people().check(&ID_FORMAT, checks);
-        self.groups.check(&ID_FORMAT, checks);
+        self.people.check(&ID_FORMAT, checks);
+        self.common.groups.check(&ID_FORMAT, checks);
     }
 }
 
@@ -296,16 +253,10 @@ impl ChannelSection for TelegramSection {
 
     fn common(&self) -> Common {
         Common {
-            agent: self.agent.clone(),
-            queue: self.queue,
-            group_queue: self.group_queue,
-            language: self.language,
-            groups: self.groups.clone(),
-            people: Some(self.people()),
             notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),
             on_unknown: self.on_unknown,
-            only_agents_words: false,
+            ..self.common.common(&self.people)
         }
     }
 

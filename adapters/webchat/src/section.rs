@@ -1,7 +1,6 @@
 //! `[channels.webchat.<name>]`: the configuration of a chat page.
 
-use rejoinder_config::{ChannelSection, Checks, Common, Section, Token, text};
-use rejoinder_core::{Language, QueueMode};
+use rejoinder_config::{ChannelSection, Checks, Common, DirectKeys, Section, Token, text};
 use serde::{Deserialize, Serialize};
 
 /// The configuration of one chat page.
@@ -15,15 +14,8 @@ pub struct WebchatSection {
     pub title: String,
     /// The text that an empty conversation shows; empty: none.
     pub greeting: String,
-    /// What happens to a message that comes while a turn of its conversation runs. Overrides `queue.mode`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub queue: Option<QueueMode>,
-    /// The agent that answers instead of the default agent.
-    #[serde(deserialize_with = "text::filled_option")]
-    pub agent: Option<String>,
-    /// The language of people whose own is not known, if not `guard.language`.
-    #[serde(deserialize_with = "text::language_option")]
-    pub language: Option<Language>,
+    #[serde(rename = "..common")]
+    pub common: DirectKeys,
 }
 
 /// Who may open a chat page.
@@ -44,9 +36,7 @@ impl Default for WebchatSection {
             token: None,
             title: "Rejoinder".to_owned(),
             greeting: "Hello. What can I do for you?".to_owned(),
-            queue: None,
-            agent: None,
-            language: None,
+            common: DirectKeys::default(),
         }
     }
 }
@@ -83,7 +73,7 @@ impl ChannelSection for WebchatSection {
     const RESERVED_NAMES: &'static [&'static str] = &["assets", "ws"];
 
     fn common(&self) -> Common {
-        Common { agent: self.agent.clone(), queue: self.queue, language: self.language, ..Common::default() }
+        self.common.common()
     }
 }
 

@@ -61,7 +61,7 @@ impl Events {
         let quiet = section.owes == Owes::Nothing;
         let task = (!section.deliver_only).then(|| Task {
             text: section.prompt.clone().unwrap_or_else(|| if quiet { QUIET_PROMPT } else { PROMPT }.to_owned()),
-            agent: section.agent.as_deref().map(Into::into),
+            agent: section.common.agent.as_deref().map(Into::into),
             quiet,
             words: Words {
                 to: section.words_to.clone().unwrap_or_default(),

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use rejoinder_config::{
-    ChannelSection, Checks, Common, MIN_TOKEN, Secret, Section, Size, Token,
+    ChannelSection, Checks, Common, DirectKeys, MIN_TOKEN, Secret, Section, Size, Token,
     duration::{self, MINUTE},
     text,
 };
-use rejoinder_core::{Language, PromptSession, QueueMode, Target, WordsTo};
+use rejoinder_core::{PromptSession, Target, WordsTo};
 use rejoinder_kit::signing_key;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -31,15 +31,8 @@ pub struct WebhookSection {
     /// conversation of its own.
     #[serde(deserialize_with = "text::filled_option")]
     pub conversation: Option<String>,
-    /// What happens to a message that comes while a turn of its conversation runs. Overrides `queue.mode`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub queue: Option<QueueMode>,
-    /// The agent that answers, if not the default one.
-    #[serde(deserialize_with = "text::filled_option")]
-    pub agent: Option<String>,
-    /// The language of people whose own is not known, if not `guard.language`.
-    #[serde(deserialize_with = "text::language_option")]
-    pub language: Option<Language>,
+    #[serde(rename = "..common")]
+    pub common: DirectKeys,
     /// Receives a copy of each answer.
     #[serde(serialize_with = "text::write_origin", deserialize_with = "text::http_url_option")]
     pub callback_url: Option<Url>,
@@ -87,9 +80,7 @@ impl Default for WebhookSection {
             hub_secret: None,
             wait: Duration::from_secs(25),
             conversation: None,
-            queue: None,
-            agent: None,
-            language: None,
+            common: DirectKeys::default(),
             callback_url: None,
             callback_secret: None,
             body_limit: None,
@@ -170,9 +161,9 @@ impl WebhookSection {
         let unused = [
             ("callback_url", self.callback_url.is_some(), "the answers go to `deliver_to`"),
             ("conversation", self.conversation.is_some(), "events belong to the conversation of `deliver_to`"),
-            ("queue", self.queue.is_some(), "events belong to the conversation of `deliver_to`"),
+            ("queue", self.common.queue.is_some(), "events belong to the conversation of `deliver_to`"),
             ("prompt", self.deliver_only && self.prompt.is_some(), "with `deliver_only` no agent is asked"),
-            ("agent", self.deliver_only && self.agent.is_some(), "with `deliver_only` no agent is asked"),
+            ("agent", self.deliver_only && self.common.agent.is_some(), "with `deliver_only` no agent is asked"),
             ("words_to", self.deliver_only && self.words_to.is_some(), "with `deliver_only` no agent is asked"),
             ("session", self.deliver_only && self.session.is_some(), "with `deliver_only` no agent is asked"),
             ("owes", self.deliver_only && self.owes == Owes::Nothing, "with `deliver_only` no agent is asked"),
@@ -191,7 +182,7 @@ impl ChannelSection for WebhookSection {
     const MANUAL: &'static str = include_str!("../section.toml");
 
     fn common(&self) -> Common {
-        Common { agent: self.agent.clone(), queue: self.queue, language: self.language, ..Common::default() }
+        self.common.common()
     }
 }
 

@@ -35,7 +35,7 @@ impl Platform for Api {
             let token = token.map(|token| materials.tokens(token, &format!("api-{name}-token"))).transpose()?;
             let (token, token_source) = token.unzip();
             let channel = ChannelId::new(self.section().name, name);
-            let language = section.language.unwrap_or(guard.language);
+            let language = section.common.language.unwrap_or(guard.language);
             let text = |name| guard.templates.text(channel.as_str(), language, name).unwrap_or_default().to_owned();
             apis.push(Arc::new(CompletionsAdapter::new(CompletionsSettings {
                 name: name.to_owned(),
@@ -75,7 +75,7 @@ impl Platform for Api {
 /// The agents that may be chosen, the channel's own first.
 fn models(config: &Config, section: &CompletionsSection) -> Models {
     let routing = &config.routing;
-    let own = section.agent.as_ref().unwrap_or(&routing.default_agent);
+    let own = section.common.agent.as_ref().unwrap_or(&routing.default_agent);
     let names = std::iter::once(own).chain(&routing.choosable);
     // Of a single model nothing can be chosen.
     let models = |name: &String| config.agents.get(name).map(Agent::models).filter(|models| models.len() > 1);

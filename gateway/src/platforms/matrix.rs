@@ -54,8 +54,9 @@ impl Platform for Matrix {
             format!("put user ids such as \"@ada:example.org\" into {key}.allow_from")
         });
         for (name, account) in config.channels.of::<MatrixSection>() {
-            let gives_codes = account.dm_policy == DirectPolicy::Pairing && account.auto_join != AutoJoin::Always;
-            let names_nobody = account.allow_from.is_empty() && account.group_allow_from.is_empty();
+            let gives_codes =
+                account.people.dm_policy == DirectPolicy::Pairing && account.auto_join != AutoJoin::Always;
+            let names_nobody = account.people.allow_from.is_empty() && account.people.group_allow_from.is_empty();
             if gives_codes && names_nobody && !config.people.has_on(&format!("matrix.{name}")) {
                 remarks.push(format!(
                     "channels.matrix.{name} accepts no invitation yet, so nobody is given a code: put user ids such as \
@@ -110,7 +111,7 @@ async fn check_account(name: &str, account: &MatrixSection, context: CheckContex
     };
     let mut findings = vec![Finding::ok(&*about, format!("{}, {device}", introduction(&state.account)))];
     findings.extend(state.is_signed.map(|is_signed| signature_finding(&about, is_signed)));
-    findings.extend(strangers_finding(&about, account.dm_policy, account.auto_join));
+    findings.extend(strangers_finding(&about, account.people.dm_policy, account.auto_join));
     findings
 }
 

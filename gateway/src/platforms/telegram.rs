@@ -148,8 +148,8 @@ async fn check_bot(channel: ChannelId, bot: &TelegramSection, context: CheckCont
         }
     };
     let mut findings = vec![Finding::ok(&*about, introduction(&profile))];
-    let hears_all =
-        bot.group_policy == GroupPolicy::All || bot.groups.policies().any(|(_, policy)| policy == GroupPolicy::All);
+    let hears_all = bot.people.group_policy == GroupPolicy::All
+        || bot.common.groups.policies().any(|(_, policy)| policy == GroupPolicy::All);
     if hears_all && !profile.can_read_all_group_messages {
         let what = format!("channels.{about}.group_policy is \"all\", and privacy mode is on");
         findings.push(Finding::warning(&*about, what).with_advice(group_visibility(&profile)));

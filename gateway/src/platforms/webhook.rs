@@ -49,7 +49,7 @@ impl Platform for Webhook {
                 body_limit: server.body_limit.bytes(),
                 body_timeout: server.request_timeout,
                 public_url: server.public_url.clone(),
-                texts: texts(ChannelId::new(self.section().name, name).as_str(), section.language),
+                texts: texts(ChannelId::new(self.section().name, name).as_str(), section.common.language),
                 clock: Arc::clone(materials.clock),
                 http: materials.http.clone(),
                 stop_waiting: materials.stop_waiting.clone(),

@@ -1,6 +1,7 @@
 //! Tests of the Discord section: valid keys, and the errors for invalid ones.
 
 use rejoinder_config::testing::{Machine, check_channel_manual};
+use rejoinder_core::DirectPolicy;
 use rstest::rstest;
 
 use super::*;
@@ -19,10 +20,12 @@ fn an_application_needs_a_token_and_no_more() {
     let bot = read("");
 
     assert_eq!((bot.streaming, bot.pace), (Streaming::Edit, Pace::Discord));
-    assert_eq!((bot.dm_policy, bot.group_policy), (DirectPolicy::Pairing, GroupPolicy::Mention));
-    assert!(bot.allow_from.is_empty() && bot.group_allow_from.is_empty() && bot.allow_bots.is_empty());
+    assert_eq!((bot.people.dm_policy, bot.people.group_policy), (DirectPolicy::Pairing, GroupPolicy::Mention));
+    assert!(
+        bot.people.allow_from.is_empty() && bot.people.group_allow_from.is_empty() && bot.people.allow_bots.is_empty()
+    );
     assert!(bot.message_content && bot.commands && bot.command_guilds.is_empty());
-    assert!(!bot.auto_thread && bot.suppress_embeds && bot.quote_strangers && !bot.tell_reactions);
+    assert!(!bot.auto_thread && bot.suppress_embeds && bot.people.quote_strangers && !bot.tell_reactions);
     assert_eq!((bot.api_url.as_str(), bot.gateway_url), ("https://discord.com/", None));
     assert_eq!(bot.backfill_max_age, Duration::from_hours(24));
     assert_eq!((bot.max_attachment.bytes(), bot.max_upload.bytes()), (25 << 20, 25 << 20));
@@ -52,12 +55,12 @@ fn everything_about_an_application_can_be_said() {
     );
 
     assert_eq!((bot.streaming, bot.pace), (Streaming::Off, Pace::Server));
-    assert_eq!((bot.dm_policy, bot.group_policy), (DirectPolicy::Open, GroupPolicy::All));
-    assert_eq!(bot.allow_bots.iter().collect::<Vec<_>>(), ["43", "42"]);
+    assert_eq!((bot.people.dm_policy, bot.people.group_policy), (DirectPolicy::Open, GroupPolicy::All));
+    assert_eq!(bot.people.allow_bots.iter().collect::<Vec<_>>(), ["43", "42"]);
     assert_eq!(bot.command_guilds, ["197038439483310086", "81384788765712384"]);
     assert_eq!(bot.gateway_url.map(String::from).as_deref(), Some("ws://127.0.0.1:8081/gateway"));
     assert_eq!(bot.backfill_max_age, Duration::from_mins(90));
-    assert!(bot.auto_thread && !bot.suppress_embeds && !bot.quote_strangers && bot.tell_reactions);
+    assert!(bot.auto_thread && !bot.suppress_embeds && !bot.people.quote_strangers && bot.tell_reactions);
 }
 
 #[test]
@@ -66,10 +69,10 @@ fn people_and_channels_are_named_by_number_by_name_or_all_at_once() {
     let servers = read(r#"group_allow_from = [155101607195836416, "@ada_l"]"#);
 
     assert_eq!(
-        bot.allow_from.iter().collect::<Vec<_>>(),
+        bot.people.allow_from.iter().collect::<Vec<_>>(),
         ["80351110224678912", "18446744073709551615", "@Ada_L", "@g.hopper", "*"]
     );
-    assert_eq!(servers.group_allow_from.iter().collect::<Vec<_>>(), ["155101607195836416", "@ada_l"]);
+    assert_eq!(servers.people.group_allow_from.iter().collect::<Vec<_>>(), ["155101607195836416", "@ada_l"]);
 }
 
 #[test]
@@ -82,7 +85,7 @@ fn lists_can_be_set_from_the_environment() {
     let config = machine.config();
     let bot = config.channels.of::<DiscordSection>().next().expect("one channel").1;
 
-    assert_eq!(bot.allow_from.iter().collect::<Vec<_>>(), ["42", "@ada_l"]);
+    assert_eq!(bot.people.allow_from.iter().collect::<Vec<_>>(), ["42", "@ada_l"]);
     assert_eq!(bot.command_guilds, ["7"]);
 }
 

@@ -1,5 +1,6 @@
 //! Events from people, and what the agent is given.
 
+use rejoinder_config::People;
 use rejoinder_core::ChannelAdapter;
 use rejoinder_discord::DiscordSection;
 use rejoinder_discord_server::{DiscordServer, Fault};
@@ -132,8 +133,8 @@ async fn another_bot_is_owed_nothing_unless_it_is_allowed() {
     let server = DiscordServer::start().await;
     let general = server.guild("Friends").await.channel("general").await;
     let (robot, friend) = (server.another_bot("Robot").await, server.another_bot("Friend").await);
-    let allow_bots = [friend.id().to_owned()].into_iter().collect();
-    let gateway = Gateway::with(DiscordSection { allow_bots, ..options(&server) }).await;
+    let people = People { allow_bots: [friend.id().to_owned()].into_iter().collect(), ..People::default() };
+    let gateway = Gateway::with(DiscordSection { people, ..options(&server) }).await;
     gateway.until_health("it is connected", |health| health.inbound_at.is_some()).await;
 
     robot.mentions(&general, "say one").await;

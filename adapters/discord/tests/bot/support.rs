@@ -72,7 +72,7 @@ impl Gateway {
 
     pub(crate) async fn with(options: DiscordSection) -> Self {
         let clock = Arc::default();
-        let access = Access { agents: options.allow_bots.iter().collect(), ..Access::open() };
+        let access = Access { agents: options.people.allow_bots.iter().collect(), ..Access::open() };
         let setup = setup(&clock).settings(move |settings| {
             settings.access.insert(ChannelId::new("discord", "main"), access.clone());
         });

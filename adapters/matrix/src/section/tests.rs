@@ -1,6 +1,7 @@
 //! The configuration of Matrix accounts, and its mistakes.
 
 use rejoinder_config::testing::{Machine, check_channel_manual};
+use rejoinder_core::{DirectPolicy, GroupPolicy};
 use rstest::rstest;
 
 use super::*;
@@ -22,9 +23,9 @@ fn an_account_needs_a_homeserver_a_name_and_a_password_and_no_more() {
 
     assert_eq!((account.homeserver.as_str(), &*account.user), ("https://matrix.example.org/", "@agent:example.org"));
     assert_eq!((account.streaming, account.pace), (Streaming::Edit, Pace::Synapse));
-    assert_eq!((account.dm_policy, account.group_policy), (DirectPolicy::Pairing, GroupPolicy::Mention));
+    assert_eq!((account.people.dm_policy, account.people.group_policy), (DirectPolicy::Pairing, GroupPolicy::Mention));
     assert_eq!((account.auto_join, account.read_receipts), (AutoJoin::Allowlist, ReadReceipts::Immediate));
-    assert!(account.allow_from.is_empty() && account.group_allow_from.is_empty());
+    assert!(account.people.allow_from.is_empty() && account.people.group_allow_from.is_empty());
     assert!(account.access_token.is_none() && account.recovery_key.is_none() && !account.tell_reactions);
     assert_eq!((account.decrypt_patience, account.sync_timeout), (Duration::from_mins(1), Duration::from_secs(30)));
     assert_eq!((account.max_attachment.bytes(), account.max_upload.bytes()), (50 << 20, 50 << 20));
@@ -53,7 +54,7 @@ fn everything_about_an_account_can_be_said() {
     );
 
     assert_eq!((account.streaming, account.pace), (Streaming::Off, Pace::Server));
-    assert_eq!((account.dm_policy, account.group_policy), (DirectPolicy::Open, GroupPolicy::All));
+    assert_eq!((account.people.dm_policy, account.people.group_policy), (DirectPolicy::Open, GroupPolicy::All));
     assert_eq!((account.auto_join, account.read_receipts), (AutoJoin::Never, ReadReceipts::OnAnswer));
     assert_eq!((account.decrypt_patience, account.sync_timeout), (Duration::from_secs(5), Duration::from_secs(10)));
     assert!(account.recovery_key.is_some() && account.tell_reactions);
@@ -69,11 +70,11 @@ fn people_are_named_by_id_by_server_or_all_at_once() {
     );
 
     assert_eq!(
-        account.allow_from.iter().collect::<Vec<_>>(),
+        account.people.allow_from.iter().collect::<Vec<_>>(),
         ["@Ada:example.org", "@bo:matrix.example.org:8448", "*:example.org", "*"]
     );
     assert_eq!(
-        account.group_allow_from.iter().collect::<Vec<_>>(),
+        account.people.group_allow_from.iter().collect::<Vec<_>>(),
         ["!abc:example.org", "!Vv12-room_id", "@cy:example.org"]
     );
 }

@@ -1,11 +1,10 @@
 //! Messages to the account.
 
-use rejoinder_core::DirectPolicy;
 use rejoinder_matrix::{MatrixSection, ReadReceipts};
 use rejoinder_matrix_server::{Call, Homeserver};
 use serde_json::json;
 
-use crate::support::{Gateway, options, uploaded};
+use crate::support::{Gateway, only, options, uploaded};
 
 #[tokio::test]
 async fn what_is_said_in_a_direct_chat_is_answered() {
@@ -323,8 +322,7 @@ async fn for_a_stranger_nothing_is_looked_up() {
     let homeserver = Homeserver::shared().await;
     let (account, proxy) = (homeserver.account("agent").await, homeserver.proxy().await);
     let (ada, eve) = (homeserver.person("ada").await, homeserver.person("eve").await);
-    let allow_from = [ada.user()].into_iter().collect();
-    let chosen = MatrixSection { dm_policy: DirectPolicy::Allowlist, allow_from, ..options(proxy.url(), &account) };
+    let chosen = MatrixSection { people: only(&ada), ..options(proxy.url(), &account) };
     let gateway = Gateway::synced(chosen).await;
     let room = ada.room("Friends", &[gateway.user(), eve.user()]).await;
     eve.join(&room).await;

@@ -1,11 +1,10 @@
 //! Joining and leaving rooms.
 
-use rejoinder_core::DirectPolicy;
 use rejoinder_matrix::{AutoJoin, Login, MatrixSection};
 use rejoinder_matrix_server::Homeserver;
 use serde_json::json;
 
-use crate::support::{Gateway, options, send_many, until_hears_many};
+use crate::support::{Gateway, only, options, send_many, until_hears_many};
 
 /// N1, O2.
 #[tokio::test]
@@ -13,9 +12,8 @@ async fn only_those_on_the_list_may_invite() {
     let homeserver = Homeserver::shared().await;
     let account = homeserver.account("agent").await;
     let (ada, eve) = (homeserver.person("ada").await, homeserver.person("eve").await);
-    let (dm_policy, allow_from) = (DirectPolicy::Allowlist, [ada.user()].into_iter().collect());
-    let chosen =
-        MatrixSection { auto_join: AutoJoin::Allowlist, dm_policy, allow_from, ..options(homeserver.url(), &account) };
+    let people = only(&ada);
+    let chosen = MatrixSection { auto_join: AutoJoin::Allowlist, people, ..options(homeserver.url(), &account) };
     let gateway = Gateway::synced(chosen).await;
 
     let (from_eve, from_ada) = (eve.direct(gateway.user()).await, ada.direct(gateway.user()).await);
@@ -33,10 +31,9 @@ async fn with_never_we_come_into_no_room_by_ourselves() {
     let (account, token) = homeserver.account_with_token("agent").await;
     let login = Login::AccessToken(token.as_str().into());
     let ada = homeserver.person("ada").await;
-    let (dm_policy, allow_from) = (DirectPolicy::Allowlist, [ada.user()].into_iter().collect());
+    let people = only(&ada);
     let auto_join = AutoJoin::Never;
-    let chosen =
-        MatrixSection { auto_join, dm_policy, allow_from, ..options(homeserver.url(), &account).with_login(login) };
+    let chosen = MatrixSection { auto_join, people, ..options(homeserver.url(), &account).with_login(login) };
     let gateway = Gateway::synced(chosen).await;
 
     let (left, joined) = (ada.direct(gateway.user()).await, ada.direct(gateway.user()).await);
@@ -225,9 +222,8 @@ async fn invitations_beyond_a_hundred_are_declined_and_forgotten() {
     let homeserver = Homeserver::shared().await;
     let (account, proxy) = (homeserver.account("agent").await, homeserver.proxy().await);
     let (ada, eve) = (homeserver.person("ada").await, homeserver.person("eve").await);
-    let (dm_policy, allow_from) = (DirectPolicy::Allowlist, [ada.user()].into_iter().collect());
-    let chosen =
-        MatrixSection { auto_join: AutoJoin::Allowlist, dm_policy, allow_from, ..options(proxy.url(), &account) };
+    let people = only(&ada);
+    let chosen = MatrixSection { auto_join: AutoJoin::Allowlist, people, ..options(proxy.url(), &account) };
     let gateway = Gateway::synced(chosen).await;
 
     for _ in 0..101 {

@@ -2,6 +2,7 @@
 
 use std::{ops::Deref, path::PathBuf, sync::Arc, time::Duration};
 
+use rejoinder_config::People;
 use rejoinder_core::{Access, ChannelId, DirectPolicy, GroupPolicy, Policy, Store, TurnId, store::CursorMove};
 use rejoinder_matrix::{AutoJoin, Matrix, MatrixSection};
 use rejoinder_matrix_server::{Account, Fault, Homeserver, Person};
@@ -25,6 +26,12 @@ impl Deref for Gateway {
     }
 }
 
+/// A list of one person who may write and invite.
+pub(crate) fn only(person: &Person) -> People {
+    let allow_from = [person.user()].into_iter().collect();
+    People { dm_policy: DirectPolicy::Allowlist, allow_from, ..People::default() }
+}
+
 /// The channel's options: everybody may write and invite, and syncs are short.
 pub(crate) fn options(homeserver: &str, account: &Account) -> MatrixSection {
     MatrixSection {
@@ -32,7 +39,7 @@ pub(crate) fn options(homeserver: &str, account: &Account) -> MatrixSection {
         user: account.user.clone(),
         password: Some(account.password.as_str().into()),
         auto_join: AutoJoin::Always,
-        dm_policy: DirectPolicy::Open,
+        people: People { dm_policy: DirectPolicy::Open, ..People::default() },
         sync_timeout: Duration::from_secs(2),
         ..MatrixSection::default()
     }
@@ -106,12 +113,12 @@ impl Gateway {
     pub(crate) async fn with(options: MatrixSection) -> Self {
         let access = Access {
             groups: [].into(),
-            direct: options.dm_policy,
-            allow: options.allow_from.iter().collect(),
+            direct: options.people.dm_policy,
+            allow: options.people.allow_from.iter().collect(),
             group: GroupPolicy::All,
-            group_allow: options.group_allow_from.iter().collect(),
-            quote_strangers: options.quote_strangers,
-            agents: options.allow_bots.iter().collect(),
+            group_allow: options.people.group_allow_from.iter().collect(),
+            quote_strangers: options.people.quote_strangers,
+            agents: options.people.allow_bots.iter().collect(),
         };
         let setup = Setup::new()
             .agent(|clock, gate| obedient(clock, gate).reading(&["text/", "audio/"]))

@@ -1,6 +1,7 @@
 //! Tests of the Telegram section: valid keys, and the errors for invalid ones.
 
 use rejoinder_config::testing::{Machine, check_channel_manual, known_in};
+use rejoinder_core::{DirectPolicy, GroupPolicy};
 use rstest::rstest;
 
 use super::*;
@@ -19,8 +20,8 @@ fn a_bot_needs_a_token_and_no_more() {
     let bot = read("");
 
     assert_eq!((bot.mode, bot.streaming, bot.pace), (UpdateMode::Polling, Streaming::Edit, Pace::Telegram));
-    assert_eq!((bot.dm_policy, bot.group_policy), (DirectPolicy::Pairing, GroupPolicy::Mention));
-    assert!(bot.allow_from.is_empty() && bot.group_allow_from.is_empty());
+    assert_eq!((bot.people.dm_policy, bot.people.group_policy), (DirectPolicy::Pairing, GroupPolicy::Mention));
+    assert!(bot.people.allow_from.is_empty() && bot.people.group_allow_from.is_empty());
     assert!(!bot.link_previews && !bot.tell_reactions);
     assert_eq!(bot.api_url.as_str(), "https://api.telegram.org/");
     assert_eq!(bot.max_attachment.bytes(), 20 << 20);
@@ -47,7 +48,7 @@ fn everything_about_a_bot_can_be_said() {
     );
 
     assert_eq!((bot.mode, bot.streaming, bot.pace), (UpdateMode::Webhook, Streaming::Draft, Pace::Server));
-    assert_eq!((bot.dm_policy, bot.group_policy), (DirectPolicy::Open, GroupPolicy::All));
+    assert_eq!((bot.people.dm_policy, bot.people.group_policy), (DirectPolicy::Open, GroupPolicy::All));
     assert_eq!(bot.on_unknown, Some(OnUnknown::Hold));
     assert_eq!(bot.reactions.len(), 2);
     assert_eq!(bot.webhook.map(|webhook| webhook.max_connections), Some(100));
@@ -58,8 +59,8 @@ fn people_are_named_by_number_by_name_or_all_at_once() {
     let bot = read(r#"allow_from = [123456789, "987", " @Ada_L ", "@grace", "*"]"#);
     let groups = read(r#"group_allow_from = [-1001234567890, "-5", 42, "@ada_l"]"#);
 
-    assert_eq!(bot.allow_from.iter().collect::<Vec<_>>(), ["123456789", "987", "@Ada_L", "@grace", "*"]);
-    assert_eq!(groups.group_allow_from.iter().collect::<Vec<_>>(), ["-1001234567890", "-5", "42", "@ada_l"]);
+    assert_eq!(bot.people.allow_from.iter().collect::<Vec<_>>(), ["123456789", "987", "@Ada_L", "@grace", "*"]);
+    assert_eq!(groups.people.group_allow_from.iter().collect::<Vec<_>>(), ["-1001234567890", "-5", "42", "@ada_l"]);
 }
 
 #[test]
@@ -69,7 +70,16 @@ fn a_list_can_be_set_from_the_environment() {
     let config = machine.config();
 
     assert_eq!(
-        config.channels.of::<TelegramSection>().next().expect("one channel").1.allow_from.iter().collect::<Vec<_>>(),
+        config
+            .channels
+            .of::<TelegramSection>()
+            .next()
+            .expect("one channel")
+            .1
+            .people
+            .allow_from
+            .iter()
+            .collect::<Vec<_>>(),
         ["42", "@ada_l"]
     );
 }

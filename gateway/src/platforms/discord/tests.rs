@@ -79,7 +79,7 @@ async fn a_token_that_is_typed_in_is_checked_and_kept_to_its_owner() {
     let config = loaded(&bot, TOKEN);
     let (_, written) = config.channels.of::<DiscordSection>().next().unwrap();
     assert_eq!(written.token.get().expose_secret(), TOKEN);
-    assert_eq!(written.allow_from.iter().collect::<Vec<_>>(), ["@ada_l", "80351110224678912"]);
+    assert_eq!(written.people.allow_from.iter().collect::<Vec<_>>(), ["@ada_l", "80351110224678912"]);
     assert!(!bot.section().unwrap().contains(TOKEN) && !bot.closing_text().contains(TOKEN));
     #[cfg(unix)]
     {

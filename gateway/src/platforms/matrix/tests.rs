@@ -97,7 +97,10 @@ async fn a_password_that_is_typed_in_is_checked_and_kept_to_its_owner() {
     let (_, written) = config.channels.of::<MatrixSection>().next().unwrap();
     assert_eq!(written.password.as_ref().unwrap().get().expose_secret(), PASSWORD);
     assert_eq!(written.recovery_key.as_ref().unwrap().get().expose_secret(), "EsTj 3yST");
-    assert_eq!((&*written.user, written.allow_from.iter().collect::<Vec<_>>()), (USER, vec!["@ada:example.org"]));
+    assert_eq!(
+        (&*written.user, written.people.allow_from.iter().collect::<Vec<_>>()),
+        (USER, vec!["@ada:example.org"])
+    );
     for said in [&section, &account.closing_text] {
         assert!(!said.contains(PASSWORD) && !said.contains("3yST"), "{said}");
     }
