@@ -6,11 +6,8 @@ use crate::{
     AgentKind, PlatformSection,
     channels::sorted_names,
     names::joined,
-    node::{Node, parse_default},
+    node::{DEFAULT_TOML, Node, parse_default},
 };
-
-/// The manual. The parts of platforms and kinds of agents replace the lines `#{channels}` and `#{agents}`.
-const DEFAULT_TOML: &str = include_str!("../default.toml");
 
 /// The built-in texts in other languages than English.
 const WORDS: [&str; 2] = [include_str!("../words/de.toml"), include_str!("../words/es.toml")];

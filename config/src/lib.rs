@@ -11,7 +11,7 @@
 //! **To add a key**: add a field to the section's struct, with its bounds in `deserialize_with`; a default (in
 //! `default.toml`, or for a channel or an agent in the section's `Default`); and a line with a comment in `default.toml` or
 //! in the section's part of the manual. A test fails until all of them exist. **To add a section**: add a file of its name,
-//! and its line in `sections.rs`. **To add a platform or a kind of agent**: implement [`ChannelSection`] or
+//! and its lines in `sections.rs`. **To add a platform or a kind of agent**: implement [`ChannelSection`] or
 //! [`AgentSection`] in the crate of its adapter.
 
 mod admin;

@@ -9,6 +9,9 @@ use crate::{
     problem::{Place, Problem},
 };
 
+/// The manual. The parts of platforms and kinds of agents replace the lines `#{channels}` and `#{agents}`.
+pub(crate) const DEFAULT_TOML: &str = include_str!("../default.toml");
+
 pub(crate) type Table = BTreeMap<String, Node>;
 
 #[derive(Clone)]

@@ -184,7 +184,7 @@ fn the_gateways_own_templates_are_those_of_the_manual() {
     let templates = Machine::new().config().guard.templates;
     let in_manual: BTreeSet<&str> = templates.for_channel("", Language::ENGLISH).into_keys().collect();
 
-    assert_eq!(in_manual, BTreeSet::from(TEMPLATES));
+    assert_eq!(in_manual, TEMPLATES.iter().copied().collect());
 }
 
 /// A8, A11, B14.

@@ -32,7 +32,7 @@ fn every_built_in_language_has_every_text_with_the_same_placeholders() {
 
     for language in &guard.languages {
         let templates = guard.templates.for_channel("", *language);
-        assert_eq!(templates.keys().copied().collect::<BTreeSet<_>>(), BTreeSet::from(TEMPLATES));
+        assert_eq!(templates.keys().copied().collect::<BTreeSet<_>>(), TEMPLATES.iter().copied().collect());
         for (name, text) in templates {
             let english = guard.templates.text("", Language::ENGLISH, name).expect("it is there");
             assert_eq!(placeholders(text), placeholders(english), "{language} {name}");
@@ -122,7 +122,7 @@ fn a_template_of_the_operators_own_is_the_same_in_all_languages_unless_it_is_tra
 #[test]
 fn an_operator_can_add_a_language() {
     let mut toml = "[guard]\nlanguage = \"pt-BR\"\n[guard.templates.pt]\n".to_owned();
-    for name in TEMPLATES {
+    for name in TEMPLATES.iter() {
         let _ = writeln!(toml, "{name} = \"{name} em português\"");
     }
     let guard = guard(&toml);
@@ -160,7 +160,7 @@ language = "nl"
     )
     .errors();
 
-    let missing = TEMPLATES.into_iter().filter(|name| *name != "late").map(|name| format!("`{name}`"));
+    let missing = TEMPLATES.iter().filter(|name| **name != "late").map(|name| format!("`{name}`"));
     let missing = missing.collect::<Vec<_>>().join(", ").replace(", `menu_option_text`", " and `menu_option_text`");
     for expected in [
         "`guard.language` names the language `fr`, which has no texts: there are `de`, `en`, `es` and `pt`, and you can add fr \
