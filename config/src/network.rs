@@ -3,7 +3,6 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::text;
 
@@ -25,17 +24,6 @@ impl Network {
     }
 }
 
-impl Serialize for Network {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for Network {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let single = |text: &str| text.parse::<IpAddr>().ok().map(IpNet::from);
-        text::parsed(deserializer, "an IP address or a network such as \"10.0.0.0/8\"", |text| {
-            text.parse().ok().or_else(|| single(text)).map(Self)
-        })
-    }
-}
+text::as_text!(Network, "an IP address or a network such as \"10.0.0.0/8\"", |text: &str| {
+    text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
+});

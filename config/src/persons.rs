@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use rejoinder_core::{ChannelId, Hours, Identity, Language, PersonLimits, PersonRole, SeedPerson, is_blank};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     Channels, Limits, SomeLimits,
@@ -163,12 +163,6 @@ fn why_nobody_has(id: &str) -> Option<&'static str> {
 #[derive(Clone, Debug)]
 struct Written(Identity);
 
-impl Written {
-    fn parse(text: &str) -> Option<Self> {
-        parse_identity(text).map(Self)
-    }
-}
-
 /// Reads `telegram.main/42`.
 pub(crate) fn parse_identity(text: &str) -> Option<Identity> {
     let (channel, id) = text.trim().split_once('/')?;
@@ -176,18 +170,7 @@ pub(crate) fn parse_identity(text: &str) -> Option<Identity> {
     is_identity.then(|| Identity { channel: ChannelId::from_stored(channel), id: id.to_owned() })
 }
 
-impl Serialize for Written {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for Written {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let expected = "a channel and a person's id there, such as \"telegram.main/123456789\"";
-        text::parsed(deserializer, expected, Self::parse)
-    }
-}
+text::as_text!(Written, "a channel and a person's id there, such as \"telegram.main/123456789\"", parse_identity);
 
 #[cfg(test)]
 mod tests {
@@ -195,7 +178,7 @@ mod tests {
 
     #[test]
     fn an_identity_is_a_channel_and_an_id() {
-        let read = |text| Written::parse(text).map(|Written(identity)| (identity.channel.to_string(), identity.id));
+        let read = |text| parse_identity(text).map(|identity| (identity.channel.to_string(), identity.id));
 
         let ada = ("matrix.main".to_owned(), "@ada/l:example.org".to_owned());
         assert_eq!(read(" matrix.main/@ada/l:example.org "), Some(ada));

@@ -88,18 +88,7 @@ struct WrittenRule {
 #[derive(Clone, Debug)]
 pub(crate) struct Place(pub(crate) ConversationRef);
 
-impl Serialize for Place {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for Place {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let expected = "a conversation such as \"telegram.main/42\"";
-        text::parsed(deserializer, expected, |text| ConversationRef::parse(text).map(Self))
-    }
-}
+text::as_text!(Place, "a conversation such as \"telegram.main/42\"", ConversationRef::parse);
 
 /// `direct` or `group`.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]

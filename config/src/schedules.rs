@@ -6,7 +6,7 @@ use rejoinder_core::{
     AgentName, Missed, NewSchedule, NotASchedule, PromptSession, ScheduledAction, Target, Timestamp, When, Words,
     WordsTo,
 };
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     alerts::Zone,
@@ -54,35 +54,17 @@ struct Schedule {
 #[derive(Clone, Debug)]
 struct Written<T>(T);
 
-impl Serialize for Written<Target> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for Written<Target> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let expected = "a conversation such as \"telegram.main/42\", the name of a person, or \"role:owner\"";
-        text::parsed(deserializer, expected, |text| text.parse().ok().map(Self))
-    }
-}
+text::as_text!(
+    Written<Target>,
+    "a conversation such as \"telegram.main/42\", the name of a person, or \"role:owner\"",
+    |text: &str| text.parse().ok()
+);
 
 /// A point in time, in RFC 3339.
 #[derive(Clone, Copy, Debug)]
 struct Time(jiff::Timestamp);
 
-impl Serialize for Time {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for Time {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let expected = "a time such as \"2030-01-31T09:00:00+01:00\"";
-        text::parsed(deserializer, expected, |text| text.parse().ok().map(Self))
-    }
-}
+text::as_text!(Time, "a time such as \"2030-01-31T09:00:00+01:00\"", |text: &str| text.parse().ok());
 
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(transparent)]

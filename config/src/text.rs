@@ -43,6 +43,24 @@ where
     deserializer.deserialize_str(Parsed { expected, parse })
 }
 
+/// Reads a newtype from text, and writes it as what it holds is displayed.
+macro_rules! as_text {
+    ($type:ty, $expected:expr, $parse:expr) => {
+        impl ::serde::Serialize for $type {
+            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(&self.0)
+            }
+        }
+
+        impl<'de> ::serde::Deserialize<'de> for $type {
+            fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $crate::text::parsed(deserializer, $expected, |text| $parse(text).map(Self))
+            }
+        }
+    };
+}
+pub(crate) use as_text;
+
 /// Text that shows something.
 pub fn filled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = parsed(deserializer, "text", |text| Some(text.to_owned()))?;
