@@ -47,7 +47,7 @@ impl Section for Alerts {
         for (name, targets) in [("to", &self.to), ("otherwise", &self.otherwise)] {
             for target in targets {
                 if let AlertTarget::Conversation(conversation) = target {
-                    checks.refers_to_channel(checks.key(&[name]), conversation.channel.as_str());
+                    checks.refers_to_channel(&checks.key(&[name]), [&conversation.channel]);
                 }
             }
         }

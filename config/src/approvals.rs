@@ -101,19 +101,15 @@ impl Section for Approvals {
     fn check(&self, checks: &mut Checks<'_>) {
         for (index, rule) in self.auto.iter().enumerate() {
             let key = checks.key(&["auto"]).index(index);
-            for agent in rule.agent.iter() {
-                checks.refers_to_agent(key.name("agent"), agent);
-            }
-            for channel in rule.channel.iter() {
-                checks.refers_to_scope(key.name("channel"), channel);
-            }
+            checks.refers_to_agent(&key.name("agent"), rule.agent.iter());
+            checks.refers_to_scope(&key.name("channel"), rule.channel.iter());
         }
     }
 }
 
 fn check_person(key: Key, name: &str, people: &Persons, checks: &mut Checks<'_>) {
     match parse_identity(name) {
-        Some(identity) => checks.refers_to_channel(key, identity.channel.as_str()),
+        Some(identity) => checks.refers_to_channel(&key, [&identity.channel]),
         None if people.identities(name).is_none() => {
             let what = format!(
                 "names `{name}`, who is not in [people]: add them there, or write a channel and a person's id there, such as \

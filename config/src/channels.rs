@@ -282,12 +282,8 @@ fn read<T: ChannelSection>(node: &Node, key: &Key, reader: &mut Reader<'_>) -> B
 
 fn check_common<T: ChannelSection>(section: &T, checks: &mut Checks<'_>) {
     let Common { agent, language, .. } = section.common();
-    if let Some(agent) = agent {
-        checks.refers_to_agent(checks.key(&["agent"]), &agent);
-    }
-    if let Some(language) = language {
-        checks.knows_language(checks.key(&["language"]), language.as_str());
-    }
+    checks.refers_to_agent(&checks.key(&["agent"]), agent);
+    checks.knows_language(checks.key(&["language"]), language.as_ref().map(Language::as_str));
 }
 
 /// Reports each channel that uses the account of another one. Two channels that fetch the same bot's updates would take them

@@ -5,7 +5,7 @@ use std::{
     fmt,
 };
 
-use rejoinder_core::Language;
+use rejoinder_core::{ChannelId, Language};
 
 use crate::{
     key::Key,
@@ -86,22 +86,30 @@ impl<'a> Checks<'a> {
         self.problems.push(Problem::Key { key, what: what.into(), place });
     }
 
-    /// Reports `key` if there is no agent called `name`.
-    pub fn refers_to_agent(&mut self, key: Key, name: &str) {
-        self.refers(key, "agent", name, &self.names.agents);
+    /// Reports `key` for each name that no agent has.
+    pub fn refers_to_agent(&mut self, key: &Key, names: impl IntoIterator<Item = impl AsRef<str>>) {
+        for name in names {
+            self.refers(key.clone(), "agent", name.as_ref(), &self.names.agents);
+        }
     }
 
-    /// Reports `key` if there is no channel called `name`.
-    pub fn refers_to_channel(&mut self, key: Key, name: &str) {
-        self.refers(key, "channel", name, &self.names.channels.keys().cloned().collect());
+    /// Reports `key` for each channel that does not exist.
+    pub fn refers_to_channel<'c>(&mut self, key: &Key, channels: impl IntoIterator<Item = &'c ChannelId>) {
+        for channel in channels {
+            let known = self.names.channels.keys().cloned().collect();
+            self.refers(key.clone(), "channel", channel.as_str(), &known);
+        }
     }
 
-    /// Reports `key` if `name` is neither that of a platform nor that of a channel.
-    pub(crate) fn refers_to_scope(&mut self, key: Key, name: &str) {
+    /// Reports `key` for each name that neither a platform nor a channel has.
+    pub(crate) fn refers_to_scope(&mut self, key: &Key, names: impl IntoIterator<Item = impl AsRef<str>>) {
         let Names { platforms, channels, .. } = self.names;
-        if !platforms.contains(name) && !channels.contains_key(name) {
-            let hint = hint(name, platforms.iter().chain(channels.keys()).map(String::as_str));
-            self.wrong(key, format!("names neither a platform nor a channel: {hint}"));
+        for name in names {
+            let name = name.as_ref();
+            if !platforms.contains(name) && !channels.contains_key(name) {
+                let hint = hint(name, platforms.iter().chain(channels.keys()).map(String::as_str));
+                self.wrong(key.clone(), format!("names neither a platform nor a channel: {hint}"));
+            }
         }
     }
 
@@ -110,11 +118,9 @@ impl<'a> Checks<'a> {
         self.names.languages.iter().any(|language| language.as_str() == name)
     }
 
-    /// Reports `key` if the language `name` has no texts.
-    pub(crate) fn knows_language(&mut self, key: Key, name: &str) {
-        if self.is_language(name) {
-            return;
-        }
+    /// Reports `key` if a language has no texts. `None` has some.
+    pub(crate) fn knows_language<'l>(&mut self, key: Key, name: impl Into<Option<&'l str>>) {
+        let Some(name) = name.into().filter(|name| !self.is_language(name)) else { return };
         let known = list(self.names.languages.iter().map(Language::as_str), "and");
         let more = Language::of(name).map(|it| format!(", and you can add {it} with [guard.templates.{it}]"));
         let what =

@@ -102,12 +102,8 @@ impl Groups {
             if !(format.is_group)(id) {
                 checks.wrong(key.clone(), format!("must be called by {}", format.group));
             }
-            if let Some(agent) = &group.agent {
-                checks.refers_to_agent(key.name("agent"), agent);
-            }
-            if let Some(language) = group.language {
-                checks.knows_language(key.name("language"), language.as_str());
-            }
+            checks.refers_to_agent(&key.name("agent"), &group.agent);
+            checks.knows_language(key.name("language"), group.language.as_ref().map(Language::as_str));
         }
     }
 

@@ -120,9 +120,7 @@ impl Section for Persons {
                 let what = format!("is {home}, but identities name nobody there: use the channel of one of them");
                 checks.wrong(checks.key(&[name, "home"]), what);
             }
-            if let Some(language) = person.language {
-                checks.knows_language(checks.key(&[name, "language"]), language.as_str());
-            }
+            checks.knows_language(checks.key(&[name, "language"]), person.language.as_ref().map(Language::as_str));
             for (index, Written(identity)) in person.identities.iter().enumerate() {
                 let key = checks.key(&[name, "identities"]).index(index);
                 if let Some(first) = seen.get(identity) {
@@ -133,7 +131,7 @@ impl Section for Persons {
                 if let Some(what) = why_nobody_has(&identity.id) {
                     checks.wrong(key.clone(), what);
                 }
-                checks.refers_to_channel(key, identity.channel.as_str());
+                checks.refers_to_channel(&key, [&identity.channel]);
             }
         }
     }

@@ -142,10 +142,9 @@ impl Routing {
 
 impl Section for Routing {
     fn check(&self, checks: &mut Checks<'_>) {
-        let key = checks.key(&["default_agent"]);
-        checks.refers_to_agent(key, &self.default_agent);
+        checks.refers_to_agent(&checks.key(&["default_agent"]), [&self.default_agent]);
         for (index, agent) in self.choosable.iter().enumerate() {
-            checks.refers_to_agent(checks.key(&["choosable"]).index(index), agent);
+            checks.refers_to_agent(&checks.key(&["choosable"]).index(index), [agent]);
         }
         let mut names: BTreeMap<&str, Key> = BTreeMap::new();
         let mut for_all: Option<&str> = None;
@@ -226,15 +225,12 @@ impl WrittenRule {
             let what = "sets nothing: add agent, language, soft_deadline, hard_deadline or ladder";
             checks.wrong(key.clone(), what);
         }
-        for name in self.channel.iter() {
-            checks.refers_to_scope(key.name("channel"), name);
-        }
-        for Place(place) in self.conversation.iter() {
-            checks.refers_to_channel(key.name("conversation"), place.channel.as_str());
-        }
+        checks.refers_to_scope(&key.name("channel"), self.channel.iter());
+        checks
+            .refers_to_channel(&key.name("conversation"), self.conversation.iter().map(|Place(place)| &place.channel));
         for person in self.person.iter().filter(|person| person.contains('/')) {
             if let Some(Identity { channel, .. }) = parse_identity(person) {
-                checks.refers_to_channel(key.name("person"), channel.as_str());
+                checks.refers_to_channel(&key.name("person"), [&channel]);
             } else {
                 let what = "must be a person's name, or a channel and an id such as \"telegram.main/123456789\"";
                 checks.wrong(key.name("person"), what);
@@ -245,12 +241,8 @@ impl WrittenRule {
                 checks.wrong(key.name("command"), "must be one word, such as \"/code\"");
             }
         }
-        if let Some(agent) = &self.agent {
-            checks.refers_to_agent(key.name("agent"), agent);
-        }
-        if let Some(language) = self.language {
-            checks.knows_language(key.name("language"), language.as_str());
-        }
+        checks.refers_to_agent(&key.name("agent"), &self.agent);
+        checks.knows_language(key.name("language"), self.language.as_ref().map(Language::as_str));
     }
 
     /// Reports conditions about people where nobody is known: callers of these channels have a token instead.

@@ -115,15 +115,9 @@ impl Section for Schedules {
             if !text::is_name(name) {
                 checks.wrong(key.clone(), text::NAME_RULE);
             }
-            if let Some(channel) = schedule.to.0.channel() {
-                checks.refers_to_channel(key.name("to"), channel.as_str());
-            }
-            if let Some(agent) = &schedule.agent {
-                checks.refers_to_agent(key.name("agent"), agent);
-            }
-            if let Some(channel) = schedule.words_to.as_ref().and_then(WordsTo::channel) {
-                checks.refers_to_channel(key.name("words_to"), channel.as_str());
-            }
+            checks.refers_to_channel(&key.name("to"), schedule.to.0.channel());
+            checks.refers_to_agent(&key.name("agent"), &schedule.agent);
+            checks.refers_to_channel(&key.name("words_to"), schedule.words_to.as_ref().and_then(WordsTo::channel));
             let is_for_prompts = schedule.words_to.is_some() || schedule.session.is_some();
             if schedule.prompt.is_none() && (schedule.agent.is_some() || schedule.quiet || is_for_prompts) {
                 checks.wrong(key.clone(), "has no `prompt`, and only that is put before an agent");

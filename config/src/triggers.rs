@@ -110,18 +110,11 @@ impl Section for Triggers {
             if trigger.after_messages.is_none() && trigger.idle.is_none() {
                 checks.wrong(key.clone(), "must have `after_messages` or `idle`: when does it begin?");
             }
-            for name in trigger.channel.iter() {
-                checks.refers_to_scope(key.name("channel"), name);
-            }
-            for Place(place) in trigger.conversation.iter() {
-                checks.refers_to_channel(key.name("conversation"), place.channel.as_str());
-            }
-            if let Some(agent) = &trigger.agent {
-                checks.refers_to_agent(key.name("agent"), agent);
-            }
-            if let Some(channel) = trigger.words_to.as_ref().and_then(WordsTo::channel) {
-                checks.refers_to_channel(key.name("words_to"), channel.as_str());
-            }
+            checks.refers_to_scope(&key.name("channel"), trigger.channel.iter());
+            let places = trigger.conversation.iter().map(|Place(place)| &place.channel);
+            checks.refers_to_channel(&key.name("conversation"), places);
+            checks.refers_to_agent(&key.name("agent"), &trigger.agent);
+            checks.refers_to_channel(&key.name("words_to"), trigger.words_to.as_ref().and_then(WordsTo::channel));
             if trigger.quiet && !trigger.is_for_words() {
                 let what = "is only for words that go to a file, to a URL or nowhere: in a chat the agent always may be silent";
                 checks.wrong(key.name("quiet"), what);

@@ -152,12 +152,9 @@ impl WebhookSection {
             }
             return;
         };
-        if let Some(channel) = to.channel() {
-            checks.refers_to_channel(checks.key(&["deliver_to"]), channel.as_str());
-        }
-        if let Some(channel) = self.words_to.as_ref().and_then(WordsTo::channel) {
-            checks.refers_to_channel(checks.key(&["words_to"]), channel.as_str());
-        }
+        checks.refers_to_channel(&checks.key(&["deliver_to"]), to.channel());
+        let words_to = self.words_to.as_ref().and_then(WordsTo::channel);
+        checks.refers_to_channel(&checks.key(&["words_to"]), words_to);
         let unused = [
             ("callback_url", self.callback_url.is_some(), "the answers go to `deliver_to`"),
             ("conversation", self.conversation.is_some(), "events belong to the conversation of `deliver_to`"),

@@ -74,7 +74,7 @@ impl Questions {
             }
             check_choices(&["clarify", name, "choices"], &question.choices, checks);
             for (language, Wording { choices, .. }) in &question.languages {
-                checks.knows_language(checks.key(&["clarify", name, "languages", language]), language);
+                checks.knows_language(checks.key(&["clarify", name, "languages", language]), language.as_str());
                 check_choices(&["clarify", name, "languages", language, "choices"], choices, checks);
             }
         }

@@ -9,5 +9,5 @@ pub(super) fn scopes(channel: &str) -> impl Iterator<Item = &str> {
 
 /// Reports `name`, the key of a table under `section`, if it is neither a platform nor a configured channel.
 pub(super) fn check_scope(section: &str, name: &str, checks: &mut Checks<'_>) {
-    checks.refers_to_scope(checks.key(&[section, name]), name);
+    checks.refers_to_scope(&checks.key(&[section, name]), [name]);
 }

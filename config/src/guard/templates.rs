@@ -160,7 +160,7 @@ impl Templates {
                         own.clone().into_iter().partition(|(_, template)| template.is_text());
                     self.check_texts(&["templates", name], &texts, checks);
                     for (language, texts) in &languages {
-                        checks.knows_language(checks.key(&["templates", name, language]), language);
+                        checks.knows_language(checks.key(&["templates", name, language]), language.as_str());
                         if let Template::Table(texts) = texts {
                             self.check_texts(&["templates", name, language], texts, checks);
                         }
