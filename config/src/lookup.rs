@@ -97,7 +97,7 @@ impl fmt::Display for ConfigSource {
 /// # Errors
 /// Every problem of the configuration, each with its key and where it was set.
 pub fn load(options: &Options, build: &Build) -> Result<Loaded, ConfigErrors> {
-    let Layers { tree, source, overrides, mut problems } = Layers::find(options, build)?;
+    let Layers { tree, source, overrides, problems } = Layers::find(options, build)?;
     let config_dir = options.working_dir.join(source.folder());
     let context = ResolveContext {
         environment: &options.environment,
@@ -106,17 +106,19 @@ pub fn load(options: &Options, build: &Build) -> Result<Loaded, ConfigErrors> {
         secret_files: RefCell::default(),
         secrets: RefCell::default(),
     };
-    match Config::read(tree, &context, build) {
-        Ok(mut config) if problems.is_empty() => {
-            config.file = source.file().map(Path::to_owned);
-            Ok(Loaded { config, source, overrides })
-        }
-        Ok(_) => Err(ConfigErrors::new(problems)),
-        Err(more) => {
-            problems.extend(more);
-            Err(ConfigErrors::new(problems))
-        }
+    let mut config = without_problems(Config::read(tree, &context, build), problems)?;
+    config.file = source.file().map(Path::to_owned);
+    Ok(Loaded { config, source, overrides })
+}
+
+/// What was read, if nothing else is wrong.
+fn without_problems<T>(read: Result<T, Vec<Problem>>, mut problems: Vec<Problem>) -> Result<T, ConfigErrors> {
+    match read {
+        Ok(read) if problems.is_empty() => return Ok(read),
+        Ok(_) => {}
+        Err(more) => problems.extend(more),
     }
+    Err(ConfigErrors::new(problems))
 }
 
 /// Finds the configuration and reads only `[store]` of it, for commands that only read the store and may not have the
@@ -146,15 +148,8 @@ pub fn load_log(options: &Options) -> Result<Log, ConfigErrors> {
 
 fn load_section<T: Section + DeserializeOwned>(options: &Options, name: &str) -> Result<T, ConfigErrors> {
     let nothing = Build { platforms: &[], agents: &[] };
-    let Layers { tree, mut problems, .. } = Layers::find(options, &nothing)?;
-    match read_alone(&tree, name) {
-        Ok(section) if problems.is_empty() => Ok(section),
-        Ok(_) => Err(ConfigErrors::new(problems)),
-        Err(more) => {
-            problems.extend(more);
-            Err(ConfigErrors::new(problems))
-        }
-    }
+    let Layers { tree, problems, .. } = Layers::find(options, &nothing)?;
+    without_problems(read_alone(&tree, name), problems)
 }
 
 /// Defaults, file and environment, merged.
