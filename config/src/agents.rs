@@ -75,49 +75,29 @@ impl fmt::Debug for AgentKind {
 /// One configured agent.
 #[derive(Clone, Debug)]
 pub struct Agent {
-    kind: &'static str,
-    max_concurrent: Option<u32>,
-    price: Option<Price>,
-    schedules: Option<ScheduleLimits>,
-    models: Vec<Arc<str>>,
+    /// The value of `kind` in the configuration.
+    pub kind: &'static str,
+    /// [`AgentSection::max_concurrent`].
+    pub max_concurrent: Option<u32>,
+    /// [`AgentSection::price`].
+    pub price: Option<Price>,
+    /// [`AgentSection::schedules`].
+    pub schedules: Option<ScheduleLimits>,
+    /// [`AgentSection::models`].
+    pub models: Vec<Arc<str>>,
     section: Boxed,
 }
 
 impl Agent {
     fn new<T: AgentSection>(section: T) -> Self {
-        let (max_concurrent, price, models) = (section.max_concurrent(), section.price(), section.models());
-        let schedules = section.schedules();
-        Self { kind: T::KIND, max_concurrent, price, schedules, models, section: Boxed::new(section) }
-    }
-
-    /// How many turns the agent works on at once; `None`: as many as the gateway.
-    #[must_use]
-    pub const fn max_concurrent(&self) -> Option<u32> {
-        self.max_concurrent
-    }
-
-    /// What the agent may schedule; `None`: nothing.
-    #[must_use]
-    pub const fn schedules(&self) -> Option<ScheduleLimits> {
-        self.schedules
-    }
-
-    /// What the agent's tokens cost; `None`: unknown.
-    #[must_use]
-    pub const fn price(&self) -> Option<Price> {
-        self.price
-    }
-
-    /// The models of which one may be chosen, the agent's own first. Fewer than two: there is nothing to choose.
-    #[must_use]
-    pub fn models(&self) -> &[Arc<str>] {
-        &self.models
-    }
-
-    /// The value of `kind` in the configuration.
-    #[must_use]
-    pub const fn kind(&self) -> &'static str {
-        self.kind
+        Self {
+            kind: T::KIND,
+            max_concurrent: section.max_concurrent(),
+            price: section.price(),
+            schedules: section.schedules(),
+            models: section.models(),
+            section: Boxed::new(section),
+        }
     }
 
     /// The section. `None` if `T` belongs to another kind.

@@ -72,8 +72,5 @@ pub(crate) fn openapi() -> impl Iterator<Item = OpenApi> {
 /// # Panics
 /// Never: the configuration reader accepts only the kinds in [`FACTORIES`].
 pub(crate) fn factory_of(agent: &Agent) -> &'static dyn AgentFactory {
-    *FACTORIES
-        .iter()
-        .find(|factory| factory.section().name == agent.kind())
-        .expect("only these kinds can be configured")
+    *FACTORIES.iter().find(|factory| factory.section().name == agent.kind).expect("only these kinds can be configured")
 }

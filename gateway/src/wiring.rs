@@ -226,7 +226,7 @@ impl Wiring<'_> {
             };
             infos.push(AgentInfo {
                 name: Arc::clone(&name),
-                kind: agent.kind(),
+                kind: agent.kind,
                 description: built.runtime.describe(),
                 is_default: *name == *self.0.config.routing.default_agent,
                 remark: factory.remark(self.0.config),
@@ -266,9 +266,9 @@ pub(crate) fn settings(config: &Config, masker: Masker) -> Settings {
         max_concurrent_turns: routing.max_concurrent_turns as usize,
         agent_turns: agents
             .iter()
-            .filter_map(|(name, agent)| Some((AgentName::from(&**name), agent.max_concurrent()? as usize)))
+            .filter_map(|(name, agent)| Some((AgentName::from(&**name), agent.max_concurrent? as usize)))
             .collect(),
-        prices: agents.iter().filter_map(|(name, agent)| Some((AgentName::from(&**name), agent.price()?))).collect(),
+        prices: agents.iter().filter_map(|(name, agent)| Some((AgentName::from(&**name), agent.price?))).collect(),
         masker,
         commands: config.commands.own(),
         people: people.seeds(),
@@ -283,7 +283,7 @@ pub(crate) fn settings(config: &Config, masker: Masker) -> Settings {
         },
         agent_schedules: agents
             .iter()
-            .filter_map(|(name, agent)| Some((AgentName::from(&**name), agent.schedules()?)))
+            .filter_map(|(name, agent)| Some((AgentName::from(&**name), agent.schedules?)))
             .collect(),
         triggers: config.triggers.triggers(),
         quiet_hours: people.quiet_hours(),
@@ -301,12 +301,12 @@ pub(crate) fn settings(config: &Config, masker: Masker) -> Settings {
 /// What may be chosen for sessions, and when they end by themselves.
 fn sessions(config: &Config) -> SessionSettings {
     let Config { agents, routing, sessions, .. } = config;
-    let models = agents.iter().map(|(name, agent)| (AgentName::from(&**name), agent.models()));
+    let models = agents.iter().map(|(name, agent)| (AgentName::from(&**name), &agent.models));
     SessionSettings {
         reset: sessions.reset(&routing.time_zone.zone),
         new_in_groups: sessions.new_in_groups,
         agents: routing.choosable.iter().map(|name| AgentName::from(&**name)).collect(),
-        models: models.filter(|(_, models)| models.len() > 1).map(|(name, models)| (name, models.to_vec())).collect(),
+        models: models.filter(|(_, models)| models.len() > 1).map(|(name, models)| (name, models.clone())).collect(),
     }
 }
 

@@ -25,7 +25,7 @@ fn without_a_file_there_is_what_the_manual_has() {
     let channels: Vec<_> = config.channels.iter().map(|(id, _)| id.to_string()).collect();
     assert_eq!(channels, ["hook.default", "page.main"]);
     assert!(matches!(config.admin.token.current, TokenValue::Generate));
-    assert_eq!(config.agents["front-desk"].kind(), "front-desk");
+    assert_eq!(config.agents["front-desk"].kind, "front-desk");
     assert_eq!(config.routing.default_agent, "front-desk");
 }
 

@@ -6,7 +6,7 @@ use rejoinder_completions::{
     ApiTexts, CompletionsAdapter, CompletionsSection, CompletionsSettings, Models, OfferedAgent, OperatorToken,
     OperatorTokens,
 };
-use rejoinder_config::{Agent, Config, PlatformSection};
+use rejoinder_config::{Config, PlatformSection};
 use rejoinder_core::{ChannelAdapter, ChannelId, store::Role};
 use utoipa::openapi::OpenApi;
 
@@ -78,8 +78,8 @@ fn models(config: &Config, section: &CompletionsSection) -> Models {
     let own = section.common.agent.as_ref().unwrap_or(&routing.default_agent);
     let names = std::iter::once(own).chain(&routing.choosable);
     // Of a single model nothing can be chosen.
-    let models = |name: &String| config.agents.get(name).map(Agent::models).filter(|models| models.len() > 1);
-    let models = |name: &String| models(name).map(<[_]>::to_vec).unwrap_or_default();
+    let models = |name: &String| config.agents.get(name).map(|agent| &agent.models).filter(|models| models.len() > 1);
+    let models = |name: &String| models(name).cloned().unwrap_or_default();
     Models::new(names.map(|name| OfferedAgent { name: name.as_str().into(), models: models(name) }))
 }
 

@@ -220,7 +220,7 @@ mod tests {
     fn a_price_is_in_dollars_unless_it_says_otherwise() {
         let price = |keys: &str| {
             let agent = format!("[agents.main]\nkind = \"openai\"\nmodel = \"m\"\nbase_url = \"http://x\"\n{keys}");
-            Machine::with_agent::<OpenAiSection>(&agent).config().agents["main"].price()
+            Machine::with_agent::<OpenAiSection>(&agent).config().agents["main"].price
         };
 
         let dollars = Price { input: 2.5, output: 10.0, currency: Currency::USD };
