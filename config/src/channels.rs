@@ -46,22 +46,13 @@ pub trait ChannelSection: Section + DeserializeOwned + Serialize + Send + Sync +
 /// The settings of a channel that the gateway reads, on every platform.
 #[derive(Clone, Debug, Default)]
 pub struct Common {
-    /// The agent that answers, if not the default one: the key `agent`.
-    pub agent: Option<String>,
-    /// Overrides `queue.mode`.
-    pub queue: Option<QueueMode>,
-    /// Overrides `queue.group_mode`.
-    pub group_queue: Option<QueueMode>,
+    pub keys: ChannelKeys,
     /// Who may talk to the agent. `None`: everyone whom the channel itself has authenticated.
     pub people: Option<People>,
     /// Whether the agent is notified of reactions to its messages.
     pub notify_reactions: bool,
     /// The largest file that is accepted from a person, if the channel accepts files.
     pub max_attachment: Option<Size>,
-    /// The language of people whose own is not known, if not that of `guard.language`: the key `language`.
-    pub language: Option<Language>,
-    /// What differs in single groups: the tables `groups`.
-    pub groups: Groups,
     /// Overrides `guard.on_unknown`.
     pub on_unknown: Option<OnUnknown>,
     /// Whether only what agents say is sent there: nobody waits for anything.
@@ -93,15 +84,7 @@ impl ChannelKeys {
     /// What the gateway reads of a channel with these keys.
     #[must_use]
     pub fn common(&self, people: &People) -> Common {
-        Common {
-            agent: self.agent.clone(),
-            queue: self.queue,
-            group_queue: self.group_queue,
-            language: self.language,
-            groups: self.groups.clone(),
-            people: Some(people.clone()),
-            ..Common::default()
-        }
+        Common { keys: self.clone(), people: Some(people.clone()), ..Common::default() }
     }
 }
 
@@ -124,7 +107,8 @@ impl DirectKeys {
     /// What the gateway reads of a channel with these keys.
     #[must_use]
     pub fn common(&self) -> Common {
-        Common { agent: self.agent.clone(), queue: self.queue, language: self.language, ..Common::default() }
+        let Self { queue, agent, language } = self.clone();
+        Common { keys: ChannelKeys { queue, agent, language, ..ChannelKeys::default() }, ..Common::default() }
     }
 }
 
@@ -281,7 +265,7 @@ fn read<T: ChannelSection>(node: &Node, key: &Key, reader: &mut Reader<'_>) -> B
 }
 
 fn check_common<T: ChannelSection>(section: &T, checks: &mut Checks<'_>) {
-    let Common { agent, language, .. } = section.common();
+    let ChannelKeys { agent, language, .. } = section.common().keys;
     checks.refers_to_agent(&checks.key(&["agent"]), agent);
     checks.knows_language(checks.key(&["language"]), language.as_ref().map(Language::as_str));
 }

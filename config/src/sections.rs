@@ -111,7 +111,7 @@ impl Config {
             let mut checks = Checks::new(&channels_key, node, &names);
             for (id, channel) in channels.iter() {
                 let key = channels_key.names(&[id.platform(), id.name()]);
-                channel.common.groups.check_with(&id, guard, &key, &mut checks);
+                channel.common.keys.groups.check_with(&id, guard, &key, &mut checks);
             }
             reader.problems.extend(checks.into_problems());
         }

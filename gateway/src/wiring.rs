@@ -248,10 +248,10 @@ pub(crate) fn settings(config: &Config, masker: Masker) -> Settings {
     Settings {
         default_agent: AgentName::from(routing.default_agent.as_str()),
         channel_agents: commons()
-            .filter_map(|(id, common)| Some((id, AgentName::from(common.agent.as_deref()?))))
+            .filter_map(|(id, common)| Some((id, AgentName::from(common.keys.agent.as_deref()?))))
             .collect(),
         rules: commons()
-            .flat_map(|(id, common)| common.groups.rules(&id).collect::<Vec<_>>())
+            .flat_map(|(id, common)| common.keys.groups.rules(&id).collect::<Vec<_>>())
             .chain(routing.rules())
             .collect(),
         access: commons().filter_map(|(id, common)| Some((id, access(common)?))).collect(),
@@ -312,7 +312,7 @@ fn sessions(config: &Config) -> SessionSettings {
 
 /// Who may talk to the agent on a channel that does not authenticate its callers itself.
 fn access(common: &Common) -> Option<Access> {
-    let groups = common.groups.policies().map(|(id, policy)| (id.into(), policy)).collect();
+    let groups = common.keys.groups.policies().map(|(id, policy)| (id.into(), policy)).collect();
     Some(Access { groups, ..common.people.as_ref()?.access() })
 }
 
@@ -328,8 +328,8 @@ fn queues(config: &Config) -> Queues {
     let Queue { mode, group_mode, window, cap, overflow, backlog, late_after, ref seen } = config.queue;
     let seen = Some(seen.clone()).filter(|seen| !seen.is_empty());
     let modes = config.channels.iter().flat_map(|(id, channel)| {
-        let direct = channel.common.queue.unwrap_or(mode);
-        let group = channel.common.group_queue.unwrap_or(group_mode);
+        let direct = channel.common.keys.queue.unwrap_or(mode);
+        let group = channel.common.keys.group_queue.unwrap_or(group_mode);
         [((id.clone(), ChatKind::Direct), direct), ((id, ChatKind::Group), group)]
     });
     Queues { mode, modes: modes.collect(), window, cap, overflow, backlog, late_after, seen }
@@ -359,7 +359,7 @@ fn templates(config: &Config) -> Templates {
     let guard = &config.guard;
     let mut templates = Templates::default().with_default_language("", guard.language);
     for (channel, Channel { common, .. }) in config.channels.iter() {
-        if let Some(language) = common.language {
+        if let Some(language) = common.keys.language {
             templates = templates.with_default_language(channel.as_str(), language);
         }
     }

@@ -289,12 +289,12 @@ fn what_differs_in_a_group_is_a_rule_and_a_policy() {
     .config();
     let (id, channel) = config.channels.iter().next().expect("one channel");
 
-    let rules: Vec<_> = channel.common.groups.rules(&id).collect();
+    let rules: Vec<_> = channel.common.keys.groups.rules(&id).collect();
     let names: Vec<_> = rules.iter().map(|rule| &*rule.name).collect();
     assert_eq!(names, ["channels.telegram.main.groups.-5"]);
     assert_eq!(rules[0].conditions[0].to_string(), "conversation = \"telegram.main/-5\"");
     assert_eq!((rules[0].agent.as_deref(), rules[0].policy.soft_deadline), (Some("front-desk"), Some(None)));
-    let policies: Vec<_> = channel.common.groups.policies().collect();
+    let policies: Vec<_> = channel.common.keys.groups.policies().collect();
     assert_eq!(policies, [("-5", GroupPolicy::All), ("-6", GroupPolicy::Disabled)]);
 }
 
