@@ -145,7 +145,7 @@ pub enum AlertKind {
 pub struct OrOff<T>(pub Option<T>);
 
 /// A value that is written as text.
-trait Written: Sized + fmt::Display {
+pub(crate) trait Written: Sized + fmt::Display {
     const EXPECTED: &'static str;
     fn parse(text: &str) -> Option<Self>;
 }

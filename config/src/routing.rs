@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
     time::Duration,
 };
 
@@ -60,7 +59,7 @@ struct WrittenRule {
     #[serde(default, skip_serializing_if = "OneOrMore::is_empty")]
     role: OneOrMore<PersonRole>,
     #[serde(default, skip_serializing_if = "OneOrMore::is_empty")]
-    chat: OneOrMore<Chat>,
+    chat: OneOrMore<ChatKind>,
     #[serde(default, skip_serializing_if = "OneOrMore::is_empty")]
     command: OneOrMore<String>,
     #[serde(default, skip_serializing_if = "OneOrMore::is_empty")]
@@ -90,11 +89,6 @@ pub(crate) struct Place(pub(crate) ConversationRef);
 
 text::as_text!(Place, "a conversation such as \"telegram.main/42\"", ConversationRef::parse);
 
-/// `direct` or `group`.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-#[serde(transparent)]
-pub(crate) struct Chat(pub(crate) ChatKind);
-
 /// `mon`.
 #[derive(Clone, Copy, Debug)]
 struct Day(Weekday);
@@ -111,12 +105,6 @@ impl<'de> Deserialize<'de> for Day {
         text::parsed(deserializer, expected, |text| {
             Weekday::Monday.cycle_forward().take(7).find(|day| day_name(*day) == text).map(Self)
         })
-    }
-}
-
-impl fmt::Display for Chat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.as_str())
     }
 }
 
@@ -176,7 +164,7 @@ impl WrittenRule {
             self.conversation.then(|places| Condition::Conversation(places.into_iter().map(|Place(it)| it).collect())),
             self.person.then(Condition::Person),
             self.role.then(Condition::Role),
-            self.chat.then(|kinds| Condition::Chat(kinds.into_iter().map(|Chat(it)| it).collect())),
+            self.chat.then(Condition::Chat),
             self.command.then(Condition::Command),
             self.between
                 .then(|spans| Condition::Between(spans.into_iter().map(|Span(it)| it).collect(), zone.zone.clone())),
@@ -272,8 +260,7 @@ impl WrittenRule {
     fn check_deadlines(&self, channels: &Channels, guard: &Guard, key: &Key, checks: &mut Checks<'_>) {
         let own = self.deadlines();
         let kinds = [ChatKind::Direct, ChatKind::Group];
-        let kinds =
-            kinds.into_iter().filter(|kind| self.chat.is_empty() || self.chat.iter().any(|Chat(it)| it == kind));
+        let kinds = kinds.into_iter().filter(|kind| self.chat.is_empty() || self.chat.iter().any(|it| it == kind));
         let kinds: BTreeSet<ChatKind> = kinds.collect();
         let channels = channels.iter().filter(|(id, _)| self.is_for(id.as_str()));
         let mut holding =

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use jiff::{civil::Time, tz::TimeZone};
+use jiff::tz::TimeZone;
 use rejoinder_core::{NewInGroups, SessionReset};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::{
-    alerts::TimeOfDay,
+    alerts::{TimeOfDay, Written},
     check::Section,
     duration::{self, SECOND},
     text,
@@ -41,20 +41,9 @@ enum Reset {
 
 /// `04:00`.
 #[derive(Clone, Copy, Debug)]
-struct DayStart(Time);
+struct DayStart(TimeOfDay);
 
-impl Serialize for DayStart {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&TimeOfDay(self.0))
-    }
-}
-
-impl<'de> Deserialize<'de> for DayStart {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let read = |text: &str| Time::strptime("%H:%M", text).ok().map(Self);
-        text::parsed(deserializer, "a time of day such as \"04:00\"", read)
-    }
-}
+text::as_text!(DayStart, "a time of day such as \"04:00\"", TimeOfDay::parse);
 
 impl Sessions {
     /// In the form that the core uses. Days begin in `zone`.
@@ -62,7 +51,7 @@ impl Sessions {
     pub fn reset(&self, zone: &TimeZone) -> SessionReset {
         match self.reset {
             Reset::Never => SessionReset::Never,
-            Reset::Daily => SessionReset::Daily(self.reset_at.0, zone.clone()),
+            Reset::Daily => SessionReset::Daily(self.reset_at.0.0, zone.clone()),
             Reset::Idle => SessionReset::Idle(self.idle),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use rejoinder_core::{AgentName, Condition, ConversationTrigger, PromptSession, Words, WordsTo};
+use rejoinder_core::{AgentName, ChatKind, Condition, ConversationTrigger, PromptSession, Words, WordsTo};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     duration::{self, DAY, MINUTE},
     number,
     one_or_more::OneOrMore,
-    routing::{Chat, Place},
+    routing::Place,
     text,
 };
 
@@ -30,7 +30,7 @@ struct Trigger {
     #[serde(default, skip_serializing_if = "OneOrMore::is_empty")]
     conversation: OneOrMore<Place>,
     #[serde(default, skip_serializing_if = "OneOrMore::is_empty")]
-    chat: OneOrMore<Chat>,
+    chat: OneOrMore<ChatKind>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     after_messages: Option<Messages>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,7 +79,7 @@ impl Trigger {
         let conditions = [
             self.channel.then(Condition::Channel),
             self.conversation.then(|places| Condition::Conversation(places.into_iter().map(|Place(it)| it).collect())),
-            self.chat.then(|kinds| Condition::Chat(kinds.into_iter().map(|Chat(it)| it).collect())),
+            self.chat.then(Condition::Chat),
         ];
         ConversationTrigger {
             name: name.into(),
