@@ -89,4 +89,15 @@ mod tests {
             assert!(errors.contains(&format!("`channels.example.main.{key}`")), "{key}: {errors}");
         }
     }
+
+    #[test]
+    fn the_keys_of_every_channel_stand_among_its_own() {
+        let toml = "[channels.example.main]\ntoken = \"open-sesame\"\ncolour = 1\n\"..people\" = {}\n";
+        let errors = Machine::with_channel::<ExampleSection>(toml).errors();
+
+        let known = "is unknown; known here: `address`, `token`, `dm_policy`, `allow_from`, `group_policy`, `group_allow_from`, \
+                     `quote_strangers`, `allow_bots`, `queue`, `group_queue`, `agent`, `language` and `groups`";
+        assert_eq!(errors.matches(known).count(), 2, "{errors}");
+        assert!(errors.contains("`channels.example.main.colour`") && errors.contains("(rejoinder.toml:3)"), "{errors}");
+    }
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use rejoinder_config::{
-    AgentSection, AllowList, ChannelSection, Checks, Common, IdFormat, People, Secret, Section, Size, Token,
+    AgentSection, AllowList, ChannelSection, Checks, Common, DirectKeys, IdFormat, People, Secret, Section, Size,
+    Token,
     duration::{self, MINUTE},
     number, text,
 };
@@ -64,7 +65,7 @@ silent = "I have nothing to say to that."
 "#;
 
     fn common(&self) -> Common {
-        Common { agent: self.agent.clone(), ..Common::default() }
+        DirectKeys { agent: self.agent.clone(), ..DirectKeys::default() }.common()
     }
 }
 
@@ -157,11 +158,9 @@ silent = [{ clarify = "what_next" }, { say = "silent" }]
 
     fn common(&self) -> Common {
         Common {
-            agent: None,
             people: Some(self.people()),
             notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),
-            language: None,
             on_unknown: self.on_unknown,
             ..Common::default()
         }
