@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use rejoinder_guard::Event;
 use tracing::{error, warn};
 
-use super::{event_router::EventRouter, routed::RoutedEvent};
+use super::event_router::{EventRouter, RoutedEvent};
 use crate::{
     base::{crash::crash_point, lifecycle::Lifecycle, timer::Timer},
     commands::{self, Commands},
@@ -207,7 +207,7 @@ impl Acceptor {
             let is_first = !routed.iter().any(|earlier| earlier.is_turn_in(&event.conversation));
             let next = self.router.route(id, event, is_first).await?;
             if let Some(notice) = next.notice {
-                notices.extend(self.router.notices.open(&next.new.event, notice).await?);
+                notices.extend(self.router.notice(&next.new.event, notice).await?);
             }
             routed.push(next);
         }
