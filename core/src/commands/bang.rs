@@ -14,15 +14,17 @@ use crate::{
     operator::own_commands,
 };
 
-/// The event, with a slash in place of the `!` of a command if the channel's people write it so. Any other `!` stays.
-pub(crate) fn slashed(event: InboundEvent, settings: &Settings, channels: &Channels) -> InboundEvent {
+/// Puts a slash in place of the `!` of a command if the channel's people write it so. Any other `!` stays.
+pub(crate) fn slash(event: &mut InboundEvent, settings: &Settings, channels: &Channels) {
     if event.kind != EventKind::Message || event.forwarded.is_some() {
-        return event;
+        return;
     }
-    let Some(text) = command(&event.text, &settings.commands, &settings.rules) else { return event };
     let place = &event.conversation;
-    let is_written_so = channels.get(&place.channel).is_some_and(|channel| channel.capabilities(place).bang_commands);
-    if is_written_so { InboundEvent { text, ..event } } else { event }
+    if let Some(text) = command(&event.text, &settings.commands, &settings.rules)
+        && channels.get(&place.channel).is_some_and(|channel| channel.capabilities(place).bang_commands)
+    {
+        event.text = text;
+    }
 }
 
 /// The command that a text with a `!` is: one of the gateway's, one of the operator's, or the first word that a rule names.

@@ -1,6 +1,5 @@
 //! Creates the owners and connects them. Only this room knows them all, and no other room uses it.
 
-mod build;
 mod start;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -172,10 +171,10 @@ impl Engine {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub async fn explain_route(&self, event: InboundEvent) -> Result<RouteExplanation, StoreError> {
+    pub async fn explain_route(&self, mut event: InboundEvent) -> Result<RouteExplanation, StoreError> {
         let settings = self.settings.get();
         let (place, owner) = (event.conversation.clone(), sessions::owner(&event, &self.people.known()));
-        let event = bang::slashed(event, &settings, &self.channels);
+        bang::slash(&mut event, &settings, &self.channels);
         let mut explained = router::explain::explain(event, &settings, &self.people);
         if let Some((Handler::Agent(agent), _)) = &mut explained.handler
             && let Some(conversation) = self.store.conversation(&place).await?

@@ -1,27 +1,279 @@
-//! Connects the owners, and starts their loops.
+//! Creates the owners, connects them, and starts their loops.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex as SyncMutex},
+    time::Duration,
+};
 
-use futures_util::FutureExt;
+use futures_util::{FutureExt, future::BoxFuture};
+use tokio::sync::{Mutex, mpsc};
 use tracing::{error, warn};
 
-use super::{
-    Engine, Parts,
-    build::{self, Beginners, Ground, Known, Telling, TurnPath, Upkeep},
-};
+use super::{Engine, Parts};
 use crate::{
-    base::{channels, pauses, undeliverable::Undeliverable},
-    conversations::activity::Activity,
-    handles::leftovers::Leftovers,
-    model::conversation::ChannelId,
-    outbox::ephemerals::tidy::Tidier,
-    ports::{
-        intake::Inlet,
-        store::{StoreError, record::AbsentChannel},
+    base::{
+        channels::{self, Channels},
+        lifecycle::Lifecycle,
+        pauses,
+        recent_turns::RecentTurns,
+        timer::Timer,
+        undeliverable::Undeliverable,
     },
+    commands::Commands,
+    conversations::{activity::Activity, addresses::Addresses, sessions::Sessions},
+    handles::{
+        drafts::Drafts,
+        lanes::{Lanes, Opened},
+        leftovers::Leftovers,
+        marks::Marks,
+        slots::Slots,
+    },
+    initiative::{Initiative, schedules::Schedules, triggers::Triggers},
+    intake::{accept::Acceptor, event_router::EventRouter, limits::Limits, pairs::Pairs, stages::album::CommandAlbums},
+    ledger::{Ledger, consequences::ConsequenceExecutor, transaction::DecisionContext},
+    merges::Merges,
+    model::{
+        agent::AgentName,
+        conversation::ChannelId,
+        ids::OwnerId,
+        settings::{LiveSettings, Settings},
+    },
+    operations::Operations,
+    outbox::{
+        attempts::Attempts,
+        caller::Caller,
+        calls::Calls,
+        dispatcher::Dispatcher,
+        ephemerals::{marker::Marker, show::Ephemerals, tidy::Tidier},
+        gate::RateGate,
+        health::Health,
+        late_edits::LateEdits,
+    },
+    people::People,
+    ports::{
+        channel::ChannelAdapter,
+        clock::SharedClock,
+        hub::Hub,
+        intake::Inlet,
+        store::{Store, StoreError, record::AbsentChannel},
+    },
+    questions::{approvals::Approvals, backlog_question::BacklogQuestion, expirer::Expirer, open::Questions},
     scheduler::Scheduler,
-    worker::runtimes::Runtimes,
+    schedules::Calendar,
+    telling::{elsewhere::Forwarder, owners::Notifier, welcome::Welcomer},
+    upkeep::{indexer::Indexer, retention::Retention, sweep::Sweep, watch::Watch},
+    worker::{Worker, agents::Agents, files::FileBudget, input::Inputs, runtimes::Runtimes},
 };
+
+/// An owner, with clones of handles of the ground and of local variables, and the values of its other fields.
+macro_rules! given {
+    ($owner:ident: $ground:ident [$($shared:ident),*], [$($local:ident),*] $(, $field:ident: $value:expr)*) => {
+        $owner { $($shared: $ground.$shared.clone(),)* $($local: $local.clone(),)* $($field: $value,)* }
+    };
+}
+
+/// What owners share: the ports, copies of rows, and who wakes whom.
+struct Ground {
+    store: Arc<dyn Store>,
+    clock: SharedClock,
+    settings: LiveSettings,
+    channels: Arc<Channels>,
+    agents: HashSet<AgentName>,
+    /// This process.
+    owner: OwnerId,
+    lifecycle: Lifecycle,
+    hub: Arc<Hub>,
+    timer: Arc<Timer>,
+    slots: Arc<Slots>,
+    lanes: Arc<Lanes>,
+    drafts: Arc<Drafts>,
+    marks: Arc<Marks>,
+    addresses: Arc<Addresses>,
+    activity: Arc<Activity>,
+    people: Arc<People>,
+    questions: Arc<Questions>,
+    approvals: Arc<Approvals>,
+    backlog_question: Arc<BacklogQuestion>,
+    merges: Arc<Merges>,
+    sessions: Arc<Sessions>,
+    calendar: Arc<Calendar>,
+}
+
+impl Ground {
+    /// Also returns the lanes that are opened.
+    async fn load(
+        store: Arc<dyn Store>,
+        clock: SharedClock,
+        settings: Settings,
+        adapters: &[Arc<dyn ChannelAdapter>],
+        agents: HashSet<AgentName>,
+    ) -> Result<(Self, mpsc::UnboundedReceiver<Opened>), StoreError> {
+        let (lifecycle, timer) = (Lifecycle::new(clock.clone()), Arc::new(Timer::new()));
+        let bounds = settings.agents().chain(&agents).map(|agent| (agent.clone(), settings.agent_turns(agent)));
+        let (total, stopping) = (settings.max_concurrent_turns, lifecycle.stopping.clone());
+        let slots = Arc::new(Slots::new(total, bounds, stopping, clock.clone()));
+        let (lanes, opened) = Lanes::new(timer.clone(), lifecycle.clone());
+        let (channels, settings) = (Arc::new(Channels::new(adapters)), LiveSettings::new(settings));
+        let planted = settings.get();
+        let merges = Merges::load(store.clone(), channels.clone(), settings.clone(), clock.clone());
+        let ground = Self {
+            people: Arc::new(People::load(store.clone(), clock.clone(), &planted.people).await?),
+            questions: Arc::new(Questions::load(store.clone()).await?),
+            approvals: Arc::new(Approvals::new(store.clone())),
+            backlog_question: Arc::new(BacklogQuestion::load(&*store, store.clone(), clock.now()).await?),
+            merges: Arc::new(merges.await?),
+            sessions: Arc::new(Sessions::load(store.clone()).await?),
+            calendar: Arc::new(Calendar::load(store.clone(), clock.clone(), &planted.schedules.seeds).await?),
+            hub: Arc::default(),
+            lanes: Arc::new(lanes),
+            drafts: Arc::default(),
+            marks: Arc::new(Marks::new(clock.now())),
+            addresses: Arc::new(Addresses::new(store.clone(), slots.clone(), timer.clone(), clock.clone())),
+            activity: Arc::default(),
+            owner: OwnerId::new(clock.now()),
+            store,
+            clock,
+            settings,
+            channels,
+            agents,
+            lifecycle,
+            timer,
+            slots,
+        };
+        Ok((ground, opened))
+    }
+
+    fn ledger(&self, leftovers: Leftovers, undeliverable: Undeliverable) -> Ledger {
+        let context = given!(DecisionContext: self [settings, channels, people, agents], [], owner: self.owner);
+        let executor = given!(ConsequenceExecutor:
+            self [store, timer, slots, lanes, drafts, marks, hub, lifecycle], [], leftovers: leftovers, undeliverable: undeliverable);
+        given!(Ledger: self [store, clock, questions, approvals, lifecycle], [],
+            context: context, executor: executor, claimed: RecentTurns::default())
+    }
+
+    /// The limits and pauses that the store has hold from the start.
+    async fn caller(&self) -> Result<Caller, StoreError> {
+        let Self { store, clock, lanes, lifecycle, .. } = self;
+        let gate = RateGate::new(clock.clone(), store.blocked(clock.now()).await?, store.paused().await?);
+        let health = Health::new(store.clone(), lanes.clone(), clock.clone(), lifecycle.clone());
+        Ok(given!(Caller: self [clock, lifecycle], [],
+            gate: gate, health: Arc::new(health), calls: Calls::default(), late_edits: LateEdits::new(clock.clone())))
+    }
+
+    fn worker(
+        &self,
+        ledger: &Arc<Ledger>,
+        ephemerals: &Arc<Ephemerals>,
+        agents: &Arc<Agents>,
+        runtimes: &Arc<Runtimes>,
+    ) -> Worker {
+        let inputs = given!(Inputs: self [channels, store, people, settings, clock], [],
+            questions: self.store.clone(), agents: runtimes.clone(), file_budget: FileBudget::default());
+        given!(Worker: self [channels, merges, calendar, settings, clock, lifecycle], [ledger, ephemerals, agents],
+            inputs: inputs)
+    }
+
+    fn event_router(&self) -> EventRouter {
+        let Self { store, settings, clock, .. } = self;
+        given!(EventRouter: self [
+            settings, channels, people, addresses, sessions, questions, backlog_question, merges, slots, clock
+        ], [],
+            limits: Limits::new(store.clone(), store.clone(), settings.clone(), clock.clone()),
+            pairs: Pairs::new(store.clone(), clock.clone()),
+            albums: CommandAlbums::default(), permits: Arc::default(), started_at: clock.now(), owner: self.owner)
+    }
+
+    /// Creates the owners.
+    async fn connect(&self, opened: mpsc::UnboundedReceiver<Opened>, runtimes: Runtimes) -> Result<Owners, StoreError> {
+        let ground = self;
+        let (leftovers, left) = Leftovers::new(ground.lifecycle.clone());
+        let (undeliverable, undelivered) = Undeliverable::new();
+        let ledger = Arc::new(ground.ledger(leftovers, undeliverable));
+        let caller = Arc::new(ground.caller().await?);
+        let health = caller.health.clone();
+        let ephemerals = Arc::new(given!(Ephemerals: ground [channels, store, drafts, clock, lifecycle],
+            [caller, ledger], conversations: ground.store.clone()));
+        let marker = Arc::new(given!(Marker: ground [marks, settings], [ephemerals]));
+        let tidier = Arc::new(Tidier::new(marker.clone(), left));
+        let agents = Arc::new(Agents::new(ground.agents.iter().cloned(), ground.clock.clone()));
+        let runtimes = Arc::new(runtimes);
+        let worker = Arc::new(ground.worker(&ledger, &ephemerals, &agents, &runtimes));
+        let scheduler = Arc::new(given!(Scheduler: ground [slots, store, lifecycle, merges], [ledger, worker, marker],
+            recent: RecentTurns::default()));
+        let attempts = Arc::new(given!(Attempts: ground [store, channels, addresses, timer, settings, clock],
+            [ledger, caller], inbox: ground.store.clone(), owner: ground.owner));
+        let dispatcher = Arc::new(given!(Dispatcher:
+            ground [store, channels, people, lanes, timer, settings, clock, lifecycle], [attempts, caller],
+            opened: Mutex::new(opened), in_flight: Dispatcher::in_flight_limits(&ground.channels)));
+        let commands = Arc::new(given!(Commands: ground [
+            store, people, approvals, channels, merges, backlog_question, sessions, settings, clock
+        ], [ledger]));
+        let operations = Arc::new(given!(Operations:
+            ground [store, channels, lanes, people, approvals, calendar, settings, clock], [ledger, caller],
+            operating: Mutex::default()));
+        let acceptor = Arc::new(given!(Acceptor:
+            ground [store, backlog_question, activity, addresses, timer, lifecycle], [ledger, scheduler, commands, health],
+            router: Arc::new(ground.event_router())));
+        let inlet = acceptor.clone() as Arc<dyn Inlet>;
+        let initiative = Arc::new(given!(Initiative:
+            ground [store, channels, people, settings, clock, agents], [inlet]));
+        let planner = Arc::new(given!(Schedules: ground [calendar, settings, lifecycle], [initiative]));
+        let triggers = given!(Triggers: ground [store, activity, settings, clock, lifecycle], [initiative]);
+        let forwarder = given!(Forwarder: ground [store, settings, clock, lifecycle], [operations],
+            turns: Mutex::new(undelivered));
+        let welcomer = given!(Welcomer: ground [people, settings, clock, lifecycle], [inlet]);
+        let notifier = given!(Notifier: ground [people, approvals, channels, settings, clock, lifecycle], [inlet],
+            told: SyncMutex::default());
+        let expirer = given!(Expirer: ground [store, questions, settings, clock, lifecycle], [inlet]);
+        let sweep = Arc::new(given!(Sweep: ground [store, channels, lanes, slots, timer, clock, lifecycle],
+            [ledger, commands, attempts],
+            outbox: ground.store.clone(), owner: ground.owner, skipped: SyncMutex::default()));
+        let retention = given!(Retention: ground [store, calendar, settings, clock, lifecycle], []);
+        let indexer = given!(Indexer: ground [store, clock, lifecycle], []);
+        let watch = Arc::new(given!(Watch: ground [store, channels, clock], [health, agents],
+            transitions: ground.store.clone(), started: ground.clock.now(), known: SyncMutex::default()));
+        let loops = vec![
+            looped("sweep", sweep.clone(), Sweep::run),
+            looped("scheduler", scheduler, Scheduler::run),
+            looped("forwarder", Arc::new(forwarder), Forwarder::run),
+            looped("welcomer", Arc::new(welcomer), Welcomer::run),
+            looped("notifier", Arc::new(notifier), Notifier::run),
+            looped("schedules", planner.clone(), Schedules::run),
+            looped("triggers", Arc::new(triggers), Triggers::run),
+            looped("expirer", Arc::new(expirer), Expirer::run),
+            looped("retention", Arc::new(retention), Retention::run),
+            looped("indexer", Arc::new(indexer), Indexer::run),
+        ];
+        let engine = given!(Engine: ground [store, clock, channels, hub, calendar, people, sessions, settings, lifecycle],
+            [inlet, caller, operations, initiative, agents, runtimes, watch], schedules: planner);
+        let first = [looped("dispatcher", dispatcher, Dispatcher::run), looped("tidier", tidier, Tidier::run)];
+        Ok(Owners { engine, acceptor, sweep, first, loops })
+    }
+}
+
+/// The owners that the start uses.
+struct Owners {
+    engine: Engine,
+    acceptor: Arc<Acceptor>,
+    sweep: Arc<Sweep>,
+    /// The loops that begin first.
+    first: [Loop; 2],
+    /// Those that begin once what earlier processes left is settled.
+    loops: Vec<Loop>,
+}
+
+/// A loop of the core, by its name.
+type Loop = (&'static str, Box<dyn Fn() -> BoxFuture<'static, ()> + Send>);
+
+fn looped<T, F>(name: &'static str, owner: Arc<T>, run: fn(Arc<T>) -> F) -> Loop
+where
+    T: Send + Sync + 'static,
+    F: Future<Output = ()> + Send + 'static,
+{
+    (name, Box::new(move || Box::pin(run(Arc::clone(&owner)))))
+}
 
 impl Engine {
     pub(super) async fn start_all(parts: Parts) -> Result<Self, StoreError> {
@@ -30,54 +282,23 @@ impl Engine {
         for AbsentChannel { channel, turns, deliveries } in store.set_channels(&names).await? {
             warn!(%channel, turns, deliveries, "turns and deliveries wait for a channel that is not configured");
         }
-        let (ground, opened) = Ground::new(store, clock, settings, &adapters, agents.keys().cloned().collect());
-        let known = Known::load(&ground).await?;
-        let (leftovers, left) = Leftovers::new(ground.lifecycle.clone());
-        let (undeliverable, undelivered) = Undeliverable::new();
-        let ledger = build::ledger(&ground, &known, leftovers, undeliverable);
-        let caller = build::caller(&ground).await?;
-        let path = TurnPath::new(&ground, &known, (ledger, caller, Runtimes::new(agents)), opened);
-        let (commands, operations) =
-            (build::commands(&ground, &known, &path), build::operations(&ground, &known, &path));
-        let activity = Arc::<Activity>::default();
-        let acceptor = build::acceptor(&ground, &known, &path, &commands, &activity);
-        let inlet = Arc::clone(&acceptor) as Arc<dyn Inlet>;
-        let beginners = Beginners::new(&ground, &known, &inlet, activity);
-        let telling = Telling::new(&ground, &known, &operations, &inlet, undelivered);
-        let upkeep = Upkeep::new(&ground, &known, &path, commands);
-        let engine = Self {
-            store: ground.store,
-            clock: ground.clock,
-            channels: ground.channels,
-            inlet,
-            hub: ground.hub,
-            caller: path.caller,
-            operations,
-            initiative: Arc::clone(&beginners.initiative),
-            calendar: known.calendar,
-            schedules: Arc::clone(&beginners.schedules),
-            agents: path.agents,
-            runtimes: path.runtimes,
-            people: known.people,
-            sessions: known.sessions,
-            settings: ground.settings,
-            watch: Arc::clone(&upkeep.watch),
-            lifecycle: ground.lifecycle,
-        };
-
-        let (dispatcher, scheduler, tidier) = (path.dispatcher, path.scheduler, Tidier::new(path.marker, left));
-        let tidier = Arc::new(tidier);
-        engine.keep("dispatcher", move || Arc::clone(&dispatcher).run());
-        engine.keep("tidier", move || Arc::clone(&tidier).run());
+        let names = agents.keys().cloned().collect();
+        let (ground, opened) = Ground::load(store, clock, settings, &adapters, names).await?;
+        let Owners { engine, acceptor, sweep, first, loops } = ground.connect(opened, Runtimes::new(agents)).await?;
+        for one in first {
+            engine.keep(one);
+        }
         let recovered = async {
-            upkeep.sweep.recover().await?;
+            sweep.recover().await?;
             acceptor.settle_backlog().await
         };
         if let Err(error) = recovered.await {
             engine.stop(Duration::ZERO).await;
             return Err(error);
         }
-        Self::keep_all(&engine, scheduler, beginners, telling, upkeep);
+        for one in loops {
+            engine.keep(one);
+        }
         for adapter in adapters {
             let (intake, clock, lifecycle) =
                 (engine.intake(adapter.channel()), Arc::clone(&engine.clock), engine.lifecycle.clone());
@@ -86,25 +307,8 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Runs the loops that begin once what earlier processes left is settled.
-    fn keep_all(engine: &Self, scheduler: Arc<Scheduler>, beginners: Beginners, telling: Telling, upkeep: Upkeep) {
-        let Beginners { schedules, triggers, .. } = beginners;
-        let Telling { forwarder, welcomer, notifier, expirer } = telling;
-        let Upkeep { sweep, retention, indexer, .. } = upkeep;
-        engine.keep("sweep", move || Arc::clone(&sweep).run());
-        engine.keep("scheduler", move || Arc::clone(&scheduler).run());
-        engine.keep("forwarder", move || Arc::clone(&forwarder).run());
-        engine.keep("welcomer", move || Arc::clone(&welcomer).run());
-        engine.keep("notifier", move || Arc::clone(&notifier).run());
-        engine.keep("schedules", move || Arc::clone(&schedules).run());
-        engine.keep("triggers", move || Arc::clone(&triggers).run());
-        engine.keep("expirer", move || Arc::clone(&expirer).run());
-        engine.keep("retention", move || Arc::clone(&retention).run());
-        engine.keep("indexer", move || Arc::clone(&indexer).run());
-    }
-
     /// Runs one of the core's loops, and restarts it when it panics.
-    fn keep<F: Future<Output = ()> + Send + 'static>(&self, name: &'static str, run: impl Fn() -> F + Send + 'static) {
+    fn keep(&self, (name, run): Loop) {
         let lifecycle = self.lifecycle.clone();
         self.lifecycle.loops.spawn(async move {
             while AssertUnwindSafe(run()).catch_unwind().await.is_err() {

@@ -1,13 +1,18 @@
 //! Stores events and acts on the result.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use rejoinder_guard::Event;
 use tracing::{error, warn};
 
-use super::{event_router::EventRouter, routed::RoutedEvent};
+use super::{
+    event_router::{EventRouter, RoutedEvent},
+    limits::Counted,
+    notice_permits::NoticePermit,
+    pairs::Heard,
+};
 use crate::{
     base::{crash::crash_point, lifecycle::Lifecycle, timer::Timer},
     commands::{self, Commands},
@@ -207,7 +212,7 @@ impl Acceptor {
             let is_first = !routed.iter().any(|earlier| earlier.is_turn_in(&event.conversation));
             let next = self.router.route(id, event, is_first).await?;
             if let Some(notice) = next.notice {
-                notices.extend(self.router.notices.open(&next.new.event, notice).await?);
+                notices.extend(self.router.notice(&next.new.event, notice).await?);
             }
             routed.push(next);
         }
@@ -221,28 +226,9 @@ impl Acceptor {
     }
 
     /// Acts on the result of storing an event, and translates it for the caller.
-    fn act_on(&self, routed: RoutedEvent, stored: Stored) -> Accepted {
-        let RoutedEvent {
-            new: NewEvent { event, turn, .. },
-            slot,
-            run,
-            counted,
-            heard,
-            limited,
-            notice_permit,
-            told,
-            ..
-        } = routed;
+    fn act_on(&self, mut routed: RoutedEvent, stored: Stored) -> Accepted {
+        let event = Arc::clone(&routed.new.event);
         count(&event.conversation.channel, &stored);
-        if let (Some(permit), Stored::Turn { .. }) = (notice_permit, &stored) {
-            permit.spend();
-        }
-        if let (Some(counted), Stored::Turn { .. }) = (counted, &stored) {
-            counted.keep();
-        }
-        if let (Some(heard), Stored::Turn { .. }) = (heard, &stored) {
-            heard.keep();
-        }
         if event.chat == ChatKind::Group {
             self.note_chat(&event, None);
         }
@@ -250,26 +236,13 @@ impl Acceptor {
             // Also for a duplicate: events with the old id may have come since.
             self.addresses.moved(&event.conversation, chat);
         }
-        let conversation = match stored {
-            Stored::Turn { conversation, .. } => Some(conversation),
-            _ => None,
-        };
-        let slot = slot.and_then(|slot| {
-            if Some(slot.conversation()) == conversation {
-                return Some(slot);
-            }
-            slot.release();
-            None
-        });
-        match (stored, turn) {
+        match (stored, routed.new.turn.take()) {
             (Stored::Turn { seq, conversation, session, has_history }, Some(turn)) => {
-                let id = turn.id;
-                if let Some(wake_at) = turn.obligation.wake_at() {
-                    self.timer.wake_at(wake_at);
+                if conversation != turn.conversation {
+                    self.addresses.learn(&event.conversation, conversation);
                 }
-                let expected = turn.conversation;
                 let turn = TurnRecord {
-                    id,
+                    id: turn.id,
                     seq,
                     version: 1,
                     obligation: turn.obligation,
@@ -282,43 +255,63 @@ impl Acceptor {
                     has_history,
                     event,
                 };
-                if conversation != expected {
-                    self.addresses.learn(&turn.event.conversation, conversation);
-                }
-                let accepted = match &turn.event.kind {
-                    EventKind::Choice { turn: question } if turn.event.said.is_some() => {
-                        Accepted::Answers { turn: id, question: *question, choice: turn.event.text.clone() }
-                    }
-                    _ => Accepted::Turn(id),
-                };
-                if turn.event.chat == ChatKind::Direct {
-                    self.note_chat(&turn.event, told);
-                }
-                let (settings, known) = (self.router.settings.get(), self.router.people.known());
-                self.activity.note(&turn, &settings.triggers, &known, self.router.clock.now());
-                self.start(turn, slot, run);
-                accepted
+                self.act_on_turn(turn, routed)
             }
-            (Stored::Amended { turn }, _) => {
+            (stored, _) => {
+                routed.slot.into_iter().for_each(Slot::release);
+                self.act_without_turn(&event, stored, routed.limited)
+            }
+        }
+    }
+
+    /// Acts on a turn that was stored: what was counted for it counts, and it begins or waits.
+    fn act_on_turn(&self, turn: TurnRecord, routed: RoutedEvent) -> Accepted {
+        let RoutedEvent { slot, run, counted, heard, notice_permit, told, .. } = routed;
+        notice_permit.into_iter().for_each(NoticePermit::spend);
+        counted.into_iter().for_each(Counted::keep);
+        heard.into_iter().for_each(Heard::keep);
+        let (slot, elsewhere) = match slot {
+            Some(slot) if slot.conversation() != turn.conversation => (None, Some(slot)),
+            slot => (slot, None),
+        };
+        elsewhere.into_iter().for_each(Slot::release);
+        if let Some(wake_at) = turn.obligation.wake_at() {
+            self.timer.wake_at(wake_at);
+        }
+        let accepted = match turn.event.kind {
+            EventKind::Choice { turn: question } if turn.event.said.is_some() => {
+                Accepted::Answers { turn: turn.id, question, choice: turn.event.text.clone() }
+            }
+            _ => Accepted::Turn(turn.id),
+        };
+        if turn.event.chat == ChatKind::Direct {
+            self.note_chat(&turn.event, told);
+        }
+        let (settings, known) = (self.router.settings.get(), self.router.people.known());
+        self.activity.note(&turn, &settings.triggers, &known, self.router.clock.now());
+        self.start(turn, slot, run);
+        accepted
+    }
+
+    fn act_without_turn(&self, event: &InboundEvent, stored: Stored, limited: Option<Duration>) -> Accepted {
+        match stored {
+            Stored::Amended { turn } => {
                 if event.is_withdrawn() {
                     let scheduler = Arc::clone(&self.scheduler);
                     self.lifecycle.work.spawn(async move { scheduler.cancel_deleted_turn(turn).await });
                 }
                 Accepted::Amended(turn)
             }
-            (Stored::Duplicate { turn, message }, _) => Accepted::Duplicate { turn, message },
-            (Stored::Picked { choice }, _) => Accepted::Picked { choice },
-            (Stored::Expired, _) => {
+            Stored::Duplicate { turn, message } => Accepted::Duplicate { turn, message },
+            Stored::Picked { choice } => Accepted::Picked { choice },
+            Stored::Expired => {
                 let question = event.quoted.as_ref().map_or("", |quoted| &quoted.text);
-                let channel = &event.conversation.channel;
-                Accepted::Expired {
-                    notice: question_expired(channel, event.language, question, &self.router.settings.get()),
-                }
+                let (channel, settings) = (&event.conversation.channel, self.router.settings.get());
+                Accepted::Expired { notice: question_expired(channel, event.language, question, &settings) }
             }
-            (Stored::Kept | Stored::Unknown | Stored::Turn { .. }, _) => match limited {
-                Some(retry_after) => Accepted::Limited { retry_after },
-                None => Accepted::Kept,
-            },
+            Stored::Kept | Stored::Unknown | Stored::Turn { .. } => {
+                limited.map_or(Accepted::Kept, |retry_after| Accepted::Limited { retry_after })
+            }
         }
     }
 

@@ -1,12 +1,11 @@
 //! An event on its way to be stored, and what a stage decides about it.
 
-use std::{ops::ControlFlow, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use rejoinder_guard::Expectation;
 
 use super::{
     limits::{Counted, OverLimit},
-    notice::Notice,
     pairs::Heard,
 };
 use crate::{
@@ -24,10 +23,52 @@ use crate::{
 };
 
 /// What a stage decides: the event goes on to the next stage, or opens no turn.
-pub(crate) type Verdict = ControlFlow<Ending, Arrival>;
+pub(super) type Verdict = Result<(), End>;
+
+/// Why an event opens no turn.
+pub(super) enum End {
+    Decided(Ending),
+    Failed(StoreError),
+}
+
+impl From<StoreError> for End {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// What follows for an event that opens no turn.
+#[derive(Default)]
+pub(super) struct Ending {
+    /// The notice that its sender gets.
+    pub(super) notice: Option<Notice>,
+    /// Its sender is over a limit, for this long at least.
+    pub(super) limited: Option<Duration>,
+    /// It is stored only if its key is known.
+    pub(super) only_if_known: bool,
+}
+
+/// A notice of the gateway to the sender of an event.
+#[derive(Clone, Copy)]
+pub(super) enum Notice {
+    /// They may not talk to the agent.
+    Stranger,
+    /// The same, with a code to be let in with.
+    Pairing,
+    /// They are over a limit in this minute.
+    Limited { minute: i64 },
+    /// They have reached their limit of this day.
+    LimitedToday { day: i64 },
+    /// Their message is too old to be answered, and those that wait are too.
+    Late,
+    /// The chat is asked whether its late messages, the first of which is this, are to be answered.
+    LateAsks { first: TurnId },
+    /// Of the messages that wait in their conversation the oldest are dropped in this minute. Nothing is said of mere talk.
+    Dropped { minute: i64 },
+}
 
 /// An event, with what the stages have decided so far.
-pub(crate) struct Arrival {
+pub(super) struct Arrival {
     /// The id of its turn, if it opens one.
     pub(super) id: TurnId,
     pub(super) event: InboundEvent,
@@ -69,23 +110,6 @@ pub(super) struct Handling {
     pub(super) about: Option<ConversationId>,
 }
 
-impl Handling {
-    pub(super) const fn by(handler: Handler) -> Self {
-        Self { handler, rule: None, model: None, remark: None, repeats: None, about: None }
-    }
-}
-
-/// An event that opens no turn.
-pub(crate) struct Ending {
-    pub(super) event: InboundEvent,
-    /// The notice that its sender gets.
-    pub(super) notice: Option<Notice>,
-    /// Its sender is over a limit, for this long at least.
-    pub(super) limited: Option<Duration>,
-    /// It is stored only if its key is known.
-    pub(super) only_if_known: bool,
-}
-
 impl Arrival {
     /// An event that no stage has seen. It is for the agent of its channel, and owed an answer, unless a stage decides
     /// otherwise.
@@ -96,14 +120,14 @@ impl Arrival {
         settings: Arc<Settings>,
         known: Arc<KnownPeople>,
     ) -> Self {
-        let agent = settings.agent(&event.conversation.channel).clone();
+        let handler = Handler::Agent(settings.agent(&event.conversation.channel).clone());
         Self {
             id,
             event,
             may_begin,
             settings,
             known,
-            handling: Handling::by(Handler::Agent(agent)),
+            handling: Handling { handler, rule: None, model: None, remark: None, repeats: None, about: None },
             expectation: Expectation::Answer,
             told: None,
             heard: None,
@@ -135,26 +159,25 @@ impl Arrival {
         self.expectation == Expectation::Answer
     }
 
-    /// It opens no turn.
-    pub(super) fn end(self, notice: Option<Notice>) -> Verdict {
-        Verdict::Break(Ending { event: self.event, notice, limited: None, only_if_known: false })
-    }
-
     /// It opens no turn, and amends none: its sender may not.
-    pub(super) fn end_unamended(mut self, notice: Option<Notice>) -> Verdict {
+    pub(super) fn end_unamended(&mut self, notice: Option<Notice>) -> Verdict {
         self.event.amends = None;
-        self.end(notice)
+        end(notice)
     }
 
     /// It opens no turn: its sender is over a limit. A caller who waits for the result is told by that, and may send it
     /// again. Of the others, those who would be owed an answer get a notice.
-    pub(super) fn end_over_limit(self, over: OverLimit) -> Verdict {
+    pub(super) fn end_over_limit(&self, over: OverLimit) -> Verdict {
         let is_told = self.event.directed == Directed::Asked || self.event.sender.kind.is_anybody();
         let notice = (self.is_owed() && !is_told).then_some(match over.day {
             Some(day) => Notice::LimitedToday { day },
             None => Notice::Limited { minute: over.minute },
         });
-        let limited = Some(over.retry_after);
-        Verdict::Break(Ending { event: self.event, notice, limited, only_if_known: is_told })
+        Err(End::Decided(Ending { notice, limited: Some(over.retry_after), only_if_known: is_told }))
     }
+}
+
+/// The event opens no turn.
+pub(super) fn end(notice: Option<Notice>) -> Verdict {
+    Err(End::Decided(Ending { notice, ..Ending::default() }))
 }

@@ -4,7 +4,7 @@ use futures_util::future::BoxFuture;
 use rejoinder_guard::{CancelledBy, Event, Expectation};
 use tracing::warn;
 
-use super::{accept::Acceptor, notice::Notice};
+use super::{accept::Acceptor, arrival::Notice};
 use crate::{
     base::pauses,
     events::TurnEvents,
@@ -62,7 +62,7 @@ impl Acceptor {
     }
 
     async fn give_up_late(&self, event: &InboundEvent) -> Result<(), StoreError> {
-        let Some(notice) = self.router.notices.open(event, Notice::Late).await? else { return Ok(()) };
+        let Some(notice) = self.router.notice(event, Notice::Late).await? else { return Ok(()) };
         let turn = notice.new.turn.as_ref().map(|turn| turn.id);
         let stored = self.store.accept(vec![notice.new], None).await?;
         match (&stored[..], turn) {
@@ -126,7 +126,7 @@ impl Acceptor {
 
     /// Asks about the late messages of a conversation, the first of which is given. `false` if that was asked before.
     async fn ask_about_late(&self, event: &InboundEvent, first: TurnId) -> Result<bool, StoreError> {
-        let Some(notice) = self.router.notices.open(event, Notice::LateAsks { first }).await? else { return Ok(false) };
+        let Some(notice) = self.router.notice(event, Notice::LateAsks { first }).await? else { return Ok(false) };
         let id = notice.new.turn.as_ref().map(|turn| turn.id);
         match (self.store.accept(vec![notice.new], None).await?.pop(), id) {
             (Some(Stored::Turn { .. }), Some(id)) => {

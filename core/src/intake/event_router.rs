@@ -1,38 +1,118 @@
 //! Decides before an event is stored what it becomes: no turn, a command, or an agent's turn that may begin at once.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+
+use rejoinder_guard::{Effect, Event, Obligation, Policy, Timestamp};
 
 use super::{
-    arrival::{Arrival, Ending, Verdict},
-    notices::Notices,
-    opening::Opening,
-    routed::RoutedEvent,
-    stages::Stage,
+    arrival::{Arrival, End, Ending, Handling, Notice, Verdict},
+    limits::{Counted, Limits},
+    notice_permits::{NoticePermit, NoticePermits},
+    pairs::{Heard, Pairs},
+    stages::{
+        access::access,
+        album::{CommandAlbums, album},
+        handling::handling,
+        late::late,
+        limits::limits,
+        line::line,
+        own_question::own_question,
+        pair::pair,
+        pick::pick,
+        retry::retry,
+        screen::screen,
+    },
 };
 use crate::{
-    conversations::addresses::Addresses,
+    base::channels::Channels,
+    conversations::{
+        addresses::Addresses,
+        sessions::{self, Sessions},
+    },
+    events::Run,
+    handles::slots::{Slot, Slots},
+    merges::Merges,
     model::{
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::InboundEvent,
-        ids::{EventId, TurnId},
+        ids::{ConversationId, EventId, OwnerId, SessionId, TurnId},
+        language::Language,
         settings::LiveSettings,
+        turn::Handler,
     },
-    people::People,
+    people::{People, quiet_hours::quiet_until},
     ports::{
         clock::SharedClock,
-        store::{StoreError, accept::NewEvent},
+        store::{
+            StoreError,
+            accept::{NewEvent, NewTurn},
+            transition::RunStart,
+        },
     },
+    questions::{backlog_question::BacklogQuestion, open::Questions},
 };
 
-/// Passes events through the stages.
+/// Passes events through the stages. It has the handles of all; each stage is given its own.
 pub(crate) struct EventRouter {
-    pub(crate) stages: Vec<Box<dyn Stage>>,
-    pub(crate) opening: Arc<Opening>,
-    pub(crate) notices: Notices,
-    pub(crate) addresses: Arc<Addresses>,
-    pub(crate) people: Arc<People>,
     pub(crate) settings: LiveSettings,
+    pub(crate) channels: Arc<Channels>,
+    pub(crate) people: Arc<People>,
+    pub(crate) addresses: Arc<Addresses>,
+    pub(crate) sessions: Arc<Sessions>,
+    pub(crate) questions: Arc<Questions>,
+    pub(crate) backlog_question: Arc<BacklogQuestion>,
+    pub(crate) merges: Arc<Merges>,
+    pub(crate) slots: Arc<Slots>,
+    pub(crate) limits: Limits,
+    pub(crate) pairs: Pairs,
+    pub(crate) albums: CommandAlbums,
+    pub(crate) permits: Arc<NoticePermits>,
     pub(crate) clock: SharedClock,
+    /// When this process began.
+    pub(crate) started_at: Timestamp,
+    /// This process, the owner of the runs that begin here.
+    pub(crate) owner: OwnerId,
+}
+
+/// An event about to be stored.
+pub(super) struct RoutedEvent {
+    pub(super) new: NewEvent,
+    /// The slot of its conversation, if it was free.
+    pub(super) slot: Option<Slot>,
+    /// Its run, if it begins at once.
+    pub(super) run: Option<Run>,
+    /// The notice that its sender gets.
+    pub(super) notice: Option<Notice>,
+    /// If it is a notice to a stranger: its place among those of this hour.
+    pub(super) notice_permit: Option<NoticePermit>,
+    /// The turn among those of its sender, if these are limited.
+    pub(super) counted: Option<Counted>,
+    /// The message among those of another agent, if it is one's.
+    pub(super) heard: Option<Heard>,
+    /// Its sender is over a limit, for this long at least.
+    pub(super) limited: Option<Duration>,
+    /// The language that the platform tells.
+    pub(super) told: Option<Language>,
+}
+
+impl RoutedEvent {
+    const fn new(new: NewEvent) -> Self {
+        Self {
+            new,
+            slot: None,
+            run: None,
+            notice: None,
+            notice_permit: None,
+            counted: None,
+            heard: None,
+            limited: None,
+            told: None,
+        }
+    }
+
+    pub(super) fn is_turn_in(&self, conversation: &ConversationRef) -> bool {
+        self.new.turn.is_some() && self.new.event.conversation == *conversation
+    }
 }
 
 impl EventRouter {
@@ -44,34 +124,84 @@ impl EventRouter {
         may_begin: bool,
     ) -> Result<RoutedEvent, StoreError> {
         let mut arrival = Arrival::new(id, event, may_begin, self.settings.get(), self.people.known());
-        for stage in &self.stages {
-            match stage.decide(arrival).await? {
-                Verdict::Continue(next) => arrival = next,
-                Verdict::Break(ending) => return Ok(self.without_turn(ending)),
+        match self.pass(&mut arrival).await {
+            Ok(()) => {
+                let conversation = arrival.conversation(&self.addresses).await?;
+                Ok(self.open(arrival, conversation))
             }
+            Err(End::Decided(ending)) => Ok(self.without_turn(arrival.event, &ending)),
+            Err(End::Failed(error)) => Err(error),
         }
-        let conversation = arrival.conversation(&self.addresses).await?;
-        Ok(self.opening.open(arrival, conversation))
+    }
+
+    /// Passes an event through all stages, in their order. `line` is the last: no stage behind it gives back the slot that it
+    /// takes.
+    async fn pass(&self, arrival: &mut Arrival) -> Verdict {
+        screen(arrival, &self.channels)?;
+        pick(arrival, &self.addresses, &self.questions, &self.backlog_question).await?;
+        retry(arrival, &self.people, &self.addresses, &self.sessions).await?;
+        access(arrival, &self.people)?;
+        own_question(arrival, &self.questions, &self.people).await?;
+        album(arrival, &self.albums)?;
+        pair(arrival, &self.pairs).await?;
+        late(arrival, self.clock.now())?;
+        limits(arrival, &self.limits).await?;
+        handling(arrival, &self.addresses, &self.sessions).await?;
+        line(arrival, &self.addresses, &self.backlog_question, &self.merges, &self.slots, &self.limits).await
     }
 
     /// Its payload is stored only if it changes an earlier turn.
-    fn without_turn(&self, ending: Ending) -> RoutedEvent {
-        let Ending { mut event, notice, limited, only_if_known } = ending;
+    fn without_turn(&self, mut event: InboundEvent, ending: &Ending) -> RoutedEvent {
+        let Ending { notice, limited, only_if_known } = *ending;
         if event.amends.is_none() {
             event.raw = String::new();
         }
         let new = NewEvent { id: EventId::new(self.clock.now()), event: Arc::new(event), turn: None, only_if_known };
-        RoutedEvent {
-            new,
-            slot: None,
-            run: None,
-            notice,
-            notice_permit: None,
-            counted: None,
-            heard: None,
-            limited,
-            told: None,
+        RoutedEvent { notice, limited, ..RoutedEvent::new(new) }
+    }
+
+    /// Opens a turn, and begins it if its slot has a permit: it waits for no more. A command needs no slot
+    /// and begins at once.
+    pub(super) fn open(&self, arrival: Arrival, conversation: ConversationId) -> RoutedEvent {
+        let Arrival { id, event, handling, expectation, slot, is_postponed, counted, .. } = arrival;
+        let Handling { handler, rule, model, remark, repeats, about } = handling;
+        let now = self.clock.now();
+        // Not those of the arrival: the stages may have waited, and somebody may have been forgotten meanwhile.
+        let (settings, known) = (self.settings.get(), self.people.known());
+        let policy = &*settings.policy_for(&event, rule.as_deref());
+        // Nobody waits for it before the end of quiet hours.
+        let owed_from = quiet_until(&event, &self.people, &settings, now).unwrap_or(now);
+        let mut obligation = Obligation::open(expectation, policy, event.patience, owed_from);
+        let begins = handler.is_gateway() || slot.as_ref().is_some_and(Slot::has_permit);
+        let run = begins.then(|| begin(&mut obligation, policy, &handler, now)).flatten();
+        let owner = self.owner;
+        let started = run.as_ref().map(|_| RunStart { turn: id, number: 1, handler: handler.clone(), owner, at: now });
+        if is_postponed {
+            self.backlog_question.note(conversation);
+            let _ = obligation.on(Event::Postponed, &Policy::default(), now);
         }
+        let mut session = sessions::session_of(&event, &known, SessionId::new(now));
+        if handler.agent().is_some() && repeats.is_none() && !session.is_untouched {
+            session.unused_since = settings.sessions.reset.unused_since(now);
+        }
+        let turn = NewTurn {
+            id,
+            handler,
+            rule,
+            model,
+            remark,
+            repeats,
+            obligation,
+            run: started,
+            conversation,
+            about,
+            session,
+            day: counted.as_ref().and_then(Counted::day),
+        };
+        let (event, turn) = (Arc::new(event), Some(turn));
+        let new = NewEvent { id: EventId::new(now), event, turn, only_if_known: false };
+        let Arrival { notice, heard, told, .. } = arrival;
+        RoutedEvent { slot, run, notice, counted, heard, told, ..RoutedEvent::new(new) }
     }
 
     /// Whether the writer with this id and unique name may talk to the agent in a chat.
@@ -85,4 +215,13 @@ impl EventRouter {
         let (settings, known) = (self.settings.get(), self.people.known());
         settings.access.get(channel).is_none_or(|access| access.may_invite(id, channel, &known))
     }
+}
+
+/// Begins a turn before it is stored, so that it is stored as running: if the run crashes the process, it is
+/// counted even though nothing else of it was written.
+fn begin(obligation: &mut Obligation, policy: &Policy, handler: &Handler, now: Timestamp) -> Option<Run> {
+    obligation.on(Event::Begin, policy, now).effects.into_iter().find_map(|effect| match effect {
+        Effect::Run { attempt, .. } => Some(Run { handler: handler.clone(), attempt, number: 1, started_at: now }),
+        _ => None,
+    })
 }

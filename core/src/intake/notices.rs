@@ -1,15 +1,12 @@
 //! The gateway's notices to the senders of events: turns that owe nothing.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use rejoinder_guard::{Expectation, Timestamp};
+use rejoinder_guard::Expectation;
 
 use super::{
-    arrival::{Arrival, Handling},
-    notice::Notice,
-    notice_permits::NoticePermits,
-    opening::Opening,
-    routed::RoutedEvent,
+    arrival::{Arrival, Notice},
+    event_router::{EventRouter, RoutedEvent},
 };
 use crate::{
     commands::{
@@ -19,36 +16,22 @@ use crate::{
         pairing::{CROWDED, PAIRING},
         stranger::STRANGER,
     },
-    conversations::addresses::Addresses,
     model::{
         event::{EventKind, InboundEvent},
         ids::TurnId,
-        settings::LiveSettings,
     },
-    people::{People, codes::Asked},
-    ports::{clock::SharedClock, store::StoreError},
+    people::codes::Asked,
+    ports::store::StoreError,
 };
 
 const HOUR_MS: i64 = 60 * 60 * 1000;
 const DAY_MS: i64 = 24 * HOUR_MS;
 
-/// Opens the turns of notices.
-pub(crate) struct Notices {
-    pub(crate) permits: Arc<NoticePermits>,
-    pub(crate) opening: Arc<Opening>,
-    pub(crate) addresses: Arc<Addresses>,
-    pub(crate) people: Arc<People>,
-    pub(crate) settings: LiveSettings,
-    pub(crate) clock: SharedClock,
-    /// When this process began.
-    pub(crate) started_at: Timestamp,
-}
-
-impl Notices {
+impl EventRouter {
     /// A notice to the sender of `event`. A stranger gets at most one a day or for each code, and a person who is over a
     /// limit one a minute, because its key holds the day, when they asked, or the minute. `None` if the channel has given
     /// all its notices to strangers of this hour, or all its codes.
-    pub(super) async fn open(&self, event: &InboundEvent, notice: Notice) -> Result<Option<RoutedEvent>, StoreError> {
+    pub(super) async fn notice(&self, event: &InboundEvent, notice: Notice) -> Result<Option<RoutedEvent>, StoreError> {
         let (now, person) = (self.clock.now(), event.person());
         let (command, external_id, notice_permit) = match notice {
             Notice::Stranger => {
@@ -78,10 +61,10 @@ impl Notices {
         };
         let (settings, known) = (self.settings.get(), self.people.known());
         let mut arrival = Arrival::new(TurnId::new(now), bare(event, external_id), true, settings, known);
-        arrival.handling = Handling::by(command.handler());
+        arrival.handling.handler = command.handler();
         arrival.expectation = Expectation::Nothing;
         let conversation = arrival.conversation(&self.addresses).await?;
-        Ok(Some(RoutedEvent { notice_permit, ..self.opening.open(arrival, conversation) }))
+        Ok(Some(RoutedEvent { notice_permit, ..self.open(arrival, conversation) }))
     }
 }
 

@@ -44,17 +44,11 @@ impl Approval {
 
 impl Operations {
     /// The approvals that wait, or the latest of all.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     pub async fn approvals(&self, filter: ApprovalFilter) -> Result<Vec<Approval>, OperationError> {
         Ok(self.store.approvals(filter, PAGE).await?)
     }
 
     /// The approvals that wait although nobody who is known may decide them.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     pub async fn approvals_without_approver(&self) -> Result<Vec<Approval>, OperationError> {
         if self.people.has_approver(&self.settings.get().approvals) {
             return Ok(Vec::new());
@@ -65,9 +59,6 @@ impl Operations {
     }
 
     /// Decides what an agent wants to do. It runs again, and is told. The actor's reason is told to it as well.
-    ///
-    /// # Errors
-    /// When it was not done; see [`OperationError`].
     pub async fn decide(&self, id: ApprovalId, approves: bool, by: Actor) -> Result<(), OperationError> {
         let _deciding = self.approvals.deciding().await;
         let unknown = OperationError::Unknown("there is no approval with this id");

@@ -21,9 +21,6 @@ use crate::{
 
 impl Operations {
     /// Has a delivery that waits tried now, without the rest of its pause. One that may have arrived has a label.
-    ///
-    /// # Errors
-    /// When it was not done; see [`OperationError`].
     pub async fn try_delivery(&self, id: DeliveryId, by: Actor) -> Result<(), OperationError> {
         let _operating = self.operating.lock().await;
         let delivery = self.store.delivery(id).await?.filter(|one| by.may(&one.conversation.channel));
@@ -32,9 +29,6 @@ impl Operations {
     }
 
     /// Has what waits for a channel tried now.
-    ///
-    /// # Errors
-    /// When it was not done; see [`OperationError`].
     pub async fn try_channel(&self, channel: ChannelId, by: Actor) -> Result<(), OperationError> {
         let _operating = self.operating.lock().await;
         if self.channels.get(&channel).is_none() || !by.may(&channel) {

@@ -15,9 +15,6 @@ use crate::{
 
 impl Operations {
     /// Stores what an operator says of an error.
-    ///
-    /// # Errors
-    /// When it was not done; see [`OperationError`].
     pub async fn mark_error(&self, id: i64, mark: ErrorMark, by: &Actor) -> Result<(), OperationError> {
         let filter = ErrorFilter { id: Some(id), limit: 1, ..ErrorFilter::default() };
         let error = self.store.errors(&filter).await?.pop();

@@ -32,9 +32,6 @@ pub struct Forgotten {
 impl Operations {
     /// Erases what is stored about a person. Gives up what is still owed to them. Returns after about `patience`, also if it
     /// is not done: the next call goes on.
-    ///
-    /// # Errors
-    /// When it was not done; see [`OperationError`].
     pub async fn forget(&self, person: &Identity, patience: Duration, by: Actor) -> Result<Forgotten, OperationError> {
         if !by.may(&person.channel) {
             return Err(OperationError::Unknown("there is no channel with this name"));

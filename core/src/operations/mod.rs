@@ -4,6 +4,8 @@
 //! The guard decides on each, like on everything else that happens to a turn. An operation is stored with its decision,
 //! with who did it and why.
 
+#![expect(clippy::missing_errors_doc, reason = "each fails if it was not done, and `OperationError` says why")]
+
 pub(crate) mod approvals;
 mod attempts;
 mod elsewhere;
@@ -117,9 +119,6 @@ pub struct Operations {
 impl Operations {
     /// Has the dead letter with this id, that of a delivery or of a turn, sent again as the same delivery. A turn for which
     /// there was nothing to send is run again. What is no dead letter and waits to be sent is tried now.
-    ///
-    /// # Errors
-    /// When it was not done; see [`OperationError`].
     pub async fn retry(&self, id: Uuid, by: Actor) -> Result<(), OperationError> {
         let _operating = self.operating.lock().await;
         if let Some(waiting) = self.waiting(id, &by).await? {
@@ -149,9 +148,6 @@ impl Operations {
     }
 
     /// Sends a dead letter to another conversation.
-    ///
-    /// # Errors
-    /// When it was not done; see [`OperationError`].
     pub async fn redirect(&self, id: Uuid, to: ConversationRef, by: Actor) -> Result<(), OperationError> {
         let _operating = self.operating.lock().await;
         let DeadLetter::Turn(turn) = self.dead_letter(id, &by).await? else {
@@ -179,9 +175,6 @@ impl Operations {
     }
 
     /// Gives a dead letter up.
-    ///
-    /// # Errors
-    /// When it was not done; see [`OperationError`].
     pub async fn discard(&self, id: Uuid, by: Actor) -> Result<(), OperationError> {
         let _operating = self.operating.lock().await;
         match self.dead_letter(id, &by).await? {
@@ -196,9 +189,6 @@ impl Operations {
     }
 
     /// Gives a turn up that has not ended. Of a dead letter nobody can be told.
-    ///
-    /// # Errors
-    /// When it was not done; see [`OperationError`].
     pub async fn cancel(&self, id: TurnId, farewell: Farewell, by: Actor) -> Result<(), OperationError> {
         let _operating = self.operating.lock().await;
         let turn = self.turn(id, &by).await?;
@@ -217,9 +207,6 @@ impl Operations {
     }
 
     /// Holds a turn: no run and no attempt begins until it is resumed.
-    ///
-    /// # Errors
-    /// When it was not done; see [`OperationError`].
     pub async fn hold(&self, id: TurnId, by: Actor) -> Result<(), OperationError> {
         let _operating = self.operating.lock().await;
         let turn = self.turn(id, &by).await?;
@@ -236,9 +223,6 @@ impl Operations {
     }
 
     /// Resumes a turn that is held.
-    ///
-    /// # Errors
-    /// When it was not done; see [`OperationError`].
     pub async fn resume(&self, id: TurnId, by: Actor) -> Result<(), OperationError> {
         let _operating = self.operating.lock().await;
         let turn = self.turn(id, &by).await?;
@@ -250,9 +234,6 @@ impl Operations {
     }
 
     /// Stores that an operator has had messages sent, with the answer to the request.
-    ///
-    /// # Errors
-    /// When it was not done; see [`OperationError`].
     pub async fn note_sent(&self, sent: &Reached, by: &Actor) -> Result<(), OperationError> {
         let subject = match &sent.begun[..] {
             [one] => Subject { turn_id: Some(one.turn), ..Subject::channel(&one.to.channel) },
@@ -266,9 +247,6 @@ impl Operations {
     }
 
     /// Stores that an operator did something that changes no row.
-    ///
-    /// # Errors
-    /// When it was not done; see [`OperationError`].
     pub async fn note(&self, action: &str, target: String, by: &Actor) -> Result<(), OperationError> {
         let operation = operation(by, action, target, Subject::default(), self.clock.now());
         self.store.commit(Transition { operation: Some(operation), ..Transition::default() }).await?;
@@ -294,9 +272,6 @@ impl Operations {
     }
 
     /// Makes or revokes a token. No two tokens ever have the same name: conversations, answers and entries of the audit belong to it.
-    ///
-    /// # Errors
-    /// When it was not done; see [`OperationError`].
     pub async fn change_token(&self, token: TokenChange, by: Actor) -> Result<(), OperationError> {
         let _operating = self.operating.lock().await;
         let (action, target) = match &token {
@@ -320,9 +295,6 @@ impl Operations {
     }
 
     /// Opens and ends sessions of the operator's page; `by` is in the audit with the action `end_session` if it is given.
-    ///
-    /// # Errors
-    /// When it was not done; see [`OperationError`].
     pub async fn change_sign_ins(&self, changes: Vec<SignInChange>, by: Option<Actor>) -> Result<(), OperationError> {
         let ended = changes.iter().find_map(|change| match change {
             SignInChange::End(id) => Some(*id),
@@ -335,9 +307,6 @@ impl Operations {
     }
 
     /// Pauses a channel, or resumes it. While it is paused, what comes in is stored and answered, and nothing is sent.
-    ///
-    /// # Errors
-    /// When it was not done; see [`OperationError`].
     pub async fn pause_channel(&self, channel: ChannelId, pauses: bool, by: Actor) -> Result<(), OperationError> {
         let _operating = self.operating.lock().await;
         if self.channels.get(&channel).is_none() || !by.may(&channel) {

@@ -80,9 +80,6 @@ impl Pairing {
 
 impl Operations {
     /// Lets somebody in who was given this code. They are told.
-    ///
-    /// # Errors
-    /// When it was not done; see [`OperationError`].
     pub async fn approve(&self, code: &str, person: NewPerson, by: Actor) -> Result<PersonRecord, OperationError> {
         let _deciding = self.people.deciding().await;
         let pairing = self.pairing(code, &by)?;
@@ -94,9 +91,6 @@ impl Operations {
     }
 
     /// Does not let somebody in who was given this code.
-    ///
-    /// # Errors
-    /// When it was not done; see [`OperationError`].
     pub async fn decline(&self, code: &str, by: Actor) -> Result<(), OperationError> {
         let _deciding = self.people.deciding().await;
         let pairing = self.pairing(code, &by)?;
@@ -105,9 +99,6 @@ impl Operations {
     }
 
     /// Lets somebody out: an identity is nobody's any more.
-    ///
-    /// # Errors
-    /// When it was not done; see [`OperationError`].
     pub async fn revoke(&self, identity: &Identity, by: Actor) -> Result<(), OperationError> {
         let _deciding = self.people.deciding().await;
         if !by.may(&identity.channel) || !self.people.known().has(&identity.channel, &identity.id) {

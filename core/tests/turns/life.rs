@@ -78,6 +78,7 @@ pub(crate) struct Life {
     indexings: AtomicU64,
     crash_at: Mutex<Option<(u64, Crash)>>,
     store_is_down: AtomicBool,
+    reads_are_held: AtomicBool,
 }
 
 /// A store call in progress.
@@ -116,6 +117,11 @@ impl Life {
     /// Makes all writes fail, or succeed again.
     pub(crate) fn set_store_down(&self, is_down: bool) {
         self.store_is_down.store(is_down, Ordering::SeqCst);
+    }
+
+    /// Lets reads wait, or go on.
+    pub(crate) fn hold_reads(&self, are_held: bool) {
+        self.reads_are_held.store(are_held, Ordering::SeqCst);
     }
 
     /// The number of store calls in progress: these end without the clock advancing.
@@ -165,6 +171,9 @@ impl Layer for LifeStore {
     type Pass = Pass;
 
     async fn before_read(&self) -> Pass {
+        while self.0.reads_are_held.load(Ordering::SeqCst) {
+            tokio::task::yield_now().await;
+        }
         self.0.wait_if_over().await;
         Pass { _in_flight: self.0.begin(), is_last: false }
     }

@@ -574,3 +574,28 @@ async fn what_somebody_called_their_sessions_is_forgotten_with_them() {
     assert_eq!(rows.expect("readable").rows["sessions"], 0);
     gateway.at_rest().await;
 }
+
+/// Nobody could go on in a session of somebody who is no longer known.
+#[tokio::test]
+async fn a_message_of_somebody_who_is_let_out_meanwhile_leaves_the_session_to_its_conversation() {
+    let mut setup = known();
+    setup.access.insert(main_channel(), Access { direct: DirectPolicy::Open, ..Access::default() });
+    // What somebody has used is read before each of their turns.
+    setup.limits.tokens_per_day = Some(1_000_000);
+    let gateway = setup.start().await;
+    let bob = async |text: &str| told(&gateway, says(&chat("bob"), text)).await;
+    assert_eq!(bob("one").await, "one []");
+
+    gateway.life.hold_reads(true);
+    let (intake, event) = (gateway.intake(), says(&chat("bob"), "two"));
+    let accepting = tokio::spawn(async move { intake.accept(event).await });
+    gateway.settle().await;
+    let revoked = gateway.engine().operations().revoke(&identity(main_channel(), "bob"), operator("he left")).await;
+    revoked.expect("he was known");
+    gateway.life.hold_reads(false);
+    accepting.await.expect("no panic").expect("it is accepted");
+    gateway.settle().await;
+
+    assert_eq!(bob("three").await, "three [one two]");
+    gateway.at_rest().await;
+}

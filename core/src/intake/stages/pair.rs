@@ -1,33 +1,12 @@
 //! Ends the messages of another agent that this one has answered too often.
 
-use async_trait::async_trait;
-
-use super::{Handles, Stage};
-use crate::{
-    intake::{
-        arrival::{Arrival, Verdict},
-        pairs::{Pairs, Passage},
-    },
-    ports::{clock::SharedClock, store::StoreError},
+use crate::intake::{
+    arrival::{Arrival, Verdict},
+    pairs::{Pairs, Passage},
 };
 
-pub(super) struct Pair {
-    pairs: Pairs,
-}
-
-impl Pair {
-    pub(super) fn new(handles: &Handles<'_>) -> Self {
-        Self { pairs: Pairs::new(handles.store.clone(), SharedClock::clone(handles.clock)) }
-    }
-}
-
-#[async_trait]
-impl Stage for Pair {
-    async fn decide(&self, mut arrival: Arrival) -> Result<Verdict, StoreError> {
-        let Passage::Open(heard) = self.pairs.passage(&arrival.event).await? else {
-            return Ok(arrival.end_unamended(None));
-        };
-        arrival.heard = heard;
-        Ok(Verdict::Continue(arrival))
-    }
+pub(in crate::intake) async fn pair(arrival: &mut Arrival, pairs: &Pairs) -> Verdict {
+    let Passage::Open(heard) = pairs.passage(&arrival.event).await? else { return arrival.end_unamended(None) };
+    arrival.heard = heard;
+    Ok(())
 }

@@ -1,10 +1,7 @@
 //! Reads messages that pick from an open question in words: by its number, by its place, or by its text.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use async_trait::async_trait;
-
-use super::{Handles, Stage};
 use crate::{
     conversations::addresses::Addresses,
     intake::arrival::{Arrival, Verdict},
@@ -45,98 +42,85 @@ const PLACES: [&[&str]; 8] = [
 const AROUND: [&str; 14] =
     ["the", "one", "option", "choice", "der", "die", "das", "den", "antwort", "el", "la", "lo", "opción", "uno"];
 
-pub(super) struct Pick {
-    addresses: Arc<Addresses>,
-    questions: Arc<Questions>,
-    backlog_question: Arc<BacklogQuestion>,
+/// Makes a message that picks from an open question in words a pick, and lets every pick quote its question.
+pub(in crate::intake) async fn pick(
+    arrival: &mut Arrival,
+    addresses: &Addresses,
+    questions: &Questions,
+    backlog_question: &BacklogQuestion,
+) -> Verdict {
+    match arrival.event.kind {
+        EventKind::Choice { turn } if arrival.event.quoted.is_none() => {
+            if let Some(QuestionRecord { question, .. }) = questions.of(turn).await? {
+                // A press may name any question, and quotes only one of its own conversation.
+                let is_here = arrival.conversation(addresses).await? == question.conversation;
+                arrival.event.quoted = is_here.then(|| quote(&question));
+            }
+        }
+        EventKind::Message if may_pick(&arrival.event) => {
+            let conversation = arrival.conversation(addresses).await?;
+            let event = &arrival.event;
+            let open = match replied_to(event) {
+                Some(message) => open_to_reply(questions, conversation, message, &event.text).await?,
+                None => open_to_words(questions, backlog_question, conversation, event).await?,
+            };
+            if let Some(pick) = picked_from(&open, event) {
+                arrival.event = pick;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
-#[async_trait]
-impl Stage for Pick {
-    /// Makes a message that picks from an open question in words a pick, and lets every pick quote its question.
-    async fn decide(&self, mut arrival: Arrival) -> Result<Verdict, StoreError> {
-        match arrival.event.kind {
-            EventKind::Choice { turn } if arrival.event.quoted.is_none() => {
-                if let Some(QuestionRecord { question, .. }) = self.questions.of(turn).await? {
-                    // A press may name any question, and quotes only one of its own conversation.
-                    let is_here = arrival.conversation(&self.addresses).await? == question.conversation;
-                    arrival.event.quoted = is_here.then(|| quote(&question));
-                }
-            }
-            EventKind::Message if may_pick(&arrival.event) => {
-                let conversation = arrival.conversation(&self.addresses).await?;
-                let event = &arrival.event;
-                let open = match replied_to(event) {
-                    Some(message) => self.open_to_reply(conversation, message, &event.text).await?,
-                    None => self.open_to_words(conversation, event).await?,
-                };
-                if let Some(pick) = picked_from(&open, event) {
-                    arrival.event = pick;
-                }
-            }
-            _ => {}
+/// The open questions from which a reply to a message may pick. A digest has letters, so a number in a reply to it means nothing.
+async fn open_to_reply(
+    questions: &Questions,
+    conversation: ConversationId,
+    message: &str,
+    text: &str,
+) -> Result<Vec<QuestionRecord>, StoreError> {
+    let mut open = Vec::new();
+    for record in questions.open_as(conversation, message).await? {
+        let is_fit =
+            has_words(&record, text) || !matches!(questions.asks(record.question.turn).await?, Some(Asks::Digest(_)));
+        if is_fit {
+            open.push(record);
         }
-        Ok(Verdict::Continue(arrival))
     }
+    Ok(open)
 }
 
-impl Pick {
-    pub(super) fn new(handles: &Handles<'_>) -> Self {
-        Self {
-            addresses: Arc::clone(handles.addresses),
-            questions: Arc::clone(handles.questions),
-            backlog_question: Arc::clone(handles.backlog_question),
-        }
-    }
-
-    /// The open questions from which a reply to a message may pick. A digest has letters, so a number in a reply to it means nothing.
-    async fn open_to_reply(
-        &self,
-        conversation: ConversationId,
-        message: &str,
-        text: &str,
-    ) -> Result<Vec<QuestionRecord>, StoreError> {
-        let mut open = Vec::new();
-        for record in self.questions.open_as(conversation, message).await? {
-            let is_fit = has_words(&record, text)
-                || !matches!(self.questions.asks(record.question.turn).await?, Some(Asks::Digest(_)));
-            if is_fit {
-                open.push(record);
+/// The open questions from which a message that is no reply may pick, without those of the gateway's own that it must not
+/// decide by accident: to approve something, or to let somebody in, it must be the words of the choice, and of no other
+/// question's.
+async fn open_to_words(
+    questions: &Questions,
+    backlog_question: &BacklogQuestion,
+    conversation: ConversationId,
+    event: &InboundEvent,
+) -> Result<Vec<QuestionRecord>, StoreError> {
+    let Some(open) = questions.open_in(conversation).await? else { return Ok(Vec::new()) };
+    let has_words = |record: &QuestionRecord| has_words(record, &event.text);
+    // Those that were not read may have these words as well.
+    let is_only_one = open.len() < PAGE as usize && open.iter().filter(|record| has_words(record)).count() == 1;
+    let mut left = Vec::with_capacity(open.len());
+    for mut record in open {
+        match questions.asks(record.question.turn).await? {
+            Some(Asks::LetIn | Asks::Link(_) | Asks::Approve(..) | Asks::Digest(_))
+                if !is_only_one || !has_words(&record) =>
+            {
+                continue;
             }
-        }
-        Ok(open)
-    }
-
-    /// The open questions from which a message that is no reply may pick, without those of the gateway's own that it must not
-    /// decide by accident: to approve something, or to let somebody in, it must be the words of the choice, and of no other
-    /// question's.
-    async fn open_to_words(
-        &self,
-        conversation: ConversationId,
-        event: &InboundEvent,
-    ) -> Result<Vec<QuestionRecord>, StoreError> {
-        let Some(open) = self.questions.open_in(conversation).await? else { return Ok(Vec::new()) };
-        let has_words = |record: &QuestionRecord| has_words(record, &event.text);
-        // Those that were not read may have these words as well.
-        let is_only_one = open.len() < PAGE as usize && open.iter().filter(|record| has_words(record)).count() == 1;
-        let mut left = Vec::with_capacity(open.len());
-        for mut record in open {
-            match self.questions.asks(record.question.turn).await? {
-                Some(Asks::LetIn | Asks::Link(_) | Asks::Approve(..) | Asks::Digest(_))
-                    if !is_only_one || !has_words(&record) =>
-                {
-                    continue;
-                }
-                // Only late messages can have come since: any other closes the question. Without them it asks nothing.
-                Some(Asks::Late) => {
-                    record.is_overtaken = self.backlog_question.postponed(conversation).await?.is_empty();
-                }
-                Some(Asks::LetIn | Asks::Link(_) | Asks::Approve(..) | Asks::Digest(_)) | None => {}
+            // Only late messages can have come since: any other closes the question. Without them it asks nothing.
+            Some(Asks::Late) => {
+                record.is_overtaken = backlog_question.postponed(conversation).await?.is_empty();
             }
-            left.push(record);
+            Some(Asks::LetIn | Asks::Link(_) | Asks::Approve(..) | Asks::Digest(_)) | None => {}
         }
-        Ok(left)
+        left.push(record);
     }
+    Ok(left)
 }
 
 /// Whether a text is the words of a choice.

@@ -1,23 +1,16 @@
 //! Prepares an event before another stage reads it: cleans the names in it, marks or removes what a stranger said, and reads a
 //! command that does not begin with a slash.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-
-use super::{Handles, Stage};
 use crate::{
     base::channels::Channels,
     commands::bang,
-    intake::arrival::{Arrival, Verdict},
+    intake::arrival::{Arrival, Verdict, end},
     model::{
         access::Access,
         event::{Author, InboundEvent, Quote, SenderKind},
         name::clean,
         people::KnownPeople,
-        settings::Settings,
     },
-    ports::store::StoreError,
 };
 
 /// How many characters of a name are kept. Names are chosen by people who may mean harm.
@@ -26,32 +19,20 @@ const MAX_NAME: usize = 100;
 /// The name of a file that has none.
 const UNNAMED_FILE: &str = "file";
 
-pub(super) struct Screen {
-    channels: Arc<Channels>,
-}
-
-impl Screen {
-    pub(super) fn new(handles: &Handles<'_>) -> Self {
-        Self { channels: Arc::clone(handles.channels) }
-    }
-}
-
-#[async_trait]
-impl Stage for Screen {
-    async fn decide(&self, mut arrival: Arrival) -> Result<Verdict, StoreError> {
-        let event = screen(arrival.event, &arrival.settings, &arrival.known);
-        arrival.event = bang::slashed(event, &arrival.settings, &self.channels);
-        // The platform decides who may delete a message.
-        Ok(if arrival.event.is_withdrawn() { arrival.end(None) } else { Verdict::Continue(arrival) })
-    }
-}
-
-/// An event with clean names, and with the words of strangers as the channel's access rules want them.
-fn screen(event: InboundEvent, settings: &Settings, known: &KnownPeople) -> InboundEvent {
+pub(in crate::intake) fn screen(arrival: &mut Arrival, channels: &Channels) -> Verdict {
+    let Arrival { event, settings, known, .. } = arrival;
     let access = settings.access.get(&event.conversation.channel);
     // What the gateway begins on its own says whose words it quotes.
-    let is_own = event.sender.kind == SenderKind::Operator;
-    let mut event = if is_own { event } else { screened(event, access, known) };
+    if event.sender.kind != SenderKind::Operator {
+        screen_strangers(event, access, known);
+    }
+    clean_names(event);
+    bang::slash(event, settings, channels);
+    // The platform decides who may delete a message.
+    if event.is_withdrawn() { end(None) } else { Ok(()) }
+}
+
+fn clean_names(event: &mut InboundEvent) {
     clean_maybe(&mut event.sender.name);
     if let Some(author) = &mut event.forwarded {
         clean_maybe(&mut author.name);
@@ -67,25 +48,24 @@ fn screen(event: InboundEvent, settings: &Settings, known: &KnownPeople) -> Inbo
             UNNAMED_FILE.clone_into(&mut file.name);
         }
     }
-    event
 }
 
 /// Marks strangers who wrote what is quoted or forwarded. If the channel quotes no strangers, removes the quote, and the text
 /// and files of what was forwarded.
-fn screened(mut event: InboundEvent, access: Option<&Access>, known: &KnownPeople) -> InboundEvent {
+fn screen_strangers(event: &mut InboundEvent, access: Option<&Access>, known: &KnownPeople) {
     let (quoted, forwarded) = (event.quoted.take(), event.forwarded.take());
     let marked = |author: Author| {
-        let is_stranger = access.is_some_and(|access| !access.lets_in_author(&author, &event, known));
+        let is_stranger = access.is_some_and(|access| !access.lets_in_author(&author, event, known));
         Author { is_stranger, ..author }
     };
     let is_kept = |author: &Author| !author.is_stranger || access.is_none_or(|access| access.quote_strangers);
     let quoted = quoted.map(|quoted| Quote { author: marked(quoted.author), ..quoted });
-    let quoted = quoted.filter(|quoted| is_kept(&quoted.author));
     let forwarded = forwarded.map(|author| marked(author.elsewhere()));
-    if forwarded.as_ref().is_none_or(is_kept) {
-        return InboundEvent { quoted, forwarded, ..event };
+    if !forwarded.as_ref().is_none_or(is_kept) {
+        (event.text, event.attachments) = (String::new(), Vec::new());
     }
-    InboundEvent { quoted, forwarded, text: String::new(), attachments: Vec::new(), ..event }
+    event.quoted = quoted.filter(|quoted| is_kept(&quoted.author));
+    event.forwarded = forwarded;
 }
 
 fn clean_maybe(name: &mut Option<String>) {
