@@ -80,24 +80,33 @@ pub mod store {
             view::{FallbackView, Shown, TurnStatus, TurnView},
         },
         ports::store::{
-            ChannelStore, DeadlineStore, HousekeepingStore, InboxStore, LineStore, LogStore, OperatorStore,
-            OutboxStore, PeopleStore, QuestionStore, QueueStore, ScheduleStore, SearchStore, SessionStore, Store,
-            StoreError, StoreState, TokenStore, Transitions, TurnStore, ViewStore,
-            accept::{CursorMove, DayUse, EarlierMessage, NewEvent, NewTurn, Repeated, Stored},
-            housekeeping::{Cutoffs, ExpiredRows, Removal, StoreStats},
+            Store,
+            accept::{CursorMove, DayUse, EarlierMessage, InboxStore, NewEvent, NewTurn, Repeated, Stored},
+            channels::ChannelStore,
+            error::StoreError,
+            housekeeping::{Cutoffs, ExpiredRows, HousekeepingStore, Removal, StoreStats},
             list::{
                 AgentFigures, AuditFilter, AuditRecord, ConversationFilter, ConversationSummary, DeadLetter,
-                DeadLetterFilter, DeliveryFilter, DeliveryListState, FoundLine, ListedDelivery, Origin, SearchFilter,
-                SessionSummary, TurnFilter, TurnListState, TurnSummary,
+                DeadLetterFilter, DeliveryFilter, DeliveryListState, FoundLine, ListedDelivery, OperatorStore, Origin,
+                SearchFilter, SessionSummary, TokenStore, TurnFilter, TurnListState, TurnSummary,
             },
+            log::{LineStore, LogStore, SearchStore},
+            outbox::OutboxStore,
+            people::PeopleStore,
+            questions::QuestionStore,
             record::{
                 AbsentChannel, AttemptRecord, Backlog, BlockedScope, DeadTurn, Dossier, LateTurn, NextDeliveries,
                 ParkedDelivery, Pause, Remark, RunRecord, Stuck, WaitingTurn,
             },
+            schedules::ScheduleStore,
+            sessions::SessionStore,
+            state::StoreState,
             transition::{
                 AttemptEnd, AttemptStart, ClosedQuestion, Commit, DeliveryChange, IdempotentAnswer, LineChange,
-                NewDelivery, Operation, RunEnd, RunStart, TranscriptLine, Transition, TurnChange, Withdrawal,
+                NewDelivery, Operation, RunEnd, RunStart, TranscriptLine, Transition, Transitions, TurnChange,
+                Withdrawal,
             },
+            turns::{DeadlineStore, QueueStore, TurnStore, ViewStore},
         },
     };
 }
@@ -156,7 +165,7 @@ pub use ports::{
     channel::{ChannelAdapter, ChannelError, ChannelHealth, FetchError},
     clock::{Clock, SharedClock, SystemClock},
     intake::{Accepted, Intake, IntakeError, News, NewsError, Task},
-    store::{Store, StoreError, accept::EarlierMessage},
+    store::{Store, accept::EarlierMessage, error::StoreError},
 };
 pub use schedules::Calendar;
 pub use shown::markdown::{read_markdown, row_cells, shows_anything, split_markdown, spoken};

@@ -9,7 +9,7 @@ use crate::{
         session::{SessionChange, SessionChoice},
         settings::Settings,
     },
-    ports::store::StoreError,
+    ports::store::error::StoreError,
 };
 
 pub(super) const AGENT: Command = Command {

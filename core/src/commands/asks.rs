@@ -25,7 +25,7 @@ use crate::{
         turn::TurnRecord,
     },
     operator::actor::Actor,
-    ports::store::StoreError,
+    ports::store::error::StoreError,
 };
 
 /// How many characters of what the agent should answer are told.

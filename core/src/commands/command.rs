@@ -23,7 +23,7 @@ use crate::{
         turn::{Handler, TurnRecord},
     },
     people::People,
-    ports::store::{Store, StoreError},
+    ports::store::{Store, error::StoreError},
     questions::{approvals::Approvals, backlog_question::BacklogQuestion},
     shown::render::Target,
 };

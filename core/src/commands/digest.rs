@@ -25,7 +25,7 @@ use crate::{
         turn::TurnRecord,
     },
     operator::actor::{Actor, operation, sent_to},
-    ports::store::{StoreError, list::Origin, record::Remark},
+    ports::store::{error::StoreError, list::Origin, record::Remark},
     questions::{
         approvals::PAGE,
         digest::{self, Button, Digest, FROM_DIGEST, Press, QUESTIONS, SNOOZED, letter},

@@ -7,7 +7,7 @@ use crate::{
     base::words::excerpt,
     events::TurnEvents,
     model::{event::EventKind, turn::TurnRecord},
-    ports::store::StoreError,
+    ports::store::error::StoreError,
 };
 
 /// How many turns are dropped at once.

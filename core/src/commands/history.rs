@@ -9,7 +9,7 @@ use crate::{
         agent::{HistoryLine, Speaker},
         event::SenderKind,
     },
-    ports::store::StoreError,
+    ports::store::error::StoreError,
     shown::render::text_file,
 };
 

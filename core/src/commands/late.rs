@@ -9,7 +9,7 @@ use super::command::{Answer, Call, Command, Words};
 use crate::{
     events::TurnEvents,
     model::{queue::Backlog, turn::TurnRecord},
-    ports::store::StoreError,
+    ports::store::error::StoreError,
     questions::backlog_question::ASKS,
 };
 

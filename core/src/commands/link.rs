@@ -13,7 +13,7 @@ use crate::{
     },
     operator::actor::{Actor, operation},
     people::{People, codes::WrongCode},
-    ports::store::StoreError,
+    ports::store::error::StoreError,
 };
 
 pub(crate) const LINK: Command = Command {

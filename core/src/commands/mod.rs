@@ -47,7 +47,7 @@ use crate::{
     people::People,
     ports::{
         clock::SharedClock,
-        store::{Store, StoreError, transition::RunEnd},
+        store::{Store, error::StoreError, transition::RunEnd},
     },
     questions::{approvals::Approvals, backlog_question::BacklogQuestion},
 };

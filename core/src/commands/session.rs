@@ -13,7 +13,7 @@ use crate::{
         people::PersonRole,
         session::{NewInGroups, SessionChange, SessionRecord, name},
     },
-    ports::store::StoreError,
+    ports::store::error::StoreError,
 };
 
 /// How many sessions are listed.

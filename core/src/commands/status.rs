@@ -6,7 +6,7 @@ use super::command::{Answer, Call, Command, Filled, Words};
 use crate::{
     base::words::{age, excerpt},
     model::{day::Day, turn::TurnRecord},
-    ports::store::{StoreError, accept::DayUse},
+    ports::store::{accept::DayUse, error::StoreError},
 };
 
 /// How many open turns are told one by one.

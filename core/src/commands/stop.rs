@@ -7,7 +7,7 @@ use super::{
 use crate::{
     events::TurnEvents,
     model::{conversation::ChatKind, turn::TurnRecord},
-    ports::store::StoreError,
+    ports::store::error::StoreError,
 };
 
 pub(super) const STOP: Command = Command {

@@ -7,10 +7,10 @@ use std::sync::{
 
 use async_trait::async_trait;
 
+use super::layered::{Layer, Layered};
 use crate::{
-    conformance::layered::{Layer, Layered},
     model::event::{EventKind, InboundEvent},
-    ports::store::{Store, StoreError, accept::NewEvent},
+    ports::store::{Store, accept::NewEvent, error::StoreError},
 };
 
 /// Which writes of the event are rejected.

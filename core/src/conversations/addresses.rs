@@ -13,7 +13,7 @@ use crate::{
     model::{conversation::ConversationRef, ids::ConversationId},
     ports::{
         clock::SharedClock,
-        store::{ChannelStore, StoreError},
+        store::{channels::ChannelStore, error::StoreError},
     },
 };
 

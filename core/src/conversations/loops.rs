@@ -7,8 +7,8 @@ use rejoinder_guard::{Obligation, ObligationState, Settlement, Timestamp};
 use crate::{
     model::view::TurnStatus,
     ports::store::{
-        OperatorStore, StoreError,
-        list::{Origin, TurnFilter, TurnListState, TurnSummary},
+        error::StoreError,
+        list::{OperatorStore, Origin, TurnFilter, TurnListState, TurnSummary},
     },
     questions::digest::is_agents,
 };

@@ -21,7 +21,7 @@ use crate::{
         session::{SessionChange, SessionChoice, SessionSettings, SessionUse},
         turn::TurnRecord,
     },
-    ports::store::{SessionStore, StoreError},
+    ports::store::{error::StoreError, sessions::SessionStore},
 };
 
 /// Reads sessions.

@@ -29,7 +29,7 @@ use crate::{
         clock::SharedClock,
         hub::Hub,
         intake::{Inlet, Intake, NewsDesk},
-        store::{Store, StoreError, record::Pause},
+        store::{Store, error::StoreError, record::Pause},
     },
     router::{self, explain::RouteExplanation},
     schedules::Calendar,

@@ -57,7 +57,7 @@ use crate::{
         clock::SharedClock,
         hub::Hub,
         intake::Inlet,
-        store::{Store, StoreError, record::AbsentChannel},
+        store::{Store, error::StoreError, record::AbsentChannel},
     },
     questions::{approvals::Approvals, backlog_question::BacklogQuestion, expirer::Expirer, open::Questions},
     scheduler::Scheduler,

@@ -16,7 +16,7 @@ use crate::{
     },
     notices::message,
     operator::error::OperationError,
-    ports::store::{StoreError, list::TurnFilter},
+    ports::store::{error::StoreError, list::TurnFilter},
     questions::{
         approvals::PAGE,
         digest::{LISTED, is_theirs, snoozed},

@@ -36,8 +36,9 @@ use crate::{
         clock::SharedClock,
         intake::{Accepted, Inlet, IntakeError},
         store::{
-            Store, StoreError,
+            Store,
             accept::{NewEvent, Stored},
+            error::StoreError,
             list::TurnFilter,
         },
     },

@@ -23,7 +23,7 @@ use crate::{
         error::OperationError,
     },
     ports::store::{
-        StoreError,
+        error::StoreError,
         transition::{IdempotentAnswer, Transition},
     },
     schedules::Calendar,

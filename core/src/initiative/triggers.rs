@@ -28,7 +28,8 @@ use crate::{
     ports::{
         clock::SharedClock,
         store::{
-            Store, StoreError,
+            Store,
+            error::StoreError,
             list::{ConversationFilter, TurnFilter, TurnSummary},
         },
     },

@@ -34,8 +34,9 @@ use crate::{
     ports::{
         intake::{Accepted, Inlet, IntakeError},
         store::{
-            Store, StoreError,
+            Store,
             accept::{CursorMove, NewEvent, Stored},
+            error::StoreError,
             transition::{RunEnd, Transition},
         },
     },

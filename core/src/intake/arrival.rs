@@ -19,7 +19,7 @@ use crate::{
         settings::Settings,
         turn::Handler,
     },
-    ports::store::{StoreError, accept::Repeated},
+    ports::store::{accept::Repeated, error::StoreError},
 };
 
 /// What a stage decides: the event goes on to the next stage, or opens no turn.

@@ -15,7 +15,7 @@ use crate::{
         queue::Backlog,
         turn::TurnRecord,
     },
-    ports::store::{StoreError, accept::Stored},
+    ports::store::{accept::Stored, error::StoreError},
     questions::backlog_question::may_be_asked,
 };
 

@@ -44,8 +44,8 @@ use crate::{
     ports::{
         clock::SharedClock,
         store::{
-            StoreError,
             accept::{NewEvent, NewTurn},
+            error::StoreError,
             transition::RunStart,
         },
     },

@@ -20,7 +20,7 @@ use crate::{
     },
     ports::{
         clock::SharedClock,
-        store::{PeopleStore, QueueStore, StoreError, accept::DayUse},
+        store::{accept::DayUse, error::StoreError, people::PeopleStore, turns::QueueStore},
     },
 };
 

@@ -21,7 +21,7 @@ use crate::{
         ids::TurnId,
     },
     people::codes::Asked,
-    ports::store::StoreError,
+    ports::store::error::StoreError,
 };
 
 const HOUR_MS: i64 = 60 * 60 * 1000;

@@ -20,7 +20,10 @@ use crate::{
     },
     ports::{
         clock::SharedClock,
-        store::{StoreError, Transitions, transition::Transition},
+        store::{
+            error::StoreError,
+            transition::{Transition, Transitions},
+        },
     },
 };
 

@@ -17,7 +17,7 @@ use crate::{
         turn::TurnRecord,
         view::{FallbackView, Shown, TurnStatus, TurnView},
     },
-    ports::{hub::Hub, store::ViewStore},
+    ports::{hub::Hub, store::turns::ViewStore},
 };
 
 /// What must be done after a decision on one turn is stored.

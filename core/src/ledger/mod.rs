@@ -28,8 +28,9 @@ use crate::{
     ports::{
         clock::SharedClock,
         store::{
-            StoreError, TurnStore,
+            error::StoreError,
             transition::{Commit, DeliveryChange, LineChange, Transition, TurnChange},
+            turns::TurnStore,
         },
     },
     questions::{approvals::Approvals, open::Questions},

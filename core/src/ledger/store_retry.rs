@@ -8,7 +8,7 @@ use crate::{
         pauses::{self, GrowingPause},
     },
     model::ids::TurnId,
-    ports::store::StoreError,
+    ports::store::error::StoreError,
 };
 
 /// How often the store may reject a write, other than because it cannot write, before it is given up.

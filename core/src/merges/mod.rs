@@ -22,7 +22,7 @@ use crate::{
     },
     ports::{
         clock::SharedClock,
-        store::{QueueStore, StoreError},
+        store::{error::StoreError, turns::QueueStore},
     },
 };
 

@@ -16,7 +16,7 @@ use crate::{
         actor::{Actor, operation},
         error::OperationError,
     },
-    ports::store::{StoreError, record::Remark, transition::Transition},
+    ports::store::{error::StoreError, record::Remark, transition::Transition},
 };
 
 impl Operations {

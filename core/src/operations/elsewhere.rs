@@ -11,7 +11,7 @@ use crate::{
     model::{conversation::ChatKind, event::InboundEvent, ids::TurnId, turn::TurnRecord},
     notices::sent_elsewhere,
     operator::error::OperationError,
-    ports::store::{StoreError, record::Remark},
+    ports::store::{error::StoreError, record::Remark},
 };
 
 impl Operations {

@@ -53,7 +53,8 @@ use crate::{
     ports::{
         clock::SharedClock,
         store::{
-            Store, StoreError,
+            Store,
+            error::StoreError,
             record::{Pause, Remark},
             transition::{DeliveryChange, Transition},
         },

@@ -29,8 +29,9 @@ use crate::{
     ports::{
         clock::SharedClock,
         store::{
-            InboxStore, OutboxStore, StoreError,
-            accept::NewEvent,
+            accept::{InboxStore, NewEvent},
+            error::StoreError,
+            outbox::OutboxStore,
             record::BlockedScope,
             transition::{AttemptEnd, AttemptStart, DeliveryChange},
         },

@@ -36,7 +36,7 @@ use crate::{
     ports::{
         channel::ChannelAdapter,
         clock::SharedClock,
-        store::{OutboxStore, StoreError, record::NextDeliveries},
+        store::{error::StoreError, outbox::OutboxStore, record::NextDeliveries},
     },
     shown::{render, retry},
 };

@@ -21,7 +21,7 @@ use crate::{
     },
     ports::{
         clock::SharedClock,
-        store::{OutboxStore, StoreError},
+        store::{error::StoreError, outbox::OutboxStore},
     },
     shown::retry,
 };

@@ -85,7 +85,7 @@ impl Round {
     /// The delivery to attempt at `now`. `candidates` are those of [`OutboxStore::next_deliveries`], in order. `None`, and
     /// the end of the round, if all must wait; `is_down`: their channel is known to be down.
     ///
-    /// [`OutboxStore::next_deliveries`]: crate::ports::store::OutboxStore::next_deliveries
+    /// [`OutboxStore::next_deliveries`]: crate::ports::store::outbox::OutboxStore::next_deliveries
     pub(crate) fn next<'a>(
         &mut self,
         candidates: &'a [DeliveryRecord],

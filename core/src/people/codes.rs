@@ -14,7 +14,7 @@ use crate::{
         log::{LogEvent, NewLogEntry, Subject},
         people::{Identity, Pairing, PairingState, PeopleChange},
     },
-    ports::store::{StoreError, transition::Transition},
+    ports::store::{error::StoreError, transition::Transition},
 };
 
 /// How long a code is valid, and how long somebody who was given one is not told again.

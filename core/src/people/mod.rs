@@ -41,7 +41,7 @@ use crate::{
     },
     ports::{
         clock::SharedClock,
-        store::{PeopleStore, StoreError, transition::Transition},
+        store::{error::StoreError, people::PeopleStore, transition::Transition},
     },
 };
 

@@ -9,8 +9,9 @@ use super::{
     clock::SharedClock,
     hub::{Hub, Watch},
     store::{
-        Store, StoreError,
+        Store,
         accept::{CursorMove, EarlierMessage},
+        error::StoreError,
     },
 };
 use crate::model::{

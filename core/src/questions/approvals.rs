@@ -9,7 +9,7 @@ use crate::{
         approval::{Approval, ApprovalChange, ApprovalFilter, ApprovalState},
         ids::ApprovalId,
     },
-    ports::store::{QuestionStore, StoreError},
+    ports::store::{error::StoreError, questions::QuestionStore},
 };
 
 /// How many approvals are read at once.

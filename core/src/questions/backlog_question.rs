@@ -18,7 +18,7 @@ use crate::{
         question::{QuestionFilter, QuestionRecord},
         turn::TurnRecord,
     },
-    ports::store::{QuestionStore, QueueStore, StoreError},
+    ports::store::{error::StoreError, questions::QuestionStore, turns::QueueStore},
 };
 
 /// The command that asks about late messages, as the handler of its turns names it.

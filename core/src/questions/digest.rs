@@ -19,7 +19,7 @@ use crate::{
         turn::{Handler, TurnRecord},
     },
     people::People,
-    ports::store::{LogStore, QuestionStore, StoreError, TurnStore, list::Origin},
+    ports::store::{error::StoreError, list::Origin, log::LogStore, questions::QuestionStore, turns::TurnStore},
 };
 
 /// How many turns a digest lists.

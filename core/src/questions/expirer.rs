@@ -17,7 +17,7 @@ use crate::{
     ports::{
         clock::SharedClock,
         intake::{Inlet, IntakeError},
-        store::QuestionStore,
+        store::questions::QuestionStore,
     },
 };
 

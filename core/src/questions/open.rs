@@ -23,7 +23,7 @@ use crate::{
         settings::Settings,
     },
     notices::{approval_dropped, question_expired},
-    ports::store::{QuestionStore, StoreError, list::Origin},
+    ports::store::{error::StoreError, list::Origin, questions::QuestionStore},
 };
 
 /// The number of questions read at once.

@@ -46,7 +46,7 @@ use crate::{
     merges::{self, Gathered, Merges},
     model::{agent::AgentName, event::EventKind, ids::TurnId, queue::QueueMode, turn::TurnRecord},
     outbox::ephemerals::marker::Marker,
-    ports::store::{QueueStore, StoreError, record::WaitingTurn},
+    ports::store::{error::StoreError, record::WaitingTurn, turns::QueueStore},
     worker::Worker,
 };
 

@@ -30,7 +30,8 @@ use crate::{
     ports::{
         clock::SharedClock,
         store::{
-            ScheduleStore, StoreError,
+            error::StoreError,
+            schedules::ScheduleStore,
             transition::{IdempotentAnswer, Operation, Transition},
         },
     },

@@ -13,7 +13,10 @@ use crate::{
     operator::error::OperationError,
     ports::{
         clock::SharedClock,
-        store::{OperatorStore, StoreError, list::DeadLetterFilter},
+        store::{
+            error::StoreError,
+            list::{DeadLetterFilter, OperatorStore},
+        },
     },
 };
 

@@ -14,7 +14,7 @@ use crate::{
     model::log::LogSeq,
     ports::{
         clock::SharedClock,
-        store::{SearchStore, StoreError},
+        store::{error::StoreError, log::SearchStore},
     },
 };
 

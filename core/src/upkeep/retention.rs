@@ -14,8 +14,8 @@ use crate::{
     ports::{
         clock::SharedClock,
         store::{
-            HousekeepingStore, StoreError,
-            housekeeping::{Cutoffs, Removal},
+            error::StoreError,
+            housekeeping::{Cutoffs, HousekeepingStore, Removal},
         },
     },
     schedules::Calendar,

@@ -29,7 +29,7 @@ use crate::{
     outbox::{attempts::Attempts, ephemerals::marker::MARK_AFTER},
     ports::{
         clock::SharedClock,
-        store::{DeadlineStore, OutboxStore, StoreError, record::Remark, transition::RunEnd},
+        store::{error::StoreError, outbox::OutboxStore, record::Remark, transition::RunEnd, turns::DeadlineStore},
     },
 };
 

@@ -18,7 +18,10 @@ use crate::{
     outbox::health::Health,
     ports::{
         clock::SharedClock,
-        store::{StoreState, Transitions, transition::Transition},
+        store::{
+            state::StoreState,
+            transition::{Transition, Transitions},
+        },
     },
     worker::agents::Agents,
 };

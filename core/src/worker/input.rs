@@ -32,7 +32,7 @@ use crate::{
         agent::{AgentError, AgentRuntime},
         channel::ChannelAdapter,
         clock::SharedClock,
-        store::{QuestionStore, SessionStore, StoreError, record::RunRecord},
+        store::{error::StoreError, questions::QuestionStore, record::RunRecord, sessions::SessionStore},
     },
     questions::approvals::{MOST_WAITING, PAGE},
     shown::render,

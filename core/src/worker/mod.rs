@@ -48,7 +48,7 @@ use crate::{
     ports::{
         agent::{AgentError, RunEvent, RunEvents, SendResult},
         clock::SharedClock,
-        store::{StoreError, transition::RunEnd},
+        store::{error::StoreError, transition::RunEnd},
     },
     questions::approvals::MOST_WAITING,
     schedules::Calendar,

@@ -17,7 +17,7 @@ use crate::{
     model::event::InboundEvent,
     ports::{
         channel::ChannelAdapter,
-        store::{Store, StoreError, accept::NewEvent},
+        store::{Store, accept::NewEvent, error::StoreError},
     },
 };
 

@@ -10,7 +10,7 @@ use crate::{
         ids::ConversationId,
         question::{AskedQuestion, QuestionRecord},
     },
-    ports::store::StoreError,
+    ports::store::error::StoreError,
     questions::{
         backlog_question::BacklogQuestion,
         open::{Asks, PAGE, Questions},

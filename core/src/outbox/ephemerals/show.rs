@@ -18,7 +18,7 @@ use crate::{
     outbox::caller::{Caller, TIMEOUT},
     ports::{
         clock::SharedClock,
-        store::{ChannelStore, OutboxStore},
+        store::{channels::ChannelStore, outbox::OutboxStore},
     },
 };
 

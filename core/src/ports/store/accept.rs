@@ -5,15 +5,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rejoinder_guard::{Obligation, Timestamp};
 
-use crate::{
-    model::{
-        conversation::ChannelId,
-        event::InboundEvent,
-        ids::{ConversationId, EventId, SessionId, TurnId},
-        session::SessionUse,
-        turn::{Handler, TurnSeq},
-    },
-    ports::store::{StoreError, transition::RunStart},
+use super::{error::StoreError, transition::RunStart};
+use crate::model::{
+    conversation::ChannelId,
+    event::InboundEvent,
+    ids::{ConversationId, EventId, SessionId, TurnId},
+    session::SessionUse,
+    turn::{Handler, TurnSeq},
 };
 
 /// What arrives, and what is fetched.

@@ -1,21 +1,21 @@
 //! Channels: which are configured, how far they have read, and the conversations that they brought.
 
-use crate::{
-    model::{
-        conversation::{ChannelId, ConversationRef},
-        ids::ConversationId,
-    },
-    ports::store::{StoreError, record::AbsentChannel},
+use super::{error::StoreError, record::AbsentChannel};
+use crate::model::{
+    conversation::{ChannelId, ConversationRef},
+    ids::ConversationId,
 };
 
 store_trait! {
     /// Channels, their cursors and their conversations.
     pub trait ChannelStore {
         /// Sets the configured channels. Unfinished turns and deliveries of any other channel wait until it is configured
-        /// again: [`waiting`](super::QueueStore::waiting), [`next_waiting`](super::QueueStore::next_waiting), [`due`](super::DeadlineStore::due),
-        /// [`upcoming`](super::OutboxStore::upcoming), [`runs_left`](super::DeadlineStore::runs_left), [`attempts_left`](super::OutboxStore::attempts_left)
-        /// and [`next_wake`](super::DeadlineStore::next_wake) leave them out. Returns the unconfigured channels with unfinished turns or
-        /// deliveries, in the order of their ids.
+        /// again: [`waiting`](super::turns::QueueStore::waiting), [`next_waiting`](super::turns::QueueStore::next_waiting),
+        /// [`due`](super::turns::DeadlineStore::due), [`upcoming`](super::outbox::OutboxStore::upcoming),
+        /// [`runs_left`](super::turns::DeadlineStore::runs_left),
+        /// [`attempts_left`](super::outbox::OutboxStore::attempts_left) and
+        /// [`next_wake`](super::turns::DeadlineStore::next_wake) leave them out. Returns the unconfigured channels with
+        /// unfinished turns or deliveries, in the order of their ids.
         write fn set_channels(channels: &[ChannelId]) -> Vec<AbsentChannel>;
 
         /// The position of a channel's cursor; `None` before the first.

@@ -5,15 +5,13 @@ use std::{collections::BTreeMap, time::Duration};
 use rejoinder_guard::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    model::{
-        ids::{EventId, TurnId},
-        line::LineId,
-        log::LogSeq,
-        people::Identity,
-        settings::Lifetimes,
-    },
-    ports::store::StoreError,
+use super::error::StoreError;
+use crate::model::{
+    ids::{EventId, TurnId},
+    line::LineId,
+    log::LogSeq,
+    people::Identity,
+    settings::Lifetimes,
 };
 
 store_trait! {

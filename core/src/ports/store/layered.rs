@@ -7,13 +7,13 @@ use rejoinder_guard::Timestamp;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    model::{ids::TurnId, log::LogSeq},
-    ports::store::{
-        InboxStore, Store, StoreError, StoreState,
-        accept::{CursorMove, NewEvent, Stored},
-    },
+use super::{
+    Store,
+    accept::{CursorMove, InboxStore, NewEvent, Stored},
+    error::StoreError,
+    state::StoreState,
 };
+use crate::model::{ids::TurnId, log::LogSeq};
 
 /// Intercepts the calls of a store: it sees each one first and may reject writes.
 #[async_trait]

@@ -6,26 +6,24 @@ use rejoinder_guard::{SignalKind, Timestamp};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{
-    model::{
-        agent::{AgentName, Speaker, Usage},
-        conversation::{ChannelId, ConversationRef},
-        event::Sender,
-        finding::PersonFilter,
-        ids::{ConversationId, DeliveryId, SessionId, TurnId},
-        log::{AuditEntry, Subject},
-        run::Cost,
-        search::SearchQuery,
-        stored_delivery::{DeliveryRecord, DeliveryState},
-        tokens::{SignInRecord, TokenRecord},
-        turn::Handler,
-        view::{FallbackView, TurnStatus},
-    },
-    ports::store::{
-        StoreError,
-        record::{Backlog, Dossier, Stuck},
-        transition::IdempotentAnswer,
-    },
+use super::{
+    error::StoreError,
+    record::{Backlog, Dossier, Stuck},
+    transition::IdempotentAnswer,
+};
+use crate::model::{
+    agent::{AgentName, Speaker, Usage},
+    conversation::{ChannelId, ConversationRef},
+    event::Sender,
+    finding::PersonFilter,
+    ids::{ConversationId, DeliveryId, SessionId, TurnId},
+    log::{AuditEntry, Subject},
+    run::Cost,
+    search::SearchQuery,
+    stored_delivery::{DeliveryRecord, DeliveryState},
+    tokens::{SignInRecord, TokenRecord},
+    turn::Handler,
+    view::{FallbackView, TurnStatus},
 };
 
 store_trait! {

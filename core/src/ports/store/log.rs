@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use rejoinder_guard::Timestamp;
 
-use crate::{
-    model::{
-        line::{ErrorFilter, ErrorRecord, LogLine, LogLineFilter, LogLineRecord},
-        log::{LogEntry, LogFilter, LogSeq},
-    },
-    ports::store::{
-        StoreError, StoreState,
-        list::{AuditFilter, AuditRecord, FoundLine, SearchFilter},
-    },
+use super::{
+    error::StoreError,
+    list::{AuditFilter, AuditRecord, FoundLine, SearchFilter},
+    state::StoreState,
+};
+use crate::model::{
+    line::{ErrorFilter, ErrorRecord, LogLine, LogLineFilter, LogLineRecord},
+    log::{LogEntry, LogFilter, LogSeq},
 };
 
 store_trait! {

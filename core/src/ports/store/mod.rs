@@ -17,6 +17,7 @@ mod declare;
 
 pub(crate) mod accept;
 pub(crate) mod channels;
+pub(crate) mod error;
 pub(crate) mod housekeeping;
 #[cfg(feature = "testing")]
 pub mod layered;
@@ -28,11 +29,11 @@ pub(crate) mod questions;
 pub(crate) mod record;
 pub(crate) mod schedules;
 pub(crate) mod sessions;
-mod state;
+pub(crate) mod state;
 pub(crate) mod transition;
 pub(crate) mod turns;
 
-pub use self::{
+use self::{
     accept::InboxStore,
     channels::ChannelStore,
     housekeeping::HousekeepingStore,
@@ -43,8 +44,6 @@ pub use self::{
     questions::QuestionStore,
     schedules::ScheduleStore,
     sessions::SessionStore,
-    state::{StoreError, StoreState},
-    transition::Transitions,
     turns::{DeadlineStore, QueueStore, TurnStore, ViewStore},
 };
 

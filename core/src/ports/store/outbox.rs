@@ -2,16 +2,15 @@
 
 use rejoinder_guard::Timestamp;
 
-use crate::{
-    model::{
-        conversation::ChannelId,
-        ids::{ConversationId, DeliveryId, OwnerId, TurnId},
-        stored_delivery::DeliveryRecord,
-    },
-    ports::store::{
-        StoreError, TurnStore,
-        record::{BlockedScope, NextDeliveries, Pause},
-    },
+use super::{
+    error::StoreError,
+    record::{BlockedScope, NextDeliveries, Pause},
+    turns::TurnStore,
+};
+use crate::model::{
+    conversation::ChannelId,
+    ids::{ConversationId, DeliveryId, OwnerId, TurnId},
+    stored_delivery::DeliveryRecord,
 };
 
 store_trait! {

@@ -2,13 +2,11 @@
 
 use rejoinder_guard::Timestamp;
 
-use crate::{
-    model::{
-        ids::ConversationId,
-        language::Language,
-        people::{DirectChat, Identity, Pairing, PersonRecord},
-    },
-    ports::store::{StoreError, Transitions, accept::DayUse},
+use super::{accept::DayUse, error::StoreError, transition::Transitions};
+use crate::model::{
+    ids::ConversationId,
+    language::Language,
+    people::{DirectChat, Identity, Pairing, PersonRecord},
 };
 
 store_trait! {

@@ -2,14 +2,12 @@
 
 use rejoinder_guard::Timestamp;
 
-use crate::{
-    model::{
-        approval::{Approval, ApprovalFilter},
-        conversation::ChannelId,
-        ids::ConversationId,
-        question::{QuestionFilter, QuestionRecord},
-    },
-    ports::store::{StoreError, TurnStore},
+use super::{error::StoreError, turns::TurnStore};
+use crate::model::{
+    approval::{Approval, ApprovalFilter},
+    conversation::ChannelId,
+    ids::ConversationId,
+    question::{QuestionFilter, QuestionRecord},
 };
 
 store_trait! {

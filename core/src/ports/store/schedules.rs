@@ -1,11 +1,9 @@
 //! Schedules.
 
-use crate::{
-    model::{
-        ids::ScheduleId,
-        schedule::{Schedule, ScheduleRun},
-    },
-    ports::store::{StoreError, TurnStore},
+use super::{error::StoreError, turns::TurnStore};
+use crate::model::{
+    ids::ScheduleId,
+    schedule::{Schedule, ScheduleRun},
 };
 
 store_trait! {

@@ -2,15 +2,13 @@
 
 use rejoinder_guard::Timestamp;
 
-use crate::{
-    model::{
-        agent::HistoryLine,
-        ids::{ConversationId, PersonId, SessionId, TurnId},
-        people::Identity,
-        session::{SessionChoice, SessionRecord},
-        turn::TurnRecord,
-    },
-    ports::store::{StoreError, TurnStore},
+use super::{error::StoreError, turns::TurnStore};
+use crate::model::{
+    agent::HistoryLine,
+    ids::{ConversationId, PersonId, SessionId, TurnId},
+    people::Identity,
+    session::{SessionChoice, SessionRecord},
+    turn::TurnRecord,
 };
 
 store_trait! {

@@ -4,29 +4,27 @@ use std::sync::Arc;
 
 use rejoinder_guard::{Obligation, Timestamp};
 
-use crate::{
-    model::{
-        agent::{HistoryLine, Usage},
-        approval::ApprovalChange,
-        conversation::ChannelId,
-        delivery::Action,
-        ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
-        line::ErrorMark,
-        log::{AuditEntry, NewLogEntry, Subject},
-        people::PeopleChange,
-        question::AskedQuestion,
-        queue::QueueMode,
-        run::{Cost, RunContent},
-        schedule::ScheduleChange,
-        session::SessionChange,
-        stored_delivery::{DeliveryRecord, DeliveryState, Label},
-        tokens::{SignInChange, TokenChange},
-        turn::{Handler, TurnSeq, Version},
-    },
-    ports::store::{
-        StoreError,
-        record::{Pause, Remark},
-    },
+use super::{
+    error::StoreError,
+    record::{Pause, Remark},
+};
+use crate::model::{
+    agent::{HistoryLine, Usage},
+    approval::ApprovalChange,
+    conversation::ChannelId,
+    delivery::Action,
+    ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
+    line::ErrorMark,
+    log::{AuditEntry, NewLogEntry, Subject},
+    people::PeopleChange,
+    question::AskedQuestion,
+    queue::QueueMode,
+    run::{Cost, RunContent},
+    schedule::ScheduleChange,
+    session::SessionChange,
+    stored_delivery::{DeliveryRecord, DeliveryState, Label},
+    tokens::{SignInChange, TokenChange},
+    turn::{Handler, TurnSeq, Version},
 };
 
 store_trait! {

@@ -4,18 +4,17 @@ use std::time::Duration;
 
 use rejoinder_guard::{Obligation, Timestamp};
 
-use crate::{
-    model::{
-        conversation::{ChannelId, ConversationRef},
-        ids::{ConversationId, OwnerId, TurnId},
-        queue::QueueMode,
-        turn::TurnRecord,
-        view::TurnView,
-    },
-    ports::store::{
-        StoreError, Transitions,
-        record::{RunRecord, WaitingTurn},
-    },
+use super::{
+    error::StoreError,
+    record::{RunRecord, WaitingTurn},
+    transition::Transitions,
+};
+use crate::model::{
+    conversation::{ChannelId, ConversationRef},
+    ids::{ConversationId, OwnerId, TurnId},
+    queue::QueueMode,
+    turn::TurnRecord,
+    view::TurnView,
 };
 
 store_trait! {
