@@ -15,14 +15,17 @@ mod approval;
 mod candidate;
 mod claim;
 mod climb;
+mod deadlines;
 mod decision;
 mod deferral;
 mod drafts;
 mod event;
 mod farewell;
+mod in_flight;
 mod merging;
 mod operator;
 mod race;
+mod record;
 mod results;
 mod state;
 #[cfg(test)]
@@ -31,163 +34,21 @@ mod work;
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-use self::{candidate::Candidate, decision::EventContext, drafts::Drafting, merging::Merging, operator::Undelivered};
+use self::{
+    candidate::Candidate,
+    deadlines::first_signal_by,
+    decision::EventContext,
+    record::{Deferrals, FirstSignal, Late, Merging, Runs, Work},
+};
 pub use self::{
     claim::Claim,
     decision::{Decision, Effect, Suppressed},
     drafts::DraftPlace,
-    event::Event,
-    state::{CancelledBy, MergedTurn, ObligationState, Settlement},
+    event::{CancelledBy, Event, Expectation, MergedTurn},
+    record::Obligation,
+    state::{ObligationState, Settlement},
 };
-use crate::Rung;
 use crate::{Cause, Draft, Outcome, Policy, Timestamp, outcome::NormalisedOutcome};
-
-/// How long a signal may take to reach the person after its time, before the turn counts as overdue.
-const GRACE: Duration = Duration::from_secs(5);
-
-/// Whether a turn is owed an answer. Decided once, at intake.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Expectation {
-    /// The turn is directed at the agent and must end in a signal.
-    Answer,
-    /// Ambient talk: the agent may answer but owes nothing.
-    Nothing,
-}
-
-/// What the turn waits for, or the run in flight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Work {
-    /// For a run.
-    Waiting,
-    /// It came late: until somebody says whether it is still to be answered.
-    Postponed,
-    /// Its run is in flight.
-    Running { hard_at: Timestamp },
-    /// The run passed its hard deadline and goes on until then; the ladder has answered for it.
-    Late { until: Timestamp },
-    /// For an approval that the agent has asked for, until then at the latest.
-    Approval { until: Timestamp },
-    /// For no run.
-    Idle,
-}
-
-impl Work {
-    /// Whether a run is still to begin, also if somebody is asked first.
-    const fn is_before_run(self) -> bool {
-        matches!(self, Self::Waiting | Self::Postponed)
-    }
-}
-
-/// Until when the person should have seen a first signal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-struct FirstSignal {
-    /// From when on the turn counts as overdue.
-    by: Timestamp,
-    /// When the gateway defers, unless it did or has no soft deadline.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    soft_at: Option<Timestamp>,
-}
-
-/// The runs of the current agent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-struct Runs {
-    /// The agent that the ladder handed the turn to; `None` for the one that it was routed to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    handoff: Option<String>,
-    begun: u32,
-    /// How many of them do not count towards `max_runs`: stopped by a shutdown, or ended in a deferral.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    uncounted: u32,
-}
-
-/// The deferrals so far, shown or not.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-struct Deferrals {
-    agents: u32,
-    /// The gateway's own.
-    own: u32,
-    /// The time that the agent named in its latest one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    named: Option<Timestamp>,
-    /// Whether one may be in the chat that the platform did not acknowledge.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    may_be_seen: bool,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-struct Debt {
-    due: Timestamp,
-    /// Of the deferral, where it could be shown.
-    messages: Vec<String>,
-    /// How many deferrals were shown.
-    shown: u32,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-struct Climb {
-    cause: Cause,
-    why: String,
-    /// The rungs of the cause when the climb began; the operator may change the ladder meanwhile.
-    rungs: Vec<Rung>,
-    next: usize,
-}
-
-/// What comes after the turn has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Late {
-    /// A late answer, sent after a fallback, is in flight.
-    Sending,
-    /// The late answer was delivered, or will not be.
-    Ended,
-    /// The deferral of this claim was on its way when the turn was cancelled. It is removed once its message is known.
-    Deferral(u32),
-}
-
-/// What is owed for one turn. It is stored as it is, and changes only in [`on`](Self::on).
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Obligation {
-    owed: Expectation,
-    state: ObligationState,
-    work: Work,
-    /// `None` if none is owed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    first_signal: Option<FirstSignal>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    runs: Runs,
-    /// The number of the latest claim; 0 before the first.
-    claims: u32,
-    #[serde(default, skip_serializing_if = "is_default")]
-    deferrals: Deferrals,
-    /// How many approvals the agent has asked for.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    approvals: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    climb: Option<Climb>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    debt: Option<Debt>,
-    /// The message that shows the answer while it is written, on platforms where drafts are messages.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    draft: Option<Drafting>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    late: Option<Late>,
-    /// What could not be delivered, for a retry by the operator.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    undelivered: Option<Box<Undelivered>>,
-    /// Whether the operator holds the turn.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    held: bool,
-    /// Whether somebody is, or was, asked whether it is still to be answered: nobody is asked again.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    was_postponed: bool,
-    /// The turns that it answers for as well, or the turn that answers for it.
-    #[serde(default, skip_serializing_if = "Merging::is_none")]
-    merging: Merging,
-}
 
 impl Obligation {
     /// Opens the obligation of a turn that was accepted at `now`. `patience` is how long the person's
@@ -323,66 +184,6 @@ impl Obligation {
         self.climb.as_ref().map(|climb| (climb.cause, climb.why.as_str()))
     }
 
-    /// When the gateway's own deferral is due; `None` unless the state is [`ObligationState::Open`].
-    #[must_use]
-    pub fn soft_deadline(&self) -> Option<Timestamp> {
-        self.first_signal.filter(|_| self.state == ObligationState::Open)?.soft_at
-    }
-
-    /// When the ladder answers for the run in flight, or when a run that went on after that is stopped; `None` without
-    /// a run.
-    #[must_use]
-    pub const fn hard_deadline(&self) -> Option<Timestamp> {
-        match self.work {
-            Work::Running { hard_at: at } | Work::Late { until: at } => Some(at),
-            _ => None,
-        }
-    }
-
-    /// When the turn counts as overdue, whatever it waits for: the person has seen no signal by the soft deadline, or no
-    /// answer by the time that a deferral named, if they saw one. `None` if nothing is owed any more.
-    #[must_use]
-    pub fn overdue_at(&self) -> Option<Timestamp> {
-        match &self.state {
-            _ if self.is_postponed() => None,
-            ObligationState::Open | ObligationState::Claimed(_) | ObligationState::Deferred => {
-                let due = self.due().map(|due| due + GRACE);
-                let first = self.first_signal.map(|first| first.by);
-                let by = if self.shown_deferrals() > 0 { due } else { first.or(due) };
-                let sent_from = self.in_flight().and_then(|claim| claim.sent_from);
-                by.max(by.and(sent_from.map(|from| from + GRACE)))
-            }
-            ObligationState::Settled(_) | ObligationState::Merged { .. } | ObligationState::Undeliverable { .. } => {
-                None
-            }
-        }
-    }
-
-    /// The signal that was just claimed is not sent before `from`: until then the turn is not overdue.
-    pub fn waits_until(&mut self, from: Timestamp) {
-        if let Some(claim) = self.in_flight_mut() {
-            claim.sent_from = Some(from);
-        }
-    }
-
-    /// The next time at which [`Event::Tick`] changes anything.
-    #[must_use]
-    pub fn wake_at(&self) -> Option<Timestamp> {
-        let other = match &self.state {
-            _ if self.held || self.is_postponed() => None,
-            _ if self.decide_by().is_some() => self.decide_by(),
-            // A draft that is on its way may become the deferral.
-            ObligationState::Open => self.soft_deadline().filter(|_| !self.is_draft_attempted()),
-            // While the turn waits for its run, no deadline applies: its debt is due after the run.
-            ObligationState::Deferred => self.due().filter(|_| self.work != Work::Waiting),
-            ObligationState::Claimed(_) => self.asked_at(),
-            ObligationState::Settled(_) | ObligationState::Merged { .. } | ObligationState::Undeliverable { .. } => {
-                None
-            }
-        };
-        earlier(self.hard_deadline(), other)
-    }
-
     /// Applies an event that happened at `now`, and returns what the caller must do.
     pub fn on(&mut self, event: Event, policy: &Policy, now: Timestamp) -> Decision {
         let mut context = EventContext::new(policy, now);
@@ -453,23 +254,4 @@ impl Obligation {
         }
         Decision { effects: context.effects }
     }
-}
-
-/// When a person should have seen a first signal: soon after the soft deadline or, without one, the hard one.
-fn first_signal_by(soft: Option<Duration>, policy: &Policy, now: Timestamp) -> Timestamp {
-    let first = soft.unwrap_or(policy.hard_deadline);
-    now + first + GRACE.min(first / 4)
-}
-
-fn earlier(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
-    one.into_iter().chain(other).min()
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_zero(count: &u32) -> bool {
-    *count == 0
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }

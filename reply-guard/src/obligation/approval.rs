@@ -1,6 +1,10 @@
 //! Turns that wait for an approval: the agent has asked for it, and runs again when it was decided or nobody did in time.
 
-use super::{Effect, Obligation, Work, candidate::Candidate, decision::EventContext};
+use super::{
+    candidate::Candidate,
+    decision::{Effect, EventContext},
+    record::{Obligation, Work},
+};
 use crate::{ApprovalRequest, Body, Cause, Timestamp, Via, outcome::NormalisedOutcome};
 
 impl Obligation {

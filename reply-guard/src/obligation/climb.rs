@@ -1,6 +1,10 @@
 //! Climbing the fallback ladder, and giving up.
 
-use super::{Climb, Effect, Obligation, ObligationState, Runs, Work, decision::EventContext};
+use super::{
+    decision::{Effect, EventContext},
+    record::{Climb, Obligation, Runs, Work},
+    state::ObligationState,
+};
 use crate::{Body, Cause, End, Rung, Via};
 
 /// The template that says that the rest of an answer could not be sent: `guard.templates.cut_off`.

@@ -1,10 +1,11 @@
 //! Deferrals: the gateway's own while a run takes long, and the agent's promise to answer later.
 
 use super::{
-    Debt, Effect, FirstSignal, Late, Obligation, ObligationState, Work,
     candidate::Candidate,
-    decision::{EventContext, Suppressed},
-    first_signal_by,
+    deadlines::first_signal_by,
+    decision::{Effect, EventContext, Suppressed},
+    record::{Debt, FirstSignal, Late, Obligation, Work},
+    state::ObligationState,
 };
 use crate::{Body, Cause, End, Policy, Timestamp, Via, outcome::NormalisedOutcome};
 

@@ -4,33 +4,12 @@
 //! resolved in the same way. It settles nothing. The deferral and the answer replace it. When the platform cannot say
 //! whether it arrived, it is lost, as a deferral can be: the answer gets a label.
 
-use serde::{Deserialize, Serialize};
-
 use super::{
-    Obligation, ObligationState,
     decision::{Effect, EventContext},
+    record::{Drafting, Obligation},
+    state::ObligationState,
 };
 use crate::{Cleared, Draft, Shim};
-
-/// The progress of a draft's message.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Drafting {
-    /// Its delivery is stored.
-    Sending {
-        /// Whether an attempt has begun.
-        attempted: bool,
-        /// Whether an attempt had an unknown result.
-        in_doubt: bool,
-    },
-    /// It is in the chat.
-    Shown {
-        /// The platform's id of it.
-        message: String,
-    },
-    /// It, or a deferral, may be in the chat under an unknown id.
-    Lost,
-}
 
 /// Where the next draft of a turn goes, on a platform where drafts are messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,10 @@
 //! What can happen to a turn.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
-use crate::{ApprovalRequest, CancelledBy, Expectation, MergedTurn, Outcome, Reply};
+use serde::{Deserialize, Serialize};
+
+use crate::{ApprovalRequest, Outcome, Reply};
 
 /// Something that happened to a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,4 +167,50 @@ pub enum Event {
     },
     /// The turn this one was merged into was cancelled by itself: this one waits for a run of its own.
     Unmerged,
+}
+
+/// Whether a turn is owed an answer. Decided once, at intake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Expectation {
+    /// The turn is directed at the agent and must end in a signal.
+    Answer,
+    /// Ambient talk: the agent may answer but owes nothing.
+    Nothing,
+}
+
+/// A turn that was merged into another one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct MergedTurn {
+    /// Its id.
+    pub turn: String,
+    /// Its place in the order in which turns were accepted.
+    pub place: i64,
+}
+
+/// Who cancelled a turn, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CancelledBy {
+    /// The person, with a command, which is a turn of its own with this id: its answer is what the person sees.
+    Turn(String),
+    /// The person, by deleting the message.
+    Deletion,
+    /// The person, by editing the message into a command, whose turn has this id.
+    Edit(String),
+    /// The operator, for this reason. The person sees nothing: nothing was owed, nothing can be delivered, or that was
+    /// chosen.
+    Operator(String),
+}
+
+/// The reason recorded for what was not sent.
+impl fmt::Display for CancelledBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Turn(turn) => write!(f, "cancelled by turn {turn}"),
+            Self::Edit(turn) => write!(f, "the message was edited into the command of turn {turn}"),
+            Self::Deletion => f.write_str("the message that it answers was deleted"),
+            Self::Operator(reason) => write!(f, "given up by the operator: {reason}"),
+        }
+    }
 }

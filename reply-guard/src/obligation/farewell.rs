@@ -1,6 +1,11 @@
 //! Giving a turn up: the person is told so.
 
-use super::{Effect, Obligation, ObligationState, Settlement, candidate::Candidate, decision::EventContext};
+use super::{
+    candidate::Candidate,
+    decision::{Effect, EventContext},
+    record::Obligation,
+    state::{ObligationState, Settlement},
+};
 use crate::{Body, CancelledBy, End, Reply, Via, is_blank};
 
 /// The template that says that a turn is given up: `guard.templates.given_up`.

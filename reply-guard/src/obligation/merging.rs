@@ -3,28 +3,13 @@
 //! The turn that answers keeps the list of the others. Each of these ends with it: settled by its signal, a dead letter
 //! with it, or waiting again if it was cancelled by itself.
 
-use serde::{Deserialize, Serialize};
-
-use super::{Effect, Event, Obligation, ObligationState, Settlement, Work, decision::EventContext, state::MergedTurn};
+use super::{
+    decision::{Effect, EventContext},
+    event::{Event, MergedTurn},
+    record::{Merging, Obligation, Work},
+    state::{ObligationState, Settlement},
+};
 use crate::{CancelledBy, Expectation};
-
-/// How a turn is merged with others.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Merging {
-    #[default]
-    None,
-    /// It answers for these turns as well.
-    Of(Vec<MergedTurn>),
-    /// It was merged into this turn.
-    Into(String),
-}
-
-impl Merging {
-    pub(super) const fn is_none(&self) -> bool {
-        matches!(self, Self::None)
-    }
-}
 
 impl Obligation {
     /// The turns that this one answers for as well, in the order in which they were accepted. Some may have been cancelled

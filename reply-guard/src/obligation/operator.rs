@@ -1,21 +1,13 @@
 //! What the operator does with a turn: retrying or redirecting a dead letter, holding a turn. Discarding is cancelling. What is
 //! redirected once without the operator: an answer that the person can get elsewhere.
 
-use serde::{Deserialize, Serialize};
-
 use super::{
-    Claim, Deferrals, Effect, Obligation, ObligationState, Runs, Work, decision::EventContext, merging::Merging,
+    claim::Claim,
+    decision::{Effect, EventContext},
+    record::{Deferrals, Merging, Obligation, Runs, Undelivered, Work},
+    state::ObligationState,
 };
 use crate::{Body, End, OnUnknown, Reply, is_blank};
-
-/// What could not be delivered.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(super) struct Undelivered {
-    claim: Claim,
-    /// Whether it may not go elsewhere: it did, or the person may have seen something of it or of a fallback.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    stays_here: bool,
-}
 
 impl Undelivered {
     /// Whether the person would rather have it than `other`: an answer rather than a fallback, then the later one.

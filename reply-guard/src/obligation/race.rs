@@ -1,9 +1,11 @@
 //! The race between ends, and the signal that the winner claims.
 
 use super::{
-    Claim, Effect, Late, Obligation, ObligationState, Settlement, Work,
     candidate::{Candidate, Race, describe},
-    decision::EventContext,
+    claim::Claim,
+    decision::{Effect, EventContext},
+    record::{Late, Obligation, Work},
+    state::{ObligationState, Settlement},
 };
 use crate::{
     Body, CancelledBy, Cause, Cleared, End, Expectation, LateAnswer, Rung, Signal, Via, outcome::NormalisedOutcome,

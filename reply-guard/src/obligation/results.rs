@@ -1,9 +1,11 @@
 //! Results of attempts on a claim.
 
 use super::{
-    Claim, Effect, Late, Obligation, Settlement, Work,
     candidate::Candidate,
-    decision::{EventContext, Suppressed},
+    claim::Claim,
+    decision::{Effect, EventContext, Suppressed},
+    record::{Late, Obligation, Work},
+    state::Settlement,
 };
 use crate::{Cause, End, LateAnswer, OnUnknown, Policy, Via};
 

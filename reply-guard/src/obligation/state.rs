@@ -1,10 +1,8 @@
 //! The states of an obligation.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
-use super::Claim;
+use super::{claim::Claim, event::CancelledBy};
 use crate::{SignalKind, Via};
 
 /// The state of an obligation. It is stored and shown to the operator.
@@ -81,40 +79,4 @@ pub enum Settlement {
         /// That turn's id.
         into: String,
     },
-}
-
-/// A turn that was merged into another one.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct MergedTurn {
-    /// Its id.
-    pub turn: String,
-    /// Its place in the order in which turns were accepted.
-    pub place: i64,
-}
-
-/// Who cancelled a turn, and how.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CancelledBy {
-    /// The person, with a command, which is a turn of its own with this id: its answer is what the person sees.
-    Turn(String),
-    /// The person, by deleting the message.
-    Deletion,
-    /// The person, by editing the message into a command, whose turn has this id.
-    Edit(String),
-    /// The operator, for this reason. The person sees nothing: nothing was owed, nothing can be delivered, or that was
-    /// chosen.
-    Operator(String),
-}
-
-/// The reason recorded for what was not sent.
-impl fmt::Display for CancelledBy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Turn(turn) => write!(f, "cancelled by turn {turn}"),
-            Self::Edit(turn) => write!(f, "the message was edited into the command of turn {turn}"),
-            Self::Deletion => f.write_str("the message that it answers was deleted"),
-            Self::Operator(reason) => write!(f, "given up by the operator: {reason}"),
-        }
-    }
 }

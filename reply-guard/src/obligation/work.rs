@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-use super::{Effect, Obligation, ObligationState, Runs, Work, candidate::Candidate, decision::EventContext};
+use super::{
+    candidate::Candidate,
+    decision::{Effect, EventContext},
+    record::{Obligation, Runs, Work},
+    state::ObligationState,
+};
 use crate::{Cause, Timestamp, outcome::NormalisedOutcome};
 
 impl Obligation {
