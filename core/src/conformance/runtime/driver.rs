@@ -12,7 +12,7 @@ use rejoinder_guard::{Outcome, Reply};
 use tokio::{sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::AgentDouble;
+use super::double::{AgentDouble, says};
 use crate::{
     model::agent::{AgentMessage, AgentTurn},
     ports::agent::{AgentError, RunEvent, RunEvents, SendResult},
@@ -157,4 +157,11 @@ pub(super) fn reply(end: End) -> String {
         Ok(Outcome::Reply(Reply { text, .. })) => text,
         other => panic!("the run did not end with a reply: {other:?}"),
     }
+}
+
+/// The runtime works on this run of the turn as if there had been none before.
+pub(super) async fn works(double: &dyn AgentDouble, turn: AgentTurn) {
+    assert!(double.conduct(turn.attempt, says(&["It ", "works."])), "every agent can say something");
+    let mut run = Run::begin(double, turn);
+    assert_eq!(reply(run.end().await), "It works.", "the next run works");
 }

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::{AgentDouble, Conduct, Run, again, says, turn, works};
+use super::{
+    double::{AgentDouble, Conduct, again, says, turn},
+    driver::{Run, works},
+};
 use crate::worker::GRACE;
 
 /// How often a run may wait before it has ended: enough for a few pieces of text over a connection.

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::{AgentDouble, Conduct, Run, again, reply, turn, works};
+use super::{
+    double::{AgentDouble, Conduct, again, turn},
+    driver::{Run, reply, works},
+};
 use crate::model::agent::AgentMessage;
 
 /// How many pieces of text a flood has: more than any channel holds.

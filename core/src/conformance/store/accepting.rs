@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use futures_util::future::join_all;
 use rejoinder_guard::Attachment;
 
-use super::{START, Subject, Turn, accept_one, at, chat, gone, main, me, new_turn, said};
+use super::{
+    subject::Subject,
+    turn::{START, Turn, accept_one, at, chat, gone, main, me, new_turn, policy, said},
+};
 use crate::{
     model::{
         conversation::{ChannelId, ChatKind, ConversationRef},
@@ -267,7 +270,7 @@ pub async fn a_run_can_start_with_the_turn(subject: &mut impl Subject) {
     let store = subject.store();
     let mut event = new_turn(said(&chat("a"), "1"));
     let turn = event.turn.as_mut().expect("it has a turn");
-    let _ = turn.obligation.on(rejoinder_guard::Event::Begin, &super::policy(), START);
+    let _ = turn.obligation.on(rejoinder_guard::Event::Begin, &policy(), START);
     turn.run = Some(RunStart { turn: turn.id, number: 1, handler: main(), owner: gone(), at: START });
     let id = turn.id;
 

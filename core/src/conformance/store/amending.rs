@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Subject, Turn, accept_one, at, chat, deliveries, done, gone, me, new_turn, said};
+use super::{
+    subject::Subject,
+    turn::{Turn, accept_one, at, chat, deliveries, done, gone, me, new_turn, said},
+};
 use crate::{
     model::{
         agent::{HistoryLine, LineState, Speaker},

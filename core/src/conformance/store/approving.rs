@@ -2,7 +2,10 @@
 
 use rejoinder_guard::ApprovalRequest;
 
-use super::{START, Subject, Turn, accept_one, at, chat, commit, done, new_turn, said};
+use super::{
+    subject::Subject,
+    turn::{START, Turn, accept_one, at, chat, commit, done, new_turn, said},
+};
 use crate::{
     model::{
         approval::{Approval, ApprovalChange, ApprovalFilter, ApprovalState},

@@ -4,7 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 
-use super::{START, Subject, Turn, accept_one, at, chat, deliveries, done, new_turn, said};
+use super::{
+    subject::Subject,
+    turn::{START, Turn, accept_one, at, chat, deliveries, done, new_turn, said},
+};
 use crate::{
     model::{
         event::{EventKind, InboundEvent, Sender},

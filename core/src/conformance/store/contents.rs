@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{START, Subject, Turn, at, chat, done, said};
+use super::{
+    subject::Subject,
+    turn::{START, Turn, at, chat, done, said},
+};
 use crate::{
     model::{
         agent::Usage,

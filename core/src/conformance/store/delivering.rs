@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{START, Subject, Turn, at, chat, deliveries, done, gone, me, said};
+use super::{
+    subject::Subject,
+    turn::{START, Turn, at, chat, deliveries, done, gone, me, said},
+};
 use crate::{
     model::{
         conversation::{ChannelId, ConversationRef},

@@ -4,7 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use rejoinder_guard::{Event, Reply};
 
-use super::{START, Subject, Turn, accept_one, at, chat, deliveries, done, gone, new_session, new_turn, said};
+use super::{
+    subject::Subject,
+    turn::{START, Turn, accept_one, at, chat, deliveries, done, gone, main, new_session, new_turn, said},
+};
 use crate::{
     model::{
         agent::{HistoryLine, LineState, Speaker},
@@ -96,7 +99,7 @@ pub async fn an_ended_turn_is_removed_with_everything_about_it(subject: &mut imp
     new.turn.as_mut().expect("it has a turn").about = Some(ConversationId::new(START));
     let mut turn = Turn::of(&*store, new).await;
     let delivery = turn.answer(&*store, "x").await;
-    let (number, handler) = (1, super::main());
+    let (number, handler) = (1, main());
     let along = Transition {
         attempts_started: vec![AttemptStart { delivery, number, owner: gone(), at: at(2) }],
         runs_started: vec![RunStart { turn: turn.id, number, handler, owner: gone(), at: at(1) }],

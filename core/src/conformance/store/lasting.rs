@@ -2,7 +2,10 @@
 
 use rejoinder_guard::Event;
 
-use super::{Subject, Turn, at, chat, deliveries, done, gone, me, said};
+use super::{
+    subject::Subject,
+    turn::{Turn, accept_one, at, chat, commit, deliveries, done, gone, me, new_turn, said},
+};
 use crate::{
     model::{
         agent::{HistoryLine, LineState, Speaker},
@@ -61,8 +64,8 @@ pub async fn a_restart_keeps_everything(subject: &mut impl Subject) {
     assert_eq!(store.runs_left(me(), None, 10).await.expect("turns are read"), [running.id]);
     assert_eq!(store.attempts_left(me()).await.expect("deliveries are read")[0].id, delivery);
     assert_eq!(store.transcript(running.session, 10).await.expect("transcripts are read"), [line]);
-    let again = super::accept_one(&*store, super::new_turn(said(&chat("a"), "1"))).await;
+    let again = accept_one(&*store, new_turn(said(&chat("a"), "1"))).await;
     assert!(matches!(again, Stored::Duplicate { turn: Some(turn), .. } if turn == waiting.id), "{again:?}");
     let recovered = running.on(Event::Recovered, 3);
-    assert_eq!(super::commit(&*store, recovered).await, Commit::Done);
+    assert_eq!(commit(&*store, recovered).await, Commit::Done);
 }

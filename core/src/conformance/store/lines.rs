@@ -5,7 +5,10 @@ use std::time::Duration;
 use rejoinder_guard::Timestamp;
 use serde_json::Map;
 
-use super::{START, Subject, Turn, at, chat, done, said};
+use super::{
+    subject::Subject,
+    turn::{START, Turn, at, chat, done, said},
+};
 use crate::{
     model::{
         conversation::ChannelId,

@@ -3,9 +3,9 @@
 use rejoinder_guard::{Event, Outcome, SignalKind};
 
 use super::{
-    START, Subject, Turn, at, chat, deliveries, done, gone, main,
     reading::{ambient, list, turns},
-    said,
+    subject::Subject,
+    turn::{START, Turn, at, chat, deliveries, done, gone, main, said},
 };
 use crate::{
     model::{

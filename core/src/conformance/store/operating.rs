@@ -3,7 +3,10 @@
 use rejoinder_guard::{Event, Reply};
 use uuid::Uuid;
 
-use super::{Subject, Turn, at, chat, done, said};
+use super::{
+    subject::Subject,
+    turn::{Turn, at, chat, done, said},
+};
 use crate::{
     model::{
         conversation::{ChannelId, ChatKind},

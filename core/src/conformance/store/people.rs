@@ -2,7 +2,10 @@
 
 use uuid::Uuid;
 
-use super::{Subject, Turn, at, chat, done, new_turn, said};
+use super::{
+    subject::Subject,
+    turn::{Turn, at, chat, done, new_turn, said},
+};
 use crate::{
     model::{
         agent::Usage,

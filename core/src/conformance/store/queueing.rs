@@ -2,7 +2,10 @@
 
 use rejoinder_guard::{Event, Expectation, MergedTurn};
 
-use super::{Subject, Turn, at, chat, done, said};
+use super::{
+    subject::Subject,
+    turn::{Turn, at, chat, done, said},
+};
 use crate::{
     model::{
         queue::QueueMode,

@@ -7,7 +7,10 @@ use rejoinder_guard::{
     Via,
 };
 
-use super::{START, Subject, Turn, accept_one, at, chat, deliveries, done, main, me, new_turn, policy, said};
+use super::{
+    subject::Subject,
+    turn::{START, Turn, accept_one, at, chat, deliveries, done, gone, main, me, new_turn, policy, said},
+};
 use crate::{
     model::{
         agent::{HistoryLine, LineState, Speaker},
@@ -214,7 +217,7 @@ pub async fn what_runs_is_found(subject: &mut impl Subject) {
     assert_eq!(store.runs_left(me(), None, 1).await.expect("turns are read"), [first.id]);
     assert_eq!(store.runs_left(me(), Some(first.id), 10).await.expect("turns are read"), [second.id]);
     done(&*store, Transition { runs_started: vec![second.run(1)], ..Transition::default() }).await;
-    let by_its_owner = store.runs_left(super::gone(), None, 10).await.expect("turns are read");
+    let by_its_owner = store.runs_left(gone(), None, 10).await.expect("turns are read");
     assert_eq!(by_its_owner, [first.id], "an owner does not recover its own runs");
     let runs = store.runs(second.id).await.expect("runs are read");
     assert_eq!(runs.iter().map(|run| (run.number, &run.handler)).collect::<Vec<_>>(), [(1, &main())]);
@@ -351,7 +354,7 @@ pub async fn what_belongs_to_an_absent_channel_waits(subject: &mut impl Subject)
     done(&*store, deliveries([copy])).await;
     let mut cut_off = turn_on_a_channel_that_goes(&*store, "e").await;
     let begun = cut_off.answer(&*store, "hello").await;
-    let attempt = AttemptStart { delivery: begun, number: 1, owner: super::gone(), at: at(3) };
+    let attempt = AttemptStart { delivery: begun, number: 1, owner: gone(), at: at(3) };
     done(&*store, Transition { attempts_started: vec![attempt], ..Transition::default() }).await;
     let [there] = turns(&*store, "there").await;
 

@@ -1,6 +1,9 @@
 //! Checks of the search in what was said.
 
-use super::{Subject, Turn, at, chat, done, said};
+use super::{
+    subject::Subject,
+    turn::{Turn, accept_one, at, chat, done, new_turn, said},
+};
 use crate::{
     model::{
         agent::{HistoryLine, LineState, Speaker},
@@ -196,8 +199,8 @@ pub async fn a_search_finds_lines_as_they_are(subject: &mut impl Subject) {
     let removed = answered(&*store, message(&chat("a"), "1", "a train"), "which train?").await;
     let mut edited = Turn::accept(&*store, message(&chat("b"), "2", "a bicicle")).await;
     let edit = InboundEvent { revision: 1, amends: Some(Amends::Replaces), ..message(&chat("b"), "2", "a bicycle") };
-    let edit = NewEvent { turn: None, ..super::new_turn(edit) };
-    assert_eq!(super::accept_one(&*store, edit).await, Stored::Amended { turn: edited.id });
+    let edit = NewEvent { turn: None, ..new_turn(edit) };
+    assert_eq!(accept_one(&*store, edit).await, Stored::Amended { turn: edited.id });
     edited.version += 1;
     let delivery = edited.answer(&*store, "Sorry.").await;
     edited.settle(&*store, delivery).await;

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Subject, Turn, accept_one, at, chat, done, new_session, new_turn, said};
+use super::{
+    subject::Subject,
+    turn::{Turn, accept_one, at, chat, done, new_session, new_turn, said},
+};
 use crate::{
     model::{
         agent::{HistoryLine, LineState, Speaker},

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use rejoinder_guard::{Event, Obligation, Outcome, Reply, SignalKind};
 
-use super::{Subject, Turn, accept_one, at, chat, commit, deliveries, done, gone, new_session, new_turn, said};
+use super::{
+    subject::Subject,
+    turn::{Turn, accept_one, at, chat, commit, deliveries, done, gone, new_session, new_turn, said},
+};
 use crate::{
     model::{
         agent::{HistoryLine, LineState, Speaker, Usage},

@@ -5,7 +5,11 @@ use std::{collections::BTreeSet, sync::Arc};
 use futures_util::future::join_all;
 use rejoinder_guard::{Event, Outcome, Reply};
 
-use super::{Subject, Turn, accept_one, at, chat, commit, done, new_turn, said, transitions::version};
+use super::{
+    subject::Subject,
+    transitions::version,
+    turn::{Turn, accept_one, at, chat, commit, done, new_turn, said},
+};
 use crate::{
     model::{
         conversation::ChannelId,
