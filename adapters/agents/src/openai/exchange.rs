@@ -12,7 +12,7 @@ use reqwest::{
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{
-    OpenAi,
+    server::OpenAi,
     stream::{Answer, AnswerError, MAX_ANSWER, error_message},
 };
 use crate::report::Report;

@@ -6,6 +6,7 @@
 //! | `stream` | parses and assembles the answer (no I/O) |
 //! | `dialect` | which parts of the API a server refused |
 //! | `trial` | one short question, for `rejoinder init` |
+//! | `server` | a server, and how it is reached |
 //! | `exchange` | one request and its answer: HTTP, timeouts, which errors are retried |
 //!
 //! A run is one request, plus another one whenever the model must learn the result of a tool call (an invalid call, or a
@@ -16,113 +17,34 @@ mod dialect;
 mod exchange;
 mod request;
 mod section;
+mod server;
 mod stream;
 mod trial;
 
-use std::{
-    fmt,
-    sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
-};
+use std::{sync::atomic::Ordering, time::Duration};
 
 use async_trait::async_trait;
-use rejoinder_core::{AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, RunEvents};
-use reqwest::header::{HeaderValue, InvalidHeaderValue};
-use secrecy::{ExposeSecret, SecretString};
+use rejoinder_core::{AgentError, AgentRuntime, AgentTurn, Outcome, RunEvents};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use url::Url;
 
-pub(crate) use self::exchange::chain;
 use self::{
-    dialect::LearnedDialect,
     exchange::ExchangeError,
     request::{ChatMessage, Prompt, Request},
     stream::Answer,
 };
-pub use self::{section::OpenAiSection, trial::say_hello};
+pub(crate) use self::{exchange::chain, server::bearer};
+pub use self::{
+    section::OpenAiSection,
+    server::{OpenAi, SettingsError, redacted_url},
+    trial::say_hello,
+};
 use crate::{prompt::files, report::Report, tools::RunState};
 
 /// How many requests one run may make, not counting retries.
 const MAX_ROUNDS: usize = 5;
 
-/// How long to wait before the only retry, if the server does not say.
-const RETRY_PAUSE: Duration = Duration::from_millis(500);
-
-/// A base URL for printing, without the parts that may be secret.
-#[must_use]
-pub fn redacted_url(base_url: &Url) -> Url {
-    let mut url = base_url.clone();
-    url.set_query(None);
-    url.set_fragment(None);
-    // These fail if there is no user to remove.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    url
-}
-
-/// Why settings are invalid.
-#[derive(Debug, thiserror::Error)]
-pub enum SettingsError {
-    /// The base URL is not an HTTP URL.
-    #[error("`base_url` must begin with http:// or https://")]
-    BaseUrl,
-    /// The key is not valid in a header.
-    #[error("`api_key` contains a character that is not allowed in a header (a line break, perhaps)")]
-    ApiKey(#[source] InvalidHeaderValue),
-}
-
-/// An agent behind a Chat Completions server.
-pub struct OpenAi {
-    /// For metrics and logs.
-    name: AgentName,
-    settings: OpenAiSection,
-    retry_pause: Duration,
-    http: reqwest::Client,
-    url: Url,
-    authorization: Option<HeaderValue>,
-    learned: LearnedDialect,
-    thinks_first: AtomicBool,
-}
-
-impl fmt::Debug for OpenAi {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenAi")
-            .field("name", &self.name)
-            .field("at", &self.redacted_url().as_str())
-            .finish_non_exhaustive()
-    }
-}
-
 impl OpenAi {
-    /// Sends nothing yet. `http` must have no timeout for whole requests: an answer may take minutes.
-    ///
-    /// # Errors
-    /// When the settings are invalid.
-    pub fn new(name: AgentName, settings: OpenAiSection, http: reqwest::Client) -> Result<Self, SettingsError> {
-        if !matches!(settings.base_url.scheme(), "http" | "https") {
-            return Err(SettingsError::BaseUrl);
-        }
-        let mut url = settings.base_url.clone();
-        url.path_segments_mut().map_err(|()| SettingsError::BaseUrl)?.pop_if_empty().extend(["chat", "completions"]);
-        let authorization =
-            settings.api_key.as_ref().map(|key| bearer(key.get())).transpose().map_err(SettingsError::ApiKey)?;
-        let thinks_first = AtomicBool::new(settings.thinks_first);
-        let (learned, retry_pause) = (LearnedDialect::default(), RETRY_PAUSE);
-        Ok(Self { name, settings, retry_pause, http, url, authorization, learned, thinks_first })
-    }
-
-    /// Changes the pause before the only retry.
-    #[must_use]
-    pub fn with_retry_pause(mut self, pause: Duration) -> Self {
-        self.retry_pause = pause;
-        self
-    }
-
-    fn redacted_url(&self) -> Url {
-        redacted_url(&self.settings.base_url)
-    }
-
     async fn answer(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
         let mut prompt = Prompt::of(turn, &self.settings);
         let (began, mut state, mut retried) = (Instant::now(), RunState::default(), false);
@@ -217,24 +139,6 @@ impl OpenAi {
             }
         }
     }
-
-    fn count(&self, result: &'static str) {
-        metrics::counter!("rejoinder_agent_requests_total", "agent" => self.name.clone(), "result" => result)
-            .increment(1);
-    }
-
-    fn without_key(&self, text: &str) -> String {
-        match &self.settings.api_key {
-            Some(key) if !key.expose().is_empty() => text.replace(key.expose(), "[key]"),
-            _ => text.to_owned(),
-        }
-    }
-}
-
-pub(crate) fn bearer(key: &SecretString) -> Result<HeaderValue, InvalidHeaderValue> {
-    let mut value = HeaderValue::try_from(format!("Bearer {}", key.expose_secret()))?;
-    value.set_sensitive(true);
-    Ok(value)
 }
 
 #[async_trait]

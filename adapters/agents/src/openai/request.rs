@@ -5,7 +5,7 @@ use std::{borrow::Cow, ops::Range};
 use rejoinder_core::{AgentMessage, AgentTurn, ChatKind, ModelInput};
 use serde::{Serialize, Serializer};
 
-use super::{OpenAiSection, dialect::Dialect};
+use super::{dialect::Dialect, section::OpenAiSection};
 use crate::{
     prompt::{
         files::{self, Picture},

@@ -10,8 +10,8 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::{
-    bearer,
     exchange::{chain, read_body},
+    server::bearer,
     stream::{Answer, AnswerError, error_message},
 };
 
