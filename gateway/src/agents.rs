@@ -3,59 +3,17 @@
 //! To add one, write its runtime and its section in `adapters/agents`, implement [`AgentFactory`] in a file here, and list
 //! it in [`FACTORIES`]. What a kind may bring beside its runtime stands in `built_agent.rs`.
 
+mod factory;
 mod front_desk;
 mod openai;
 
-use futures_util::future::BoxFuture;
-use rejoinder_config::{Agent, AgentKind, Config};
-use rejoinder_core::AgentName;
-use reqwest::Client;
+use rejoinder_config::{Agent, AgentKind};
 use utoipa::openapi::OpenApi;
 
-use crate::{
-    built_agent::BuiltAgent,
-    console::finding::Finding,
-    materials::{Materials, WiringError},
-};
+use self::factory::AgentFactory;
 
 /// In the order of the manual.
 static FACTORIES: &[&dyn AgentFactory] = &[&front_desk::FrontDesk, &openai::OpenAi];
-
-/// What the gateway needs to know about a kind of agent.
-pub(crate) trait AgentFactory: Sync {
-    /// The configuration section of its agents.
-    fn section(&self) -> AgentKind;
-
-    /// Builds an agent. Sends no request and starts no loop yet.
-    ///
-    /// # Errors
-    /// When its section is invalid.
-    fn build(&self, name: &AgentName, agent: &Agent, materials: &Materials<'_>) -> Result<BuiltAgent, WiringError>;
-
-    /// The OpenAPI description of the routes of its agents, with their whole paths: `/agents/{name}/…`.
-    fn openapi(&self) -> Option<OpenApi> {
-        None
-    }
-
-    /// A remark on a valid section that the operator should know.
-    fn remark_on(&self, _name: &str, _agent: &Agent) -> Option<String> {
-        None
-    }
-
-    /// A remark that the gateway prints at its start when the default agent is of this kind.
-    fn remark(&self, _config: &Config) -> Option<String> {
-        None
-    }
-
-    /// Checks an agent for `rejoinder doctor`.
-    fn check<'a>(
-        &self,
-        name: &str,
-        agent: &'a Agent,
-        is_default: bool,
-        http: &'a Client,
-    ) -> BoxFuture<'a, Vec<Finding>>;
-}
 
 /// The configuration sections of all kinds.
 pub(crate) fn sections() -> Vec<AgentKind> {

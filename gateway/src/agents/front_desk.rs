@@ -12,7 +12,7 @@ use rejoinder_config::{Agent, AgentKind, Config};
 use rejoinder_core::{AgentName, AgentRuntime, Timestamp};
 use reqwest::Client;
 
-use super::AgentFactory;
+use super::factory::AgentFactory;
 use crate::{
     built_agent::BuiltAgent,
     console::{command::command_line, finding::Finding},

@@ -8,7 +8,7 @@ use rejoinder_config::{Agent, AgentKind, Secret};
 use rejoinder_core::{AgentName, AgentRuntime};
 use reqwest::Client;
 
-use super::AgentFactory;
+use super::factory::AgentFactory;
 use crate::{
     built_agent::BuiltAgent,
     client::{CHECK_TIMEOUT, is_readable_on_the_way},

@@ -1,0 +1,49 @@
+//! What a kind of agent implements.
+
+use futures_util::future::BoxFuture;
+use rejoinder_config::{Agent, AgentKind, Config};
+use rejoinder_core::AgentName;
+use reqwest::Client;
+use utoipa::openapi::OpenApi;
+
+use crate::{
+    built_agent::BuiltAgent,
+    console::finding::Finding,
+    materials::{Materials, WiringError},
+};
+
+/// What the gateway needs to know about a kind of agent.
+pub(crate) trait AgentFactory: Sync {
+    /// The configuration section of its agents.
+    fn section(&self) -> AgentKind;
+
+    /// Builds an agent. Sends no request and starts no loop yet.
+    ///
+    /// # Errors
+    /// When its section is invalid.
+    fn build(&self, name: &AgentName, agent: &Agent, materials: &Materials<'_>) -> Result<BuiltAgent, WiringError>;
+
+    /// The OpenAPI description of the routes of its agents, with their whole paths: `/agents/{name}/…`.
+    fn openapi(&self) -> Option<OpenApi> {
+        None
+    }
+
+    /// A remark on a valid section that the operator should know.
+    fn remark_on(&self, _name: &str, _agent: &Agent) -> Option<String> {
+        None
+    }
+
+    /// A remark that the gateway prints at its start when the default agent is of this kind.
+    fn remark(&self, _config: &Config) -> Option<String> {
+        None
+    }
+
+    /// Checks an agent for `rejoinder doctor`.
+    fn check<'a>(
+        &self,
+        name: &str,
+        agent: &'a Agent,
+        is_default: bool,
+        http: &'a Client,
+    ) -> BoxFuture<'a, Vec<Finding>>;
+}
