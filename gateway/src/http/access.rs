@@ -9,15 +9,13 @@ use std::{
 };
 
 use axum::{
-    extract::{Request, State},
+    extract::Request,
     http::{Extensions, HeaderMap, header, uri::Authority},
-    middleware::Next,
-    response::{IntoResponse, Response},
 };
 use rejoinder_kit::{Guesses, Peer, Tokens, bearer, is_forwarded};
 use url::{Host, Url};
 
-use super::{App, error::ApiError};
+use super::error::ApiError;
 use crate::callers::{Caller, StoredTokens};
 
 /// Who may use the operator's routes at one address.
@@ -124,7 +122,7 @@ impl Access {
     }
 
     /// Whether the request's `Host` names this gateway. A request without any passes: browsers always send one.
-    fn allows_host(&self, request: &Request) -> bool {
+    pub(super) fn allows_host(&self, request: &Request) -> bool {
         let Some(hosts) = &self.hosts else { return true };
         let mut named = request.headers().get_all(header::HOST).iter();
         let host: Option<Authority> = match (named.next(), named.next()) {
@@ -150,27 +148,6 @@ fn names_loopback(host: &str) -> bool {
         Ok(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
         Err(_) => false,
     }
-}
-
-/// Rejects requests from elsewhere without a token.
-pub(super) async fn reader(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    match app.access.check_reader(request.headers(), request.extensions()).await {
-        Ok(()) => next.run(request).await,
-        Err(error) => error.into_response(),
-    }
-}
-
-/// Rejects requests for another host.
-pub(super) async fn host(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    if app.access.allows_host(&request) { next.run(request).await } else { ApiError::ForeignHost.into_response() }
-}
-
-/// As [`host`], for the routes of channels. The chat page has a check of its own: it may be open under any name.
-pub(super) async fn channel_host(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    if request.uri().path().starts_with("/chat") || app.access.allows_host(&request) {
-        return next.run(request).await;
-    }
-    ApiError::ForeignHost.into_response()
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ mod events;
 pub(super) mod logs;
 mod loops;
 mod messages;
-pub(super) mod operation;
+mod operation;
 mod overview;
 pub(super) mod page;
 mod pairings;
@@ -28,7 +28,7 @@ mod responses;
 mod route;
 mod schedules;
 mod search;
-pub(super) mod session;
+mod session;
 mod tokens;
 pub(super) mod turns;
 
@@ -42,7 +42,10 @@ use axum::{
 use rejoinder_core::store::Role;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{App, not_found, wrong_method};
+use super::{
+    app::App,
+    layers::{not_found, wrong_method},
+};
 
 type Routes = OpenApiRouter<Arc<App>>;
 

@@ -11,7 +11,7 @@ use rejoinder_kit::bearer;
 
 use crate::{
     callers::Caller,
-    http::{Shared, error::ApiError},
+    http::{app::Shared, error::ApiError},
 };
 
 impl<S: Sync> FromRequestParts<S> for Caller {

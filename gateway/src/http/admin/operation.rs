@@ -1,10 +1,6 @@
 //! Requests that change something: who asks, why, and whether the same request was done before.
 
-use std::{
-    collections::HashSet,
-    fmt::Display,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{fmt::Display, sync::Arc};
 
 use axum::{
     Extension, Json, RequestExt,
@@ -21,7 +17,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     callers::Caller,
-    http::{App, error::ApiError},
+    http::{app::App, error::ApiError, keys_in_use::KeyInUse},
 };
 
 /// The largest body of most requests, in bytes.
@@ -90,35 +86,6 @@ pub(super) async fn act<I: Display, F: Future<Output = Result<(), OperationError
     let (id, actor, accepted) = operation.begin(id?, operation.body.reason.as_deref())?;
     call(id, actor).await?;
     Ok(accepted)
-}
-
-/// The idempotency keys of requests that are being done, each with the name of its operator.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct KeysInUse(Arc<Mutex<HashSet<(String, String)>>>);
-
-impl KeysInUse {
-    fn with<T>(&self, change: impl FnOnce(&mut HashSet<(String, String)>) -> T) -> T {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// `None` if another request uses the key now.
-    fn take(&self, operator: &str, key: &str) -> Option<KeyInUse> {
-        let key = (operator.to_owned(), key.to_owned());
-        let is_free = self.with(|keys| keys.insert(key.clone()));
-        is_free.then(|| KeyInUse { keys: self.clone(), key })
-    }
-}
-
-/// Keeps an idempotency key in use until it is dropped.
-struct KeyInUse {
-    keys: KeysInUse,
-    key: (String, String),
-}
-
-impl Drop for KeyInUse {
-    fn drop(&mut self) {
-        self.keys.with(|keys| keys.remove(&self.key));
-    }
 }
 
 /// A request that changes something. Its body, JSON of at most `MOST` bytes, may be missing.

@@ -12,7 +12,7 @@ use axum::{
 use rejoinder_kit::embedded;
 use rust_embed::RustEmbed;
 
-use crate::http::{App, error::ApiError};
+use crate::http::{app::App, error::ApiError};
 
 /// The page may run only its own scripts, and call only us.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \

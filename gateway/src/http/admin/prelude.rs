@@ -8,7 +8,7 @@ pub(super) use super::operation::{Accepted, Done, IdempotencyKey, Operation, Rea
 pub(super) use crate::{
     callers::Caller,
     http::{
-        App, Shared,
+        app::{App, Shared},
         error::{Answer, ApiError},
         paging::{self, Query, Segment, parsed},
     },
