@@ -39,9 +39,6 @@ const CRATES: [(&str, &[&str]); 10] = [
 /// What every other crate under `adapters/`, a channel, may depend on.
 const CHANNEL: &[&str] = &["rejoinder-config", "rejoinder-core", "rejoinder-guard", "rejoinder-kit"];
 
-/// The folders whose own file and children still use each other, by crate. The list only gets shorter.
-const EXEMPT: [(&str, &str); 0] = [];
-
 /// The rooms of the core on which the others stand, each with the rooms that it may use.
 const GROUND_ROOMS: [(&str, &[&str]); 6] = [
     ("model", &[]),
@@ -74,8 +71,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
                 println!("{name}: {from} -> {to} ({what})");
             }
         }
-        let exempt: Vec<_> = EXEMPT.iter().filter(|(of, _)| of == name).map(|(_, folder)| *folder).collect();
-        problems.extend(cycles::problems(name, &references, &exempt));
+        problems.extend(cycles::problems(name, &references));
         if *name == "rejoinder-core" {
             problems.extend(references.iter().filter_map(check_core_rules));
         }
@@ -141,7 +137,7 @@ mod tests {
     use super::*;
 
     fn cycles_of<S: AsRef<str>>(files: &[(S, S)]) -> Vec<String> {
-        cycles::problems("x", &Modules::of(files).references(), &[])
+        cycles::problems("x", &Modules::of(files).references())
     }
 
     /// As `gateway` was: platforms took the caller from the HTTP surface, whose description asks the platforms.

@@ -10,22 +10,16 @@ use super::modules::Reference;
 /// What each module uses.
 type Arrows<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
-/// Describes every cycle, with the references that form it. The own files of `exempt` folders do not count; those that
-/// need no exemption are problems too.
-pub(super) fn problems(name: &str, references: &BTreeSet<Reference>, exempt: &[&str]) -> Vec<String> {
-    let all: Vec<_> = references.iter().filter_map(|arrow| Some((arrow, members(&arrow.from, &arrow.to)?))).collect();
-    let is_exempt = |member: &str| member.strip_suffix("::").is_some_and(|folder| exempt.contains(&folder));
-    let counted = all.iter().filter(|(_, (from, to))| !is_exempt(from) && !is_exempt(to));
-    let described = cycles(counted.clone().map(|(_, arrow)| *arrow)).into_iter().map(|cycle| {
-        let edges = counted.clone().filter(|(_, (from, to))| cycle.contains(from) && cycle.contains(to));
+/// Describes every cycle, with the references that form it.
+pub(super) fn problems(name: &str, references: &BTreeSet<Reference>) -> Vec<String> {
+    let arrows: Vec<_> =
+        references.iter().filter_map(|arrow| Some((arrow, members(&arrow.from, &arrow.to)?))).collect();
+    let described = cycles(arrows.iter().map(|(_, arrow)| *arrow)).into_iter().map(|cycle| {
+        let edges = arrows.iter().filter(|(_, (from, to))| cycle.contains(from) && cycle.contains(to));
         let edges = edges.map(|(arrow, _)| format!("\n    {} uses {} of {}", arrow.from, arrow.what, arrow.to));
         format!("{name}: {} modules form a cycle{}", cycle.len(), edges.collect::<String>())
     });
-    let with_exempt: BTreeSet<&str> = cycles(all.iter().map(|(_, arrow)| *arrow)).into_iter().flatten().collect();
-    let needless = exempt.iter().filter(|folder| !with_exempt.contains(&*format!("{folder}::")));
-    let needless =
-        needless.map(|folder| format!("{name}: {folder} needs no exemption: update the list in xtask/src/layers.rs"));
-    described.chain(needless).collect()
+    described.collect()
 }
 
 /// The sets of modules that reach each other.
@@ -88,9 +82,9 @@ mod tests {
     #[test]
     fn a_cycle_is_found_with_what_ties_it() {
         let road = [arrow("a", "b"), arrow("b", "c"), arrow("a", "c")];
-        assert!(problems("x", &BTreeSet::from(road.clone()), &[]).is_empty());
+        assert!(problems("x", &BTreeSet::from(road.clone())).is_empty());
 
-        let found = problems("x", &road.into_iter().chain([arrow("c", "b")]).collect(), &[]);
+        let found = problems("x", &road.into_iter().chain([arrow("c", "b")]).collect());
 
         assert_eq!(found, ["x: 2 modules form a cycle\n    b uses Thing of c\n    c uses Thing of b"]);
     }
@@ -98,30 +92,20 @@ mod tests {
     #[test]
     fn a_folders_own_file_is_one_of_those_that_it_holds() {
         let down = [arrow("a", "a::b"), arrow("a", "a::c"), arrow("a::b", "a::c"), arrow("a::b", ""), arrow("", "a")];
-        assert!(problems("x", &BTreeSet::from(down.clone()), &[]).is_empty());
+        assert!(problems("x", &BTreeSet::from(down.clone())).is_empty());
 
         let circle = down.into_iter().chain([arrow("a::c::inner", "a")]).collect();
-        assert_eq!(problems("x", &circle, &[]).len(), 1);
-        assert!(problems("x", &circle, &["a"]).is_empty());
+        assert_eq!(problems("x", &circle).len(), 1);
 
         let around = [arrow("a", "a::b"), arrow("a::b", "c"), arrow("c", "a")];
-        assert_eq!(problems("x", &BTreeSet::from(around), &[]).len(), 1);
-    }
-
-    #[test]
-    fn an_exemption_that_nothing_needs_is_reported() {
-        let down = BTreeSet::from([arrow("a", "a::b")]);
-
-        let found = problems("x", &down, &["a"]);
-
-        assert_eq!(found, ["x: a needs no exemption: update the list in xtask/src/layers.rs"]);
+        assert_eq!(problems("x", &BTreeSet::from(around)).len(), 1);
     }
 
     #[test]
     fn a_folder_counts_with_everything_inside_it() {
         let folders = [arrow("a::b::large", "a::c::small"), arrow("a::c::large", "a::b::small")];
 
-        let found = problems("x", &BTreeSet::from(folders), &[]);
+        let found = problems("x", &BTreeSet::from(folders));
 
         let edges = "\n    a::b::large uses Thing of a::c::small\n    a::c::large uses Thing of a::b::small";
         assert_eq!(found, [format!("x: 2 modules form a cycle{edges}")]);
