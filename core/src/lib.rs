@@ -83,7 +83,7 @@ pub mod store {
             ChannelStore, DeadlineStore, HousekeepingStore, InboxStore, LineStore, LogStore, OperatorStore,
             OutboxStore, PeopleStore, QuestionStore, QueueStore, ScheduleStore, SearchStore, SessionStore, Store,
             StoreError, StoreState, TokenStore, Transitions, TurnStore, ViewStore,
-            accept::{CursorMove, DayUse, EarlierMessage, NewEvent, NewTurn, Repeated, Stored},
+            accept::{Beside, CursorMove, DayUse, EarlierMessage, NewEvent, NewTurn, Repeated, Stored, TransitionOf},
             housekeeping::{Cutoffs, ExpiredRows, Removal, StoreStats},
             list::{
                 AgentFigures, AuditFilter, AuditRecord, ConversationFilter, ConversationSummary, DeadLetter,
@@ -147,7 +147,10 @@ pub use model::{
     words::{NotAPlaceForWords, PromptSession, Words, WordsTo},
 };
 pub use operations::{Farewell, Operations, forget::Forgotten, people::NewPerson};
-pub use operator::{actor::Actor, error::OperationError};
+pub use operator::{
+    actor::{Actor, Answer, Done},
+    error::OperationError,
+};
 pub use outbox::health::Outbound;
 pub use people::People;
 pub use ports::hub::Watch;

@@ -19,13 +19,10 @@ use crate::{
         target::{NotReached, Reached},
     },
     operator::{
-        actor::{Actor, operation},
+        actor::{Actor, Done, operation_done},
         error::OperationError,
     },
-    ports::store::{
-        StoreError,
-        transition::{IdempotentAnswer, Transition},
-    },
+    ports::store::{StoreError, accept::TransitionOf, transition::Transition},
     schedules::Calendar,
 };
 
@@ -63,16 +60,11 @@ impl Schedules {
         }
     }
 
-    /// Makes a schedule, and stores the answer to the request that `answer` makes of it.
+    /// Makes a schedule.
     ///
     /// # Errors
     /// When it was not done; see [`OperationError`].
-    pub async fn add(
-        &self,
-        new: NewSchedule,
-        by: &Actor,
-        answer: impl FnOnce(&Schedule) -> Option<IdempotentAnswer> + Send,
-    ) -> Result<Schedule, OperationError> {
+    pub async fn add(&self, new: NewSchedule, by: &Actor) -> Result<Schedule, OperationError> {
         if by.channels.is_some() && new.to.channel().is_none() {
             let why =
                 "a token for certain channels makes schedules for conversations: people may be reached on any channel";
@@ -85,39 +77,27 @@ impl Schedules {
             }
             self.initiative.check_words(&words.to, |channel| by.may(channel)).await?;
         }
-        self.calendar.add(new, by, answer).await
+        self.calendar.add(new, by).await
     }
 
     /// Begins what a schedule begins, now and beside its times. `key` is the same for a request that is repeated.
-    /// `answer` is the answer to it, which is stored.
     ///
     /// # Errors
     /// When it was not done; see [`OperationError`].
-    pub async fn run_now(
-        &self,
-        name: &str,
-        key: &str,
-        by: &Actor,
-        answer: impl FnOnce(&Reached) -> Option<IdempotentAnswer> + Send,
-    ) -> Result<Reached, OperationError> {
+    pub async fn run_now(&self, name: &str, key: &str, by: &Actor) -> Result<Reached, OperationError> {
         let _deciding = self.calendar.deciding().await;
         let (schedule, now) = (self.calendar.find(name, by)?, self.calendar.clock.now());
         let key = format!("run:{}:{}", schedule.id, by.key(key));
-        let reached = self.initiative.begin_scheduled(&schedule, &key).await?;
-        if reached.begun.is_empty() {
-            return Ok(reached);
-        }
-        let (turns, not_reached) = of_run(&reached);
-        let run = ScheduleRun { schedule: schedule.id, due: now, at: now, turns, problem: None, not_reached };
-        let by = Actor { answer: answer(&reached), ..by.clone() };
-        let mut operation = operation(&by, "run_schedule", schedule.recorded_name(), Subject::default(), now);
-        operation.entry.not_reached.clone_from(&reached.missed);
-        let schedules = vec![ScheduleChange::Ran(run)];
-        self.calendar
-            .store
-            .commit(Transition { schedules, operation: Some(operation), ..Transition::default() })
-            .await?;
-        Ok(reached)
+        let (id, target, by) = (schedule.id, schedule.recorded_name(), by.clone());
+        let follows = TransitionOf::new(move |reached: &Reached| {
+            let (turns, not_reached) = of_run(reached);
+            let run = ScheduleRun { schedule: id, due: now, at: now, turns, problem: None, not_reached };
+            let subject = Subject::default();
+            let operation = operation_done(&by, "run_schedule", &target, subject, now, Done::Begun(reached));
+            let schedules = vec![ScheduleChange::Ran(run)];
+            Transition { schedules, operation: Some(operation), ..Transition::default() }
+        });
+        self.initiative.begin_scheduled(&schedule, &key, Some(follows)).await
     }
 
     /// Acts on the times that have come.
@@ -154,7 +134,7 @@ impl Schedules {
                 break;
             }
             let ((turns, not_reached), problem) =
-                match self.initiative.begin_scheduled(&schedule, &key(&schedule, at)).await {
+                match self.initiative.begin_scheduled(&schedule, &key(&schedule, at), None).await {
                     Ok(reached) => (of_run(&reached), None),
                     Err(OperationError::Store(error)) => return Err(error),
                     Err(error) => {

@@ -35,7 +35,7 @@ use crate::{
         intake::{Accepted, Inlet, IntakeError},
         store::{
             Store, StoreError,
-            accept::{CursorMove, NewEvent, Stored},
+            accept::{Beside, NewEvent, Stored, TransitionOf},
             transition::{RunEnd, Transition},
         },
     },
@@ -65,7 +65,7 @@ impl Inlet for Acceptor {
         &self,
         channel: &ChannelId,
         events: Vec<(TurnId, InboundEvent)>,
-        cursor: Option<CursorMove>,
+        beside: Option<Beside<Accepted>>,
     ) -> Result<Vec<Accepted>, IntakeError> {
         if self.lifecycle.stopping.is_cancelled() {
             return Err(IntakeError::ShuttingDown);
@@ -73,7 +73,7 @@ impl Inlet for Acceptor {
         // In its own task: a stored event is acted on even if the caller drops this future. On the heap at once: it is large,
         // and would be copied several times.
         let (acceptor, channel) = (self.clone(), channel.clone());
-        let accepting = Box::pin(async move { acceptor.accept_with_fallback(&channel, events, cursor).await });
+        let accepting = Box::pin(async move { acceptor.accept_with_fallback(&channel, events, beside).await });
         let accepting = self.lifecycle.work.spawn(accepting);
         accepting.await.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string()).into()))
     }
@@ -100,14 +100,14 @@ impl Inlet for Acceptor {
 }
 
 impl Acceptor {
-    /// Accepts events together, or one by one if the store rejects them together.
+    /// Accepts events together, or one by one if the store rejects them together. With an operation, only together.
     async fn accept_with_fallback(
         &self,
         channel: &ChannelId,
         events: Vec<(TurnId, InboundEvent)>,
-        cursor: Option<CursorMove>,
+        beside: Option<Beside<Accepted>>,
     ) -> Result<Vec<Accepted>, IntakeError> {
-        match self.accept_together(events.clone(), cursor.clone()).await {
+        match self.accept_together(events.clone(), beside.clone()).await {
             Err(error) if is_rejection(&error) && !events.is_empty() => {}
             result => return result,
         }
@@ -115,12 +115,15 @@ impl Acceptor {
         for (_, event) in &events {
             self.addresses.forget(&event.conversation);
         }
+        if matches!(beside, Some(Beside::Operation(_))) {
+            return self.accept_together(events, beside).await;
+        }
         let mut accepted = Vec::with_capacity(events.len());
         for (id, event) in events {
             accepted.push(self.accept_or_note(channel, id, event).await?);
         }
-        if cursor.is_some() {
-            self.accept_together(Vec::new(), cursor).await?;
+        if beside.is_some() {
+            self.accept_together(Vec::new(), beside).await?;
         }
         Ok(accepted)
     }
@@ -173,20 +176,20 @@ impl Acceptor {
     async fn accept_together(
         &self,
         events: Vec<(TurnId, InboundEvent)>,
-        cursor: Option<CursorMove>,
+        beside: Option<Beside<Accepted>>,
     ) -> Result<Vec<Accepted>, IntakeError> {
-        let accepted = AssertUnwindSafe(self.accept_in_transaction(events, cursor)).catch_unwind().await;
+        let accepted = AssertUnwindSafe(self.accept_in_transaction(events, beside)).catch_unwind().await;
         accepted.unwrap_or_else(|_| Err(StoreError::Failed("accepting the event panicked".to_owned()).into()))
     }
 
     async fn accept_in_transaction(
         &self,
         events: Vec<(TurnId, InboundEvent)>,
-        cursor: Option<CursorMove>,
+        beside: Option<Beside<Accepted>>,
     ) -> Result<Vec<Accepted>, IntakeError> {
         let received = events.len();
         let mut routed = Vec::with_capacity(received);
-        let stored = match self.store_events(events, cursor, &mut routed).await {
+        let stored = match self.store_events(events, beside, &mut routed).await {
             Ok(stored) => stored,
             Err(error) => {
                 routed.into_iter().filter_map(|routed| routed.slot).for_each(Slot::release);
@@ -203,7 +206,7 @@ impl Acceptor {
     async fn store_events(
         &self,
         events: Vec<(TurnId, InboundEvent)>,
-        cursor: Option<CursorMove>,
+        beside: Option<Beside<Accepted>>,
         routed: &mut Vec<RoutedEvent>,
     ) -> Result<Vec<Stored>, StoreError> {
         let mut notices = Vec::new();
@@ -216,11 +219,15 @@ impl Acceptor {
             }
             routed.push(next);
         }
+        let beside = beside.map(|beside| match beside {
+            Beside::Cursor(cursor) => Beside::Cursor(cursor),
+            Beside::Operation(follows) => Beside::Operation(of_stored(follows, routed)),
+        });
         routed.extend(notices);
         // A cursor alone belongs to no turn.
         crash_point!("received" if !routed.is_empty());
         let new = routed.iter().map(|routed| routed.new.clone()).collect();
-        let stored = self.store.accept(new, cursor).await?;
+        let stored = self.store.accept(new, beside).await?;
         crash_point!("accepted" if !routed.is_empty());
         Ok(stored)
     }
@@ -302,16 +309,13 @@ impl Acceptor {
                 }
                 Accepted::Amended(turn)
             }
-            Stored::Duplicate { turn, message } => Accepted::Duplicate { turn, message },
             Stored::Picked { choice } => Accepted::Picked { choice },
             Stored::Expired => {
                 let question = event.quoted.as_ref().map_or("", |quoted| &quoted.text);
                 let (channel, settings) = (&event.conversation.channel, self.router.settings.get());
                 Accepted::Expired { notice: question_expired(channel, event.language, question, &settings) }
             }
-            Stored::Kept | Stored::Unknown | Stored::Turn { .. } => {
-                limited.map_or(Accepted::Kept, |retry_after| Accepted::Limited { retry_after })
-            }
+            stored => without_turn(stored, limited),
         }
     }
 
@@ -380,6 +384,28 @@ impl Acceptor {
                 }
             }
         }
+    }
+}
+
+/// The transition that follows from what is stored of these events.
+fn of_stored(follows: TransitionOf<[Accepted]>, routed: &[RoutedEvent]) -> TransitionOf<[Stored]> {
+    let opens = |one: &RoutedEvent| (one.new.turn.as_ref().map(|turn| turn.id), one.limited);
+    let events: Vec<_> = routed.iter().map(opens).collect();
+    TransitionOf::new(move |stored: &[Stored]| {
+        let accepted = stored.iter().zip(&events).map(|(stored, (turn, limited))| match (stored, turn) {
+            (Stored::Turn { .. }, Some(turn)) => Accepted::Turn(*turn),
+            (stored, _) => without_turn(stored.clone(), *limited),
+        });
+        follows.of(&accepted.collect::<Vec<_>>())
+    })
+}
+
+/// What became of an event that opened no turn.
+fn without_turn(stored: Stored, limited: Option<Duration>) -> Accepted {
+    match (stored, limited) {
+        (Stored::Duplicate { turn, message }, _) => Accepted::Duplicate { turn, message },
+        (_, Some(retry_after)) => Accepted::Limited { retry_after },
+        _ => Accepted::Kept,
     }
 }
 

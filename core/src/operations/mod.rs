@@ -39,7 +39,6 @@ use crate::{
         question::numbered,
         settings::LiveSettings,
         stored_delivery::{DeliveryRecord, DeliveryState},
-        target::Reached,
         tokens::{SignInChange, TokenChange},
         turn::TurnRecord,
         view::Shown,
@@ -231,19 +230,6 @@ impl Operations {
         }
         let step = Step { action: "resume", target: id.as_uuid(), event: Event::Resumed, elsewhere: None };
         self.step(turn, step, by).await
-    }
-
-    /// Stores that an operator has had messages sent, with the answer to the request.
-    pub async fn note_sent(&self, sent: &Reached, by: &Actor) -> Result<(), OperationError> {
-        let subject = match &sent.begun[..] {
-            [one] => Subject { turn_id: Some(one.turn), ..Subject::channel(&one.to.channel) },
-            _ => Subject::default(),
-        };
-        let turns: Vec<_> = sent.begun.iter().map(|one| one.turn.to_string()).collect();
-        let mut operation = operation(by, "message", turns.join(" "), subject, self.clock.now());
-        operation.entry.not_reached.clone_from(&sent.missed);
-        self.store.commit(Transition { operation: Some(operation), ..Transition::default() }).await?;
-        Ok(())
     }
 
     /// Stores that an operator did something that changes no row.

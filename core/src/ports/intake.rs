@@ -10,7 +10,7 @@ use super::{
     hub::{Hub, Watch},
     store::{
         Store, StoreError,
-        accept::{CursorMove, EarlierMessage},
+        accept::{Beside, CursorMove, EarlierMessage},
     },
 };
 use crate::model::{
@@ -165,12 +165,13 @@ pub(crate) trait NewsDesk: Send + Sync {
 /// Accepts events: the core's side of an [`Intake`].
 #[async_trait]
 pub(crate) trait Inlet: Send + Sync {
-    /// Accepts events in order, with the cursor that covers them. Each event has the id of the turn that it may open.
+    /// Accepts events in order, with what is stored beside them. Each event has the id of the turn that it may open.
+    /// With an operation, all of them are stored or none.
     async fn accept(
         &self,
         channel: &ChannelId,
         events: Vec<(TurnId, InboundEvent)>,
-        cursor: Option<CursorMove>,
+        beside: Option<Beside<Accepted>>,
     ) -> Result<Vec<Accepted>, IntakeError>;
 
     /// See [`Intake::commands`].
@@ -248,10 +249,8 @@ impl Intake {
     ) -> Result<Vec<Accepted>, IntakeError> {
         let now = self.clock.now();
         let events = events.into_iter().map(|event| (TurnId::new(now), event)).collect();
-        let cursor = cursor.map(|(name, position)| CursorMove {
-            channel: self.channel.clone(),
-            name: name.to_owned(),
-            position,
+        let cursor = cursor.map(|(name, position)| {
+            Beside::Cursor(CursorMove { channel: self.channel.clone(), name: name.to_owned(), position })
         });
         self.inlet.accept(&self.channel, events, cursor).await
     }

@@ -24,14 +24,14 @@ use crate::{
         turn::TurnRecord,
     },
     operator::{
-        actor::{Actor, operation},
+        actor::{Actor, Done, operation, operation_done},
         error::OperationError,
     },
     ports::{
         clock::SharedClock,
         store::{
             ScheduleStore, StoreError,
-            transition::{IdempotentAnswer, Operation, Transition},
+            transition::{Operation, Transition},
         },
     },
 };
@@ -96,14 +96,8 @@ impl Calendar {
         all
     }
 
-    /// Makes a schedule, and stores the answer to the request that `answer` makes of it. One with the same name that is over gives
-    /// way.
-    pub(crate) async fn add(
-        &self,
-        new: NewSchedule,
-        by: &Actor,
-        answer: impl FnOnce(&Schedule) -> Option<IdempotentAnswer> + Send,
-    ) -> Result<Schedule, OperationError> {
+    /// Makes a schedule. One with the same name that is over gives way.
+    pub(crate) async fn add(&self, new: NewSchedule, by: &Actor) -> Result<Schedule, OperationError> {
         let _deciding = self.deciding.lock().await;
         let namesake = self.known().values().find(|it| it.new.name == new.name).cloned();
         let gives_way = |it: &Schedule| it.is_over() && !is_configured(it) && it.is_seen_by(by.channels.as_deref());
@@ -114,9 +108,8 @@ impl Calendar {
             )));
         }
         let schedule = self.made(new, by)?;
-        let by = Actor { answer: answer(&schedule), ..by.clone() };
         let removed: Vec<_> = namesake.iter().map(|it| it.id).collect();
-        self.store_by(schedule.clone(), &removed, "schedule", &by).await?;
+        self.store_by(schedule.clone(), &removed, "schedule", by).await?;
         Ok(schedule)
     }
 
@@ -312,7 +305,8 @@ impl Calendar {
         action: &str,
         by: &Actor,
     ) -> Result<(), OperationError> {
-        let operation = operation(by, action, schedule.recorded_name(), Subject::default(), self.clock.now());
+        let (target, done) = (schedule.recorded_name(), Done::Scheduled(&schedule));
+        let operation = operation_done(by, action, target, Subject::default(), self.clock.now(), done);
         let mut schedules: Vec<_> = removed.iter().copied().map(ScheduleChange::Removed).collect();
         schedules.push(ScheduleChange::Set(Box::new(schedule.clone())));
         self.store.commit(Transition { schedules, operation: Some(operation), ..Transition::default() }).await?;

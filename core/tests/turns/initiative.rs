@@ -135,9 +135,8 @@ async fn those_of_a_role_who_are_not_reached_are_named() {
         .send(&message("role:member", "Leave the house."), "one", &by)
         .await
         .expect("it is sent");
-    gateway.engine().operations().note_sent(&sent, &by).await.expect("it is stored");
-    gateway.engine().schedules().add(tells("role:member", false), &by, |_| None).await.expect("it is made");
-    let begun = gateway.engine().schedules().run_now("news", "one", &by, |_| None).await.expect("it is begun");
+    gateway.engine().schedules().add(tells("role:member", false), &by).await.expect("it is made");
+    let begun = gateway.engine().schedules().run_now("news", "one", &by).await.expect("it is begun");
     gateway.settle().await;
 
     let named = |missed: &[NotReached]| not_reached(&gateway, missed, None);
@@ -218,8 +217,7 @@ async fn a_message_is_shown_once_whenever_the_gateway_is_killed() {
         let engine = gateway.engine().clone();
         tokio::spawn(async move {
             let by = operator("a test");
-            let sent = engine.initiative().send(&message("role:owner", "Now."), "key", &by).await?;
-            engine.operations().note_sent(&sent, &by).await
+            engine.initiative().send(&message("role:owner", "Now."), "key", &by).await
         });
         gateway.settle().await;
         let has_crashed = life.is_over();
@@ -308,7 +306,7 @@ async fn nothing_is_sent_where_nobody_would_see_it() {
 
     assert!(refusal(&gateway, &place().to_string()).await.contains("callers fetch"));
     let by = operator("a test");
-    let nowhere = gateway.engine().schedules().add(tells(&place().to_string(), false), &by, |_| None);
+    let nowhere = gateway.engine().schedules().add(tells(&place().to_string(), false), &by);
     assert!(matches!(nowhere.await, Err(OperationError::Unfit(_))));
     gateway.at_rest().await;
 }
@@ -376,12 +374,7 @@ async fn a_page_shows_the_answer_to_a_prompt_alone(
     })
     .await;
     let before = gateway.platform.calls();
-    gateway
-        .engine()
-        .schedules()
-        .add(tells(&place().to_string(), quiet), &operator("a test"), |_| None)
-        .await
-        .expect("made");
+    gateway.engine().schedules().add(tells(&place().to_string(), quiet), &operator("a test")).await.expect("made");
 
     gateway.advance(secs(3600)).await;
     gateway.advance(secs(5)).await;
@@ -406,8 +399,7 @@ async fn a_page_shows_a_message_once_whenever_the_gateway_is_killed() {
         let engine = gateway.engine().clone();
         tokio::spawn(async move {
             let by = operator("a test");
-            let sent = engine.initiative().send(&message(&place().to_string(), "Now."), "key", &by).await?;
-            engine.operations().note_sent(&sent, &by).await
+            engine.initiative().send(&message(&place().to_string(), "Now."), "key", &by).await
         });
         gateway.settle().await;
         let has_crashed = life.is_over();
@@ -526,8 +518,8 @@ async fn an_answer_that_is_tried_again_disturbs_nobody_else() {
 
 async fn prompts_ada(gateway: &TestGateway) {
     let by = operator("a test");
-    gateway.engine().schedules().add(tells("Ada", false), &by, |_| None).await.expect("it is made");
-    gateway.engine().schedules().run_now("news", "one", &by, |_| None).await.expect("it is begun");
+    gateway.engine().schedules().add(tells("Ada", false), &by).await.expect("it is made");
+    gateway.engine().schedules().run_now("news", "one", &by).await.expect("it is begun");
     gateway.engine().calendar().pause("news", true, &by).await.expect("it is paused");
     gateway.settle().await;
 }

@@ -13,7 +13,7 @@ use crate::{
     },
     ports::store::{
         Store,
-        accept::{CursorMove, Stored},
+        accept::{Beside, CursorMove, Stored},
         transition::{Commit, Transition},
     },
 };
@@ -97,7 +97,7 @@ pub async fn what_one_store_writes_another_reads(subject: &mut impl Subject) {
     let event = new_turn(said(&chat("a"), "1"));
     let id = event.turn.as_ref().expect("it has a turn").id;
 
-    one.accept(vec![event], Some(cursor)).await.expect("the event is accepted");
+    one.accept(vec![event], Some(Beside::Cursor(cursor))).await.expect("the event is accepted");
     let position = other.cursor(&channel, "updates").await.expect("cursors are read");
     let read = other.turn(id).await.expect("turns are read").expect("the turn is there");
     let mut next = Turn::accept(&*other, said(&chat("a"), "2")).await;
