@@ -200,6 +200,7 @@ macro_rules! store_conformance {
             the_log_is_removed_by_its_age_except_for_its_last_entry
             what_operators_do_is_in_the_audit_and_in_the_log
             an_answer_is_kept_for_a_repeated_request
+            an_operation_is_stored_with_the_events_that_it_began
             tokens_are_kept_with_when_they_were_revoked
             sessions_of_the_page_are_kept_until_they_end
             a_turn_that_is_undeliverable_is_a_dead_letter

@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use rejoinder_core::{
-    Access, Actor, AgentTurn, Attachment, Begun, Capabilities, ChannelId, Choices, ConversationRef, Hours, Identity,
-    InboundEvent, Missed, NewMessage, NewSchedule, News, NotReached, OnUnknown, OperationError, PersonRole, Policies,
-    Policy, Receipts, Reply, ScheduledAction, SeedPerson, Support, Target, Task, Timestamp, TurnStatus, TurnView, When,
-    Words,
+    Access, Actor, AgentTurn, Answer, Attachment, Begun, Capabilities, ChannelId, Choices, ConversationRef, Done,
+    Hours, Identity, InboundEvent, Missed, NewMessage, NewSchedule, News, NotReached, OnUnknown, OperationError,
+    PersonRole, Policies, Policy, Receipts, Reply, ScheduledAction, SeedPerson, Support, Target, Task, Timestamp,
+    TurnStatus, TurnView, When, Words,
     conformance::scripted::{Fault, Script, capabilities},
-    store::AuditFilter,
+    store::{AuditFilter, IdempotentAnswer},
 };
 
 use crate::{
@@ -227,6 +227,41 @@ async fn a_message_is_shown_once_whenever_the_gateway_is_killed() {
         gateway.advance(secs(60)).await;
 
         assert_eq!(gateway.visible(&chat("grace")), ["hello", "Now."], "{crash:?} write {write}");
+        gateway.at_rest().await;
+        has_crashed
+    })
+    .await;
+}
+
+/// `kill -9` at every write: a message is sent with its entry in the audit and the answer to its request, or not at all.
+#[tokio::test]
+async fn a_message_is_in_the_audit_whenever_the_gateway_is_killed() {
+    at_every_write(3, async |crash, write| {
+        let mut gateway = guarded().await;
+        comes_in(&gateway, says(&chat("grace"), "hello")).await;
+        let life = Arc::clone(&gateway.life);
+        life.crash_at(write, crash);
+        let engine = gateway.engine().clone();
+        let answer = Answer::new(|done| {
+            let Done::Begun(sent) = done else { return None };
+            let (by, key, request) = ("grace".to_owned(), "key".to_owned(), vec![1]);
+            Some(IdempotentAnswer { by, key, request, status: 202, body: sent.begun[0].turn.to_string() })
+        });
+        let by = Actor { answer: Some(answer), ..operator("a test") };
+        tokio::spawn(async move { engine.initiative().send(&message("role:owner", "Now."), "key", &by).await });
+        gateway.settle().await;
+        let has_crashed = life.is_over();
+        gateway.restart().await;
+        gateway.advance(secs(60)).await;
+
+        let turns: Vec<_> = gateway.turns().await.into_iter().map(|turn| turn.turn_id.to_string()).collect();
+        let audit = gateway.store.audit(&AuditFilter { before: None, limit: 10 }).await.expect("readable");
+        let audited: Vec<_> = audit.into_iter().map(|it| it.entry.target).collect();
+        let answer = gateway.store.answer("grace", "key").await.expect("readable").map(|answer| answer.body);
+        let is_sent = gateway.visible(&chat("grace")).iter().any(|text| text == "Now.");
+        assert_eq!(audited.len(), usize::from(is_sent), "{crash:?} write {write}");
+        assert_eq!(answer.as_ref(), audited.first(), "{crash:?} write {write}");
+        assert!(audited.iter().all(|turn| turns.contains(turn)), "{crash:?} write {write}: {audited:?}");
         gateway.at_rest().await;
         has_crashed
     })

@@ -3,7 +3,7 @@
 use rejoinder_guard::{Event, Reply};
 use uuid::Uuid;
 
-use super::{Subject, Turn, at, chat, done, said};
+use super::{Subject, Turn, at, chat, done, new_turn, said};
 use crate::{
     model::{
         conversation::{ChannelId, ChatKind},
@@ -16,6 +16,7 @@ use crate::{
     },
     ports::store::{
         Store,
+        accept::{Beside, Stored, TransitionOf},
         list::{
             AuditFilter, ConversationFilter, ConversationSummary, DeadLetterFilter, DeliveryFilter, DeliveryListState,
             Origin, TurnFilter,
@@ -82,6 +83,38 @@ pub async fn an_answer_is_kept_for_a_repeated_request(subject: &mut impl Subject
     let twice = Transition { operation: Some(operation("retry", Some(answer))), ..Transition::default() };
     assert!(store.commit(twice).await.is_err());
     assert_eq!(store.audit(&AuditFilter { before: None, limit: 10 }).await.expect("the audit is read").len(), 1);
+}
+
+/// All is stored, or nothing is.
+pub async fn an_operation_is_stored_with_the_events_that_it_began(subject: &mut impl Subject) {
+    let store = subject.store();
+    let answer = |body: &str| IdempotentAnswer {
+        by: "grace".to_owned(),
+        key: "k".to_owned(),
+        request: vec![1],
+        status: 202,
+        body: body.to_owned(),
+    };
+    let begin = async |key: &str| {
+        let follows = TransitionOf::new(move |stored: &[Stored]| {
+            let begun = stored.iter().filter(|one| matches!(one, Stored::Turn { .. })).count();
+            let operation = operation("message", Some(answer(&begun.to_string())));
+            Transition { operation: Some(operation), ..Transition::default() }
+        });
+        store.accept(vec![new_turn(said(&chat("a"), key))], Some(Beside::Operation(follows))).await
+    };
+    let state = async || {
+        let audit = store.audit(&AuditFilter { before: None, limit: 10 }).await.expect("the audit is read");
+        let kept = store.answer("grace", "k").await.expect("answers are read");
+        let turns = store.list_turns(&TurnFilter { limit: 10, ..TurnFilter::default() }).await.expect("turns are read");
+        (audit.len(), turns.len(), kept.map(|answer| answer.body))
+    };
+
+    begin("1").await.expect("it is accepted");
+    assert_eq!(state().await, (1, 1, Some("1".to_owned())));
+    // A request is answered once: the second is rejected as a whole.
+    assert!(begin("2").await.is_err());
+    assert_eq!(state().await, (1, 1, Some("1".to_owned())));
 }
 
 /// Also over a restart.
