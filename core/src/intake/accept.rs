@@ -36,7 +36,7 @@ use crate::{
         store::{
             Store, StoreError,
             accept::{Beside, NewEvent, Stored, TransitionOf},
-            transition::{RunEnd, Transition},
+            transition::{Operation, RunEnd, Transition},
         },
     },
     questions::backlog_question::BacklogQuestion,
@@ -100,7 +100,7 @@ impl Inlet for Acceptor {
 }
 
 impl Acceptor {
-    /// Accepts events together, or one by one if the store rejects them together. With an operation, only together.
+    /// Accepts events together, or one by one if the store rejects them together.
     async fn accept_with_fallback(
         &self,
         channel: &ChannelId,
@@ -115,28 +115,37 @@ impl Acceptor {
         for (_, event) in &events {
             self.addresses.forget(&event.conversation);
         }
-        if matches!(beside, Some(Beside::Operation(_))) {
-            return self.accept_together(events, beside).await;
-        }
         let mut accepted = Vec::with_capacity(events.len());
-        for (id, event) in events {
-            accepted.push(self.accept_or_note(channel, id, event).await?);
+        for (place, (id, event)) in events.into_iter().enumerate() {
+            let of_one = match &beside {
+                Some(Beside::Operation(follows)) => Some(Beside::Operation(of_one(follows.clone(), place))),
+                Some(Beside::Cursor(_)) | None => None,
+            };
+            accepted.push(self.accept_or_note(channel, id, event, of_one).await?);
         }
-        if beside.is_some() {
-            self.accept_together(Vec::new(), beside).await?;
+        let of_all = beside.map(|beside| match beside {
+            Beside::Cursor(cursor) => Beside::Cursor(cursor),
+            Beside::Operation(follows) => {
+                let all = accepted.clone();
+                Beside::Operation(TransitionOf::new(move |_: &[Accepted]| follows.of(&all)))
+            }
+        });
+        if of_all.is_some() {
+            self.accept_together(Vec::new(), of_all).await?;
         }
         Ok(accepted)
     }
 
-    /// Accepts a single event. If the store rejects it, stores a note in its place, so that its key is known: with the
-    /// payload, or without it.
+    /// Accepts a single event with what is beside it. If the store rejects it, stores a note in its place, so that its key is
+    /// known: with the payload, or without it.
     async fn accept_or_note(
         &self,
         channel: &ChannelId,
         id: TurnId,
         event: InboundEvent,
+        beside: Option<Beside<Accepted>>,
     ) -> Result<Accepted, IntakeError> {
-        let error = match self.accept_together(vec![(id, event.clone())], None).await {
+        let error = match self.accept_together(vec![(id, event.clone())], beside).await {
             Err(error) if is_rejection(&error) => error,
             result => return Ok(result?.pop().unwrap_or(Accepted::Kept)),
         };
@@ -397,6 +406,18 @@ fn of_stored(follows: TransitionOf<[Accepted]>, routed: &[RoutedEvent]) -> Trans
             (stored, _) => without_turn(stored.clone(), *limited),
         });
         follows.of(&accepted.collect::<Vec<_>>())
+    })
+}
+
+/// The transition that follows if the event at `place` alone opens a turn: without the answer to the request, which is about all.
+fn of_one(follows: TransitionOf<[Accepted]>, place: usize) -> TransitionOf<[Accepted]> {
+    TransitionOf::new(move |accepted: &[Accepted]| {
+        let Some(turn @ Accepted::Turn(_)) = accepted.first() else { return Transition::default() };
+        let mut all = vec![Accepted::Duplicate { turn: None, message: None }; place];
+        all.push(turn.clone());
+        let transition = follows.of(&all);
+        let operation = transition.operation.map(|operation| Operation { answer: None, ..operation });
+        Transition { operation, ..transition }
     })
 }
 

@@ -166,7 +166,7 @@ pub(crate) trait NewsDesk: Send + Sync {
 #[async_trait]
 pub(crate) trait Inlet: Send + Sync {
     /// Accepts events in order, with what is stored beside them. Each event has the id of the turn that it may open.
-    /// With an operation, all of them are stored or none.
+    /// An event that the store rejects costs the others nothing.
     async fn accept(
         &self,
         channel: &ChannelId,

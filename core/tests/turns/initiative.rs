@@ -18,7 +18,7 @@ use crate::{
     linking::{code_for, comes_in, confirms, guarded, last, other_channel, says, setup, there},
 };
 
-fn message(to: &str, text: &str) -> NewMessage {
+pub(crate) fn message(to: &str, text: &str) -> NewMessage {
     NewMessage { to: to.parse().expect("a target"), text: text.to_owned(), attachments: Vec::new(), is_urgent: false }
 }
 
@@ -242,12 +242,7 @@ async fn a_message_is_in_the_audit_whenever_the_gateway_is_killed() {
         let life = Arc::clone(&gateway.life);
         life.crash_at(write, crash);
         let engine = gateway.engine().clone();
-        let answer = Answer::new(|done| {
-            let Done::Begun(sent) = done else { return None };
-            let (by, key, request) = ("grace".to_owned(), "key".to_owned(), vec![1]);
-            Some(IdempotentAnswer { by, key, request, status: 202, body: sent.begun[0].turn.to_string() })
-        });
-        let by = Actor { answer: Some(answer), ..operator("a test") };
+        let by = Actor { answer: Some(answer_with_turns()), ..operator("a test") };
         tokio::spawn(async move { engine.initiative().send(&message("role:owner", "Now."), "key", &by).await });
         gateway.settle().await;
         let has_crashed = life.is_over();
@@ -266,6 +261,16 @@ async fn a_message_is_in_the_audit_whenever_the_gateway_is_killed() {
         has_crashed
     })
     .await;
+}
+
+/// An answer that names the turns that were begun.
+pub(crate) fn answer_with_turns() -> Answer {
+    Answer::new(|done| {
+        let Done::Begun(sent) = done else { return None };
+        let (by, key, request) = ("grace".to_owned(), "key".to_owned(), vec![1]);
+        let turns: Vec<_> = sent.begun.iter().map(|one| one.turn.to_string()).collect();
+        Some(IdempotentAnswer { by, key, request, status: 202, body: turns.join(" ") })
+    })
 }
 
 fn writes(text: &str) -> InboundEvent {
