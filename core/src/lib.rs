@@ -96,7 +96,8 @@ pub mod store {
             },
             transition::{
                 AttemptEnd, AttemptStart, ClosedQuestion, Commit, DeliveryChange, IdempotentAnswer, LineChange,
-                NewDelivery, Operation, RunEnd, RunStart, TranscriptLine, Transition, TurnChange, Withdrawal,
+                NewDelivery, Noun, Operation, RunEnd, RunStart, Seen, TranscriptLine, Transition, TurnChange,
+                Withdrawal,
             },
         },
     };

@@ -3,13 +3,16 @@
 use async_trait::async_trait;
 use rejoinder_core::{
     SharedClock, StoreError, Timestamp, TurnId,
-    store::{Beside, Commit, InboxStore, LogSeq, NewEvent, Store, StoreState, Stored, Transition, Transitions},
+    store::{
+        Beside, Commit, InboxStore, LogSeq, NewEvent, Noun, Store, StoreState, Stored, Transition, Transitions, Version,
+    },
 };
 use sqlx::SqlitePool;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    read,
     request::{WriteRequest, WriteResult},
     transcripts::Transcripts,
     writer::Writer,
@@ -78,6 +81,10 @@ impl Transitions for SqliteStore {
             }
             other => unreachable!("`Commit` ended with {other:?}"),
         }
+    }
+
+    async fn version(&self, noun: Noun) -> Result<Version, StoreError> {
+        read::version(&self.readers, noun).await
     }
 }
 

@@ -34,6 +34,9 @@ store_trait! {
     pub trait Transitions {
         /// Applies a transition in one transaction. A conflict is not an error.
         write fn commit(transition: Transition) -> Commit;
+
+        /// The version of a noun. Read before its rows, it makes a decision on them fail if they are changed meanwhile.
+        read fn version(noun: Noun) -> Version;
     }
 }
 
@@ -42,6 +45,8 @@ store_trait! {
 pub struct Transition {
     /// Changed obligations; the transition is applied only if every one is at its expected version.
     pub turns: Vec<TurnChange>,
+    /// What else it was decided on: it is applied only if nothing of it was changed since.
+    pub seen: Vec<Seen>,
     /// New deliveries, in the order in which they are to be sent.
     pub deliveries: Vec<NewDelivery>,
     /// Questions that these deliveries ask: in place of earlier ones of their turns.
@@ -86,7 +91,7 @@ pub struct Transition {
     pub people: Vec<PeopleChange>,
     /// What happens to messages of a conversation that come while a turn runs; `None`: as it is configured.
     pub queue: Option<(ConversationId, Option<QueueMode>)>,
-    /// A channel that an operator pauses, or resumes (`None`).
+    /// A channel that an operator pauses, or resumes (`None`): applied only if that changes something.
     pub pause: Option<(ChannelId, Option<Pause>)>,
 }
 
@@ -96,6 +101,55 @@ impl Transition {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Whether it changes something of a noun.
+    #[must_use]
+    pub fn changes(&self, noun: Noun) -> bool {
+        match noun {
+            Noun::People => !self.people.is_empty(),
+            Noun::Schedules => self.schedules.iter().any(|change| !matches!(change, ScheduleChange::Ran(_))),
+            Noun::Sessions => !self.sessions.is_empty(),
+            Noun::Tokens => self.token.is_some(),
+        }
+    }
+}
+
+/// Rows that are decided on together. Each noun has a version, which counts the transitions that change it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noun {
+    /// Who is known, who asks to be let in, and where and how people are reached.
+    People,
+    /// The schedules, without what became of their times.
+    Schedules,
+    /// The sessions of all conversations, as far as people change them.
+    Sessions,
+    /// The operators' tokens.
+    Tokens,
+}
+
+impl Noun {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::People, Self::Schedules, Self::Sessions, Self::Tokens];
+
+    /// The name, for the store.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::People => "people",
+            Self::Schedules => "schedules",
+            Self::Sessions => "sessions",
+            Self::Tokens => "tokens",
+        }
+    }
+}
+
+/// The version of a noun that a decision was made on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The noun.
+    pub noun: Noun,
+    /// Its version, read before its rows were.
+    pub version: Version,
 }
 
 /// Something that an operator did.
@@ -145,7 +199,8 @@ pub enum Commit {
     /// It was applied.
     #[default]
     Done,
-    /// A turn was not at its expected version: nothing was changed. Read the turns again and decide again.
+    /// A turn or a noun was not at its expected version, or a channel was paused or resumed already: nothing was changed.
+    /// Read again and decide again.
     Conflict,
 }
 

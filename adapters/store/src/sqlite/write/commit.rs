@@ -3,8 +3,8 @@
 use rejoinder_core::{
     LineState, QueueMode, StoreError, Timestamp,
     store::{
-        AttemptEnd, AttemptStart, Commit, DeliveryChange, DeliveryRecord, Label, Remark, TranscriptLine, Transition,
-        TurnChange, rules,
+        AttemptEnd, AttemptStart, Commit, DeliveryChange, DeliveryRecord, Label, Noun, Remark, Seen, TranscriptLine,
+        Transition, TurnChange, rules,
     },
 };
 use rusqlite::{Row, params};
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::sqlite::stored::ObligationColumns;
 
-/// Applies a transition if all its turns have the expected version.
+/// Applies a transition if all its turns and nouns have the expected versions.
 pub(super) fn apply(transaction: &Transaction<'_>, transition: &Transition) -> Result<Commit, StoreError> {
     // Conversations in which a turn began or ceased to wait, and the place of that turn.
     let mut touched = Vec::new();
@@ -28,6 +28,20 @@ pub(super) fn apply(transaction: &Transaction<'_>, transition: &Transition) -> R
         if rules::may_change_first(place, obligation.is_waiting()) {
             touched.push((conversation, place));
         }
+    }
+    for Seen { noun, version } in &transition.seen {
+        let is_seen = |row: &Row<'_>| row.get::<_, bool>(0);
+        if rows::one(transaction, IS_SEEN, params![noun.as_str(), version], is_seen)? != Some(true) {
+            return Ok(Commit::Conflict);
+        }
+    }
+    if let Some((channel, pause)) = &transition.pause
+        && channels::is_paused(transaction, channel)? == pause.is_some()
+    {
+        return Ok(Commit::Conflict);
+    }
+    for noun in Noun::ALL.into_iter().filter(|noun| transition.changes(*noun)) {
+        rows::change_one(transaction, "versions", COUNT_CHANGE, [noun.as_str()])?;
     }
     for change in &transition.turns {
         change_obligation(transaction, change)?;
@@ -190,6 +204,10 @@ fn change_delivery(transaction: &Transaction<'_>, change: &DeliveryChange) -> Re
 }
 
 const SELECT_CURRENT: &str = "select conversation_id, place from obligations where turn_id = ? and version = ?";
+
+const IS_SEEN: &str = "select version = ?2 from versions where noun = ?1";
+
+const COUNT_CHANGE: &str = "update versions set version = version + 1 where noun = ?";
 
 const CHANGE_OBLIGATION: &str = "
     update obligations set

@@ -1,0 +1,8 @@
+-- How often what is decided on together was changed: who decides on it finds that somebody else was first.
+
+create table versions (
+    noun text primary key,          -- people, schedules, sessions, tokens
+    version integer not null
+) strict, without rowid;
+
+insert into versions (noun, version) values ('people', 0), ('schedules', 0), ('sessions', 0), ('tokens', 0);
