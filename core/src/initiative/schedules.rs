@@ -10,9 +10,9 @@ use tracing::warn;
 
 use super::Initiative;
 use crate::{
-    base::{lifecycle::Lifecycle, pauses, words::rfc3339},
+    base::{conflicts::decide_anew, lifecycle::Lifecycle, pauses, words::rfc3339},
     model::{
-        ids::TurnId,
+        ids::{ScheduleId, TurnId},
         log::{LogEvent, NewLogEntry, Subject},
         schedule::{NewSchedule, Schedule, ScheduleChange, ScheduleRun, ScheduleState, ScheduledAction, When},
         settings::LiveSettings,
@@ -22,7 +22,11 @@ use crate::{
         actor::{Actor, Done, operation_done},
         error::OperationError,
     },
-    ports::store::{StoreError, accept::TransitionOf, transition::Transition},
+    ports::store::{
+        StoreError,
+        accept::TransitionOf,
+        transition::{Seen, Transition},
+    },
     schedules::Calendar,
 };
 
@@ -85,7 +89,6 @@ impl Schedules {
     /// # Errors
     /// When it was not done; see [`OperationError`].
     pub async fn run_now(&self, name: &str, key: &str, by: &Actor) -> Result<Reached, OperationError> {
-        let _deciding = self.calendar.deciding().await;
         let (schedule, now) = (self.calendar.find(name, by)?, self.calendar.clock.now());
         let key = format!("run:{}:{}", schedule.id, by.key(key));
         let (id, target, by) = (schedule.id, schedule.recorded_name(), by.clone());
@@ -105,11 +108,7 @@ impl Schedules {
         let now = self.calendar.clock.now();
         let mut failed = None;
         for id in self.calendar.due(now) {
-            let _deciding = self.calendar.deciding().await;
-            // It may have been removed or paused meanwhile.
-            if let Some(schedule) = self.calendar.still_due(id, now)
-                && let Err(error) = self.act_on(schedule, now).await
-            {
+            if let Err(error) = self.act_on_one(id, now).await {
                 // The others do not wait for it.
                 failed = Some(error);
             }
@@ -117,8 +116,19 @@ impl Schedules {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Acts on the times of a schedule that have come.
-    async fn act_on(&self, mut schedule: Schedule, now: Timestamp) -> Result<(), StoreError> {
+    async fn act_on_one(&self, id: ScheduleId, now: Timestamp) -> Result<(), StoreError> {
+        decide_anew!({
+            let seen = self.calendar.seen();
+            match self.calendar.still_due(id, now) {
+                Some(schedule) => self.act_on(schedule, seen, now).await?.then_some(()),
+                // It has been removed or paused meanwhile.
+                None => Some(()),
+            }
+        })
+    }
+
+    /// Acts on the times of a schedule that have come; `false` if a schedule was changed since `seen`.
+    async fn act_on(&self, mut schedule: Schedule, seen: Seen, now: Timestamp) -> Result<bool, StoreError> {
         let subject = || schedule.new.to.channel().map(Subject::channel).unwrap_or_default();
         let entry = |event| NewLogEntry { at: now, subject: subject(), event };
         let name = || schedule.recorded_name();
@@ -171,10 +181,8 @@ impl Schedules {
             warn!(schedule = name(), why, "a schedule is paused");
         }
         schedule = Schedule { state, why, next_at, failures, ..schedule };
-        changes.push(ScheduleChange::Set(Box::new(schedule.clone())));
-        self.calendar.store.commit(Transition { schedules: changes, log, ..Transition::default() }).await?;
-        self.calendar.learn(schedule);
-        Ok(())
+        changes.push(ScheduleChange::Set(Box::new(schedule)));
+        self.calendar.change(seen, Transition { schedules: changes, log, ..Transition::default() }).await
     }
 
     /// What the first time that is passed over began already, if it did.
