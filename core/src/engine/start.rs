@@ -211,8 +211,7 @@ impl Ground {
             store, people, approvals, channels, merges, backlog_question, sessions, settings, clock
         ], [ledger]));
         let operations = Arc::new(given!(Operations:
-            ground [store, channels, lanes, people, approvals, calendar, settings, clock], [ledger, caller],
-            operating: Mutex::default()));
+            ground [store, channels, lanes, people, approvals, calendar, settings, clock], [ledger, caller]));
         let acceptor = Arc::new(given!(Acceptor:
             ground [store, backlog_question, activity, addresses, timer, lifecycle], [ledger, scheduler, commands, health],
             router: Arc::new(ground.event_router())));
