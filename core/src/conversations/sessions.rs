@@ -1,7 +1,7 @@
 //! In which session a turn is, and what people have chosen for it.
 //!
-//! What is decided on sessions is stored while [`Sessions::deciding`] is held, so that nobody continues in a session that
-//! another conversation deletes.
+//! What is decided on sessions is stored only if none was changed since [`Sessions::seen`], so that nobody continues in a
+//! session that another conversation deletes.
 
 use std::sync::{
     Arc,
@@ -9,7 +9,6 @@ use std::sync::{
 };
 
 use rejoinder_guard::{Obligation, ObligationState};
-use tokio::sync::OwnedMutexGuard;
 
 use crate::{
     model::{
@@ -21,7 +20,10 @@ use crate::{
         session::{SessionChange, SessionChoice, SessionSettings, SessionUse},
         turn::TurnRecord,
     },
-    ports::store::{SessionStore, StoreError},
+    ports::store::{
+        SessionStore, StoreError,
+        transition::{Noun, Seen},
+    },
 };
 
 /// Reads sessions.
@@ -29,7 +31,6 @@ pub(crate) struct Sessions {
     store: Arc<dyn SessionStore>,
     /// Whether anything was ever chosen for a session: if not, no message waits for a look at the store.
     has_choices: AtomicBool,
-    deciding: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// A question that can be put before the agent again.
@@ -84,12 +85,12 @@ pub(crate) fn is_open(obligation: &Obligation) -> bool {
 impl Sessions {
     pub(crate) async fn load(store: Arc<dyn SessionStore>) -> Result<Self, StoreError> {
         let has_choices = AtomicBool::new(store.has_choices().await?);
-        Ok(Self { store, has_choices, deciding: Arc::default() })
+        Ok(Self { store, has_choices })
     }
 
-    /// Held while a change is decided and stored.
-    pub(crate) async fn deciding(&self) -> OwnedMutexGuard<()> {
-        Arc::clone(&self.deciding).lock_owned().await
+    /// What a change is decided on: read before any session is.
+    pub(crate) async fn seen(&self) -> Result<Seen, StoreError> {
+        Ok(Seen { noun: Noun::Sessions, version: self.store.version(Noun::Sessions).await? })
     }
 
     /// Notes changes that are about to be stored.

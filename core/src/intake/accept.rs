@@ -14,7 +14,7 @@ use super::{
     pairs::Heard,
 };
 use crate::{
-    base::{crash::crash_point, lifecycle::Lifecycle, timer::Timer},
+    base::{conflicts::decide_anew, crash::crash_point, lifecycle::Lifecycle, timer::Timer},
     commands::{self, Commands},
     conversations::{activity::Activity, addresses::Addresses},
     events::Run,
@@ -31,6 +31,7 @@ use crate::{
     },
     notices::question_expired,
     outbox::health::Health,
+    people::People,
     ports::{
         intake::{Accepted, Inlet, IntakeError},
         store::{
@@ -337,14 +338,7 @@ impl Acceptor {
         }
         let event = Arc::clone(event);
         self.lifecycle.work.spawn(async move {
-            let _deciding = people.deciding().await;
-            // They may have been forgotten meanwhile.
-            let changes = people.moves(&event, told);
-            if changes.is_empty() {
-                return;
-            }
-            let transition = Transition { people: changes, ..Transition::default() };
-            if let Err(error) = people.change(transition).await {
+            if let Err(error) = store_chat(&people, &event, told).await {
                 warn!(%error, "cannot store where somebody writes");
             }
         });
@@ -428,6 +422,15 @@ fn without_turn(stored: Stored, limited: Option<Duration>) -> Accepted {
         (_, Some(retry_after)) => Accepted::Limited { retry_after },
         _ => Accepted::Kept,
     }
+}
+
+/// Stores where people are reached from now on: they may have been forgotten meanwhile.
+async fn store_chat(people: &People, event: &InboundEvent, told: Option<Language>) -> Result<(), StoreError> {
+    decide_anew!({
+        let seen = people.seen();
+        let transition = Transition { people: people.moves(event, told), ..Transition::default() };
+        (transition.is_empty() || people.change(seen, transition).await?).then_some(())
+    })
 }
 
 fn count(channel: &ChannelId, stored: &Stored) {

@@ -29,7 +29,7 @@ use crate::{
         clock::SharedClock,
         store::{
             StoreError, TurnStore,
-            transition::{Commit, DeliveryChange, LineChange, Transition, TurnChange},
+            transition::{Commit, DeliveryChange, LineChange, Noun, Transition, TurnChange},
         },
     },
     questions::{approvals::Approvals, open::Questions},
@@ -115,7 +115,8 @@ impl Ledger {
         }
     }
 
-    /// As [`decide_all`](Self::decide_all), but tries once; `None` if one of the turns was changed meanwhile.
+    /// As [`decide_all`](Self::decide_all), but tries once; `None` if one of the turns, or what the trigger was decided on, was
+    /// changed meanwhile.
     pub(crate) async fn try_to_decide(
         &self,
         inputs: &mut [TurnEvents],
@@ -143,12 +144,16 @@ impl Ledger {
         let is_sent_next = transition.deliveries.iter().any(|one| one.record().state == DeliveryState::Pending);
         let (questions, approvals) = (transition.questions.clone(), transition.approvals.clone());
         let people = transition.people.clone();
+        let seen_people = transition.seen.iter().copied().find(|seen| seen.noun == Noun::People);
         if !transition.is_empty() && !self.commit(transition).await? {
+            if seen_people.is_some() {
+                self.context.people.refresh().await?;
+            }
             return Ok(None);
         }
         // What is sent next may be about them: a code of `/link` is in no row.
-        if !people.is_empty() {
-            self.context.people.apply(&people);
+        if let Some(seen) = seen_people {
+            self.context.people.apply(seen, &people);
         }
         self.questions.note(&questions);
         self.approvals.note(&approvals);

@@ -7,6 +7,7 @@ use rejoinder_guard::Timestamp;
 
 use super::{People, SHARED_GUESSES, State};
 use crate::{
+    base::conflicts::decide_anew,
     model::{
         conversation::ChannelId,
         event::{InboundEvent, SenderKind},
@@ -14,7 +15,10 @@ use crate::{
         log::{LogEvent, NewLogEntry, Subject},
         people::{Identity, Pairing, PairingState, PeopleChange},
     },
-    ports::store::{StoreError, transition::Transition},
+    ports::store::{
+        StoreError,
+        transition::{Seen, Transition},
+    },
 };
 
 /// How long a code is valid, and how long somebody who was given one is not told again.
@@ -74,22 +78,25 @@ impl People {
     /// The request of a stranger to be let in: the earlier one, if they have a code.
     pub(crate) async fn ask(&self, event: &InboundEvent) -> Result<Asked, StoreError> {
         let identity = event.identity();
-        if let Some(asked) = self.asked_before(&identity) {
-            return Ok(asked);
-        }
-        let _deciding = self.deciding().await;
-        // Another event, of this stranger or of another, may have come first.
-        if let Some(asked) = self.asked_before(&identity) {
-            return Ok(asked);
-        }
+        decide_anew!({
+            let seen = self.seen();
+            match self.asked_before(&identity) {
+                Some(asked) => Some(asked),
+                None => self.ask_anew(seen, event).await?.map(Asked::Waits),
+            }
+        })
+    }
+
+    /// `None` if something was changed since `seen`: another event, of this stranger or of another, may have come first.
+    async fn ask_anew(&self, seen: Seen, event: &InboundEvent) -> Result<Option<Pairing>, StoreError> {
         let pairing = self.with_new_code(event, PairingState::Waiting, LIFETIME);
         let now = pairing.asked_at;
         let subject = Subject::channel(&pairing.identity.channel);
         let asked = LogEvent::PersonAsked { identity: pairing.identity.to_string() };
         let log = vec![NewLogEntry { at: now, subject, event: asked }];
         let people = vec![PeopleChange::PairingSaved(pairing.clone())];
-        self.change(Transition { log, people, ..Transition::default() }).await?;
-        Ok(Asked::Waits(pairing))
+        let is_stored = self.change(seen, Transition { log, people, ..Transition::default() }).await?;
+        Ok(is_stored.then_some(pairing))
     }
 
     /// What became of the request of somebody who can make no new one.
