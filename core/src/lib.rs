@@ -68,7 +68,7 @@ pub mod store {
             approval::{Approval, ApprovalChange, ApprovalFilter, ApprovalState},
             line::{ErrorFilter, ErrorMark, ErrorRecord, LineId, LineLevel, LogLine, LogLineFilter, LogLineRecord},
             log::{AuditEntry, LogEntry, LogEvent, LogFilter, LogSeq, NewLogEntry, Subject},
-            people::{DirectChat, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord},
+            people::{DirectChat, Guess, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord},
             question::{AskedQuestion, QuestionFilter, QuestionRecord},
             run::RunContent,
             schedule::{Schedule, ScheduleChange, ScheduleOrigin, ScheduleRun, ScheduleState},

@@ -38,9 +38,15 @@ fn decide(call: &Call<'_>, decision: impl Fn(&Call<'_>, &str, &Pairing, Seen) ->
     let seen = call.people.seen();
     match call.people.with_code(&typed, &event.identity().to_string(), |_| true) {
         Ok(pairing) => decision(call, &owner, &pairing, seen),
-        Err(WrongCode::Unknown) => Answer::of("code_unknown"),
+        Err(WrongCode::Unknown(tried)) => wrong(tried, seen, Answer::of("code_unknown")),
         Err(WrongCode::Locked(_)) => Answer::of("code_locked"),
     }
+}
+
+/// The answer to a code that does not exist, which counts the try.
+pub(super) fn wrong(tried: Vec<PeopleChange>, seen: Seen, answer: Answer) -> Answer {
+    let person = Some(DecidedPerson { changes: tried, operation: None });
+    Answer { person, seen: vec![seen], ..answer }
 }
 
 /// The owner who sent a message in a direct chat: in a group everybody would read the code.

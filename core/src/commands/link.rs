@@ -1,7 +1,10 @@
 //! `/link`: lets somebody who is known on one channel be the same person on another one, with a code, once they confirm it where
 //! they got the code. `/unlink`: takes a channel out again.
 
-use super::command::{Answer, Call, Command, Words};
+use super::{
+    approve::wrong,
+    command::{Answer, Call, Command, Words},
+};
 use crate::{
     base::words::{excerpt, filled, plain},
     ledger::trigger::DecidedPerson,
@@ -91,8 +94,11 @@ fn use_code(call: &Call<'_>, typed: &str, refusal: Option<Answer>) -> Answer {
     let link = match (call.people.link_with(typed, &call.turn.event), refusal) {
         (Ok(link), None) => link,
         (Ok(link), Some(refusal)) => return ends(PeopleChange::PairingRemoved(link.identity), seen, refusal),
-        (Err(_), Some(refusal)) => return refusal,
-        (Err(WrongCode::Unknown), None) => return Answer::of("link_wrong"),
+        (Err(WrongCode::Unknown(tried)), refusal) => {
+            let refusal = refusal.unwrap_or_else(|| Answer::of("link_wrong"));
+            return wrong(tried, seen, refusal);
+        }
+        (Err(WrongCode::Locked(_)), Some(refusal)) => return refusal,
         (Err(WrongCode::Locked(_)), None) => return Answer::of("code_locked"),
     };
     let hindrance = match call.people.person_of(&link.identity) {

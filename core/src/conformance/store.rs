@@ -201,6 +201,7 @@ macro_rules! store_conformance {
             what_operators_do_is_in_the_audit_and_in_the_log
             an_answer_is_kept_for_a_repeated_request
             an_operation_is_stored_with_the_events_that_it_began
+            tries_of_codes_are_kept_for_a_while
             what_was_changed_since_it_was_seen_is_a_conflict
             a_channel_is_paused_once
             tokens_are_kept_with_when_they_were_revoked

@@ -84,11 +84,15 @@ impl Operations {
     pub async fn approve(&self, code: &str, person: NewPerson, by: Actor) -> Result<PersonRecord, OperationError> {
         Ok(decide_anew!({
             let seen = self.people.seen();
-            let pairing = self.pairing(code, &by)?;
-            let settings = self.settings.get();
-            let is_taken = |name: &str| self.people.is_called(name) || settings.names_person(name);
-            let (changes, person) = pairing.approved(person.clone(), is_taken, &by.name, self.clock.now());
-            self.change_people(seen, changes, "approve", &pairing.identity, &by).await?.then_some(person)
+            match self.pairing(seen, code, &by).await? {
+                None => None,
+                Some(pairing) => {
+                    let settings = self.settings.get();
+                    let is_taken = |name: &str| self.people.is_called(name) || settings.names_person(name);
+                    let (changes, person) = pairing.approved(person.clone(), is_taken, &by.name, self.clock.now());
+                    self.change_people(seen, changes, "approve", &pairing.identity, &by).await?.then_some(person)
+                }
+            }
         })?)
     }
 
@@ -96,10 +100,14 @@ impl Operations {
     pub async fn decline(&self, code: &str, by: Actor) -> Result<(), OperationError> {
         Ok(decide_anew!({
             let seen = self.people.seen();
-            let pairing = self.pairing(code, &by)?;
-            let identity = pairing.identity.clone();
-            let changes = vec![self.people.declined(pairing)];
-            self.change_people(seen, changes, "decline", &identity, &by).await?.then_some(())
+            match self.pairing(seen, code, &by).await? {
+                None => None,
+                Some(pairing) => {
+                    let identity = pairing.identity.clone();
+                    let changes = vec![self.people.declined(pairing)];
+                    self.change_people(seen, changes, "decline", &identity, &by).await?.then_some(())
+                }
+            }
         })?)
     }
 
@@ -124,13 +132,18 @@ impl Operations {
         })?)
     }
 
-    /// The request with a code, if it waits and the operator may decide it.
-    fn pairing(&self, code: &str, by: &Actor) -> Result<Pairing, OperationError> {
+    /// The request with a code, if it waits and the operator may decide it; `None` if something was changed since `seen`.
+    async fn pairing(&self, seen: Seen, code: &str, by: &Actor) -> Result<Option<Pairing>, OperationError> {
         let may = |pairing: &Pairing| by.may(&pairing.identity.channel);
-        self.people.with_code(code, &by.name, may).map_err(|wrong| match wrong {
-            WrongCode::Unknown => OperationError::Unknown("no request that waits has this code"),
-            WrongCode::Locked(retry_after) => OperationError::TooMany { retry_after },
-        })
+        let tried = match self.people.with_code(code, &by.name, may) {
+            Ok(pairing) => return Ok(Some(pairing)),
+            Err(WrongCode::Locked(retry_after)) => return Err(OperationError::TooMany { retry_after }),
+            Err(WrongCode::Unknown(tried)) => Transition { people: tried, ..Transition::default() },
+        };
+        if tried.is_empty() || self.people.change(seen, tried).await? {
+            return Err(OperationError::Unknown("no request that waits has this code"));
+        }
+        Ok(None)
     }
 
     /// Stores changes with who made them; `false` if something was changed since `seen`.

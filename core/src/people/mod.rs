@@ -25,7 +25,7 @@ use rejoinder_guard::Timestamp;
 use tokio::sync::Notify;
 
 use self::{
-    changes::{apply, change_chat, change_language, change_request},
+    changes::{apply, change_chat, change_guesses, change_language, change_request},
     configured::planted,
 };
 use crate::{
@@ -36,7 +36,7 @@ use crate::{
         ids::PersonId,
         language::Language,
         people::{
-            DirectChat, Identity, KnownAs, KnownIdentity, KnownPeople, Pairing, PairingState, PeopleChange,
+            DirectChat, Guess, Identity, KnownAs, KnownIdentity, KnownPeople, Pairing, PairingState, PeopleChange,
             PersonRecord, SeedPerson, is_hidden,
         },
         turn::Version,
@@ -82,8 +82,11 @@ pub(crate) struct State {
     /// When a stranger last got no code because too many requests wait.
     turned_away: HashMap<ChannelId, Timestamp>,
     /// Who has tried codes that do not exist, since when, and which.
-    guesses: HashMap<String, (Timestamp, HashSet<String>)>,
+    guesses: Guesses,
 }
+
+/// Who has tried codes that do not exist, since when, and which.
+type Guesses = HashMap<String, (Timestamp, HashSet<String>)>;
 
 impl People {
     /// Reads who is known, and adds those whom the configuration names.
@@ -163,6 +166,7 @@ impl People {
                 change_request(&mut state.pairings, change);
                 change_language(&mut state.languages, change);
                 change_chat(&mut state.chats, change);
+                change_guesses(&mut state.guesses, change);
             }
             state.version += 1;
             self.known.store(Arc::new(KnownPeople::of(&state.people)));
@@ -195,12 +199,12 @@ impl People {
 
     /// Reads what is stored, if it is newer.
     pub(crate) async fn refresh(&self) -> Result<(), StoreError> {
-        let State { version, people, pairings, languages, chats, .. } = read(&*self.store).await?;
+        let State { version, people, pairings, languages, chats, guesses, .. } = read(&*self.store).await?;
         let mut state = self.state();
         if version > state.version {
             self.known.store(Arc::new(KnownPeople::of(&people)));
             (state.version, state.people, state.pairings) = (version, people, pairings);
-            (state.languages, state.chats) = (languages, chats);
+            (state.languages, state.chats, state.guesses) = (languages, chats, guesses);
             [&self.let_in, &self.asked, &self.reachable].into_iter().for_each(Notify::notify_one);
         }
         Ok(())
@@ -261,7 +265,11 @@ async fn read(store: &dyn PeopleStore) -> Result<State, StoreError> {
     let (people, pairings) = (store.people().await?, store.pairings().await?);
     let languages = store.languages().await?.into_iter().collect();
     let chats = store.direct_chats().await?.into_iter().map(|chat| (chat.identity.clone(), chat)).collect();
-    Ok(State { version, people, pairings, languages, chats, ..State::default() })
+    let mut guesses = Guesses::new();
+    for Guess { who, code, since } in store.guesses().await? {
+        guesses.entry(who).or_insert_with(|| (since, HashSet::new())).1.insert(code);
+    }
+    Ok(State { version, people, pairings, languages, chats, guesses, ..State::default() })
 }
 
 /// The homes and the languages that the configuration gives to people.

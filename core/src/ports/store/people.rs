@@ -6,7 +6,7 @@ use crate::{
     model::{
         ids::ConversationId,
         language::Language,
-        people::{DirectChat, Identity, Pairing, PersonRecord},
+        people::{DirectChat, Guess, Identity, Pairing, PersonRecord},
     },
     ports::store::{StoreError, Transitions, accept::DayUse},
 };
@@ -19,6 +19,9 @@ store_trait! {
 
         /// The requests to be let in, also those whose time has passed; oldest first.
         read fn pairings() -> Vec<Pairing>;
+
+        /// The tries of codes that do not exist, as far as they are not forgotten.
+        read fn guesses() -> Vec<Guess>;
 
         /// The languages that people chose, by channel and id.
         read fn languages() -> Vec<(Identity, Language)>;
