@@ -75,7 +75,7 @@ pub mod store {
             search::{SearchQuery, SearchTerm, is_word_alone},
             session::{SessionChange, SessionChoice, SessionRecord, SessionUse},
             stored_delivery::{DeliveryRecord, DeliveryState, Label},
-            tokens::{Role, SignInChange, SignInRecord, TokenChange, TokenRecord},
+            tokens::{LinkRecord, Role, SignInChange, SignInRecord, TokenChange, TokenRecord},
             turn::{Handler, TurnRecord, TurnSeq, Version},
             view::{FallbackView, Shown, TurnStatus, TurnView},
         },

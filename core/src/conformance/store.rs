@@ -206,6 +206,7 @@ macro_rules! store_conformance {
             a_channel_is_paused_once
             tokens_are_kept_with_when_they_were_revoked
             sessions_of_the_page_are_kept_until_they_end
+            links_to_the_page_are_kept_until_they_end
             a_turn_that_is_undeliverable_is_a_dead_letter
             what_is_held_is_not_upcoming
             deliveries_are_listed

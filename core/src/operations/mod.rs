@@ -303,7 +303,7 @@ impl Operations {
     pub async fn change_sign_ins(&self, changes: Vec<SignInChange>, by: Option<Actor>) -> Result<(), OperationError> {
         let ended = changes.iter().find_map(|change| match change {
             SignInChange::End(id) => Some(*id),
-            SignInChange::Open(_) => None,
+            SignInChange::Open(_) | SignInChange::MakeLink(_) | SignInChange::EndLink(_) => None,
         });
         let operation =
             by.zip(ended).map(|(by, id)| operation(&by, "end_session", id, Subject::default(), self.clock.now()));

@@ -9,6 +9,7 @@ use crate::{TOKEN, hook};
 
 /// Undoes what later versions have changed in the schema.
 const TO_THE_FIRST: &str = "
+    drop table sign_in_links;
     drop table guesses;
     drop table versions;
     drop table asides;

@@ -17,7 +17,7 @@ use crate::{
         session::SessionChange,
         stored_delivery::{DeliveryRecord, DeliveryState},
         target::{Addressees, NotReached},
-        tokens::{Role, SignInChange, SignInRecord, TokenChange, TokenRecord},
+        tokens::{LinkRecord, Role, SignInChange, SignInRecord, TokenChange, TokenRecord},
     },
     ports::store::{
         Store,
@@ -210,6 +210,31 @@ pub async fn tokens_are_kept_with_when_they_were_revoked(subject: &mut impl Subj
     subject.reopen().await;
     let revoked = TokenRecord { revoked_at: Some(at(3)), ..first };
     assert_eq!(subject.store().tokens().await.expect("tokens are read"), [revoked, second]);
+}
+
+/// Also over a restart.
+pub async fn links_to_the_page_are_kept_until_they_end(subject: &mut impl Subject) {
+    let store = subject.store();
+    let link = |number: u8, session| LinkRecord {
+        code: [number; 32],
+        token: Some(Uuid::from_u128(7)),
+        session,
+        expires_at: at(number.into()),
+    };
+    let (first, second) = (link(1, None), LinkRecord { token: None, ..link(2, Some(Uuid::from_u128(8))) });
+    let change = async |store: &dyn Store, change| {
+        done(store, Transition { sign_ins: vec![change], ..Transition::default() }).await;
+    };
+    change(&*store, SignInChange::MakeLink(first.clone())).await;
+    change(&*store, SignInChange::MakeLink(second.clone())).await;
+    drop(store);
+
+    subject.reopen().await;
+    let store = subject.store();
+    assert_eq!(store.links().await.expect("links are read"), [first.clone(), second.clone()]);
+    change(&*store, SignInChange::EndLink(first.code)).await;
+    change(&*store, SignInChange::EndLink(first.code)).await;
+    assert_eq!(store.links().await.expect("links are read"), [second]);
 }
 
 /// Also over a restart. A session ends alone, or with its token.

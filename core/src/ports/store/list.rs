@@ -17,7 +17,7 @@ use crate::{
         run::Cost,
         search::SearchQuery,
         stored_delivery::{DeliveryRecord, DeliveryState},
-        tokens::{SignInRecord, TokenRecord},
+        tokens::{LinkRecord, SignInRecord, TokenRecord},
         turn::Handler,
         view::{FallbackView, TurnStatus},
     },
@@ -69,6 +69,9 @@ store_trait! {
 
         /// The sessions of the operator's page, also those that have expired, oldest first.
         read fn sign_ins() -> Vec<SignInRecord>;
+
+        /// The links that open the operator's page, also those that have expired, oldest first.
+        read fn links() -> Vec<LinkRecord>;
 
         /// The stored answer to a request of an operator with this idempotency key.
         read fn answer(by: &str, key: &str) -> Option<IdempotentAnswer>;

@@ -1,9 +1,9 @@
 //! Sessions of the page: a one-time link or a token opens one, and a cookie carries its secret.
 //!
-//! A session is a row with a keyed digest of the secret. So it survives a restart, and ends when somebody signs out or ends it,
-//! when its token is revoked, or when the configured token, which is the key, is changed. The cookie cannot be read by scripts, and
-//! no other site can send it. A page of another server on this machine is the same site for browsers, so what changes something
-//! must also come from our own origin.
+//! A link is a row with a digest of its code, and a session one with a keyed digest of the secret. So both survive a restart. A
+//! session ends when somebody signs out or ends it, when its token is revoked, or when the configured token, which is the key, is
+//! changed. The cookie cannot be read by scripts, and no other site can send it. A page of another server on this machine is the
+//! same site for browsers, so what changes something must also come from our own origin.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError, RwLock},
@@ -17,7 +17,7 @@ use axum::{
 };
 use rejoinder_core::{
     SharedClock, Store, StoreError, Timestamp,
-    store::{Role, SignInChange, SignInRecord},
+    store::{LinkRecord, Role, SignInChange, SignInRecord},
 };
 use rejoinder_kit::{Peer, Tokens, bearer, token_digest};
 use secrecy::{ExposeSecret, SecretString};
@@ -50,20 +50,13 @@ const MAX_BROWSER: usize = 200;
 /// The largest body of a request, in bytes.
 const MAX_BODY: usize = 4 * 1024;
 
-/// A link that nobody has opened yet.
-struct Link {
-    /// The digest of its code.
-    code: [u8; 32],
-    caller: Caller,
-    until: Timestamp,
-}
-
 /// Opens sessions, and finds out who has one.
 pub(crate) struct Sessions {
     /// Digests the secrets; `None`: `/admin` is switched off.
     key: Option<Tokens>,
     clock: SharedClock,
-    links: Mutex<Vec<Link>>,
+    /// The links that nobody has opened yet: a copy of the rows, and the link that this process has shown at its start.
+    links: Mutex<Vec<LinkRecord>>,
     /// A copy of the rows, oldest first.
     open: RwLock<Vec<SignInRecord>>,
 }
@@ -72,32 +65,37 @@ impl Sessions {
     /// # Errors
     /// When the store cannot be read.
     pub(crate) async fn read(key: Option<Tokens>, store: &dyn Store, clock: SharedClock) -> Result<Self, StoreError> {
-        Ok(Self { key, clock, links: Mutex::default(), open: RwLock::new(store.sign_ins().await?) })
+        let (links, open) = (store.links().await?, store.sign_ins().await?);
+        Ok(Self { key, clock, links: Mutex::new(links), open: RwLock::new(open) })
     }
 
-    fn links(&self) -> MutexGuard<'_, Vec<Link>> {
+    fn links(&self) -> MutexGuard<'_, Vec<LinkRecord>> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The path of a link that opens a session for `caller`, once.
+    /// The path of a link that opens a session for `caller`, once, and what changes with it.
     ///
     /// # Errors
     /// When the system gives no random numbers.
-    pub(crate) fn link(&self, caller: Caller) -> std::io::Result<(String, Timestamp)> {
+    pub(crate) fn link(&self, caller: &Caller) -> std::io::Result<(String, Timestamp, Vec<SignInChange>)> {
         let code = secrets::new_token()?;
         let now = self.clock.now();
-        let until = now + LINK_LIFETIME;
+        let (digest, expires_at) = (token_digest(code.expose_secret().as_bytes()), now + LINK_LIFETIME);
+        let session = caller.session.map(|session| session.id);
+        let link = LinkRecord { code: digest, token: caller.token, session, expires_at };
         let mut links = self.links();
-        links.retain(|link| link.until > now);
-        let is_own = |link: &Link| link.caller.token == caller.token;
+        let mut ended: Vec<_> = links.extract_if(.., |link| link.expires_at <= now).collect();
+        let is_own = |link: &LinkRecord| link.token == caller.token;
         if links.iter().filter(|link| is_own(link)).count() >= MAX_LINKS
             && let Some(oldest) = links.iter().position(is_own)
         {
-            links.remove(oldest);
+            ended.push(links.remove(oldest));
         }
-        links.push(Link { code: token_digest(code.expose_secret().as_bytes()), caller, until });
+        links.push(link.clone());
+        let mut changes: Vec<_> = ended.into_iter().map(|link| SignInChange::EndLink(link.code)).collect();
+        changes.push(SignInChange::MakeLink(link));
         // What follows the `#` is sent to no server, and is in no log.
-        Ok((format!("/admin#code={}", code.expose_secret()), until))
+        Ok((format!("/admin#code={}", code.expose_secret()), expires_at, changes))
     }
 
     /// Who made the link with this code, if they may still use what they made it with. It cannot be opened again.
@@ -105,11 +103,13 @@ impl Sessions {
         let (sent, now) = (token_digest(code.as_bytes()), self.clock.now());
         let link = {
             let mut links = self.links();
-            links.retain(|link| link.until > now);
-            let found = links.iter().position(|link| link.code.ct_eq(&sent).into())?;
+            let is_sent = |link: &LinkRecord| link.expires_at > now && link.code.ct_eq(&sent).into();
+            let found = links.iter().position(is_sent)?;
             links.remove(found)
         };
-        Some(link.caller).filter(|caller| self.is_valid(caller, stored))
+        let Some(session) = link.session else { return caller_with(link.token, stored) };
+        let open = self.records();
+        open.iter().find(|open| open.id == session).and_then(|open| self.caller_of(open, stored))
     }
 
     /// A new session of `caller`, with its secret and with what ends for it; `None` if `/admin` is switched off. It lasts no longer
@@ -146,6 +146,8 @@ impl Sessions {
             match change {
                 SignInChange::Open(session) => open.push(session),
                 SignInChange::End(id) => open.retain(|session| session.id != id),
+                // They are changed before they are stored.
+                SignInChange::MakeLink(_) | SignInChange::EndLink(_) => {}
             }
         }
     }
@@ -182,7 +184,7 @@ impl Sessions {
 
     /// Who opened a session, if it is not over.
     fn caller_of(&self, session: &SignInRecord, stored: &StoredTokens) -> Option<Caller> {
-        let caller = session.token.map_or_else(|| Some(Caller::configured()), |token| stored.caller_with(token))?;
+        let caller = caller_with(session.token, stored)?;
         let end = SessionEnd { id: session.id, at: session.expires_at };
         (end.at > self.clock.now()).then_some(Caller { session: Some(end), ..caller })
     }
@@ -195,6 +197,11 @@ impl Sessions {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         open.iter().find(|session| session.id == id).is_some_and(|session| self.caller_of(session, stored).is_some())
     }
+}
+
+/// Who has this token, or the one of the configuration; `None` if it opens nothing any more.
+fn caller_with(token: Option<Uuid>, stored: &StoredTokens) -> Option<Caller> {
+    token.map_or_else(|| Some(Caller::configured()), |token| stored.caller_with(token))
 }
 
 /// Whether a page of ours sent the request. Browsers always say where a request comes from that changes something.
@@ -250,6 +257,7 @@ impl From<&Caller> for SessionItem {
 pub(super) async fn open(State(app): Shared, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     let has_token = bearer(&parts.headers).is_some();
+    let mut used = None;
     let caller = if has_token {
         app.access.identify(&parts.headers, &parts.extensions, &app.tokens).await?
     } else {
@@ -257,14 +265,17 @@ pub(super) async fn open(State(app): Shared, request: Request) -> Result<Respons
         let unreadable = || ApiError::BadRequest("the body must be JSON with the `code` of a link".to_owned());
         let body = axum::body::to_bytes(body, MAX_BODY).await.map_err(|_| unreadable())?;
         let Opening { code } = serde_json::from_slice(&body).map_err(|_| unreadable())?;
-        app.access.open_link(peer, || app.sessions.open(&code.unwrap_or_default(), &app.tokens)).await?
+        let code = code.unwrap_or_default();
+        used = Some(SignInChange::EndLink(token_digest(code.as_bytes())));
+        app.access.open_link(peer, || app.sessions.open(&code, &app.tokens)).await?
     };
     if caller.role < Role::Viewer {
         return Err(ApiError::Forbidden("this token only talks to agents, at /v1".to_owned()));
     }
     let browser = parts.headers.get(header::USER_AGENT).and_then(|name| name.to_str().ok()).unwrap_or_default();
     let begun = app.sessions.begin(&caller, browser).map_err(|_| ApiError::Internal)?;
-    let (secret, session, changes) = begun.ok_or(ApiError::Unauthorized)?;
+    let (secret, session, mut changes) = begun.ok_or(ApiError::Unauthorized)?;
+    changes.extend(used);
     app.engine.operations().change_sign_ins(changes.clone(), None).await?;
     app.sessions.note(changes);
     let end = SessionEnd { id: session.id, at: session.expires_at };
@@ -376,7 +387,8 @@ pub(crate) struct LinkItem {
 #[utoipa::path(post, path = "/links", operation_id = "create_link",
     responses((status = 201, description = "The link", body = LinkItem)))]
 pub(super) async fn link(State(app): Shared, caller: Caller) -> Result<(StatusCode, Json<LinkItem>), ApiError> {
-    let (path, until) = app.sessions.link(caller).map_err(|_| ApiError::Internal)?;
+    let (path, until, changes) = app.sessions.link(&caller).map_err(|_| ApiError::Internal)?;
+    app.engine.operations().change_sign_ins(changes, None).await?;
     Ok((StatusCode::CREATED, Json(LinkItem { path, expires_at: rfc3339(until) })))
 }
 
@@ -416,7 +428,7 @@ mod tests {
         secret.expose_secret().to_owned()
     }
 
-    fn code(sessions: &Sessions, caller: Caller) -> String {
+    fn code(sessions: &Sessions, caller: &Caller) -> String {
         sessions.link(caller).unwrap().0.split_once('=').unwrap().1.to_owned()
     }
 
@@ -448,7 +460,7 @@ mod tests {
     #[test]
     fn a_link_opens_once_and_in_time() {
         let (clock, sessions, tokens) = world();
-        let (used, late) = (code(&sessions, Caller::configured()), code(&sessions, Caller::configured()));
+        let (used, late) = (code(&sessions, &Caller::configured()), code(&sessions, &Caller::configured()));
         let opens = |code: &str| sessions.open(code, &tokens).is_some();
 
         assert!(!opens("") && opens(&used) && !opens(&used));
@@ -459,11 +471,11 @@ mod tests {
     #[test]
     fn the_links_of_one_token_take_no_place_of_another() {
         let (_, sessions, tokens) = world();
-        let admins = code(&sessions, Caller::configured());
+        let admins = code(&sessions, &Caller::configured());
 
         let viewer = Caller { token: Some(Uuid::from_u128(7)), ..Caller::configured() };
         for _ in 0..100 {
-            code(&sessions, viewer.clone());
+            code(&sessions, &viewer);
         }
 
         assert_eq!(sessions.links().len(), MAX_LINKS + 1);
@@ -478,7 +490,7 @@ mod tests {
         for _ in 0..3 {
             clock.advance(LIFETIME / 4);
             let caller = sessions.caller(&request(Method::GET, &cookie, &[]), &tokens).unwrap();
-            let linked = sessions.open(&code(&sessions, caller), &tokens).unwrap();
+            let linked = sessions.open(&code(&sessions, &caller), &tokens).unwrap();
             cookie = open(&sessions, &linked);
         }
         let caller = || sessions.caller(&request(Method::GET, &cookie, &[]), &tokens);
@@ -493,7 +505,7 @@ mod tests {
         let (_, sessions, tokens) = world();
         let cookie = open(&sessions, &Caller::configured());
         let caller = sessions.caller(&request(Method::GET, &cookie, &[]), &tokens).unwrap();
-        let code = code(&sessions, caller.clone());
+        let code = code(&sessions, &caller);
 
         sessions.note(vec![SignInChange::End(caller.session.unwrap().id)]);
 
