@@ -146,8 +146,8 @@ impl Ledger {
         let people = transition.people.clone();
         let seen_people = transition.seen.iter().copied().find(|seen| seen.noun == Noun::People);
         if !transition.is_empty() && !self.commit(transition).await? {
-            if seen_people.is_some() {
-                self.context.people.refresh().await?;
+            if let Some(seen) = seen_people {
+                self.context.people.refresh(seen).await?;
             }
             return Ok(None);
         }

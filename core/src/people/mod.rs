@@ -60,6 +60,8 @@ pub struct People {
     clock: SharedClock,
     known: ArcSwap<KnownPeople>,
     state: Mutex<State>,
+    /// Who stores where somebody writes: of many who write at once, none has to decide anew.
+    pub(crate) moving: tokio::sync::Mutex<()>,
     let_in: Notify,
     asked: Notify,
     reachable: Notify,
@@ -101,6 +103,7 @@ impl People {
             state: Mutex::new(state),
             store,
             clock,
+            moving: tokio::sync::Mutex::default(),
             let_in: Notify::new(),
             asked: Notify::new(),
             reachable: Notify::new(),
@@ -190,15 +193,18 @@ impl People {
         let changes = transition.people.clone();
         let transition = Transition { seen: vec![seen], ..transition };
         if self.store.commit(transition).await? == Commit::Conflict {
-            self.refresh().await?;
+            self.refresh(seen).await?;
             return Ok(false);
         }
         self.apply(seen, &changes);
         Ok(true)
     }
 
-    /// Reads what is stored, if it is newer.
-    pub(crate) async fn refresh(&self) -> Result<(), StoreError> {
+    /// Reads what is stored, if it is newer. Nothing is read if what others have stored since `seen` was taken over.
+    pub(crate) async fn refresh(&self, seen: Seen) -> Result<(), StoreError> {
+        if self.seen() != seen {
+            return Ok(());
+        }
         let State { version, people, pairings, languages, chats, guesses, .. } = read(&*self.store).await?;
         let mut state = self.state();
         if version > state.version {
