@@ -89,7 +89,7 @@ async fn choose(
         return Ok(Answer::of("session_guest"));
     }
     let Some(name) = find(word) else { return Ok(told(unknown, &current)) };
-    let seen = vec![call.sessions.seen().await?];
+    let seen = call.sessions.seen(call.turn.conversation, call.owner).await?;
     let Some((session, _)) = call.store.current_session(call.turn.conversation, call.owner).await? else {
         return Ok(Answer::of("session_unknown"));
     };

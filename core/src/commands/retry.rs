@@ -34,7 +34,7 @@ async fn retry(call: &Call<'_>) -> Result<Answer, StoreError> {
 }
 
 async fn undo(call: &Call<'_>) -> Result<Answer, StoreError> {
-    let seen = vec![call.sessions.seen().await?];
+    let seen = call.sessions.seen(call.turn.conversation, call.owner).await?;
     let event = &call.turn.event;
     let last = call.sessions.last_question(event, call.turn.conversation, call.owner, false).await?;
     let Some(last) = last else { return Ok(Answer::of("undo_nothing")) };

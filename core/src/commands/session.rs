@@ -122,7 +122,7 @@ async fn begin(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
     if !may_begin(call) {
         return Ok(Answer::of("session_guest"));
     }
-    let seen = vec![call.sessions.seen().await?];
+    let seen = call.sessions.seen(call.turn.conversation, call.owner).await?;
     let sessions = usable(call).await?;
     let name = match new_name(wanted, &sessions) {
         Ok(name) => name,
@@ -166,7 +166,7 @@ fn find<'a>(sessions: &'a [SessionRecord], wanted: &str) -> Option<&'a SessionRe
 }
 
 async fn resume(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
-    let seen = vec![call.sessions.seen().await?];
+    let seen = call.sessions.seen(call.turn.conversation, call.owner).await?;
     let sessions = usable(call).await?;
     let Some(session) = find(&sessions, wanted) else { return Ok(Answer::of("session_unknown")) };
     let changes = vec![SessionChange::Use { conversation: call.turn.conversation, session: session.id, at: call.now }];
@@ -175,7 +175,7 @@ async fn resume(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
 }
 
 async fn rename(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
-    let seen = vec![call.sessions.seen().await?];
+    let seen = call.sessions.seen(call.turn.conversation, call.owner).await?;
     let sessions = usable(call).await?;
     let (current, others): (Vec<_>, Vec<_>) = sessions.into_iter().partition(|session| session.is_current);
     let Some(current) = current.into_iter().next() else { return Ok(Answer::of("session_unknown")) };
@@ -189,7 +189,7 @@ async fn rename(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
 }
 
 async fn delete(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
-    let seen = vec![call.sessions.seen().await?];
+    let seen = call.sessions.seen(call.turn.conversation, call.owner).await?;
     let sessions = usable(call).await?;
     let Some(session) = find(&sessions, wanted) else { return Ok(Answer::of("session_unknown")) };
     let refused = if session.is_elsewhere {
@@ -215,7 +215,7 @@ async fn delete(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
 
 /// Deletes everything that was said here: stops what is open, and leaves only the sessions that another conversation continues in.
 async fn delete_all(call: &Call<'_>) -> Result<Answer, StoreError> {
-    let seen = vec![call.sessions.seen().await?];
+    let seen = call.sessions.seen(call.turn.conversation, call.owner).await?;
     let mut sessions = call.store.usable_sessions(call.turn.conversation, call.owner, u32::MAX).await?;
     // A key holder deletes what was said in this conversation, and not what its person said elsewhere.
     if call.turn.event.sender.kind == SenderKind::KeyHolder {

@@ -1,7 +1,7 @@
 //! In which session a turn is, and what people have chosen for it.
 //!
-//! What is decided on sessions is stored only if none was changed since [`Sessions::seen`], so that nobody continues in a
-//! session that another conversation deletes.
+//! What is decided on sessions is stored only if none of the conversation or the person was changed since [`Sessions::seen`], so that
+//! nobody continues in a session that another conversation deletes.
 
 use std::sync::{
     Arc,
@@ -88,9 +88,17 @@ impl Sessions {
         Ok(Self { store, has_choices })
     }
 
-    /// What a change is decided on: read before any session is.
-    pub(crate) async fn seen(&self) -> Result<Seen, StoreError> {
-        Ok(Seen { noun: Noun::Sessions, version: self.store.version(Noun::Sessions).await? })
+    /// What a change in a conversation is decided on, whose sender uses the sessions of `owner`: read before any session is.
+    pub(crate) async fn seen(
+        &self,
+        conversation: ConversationId,
+        owner: Option<PersonId>,
+    ) -> Result<Vec<Seen>, StoreError> {
+        let mut seen = Vec::new();
+        for noun in std::iter::once(Noun::SessionsIn(conversation)).chain(owner.map(Noun::SessionsOf)) {
+            seen.push(Seen { noun, version: self.store.version(noun).await? });
+        }
+        Ok(seen)
     }
 
     /// Notes changes that are about to be stored.

@@ -331,7 +331,7 @@ impl Calendar {
 
     /// Stores changes, and takes them over. `false` if a schedule was changed since `seen`: decide again.
     pub(crate) async fn change(&self, seen: Seen, transition: Transition) -> Result<bool, StoreError> {
-        let (changes, is_counted) = (transition.schedules.clone(), transition.changes(Noun::Schedules));
+        let (changes, is_counted) = (transition.schedules.clone(), transition.changes_schedules());
         let transition = Transition { seen: vec![seen], ..transition };
         if self.store.commit(transition).await? == Commit::Conflict {
             let read = read(&*self.store, self.clock.now()).await?;

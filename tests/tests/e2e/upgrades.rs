@@ -12,6 +12,7 @@ const TO_THE_FIRST: &str = "
     drop table sign_in_links;
     drop table guesses;
     drop table versions;
+    alter table conversations drop column sessions_version;
     drop table asides;
     alter table deliveries drop column resend_from;
     alter table deliveries drop column copies;

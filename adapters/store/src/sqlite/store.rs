@@ -12,9 +12,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    read,
     request::{WriteRequest, WriteResult},
     transcripts::Transcripts,
+    versions,
     writer::Writer,
 };
 
@@ -84,7 +84,7 @@ impl Transitions for SqliteStore {
     }
 
     async fn version(&self, noun: Noun) -> Result<Version, StoreError> {
-        read::version(&self.readers, noun).await
+        versions::version(&self.readers, noun).await
     }
 }
 

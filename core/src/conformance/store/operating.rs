@@ -9,12 +9,7 @@ use crate::{
         conversation::{ChannelId, ChatKind},
         event::{InboundEvent, Sender, SenderKind},
         finding::PersonFilter,
-        ids::ScheduleId,
-        language::Language,
         log::{AuditEntry, LogEvent, LogFilter, NewLogEntry, Subject as LogSubject},
-        people::{Identity, PeopleChange},
-        schedule::ScheduleChange,
-        session::SessionChange,
         stored_delivery::{DeliveryRecord, DeliveryState},
         target::{Addressees, NotReached},
         tokens::{LinkRecord, Role, SignInChange, SignInRecord, TokenChange, TokenRecord},
@@ -27,11 +22,11 @@ use crate::{
             Origin, TurnFilter,
         },
         record::Pause,
-        transition::{Commit, DeliveryChange, IdempotentAnswer, Noun, Operation, Seen, Transition},
+        transition::{Commit, DeliveryChange, IdempotentAnswer, Operation, Transition},
     },
 };
 
-fn operation(action: &str, answer: Option<IdempotentAnswer>) -> Operation {
+pub(super) fn operation(action: &str, answer: Option<IdempotentAnswer>) -> Operation {
     let entry = AuditEntry {
         by: "grace".to_owned(),
         action: action.to_owned(),
@@ -122,7 +117,7 @@ pub async fn an_operation_is_stored_with_the_events_that_it_began(subject: &mut 
     assert_eq!(state().await, (1, 1, Some("1".to_owned())));
 }
 
-fn token(number: u8, seconds: u64) -> TokenRecord {
+pub(super) fn token(number: u8, seconds: u64) -> TokenRecord {
     TokenRecord {
         id: Uuid::from_u128(number.into()),
         name: format!("token {number}"),
@@ -133,49 +128,6 @@ fn token(number: u8, seconds: u64) -> TokenRecord {
         created_by: "admin".to_owned(),
         expires_at: Some(at(100)),
         revoked_at: None,
-    }
-}
-
-/// Of two decisions that were made on the same rows, the second changes nothing. Also over a restart.
-pub async fn what_was_changed_since_it_was_seen_is_a_conflict(subject: &mut impl Subject) {
-    let store = subject.store();
-    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
-    let ann = Identity { channel: turn.place.channel.clone(), id: "ann".to_owned() };
-    let change = |noun: Noun, number: u8| match noun {
-        Noun::People => {
-            let people = vec![PeopleChange::LanguageSet(ann.clone(), Language::of("de"))];
-            Transition { people, ..Transition::default() }
-        }
-        Noun::Schedules => {
-            let schedules = vec![ScheduleChange::Removed(ScheduleId::new(at(1)))];
-            Transition { schedules, ..Transition::default() }
-        }
-        Noun::Sessions => {
-            let sessions = vec![SessionChange::Rename { session: turn.session, name: number.to_string() }];
-            Transition { sessions, ..Transition::default() }
-        }
-        Noun::Tokens => Transition { token: Some(TokenChange::Create(token(number, 1))), ..Transition::default() },
-    };
-    let version = async |noun| store.version(noun).await.expect("versions are read");
-    for noun in Noun::ALL {
-        let seen = Seen { noun, version: version(noun).await };
-        let decision = |number| Transition { seen: vec![seen], ..change(noun, number) };
-        done(&*store, decision(1)).await;
-        let other = Transition { operation: Some(operation("retry", None)), ..decision(2) };
-        assert_eq!(commit(&*store, other).await, Commit::Conflict, "{noun:?}");
-        assert_eq!(version(noun).await, seen.version + 1, "{noun:?}");
-        done(&*store, change(noun, 3)).await;
-        assert_eq!(version(noun).await, seen.version + 2, "{noun:?}");
-    }
-    let names: Vec<_> = store.tokens().await.expect("tokens are read").into_iter().map(|token| token.name).collect();
-    assert_eq!(names, ["token 1", "token 3"]);
-    assert!(store.audit(&AuditFilter { before: None, limit: 10 }).await.expect("the audit is read").is_empty());
-    drop(store);
-
-    subject.reopen().await;
-    let store = subject.store();
-    for noun in Noun::ALL {
-        assert_eq!(store.version(noun).await.expect("versions are read"), 2, "{noun:?}");
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
         approval::ApprovalChange,
         conversation::ChannelId,
         delivery::Action,
-        ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
+        ids::{ConversationId, DeliveryId, OwnerId, PersonId, SessionId, TurnId},
         line::ErrorMark,
         log::{AuditEntry, NewLogEntry, Subject},
         people::PeopleChange,
@@ -102,45 +102,26 @@ impl Transition {
         *self == Self::default()
     }
 
-    /// Whether it changes something of a noun.
+    /// Whether it changes a schedule, and not only what became of its times.
     #[must_use]
-    pub fn changes(&self, noun: Noun) -> bool {
-        match noun {
-            Noun::People => !self.people.is_empty(),
-            Noun::Schedules => self.schedules.iter().any(|change| !matches!(change, ScheduleChange::Ran(_))),
-            Noun::Sessions => !self.sessions.is_empty(),
-            Noun::Tokens => self.token.is_some(),
-        }
+    pub fn changes_schedules(&self) -> bool {
+        self.schedules.iter().any(|change| !matches!(change, ScheduleChange::Ran(_)))
     }
 }
 
-/// Rows that are decided on together. Each noun has a version, which counts the transitions that change it.
+/// Rows that are decided on together. Each noun has a version, which counts the changes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noun {
     /// Who is known, who asks to be let in, and where and how people are reached.
     People,
     /// The schedules, without what became of their times.
     Schedules,
-    /// The sessions of all conversations, as far as people change them.
-    Sessions,
+    /// The sessions that began in a conversation or are used in it, as far as people change them.
+    SessionsIn(ConversationId),
+    /// The sessions of a person, as far as people change them.
+    SessionsOf(PersonId),
     /// The operators' tokens.
     Tokens,
-}
-
-impl Noun {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::People, Self::Schedules, Self::Sessions, Self::Tokens];
-
-    /// The name, for the store.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::People => "people",
-            Self::Schedules => "schedules",
-            Self::Sessions => "sessions",
-            Self::Tokens => "tokens",
-        }
-    }
 }
 
 /// The version of a noun that a decision was made on.

@@ -16,7 +16,6 @@ mod sessions;
 mod stuck;
 mod tokens;
 mod turns;
-mod versions;
 mod views;
 
 use rejoinder_core::{ChannelId, PersonFilter};
@@ -24,7 +23,6 @@ use sqlx::{QueryBuilder, Sqlite};
 
 #[cfg(test)]
 pub(super) use lists::list;
-pub(super) use versions::version;
 
 /// A pattern of texts that contain `part`, for `like` with `escape '\\'`.
 fn containing(part: &str) -> String {

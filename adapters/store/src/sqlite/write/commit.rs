@@ -3,8 +3,8 @@
 use rejoinder_core::{
     LineState, QueueMode, StoreError, Timestamp,
     store::{
-        AttemptEnd, AttemptStart, Commit, DeliveryChange, DeliveryRecord, Label, Noun, Remark, Seen, TranscriptLine,
-        Transition, TurnChange, rules,
+        AttemptEnd, AttemptStart, Commit, DeliveryChange, DeliveryRecord, Label, Remark, TranscriptLine, Transition,
+        TurnChange, rules,
     },
 };
 use rusqlite::{Row, params};
@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::{
     approvals, channels, lines, log, log_lines, people, pick,
     rows::{self, Transaction, json, name},
-    runs, schedules, sessions, tokens,
+    runs, schedules, sessions, tokens, versions,
 };
 use crate::sqlite::stored::ObligationColumns;
 
@@ -29,9 +29,8 @@ pub(super) fn apply(transaction: &Transaction<'_>, transition: &Transition) -> R
             touched.push((conversation, place));
         }
     }
-    for Seen { noun, version } in &transition.seen {
-        let is_seen = |row: &Row<'_>| row.get::<_, bool>(0);
-        if rows::one(transaction, IS_SEEN, params![noun.as_str(), version], is_seen)? != Some(true) {
+    for seen in &transition.seen {
+        if !versions::is_current(transaction, seen)? {
             return Ok(Commit::Conflict);
         }
     }
@@ -40,9 +39,7 @@ pub(super) fn apply(transaction: &Transaction<'_>, transition: &Transition) -> R
     {
         return Ok(Commit::Conflict);
     }
-    for noun in Noun::ALL.into_iter().filter(|noun| transition.changes(*noun)) {
-        rows::change_one(transaction, "versions", COUNT_CHANGE, [noun.as_str()])?;
-    }
+    versions::count(transaction, transition)?;
     for change in &transition.turns {
         change_obligation(transaction, change)?;
     }
@@ -204,10 +201,6 @@ fn change_delivery(transaction: &Transaction<'_>, change: &DeliveryChange) -> Re
 }
 
 const SELECT_CURRENT: &str = "select conversation_id, place from obligations where turn_id = ? and version = ?";
-
-const IS_SEEN: &str = "select version = ?2 from versions where noun = ?1";
-
-const COUNT_CHANGE: &str = "update versions set version = version + 1 where noun = ?";
 
 const CHANGE_OBLIGATION: &str = "
     update obligations set

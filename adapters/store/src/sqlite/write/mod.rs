@@ -22,6 +22,7 @@ mod schedules;
 mod sessions;
 mod settings;
 mod tokens;
+mod versions;
 
 use rejoinder_core::StoreError;
 use rusqlite::params;
