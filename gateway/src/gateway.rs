@@ -210,12 +210,12 @@ impl Notes {
         data_dir: PathBuf,
         remarks: Vec<String>,
     ) -> Self {
-        let page = parts.admin_tokens.is_some().then(|| sessions.link(Caller::configured()).ok()).flatten();
+        let page = parts.admin_tokens.is_some().then(|| sessions.link(&Caller::configured()).ok()).flatten();
         Self {
             url,
             channels: parts.notices.clone(),
             agents: parts.agent_infos.clone(),
-            page: page.map(|(path, _)| format!("{admin_url}{path}")),
+            page: page.map(|(path, ..)| format!("{admin_url}{path}")),
             admin: parts.admin_token_source.clone().map(|source| (admin_url, source)),
             data_dir,
             remarks,

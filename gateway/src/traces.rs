@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use opentelemetry_sdk::trace::SpanData;
 use rejoinder_core::{
     ChannelId, Store, StoreError, TurnId,
-    store::{CursorMove, LogEntry, LogFilter, LogSeq},
+    store::{Beside, CursorMove, LogEntry, LogFilter, LogSeq},
 };
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -73,7 +73,7 @@ impl Place {
     async fn write(&self, position: String) -> Result<(), StoreError> {
         let channel = ChannelId::from_stored(CURSOR.0);
         let cursor = CursorMove { channel, name: CURSOR.1.to_owned(), position };
-        self.store.accept(Vec::new(), Some(cursor)).await.map(drop)
+        self.store.accept(Vec::new(), Some(Beside::Cursor(cursor))).await.map(drop)
     }
 
     async fn switch_off(&self) -> Result<(), StoreError> {

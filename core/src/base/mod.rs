@@ -2,6 +2,7 @@
 //! Nothing here knows a turn's rules or another room.
 
 pub(crate) mod channels;
+pub(crate) mod conflicts;
 pub(crate) mod crash;
 pub(crate) mod json;
 pub(crate) mod lifecycle;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::command::{Answer, Call, Command, DecidedSession};
+use super::command::{Answer, Call, Command};
 use crate::{
     model::{
         agent::AgentName,
@@ -89,11 +89,11 @@ async fn choose(
         return Ok(Answer::of("session_guest"));
     }
     let Some(name) = find(word) else { return Ok(told(unknown, &current)) };
-    let held = call.sessions.deciding().await;
+    let seen = call.sessions.seen(call.turn.conversation, call.owner).await?;
     let Some((session, _)) = call.store.current_session(call.turn.conversation, call.owner).await? else {
         return Ok(Answer::of("session_unknown"));
     };
-    let changes = vec![SessionChange::Choose { session, choice: choice(Arc::clone(&name)) }];
+    let sessions = vec![SessionChange::Choose { session, choice: choice(Arc::clone(&name)) }];
     let answer = Answer::filled(chosen, vec![("name", name.to_string())]);
-    Ok(Answer { session: Some(DecidedSession { changes, held }), ..answer })
+    Ok(Answer { sessions, seen, ..answer })
 }

@@ -1,6 +1,6 @@
 //! `/approve CODE`: an owner lets somebody in. `/decline CODE`: or does not.
 
-use super::command::{Answer, Call, Command, Decision, Held};
+use super::command::{Answer, Call, Command};
 use crate::{
     base::words::plain,
     ledger::trigger::DecidedPerson,
@@ -11,6 +11,7 @@ use crate::{
     operations::people::NewPerson,
     operator::actor::{Actor, operation},
     people::codes::WrongCode,
+    ports::store::transition::Seen,
 };
 
 pub(super) const APPROVE: Command = Command {
@@ -18,7 +19,7 @@ pub(super) const APPROVE: Command = Command {
     texts: &["/approve"],
     arguments: 3,
     description: "Let somebody in who was given this code",
-    act: |call| Box::pin(async { Ok(decide(call, approve).await) }),
+    act: |call| Box::pin(async { Ok(decide(call, approve)) }),
 };
 
 pub(super) const DECLINE: Command = Command {
@@ -26,20 +27,26 @@ pub(super) const DECLINE: Command = Command {
     texts: &["/decline"],
     arguments: 3,
     description: "Do not let somebody in who was given this code",
-    act: |call| Box::pin(async { Ok(decide(call, decline).await) }),
+    act: |call| Box::pin(async { Ok(decide(call, decline)) }),
 };
 
 /// An owner's decision on the request with the code that they wrote.
-async fn decide(call: &Call<'_>, decision: impl Fn(&Call<'_>, &str, &Pairing, Held) -> Answer) -> Answer {
+fn decide(call: &Call<'_>, decision: impl Fn(&Call<'_>, &str, &Pairing, Seen) -> Answer) -> Answer {
     let Some(owner) = owner_of(call) else { return Answer::of("owners_only") };
     let event = &call.turn.event;
     let typed: String = event.text.split_whitespace().skip(1).collect();
-    let held = call.people.deciding().await;
+    let seen = call.people.seen();
     match call.people.with_code(&typed, &event.identity().to_string(), |_| true) {
-        Ok(pairing) => decision(call, &owner, &pairing, held),
-        Err(WrongCode::Unknown) => Answer::of("code_unknown"),
+        Ok(pairing) => decision(call, &owner, &pairing, seen),
+        Err(WrongCode::Unknown(tried)) => wrong(tried, seen, Answer::of("code_unknown")),
         Err(WrongCode::Locked(_)) => Answer::of("code_locked"),
     }
+}
+
+/// The answer to a code that does not exist, which counts the try.
+pub(super) fn wrong(tried: Vec<PeopleChange>, seen: Seen, answer: Answer) -> Answer {
+    let person = Some(DecidedPerson { changes: tried, operation: None });
+    Answer { person, seen: vec![seen], ..answer }
 }
 
 /// The owner who sent a message in a direct chat: in a group everybody would read the code.
@@ -54,16 +61,16 @@ pub(super) fn owner_of(call: &Call<'_>) -> Option<String> {
 }
 
 /// An owner lets somebody in.
-pub(super) fn approve(call: &Call<'_>, owner: &str, pairing: &Pairing, held: Held) -> Answer {
+pub(super) fn approve(call: &Call<'_>, owner: &str, pairing: &Pairing, seen: Seen) -> Answer {
     let is_taken = |name: &str| call.people.is_called(name) || call.settings.names_person(name);
     let (changes, _) = pairing.approved(NewPerson::default(), is_taken, owner, call.now);
-    decided(call, (APPROVE.name, "approved"), owner, pairing, changes, held)
+    decided(call, (APPROVE.name, "approved"), owner, pairing, changes, seen)
 }
 
 /// An owner does not let somebody in.
-pub(super) fn decline(call: &Call<'_>, owner: &str, pairing: &Pairing, held: Held) -> Answer {
+pub(super) fn decline(call: &Call<'_>, owner: &str, pairing: &Pairing, seen: Seen) -> Answer {
     let changes = vec![call.people.declined(pairing.clone())];
-    decided(call, (DECLINE.name, "declined"), owner, pairing, changes, held)
+    decided(call, (DECLINE.name, "declined"), owner, pairing, changes, seen)
 }
 
 fn decided(
@@ -72,13 +79,13 @@ fn decided(
     owner: &str,
     pairing: &Pairing,
     changes: Vec<PeopleChange>,
-    held: Held,
+    seen: Seen,
 ) -> Answer {
     let whose = &pairing.identity;
     let by = Actor::named(owner.to_owned());
     let operation = operation(&by, action, whose, call.decides_on(whose), call.now);
-    let person = DecidedPerson { changes, operation: Some(operation) };
+    let person = Some(DecidedPerson { changes, operation: Some(operation) });
     let name = plain(pairing.name.as_deref().unwrap_or(&whose.id));
     let answer = Answer::filled(template, vec![("name", name), ("identity", whose.to_string())]);
-    Answer { decision: Some(Decision { person, held }), ..answer }
+    Answer { person, seen: vec![seen], ..answer }
 }

@@ -7,7 +7,7 @@ use rejoinder_guard::{Event, Reply};
 
 use super::{
     approve::{approve, decline, owner_of},
-    command::{Answer, ApprovalDecision, Call, Command, Words},
+    command::{Answer, Call, Command, Words},
     late::{self, LATE_ASKS},
     link,
 };
@@ -161,20 +161,20 @@ async fn decide(call: &Call<'_>) -> Result<Answer, StoreError> {
     match told.map(|told| told.event.kind.clone()) {
         Some(EventKind::ApprovalAsked { approval, person }) => decide_wish(call, approval, person, is_yes).await,
         Some(EventKind::LinkAsked { turn }) => link::decide(call, turn, is_yes).await,
-        told => decide_person(call, told, is_yes).await,
+        told => Ok(decide_person(call, told, is_yes)),
     }
 }
 
 /// An owner's decision on the request that they were told of.
-async fn decide_person(call: &Call<'_>, told: Option<EventKind>, is_yes: Option<bool>) -> Result<Answer, StoreError> {
-    let Some(owner) = owner_of(call) else { return Ok(Answer::of("owners_only")) };
-    let held = call.people.deciding().await;
+fn decide_person(call: &Call<'_>, told: Option<EventKind>, is_yes: Option<bool>) -> Answer {
+    let Some(owner) = owner_of(call) else { return Answer::of("owners_only") };
+    let seen = call.people.seen();
     let pairing = match told {
         Some(EventKind::PersonAsks { code }) => call.people.waiting_with(&code),
         _ => None,
     };
-    let (Some(is_yes), Some(pairing)) = (is_yes, pairing) else { return Ok(Answer::of("person_decided")) };
-    Ok(if is_yes { approve(call, &owner, &pairing, held) } else { decline(call, &owner, &pairing, held) })
+    let (Some(is_yes), Some(pairing)) = (is_yes, pairing) else { return Answer::of("person_decided") };
+    if is_yes { approve(call, &owner, &pairing, seen) } else { decline(call, &owner, &pairing, seen) }
 }
 
 /// An approver's decision on what an agent wants to do.
@@ -202,7 +202,6 @@ pub(super) async fn decide_approval(
     let Some(name) = event.known_as(&known).map(|(_, name)| name.to_owned()) else {
         return Ok(Answer::of("approval_not_yours"));
     };
-    let held = call.approvals.deciding().await;
     let (Some(approval), Some(is_yes)) = (call.approvals.get(approval).await?, is_yes) else {
         return Ok(Answer::of("approval_over"));
     };
@@ -216,7 +215,7 @@ pub(super) async fn decide_approval(
     let answer = Answer::filled(template, vec![("action", plain(&approval.request.action))]);
     Ok(Answer {
         turn_events: vec![TurnEvents { turn: waiting, events: vec![Event::Decided] }],
-        approval: Some(ApprovalDecision { decided, held }),
+        approval: Some(decided),
         ..answer
     })
 }

@@ -2,31 +2,8 @@
 
 use futures_util::future::BoxFuture;
 use rejoinder_guard::{CancelledBy, Choices, Event, Reply, Timestamp};
-use tokio::sync::OwnedMutexGuard;
 
-use crate::{
-    base::{channels::Channels, words::filled},
-    conversations::sessions::Sessions,
-    events::TurnEvents,
-    ledger::trigger::{DecidedApproval, DecidedPerson, OperatorStep},
-    merges::Merges,
-    model::{
-        capabilities::{Capabilities, Receipts, Support},
-        event::Amends,
-        ids::{PersonId, TurnId},
-        language::Language,
-        log::{NewLogEntry, Subject},
-        people::Identity,
-        queue::QueueMode,
-        session::{SessionChange, SessionChoice},
-        settings::Settings,
-        turn::{Handler, TurnRecord},
-    },
-    people::People,
-    ports::store::{Store, error::StoreError},
-    questions::{approvals::Approvals, backlog_question::BacklogQuestion},
-    shown::render::Target,
-};
+use crate::{base::{channels::Channels, words::filled}, conversations::sessions::Sessions, events::TurnEvents, ledger::trigger::{DecidedApproval, DecidedPerson, OperatorStep}, merges::Merges, model::{capabilities::{Capabilities, Receipts, Support}, event::Amends, ids::{PersonId, TurnId}, language::Language, log::{NewLogEntry, Subject}, people::Identity, queue::QueueMode, session::{SessionChange, SessionChoice}, settings::Settings, turn::{Handler, TurnRecord}}, people::People, ports::store::{Store, error::StoreError, transition::Seen}, questions::{approvals::Approvals, backlog_question::BacklogQuestion}, shown::render::Target};
 
 /// A command that the gateway executes itself, or a notice that it sends on its own.
 pub(crate) struct Command {
@@ -84,15 +61,15 @@ pub(super) struct Answer {
     /// Events for other turns.
     pub(super) turn_events: Vec<TurnEvents>,
     /// Changes of sessions.
-    pub(super) session: Option<DecidedSession>,
+    pub(super) sessions: Vec<SessionChange>,
     /// What happens from now on to messages of the conversation that come while a turn runs; `Some(None)`: as it is
     /// configured.
     #[expect(clippy::option_option, reason = "the outer one says whether anything is chosen")]
     pub(super) queue: Option<Option<QueueMode>>,
     /// A change of what is known of people.
-    pub(super) decision: Option<Decision>,
+    pub(super) person: Option<DecidedPerson>,
     /// What was decided about the wish of an agent.
-    pub(super) approval: Option<ApprovalDecision>,
+    pub(super) approval: Option<DecidedApproval>,
     /// The turns that were answered with questions which this closes.
     pub(super) closes: Vec<TurnId>,
     /// What is done with another turn, as an operator does it. Its events are among those for other turns.
@@ -101,33 +78,11 @@ pub(super) struct Answer {
     pub(super) log: Vec<NewLogEntry>,
     /// The language of the reply, if not the sender's.
     pub(super) language: Option<Language>,
-    /// Held until the effects are stored.
-    pub(super) held: Option<Held>,
+    /// What the command was decided on beside turns: if it was changed, the command is executed anew.
+    pub(super) seen: Vec<Seen>,
+    /// Whether the command is also executed anew if one of the other turns was changed.
+    pub(super) depends_on_turns: bool,
 }
-
-/// Changes of sessions.
-pub(super) struct DecidedSession {
-    pub(super) changes: Vec<SessionChange>,
-    /// Held until they are stored.
-    pub(super) held: Held,
-}
-
-/// What was decided about the wish of an agent.
-pub(super) struct ApprovalDecision {
-    pub(super) decided: DecidedApproval,
-    /// Held until it is stored: nobody else decides meanwhile.
-    pub(super) held: Held,
-}
-
-/// A change of what is known of people.
-pub(super) struct Decision {
-    pub(super) person: DecidedPerson,
-    /// Held until it is stored: nobody else decides meanwhile.
-    pub(super) held: Held,
-}
-
-/// Held while a change of what is known of people is decided and stored.
-pub(super) type Held = OwnedMutexGuard<()>;
 
 impl Answer {
     /// A reply from `template`, with no other effect.
@@ -150,15 +105,16 @@ impl Answer {
         Self {
             words,
             turn_events: Vec::new(),
-            session: None,
+            sessions: Vec::new(),
             queue: None,
-            decision: None,
+            person: None,
             approval: None,
             closes: Vec::new(),
             step: None,
             log: Vec::new(),
             language: None,
-            held: None,
+            seen: Vec::new(),
+            depends_on_turns: false,
         }
     }
 }

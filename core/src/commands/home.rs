@@ -1,6 +1,6 @@
 //! `/home`: tells or changes on which channel the sender is reached.
 
-use super::command::{Answer, Call, Command, Decision};
+use super::command::{Answer, Call, Command};
 use crate::{
     ledger::trigger::DecidedPerson,
     model::{
@@ -23,10 +23,10 @@ pub(super) const HOME: Command = Command {
     texts: &["/home"],
     arguments: 1,
     description: "Where I reach you",
-    act: |call| Box::pin(async { Ok(home(call).await) }),
+    act: |call| Box::pin(async { Ok(home(call)) }),
 };
 
-async fn home(call: &Call<'_>) -> Answer {
+fn home(call: &Call<'_>) -> Answer {
     let event = &call.turn.event;
     let has_people = call.settings.access.contains_key(&event.conversation.channel);
     if !has_people || !event.sender.kind.is_person() {
@@ -40,8 +40,8 @@ async fn home(call: &Call<'_>) -> Answer {
         return Answer::of("home_unknown");
     }
     match event.text.split_whitespace().nth(1).map(str::to_lowercase).as_deref() {
-        Some(HERE) => choose(call, &here, true, "home_here").await,
-        Some(OFF) => choose(call, &here, false, "home_off").await,
+        Some(HERE) => choose(call, &here, true, "home_here"),
+        Some(OFF) => choose(call, &here, false, "home_off"),
         _ => tell(call, &here),
     }
 }
@@ -55,13 +55,13 @@ fn tell(call: &Call<'_>, here: &Identity) -> Answer {
 }
 
 /// Makes this chat the sender's home, or no chat.
-async fn choose(call: &Call<'_>, here: &Identity, is_home: bool, template: &'static str) -> Answer {
-    let held = call.people.deciding().await;
+fn choose(call: &Call<'_>, here: &Identity, is_home: bool, template: &'static str) -> Answer {
+    let seen = vec![call.people.seen()];
     let mut changes: Vec<_> =
         call.people.chosen_homes(here).into_iter().map(|home| PeopleChange::HomeSet(home, false)).collect();
     if is_home {
         changes.push(PeopleChange::HomeSet(here.clone(), true));
     }
-    let decision = Some(Decision { person: DecidedPerson { changes, operation: None }, held });
-    Answer { decision, ..Answer::of(template) }
+    let person = Some(DecidedPerson { changes, operation: None });
+    Answer { person, seen, ..Answer::of(template) }
 }

@@ -1,6 +1,6 @@
 //! `/language`: tells or changes the language of what the gateway itself says to the sender.
 
-use super::command::{Answer, Call, Command, Decision};
+use super::command::{Answer, Call, Command};
 use crate::{
     ledger::trigger::DecidedPerson,
     model::{language::Language, people::PeopleChange, settings::Settings},
@@ -14,7 +14,7 @@ pub(super) const LANGUAGE: Command = Command {
     texts: &["/language"],
     arguments: 1,
     description: "The language in which I tell you something",
-    act: |call| Box::pin(async { Ok(language(call).await) }),
+    act: |call| Box::pin(async { Ok(language(call)) }),
 };
 
 /// What may follow the command.
@@ -22,25 +22,25 @@ pub(super) fn words(settings: &Settings) -> Vec<String> {
     settings.templates.languages().iter().map(Language::as_str).chain([AUTO]).map(ToOwned::to_owned).collect()
 }
 
-async fn language(call: &Call<'_>) -> Answer {
+fn language(call: &Call<'_>) -> Answer {
     let known = call.settings.templates.languages();
     let names = known.iter().map(Language::as_str).collect::<Vec<_>>().join(", ");
     let of = |template| Answer::filled(template, vec![("languages", names)]);
     match call.turn.event.text.split_whitespace().nth(1) {
         None => of("language"),
-        Some(word) if word.eq_ignore_ascii_case(AUTO) => chosen(call, None, "language_auto").await,
+        Some(word) if word.eq_ignore_ascii_case(AUTO) => chosen(call, None, "language_auto"),
         Some(word) => match Language::of(word).filter(|language| known.contains(language)) {
-            Some(language) => chosen(call, Some(language), "language_changed").await,
+            Some(language) => chosen(call, Some(language), "language_changed"),
             None => of("language_unknown"),
         },
     }
 }
 
 /// Stores what the sender chose, for all their channels, and answers in that language.
-async fn chosen(call: &Call<'_>, language: Option<Language>, template: &'static str) -> Answer {
-    let held = call.people.deciding().await;
+fn chosen(call: &Call<'_>, language: Option<Language>, template: &'static str) -> Answer {
+    let seen = vec![call.people.seen()];
     let theirs = call.people.known().all_of(&call.turn.event.identity());
     let changes = theirs.into_iter().map(|identity| PeopleChange::LanguageSet(identity, language)).collect();
-    let decision = Some(Decision { person: DecidedPerson { changes, operation: None }, held });
-    Answer { decision, language, ..Answer::of(template) }
+    let person = Some(DecidedPerson { changes, operation: None });
+    Answer { person, language, seen, ..Answer::of(template) }
 }

@@ -60,7 +60,6 @@ async fn ask(call: &Call<'_>) -> Result<Answer, StoreError> {
 
 /// Acts on the late messages of a conversation: whether they are to be answered. `None`: nobody said so in time, and they are not.
 pub(super) async fn decide(call: &Call<'_>, picked: Option<bool>) -> Result<Answer, StoreError> {
-    let held = call.backlog_question.deciding().await;
     let late = call.backlog_question.postponed(call.turn.conversation).await?;
     if late.is_empty() {
         // They were stopped, or answered together with a newer one.
@@ -70,7 +69,7 @@ pub(super) async fn decide(call: &Call<'_>, picked: Option<bool>) -> Result<Answ
         Some(true) => (Event::Continued, "late_answered"),
         Some(false) | None => (call.cancelled(), "late_left"),
     };
-    Ok(Answer { turn_events: each(late, &event), held: Some(held), ..Answer::of(template) })
+    Ok(Answer { turn_events: each(late, &event), depends_on_turns: true, ..Answer::of(template) })
 }
 
 fn each(turns: Vec<TurnRecord>, event: &Event) -> Vec<TurnEvents> {

@@ -1,20 +1,8 @@
 //! `/link`: lets somebody who is known on one channel be the same person on another one, with a code, once they confirm it where
 //! they got the code. `/unlink`: takes a channel out again.
 
-use super::command::{Answer, Call, Command, Decision, Held, Words};
-use crate::{
-    base::words::{excerpt, filled, plain},
-    ledger::trigger::DecidedPerson,
-    model::{
-        conversation::ChatKind,
-        event::{InboundEvent, SenderKind},
-        ids::TurnId,
-        people::{Identity, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord, PersonRole},
-    },
-    operator::actor::{Actor, operation},
-    people::{People, codes::WrongCode},
-    ports::store::error::StoreError,
-};
+use super::{approve::wrong, command::{Answer, Call, Command, Words}};
+use crate::{base::words::{excerpt, filled, plain}, ledger::trigger::DecidedPerson, model::{conversation::ChatKind, event::{InboundEvent, SenderKind}, ids::TurnId, people::{Identity, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord, PersonRole}}, operator::actor::{Actor, operation}, people::{People, codes::WrongCode}, ports::store::{error::StoreError, transition::Seen}};
 
 pub(crate) const LINK: Command = Command {
     name: "link",
@@ -24,9 +12,9 @@ pub(crate) const LINK: Command = Command {
     act: |call| {
         Box::pin(async {
             Ok(match (refusal(call), code_in(&call.turn.event.text)) {
-                (refusal, Some(typed)) => use_code(call, &typed, refusal).await,
+                (refusal, Some(typed)) => use_code(call, &typed, refusal),
                 (Some(refusal), None) => refusal,
-                (None, None) => give_code(call).await,
+                (None, None) => give_code(call),
             })
         })
     },
@@ -41,7 +29,7 @@ pub(super) const UNLINK: Command = Command {
         Box::pin(async {
             Ok(match refusal(call) {
                 Some(refusal) => refusal,
-                None => leave(call).await,
+                None => leave(call),
             })
         })
     },
@@ -71,9 +59,9 @@ fn refusal(call: &Call<'_>) -> Option<Answer> {
 
 /// Gives somebody who is known a code. A key holder gets none: with it they would be the person, and
 /// an owner perhaps, on a channel of their own.
-async fn give_code(call: &Call<'_>) -> Answer {
+fn give_code(call: &Call<'_>) -> Answer {
     let event = &call.turn.event;
-    let held = call.people.deciding().await;
+    let seen = call.people.seen();
     match call.people.person_of(&event.identity()) {
         None => return Answer::of("link_unknown"),
         Some(person) if event.sender.kind == SenderKind::KeyHolder => return naming("link_same", &person),
@@ -81,19 +69,21 @@ async fn give_code(call: &Call<'_>) -> Answer {
     }
     let link = call.people.new_link(event);
     let code = Pairing::HIDDEN_CODE.to_owned();
-    let person = DecidedPerson { changes: vec![PeopleChange::PairingSaved(link)], operation: None };
-    Answer { decision: Some(Decision { person, held }), ..Answer::filled("link_code", vec![("code", code)]) }
+    ends(PeopleChange::PairingSaved(link), seen, Answer::filled("link_code", vec![("code", code)]))
 }
 
 /// Has the person who made the code asked whether the sender is them, unless there is a `refusal`. The code is used up in any case:
 /// the message that shows it is stored.
-async fn use_code(call: &Call<'_>, typed: &str, refusal: Option<Answer>) -> Answer {
-    let held = call.people.deciding().await;
+fn use_code(call: &Call<'_>, typed: &str, refusal: Option<Answer>) -> Answer {
+    let seen = call.people.seen();
     let link = match (call.people.link_with(typed, &call.turn.event), refusal) {
         (Ok(link), None) => link,
-        (Ok(link), Some(refusal)) => return ends(PeopleChange::PairingRemoved(link.identity), held, refusal),
-        (Err(_), Some(refusal)) => return refusal,
-        (Err(WrongCode::Unknown), None) => return Answer::of("link_wrong"),
+        (Ok(link), Some(refusal)) => return ends(PeopleChange::PairingRemoved(link.identity), seen, refusal),
+        (Err(WrongCode::Unknown(tried)), refusal) => {
+            let refusal = refusal.unwrap_or_else(|| Answer::of("link_wrong"));
+            return wrong(tried, seen, refusal);
+        }
+        (Err(WrongCode::Locked(_)), Some(refusal)) => return refusal,
         (Err(WrongCode::Locked(_)), None) => return Answer::of("code_locked"),
     };
     let hindrance = match call.people.person_of(&link.identity) {
@@ -101,15 +91,15 @@ async fn use_code(call: &Call<'_>, typed: &str, refusal: Option<Answer>) -> Answ
         None => Some(Answer::of("link_wrong")),
     };
     match hindrance {
-        Some(hindrance) => ends(PeopleChange::PairingRemoved(link.identity), held, hindrance),
-        None => ends(call.people.link_used(link, call.turn.id), held, Answer::of("link_waits")),
+        Some(hindrance) => ends(PeopleChange::PairingRemoved(link.identity), seen, hindrance),
+        None => ends(call.people.link_used(link, call.turn.id), seen, Answer::of("link_waits")),
     }
 }
 
 /// An answer that changes what is stored of a code, and leaves everybody who they are.
-fn ends(change: PeopleChange, held: Held, answer: Answer) -> Answer {
-    let person = DecidedPerson { changes: vec![change], operation: None };
-    Answer { decision: Some(Decision { person, held }), ..answer }
+fn ends(change: PeopleChange, seen: Seen, answer: Answer) -> Answer {
+    let person = Some(DecidedPerson { changes: vec![change], operation: None });
+    Answer { person, seen: vec![seen], ..answer }
 }
 
 /// Why `identity` cannot become one of a person's.
@@ -149,7 +139,7 @@ pub(crate) fn may_confirm(event: &InboundEvent, turn: TurnId, people: &People) -
 /// What a person says of the sender of `turn`, which used their code: with a yes, they have one more identity.
 pub(super) async fn decide(call: &Call<'_>, turn: TurnId, is_yes: Option<bool>) -> Result<Answer, StoreError> {
     let (event, used) = (&call.turn.event, call.store.readable_turn(turn).await?);
-    let held = call.people.deciding().await;
+    let seen = call.people.seen();
     let link = call.people.link_used_in(turn).filter(|_| may_confirm(event, turn, call.people));
     let person = call.people.person_of(&event.identity());
     let (Some(is_yes), Some(used), Some(link), Some(person)) = (is_yes, used, link, person) else {
@@ -158,11 +148,11 @@ pub(super) async fn decide(call: &Call<'_>, turn: TurnId, is_yes: Option<bool>) 
     let (linker, maker) = (used.event.identity(), format!("{} ({})", person.name, link.identity));
     if !is_yes {
         let changes = vec![PeopleChange::PairingRemoved(link.identity)];
-        let decision = decision(call, "decline", &linker, &Actor::named(maker), changes, held);
-        return Ok(Answer { decision: Some(decision), ..Answer::of("link_declined") });
+        let answer = Answer::of("link_declined");
+        return Ok(decision(call, "decline", &linker, &Actor::named(maker), changes, seen, answer));
     }
     if hindrance(call.people, &person, &linker).is_some() {
-        return Ok(ends(PeopleChange::PairingRemoved(link.identity), held, Answer::of("link_over")));
+        return Ok(ends(PeopleChange::PairingRemoved(link.identity), seen, Answer::of("link_over")));
     }
     let (sender, name) = (&used.event.sender, called(&used.event));
     let by = name.map_or_else(|| linker.to_string(), |name| format!("{name} ({linker})"));
@@ -189,13 +179,13 @@ pub(super) async fn decide(call: &Call<'_>, turn: TurnId, is_yes: Option<bool>) 
     // A person has one home: that of the identity that made the code.
     changes.extend(has_home.then(|| PeopleChange::HomeSet(linker.clone(), false)));
     changes.extend(language.map(|language| PeopleChange::LanguageSet(linker.clone(), Some(language))));
-    Ok(Answer { decision: Some(decision(call, LINK.name, &linker, &by, changes, held)), ..answer })
+    Ok(decision(call, LINK.name, &linker, &by, changes, seen, answer))
 }
 
 /// Takes this channel out of the sender's others.
-async fn leave(call: &Call<'_>) -> Answer {
+fn leave(call: &Call<'_>) -> Answer {
     let identity = call.turn.event.identity();
-    let held = call.people.deciding().await;
+    let seen = call.people.seen();
     let Some(person) = call.people.person_of(&identity).filter(|person| person.identities.len() > 1) else {
         return Answer::of("unlink_only");
     };
@@ -204,8 +194,7 @@ async fn leave(call: &Call<'_>) -> Answer {
     }
     let by = Actor::named(format!("{} ({identity})", person.name));
     let changes = vec![PeopleChange::IdentityRemoved(identity.clone())];
-    let decision = decision(call, UNLINK.name, &identity, &by, changes, held);
-    Answer { decision: Some(decision), ..naming("unlinked", &person) }
+    decision(call, UNLINK.name, &identity, &by, changes, seen, naming("unlinked", &person))
 }
 
 /// Whether the configuration says who this is: a change would be undone by the next start.
@@ -222,15 +211,17 @@ fn naming(template: &'static str, person: &PersonRecord) -> Answer {
     Answer::filled(template, vec![("name", plain(&person.name))])
 }
 
-/// A change of who somebody is, with its entry in the audit.
+/// An answer that changes who somebody is, with its entry in the audit.
 fn decision(
     call: &Call<'_>,
     action: &str,
     whose: &Identity,
     by: &Actor,
     changes: Vec<PeopleChange>,
-    held: Held,
-) -> Decision {
+    seen: Seen,
+    answer: Answer,
+) -> Answer {
     let operation = operation(by, action, whose, call.decides_on(whose), call.now);
-    Decision { person: DecidedPerson { changes, operation: Some(operation) }, held }
+    let person = Some(DecidedPerson { changes, operation: Some(operation) });
+    Answer { person, seen: vec![seen], ..answer }
 }

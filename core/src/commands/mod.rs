@@ -38,7 +38,7 @@ use rejoinder_guard::{CancelledBy, Event, Reply, SignalKind};
 
 use self::command::{Answer, Call, Command, Filled, Words};
 use crate::{
-    base::channels::Channels,
+    base::{channels::Channels, conflicts::decide_anew},
     conversations::sessions::{self, Sessions},
     events::TurnEvents,
     ledger::{Ledger, trigger::Trigger},
@@ -140,15 +140,14 @@ impl Commands {
 
     /// Like [`perform`](Self::perform), without retries. Does nothing if the turn has ended.
     pub(crate) async fn try_to_perform(&self, turn: TurnId) -> Result<(), StoreError> {
-        while !self.perform_once(turn).await? {}
-        Ok(())
+        decide_anew!(self.perform_once(turn).await?)
     }
 
-    /// `false` if another turn with which the command does something was changed meanwhile.
-    async fn perform_once(&self, turn: TurnId) -> Result<bool, StoreError> {
-        let Some(turn) = self.store.turn(turn).await? else { return Ok(true) };
+    /// `None` if what the command was decided on was changed meanwhile.
+    async fn perform_once(&self, turn: TurnId) -> Result<Option<()>, StoreError> {
+        let Some(turn) = self.store.turn(turn).await? else { return Ok(Some(())) };
         if turn.obligation.state().is_final() {
-            return Ok(true);
+            return Ok(Some(()));
         }
         let command = all().find(|command| turn.handler == command.handler());
         let settings = self.settings.get();
@@ -178,15 +177,16 @@ impl Commands {
         let Answer {
             words,
             mut turn_events,
-            session,
+            sessions,
             queue,
-            decision,
+            person,
             approval,
             closes,
             step,
             log,
             language,
-            held: held_late,
+            seen,
+            depends_on_turns,
         } = answer;
         let replaced = call.replaced().await?;
         let edited = || Event::Cancelled { by: CancelledBy::Edit(call.turn.id.to_string()) };
@@ -204,19 +204,14 @@ impl Commands {
         };
         let queue = queue.map(|mode| (turn.conversation, mode));
         turn_events.push(TurnEvents { turn, events: vec![Event::Answered(reply)] });
-        let (person, held) = decision.map(|decision| (Box::new(decision.person), decision.held)).unzip();
-        let (approval, held_approval) = approval.map(|approval| (Box::new(approval.decided), approval.held)).unzip();
-        let (sessions, held_too) = session.map(|session| (session.changes, session.held)).unzip();
-        let sessions = sessions.unwrap_or_default();
         self.sessions.note(&sessions);
         let presses: Vec<_> = log.iter().filter_map(digest::button).collect();
-        let is_step = step.is_some();
-        let step = step.map(Box::new);
-        let trigger = Trigger::Command { end, sessions, queue, person, approval, closes, step, log };
-        if is_step {
-            // What it is about may have changed: then the command is decided anew.
+        let is_once = step.is_some() || approval.is_some() || depends_on_turns || !seen.is_empty();
+        let (person, approval, step) = (person.map(Box::new), approval.map(Box::new), step.map(Box::new));
+        let trigger = Trigger::Command { end, sessions, queue, person, approval, closes, step, log, seen };
+        if is_once {
             if self.ledger.try_to_decide(&mut turn_events, &trigger).await?.is_none() {
-                return Ok(false);
+                return Ok(None);
             }
         } else {
             self.ledger.decide_all(&mut turn_events, &trigger).await?;
@@ -225,8 +220,7 @@ impl Commands {
         if let Some((conversation, mode)) = queue {
             self.merges.choose(conversation, mode);
         }
-        drop((held, held_too, held_approval, held_late));
-        Ok(true)
+        Ok(Some(()))
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A `/retry` with a question to repeat is an agent's turn (see `intake`): the command only answers when there is none.
 
-use super::command::{Answer, Call, Command, DecidedSession};
+use super::command::{Answer, Call, Command};
 use crate::{base::words::excerpt, model::session::SessionChange, ports::store::error::StoreError};
 
 /// How many characters of a question are told.
@@ -34,7 +34,7 @@ async fn retry(call: &Call<'_>) -> Result<Answer, StoreError> {
 }
 
 async fn undo(call: &Call<'_>) -> Result<Answer, StoreError> {
-    let held = call.sessions.deciding().await;
+    let seen = call.sessions.seen(call.turn.conversation, call.owner).await?;
     let event = &call.turn.event;
     let last = call.sessions.last_question(event, call.turn.conversation, call.owner, false).await?;
     let Some(last) = last else { return Ok(Answer::of("undo_nothing")) };
@@ -42,6 +42,6 @@ async fn undo(call: &Call<'_>) -> Result<Answer, StoreError> {
     if last.is_open() {
         return Ok(Answer::filled("retry_running", told));
     }
-    let changes = vec![SessionChange::LeaveOut { session: last.session, turns: last.ids() }];
-    Ok(Answer { session: Some(DecidedSession { changes, held }), ..Answer::filled("undone", told) })
+    let sessions = vec![SessionChange::LeaveOut { session: last.session, turns: last.ids() }];
+    Ok(Answer { sessions, seen, ..Answer::filled("undone", told) })
 }

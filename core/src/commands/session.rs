@@ -1,7 +1,7 @@
 //! `/session`: lists sessions, begins one, goes back to one, names one, deletes one. `/new` begins one.
 
 use super::{
-    command::{Answer, Call, Command, DecidedSession, Filled, Words},
+    command::{Answer, Call, Command, Filled, Words},
     stop::stopped,
 };
 use crate::{
@@ -122,7 +122,7 @@ async fn begin(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
     if !may_begin(call) {
         return Ok(Answer::of("session_guest"));
     }
-    let held = call.sessions.deciding().await;
+    let seen = call.sessions.seen(call.turn.conversation, call.owner).await?;
     let sessions = usable(call).await?;
     let name = match new_name(wanted, &sessions) {
         Ok(name) => name,
@@ -131,8 +131,7 @@ async fn begin(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
     let left = sessions.iter().find(|session| session.is_current && session.begins.is_some());
     let mut lines = vec![Filled { template: "new_session", values: Vec::new() }];
     lines.extend(left.map(|session| of("session_left", session, call)));
-    let session = Some(DecidedSession { changes: vec![new(call, name)], held });
-    Ok(Answer { session, ..Answer::saying(Words::Templates(lines)) })
+    Ok(Answer { sessions: vec![new(call, name)], seen, ..Answer::saying(Words::Templates(lines)) })
 }
 
 /// A name that no other session has; `None` if none is wanted. The error is the template that says what is wrong.
@@ -167,16 +166,16 @@ fn find<'a>(sessions: &'a [SessionRecord], wanted: &str) -> Option<&'a SessionRe
 }
 
 async fn resume(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
-    let held = call.sessions.deciding().await;
+    let seen = call.sessions.seen(call.turn.conversation, call.owner).await?;
     let sessions = usable(call).await?;
     let Some(session) = find(&sessions, wanted) else { return Ok(Answer::of("session_unknown")) };
     let changes = vec![SessionChange::Use { conversation: call.turn.conversation, session: session.id, at: call.now }];
     let words = Words::Templates(vec![of("session_used", session, call)]);
-    Ok(Answer { session: Some(DecidedSession { changes, held }), ..Answer::saying(words) })
+    Ok(Answer { sessions: changes, seen, ..Answer::saying(words) })
 }
 
 async fn rename(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
-    let held = call.sessions.deciding().await;
+    let seen = call.sessions.seen(call.turn.conversation, call.owner).await?;
     let sessions = usable(call).await?;
     let (current, others): (Vec<_>, Vec<_>) = sessions.into_iter().partition(|session| session.is_current);
     let Some(current) = current.into_iter().next() else { return Ok(Answer::of("session_unknown")) };
@@ -186,11 +185,11 @@ async fn rename(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
     };
     let changes = vec![SessionChange::Rename { session: current.id, name: name.clone() }];
     let words = Words::Templates(vec![of("session_renamed", &SessionRecord { name: Some(name), ..current }, call)]);
-    Ok(Answer { session: Some(DecidedSession { changes, held }), ..Answer::saying(words) })
+    Ok(Answer { sessions: changes, seen, ..Answer::saying(words) })
 }
 
 async fn delete(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
-    let held = call.sessions.deciding().await;
+    let seen = call.sessions.seen(call.turn.conversation, call.owner).await?;
     let sessions = usable(call).await?;
     let Some(session) = find(&sessions, wanted) else { return Ok(Answer::of("session_unknown")) };
     let refused = if session.is_elsewhere {
@@ -211,12 +210,12 @@ async fn delete(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
         lines.push(Filled { template: "new_session", values: Vec::new() });
     }
     changes.push(SessionChange::Delete { session: session.id });
-    Ok(Answer { session: Some(DecidedSession { changes, held }), ..Answer::saying(Words::Templates(lines)) })
+    Ok(Answer { sessions: changes, seen, ..Answer::saying(Words::Templates(lines)) })
 }
 
 /// Deletes everything that was said here: stops what is open, and leaves only the sessions that another conversation continues in.
 async fn delete_all(call: &Call<'_>) -> Result<Answer, StoreError> {
-    let held = call.sessions.deciding().await;
+    let seen = call.sessions.seen(call.turn.conversation, call.owner).await?;
     let mut sessions = call.store.usable_sessions(call.turn.conversation, call.owner, u32::MAX).await?;
     // A key holder deletes what was said in this conversation, and not what its person said elsewhere.
     if call.turn.event.sender.kind == SenderKind::KeyHolder {
@@ -228,5 +227,5 @@ async fn delete_all(call: &Call<'_>) -> Result<Answer, StoreError> {
     let delete = |session: &SessionRecord| SessionChange::Delete { session: session.id };
     let changes = std::iter::once(new(call, None)).chain(gone.into_iter().map(delete)).collect();
     let (stopped, _) = stopped(call).await?;
-    Ok(Answer { words: Words::Templates(lines), session: Some(DecidedSession { changes, held }), ..stopped })
+    Ok(Answer { words: Words::Templates(lines), sessions: changes, seen, ..stopped })
 }

@@ -65,14 +65,14 @@ async fn is_own(call: &Call<'_>, turn: &TurnRecord) -> Result<bool, StoreError> 
 /// Cancels what is open in the conversation, and says whether there was anything.
 pub(super) async fn stopped(call: &Call<'_>) -> Result<(Answer, bool), StoreError> {
     let place = call.turn.conversation;
-    let held = if call.backlog_question.is_in(place) { Some(call.backlog_question.deciding().await) } else { None };
+    let has_late = call.backlog_question.is_in(place);
     let open = call.open_before().await?;
     let are_any = !open.is_empty();
     // The question about late messages ends with them.
-    let question = if held.is_some() { call.backlog_question.question(place).await? } else { None };
+    let question = if has_late { call.backlog_question.question(place).await? } else { None };
     let closes = question.iter().map(|question| question.id).collect();
     let asks = question.filter(|question| !question.obligation.state().is_final());
     let cancelled = |turn| TurnEvents { turn, events: vec![call.cancelled()] };
     let turn_events = open.into_iter().chain(asks).map(cancelled).collect();
-    Ok((Answer { turn_events, closes, held, ..Answer::nothing() }, are_any))
+    Ok((Answer { turn_events, closes, depends_on_turns: has_late, ..Answer::nothing() }, are_any))
 }

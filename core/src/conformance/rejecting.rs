@@ -87,7 +87,8 @@ impl Layer for RejectingLayer {
     }
 
     async fn before_accept(&self, events: &[NewEvent]) -> Result<(), StoreError> {
-        if !events.iter().any(|new| self.rejects(&new.event)) {
+        // A look-up stores nothing.
+        if !events.iter().any(|new| !new.only_if_known && self.rejects(&new.event)) {
             return Ok(());
         }
         self.rejected.fetch_add(1, Ordering::SeqCst);

@@ -165,8 +165,12 @@ macro_rules! store_conformance {
             the_log_is_removed_by_its_age_except_for_its_last_entry
             what_operators_do_is_in_the_audit_and_in_the_log
             an_answer_is_kept_for_a_repeated_request
+            an_operation_is_stored_with_the_events_that_it_began
+            tries_of_codes_are_kept_for_a_while
+            a_channel_is_paused_once
             tokens_are_kept_with_when_they_were_revoked
             sessions_of_the_page_are_kept_until_they_end
+            links_to_the_page_are_kept_until_they_end
             a_turn_that_is_undeliverable_is_a_dead_letter
             what_is_held_is_not_upcoming
             deliveries_are_listed
@@ -200,6 +204,8 @@ macro_rules! store_conformance {
             of_two_stores_that_accept_an_event_one_opens_its_turn
             a_change_conflicts_with_that_of_another_store
             of_two_stores_that_race_for_turns_one_wins_each
+            of_two_stores_that_decide_on_the_same_rows_one_decides_anew
+            sessions_of_others_are_no_conflict
             what_one_store_writes_another_reads
             a_reader_of_the_log_skips_no_entry_that_commits_late
         }

@@ -1,7 +1,7 @@
 //! In which session a turn is, and what people have chosen for it.
 //!
-//! What is decided on sessions is stored while [`Sessions::deciding`] is held, so that nobody continues in a session that
-//! another conversation deletes.
+//! What is decided on sessions is stored only if none of the conversation or the person was changed since [`Sessions::seen`], so that
+//! nobody continues in a session that another conversation deletes.
 
 use std::sync::{
     Arc,
@@ -9,27 +9,14 @@ use std::sync::{
 };
 
 use rejoinder_guard::{Obligation, ObligationState};
-use tokio::sync::OwnedMutexGuard;
 
-use crate::{
-    model::{
-        agent::AgentName,
-        conversation::ChatKind,
-        event::{EventKind, InboundEvent, SenderKind},
-        ids::{ConversationId, PersonId, SessionId, TurnId},
-        people::{Identity, KnownPeople},
-        session::{SessionChange, SessionChoice, SessionSettings, SessionUse},
-        turn::TurnRecord,
-    },
-    ports::store::{error::StoreError, sessions::SessionStore},
-};
+use crate::{model::{agent::AgentName, conversation::ChatKind, event::{EventKind, InboundEvent, SenderKind}, ids::{ConversationId, PersonId, SessionId, TurnId}, people::{Identity, KnownPeople}, session::{SessionChange, SessionChoice, SessionSettings, SessionUse}, turn::TurnRecord}, ports::store::{error::StoreError, sessions::SessionStore, transition::{Noun, Seen}}};
 
 /// Reads sessions.
 pub(crate) struct Sessions {
     store: Arc<dyn SessionStore>,
     /// Whether anything was ever chosen for a session: if not, no message waits for a look at the store.
     has_choices: AtomicBool,
-    deciding: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// A question that can be put before the agent again.
@@ -84,12 +71,20 @@ pub(crate) fn is_open(obligation: &Obligation) -> bool {
 impl Sessions {
     pub(crate) async fn load(store: Arc<dyn SessionStore>) -> Result<Self, StoreError> {
         let has_choices = AtomicBool::new(store.has_choices().await?);
-        Ok(Self { store, has_choices, deciding: Arc::default() })
+        Ok(Self { store, has_choices })
     }
 
-    /// Held while a change is decided and stored.
-    pub(crate) async fn deciding(&self) -> OwnedMutexGuard<()> {
-        Arc::clone(&self.deciding).lock_owned().await
+    /// What a change in a conversation is decided on, whose sender uses the sessions of `owner`: read before any session is.
+    pub(crate) async fn seen(
+        &self,
+        conversation: ConversationId,
+        owner: Option<PersonId>,
+    ) -> Result<Vec<Seen>, StoreError> {
+        let mut seen = Vec::new();
+        for noun in std::iter::once(Noun::SessionsIn(conversation)).chain(owner.map(Noun::SessionsOf)) {
+            seen.push(Seen { noun, version: self.store.version(noun).await? });
+        }
+        Ok(seen)
     }
 
     /// Notes changes that are about to be stored.

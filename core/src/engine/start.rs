@@ -175,12 +175,16 @@ impl Ground {
             inputs: inputs)
     }
 
-    fn event_router(&self) -> EventRouter {
+    async fn event_router(&self) -> EventRouter {
         let Self { store, settings, clock, .. } = self;
+        let limits = Limits::new(store.clone(), store.clone(), settings.clone(), clock.clone());
+        if let Err(error) = limits.recall(&**store, &self.people.known()).await {
+            warn!(%error, "cannot read the turns of the last minute: they count for no limit");
+        }
         given!(EventRouter: self [
             settings, channels, people, addresses, sessions, questions, backlog_question, merges, slots, clock
         ], [],
-            limits: Limits::new(store.clone(), store.clone(), settings.clone(), clock.clone()),
+            limits: limits,
             pairs: Pairs::new(store.clone(), clock.clone()),
             albums: CommandAlbums::default(), permits: Arc::default(), started_at: clock.now(), owner: self.owner)
     }
@@ -211,11 +215,10 @@ impl Ground {
             store, people, approvals, channels, merges, backlog_question, sessions, settings, clock
         ], [ledger]));
         let operations = Arc::new(given!(Operations:
-            ground [store, channels, lanes, people, approvals, calendar, settings, clock], [ledger, caller],
-            operating: Mutex::default()));
+            ground [store, channels, lanes, people, approvals, calendar, settings, clock], [ledger, caller]));
         let acceptor = Arc::new(given!(Acceptor:
             ground [store, backlog_question, activity, addresses, timer, lifecycle], [ledger, scheduler, commands, health],
-            router: Arc::new(ground.event_router())));
+            router: Arc::new(ground.event_router().await)));
         let inlet = acceptor.clone() as Arc<dyn Inlet>;
         let initiative = Arc::new(given!(Initiative:
             ground [store, channels, people, settings, clock, agents], [inlet]));

@@ -11,38 +11,10 @@ pub(crate) mod triggers;
 
 use std::{cmp::Reverse, collections::HashSet, sync::Arc};
 
-use rejoinder_guard::Attachment;
+use rejoinder_guard::{Attachment, Timestamp};
 use tracing::warn;
 
-use crate::{
-    base::channels::Channels,
-    model::{
-        agent::AgentName,
-        capabilities::Receipts,
-        conversation::{ChannelId, ChatKind, ConversationRef},
-        event::{Directed, EventKind, InboundEvent, SenderKind},
-        finding::{PersonFilter, folded},
-        ids::{EventId, PersonId, TurnId},
-        people::{Identity, KnownIdentity, PersonRole, is_hidden},
-        schedule::{Asker, NewSchedule, Schedule, ScheduledAction},
-        settings::LiveSettings,
-        target::{Addressees, Begun, NotReached, Reached, Target},
-        words::{PromptSession, Words, WordsTo},
-    },
-    notices::message,
-    operator::{actor::Actor, error::OperationError},
-    people::{People, access::Permit, reach::Unreachable},
-    ports::{
-        clock::SharedClock,
-        intake::{Accepted, Inlet, IntakeError},
-        store::{
-            Store,
-            accept::{NewEvent, Stored},
-            error::StoreError,
-            list::TurnFilter,
-        },
-    },
-};
+use crate::{base::channels::Channels, model::{agent::AgentName, capabilities::Receipts, conversation::{ChannelId, ChatKind, ConversationRef}, event::{Directed, EventKind, InboundEvent, SenderKind}, finding::{PersonFilter, folded}, ids::{EventId, PersonId, TurnId}, log::Subject, people::{Identity, KnownIdentity, PersonRole, is_hidden}, schedule::{Asker, NewSchedule, Schedule, ScheduledAction}, settings::LiveSettings, target::{Addressees, Begun, NotReached, Reached, Target}, words::{PromptSession, Words, WordsTo}}, notices::message, operator::{actor::{Actor, Done, operation_done}, error::OperationError}, people::{People, access::Permit, reach::Unreachable}, ports::{clock::SharedClock, intake::{Accepted, Inlet, IntakeError}, store::{Store, accept::{Beside, NewEvent, Stored, TransitionOf}, error::StoreError, list::TurnFilter, transition::Transition}}};
 
 /// A message that the gateway is to send.
 #[derive(Clone, Debug)]
@@ -102,13 +74,12 @@ struct Recipient {
 
 impl Initiative {
     /// Has a message sent in the name of an operator: to each conversation as a turn of its own, whose deliveries are retried and
-    /// become dead letters like answers. `key` is the same for a request that is repeated, which begins nothing new. What was
-    /// done is stored with [`Operations::note_sent`](crate::Operations::note_sent).
+    /// become dead letters like answers. `key` is the same for a request that is repeated, which begins nothing new.
     ///
     /// # Errors
     /// When it was not done; see [`OperationError`].
     pub async fn send(&self, new: &NewMessage, key: &str, by: &Actor) -> Result<Reached, OperationError> {
-        let (at, key) = (self.clock.now(), format!("send:{}", by.key(key)));
+        let at = self.clock.now();
         let (recipients, missed) = self.recipients(&new.to, |channel| by.may(channel)).await?;
         let bytes = new.text.len() + new.attachments.iter().map(|file| file.url.len()).sum::<usize>();
         if bytes.saturating_mul(recipients.len()) > MOST_BYTES {
@@ -121,23 +92,18 @@ impl Initiative {
             ..message(place, new.text.clone(), &by.name, "", at)
         };
         let events = recipients.into_iter().map(|to| (event(&to.place), to.person)).collect();
-        self.begin_beside(events, missed, &key).await
+        let sender = by.clone();
+        let follows = TransitionOf::new(move |sent: &Reached| sent_by(&sender, sent, at));
+        self.begin(events, missed, &format!("send:{}", by.key(key)), Some(follows)).await
     }
 
-    /// As [`begin`](Self::begin); `missed` are those of the target for whom there is no event.
-    async fn begin_beside(
+    /// Begins what a schedule begins, and stores what follows from it.
+    pub(crate) async fn begin_scheduled(
         &self,
-        made: Vec<(InboundEvent, Option<PersonId>)>,
-        mut missed: Vec<NotReached>,
+        schedule: &Schedule,
         key: &str,
+        follows: Option<TransitionOf<Reached>>,
     ) -> Result<Reached, OperationError> {
-        let mut reached = self.begin(made, key).await?;
-        missed.append(&mut reached.missed);
-        Ok(Reached { missed, ..reached })
-    }
-
-    /// Begins what a schedule begins.
-    pub(crate) async fn begin_scheduled(&self, schedule: &Schedule, key: &str) -> Result<Reached, OperationError> {
         let mut events = Vec::new();
         let (recipients, missed) = self.recipients(&schedule.new.to, |_| true).await?;
         for to in recipients {
@@ -146,7 +112,7 @@ impl Initiative {
             }
             events.push((self.scheduled(schedule, &to).await?, to.person));
         }
-        self.begin_beside(events, missed, key).await
+        self.begin(events, missed, key, follows).await
     }
 
     /// What a schedule began under a key, as far as it is for the same conversations as then.
@@ -288,10 +254,17 @@ impl Initiative {
         Ok(ChatKind::Direct)
     }
 
-    /// Begins events in one transaction, each with the person whom it is for. With a key that was used before, nothing new is begun.
-    async fn begin(&self, made: Vec<(InboundEvent, Option<PersonId>)>, key: &str) -> Result<Reached, OperationError> {
+    /// Begins events in one transaction, each with the person whom it is for, and stores what follows from what was begun. With a
+    /// key that was used before, nothing new is begun. `missed` are those of the target for whom there is no event.
+    async fn begin(
+        &self,
+        made: Vec<(InboundEvent, Option<PersonId>)>,
+        missed: Vec<NotReached>,
+        key: &str,
+        follows: Option<TransitionOf<Reached>>,
+    ) -> Result<Reached, OperationError> {
         let at = self.clock.now();
-        let (mut begun, mut missed, mut events) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut begun, mut events) = (Vec::new(), Vec::new());
         for (event, person) in made {
             let key = key_for(key, event.about(), person);
             let external_id = format!("{}{key}", event.external_id);
@@ -305,34 +278,24 @@ impl Initiative {
                 None => events.push((event, person)),
             }
         }
-        let Some((first, _)) = events.first() else { return Ok(Reached { begun, missed }) };
-        let channel = first.conversation.channel.clone();
-        let places: Vec<_> = events.iter().map(|(event, person)| (event.conversation.clone(), *person)).collect();
-        let events = events.into_iter().map(|(event, _)| (TurnId::new(at), event)).collect();
-        let accepted = self.inlet.accept(&channel, events, None).await.map_err(failed)?;
-        let mut failure = None;
-        let mut fails = |person: Option<PersonId>, error: OperationError| {
-            let who = person.map_or(Addressees::People(1), Addressees::Person);
-            missed.push(NotReached { who, why: error.to_string() });
-            failure = Some(error);
+        let first = events.first().map(|(event, _)| &event.conversation).or(begun.first().map(|one| &one.to));
+        let Some(channel) =
+            first.map(|place| place.channel.clone()).filter(|_| !events.is_empty() || follows.is_some())
+        else {
+            return Ok(Reached { begun, missed });
         };
-        for (accepted, (to, person)) in accepted.into_iter().zip(places) {
-            match accepted {
-                Accepted::Turn(turn) | Accepted::Duplicate { turn: Some(turn), .. } => begun.push(Begun { turn, to }),
-                // It was begun before, and its turn has been removed since.
-                Accepted::Duplicate { turn: None, .. } => {}
-                Accepted::Limited { retry_after } => fails(person, OperationError::Limited { retry_after }),
-                _ => {
-                    warn!(channel = %to.channel, "what the gateway begins cannot be stored");
-                    fails(person, OperationError::Unfit(format!("what is for {} cannot be stored", to.channel)));
-                }
-            }
-        }
-        // Who repeats a request without a key must not tell anybody twice.
-        match failure.filter(|_| begun.is_empty()) {
-            Some(failure) => Err(failure),
-            None => Ok(Reached { begun, missed }),
-        }
+        let places = events.iter().map(|(event, person)| (event.conversation.clone(), *person)).collect();
+        let beginning = Arc::new(Beginning { before: Reached { begun, missed }, places });
+        let events = events.into_iter().map(|(event, _)| (TurnId::new(at), event)).collect();
+        let beside = follows.map(|follows| {
+            let beginning = Arc::clone(&beginning);
+            Beside::Operation(TransitionOf::new(move |accepted: &[Accepted]| {
+                let reached = beginning.reached(accepted).ok().filter(|reached| !reached.begun.is_empty());
+                reached.map(|reached| follows.of(&reached)).unwrap_or_default()
+            }))
+        });
+        let accepted = self.inlet.accept(&channel, events, beside).await.map_err(failed)?;
+        beginning.reached(&accepted)
     }
 
     /// What an earlier request with the same key began for a person, who may be reached elsewhere since.
@@ -505,6 +468,56 @@ impl Initiative {
         }
         Ok(None)
     }
+}
+
+/// What is to begin.
+struct Beginning {
+    /// What was begun before, and those for whom nothing is.
+    before: Reached,
+    /// For each event, its conversation and its person.
+    places: Vec<(ConversationRef, Option<PersonId>)>,
+}
+
+impl Beginning {
+    /// What was begun, as the intake says.
+    fn reached(&self, accepted: &[Accepted]) -> Result<Reached, OperationError> {
+        let Reached { mut begun, mut missed } = self.before.clone();
+        let mut failure = None;
+        for (accepted, (to, person)) in accepted.iter().zip(&self.places) {
+            let error = match accepted {
+                Accepted::Turn(turn) | Accepted::Duplicate { turn: Some(turn), .. } => {
+                    begun.push(Begun { turn: *turn, to: to.clone() });
+                    continue;
+                }
+                // It was begun before, and its turn has been removed since.
+                Accepted::Duplicate { turn: None, .. } => continue,
+                Accepted::Limited { retry_after } => OperationError::Limited { retry_after: *retry_after },
+                _ => {
+                    warn!(channel = %to.channel, "what the gateway begins cannot be stored");
+                    OperationError::Unfit(format!("what is for {} cannot be stored", to.channel))
+                }
+            };
+            let who = person.map_or(Addressees::People(1), Addressees::Person);
+            missed.push(NotReached { who, why: error.to_string() });
+            failure = Some(error);
+        }
+        // Who repeats a request without a key must not tell anybody twice.
+        match failure.filter(|_| begun.is_empty()) {
+            Some(failure) => Err(failure),
+            None => Ok(Reached { begun, missed }),
+        }
+    }
+}
+
+/// What is stored with messages that an operator has sent.
+fn sent_by(by: &Actor, sent: &Reached, at: Timestamp) -> Transition {
+    let subject = match &sent.begun[..] {
+        [one] => Subject { turn_id: Some(one.turn), ..Subject::channel(&one.to.channel) },
+        _ => Subject::default(),
+    };
+    let turns: Vec<_> = sent.begun.iter().map(|one| one.turn.to_string()).collect();
+    let operation = operation_done(by, "message", turns.join(" "), subject, at, Done::Begun(sent));
+    Transition { operation: Some(operation), ..Transition::default() }
 }
 
 /// The key of what is for a conversation, or for a person, who may be reached elsewhere when a request is repeated.

@@ -9,25 +9,7 @@ use rejoinder_guard::{ObligationState, Settlement, Timestamp, Via};
 use tracing::warn;
 
 use super::Initiative;
-use crate::{
-    base::{lifecycle::Lifecycle, pauses, words::rfc3339},
-    model::{
-        ids::TurnId,
-        log::{LogEvent, NewLogEntry, Subject},
-        schedule::{NewSchedule, Schedule, ScheduleChange, ScheduleRun, ScheduleState, ScheduledAction, When},
-        settings::LiveSettings,
-        target::{NotReached, Reached},
-    },
-    operator::{
-        actor::{Actor, operation},
-        error::OperationError,
-    },
-    ports::store::{
-        error::StoreError,
-        transition::{IdempotentAnswer, Transition},
-    },
-    schedules::Calendar,
-};
+use crate::{base::{conflicts::decide_anew, lifecycle::Lifecycle, pauses, words::rfc3339}, model::{ids::{ScheduleId, TurnId}, log::{LogEvent, NewLogEntry, Subject}, schedule::{NewSchedule, Schedule, ScheduleChange, ScheduleRun, ScheduleState, ScheduledAction, When}, settings::LiveSettings, target::{NotReached, Reached}}, operator::{actor::{Actor, Done, operation_done}, error::OperationError}, ports::store::{accept::TransitionOf, error::StoreError, transition::{Seen, Transition}}, schedules::Calendar};
 
 /// Who sends what a schedule says, and tells the agent what it prompts.
 const SENDER: &str = "schedule";
@@ -63,16 +45,11 @@ impl Schedules {
         }
     }
 
-    /// Makes a schedule, and stores the answer to the request that `answer` makes of it.
+    /// Makes a schedule.
     ///
     /// # Errors
     /// When it was not done; see [`OperationError`].
-    pub async fn add(
-        &self,
-        new: NewSchedule,
-        by: &Actor,
-        answer: impl FnOnce(&Schedule) -> Option<IdempotentAnswer> + Send,
-    ) -> Result<Schedule, OperationError> {
+    pub async fn add(&self, new: NewSchedule, by: &Actor) -> Result<Schedule, OperationError> {
         if by.channels.is_some() && new.to.channel().is_none() {
             let why =
                 "a token for certain channels makes schedules for conversations: people may be reached on any channel";
@@ -85,39 +62,26 @@ impl Schedules {
             }
             self.initiative.check_words(&words.to, |channel| by.may(channel)).await?;
         }
-        self.calendar.add(new, by, answer).await
+        self.calendar.add(new, by).await
     }
 
     /// Begins what a schedule begins, now and beside its times. `key` is the same for a request that is repeated.
-    /// `answer` is the answer to it, which is stored.
     ///
     /// # Errors
     /// When it was not done; see [`OperationError`].
-    pub async fn run_now(
-        &self,
-        name: &str,
-        key: &str,
-        by: &Actor,
-        answer: impl FnOnce(&Reached) -> Option<IdempotentAnswer> + Send,
-    ) -> Result<Reached, OperationError> {
-        let _deciding = self.calendar.deciding().await;
+    pub async fn run_now(&self, name: &str, key: &str, by: &Actor) -> Result<Reached, OperationError> {
         let (schedule, now) = (self.calendar.find(name, by)?, self.calendar.clock.now());
         let key = format!("run:{}:{}", schedule.id, by.key(key));
-        let reached = self.initiative.begin_scheduled(&schedule, &key).await?;
-        if reached.begun.is_empty() {
-            return Ok(reached);
-        }
-        let (turns, not_reached) = of_run(&reached);
-        let run = ScheduleRun { schedule: schedule.id, due: now, at: now, turns, problem: None, not_reached };
-        let by = Actor { answer: answer(&reached), ..by.clone() };
-        let mut operation = operation(&by, "run_schedule", schedule.recorded_name(), Subject::default(), now);
-        operation.entry.not_reached.clone_from(&reached.missed);
-        let schedules = vec![ScheduleChange::Ran(run)];
-        self.calendar
-            .store
-            .commit(Transition { schedules, operation: Some(operation), ..Transition::default() })
-            .await?;
-        Ok(reached)
+        let (id, target, by) = (schedule.id, schedule.recorded_name(), by.clone());
+        let follows = TransitionOf::new(move |reached: &Reached| {
+            let (turns, not_reached) = of_run(reached);
+            let run = ScheduleRun { schedule: id, due: now, at: now, turns, problem: None, not_reached };
+            let subject = Subject::default();
+            let operation = operation_done(&by, "run_schedule", &target, subject, now, Done::Begun(reached));
+            let schedules = vec![ScheduleChange::Ran(run)];
+            Transition { schedules, operation: Some(operation), ..Transition::default() }
+        });
+        self.initiative.begin_scheduled(&schedule, &key, Some(follows)).await
     }
 
     /// Acts on the times that have come.
@@ -125,11 +89,7 @@ impl Schedules {
         let now = self.calendar.clock.now();
         let mut failed = None;
         for id in self.calendar.due(now) {
-            let _deciding = self.calendar.deciding().await;
-            // It may have been removed or paused meanwhile.
-            if let Some(schedule) = self.calendar.still_due(id, now)
-                && let Err(error) = self.act_on(schedule, now).await
-            {
+            if let Err(error) = self.act_on_one(id, now).await {
                 // The others do not wait for it.
                 failed = Some(error);
             }
@@ -137,8 +97,19 @@ impl Schedules {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Acts on the times of a schedule that have come.
-    async fn act_on(&self, mut schedule: Schedule, now: Timestamp) -> Result<(), StoreError> {
+    async fn act_on_one(&self, id: ScheduleId, now: Timestamp) -> Result<(), StoreError> {
+        decide_anew!({
+            let seen = self.calendar.seen();
+            match self.calendar.still_due(id, now) {
+                Some(schedule) => self.act_on(schedule, seen, now).await?.then_some(()),
+                // It has been removed or paused meanwhile.
+                None => Some(()),
+            }
+        })
+    }
+
+    /// Acts on the times of a schedule that have come; `false` if a schedule was changed since `seen`.
+    async fn act_on(&self, mut schedule: Schedule, seen: Seen, now: Timestamp) -> Result<bool, StoreError> {
         let subject = || schedule.new.to.channel().map(Subject::channel).unwrap_or_default();
         let entry = |event| NewLogEntry { at: now, subject: subject(), event };
         let name = || schedule.recorded_name();
@@ -154,7 +125,7 @@ impl Schedules {
                 break;
             }
             let ((turns, not_reached), problem) =
-                match self.initiative.begin_scheduled(&schedule, &key(&schedule, at)).await {
+                match self.initiative.begin_scheduled(&schedule, &key(&schedule, at), None).await {
                     Ok(reached) => (of_run(&reached), None),
                     Err(OperationError::Store(error)) => return Err(error),
                     Err(error) => {
@@ -191,10 +162,8 @@ impl Schedules {
             warn!(schedule = name(), why, "a schedule is paused");
         }
         schedule = Schedule { state, why, next_at, failures, ..schedule };
-        changes.push(ScheduleChange::Set(Box::new(schedule.clone())));
-        self.calendar.store.commit(Transition { schedules: changes, log, ..Transition::default() }).await?;
-        self.calendar.learn(schedule);
-        Ok(())
+        changes.push(ScheduleChange::Set(Box::new(schedule)));
+        self.calendar.change(seen, Transition { schedules: changes, log, ..Transition::default() }).await
     }
 
     /// What the first time that is passed over began already, if it did.

@@ -212,7 +212,7 @@ impl Triggers {
         let begun = match self.initiative.prompt(place, prompt).await {
             Ok(prompt) => {
                 let event = self.initiative.unasked(prompt);
-                self.initiative.begin(vec![(event, None)], &format!("{name}:{}", because.last)).await
+                self.initiative.begin(vec![(event, None)], Vec::new(), &format!("{name}:{}", because.last), None).await
             }
             Err(error) => Err(error),
         };

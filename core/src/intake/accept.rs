@@ -7,42 +7,8 @@ use futures_util::FutureExt;
 use rejoinder_guard::Event;
 use tracing::{error, warn};
 
-use super::{
-    event_router::{EventRouter, RoutedEvent},
-    limits::Counted,
-    notice_permits::NoticePermit,
-    pairs::Heard,
-};
-use crate::{
-    base::{crash::crash_point, lifecycle::Lifecycle, timer::Timer},
-    commands::{self, Commands},
-    conversations::{activity::Activity, addresses::Addresses},
-    events::Run,
-    handles::slots::Slot,
-    ledger::{Ledger, trigger::Trigger},
-    model::{
-        agent::AgentName,
-        command::CommandHelp,
-        conversation::{ChannelId, ChatKind, ConversationRef},
-        event::{EventKind, InboundEvent, Sender},
-        ids::{EventId, TurnId},
-        language::Language,
-        turn::TurnRecord,
-    },
-    notices::question_expired,
-    outbox::health::Health,
-    ports::{
-        intake::{Accepted, Inlet, IntakeError},
-        store::{
-            Store,
-            accept::{CursorMove, NewEvent, Stored},
-            error::StoreError,
-            transition::{RunEnd, Transition},
-        },
-    },
-    questions::backlog_question::BacklogQuestion,
-    scheduler::Scheduler,
-};
+use super::{event_router::{EventRouter, RoutedEvent}, limits::Counted, notice_permits::NoticePermit, pairs::Heard};
+use crate::{base::{conflicts::decide_anew, crash::crash_point, lifecycle::Lifecycle, timer::Timer}, commands::{self, Commands}, conversations::{activity::Activity, addresses::Addresses}, events::Run, handles::slots::Slot, ledger::{Ledger, trigger::Trigger}, model::{agent::AgentName, command::CommandHelp, conversation::{ChannelId, ChatKind, ConversationRef}, event::{EventKind, InboundEvent, Sender}, ids::{EventId, TurnId}, language::Language, turn::TurnRecord}, notices::question_expired, outbox::health::Health, people::People, ports::{intake::{Accepted, Inlet, IntakeError}, store::{Store, accept::{Beside, NewEvent, Stored, TransitionOf}, error::StoreError, transition::{Operation, RunEnd, Transition}}}, questions::backlog_question::BacklogQuestion, scheduler::Scheduler};
 
 /// Accepts events. Cheap to clone.
 #[derive(Clone)]
@@ -66,7 +32,7 @@ impl Inlet for Acceptor {
         &self,
         channel: &ChannelId,
         events: Vec<(TurnId, InboundEvent)>,
-        cursor: Option<CursorMove>,
+        beside: Option<Beside<Accepted>>,
     ) -> Result<Vec<Accepted>, IntakeError> {
         if self.lifecycle.stopping.is_cancelled() {
             return Err(IntakeError::ShuttingDown);
@@ -74,7 +40,7 @@ impl Inlet for Acceptor {
         // In its own task: a stored event is acted on even if the caller drops this future. On the heap at once: it is large,
         // and would be copied several times.
         let (acceptor, channel) = (self.clone(), channel.clone());
-        let accepting = Box::pin(async move { acceptor.accept_with_fallback(&channel, events, cursor).await });
+        let accepting = Box::pin(async move { acceptor.accept_with_fallback(&channel, events, beside).await });
         let accepting = self.lifecycle.work.spawn(accepting);
         accepting.await.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string()).into()))
     }
@@ -106,9 +72,9 @@ impl Acceptor {
         &self,
         channel: &ChannelId,
         events: Vec<(TurnId, InboundEvent)>,
-        cursor: Option<CursorMove>,
+        beside: Option<Beside<Accepted>>,
     ) -> Result<Vec<Accepted>, IntakeError> {
-        match self.accept_together(events.clone(), cursor.clone()).await {
+        match self.accept_together(events.clone(), beside.clone()).await {
             Err(error) if is_rejection(&error) && !events.is_empty() => {}
             result => return result,
         }
@@ -117,24 +83,36 @@ impl Acceptor {
             self.addresses.forget(&event.conversation);
         }
         let mut accepted = Vec::with_capacity(events.len());
-        for (id, event) in events {
-            accepted.push(self.accept_or_note(channel, id, event).await?);
+        for (place, (id, event)) in events.into_iter().enumerate() {
+            let of_one = match &beside {
+                Some(Beside::Operation(follows)) => Some(Beside::Operation(of_one(follows.clone(), place))),
+                Some(Beside::Cursor(_)) | None => None,
+            };
+            accepted.push(self.accept_or_note(channel, id, event, of_one).await?);
         }
-        if cursor.is_some() {
-            self.accept_together(Vec::new(), cursor).await?;
+        let of_all = beside.map(|beside| match beside {
+            Beside::Cursor(cursor) => Beside::Cursor(cursor),
+            Beside::Operation(follows) => {
+                let all = accepted.clone();
+                Beside::Operation(TransitionOf::new(move |_: &[Accepted]| follows.of(&all)))
+            }
+        });
+        if of_all.is_some() {
+            self.accept_together(Vec::new(), of_all).await?;
         }
         Ok(accepted)
     }
 
-    /// Accepts a single event. If the store rejects it, stores a note in its place, so that its key is known: with the
-    /// payload, or without it.
+    /// Accepts a single event with what is beside it. If the store rejects it, stores a note in its place, so that its key is
+    /// known: with the payload, or without it.
     async fn accept_or_note(
         &self,
         channel: &ChannelId,
         id: TurnId,
         event: InboundEvent,
+        beside: Option<Beside<Accepted>>,
     ) -> Result<Accepted, IntakeError> {
-        let error = match self.accept_together(vec![(id, event.clone())], None).await {
+        let error = match self.accept_together(vec![(id, event.clone())], beside).await {
             Err(error) if is_rejection(&error) => error,
             result => return Ok(result?.pop().unwrap_or(Accepted::Kept)),
         };
@@ -174,20 +152,20 @@ impl Acceptor {
     async fn accept_together(
         &self,
         events: Vec<(TurnId, InboundEvent)>,
-        cursor: Option<CursorMove>,
+        beside: Option<Beside<Accepted>>,
     ) -> Result<Vec<Accepted>, IntakeError> {
-        let accepted = AssertUnwindSafe(self.accept_in_transaction(events, cursor)).catch_unwind().await;
+        let accepted = AssertUnwindSafe(self.accept_in_transaction(events, beside)).catch_unwind().await;
         accepted.unwrap_or_else(|_| Err(StoreError::Failed("accepting the event panicked".to_owned()).into()))
     }
 
     async fn accept_in_transaction(
         &self,
         events: Vec<(TurnId, InboundEvent)>,
-        cursor: Option<CursorMove>,
+        beside: Option<Beside<Accepted>>,
     ) -> Result<Vec<Accepted>, IntakeError> {
         let received = events.len();
         let mut routed = Vec::with_capacity(received);
-        let stored = match self.store_events(events, cursor, &mut routed).await {
+        let stored = match self.store_events(events, beside, &mut routed).await {
             Ok(stored) => stored,
             Err(error) => {
                 routed.into_iter().filter_map(|routed| routed.slot).for_each(Slot::release);
@@ -204,7 +182,7 @@ impl Acceptor {
     async fn store_events(
         &self,
         events: Vec<(TurnId, InboundEvent)>,
-        cursor: Option<CursorMove>,
+        beside: Option<Beside<Accepted>>,
         routed: &mut Vec<RoutedEvent>,
     ) -> Result<Vec<Stored>, StoreError> {
         let mut notices = Vec::new();
@@ -217,11 +195,15 @@ impl Acceptor {
             }
             routed.push(next);
         }
+        let beside = beside.map(|beside| match beside {
+            Beside::Cursor(cursor) => Beside::Cursor(cursor),
+            Beside::Operation(follows) => Beside::Operation(of_stored(follows, routed)),
+        });
         routed.extend(notices);
         // A cursor alone belongs to no turn.
         crash_point!("received" if !routed.is_empty());
         let new = routed.iter().map(|routed| routed.new.clone()).collect();
-        let stored = self.store.accept(new, cursor).await?;
+        let stored = self.store.accept(new, beside).await?;
         crash_point!("accepted" if !routed.is_empty());
         Ok(stored)
     }
@@ -303,16 +285,13 @@ impl Acceptor {
                 }
                 Accepted::Amended(turn)
             }
-            Stored::Duplicate { turn, message } => Accepted::Duplicate { turn, message },
             Stored::Picked { choice } => Accepted::Picked { choice },
             Stored::Expired => {
                 let question = event.quoted.as_ref().map_or("", |quoted| &quoted.text);
                 let (channel, settings) = (&event.conversation.channel, self.router.settings.get());
                 Accepted::Expired { notice: question_expired(channel, event.language, question, &settings) }
             }
-            Stored::Kept | Stored::Unknown | Stored::Turn { .. } => {
-                limited.map_or(Accepted::Kept, |retry_after| Accepted::Limited { retry_after })
-            }
+            stored => without_turn(stored, limited),
         }
     }
 
@@ -325,14 +304,7 @@ impl Acceptor {
         }
         let event = Arc::clone(event);
         self.lifecycle.work.spawn(async move {
-            let _deciding = people.deciding().await;
-            // They may have been forgotten meanwhile.
-            let changes = people.moves(&event, told);
-            if changes.is_empty() {
-                return;
-            }
-            let transition = Transition { people: changes, ..Transition::default() };
-            if let Err(error) = people.change(transition).await {
+            if let Err(error) = store_chat(&people, &event, told).await {
                 warn!(%error, "cannot store where somebody writes");
             }
         });
@@ -382,6 +354,50 @@ impl Acceptor {
             }
         }
     }
+}
+
+/// The transition that follows from what is stored of these events.
+fn of_stored(follows: TransitionOf<[Accepted]>, routed: &[RoutedEvent]) -> TransitionOf<[Stored]> {
+    let opens = |one: &RoutedEvent| (one.new.turn.as_ref().map(|turn| turn.id), one.limited);
+    let events: Vec<_> = routed.iter().map(opens).collect();
+    TransitionOf::new(move |stored: &[Stored]| {
+        let accepted = stored.iter().zip(&events).map(|(stored, (turn, limited))| match (stored, turn) {
+            (Stored::Turn { .. }, Some(turn)) => Accepted::Turn(*turn),
+            (stored, _) => without_turn(stored.clone(), *limited),
+        });
+        follows.of(&accepted.collect::<Vec<_>>())
+    })
+}
+
+/// The transition that follows if the event at `place` alone opens a turn: without the answer to the request, which is about all.
+fn of_one(follows: TransitionOf<[Accepted]>, place: usize) -> TransitionOf<[Accepted]> {
+    TransitionOf::new(move |accepted: &[Accepted]| {
+        let Some(turn @ Accepted::Turn(_)) = accepted.first() else { return Transition::default() };
+        let mut all = vec![Accepted::Duplicate { turn: None, message: None }; place];
+        all.push(turn.clone());
+        let transition = follows.of(&all);
+        let operation = transition.operation.map(|operation| Operation { answer: None, ..operation });
+        Transition { operation, ..transition }
+    })
+}
+
+/// What became of an event that opened no turn.
+fn without_turn(stored: Stored, limited: Option<Duration>) -> Accepted {
+    match (stored, limited) {
+        (Stored::Duplicate { turn, message }, _) => Accepted::Duplicate { turn, message },
+        (_, Some(retry_after)) => Accepted::Limited { retry_after },
+        _ => Accepted::Kept,
+    }
+}
+
+/// Stores where people are reached from now on: they may have been forgotten meanwhile.
+async fn store_chat(people: &People, event: &InboundEvent, told: Option<Language>) -> Result<(), StoreError> {
+    let _moving = people.moving.lock().await;
+    decide_anew!({
+        let seen = people.seen();
+        let transition = Transition { people: people.moves(event, told), ..Transition::default() };
+        (transition.is_empty() || people.change(seen, transition).await?).then_some(())
+    })
 }
 
 fn count(channel: &ChannelId, stored: &Stored) {

@@ -6,7 +6,7 @@ use tracing::warn;
 
 use super::{accept::Acceptor, arrival::Notice};
 use crate::{
-    base::pauses,
+    base::{conflicts::decide_anew, pauses},
     events::TurnEvents,
     ledger::trigger::Trigger,
     model::{
@@ -34,7 +34,7 @@ impl Acceptor {
             Backlog::Answer | Backlog::Summarize => {}
         }
         for conversation in self.backlog_question.conversations() {
-            self.try_to_settle_late(conversation).await?;
+            self.settle_late_once(conversation).await?;
         }
         Ok(())
     }
@@ -47,7 +47,7 @@ impl Acceptor {
                 self.give_up_late(&owed.event).await?;
             } else if !late.is_empty() {
                 let by = CancelledBy::Operator(TOO_OLD.to_owned());
-                self.decide_late(late, &Event::Cancelled { by }).await?;
+                self.ledger.decide_all(&mut each(late, &Event::Cancelled { by }), &Trigger::Event).await?;
             }
         }
         Ok(())
@@ -78,7 +78,7 @@ impl Acceptor {
             late.retain(|turn| may_be_asked(&turn.event));
             if !late.is_empty() {
                 self.backlog_question.note(waiting.conversation);
-                self.decide_late(late, &Event::Postponed).await?;
+                self.ledger.decide_all(&mut each(late, &Event::Postponed), &Trigger::Event).await?;
             }
         }
         Ok(())
@@ -89,7 +89,7 @@ impl Acceptor {
     pub(super) fn settle_late(&self, conversation: ConversationId) -> BoxFuture<'static, ()> {
         let acceptor = self.clone();
         Box::pin(async move {
-            while let Err(error) = acceptor.try_to_settle_late(conversation).await {
+            while let Err(error) = acceptor.settle_late_once(conversation).await {
                 warn!(%conversation, %error, "cannot ask about late messages, retrying");
                 if !acceptor.lifecycle.pause(pauses::READ_AGAIN).await {
                     return;
@@ -98,12 +98,16 @@ impl Acceptor {
         })
     }
 
-    async fn try_to_settle_late(&self, conversation: ConversationId) -> Result<(), StoreError> {
-        let _deciding = self.backlog_question.deciding().await;
+    async fn settle_late_once(&self, conversation: ConversationId) -> Result<(), StoreError> {
+        decide_anew!(self.try_to_settle_late(conversation).await?)
+    }
+
+    /// `None` if one of the turns was changed meanwhile.
+    async fn try_to_settle_late(&self, conversation: ConversationId) -> Result<Option<()>, StoreError> {
         let postponed = self.backlog_question.postponed(conversation).await?;
         let Some(first) = postponed.first() else {
             self.backlog_question.forget(conversation);
-            return Ok(());
+            return Ok(Some(()));
         };
         let asked = self.backlog_question.question(conversation).await?;
         let (settings, now) = (self.router.settings.get(), self.router.clock.now());
@@ -113,13 +117,14 @@ impl Acceptor {
         });
         match (newer.map(|turn| turn.id), asked) {
             (Some(newer), asked) => self.answer_late(postponed, newer, asked).await,
-            (None, Some(_)) => Ok(()),
+            (None, Some(_)) => Ok(Some(())),
             (None, None) => {
-                if !self.ask_about_late(&first.event, first.id).await? {
-                    // They were asked about, and nobody can be shown the question.
-                    self.decide_late(postponed, &Event::Continued).await?;
+                let is_asked = self.ask_about_late(&first.event, first.id).await?;
+                if is_asked || self.backlog_question.question(conversation).await?.is_some() {
+                    return Ok(Some(()));
                 }
-                Ok(())
+                // They were asked about, and nobody can be shown the question.
+                self.decide_late(postponed, &Event::Continued).await
             }
         }
     }
@@ -143,7 +148,7 @@ impl Acceptor {
         postponed: Vec<TurnRecord>,
         newer: TurnId,
         asked: Option<TurnRecord>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Option<()>, StoreError> {
         let Some(asked) = asked else { return self.decide_late(postponed, &Event::Continued).await };
         let trigger = Trigger::Closes(asked.id);
         let mut inputs = each(postponed, &Event::Continued);
@@ -151,11 +156,11 @@ impl Acceptor {
             let by = CancelledBy::Turn(newer.to_string());
             inputs.push(TurnEvents { turn: asked, events: vec![Event::Cancelled { by }] });
         }
-        self.ledger.decide_all(&mut inputs, &trigger).await.map(drop)
+        Ok(self.ledger.try_to_decide(&mut inputs, &trigger).await?.map(drop))
     }
 
-    async fn decide_late(&self, turns: Vec<TurnRecord>, event: &Event) -> Result<(), StoreError> {
-        self.ledger.decide_all(&mut each(turns, event), &Trigger::Event).await.map(drop)
+    async fn decide_late(&self, turns: Vec<TurnRecord>, event: &Event) -> Result<Option<()>, StoreError> {
+        Ok(self.ledger.try_to_decide(&mut each(turns, event), &Trigger::Event).await?.map(drop))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Limits how many turns a person may open, so that one person cannot use up what all share.
 //!
-//! The turns of a minute are counted in memory; a restart forgets them. The turns that wait are rows, and what is used of a day
-//! is one: it is read once a day, and then counted in memory as well.
+//! The turns of a minute are counted in memory: the start reads those of the last one. The turns that wait are rows, and what is
+//! used of a day is one: it is read once a day, and then counted in memory as well.
 
 use std::{
     collections::HashMap,
@@ -9,20 +9,13 @@ use std::{
     time::Duration,
 };
 
-use crate::{
-    model::{
-        day::Day,
-        event::{InboundEvent, SenderKind},
-        ids::{ConversationId, PersonId},
-        people::{Identity, KnownPeople},
-        queue::{Overflow, Queues},
-        settings::LiveSettings,
-    },
-    ports::{
-        clock::SharedClock,
-        store::{accept::DayUse, error::StoreError, people::PeopleStore, turns::QueueStore},
-    },
-};
+use rejoinder_guard::Timestamp;
+
+use crate::{model::{conversation::ChatKind, day::Day, event::{InboundEvent, SenderKind}, ids::{ConversationId, PersonId}, people::{Identity, KnownPeople}, queue::{Overflow, Queues}, settings::LiveSettings}, ports::{clock::SharedClock, store::{accept::DayUse, error::StoreError, list::{OperatorStore, TurnFilter}, people::PeopleStore, turns::QueueStore}}};
+
+/// How many turns of the last minute the start reads, and how many at once.
+const READ: usize = 5000;
+const AT_ONCE: u32 = 500;
 
 /// The number of events after which the people who have not written for a minute are forgotten.
 const FORGET_EVERY: u32 = 4096;
@@ -148,6 +141,11 @@ impl Drop for Counted {
     }
 }
 
+/// The share of a minute that a turn takes, in microseconds.
+fn share(turns_per_minute: u32) -> i64 {
+    MINUTE_US / i64::from(turns_per_minute.max(1))
+}
+
 fn lock(counts: &Mutex<Counts>) -> MutexGuard<'_, Counts> {
     counts.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -180,6 +178,33 @@ impl Limits {
         Self { store, people, settings, clock, counts: Arc::default() }
     }
 
+    /// Counts the turns of the last minute, which an earlier process opened. Those that somebody had the gateway begin are left out.
+    pub(crate) async fn recall(&self, store: &dyn OperatorStore, known: &KnownPeople) -> Result<(), StoreError> {
+        let settings = self.settings.get();
+        if !settings.limits_minutes() {
+            return Ok(());
+        }
+        let since = Timestamp::from_millis(self.clock.now().as_millis() - MINUTE_MS);
+        let mut filter = TurnFilter { since: Some(since), limit: AT_ONCE, ..TurnFilter::default() };
+        let mut turns = Vec::new();
+        while turns.len() < READ {
+            let page = store.list_turns(&filter).await?;
+            let Some(last) = page.last() else { break };
+            filter.before = Some(last.turn_id);
+            turns.extend(page);
+        }
+        let mut counts = lock(&self.counts);
+        for turn in turns.into_iter().rev().filter(|turn| !turn.handler.is_gateway()) {
+            let Some(sender) = turn.sender.filter(|sender| sender.kind != SenderKind::Operator) else { continue };
+            let event = InboundEvent::new(turn.conversation, ChatKind::Direct, String::new(), sender, turn.accepted_at);
+            let Some(most) = settings.limits(&event, known).turns_per_minute else { continue };
+            let count = counts.people.entry(Person::of(&event, known)).or_default();
+            count.seen_at = turn.accepted_at.as_millis() * 1000;
+            count.add(count.seen_at, share(most), true);
+        }
+        Ok(())
+    }
+
     /// Counts the turn that `event` may open; an error if that is one too many for now. `None` without limits.
     pub(super) fn count(&self, event: &InboundEvent, known: &KnownPeople) -> Result<Option<Counted>, OverLimit> {
         let limits = self.settings.get().limits(event, known);
@@ -187,7 +212,7 @@ impl Limits {
         if turns_per_minute.is_none() && limits.waiting_turns.is_none() && !limits.has_daily() {
             return Ok(None);
         }
-        let share = turns_per_minute.map_or(0, |most| MINUTE_US / i64::from(most.max(1)));
+        let share = turns_per_minute.map_or(0, share);
         let now = self.clock.now().as_millis() * 1000;
         let person = Person::of(event, known);
         let mut counts = lock(&self.counts);

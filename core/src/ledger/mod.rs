@@ -15,26 +15,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use rejoinder_guard::{Event, Obligation};
 use tracing::error;
 
-use self::{
-    consequences::ConsequenceExecutor,
-    store_retry::StoreRetry,
-    transaction::{DecisionContext, Transaction},
-    trigger::{Decided, Trigger},
-};
-use crate::{
-    base::{crash::crash_point, lifecycle::Lifecycle, recent_turns::RecentTurns},
-    events::TurnEvents,
-    model::{ids::TurnId, stored_delivery::DeliveryState, turn::TurnRecord},
-    ports::{
-        clock::SharedClock,
-        store::{
-            error::StoreError,
-            transition::{Commit, DeliveryChange, LineChange, Transition, TurnChange},
-            turns::TurnStore,
-        },
-    },
-    questions::{approvals::Approvals, open::Questions},
-};
+use self::{consequences::ConsequenceExecutor, store_retry::StoreRetry, transaction::{DecisionContext, Transaction}, trigger::{Decided, Trigger}};
+use crate::{base::{crash::crash_point, lifecycle::Lifecycle, recent_turns::RecentTurns}, events::TurnEvents, model::{ids::TurnId, stored_delivery::DeliveryState, turn::TurnRecord}, ports::{clock::SharedClock, store::{error::StoreError, transition::{Commit, DeliveryChange, LineChange, Noun, Transition, TurnChange}, turns::TurnStore}}, questions::{approvals::Approvals, open::Questions}};
 
 /// How many merged turns are read at once.
 const MERGED_AT_ONCE: u32 = 100;
@@ -116,7 +98,8 @@ impl Ledger {
         }
     }
 
-    /// As [`decide_all`](Self::decide_all), but tries once; `None` if one of the turns was changed meanwhile.
+    /// As [`decide_all`](Self::decide_all), but tries once; `None` if one of the turns, or what the trigger was decided on, was
+    /// changed meanwhile.
     pub(crate) async fn try_to_decide(
         &self,
         inputs: &mut [TurnEvents],
@@ -144,12 +127,16 @@ impl Ledger {
         let is_sent_next = transition.deliveries.iter().any(|one| one.record().state == DeliveryState::Pending);
         let (questions, approvals) = (transition.questions.clone(), transition.approvals.clone());
         let people = transition.people.clone();
+        let seen_people = transition.seen.iter().copied().find(|seen| seen.noun == Noun::People);
         if !transition.is_empty() && !self.commit(transition).await? {
+            if let Some(seen) = seen_people {
+                self.context.people.refresh(seen).await?;
+            }
             return Ok(None);
         }
         // What is sent next may be about them: a code of `/link` is in no row.
-        if !people.is_empty() {
-            self.context.people.apply(&people);
+        if let Some(seen) = seen_people {
+            self.context.people.apply(seen, &people);
         }
         self.questions.note(&questions);
         self.approvals.note(&approvals);

@@ -109,7 +109,8 @@ impl<'a> Transaction<'a> {
                 transition.runs_ended.push(end.clone());
                 transition.remarks.extend(remark.clone());
             }
-            Trigger::Command { end, sessions, queue, person, approval, closes, step, log } => {
+            Trigger::Command { end, sessions, queue, person, approval, closes, step, log, seen } => {
+                transition.seen.clone_from(seen);
                 transition.queue = *queue;
                 transition.runs_ended.push(end.clone());
                 transition.sessions.clone_from(sessions);

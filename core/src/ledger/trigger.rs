@@ -14,7 +14,7 @@ use crate::{
     },
     ports::store::{
         record::Remark,
-        transition::{AttemptEnd, AttemptStart, DeliveryChange, Operation, RunEnd},
+        transition::{AttemptEnd, AttemptStart, DeliveryChange, Operation, RunEnd, Seen},
     },
 };
 
@@ -50,6 +50,8 @@ pub(crate) enum Trigger {
         step: Option<Box<OperatorStep>>,
         /// What the log says of it.
         log: Vec<NewLogEntry>,
+        /// What it was decided on beside turns.
+        seen: Vec<Seen>,
     },
     /// An attempt is about to send its first byte.
     AttemptBegins { start: AttemptStart, delivery: DeliveryChange, subject: Subject },

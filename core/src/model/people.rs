@@ -213,6 +213,17 @@ impl Pairing {
     }
 }
 
+/// A try of a code that does not exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guess {
+    /// Whose try it is: an operator's name, an identity, or a channel of which all key holders share their tries.
+    pub who: String,
+    /// The code.
+    pub code: String,
+    /// When the first of the tries came that count together.
+    pub since: Timestamp,
+}
+
 /// A change of what is stored of people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeopleChange {
@@ -235,6 +246,14 @@ pub enum PeopleChange {
     HomeSet(Identity, bool),
     /// The person chose the language of the gateway's messages; `None`: the language that the platform tells.
     LanguageSet(Identity, Option<Language>),
+    /// Somebody tried a code that does not exist. Tries since another time than this one are no longer counted for them, and
+    /// those since `forgets` or before for nobody.
+    CodeTried {
+        /// The try.
+        guess: Guess,
+        /// Until when tries are forgotten.
+        forgets: Timestamp,
+    },
 }
 
 /// Everybody who is known, as access rules need it.

@@ -252,6 +252,13 @@ impl Settings {
         special.copied().unwrap_or(self.limits)
     }
 
+    /// Whether there is somebody whose turns of a minute are limited.
+    pub(crate) fn limits_minutes(&self) -> bool {
+        let SpecialLimits { roles, people } = &self.special_limits;
+        let mut all = std::iter::once(&self.limits).chain(roles.values()).chain(people.values());
+        all.any(|limits| limits.turns_per_minute.is_some())
+    }
+
     /// Whether a limit or a rule is for the person with this name.
     pub(crate) fn names_person(&self, name: &str) -> bool {
         let name = folded(name);

@@ -74,6 +74,19 @@ pub struct SignInRecord {
     pub expires_at: Timestamp,
 }
 
+/// A link that opens the operator's page once, as it is stored: never its code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkRecord {
+    /// A digest of its code.
+    pub code: [u8; 32],
+    /// The token with which it was made; `None`: the one of the configuration.
+    pub token: Option<Uuid>,
+    /// The session in which it was made, if it was made in one.
+    pub session: Option<Uuid>,
+    /// From when on it opens nothing.
+    pub expires_at: Timestamp,
+}
+
 /// A change of the sessions of the operator's page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SignInChange {
@@ -81,6 +94,10 @@ pub enum SignInChange {
     Open(SignInRecord),
     /// The session with this id is over.
     End(Uuid),
+    /// A new link.
+    MakeLink(LinkRecord),
+    /// The link with this digest opens nothing any more.
+    EndLink([u8; 32]),
 }
 
 /// A change of the tokens.

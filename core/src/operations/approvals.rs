@@ -4,6 +4,7 @@ use rejoinder_guard::{Event, Timestamp};
 
 use super::{Operations, remark};
 use crate::{
+    base::conflicts::decide_anew,
     events::{TurnEvents, subjects::subject_of},
     ledger::trigger::{DecidedApproval, Trigger},
     model::{
@@ -60,7 +61,11 @@ impl Operations {
 
     /// Decides what an agent wants to do. It runs again, and is told. The actor's reason is told to it as well.
     pub async fn decide(&self, id: ApprovalId, approves: bool, by: Actor) -> Result<(), OperationError> {
-        let _deciding = self.approvals.deciding().await;
+        Ok(decide_anew!(self.try_to_decide(id, approves, &by).await?)?)
+    }
+
+    /// `None` if the turn was changed meanwhile.
+    async fn try_to_decide(&self, id: ApprovalId, approves: bool, by: &Actor) -> Result<Option<()>, OperationError> {
         let unknown = OperationError::Unknown("there is no approval with this id");
         let Some(approval) = self.approvals.get(id).await?.filter(|approval| by.may(&approval.channel)) else {
             return Err(unknown);
@@ -74,13 +79,8 @@ impl Operations {
             return Err(OperationError::Unfit(format!("it does not wait any more: it is {}{by}", what.as_str())));
         }
         let Some(turn) = self.store.turn(approval.turn).await? else { return Err(unknown) };
-        let decided = approval.decided(&turn, approves, &by.name, &by, self.clock.now());
+        let decided = approval.decided(&turn, approves, &by.name, by, self.clock.now());
         let mut inputs = [TurnEvents { turn, events: vec![Event::Decided] }];
-        match self.ledger.try_to_decide(&mut inputs, &Trigger::Approval(Box::new(decided))).await? {
-            Some(_) => Ok(()),
-            None => {
-                Err(OperationError::Unfit("the turn changed at the same moment: look at it, and try again".to_owned()))
-            }
-        }
+        Ok(self.ledger.try_to_decide(&mut inputs, &Trigger::Approval(Box::new(decided))).await?.map(drop))
     }
 }

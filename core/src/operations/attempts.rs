@@ -22,15 +22,13 @@ use crate::{
 impl Operations {
     /// Has a delivery that waits tried now, without the rest of its pause. One that may have arrived has a label.
     pub async fn try_delivery(&self, id: DeliveryId, by: Actor) -> Result<(), OperationError> {
-        let _operating = self.operating.lock().await;
         let delivery = self.store.delivery(id).await?.filter(|one| by.may(&one.conversation.channel));
         let delivery = delivery.ok_or(OperationError::Unknown("there is no delivery with this id"))?;
-        self.try_now(delivery, "try", id.as_uuid(), by).await
+        self.try_now(delivery, "try", id.as_uuid(), &by).await
     }
 
     /// Has what waits for a channel tried now.
     pub async fn try_channel(&self, channel: ChannelId, by: Actor) -> Result<(), OperationError> {
-        let _operating = self.operating.lock().await;
         if self.channels.get(&channel).is_none() || !by.may(&channel) {
             return Err(OperationError::Unknown("there is no channel with this name"));
         }
@@ -63,10 +61,10 @@ impl Operations {
         delivery: DeliveryRecord,
         action: &'static str,
         target: Uuid,
-        by: Actor,
+        by: &Actor,
     ) -> Result<(), OperationError> {
         let channel = &delivery.conversation.channel;
-        self.require_channel(&delivery.conversation, &by)?;
+        self.require_channel(&delivery.conversation, by)?;
         self.require_not_paused(channel)?;
         let why = match delivery.state {
             DeliveryState::Pending if delivery.is_quiet() => "it waits for the end of its person's quiet hours",
@@ -85,9 +83,9 @@ impl Operations {
         let (at, subject) = (self.clock.now(), subject_of_delivery(&delivery));
         let event = LogEvent::DeliveryRetried { delivery_id: delivery.id };
         let transition = Transition {
-            remarks: vec![Remark { turn: delivery.turn, at, kind: "try".to_owned(), detail: remark(&by, None) }],
+            remarks: vec![Remark { turn: delivery.turn, at, kind: "try".to_owned(), detail: remark(by, None) }],
             log: vec![NewLogEntry { at, subject: subject.clone(), event }],
-            operation: Some(operation(&by, action, target, subject, at)),
+            operation: Some(operation(by, action, target, subject, at)),
             ..Transition::default()
         };
         self.store.commit(transition).await?;

@@ -18,7 +18,6 @@ impl Operations {
     /// Sends the answer of a dead letter to its sender in the direct chat in which they are reached on another channel, as one
     /// message that says where it belongs. Does nothing if there is no such answer or chat, or it was tried before.
     pub(crate) async fn send_elsewhere(&self, id: TurnId) -> Result<(), OperationError> {
-        let _operating = self.operating.lock().await;
         let Some(turn) = self.store.turn(id).await?.filter(is_agents_answer) else { return Ok(()) };
         // Of the people of a group, only the one whose turn it is may read it elsewhere.
         let is_for_others = turn.event.chat == ChatKind::Group && !turn.obligation.merged_turns().is_empty();

@@ -16,11 +16,10 @@ pub(crate) mod people;
 use std::sync::Arc;
 
 use rejoinder_guard::{CancelledBy, Event, ObligationState, Reply};
-use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use crate::{
-    base::channels::Channels,
+    base::{channels::Channels, conflicts::decide_anew},
     events::{
         TurnEvents,
         subjects::{subject_of, subject_of_delivery},
@@ -39,7 +38,6 @@ use crate::{
         question::numbered,
         settings::LiveSettings,
         stored_delivery::{DeliveryRecord, DeliveryState},
-        target::Reached,
         tokens::{SignInChange, TokenChange},
         turn::TurnRecord,
         view::Shown,
@@ -56,7 +54,7 @@ use crate::{
             Store,
             error::StoreError,
             record::{Pause, Remark},
-            transition::{DeliveryChange, Transition},
+            transition::{Commit, DeliveryChange, Noun, Seen, Transition, TurnChange},
         },
     },
     questions::approvals::Approvals,
@@ -97,8 +95,8 @@ struct Step {
 /// A dead letter.
 enum DeadLetter {
     Turn(Box<TurnRecord>),
-    /// A copy of an answer, which settles nothing.
-    Copy(Box<DeliveryRecord>),
+    /// A copy of an answer, which settles nothing, and its turn, if that can be read.
+    Copy(Box<DeliveryRecord>, Box<Option<TurnRecord>>),
 }
 
 /// Does what operators ask for.
@@ -113,45 +111,50 @@ pub struct Operations {
     pub(crate) calendar: Arc<Calendar>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
-    /// Held from the read to the write: of two requests for one dead letter, the second finds that it is none any more.
-    pub(crate) operating: Mutex<()>,
 }
 
 impl Operations {
     /// Has the dead letter with this id, that of a delivery or of a turn, sent again as the same delivery. A turn for which
     /// there was nothing to send is run again. What is no dead letter and waits to be sent is tried now.
     pub async fn retry(&self, id: Uuid, by: Actor) -> Result<(), OperationError> {
-        let _operating = self.operating.lock().await;
-        if let Some(waiting) = self.waiting(id, &by).await? {
-            return self.try_now(waiting, "retry", id, by).await;
+        Ok(decide_anew!(self.try_to_retry(id, &by).await?)?)
+    }
+
+    /// `None` if the turn was changed meanwhile, as of the others that follow.
+    async fn try_to_retry(&self, id: Uuid, by: &Actor) -> Result<Option<()>, OperationError> {
+        if let Some(waiting) = self.waiting(id, by).await? {
+            return self.try_now(waiting, "retry", id, by).await.map(Some);
         }
-        match self.dead_letter(id, &by).await? {
+        match self.dead_letter(id, by).await? {
             DeadLetter::Turn(turn) => {
                 let deliveries = self.store.deliveries(turn.id).await?;
                 let to = sent_to(&turn, &deliveries);
-                self.require_channel(to, &by)?;
+                self.require_channel(to, by)?;
                 if turn.obligation.undelivered_claim().is_some() {
                     self.require_unblocked(to, "retry it then")?;
                 }
                 let step = Step { action: "retry", target: id, event: Event::Retried, elsewhere: None };
                 self.step(*turn, step, by).await
             }
-            DeadLetter::Copy(delivery) => {
-                self.require_channel(&delivery.conversation, &by)?;
+            DeadLetter::Copy(delivery, turn) => {
+                self.require_channel(&delivery.conversation, by)?;
                 self.require_unblocked(&delivery.conversation, "retry it then")?;
                 let change = retry::from_the_start(&delivery, self.clock.now());
                 let event = LogEvent::DeliveryRetried { delivery_id: delivery.id };
-                self.change_copy(&delivery, change, "retry", event, by).await?;
+                let is_done = self.change_copy((&delivery, *turn), change, "retry", event, by).await?;
                 self.lanes.open(&delivery.conversation.channel, delivery.conversation_id);
-                Ok(())
+                Ok(is_done)
             }
         }
     }
 
     /// Sends a dead letter to another conversation.
     pub async fn redirect(&self, id: Uuid, to: ConversationRef, by: Actor) -> Result<(), OperationError> {
-        let _operating = self.operating.lock().await;
-        let DeadLetter::Turn(turn) = self.dead_letter(id, &by).await? else {
+        Ok(decide_anew!(self.try_to_redirect(id, to.clone(), &by).await?)?)
+    }
+
+    async fn try_to_redirect(&self, id: Uuid, to: ConversationRef, by: &Actor) -> Result<Option<()>, OperationError> {
+        let DeadLetter::Turn(turn) = self.dead_letter(id, by).await? else {
             let why = "a callback goes to the address that is configured for its hook, and cannot go elsewhere";
             return Err(OperationError::Unfit(why.to_owned()));
         };
@@ -177,22 +180,28 @@ impl Operations {
 
     /// Gives a dead letter up.
     pub async fn discard(&self, id: Uuid, by: Actor) -> Result<(), OperationError> {
-        let _operating = self.operating.lock().await;
-        match self.dead_letter(id, &by).await? {
+        Ok(decide_anew!(self.try_to_discard(id, &by).await?)?)
+    }
+
+    async fn try_to_discard(&self, id: Uuid, by: &Actor) -> Result<Option<()>, OperationError> {
+        match self.dead_letter(id, by).await? {
             // Nothing could be delivered.
             DeadLetter::Turn(turn) => self.give_up(*turn, Farewell::Silence, "discard", id, by).await,
-            DeadLetter::Copy(delivery) => {
+            DeadLetter::Copy(delivery, turn) => {
                 let change = DeliveryChange { state: DeliveryState::Withdrawn, ..DeliveryChange::of(&delivery) };
                 let event = LogEvent::DeliveryDiscarded { delivery_id: delivery.id };
-                self.change_copy(&delivery, change, "discard", event, by).await
+                self.change_copy((&delivery, *turn), change, "discard", event, by).await
             }
         }
     }
 
     /// Gives a turn up that has not ended. Of a dead letter nobody can be told.
     pub async fn cancel(&self, id: TurnId, farewell: Farewell, by: Actor) -> Result<(), OperationError> {
-        let _operating = self.operating.lock().await;
-        let turn = self.turn(id, &by).await?;
+        Ok(decide_anew!(self.try_to_cancel(id, farewell.clone(), &by).await?)?)
+    }
+
+    async fn try_to_cancel(&self, id: TurnId, farewell: Farewell, by: &Actor) -> Result<Option<()>, OperationError> {
+        let turn = self.turn(id, by).await?;
         if matches!(turn.obligation.state(), ObligationState::Settled(_)) {
             return Err(OperationError::Unfit("the turn is settled: there is nothing to cancel".to_owned()));
         }
@@ -209,8 +218,11 @@ impl Operations {
 
     /// Holds a turn: no run and no attempt begins until it is resumed.
     pub async fn hold(&self, id: TurnId, by: Actor) -> Result<(), OperationError> {
-        let _operating = self.operating.lock().await;
-        let turn = self.turn(id, &by).await?;
+        Ok(decide_anew!(self.try_to_hold(id, &by).await?)?)
+    }
+
+    async fn try_to_hold(&self, id: TurnId, by: &Actor) -> Result<Option<()>, OperationError> {
+        let turn = self.turn(id, by).await?;
         if turn.obligation.state().is_final() {
             return Err(OperationError::Unfit("the turn has ended: there is nothing to hold".to_owned()));
         }
@@ -225,26 +237,16 @@ impl Operations {
 
     /// Resumes a turn that is held.
     pub async fn resume(&self, id: TurnId, by: Actor) -> Result<(), OperationError> {
-        let _operating = self.operating.lock().await;
-        let turn = self.turn(id, &by).await?;
+        Ok(decide_anew!(self.try_to_resume(id, &by).await?)?)
+    }
+
+    async fn try_to_resume(&self, id: TurnId, by: &Actor) -> Result<Option<()>, OperationError> {
+        let turn = self.turn(id, by).await?;
         if !turn.obligation.is_held() {
             return Err(OperationError::Unfit("the turn is not held".to_owned()));
         }
         let step = Step { action: "resume", target: id.as_uuid(), event: Event::Resumed, elsewhere: None };
         self.step(turn, step, by).await
-    }
-
-    /// Stores that an operator has had messages sent, with the answer to the request.
-    pub async fn note_sent(&self, sent: &Reached, by: &Actor) -> Result<(), OperationError> {
-        let subject = match &sent.begun[..] {
-            [one] => Subject { turn_id: Some(one.turn), ..Subject::channel(&one.to.channel) },
-            _ => Subject::default(),
-        };
-        let turns: Vec<_> = sent.begun.iter().map(|one| one.turn.to_string()).collect();
-        let mut operation = operation(by, "message", turns.join(" "), subject, self.clock.now());
-        operation.entry.not_reached.clone_from(&sent.missed);
-        self.store.commit(Transition { operation: Some(operation), ..Transition::default() }).await?;
-        Ok(())
     }
 
     /// Stores that an operator did something that changes no row.
@@ -260,8 +262,8 @@ impl Operations {
         farewell: Farewell,
         action: &'static str,
         target: Uuid,
-        by: Actor,
-    ) -> Result<(), OperationError> {
+        by: &Actor,
+    ) -> Result<Option<()>, OperationError> {
         let reason = by.reason.clone().unwrap_or_else(|| "no reason given".to_owned());
         let event = farewell.event(reason);
         self.step(turn, Step { action, target, event, elsewhere: None }, by).await
@@ -274,7 +276,11 @@ impl Operations {
 
     /// Makes or revokes a token. No two tokens ever have the same name: conversations, answers and entries of the audit belong to it.
     pub async fn change_token(&self, token: TokenChange, by: Actor) -> Result<(), OperationError> {
-        let _operating = self.operating.lock().await;
+        Ok(decide_anew!(self.try_to_change_token(token.clone(), &by).await?)?)
+    }
+
+    async fn try_to_change_token(&self, token: TokenChange, by: &Actor) -> Result<Option<()>, OperationError> {
+        let seen = vec![Seen { noun: Noun::Tokens, version: self.store.version(Noun::Tokens).await? }];
         let (action, target) = match &token {
             TokenChange::Create(token) => {
                 if token.name == Sender::ALERTER {
@@ -289,17 +295,16 @@ impl Operations {
             }
             TokenChange::Revoke { id, .. } => ("revoke_token", *id),
         };
-        let operation = operation(&by, action, target, Subject::default(), self.clock.now());
-        let transition = Transition { token: Some(token), operation: Some(operation), ..Transition::default() };
-        self.store.commit(transition).await?;
-        Ok(())
+        let operation = operation(by, action, target, Subject::default(), self.clock.now());
+        let transition = Transition { seen, token: Some(token), operation: Some(operation), ..Transition::default() };
+        Ok((self.store.commit(transition).await? == Commit::Done).then_some(()))
     }
 
     /// Opens and ends sessions of the operator's page; `by` is in the audit with the action `end_session` if it is given.
     pub async fn change_sign_ins(&self, changes: Vec<SignInChange>, by: Option<Actor>) -> Result<(), OperationError> {
         let ended = changes.iter().find_map(|change| match change {
             SignInChange::End(id) => Some(*id),
-            SignInChange::Open(_) => None,
+            SignInChange::Open(_) | SignInChange::MakeLink(_) | SignInChange::EndLink(_) => None,
         });
         let operation =
             by.zip(ended).map(|(by, id)| operation(&by, "end_session", id, Subject::default(), self.clock.now()));
@@ -309,22 +314,19 @@ impl Operations {
 
     /// Pauses a channel, or resumes it. While it is paused, what comes in is stored and answered, and nothing is sent.
     pub async fn pause_channel(&self, channel: ChannelId, pauses: bool, by: Actor) -> Result<(), OperationError> {
-        let _operating = self.operating.lock().await;
         if self.channels.get(&channel).is_none() || !by.may(&channel) {
             return Err(OperationError::Unknown("there is no channel with this name"));
         }
         let at = self.clock.now();
-        let pause = match (self.caller.gate.paused(&channel), pauses) {
-            (Some(_), true) => return Err(OperationError::Unfit("the channel is paused already".to_owned())),
-            (None, false) => return Err(OperationError::Unfit("the channel is not paused".to_owned())),
-            (None, true) => Some(Pause { since: at, by: by.name.clone(), reason: by.reason.clone() }),
-            (Some(_), false) => None,
-        };
+        let pause = pauses.then(|| Pause { since: at, by: by.name.clone(), reason: by.reason.clone() });
         let action = if pauses { "pause" } else { "resume" };
         let operation = operation(&by, action, &channel, Subject::channel(&channel), at);
         let pause = Some((channel.clone(), pause));
         let transition = Transition { pause: pause.clone(), operation: Some(operation), ..Transition::default() };
-        self.store.commit(transition).await?;
+        if self.store.commit(transition).await? == Commit::Conflict {
+            let why = if pauses { "the channel is paused already" } else { "the channel is not paused" };
+            return Err(OperationError::Unfit(why.to_owned()));
+        }
         self.caller.gate.pause(&channel, pause.and_then(|(_, pause)| pause));
         if !pauses {
             self.caller.health.hurry_soon(&channel);
@@ -334,7 +336,13 @@ impl Operations {
 
     /// The dead letter with this id, that of a delivery or of a turn.
     async fn dead_letter(&self, id: Uuid, by: &Actor) -> Result<DeadLetter, OperationError> {
-        let delivery = self.store.delivery(DeliveryId::from(id)).await?;
+        let mut delivery = self.store.delivery(DeliveryId::from(id)).await?;
+        let mut turn = None;
+        if let Some(copy) = delivery.as_ref().filter(|delivery| delivery.is_copy) {
+            // Its state is read after the version of its turn, which counts what operators do with it.
+            turn = self.store.readable_turn(copy.turn).await?;
+            delivery = self.store.delivery(DeliveryId::from(id)).await?;
+        }
         let unfit = |state: &str| {
             let why = match state {
                 "open" | "claimed" | "deferred" | "merged" => {
@@ -348,7 +356,7 @@ impl Operations {
             delivery.as_ref().filter(|delivery| delivery.is_copy && by.may(&delivery.conversation.channel))
         {
             return match delivery.state {
-                DeliveryState::Dead => Ok(DeadLetter::Copy(Box::new(delivery.clone()))),
+                DeliveryState::Dead => Ok(DeadLetter::Copy(Box::new(delivery.clone()), Box::new(turn))),
                 state => unfit(state.as_str()),
             };
         }
@@ -402,48 +410,45 @@ impl Operations {
     }
 
     /// Lets the guard decide on one turn, and stores the operation with the decision.
-    async fn step(&self, turn: TurnRecord, step: Step, by: Actor) -> Result<(), OperationError> {
+    async fn step(&self, turn: TurnRecord, step: Step, by: &Actor) -> Result<Option<()>, OperationError> {
         let Step { action, target, event, elsewhere } = step;
         let elsewhere = match &elsewhere {
-            Some(to) => Some((self.elsewhere(&turn, to, &by).await?, to.to_string())),
+            Some(to) => Some((self.elsewhere(&turn, to, by).await?, to.to_string())),
             None => None,
         };
         let at = self.clock.now();
         let to = elsewhere.as_ref().map(|(_, to)| to.as_str());
-        let remark = Remark { turn: turn.id, at, kind: action.to_owned(), detail: remark(&by, to) };
-        let operation = operation(&by, action, target, subject_of(&turn), at);
+        let remark = Remark { turn: turn.id, at, kind: action.to_owned(), detail: remark(by, to) };
+        let operation = operation(by, action, target, subject_of(&turn), at);
         let deliveries = self.store.deliveries(turn.id).await?;
         let elsewhere = elsewhere.map(|(turn, _)| turn);
         let operation = Some(operation);
         let trigger =
             Trigger::Operator(Box::new(OperatorStep { operation, remark, deliveries, elsewhere, said: None }));
         let mut inputs = [TurnEvents { turn, events: vec![event] }];
-        match self.ledger.try_to_decide(&mut inputs, &trigger).await? {
-            Some(_) => Ok(()),
-            None => {
-                Err(OperationError::Unfit("the turn changed at the same moment: look at it, and try again".to_owned()))
-            }
-        }
+        Ok(self.ledger.try_to_decide(&mut inputs, &trigger).await?.map(drop))
     }
 
     async fn change_copy(
         &self,
-        delivery: &DeliveryRecord,
+        (delivery, turn): (&DeliveryRecord, Option<TurnRecord>),
         change: DeliveryChange,
         action: &'static str,
         event: LogEvent,
-        by: Actor,
-    ) -> Result<(), OperationError> {
+        by: &Actor,
+    ) -> Result<Option<()>, OperationError> {
         let (at, subject) = (self.clock.now(), subject_of_delivery(delivery));
+        let unchanged =
+            |it: TurnRecord| TurnChange { turn: it.id, expected: it.version, obligation: it.obligation, at };
         let transition = Transition {
+            turns: turn.into_iter().map(unchanged).collect(),
             delivery_changes: vec![change],
-            remarks: vec![Remark { turn: delivery.turn, at, kind: action.to_owned(), detail: remark(&by, None) }],
+            remarks: vec![Remark { turn: delivery.turn, at, kind: action.to_owned(), detail: remark(by, None) }],
             log: vec![NewLogEntry { at, subject: subject.clone(), event }],
-            operation: Some(operation(&by, action, delivery.id.as_uuid(), subject, at)),
+            operation: Some(operation(by, action, delivery.id.as_uuid(), subject, at)),
             ..Transition::default()
         };
-        self.store.commit(transition).await?;
-        Ok(())
+        Ok((self.store.commit(transition).await? == Commit::Done).then_some(()))
     }
 }
 

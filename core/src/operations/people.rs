@@ -4,6 +4,7 @@ use rejoinder_guard::Timestamp;
 
 use super::Operations;
 use crate::{
+    base::conflicts::decide_anew,
     model::{
         ids::PersonId,
         log::Subject,
@@ -14,7 +15,7 @@ use crate::{
         error::OperationError,
     },
     people::codes::WrongCode,
-    ports::store::transition::Transition,
+    ports::store::transition::{Seen, Transition},
 };
 
 /// As whom somebody is let in.
@@ -81,58 +82,81 @@ impl Pairing {
 impl Operations {
     /// Lets somebody in who was given this code. They are told.
     pub async fn approve(&self, code: &str, person: NewPerson, by: Actor) -> Result<PersonRecord, OperationError> {
-        let _deciding = self.people.deciding().await;
-        let pairing = self.pairing(code, &by)?;
-        let settings = self.settings.get();
-        let is_taken = |name: &str| self.people.is_called(name) || settings.names_person(name);
-        let (changes, person) = pairing.approved(person, is_taken, &by.name, self.clock.now());
-        self.change_people(changes, "approve", &pairing.identity, &by).await?;
-        Ok(person)
+        Ok(decide_anew!({
+            let seen = self.people.seen();
+            match self.pairing(seen, code, &by).await? {
+                None => None,
+                Some(pairing) => {
+                    let settings = self.settings.get();
+                    let is_taken = |name: &str| self.people.is_called(name) || settings.names_person(name);
+                    let (changes, person) = pairing.approved(person.clone(), is_taken, &by.name, self.clock.now());
+                    self.change_people(seen, changes, "approve", &pairing.identity, &by).await?.then_some(person)
+                }
+            }
+        })?)
     }
 
     /// Does not let somebody in who was given this code.
     pub async fn decline(&self, code: &str, by: Actor) -> Result<(), OperationError> {
-        let _deciding = self.people.deciding().await;
-        let pairing = self.pairing(code, &by)?;
-        let identity = pairing.identity.clone();
-        self.change_people(vec![self.people.declined(pairing)], "decline", &identity, &by).await
+        Ok(decide_anew!({
+            let seen = self.people.seen();
+            match self.pairing(seen, code, &by).await? {
+                None => None,
+                Some(pairing) => {
+                    let identity = pairing.identity.clone();
+                    let changes = vec![self.people.declined(pairing)];
+                    self.change_people(seen, changes, "decline", &identity, &by).await?.then_some(())
+                }
+            }
+        })?)
     }
 
     /// Lets somebody out: an identity is nobody's any more.
     pub async fn revoke(&self, identity: &Identity, by: Actor) -> Result<(), OperationError> {
-        let _deciding = self.people.deciding().await;
-        if !by.may(&identity.channel) || !self.people.known().has(&identity.channel, &identity.id) {
-            return Err(OperationError::Unknown("nobody is known by this channel and id"));
-        }
-        self.change_people(vec![PeopleChange::IdentityRemoved(identity.clone())], "revoke", identity, &by).await
+        Ok(decide_anew!({
+            let seen = self.people.seen();
+            if !by.may(&identity.channel) || !self.people.known().has(&identity.channel, &identity.id) {
+                return Err(OperationError::Unknown("nobody is known by this channel and id"));
+            }
+            let changes = vec![PeopleChange::IdentityRemoved(identity.clone())];
+            self.change_people(seen, changes, "revoke", identity, &by).await?.then_some(())
+        })?)
     }
 
     /// Removes what is stored of who somebody is.
     pub(super) async fn forget_identity(&self, identity: &Identity) -> Result<(), OperationError> {
-        let _deciding = self.people.deciding().await;
-        let people = vec![PeopleChange::IdentityRemoved(identity.clone())];
-        Ok(self.people.change(Transition { people, ..Transition::default() }).await?)
+        Ok(decide_anew!({
+            let people = vec![PeopleChange::IdentityRemoved(identity.clone())];
+            let transition = Transition { people, ..Transition::default() };
+            self.people.change(self.people.seen(), transition).await?.then_some(())
+        })?)
     }
 
-    /// The request with a code, if it waits and the operator may decide it.
-    fn pairing(&self, code: &str, by: &Actor) -> Result<Pairing, OperationError> {
+    /// The request with a code, if it waits and the operator may decide it; `None` if something was changed since `seen`.
+    async fn pairing(&self, seen: Seen, code: &str, by: &Actor) -> Result<Option<Pairing>, OperationError> {
         let may = |pairing: &Pairing| by.may(&pairing.identity.channel);
-        self.people.with_code(code, &by.name, may).map_err(|wrong| match wrong {
-            WrongCode::Unknown => OperationError::Unknown("no request that waits has this code"),
-            WrongCode::Locked(retry_after) => OperationError::TooMany { retry_after },
-        })
+        let tried = match self.people.with_code(code, &by.name, may) {
+            Ok(pairing) => return Ok(Some(pairing)),
+            Err(WrongCode::Locked(retry_after)) => return Err(OperationError::TooMany { retry_after }),
+            Err(WrongCode::Unknown(tried)) => Transition { people: tried, ..Transition::default() },
+        };
+        if tried.is_empty() || self.people.change(seen, tried).await? {
+            return Err(OperationError::Unknown("no request that waits has this code"));
+        }
+        Ok(None)
     }
 
-    /// Stores changes with who made them.
+    /// Stores changes with who made them; `false` if something was changed since `seen`.
     async fn change_people(
         &self,
+        seen: Seen,
         people: Vec<PeopleChange>,
         action: &str,
         identity: &Identity,
         by: &Actor,
-    ) -> Result<(), OperationError> {
+    ) -> Result<bool, OperationError> {
         let operation = operation(by, action, identity, Subject::channel(&identity.channel), self.clock.now());
         let operation = Some(operation);
-        Ok(self.people.change(Transition { operation, people, ..Transition::default() }).await?)
+        Ok(self.people.change(seen, Transition { operation, people, ..Transition::default() }).await?)
     }
 }

@@ -1,12 +1,19 @@
 //! Who does something, and how it is stored in the audit.
 
-use std::fmt::Display;
+use std::{
+    fmt::{self, Display},
+    sync::Arc,
+};
+
+use rejoinder_guard::Timestamp;
 
 use crate::{
     model::{
         conversation::{ChannelId, ConversationRef},
         log::{AuditEntry, Subject},
+        schedule::Schedule,
         stored_delivery::DeliveryRecord,
+        target::Reached,
         turn::TurnRecord,
     },
     ports::store::transition::{IdempotentAnswer, Operation},
@@ -22,7 +29,41 @@ pub struct Actor {
     /// The channels that the operator is limited to; `None` for all.
     pub channels: Option<Vec<ChannelId>>,
     /// The answer to store for a request with an idempotency key.
-    pub answer: Option<IdempotentAnswer>,
+    pub answer: Option<Answer>,
+}
+
+/// What an operator's action has done, as far as the answer to its request depends on it.
+#[derive(Clone, Copy, Debug)]
+pub enum Done<'a> {
+    /// What was asked for.
+    AsAsked,
+    /// It has begun messages or turns.
+    Begun(&'a Reached),
+    /// It has made or changed a schedule.
+    Scheduled(&'a Schedule),
+}
+
+/// The answer to a request with an idempotency key: it is stored in the transaction of the action.
+#[derive(Clone)]
+pub struct Answer(Arc<dyn Fn(Done<'_>) -> Option<IdempotentAnswer> + Send + Sync>);
+
+impl Answer {
+    /// An answer that depends on what is done.
+    pub fn new(of: impl Fn(Done<'_>) -> Option<IdempotentAnswer> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(of))
+    }
+
+    /// An answer that is known before.
+    #[must_use]
+    pub fn known(answer: IdempotentAnswer) -> Self {
+        Self::new(move |_| Some(answer.clone()))
+    }
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Answer").finish_non_exhaustive()
+    }
 }
 
 impl Actor {
@@ -50,15 +91,23 @@ pub(crate) fn sent_to<'a>(turn: &'a TurnRecord, deliveries: &'a [DeliveryRecord]
 }
 
 /// Something that an operator does to `target`, as it is stored.
-pub(crate) fn operation(
+pub(crate) fn operation(by: &Actor, action: &str, target: impl Display, subject: Subject, at: Timestamp) -> Operation {
+    operation_done(by, action, target, subject, at, Done::AsAsked)
+}
+
+/// The same of an action whose answer may depend on what it has done.
+pub(crate) fn operation_done(
     by: &Actor,
     action: &str,
     target: impl Display,
     subject: Subject,
-    at: rejoinder_guard::Timestamp,
+    at: Timestamp,
+    done: Done<'_>,
 ) -> Operation {
-    let (by, answer) = (by.clone(), by.answer.clone());
+    let answer = by.answer.as_ref().and_then(|Answer(of)| of(done));
+    let (by, not_reached) =
+        (by.clone(), if let Done::Begun(reached) = done { reached.missed.clone() } else { Vec::new() });
     let (action, target) = (action.to_owned(), target.to_string());
-    let entry = AuditEntry { by: by.name, action, target, reason: by.reason, not_reached: Vec::new() };
+    let entry = AuditEntry { by: by.name, action, target, reason: by.reason, not_reached };
     Operation { at, entry, subject, answer }
 }

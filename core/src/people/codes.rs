@@ -1,21 +1,12 @@
 //! Requests to be let in, codes to link a channel, and who guesses them.
 
-use std::{collections::HashSet, time::Duration};
+use std::time::Duration;
 
 use rand::seq::IndexedRandom;
 use rejoinder_guard::Timestamp;
 
 use super::{People, SHARED_GUESSES, State};
-use crate::{
-    model::{
-        conversation::ChannelId,
-        event::{InboundEvent, SenderKind},
-        ids::TurnId,
-        log::{LogEvent, NewLogEntry, Subject},
-        people::{Identity, Pairing, PairingState, PeopleChange},
-    },
-    ports::store::{error::StoreError, transition::Transition},
-};
+use crate::{base::conflicts::decide_anew, model::{conversation::ChannelId, event::{InboundEvent, SenderKind}, ids::TurnId, log::{LogEvent, NewLogEntry, Subject}, people::{Guess, Identity, Pairing, PairingState, PeopleChange}}, ports::store::{error::StoreError, transition::{Seen, Transition}}};
 
 /// How long a code is valid, and how long somebody who was given one is not told again.
 const LIFETIME: Duration = Duration::from_hours(1);
@@ -33,12 +24,12 @@ const PENDING: usize = 3;
 const ALPHABET: &[u8] = b"ABCDEFGHJKMNPQRSTUVWXYZ23456789";
 
 /// How many codes that do not exist somebody may try within [`GUESSING`].
-const GUESSES: usize = 10;
+pub(super) const GUESSES: usize = 10;
 
 const GUESSING: Duration = Duration::from_hours(1);
 
 /// Of how many callers the tries are remembered. Strangers may try codes too: the first of them are forgotten.
-const GUESSERS: usize = 1000;
+pub(super) const GUESSERS: usize = 1000;
 
 /// What becomes of a stranger's request to be let in.
 pub(crate) enum Asked {
@@ -51,10 +42,10 @@ pub(crate) enum Asked {
 }
 
 /// Why a code opens nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum WrongCode {
-    /// Nobody was given it, its time has passed, or the request was decided.
-    Unknown,
+    /// Nobody was given it, its time has passed, or the request was decided. The changes count the try.
+    Unknown(Vec<PeopleChange>),
     /// The caller has tried too many codes that do not exist: they may try again after this time.
     Locked(Duration),
 }
@@ -74,22 +65,25 @@ impl People {
     /// The request of a stranger to be let in: the earlier one, if they have a code.
     pub(crate) async fn ask(&self, event: &InboundEvent) -> Result<Asked, StoreError> {
         let identity = event.identity();
-        if let Some(asked) = self.asked_before(&identity) {
-            return Ok(asked);
-        }
-        let _deciding = self.deciding().await;
-        // Another event, of this stranger or of another, may have come first.
-        if let Some(asked) = self.asked_before(&identity) {
-            return Ok(asked);
-        }
+        decide_anew!({
+            let seen = self.seen();
+            match self.asked_before(&identity) {
+                Some(asked) => Some(asked),
+                None => self.ask_anew(seen, event).await?.map(Asked::Waits),
+            }
+        })
+    }
+
+    /// `None` if something was changed since `seen`: another event, of this stranger or of another, may have come first.
+    async fn ask_anew(&self, seen: Seen, event: &InboundEvent) -> Result<Option<Pairing>, StoreError> {
         let pairing = self.with_new_code(event, PairingState::Waiting, LIFETIME);
         let now = pairing.asked_at;
         let subject = Subject::channel(&pairing.identity.channel);
         let asked = LogEvent::PersonAsked { identity: pairing.identity.to_string() };
         let log = vec![NewLogEntry { at: now, subject, event: asked }];
         let people = vec![PeopleChange::PairingSaved(pairing.clone())];
-        self.change(Transition { log, people, ..Transition::default() }).await?;
-        Ok(Asked::Waits(pairing))
+        let is_stored = self.change(seen, Transition { log, people, ..Transition::default() }).await?;
+        Ok(is_stored.then_some(pairing))
     }
 
     /// What became of the request of somebody who can make no new one.
@@ -259,15 +253,15 @@ impl State {
 
     /// The request with a code that was typed. A try counts for each of `callers`, who each have so many.
     fn with_code(
-        &mut self,
+        &self,
         typed: &str,
         callers: &[(String, usize)],
         is_meant: impl Fn(&Pairing) -> bool,
         now: Timestamp,
     ) -> Result<Pairing, WrongCode> {
-        self.guesses.retain(|_, (since, _)| *since + GUESSING > now && *since <= now);
+        let tries = |who: &str| self.guesses.get(who).filter(|(since, _)| *since + GUESSING > now && *since <= now);
         let locked = |(who, most): &(String, usize)| {
-            let guesses = self.guesses.get(who).filter(|(_, codes)| codes.len() >= *most);
+            let guesses = tries(who).filter(|(_, codes)| codes.len() >= *most);
             guesses.map(|(since, _)| *since + GUESSING)
         };
         if let Some(until) = callers.iter().filter_map(locked).max() {
@@ -278,26 +272,17 @@ impl State {
         if let Some(found) = found {
             return Ok(found.clone());
         }
+        let forgets = Timestamp::from_millis(now.as_millis() - i64::try_from(GUESSING.as_millis()).unwrap_or(i64::MAX));
+        let guess = |(who, _): &(String, usize)| {
+            let before = tries(who);
+            let is_new = before.is_none_or(|(_, codes)| !codes.contains(&code));
+            let since = before.map_or(now, |(since, _)| *since);
+            let guess = Guess { who: who.clone(), code: code.clone(), since };
+            is_new.then_some(PeopleChange::CodeTried { guess, forgets })
+        };
         // What no code looks like is a mistake, and no guess.
-        if code.len() == Pairing::CODE_LENGTH {
-            for (who, _) in callers {
-                self.forget_a_guesser(who);
-                self.guesses.entry(who.clone()).or_insert_with(|| (now, HashSet::new())).1.insert(code.clone());
-            }
-        }
-        Err(WrongCode::Unknown)
-    }
-
-    /// Makes room for another one who tries codes.
-    fn forget_a_guesser(&mut self, newcomer: &str) {
-        if self.guesses.len() < GUESSERS || self.guesses.contains_key(newcomer) {
-            return;
-        }
-        // Of what many share, more are remembered than anybody has alone: new callers must not bring those tries back.
-        let guessers = self.guesses.iter();
-        let first =
-            guessers.min_by_key(|(_, (since, codes))| (codes.len() > GUESSES, *since)).map(|(who, _)| who.clone());
-        first.map(|who| self.guesses.remove(&who));
+        let is_guess = code.len() == Pairing::CODE_LENGTH;
+        Err(WrongCode::Unknown(callers.iter().filter(|_| is_guess).filter_map(guess).collect()))
     }
 }
 
@@ -309,49 +294,63 @@ fn normalised(typed: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::people::changes::change_guesses;
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_millis(seconds * 1000)
     }
 
+    /// Tries a code that does not exist. The result is whether it was found to be unknown, or for how long the caller is locked out.
+    fn tries(state: &mut State, code: &str, callers: &[(String, usize)], seconds: i64) -> Result<(), Duration> {
+        match state.with_code(code, callers, |_| true, at(seconds)) {
+            Ok(found) => panic!("{found:?}"),
+            Err(WrongCode::Locked(wait)) => Err(wait),
+            Err(WrongCode::Unknown(changes)) => {
+                for change in &changes {
+                    change_guesses(&mut state.guesses, change);
+                }
+                Ok(())
+            }
+        }
+    }
+
     #[test]
     fn ten_codes_that_do_not_exist_lock_the_caller_out_for_an_hour() {
         let mut state = State::default();
-        let mut tries =
-            |code: &str, who: &str, seconds| state.with_code(code, &[(who.to_owned(), GUESSES)], |_| true, at(seconds));
+        let mut tries = |code: &str, who: &str, seconds| tries(&mut state, code, &[(who.to_owned(), GUESSES)], seconds);
         for number in 0..10 {
             // What is no code, and the one before once more, are no guesses.
-            assert_eq!(tries("", "eve", number), Err(WrongCode::Unknown));
-            assert_eq!(tries(&format!("aaaaaa{:02}", (number - 1).max(0)), "eve", number), Err(WrongCode::Unknown));
-            assert_eq!(tries(&format!("AAAA-AA{number:02}"), "eve", number), Err(WrongCode::Unknown));
+            assert_eq!(tries("", "eve", number), Ok(()));
+            assert_eq!(tries(&format!("aaaaaa{:02}", (number - 1).max(0)), "eve", number), Ok(()));
+            assert_eq!(tries(&format!("AAAA-AA{number:02}"), "eve", number), Ok(()));
         }
 
-        assert_eq!(tries("AAAABBBB", "eve", 600), Err(WrongCode::Locked(Duration::from_mins(50))));
-        assert_eq!(tries("AAAABBBB", "bob", 600), Err(WrongCode::Unknown), "others are not locked out");
-        assert_eq!(tries("AAAABBBB", "eve", 3600), Err(WrongCode::Unknown));
+        assert_eq!(tries("AAAABBBB", "eve", 600), Err(Duration::from_mins(50)));
+        assert_eq!(tries("AAAABBBB", "bob", 600), Ok(()), "others are not locked out");
+        assert_eq!(tries("AAAABBBB", "eve", 3600), Ok(()));
     }
 
     /// Each holder of a key has tries of their own, and all on their channel have some together.
     #[test]
     fn who_shares_tries_with_many_locks_out_nobody_but_themselves() {
-        fn tries(state: &mut State, who: &str, number: usize) -> Result<Pairing, WrongCode> {
+        fn shares(state: &mut State, who: &str, number: usize) -> Result<(), Duration> {
             let callers = [(who.to_owned(), GUESSES), ("webchat.main".to_owned(), SHARED_GUESSES)];
-            state.with_code(&format!("A{number:07}"), &callers, |_| true, at(0))
+            tries(state, &format!("A{number:07}"), &callers, 0)
         }
         let mut state = State::default();
         for number in 0..10 {
-            assert_eq!(tries(&mut state, "eve", number), Err(WrongCode::Unknown));
+            assert_eq!(shares(&mut state, "eve", number), Ok(()));
         }
 
-        assert_eq!(tries(&mut state, "eve", 10), Err(WrongCode::Locked(GUESSING)));
+        assert_eq!(shares(&mut state, "eve", 10), Err(GUESSING));
         for number in 10..SHARED_GUESSES {
-            assert_eq!(tries(&mut state, &format!("key {number}"), number), Err(WrongCode::Unknown));
+            assert_eq!(shares(&mut state, &format!("key {number}"), number), Ok(()));
         }
         for number in 0..GUESSERS {
             let stranger = [(format!("stranger {number}"), GUESSES)];
-            assert_eq!(state.with_code("AAAABBBB", &stranger, |_| true, at(0)), Err(WrongCode::Unknown));
+            assert_eq!(tries(&mut state, "AAAABBBB", &stranger, 0), Ok(()));
         }
-        assert_eq!(tries(&mut state, "another key", 1000), Err(WrongCode::Locked(GUESSING)));
+        assert_eq!(shares(&mut state, "another key", 1000), Err(GUESSING));
     }
 
     /// O2.
@@ -359,8 +358,8 @@ mod tests {
     fn a_crowd_that_guesses_fills_no_memory() {
         let mut state = State::default();
         for number in 0..10_000 {
-            let wrong = state.with_code("AAAABBBB", &[(number.to_string(), GUESSES)], |_| true, at(number));
-            assert_eq!(wrong, Err(WrongCode::Unknown));
+            let wrong = tries(&mut state, "AAAABBBB", &[(number.to_string(), GUESSES)], number);
+            assert_eq!(wrong, Ok(()));
         }
 
         assert!(state.guesses.len() <= GUESSERS, "{}", state.guesses.len());

@@ -4,8 +4,8 @@
 //! Memory holds everybody who is known, so that no event waits for a look at the store, and the few requests that wait. A
 //! stranger who is given no code costs nothing here.
 //!
-//! What changes is stored first and then taken over. A change is decided and stored while [`People::deciding`] is held, so
-//! that of two decisions on one request the second finds that it was decided.
+//! What changes is stored first and then taken over. It is stored only if nothing was changed since [`People::seen`], so
+//! that of two decisions on one request the second is made anew, and finds that it was decided.
 
 pub(crate) mod access;
 mod changes;
@@ -22,28 +22,10 @@ use std::{
 
 use arc_swap::ArcSwap;
 use rejoinder_guard::Timestamp;
-use tokio::sync::{Notify, OwnedMutexGuard};
+use tokio::sync::Notify;
 
-use self::{
-    changes::{apply, change_chat, change_language, change_request},
-    configured::planted,
-};
-use crate::{
-    model::{
-        approvers::ApprovalSettings,
-        conversation::ChannelId,
-        ids::PersonId,
-        language::Language,
-        people::{
-            DirectChat, Identity, KnownAs, KnownIdentity, KnownPeople, Pairing, PairingState, PeopleChange,
-            PersonRecord, SeedPerson, is_hidden,
-        },
-    },
-    ports::{
-        clock::SharedClock,
-        store::{error::StoreError, people::PeopleStore, transition::Transition},
-    },
-};
+use self::{changes::{apply, change_chat, change_guesses, change_language, change_request}, configured::planted};
+use crate::{base::conflicts::decide_anew, model::{approvers::ApprovalSettings, conversation::ChannelId, ids::PersonId, language::Language, people::{DirectChat, Guess, Identity, KnownAs, KnownIdentity, KnownPeople, Pairing, PairingState, PeopleChange, PersonRecord, SeedPerson, is_hidden}, turn::Version}, ports::{clock::SharedClock, store::{error::StoreError, people::PeopleStore, transition::{Commit, Noun, Seen, Transition}}}};
 
 /// How many all who hold keys of one channel may try together: in a year they hit a code of 31⁸ that is always open with a chance
 /// of 1 in 97,000.
@@ -55,7 +37,8 @@ pub struct People {
     clock: SharedClock,
     known: ArcSwap<KnownPeople>,
     state: Mutex<State>,
-    deciding: Arc<tokio::sync::Mutex<()>>,
+    /// Who stores where somebody writes: of many who write at once, none has to decide anew.
+    pub(crate) moving: tokio::sync::Mutex<()>,
     let_in: Notify,
     asked: Notify,
     reachable: Notify,
@@ -63,6 +46,8 @@ pub struct People {
 
 #[derive(Default)]
 pub(crate) struct State {
+    /// The version of what was read from the store.
+    version: Version,
     people: Vec<PersonRecord>,
     pairings: Vec<Pairing>,
     /// The languages that people chose.
@@ -76,8 +61,11 @@ pub(crate) struct State {
     /// When a stranger last got no code because too many requests wait.
     turned_away: HashMap<ChannelId, Timestamp>,
     /// Who has tried codes that do not exist, since when, and which.
-    guesses: HashMap<String, (Timestamp, HashSet<String>)>,
+    guesses: Guesses,
 }
+
+/// Who has tried codes that do not exist, since when, and which.
+type Guesses = HashMap<String, (Timestamp, HashSet<String>)>;
 
 impl People {
     /// Reads who is known, and adds those whom the configuration names.
@@ -86,33 +74,19 @@ impl People {
         clock: SharedClock,
         seeds: &[SeedPerson],
     ) -> Result<Self, StoreError> {
-        let (mut people, pairings) = (store.people().await?, store.pairings().await?);
-        let languages = store.languages().await?.into_iter().collect();
-        let chats = store.direct_chats().await?.into_iter().map(|chat| (chat.identity.clone(), chat)).collect();
-        let changes = planted(seeds, &[], &mut people, clock.now());
-        let (homes, configured_languages) = wishes(seeds);
-        if !changes.is_empty() {
-            store.commit(Transition { people: changes, ..Transition::default() }).await?;
-        }
-        Ok(Self {
-            known: ArcSwap::from_pointee(KnownPeople::of(&people)),
-            state: Mutex::new(State {
-                people,
-                pairings,
-                languages,
-                chats,
-                homes,
-                configured_languages,
-                turned_away: HashMap::new(),
-                guesses: HashMap::new(),
-            }),
+        let state = read(&*store).await?;
+        let people = Self {
+            known: ArcSwap::from_pointee(KnownPeople::of(&state.people)),
+            state: Mutex::new(state),
             store,
             clock,
-            deciding: Arc::default(),
+            moving: tokio::sync::Mutex::default(),
             let_in: Notify::new(),
             asked: Notify::new(),
             reachable: Notify::new(),
-        })
+        };
+        people.plant(seeds, &[]).await?;
+        Ok(people)
     }
 
     /// Adds the people of a configuration that was read again, as far as they differ from those of `before`: who was revoked
@@ -122,13 +96,14 @@ impl People {
         seeds: &[SeedPerson],
         before: &[SeedPerson],
     ) -> Result<(Vec<KnownAs>, Vec<KnownAs>), StoreError> {
-        let _deciding = self.deciding().await;
-        let known = self.state().people.clone();
-        let mut people = known.clone();
-        let changes = planted(seeds, before, &mut people, self.clock.now());
-        if !changes.is_empty() {
-            self.change(Transition { people: changes, ..Transition::default() }).await?;
-        }
+        let (known, people) = decide_anew!({
+            let seen = self.seen();
+            let known = self.state().people.clone();
+            let mut people = known.clone();
+            let changes = planted(seeds, before, &mut people, self.clock.now());
+            let transition = Transition { people: changes, ..Transition::default() };
+            (transition.is_empty() || self.change(seen, transition).await?).then_some((known, people))
+        })?;
         let mut state = self.state();
         (state.homes, state.configured_languages) = wishes(seeds);
         let all: Vec<_> = people.iter().flat_map(KnownAs::all_of).collect();
@@ -153,21 +128,29 @@ impl People {
         self.store.people().await
     }
 
-    /// Held while a change is decided and stored.
-    pub(crate) async fn deciding(&self) -> OwnedMutexGuard<()> {
-        Arc::clone(&self.deciding).lock_owned().await
+    /// What a change is decided on: taken before anything else is looked at.
+    pub(crate) fn seen(&self) -> Seen {
+        Seen { noun: Noun::People, version: self.state().version }
     }
 
-    /// Takes over changes that were stored.
-    pub(crate) fn apply(&self, changes: &[PeopleChange]) {
-        let mut state = self.state();
-        for change in changes {
-            apply(&mut state.people, change);
-            change_request(&mut state.pairings, change);
-            change_language(&mut state.languages, change);
-            change_chat(&mut state.chats, change);
+    /// Takes over changes that were stored because nothing was changed since `seen`.
+    pub(crate) fn apply(&self, seen: Seen, changes: &[PeopleChange]) {
+        if changes.is_empty() {
+            return;
         }
-        self.known.store(Arc::new(KnownPeople::of(&state.people)));
+        let mut state = self.state();
+        // They may have been read from the store meanwhile.
+        if state.version == seen.version {
+            for change in changes {
+                apply(&mut state.people, change);
+                change_request(&mut state.pairings, change);
+                change_language(&mut state.languages, change);
+                change_chat(&mut state.chats, change);
+                change_guesses(&mut state.guesses, change);
+            }
+            state.version += 1;
+            self.known.store(Arc::new(KnownPeople::of(&state.people)));
+        }
         if state.pairings.iter().any(|one| one.state == PairingState::Approved) {
             self.let_in.notify_one();
         }
@@ -182,11 +165,31 @@ impl People {
         }
     }
 
-    /// Stores changes, and takes them over.
-    pub(crate) async fn change(&self, transition: Transition) -> Result<(), StoreError> {
+    /// Stores changes, and takes them over. `false` if something was changed since `seen`: decide again.
+    pub(crate) async fn change(&self, seen: Seen, transition: Transition) -> Result<bool, StoreError> {
         let changes = transition.people.clone();
-        self.store.commit(transition).await?;
-        self.apply(&changes);
+        let transition = Transition { seen: vec![seen], ..transition };
+        if self.store.commit(transition).await? == Commit::Conflict {
+            self.refresh(seen).await?;
+            return Ok(false);
+        }
+        self.apply(seen, &changes);
+        Ok(true)
+    }
+
+    /// Reads what is stored, if it is newer. Nothing is read if what others have stored since `seen` was taken over.
+    pub(crate) async fn refresh(&self, seen: Seen) -> Result<(), StoreError> {
+        if self.seen() != seen {
+            return Ok(());
+        }
+        let State { version, people, pairings, languages, chats, guesses, .. } = read(&*self.store).await?;
+        let mut state = self.state();
+        if version > state.version {
+            self.known.store(Arc::new(KnownPeople::of(&people)));
+            (state.version, state.people, state.pairings) = (version, people, pairings);
+            (state.languages, state.chats, state.guesses) = (languages, chats, guesses);
+            [&self.let_in, &self.asked, &self.reachable].into_iter().for_each(Notify::notify_one);
+        }
         Ok(())
     }
 
@@ -237,6 +240,19 @@ impl PersonRecord {
     pub(crate) fn identity(&self, identity: &Identity) -> Option<&KnownIdentity> {
         self.identities.iter().find(|one| one.identity == *identity)
     }
+}
+
+/// Reads what is stored.
+async fn read(store: &dyn PeopleStore) -> Result<State, StoreError> {
+    let version = store.version(Noun::People).await?;
+    let (people, pairings) = (store.people().await?, store.pairings().await?);
+    let languages = store.languages().await?.into_iter().collect();
+    let chats = store.direct_chats().await?.into_iter().map(|chat| (chat.identity.clone(), chat)).collect();
+    let mut guesses = Guesses::new();
+    for Guess { who, code, since } in store.guesses().await? {
+        guesses.entry(who).or_insert_with(|| (since, HashSet::new())).1.insert(code);
+    }
+    Ok(State { version, people, pairings, languages, chats, guesses, ..State::default() })
 }
 
 /// The homes and the languages that the configuration gives to people.

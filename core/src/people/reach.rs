@@ -182,8 +182,7 @@ impl People {
         state.chats_of(person).filter(|chat| chat.is_home).map(|chat| chat.identity.clone()).collect()
     }
 
-    /// What an event changes of where people are reached, and in which language. `told`: the one that the platform tells. Decided
-    /// while [`deciding`](Self::deciding) is held.
+    /// What an event changes of where people are reached, and in which language. `told`: the one that the platform tells.
     pub(crate) fn moves(&self, event: &InboundEvent, told: Option<Language>) -> Vec<PeopleChange> {
         match event.chat {
             ChatKind::Group => {

@@ -5,25 +5,8 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use tokio::sync::broadcast;
 
-use super::{
-    clock::SharedClock,
-    hub::{Hub, Watch},
-    store::{
-        Store,
-        accept::{CursorMove, EarlierMessage},
-        error::StoreError,
-    },
-};
-use crate::model::{
-    agent::{AgentName, Usage},
-    command::CommandHelp,
-    conversation::{ChannelId, ChatKind, ConversationRef},
-    event::{EventKind, InboundEvent},
-    ids::TurnId,
-    target::{Reached, Target},
-    view::TurnView,
-    words::Words,
-};
+use super::{clock::SharedClock, hub::{Hub, Watch}, store::{Store, accept::{Beside, CursorMove, EarlierMessage}, error::StoreError}};
+use crate::model::{agent::{AgentName, Usage}, command::CommandHelp, conversation::{ChannelId, ChatKind, ConversationRef}, event::{EventKind, InboundEvent}, ids::TurnId, target::{Reached, Target}, view::TurnView, words::Words};
 
 /// The result of accepting an event. In every case the adapter may acknowledge it to the platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -166,12 +149,13 @@ pub(crate) trait NewsDesk: Send + Sync {
 /// Accepts events: the core's side of an [`Intake`].
 #[async_trait]
 pub(crate) trait Inlet: Send + Sync {
-    /// Accepts events in order, with the cursor that covers them. Each event has the id of the turn that it may open.
+    /// Accepts events in order, with what is stored beside them. Each event has the id of the turn that it may open.
+    /// An event that the store rejects costs the others nothing.
     async fn accept(
         &self,
         channel: &ChannelId,
         events: Vec<(TurnId, InboundEvent)>,
-        cursor: Option<CursorMove>,
+        beside: Option<Beside<Accepted>>,
     ) -> Result<Vec<Accepted>, IntakeError>;
 
     /// See [`Intake::commands`].
@@ -249,10 +233,8 @@ impl Intake {
     ) -> Result<Vec<Accepted>, IntakeError> {
         let now = self.clock.now();
         let events = events.into_iter().map(|event| (TurnId::new(now), event)).collect();
-        let cursor = cursor.map(|(name, position)| CursorMove {
-            channel: self.channel.clone(),
-            name: name.to_owned(),
-            position,
+        let cursor = cursor.map(|(name, position)| {
+            Beside::Cursor(CursorMove { channel: self.channel.clone(), name: name.to_owned(), position })
         });
         self.inlet.accept(&self.channel, events, cursor).await
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{Mutex, Notify, OwnedMutexGuard};
+use tokio::sync::Notify;
 
 use crate::{
     model::{
@@ -25,17 +25,11 @@ const AT_ONCE: u32 = 100;
 pub(crate) struct Approvals {
     store: Arc<dyn QuestionStore>,
     asked: Notify,
-    deciding: Arc<Mutex<()>>,
 }
 
 impl Approvals {
     pub(crate) fn new(store: Arc<dyn QuestionStore>) -> Self {
-        Self { store, asked: Notify::new(), deciding: Arc::default() }
-    }
-
-    /// Held from the read to the write: of two decisions the second finds that it was decided.
-    pub(crate) async fn deciding(&self) -> OwnedMutexGuard<()> {
-        Arc::clone(&self.deciding).lock_owned().await
+        Self { store, asked: Notify::new() }
     }
 
     /// Notes changes that were stored.

@@ -9,7 +9,6 @@ use std::{
 };
 
 use rejoinder_guard::Timestamp;
-use tokio::sync::OwnedMutexGuard;
 
 use crate::{
     model::{
@@ -29,7 +28,6 @@ pub(crate) struct BacklogQuestion {
     store: Arc<dyn QuestionStore>,
     /// The conversations with postponed turns. It may also hold some that have none any more.
     postponed: Mutex<HashSet<ConversationId>>,
-    deciding: Arc<tokio::sync::Mutex<()>>,
     /// When this process began to accept messages.
     started_at: Timestamp,
 }
@@ -42,17 +40,12 @@ impl BacklogQuestion {
         now: Timestamp,
     ) -> Result<Self, StoreError> {
         let postponed = queue.postponed().await?.into_iter().collect();
-        Ok(Self { store, postponed: Mutex::new(postponed), deciding: Arc::default(), started_at: now })
+        Ok(Self { store, postponed: Mutex::new(postponed), started_at: now })
     }
 
     /// Whether an earlier process accepted an event: it may have waited because the gateway was down.
     pub(crate) fn is_left(&self, event: &InboundEvent) -> bool {
         event.received_at < self.started_at
-    }
-
-    /// Held from the read to the write: a conversation is asked once, and what is decided is decided once.
-    pub(crate) async fn deciding(&self) -> OwnedMutexGuard<()> {
-        Arc::clone(&self.deciding).lock_owned().await
     }
 
     /// The conversations with postponed turns.

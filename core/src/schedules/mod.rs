@@ -10,32 +10,7 @@ use std::{
 use rejoinder_guard::Timestamp;
 use tokio::sync::Notify;
 
-use crate::{
-    model::{
-        conversation::ChannelId,
-        ids::ScheduleId,
-        log::Subject,
-        people::Identity,
-        schedule::{
-            Asker, NewSchedule, Schedule, ScheduleChange, ScheduleLimits, ScheduleOrigin, ScheduleRun, ScheduleState,
-            When,
-        },
-        target::Target,
-        turn::TurnRecord,
-    },
-    operator::{
-        actor::{Actor, operation},
-        error::OperationError,
-    },
-    ports::{
-        clock::SharedClock,
-        store::{
-            error::StoreError,
-            schedules::ScheduleStore,
-            transition::{IdempotentAnswer, Operation, Transition},
-        },
-    },
-};
+use crate::{base::conflicts::decide_anew, model::{conversation::ChannelId, ids::ScheduleId, log::Subject, people::Identity, schedule::{Asker, NewSchedule, Schedule, ScheduleChange, ScheduleLimits, ScheduleOrigin, ScheduleRun, ScheduleState, When}, target::Target, turn::{TurnRecord, Version}}, operator::{actor::{Actor, Done, operation, operation_done}, error::OperationError}, ports::{clock::SharedClock, store::{error::StoreError, schedules::ScheduleStore, transition::{Commit, Noun, Operation, Seen, Transition}}}};
 
 /// The name under which the configuration's schedules are made.
 const CONFIGURATION: &str = "configuration";
@@ -53,10 +28,14 @@ const MOST_BYTES: usize = 8 << 20;
 pub struct Calendar {
     pub(crate) store: Arc<dyn ScheduleStore>,
     pub(crate) clock: SharedClock,
-    known: Mutex<BTreeMap<ScheduleId, Schedule>>,
+    known: Mutex<Known>,
     changed: Notify,
-    /// Held from the read to the write.
-    deciding: tokio::sync::Mutex<()>,
+}
+
+/// The schedules, as they were read from the store at this version.
+struct Known {
+    version: Version,
+    schedules: BTreeMap<ScheduleId, Schedule>,
 }
 
 impl Calendar {
@@ -66,47 +45,42 @@ impl Calendar {
         clock: SharedClock,
         seeds: &[NewSchedule],
     ) -> Result<Self, StoreError> {
-        let (stored, now) = (store.schedules().await?, clock.now());
-        let mut known: BTreeMap<_, _> = stored.into_iter().map(|it| (it.id, it.not_ahead_of(now))).collect();
-        let (schedules, _) = planted(seeds, &mut known, now);
-        if !schedules.is_empty() {
-            store.commit(Transition { schedules, ..Transition::default() }).await?;
-        }
-        let (known, changed, deciding) = (Mutex::new(known), Notify::new(), tokio::sync::Mutex::default());
-        Ok(Self { store, clock, known, changed, deciding })
+        let known = Mutex::new(read(&*store, clock.now()).await?);
+        let calendar = Self { store, clock, known, changed: Notify::new() };
+        calendar.plant(seeds).await?;
+        Ok(calendar)
     }
 
     /// Makes the schedules of a configuration that was read again, and removes those that it no longer has. Returns the names of
     /// those of others that gave way.
     pub(crate) async fn plant(&self, seeds: &[NewSchedule]) -> Result<Vec<String>, StoreError> {
-        let _deciding = self.deciding.lock().await;
-        let mut known = self.known().clone();
-        let (schedules, replaced) = planted(seeds, &mut known, self.clock.now());
-        if !schedules.is_empty() {
-            self.store.commit(Transition { schedules, ..Transition::default() }).await?;
-            *self.known() = known;
-            self.changed.notify_one();
-        }
-        Ok(replaced)
+        decide_anew!({
+            let seen = self.seen();
+            let mut known = self.known().schedules.clone();
+            let (schedules, replaced) = planted(seeds, &mut known, self.clock.now());
+            let transition = Transition { schedules, ..Transition::default() };
+            (transition.is_empty() || self.change(seen, transition).await?).then_some(replaced)
+        })
     }
 
     /// All schedules, in the order of their names.
     pub(crate) fn all(&self) -> Vec<Schedule> {
-        let mut all: Vec<_> = self.known().values().cloned().collect();
+        let mut all: Vec<_> = self.known().schedules.values().cloned().collect();
         all.sort_by(|one, other| one.new.name.cmp(&other.new.name));
         all
     }
 
-    /// Makes a schedule, and stores the answer to the request that `answer` makes of it. One with the same name that is over gives
-    /// way.
-    pub(crate) async fn add(
-        &self,
-        new: NewSchedule,
-        by: &Actor,
-        answer: impl FnOnce(&Schedule) -> Option<IdempotentAnswer> + Send,
-    ) -> Result<Schedule, OperationError> {
-        let _deciding = self.deciding.lock().await;
-        let namesake = self.known().values().find(|it| it.new.name == new.name).cloned();
+    /// Makes a schedule. One with the same name that is over gives way.
+    pub(crate) async fn add(&self, new: NewSchedule, by: &Actor) -> Result<Schedule, OperationError> {
+        Ok(decide_anew!({
+            let seen = self.seen();
+            self.try_to_add(seen, new.clone(), by).await?
+        })?)
+    }
+
+    /// `None` if another schedule was changed since `seen`.
+    async fn try_to_add(&self, seen: Seen, new: NewSchedule, by: &Actor) -> Result<Option<Schedule>, OperationError> {
+        let namesake = self.known().schedules.values().find(|it| it.new.name == new.name).cloned();
         let gives_way = |it: &Schedule| it.is_over() && !is_configured(it) && it.is_seen_by(by.channels.as_deref());
         if namesake.as_ref().is_some_and(|it| !gives_way(it)) {
             return Err(OperationError::Unfit(format!(
@@ -115,17 +89,16 @@ impl Calendar {
             )));
         }
         let schedule = self.made(new, by)?;
-        let by = Actor { answer: answer(&schedule), ..by.clone() };
         let removed: Vec<_> = namesake.iter().map(|it| it.id).collect();
-        self.store_by(schedule.clone(), &removed, "schedule", &by).await?;
-        Ok(schedule)
+        let is_stored = self.store_by(seen, schedule.clone(), &removed, "schedule", by).await?;
+        Ok(is_stored.then_some(schedule))
     }
 
     /// A schedule that somebody makes, before it is stored.
     fn made(&self, new: NewSchedule, by: &Actor) -> Result<Schedule, OperationError> {
         let now = self.clock.now();
         let next_at = new.check(now).map_err(|why| OperationError::Unfit(why.to_string()))?;
-        check_room(self.known().values(), &new).map_err(OperationError::Unfit)?;
+        check_room(self.known().schedules.values(), &new).map_err(OperationError::Unfit)?;
         Ok(Schedule::new(new, ScheduleOrigin::Operator, by.name.clone(), Some(next_at), now))
     }
 
@@ -133,11 +106,25 @@ impl Calendar {
     pub(crate) async fn add_of_agent(
         &self,
         new: NewSchedule,
-        (turn, run_began): (&TurnRecord, Timestamp),
+        run: (&TurnRecord, Timestamp),
         limits: ScheduleLimits,
         by: &Actor,
     ) -> Result<Schedule, OperationError> {
-        let _deciding = self.deciding.lock().await;
+        Ok(decide_anew!({
+            let seen = self.seen();
+            self.try_to_add_of_agent(seen, new.clone(), run, limits, by).await?
+        })?)
+    }
+
+    /// `None` if another schedule was changed since `seen`.
+    async fn try_to_add_of_agent(
+        &self,
+        seen: Seen,
+        new: NewSchedule,
+        (turn, run_began): (&TurnRecord, Timestamp),
+        limits: ScheduleLimits,
+        by: &Actor,
+    ) -> Result<Option<Schedule>, OperationError> {
         let own = self.of_agents(&new.to);
         // An earlier run of the turn made it, perhaps for a time that was counted from its own beginning.
         let is_same = |it: &&Schedule| {
@@ -145,7 +132,7 @@ impl Calendar {
             it.turn == Some(turn.id) && it.new.action == new.action && is_called(it, &new.name) && is_repeated
         };
         if let Some(same) = own.iter().find(is_same) {
-            return Ok(same.clone());
+            return Ok(Some(same.clone()));
         }
         let (done, active): (Vec<_>, Vec<_>) = own.into_iter().partition(Schedule::is_over);
         if active.len() >= limits.most as usize {
@@ -162,8 +149,8 @@ impl Calendar {
         let (origin, asked_by) = (ScheduleOrigin::Agent, Some(Asker::of(&turn.event)));
         let schedule = Schedule { origin, turn: Some(turn.id), asked_by, ..self.made(new, by)? };
         let removed: Vec<_> = done.iter().map(|it| it.id).collect();
-        self.store_by(schedule.clone(), &removed, "schedule", by).await?;
-        Ok(schedule)
+        let is_stored = self.store_by(seen, schedule.clone(), &removed, "schedule", by).await?;
+        Ok(is_stored.then_some(schedule))
     }
 
     /// The schedules that agents have made for a conversation, in the order of their names.
@@ -174,7 +161,7 @@ impl Calendar {
     /// The name, or one that begins with it, which no schedule has.
     fn free_name(&self, name: &str) -> String {
         let known = self.known();
-        let is_free = |name: &String| known.values().all(|it| it.new.name != *name);
+        let is_free = |name: &String| known.schedules.values().all(|it| it.new.name != *name);
         let numbered = (2..).map(|number| format!("{name} {number}"));
         std::iter::once(name.to_owned()).chain(numbered).find(is_free).unwrap_or_default()
     }
@@ -200,45 +187,53 @@ impl Calendar {
     /// # Errors
     /// When it was not done; see [`OperationError`].
     pub async fn remove(&self, name: &str, by: &Actor) -> Result<(), OperationError> {
-        let _deciding = self.deciding.lock().await;
-        let schedule = self.find(name, by)?;
-        if is_configured(&schedule) {
-            let why = "it is in the configuration, and would come back at the next start: remove it there, or pause it";
-            return Err(OperationError::Unfit(why.to_owned()));
-        }
-        let operation = operation(by, "unschedule", schedule.recorded_name(), Subject::default(), self.clock.now());
-        Ok(self.take_away(&[schedule.id], Some(operation)).await?)
+        Ok(decide_anew!({
+            let (seen, schedule) = (self.seen(), self.find(name, by)?);
+            if is_configured(&schedule) {
+                let why =
+                    "it is in the configuration, and would come back at the next start: remove it there, or pause it";
+                return Err(OperationError::Unfit(why.to_owned()));
+            }
+            let operation = operation(by, "unschedule", schedule.recorded_name(), Subject::default(), self.clock.now());
+            self.take_away(seen, &[schedule.id], Some(operation)).await?.then_some(())
+        })?)
     }
 
     /// Removes what somebody had agents schedule.
     pub(crate) async fn forget(&self, who: &Identity) -> Result<(), StoreError> {
-        let _deciding = self.deciding.lock().await;
         let is_theirs = |it: &Schedule| {
             let asked_there = it.new.to.channel() == Some(&who.channel);
             asked_there && it.asked_by.as_ref().is_some_and(|asker| asker.person == who.id)
         };
-        let theirs: Vec<_> = self.known().values().filter(|it| is_theirs(it)).map(|it| it.id).collect();
-        self.take_away(&theirs, None).await
+        decide_anew!({
+            let seen = self.seen();
+            let theirs: Vec<_> = self.known().schedules.values().filter(|it| is_theirs(it)).map(|it| it.id).collect();
+            self.take_away(seen, &theirs, None).await?.then_some(())
+        })
     }
 
     /// Removes those of operators and agents that were over before `before`.
     pub(crate) async fn remove_over(&self, before: Timestamp) -> Result<usize, StoreError> {
-        let _deciding = self.deciding.lock().await;
         let is_old = |it: &Schedule| it.was_over_before(before) && !is_configured(it);
-        let old: Vec<_> = self.known().values().filter(|it| is_old(it)).map(|it| it.id).collect();
-        self.take_away(&old, None).await?;
-        Ok(old.len())
+        decide_anew!({
+            let seen = self.seen();
+            let old: Vec<_> = self.known().schedules.values().filter(|it| is_old(it)).map(|it| it.id).collect();
+            self.take_away(seen, &old, None).await?.then_some(old.len())
+        })
     }
 
-    async fn take_away(&self, schedules: &[ScheduleId], operation: Option<Operation>) -> Result<(), StoreError> {
+    /// Removes schedules; `false` if another one was changed since `seen`.
+    async fn take_away(
+        &self,
+        seen: Seen,
+        schedules: &[ScheduleId],
+        operation: Option<Operation>,
+    ) -> Result<bool, StoreError> {
         if schedules.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         let removed = schedules.iter().copied().map(ScheduleChange::Removed).collect();
-        self.store.commit(Transition { schedules: removed, operation, ..Transition::default() }).await?;
-        self.known().retain(|id, _| !schedules.contains(id));
-        self.changed.notify_one();
-        Ok(())
+        self.change(seen, Transition { schedules: removed, operation, ..Transition::default() }).await
     }
 
     /// Pauses a schedule, or resumes it: times that have passed are not made up for.
@@ -246,7 +241,20 @@ impl Calendar {
     /// # Errors
     /// When it was not done; see [`OperationError`].
     pub async fn pause(&self, name: &str, pauses: bool, by: &Actor) -> Result<Schedule, OperationError> {
-        let _deciding = self.deciding.lock().await;
+        Ok(decide_anew!({
+            let seen = self.seen();
+            self.try_to_pause(seen, name, pauses, by).await?
+        })?)
+    }
+
+    /// `None` if another schedule was changed since `seen`.
+    async fn try_to_pause(
+        &self,
+        seen: Seen,
+        name: &str,
+        pauses: bool,
+        by: &Actor,
+    ) -> Result<Option<Schedule>, OperationError> {
         let (mut schedule, now) = (self.find(name, by)?, self.clock.now());
         match (schedule.state, pauses) {
             (ScheduleState::Active, true) => {
@@ -262,42 +270,68 @@ impl Calendar {
             }
             (state, _) => return Err(OperationError::Unfit(format!("the schedule is {}", state.as_str()))),
         }
-        self.store_by(schedule.clone(), &[], if pauses { "pause_schedule" } else { "resume_schedule" }, by).await?;
-        Ok(schedule)
+        let action = if pauses { "pause_schedule" } else { "resume_schedule" };
+        let is_stored = self.store_by(seen, schedule.clone(), &[], action, by).await?;
+        Ok(is_stored.then_some(schedule))
     }
 
     /// The schedule with this name or id, if it is for channels that the operator may see.
     pub(crate) fn find(&self, name: &str, by: &Actor) -> Result<Schedule, OperationError> {
         let known = self.known();
-        let mut meant = known.values().filter(|it| it.new.name == name || it.id.to_string() == name);
+        let mut meant = known.schedules.values().filter(|it| it.new.name == name || it.id.to_string() == name);
         let schedule = meant.next().filter(|it| it.is_seen_by(by.channels.as_deref()));
         schedule.cloned().ok_or(OperationError::Unknown("there is no schedule with this name"))
     }
 
     /// The schedules whose time has come.
     pub(crate) fn due(&self, now: Timestamp) -> Vec<ScheduleId> {
-        self.known().values().filter(|it| is_due(it, now)).map(|it| it.id).collect()
+        self.known().schedules.values().filter(|it| is_due(it, now)).map(|it| it.id).collect()
     }
 
     /// The schedule, if its time has still come.
     pub(crate) fn still_due(&self, id: ScheduleId, now: Timestamp) -> Option<Schedule> {
-        self.known().get(&id).filter(|it| is_due(it, now)).cloned()
+        self.known().schedules.get(&id).filter(|it| is_due(it, now)).cloned()
     }
 
     /// When the next schedule is due.
     pub(crate) fn next(&self) -> Option<Timestamp> {
         let known = self.known();
-        known.values().filter(|it| it.state == ScheduleState::Active).filter_map(|it| it.next_at).min()
+        known.schedules.values().filter(|it| it.state == ScheduleState::Active).filter_map(|it| it.next_at).min()
     }
 
-    /// A schedule was stored.
-    pub(crate) fn learn(&self, schedule: Schedule) {
-        self.known().insert(schedule.id, schedule);
+    /// What a change is decided on: taken before anything else is looked at.
+    pub(crate) fn seen(&self) -> Seen {
+        Seen { noun: Noun::Schedules, version: self.known().version }
     }
 
-    /// While this is held, nobody else changes a schedule.
-    pub(crate) async fn deciding(&self) -> tokio::sync::MutexGuard<'_, ()> {
-        self.deciding.lock().await
+    /// Stores changes, and takes them over. `false` if a schedule was changed since `seen`: decide again.
+    pub(crate) async fn change(&self, seen: Seen, transition: Transition) -> Result<bool, StoreError> {
+        let (changes, is_counted) = (transition.schedules.clone(), transition.changes_schedules());
+        let transition = Transition { seen: vec![seen], ..transition };
+        if self.store.commit(transition).await? == Commit::Conflict {
+            let read = read(&*self.store, self.clock.now()).await?;
+            let mut known = self.known();
+            if read.version > known.version {
+                *known = read;
+                self.changed.notify_one();
+            }
+            return Ok(false);
+        }
+        let mut known = self.known();
+        // They may have been read from the store meanwhile.
+        if is_counted && known.version == seen.version {
+            known.version += 1;
+            for change in changes {
+                match change {
+                    ScheduleChange::Set(schedule) => drop(known.schedules.insert(schedule.id, *schedule)),
+                    ScheduleChange::Removed(id) => drop(known.schedules.remove(&id)),
+                    ScheduleChange::Ran(_) => {}
+                }
+            }
+        }
+        drop(known);
+        self.changed.notify_one();
+        Ok(true)
     }
 
     /// A schedule was made, changed or removed.
@@ -305,29 +339,33 @@ impl Calendar {
         self.changed.notified().await;
     }
 
-    /// Stores a schedule that somebody has made or changed, and removes others.
+    /// Stores a schedule that somebody has made or changed, and removes others; `false` if another one was changed since `seen`.
     async fn store_by(
         &self,
+        seen: Seen,
         schedule: Schedule,
         removed: &[ScheduleId],
         action: &str,
         by: &Actor,
-    ) -> Result<(), OperationError> {
-        let operation = operation(by, action, schedule.recorded_name(), Subject::default(), self.clock.now());
+    ) -> Result<bool, OperationError> {
+        let (target, done) = (schedule.recorded_name(), Done::Scheduled(&schedule));
+        let operation = operation_done(by, action, target, Subject::default(), self.clock.now(), done);
         let mut schedules: Vec<_> = removed.iter().copied().map(ScheduleChange::Removed).collect();
-        schedules.push(ScheduleChange::Set(Box::new(schedule.clone())));
-        self.store.commit(Transition { schedules, operation: Some(operation), ..Transition::default() }).await?;
-        let mut known = self.known();
-        known.retain(|id, _| !removed.contains(id));
-        known.insert(schedule.id, schedule);
-        drop(known);
-        self.changed.notify_one();
-        Ok(())
+        schedules.push(ScheduleChange::Set(Box::new(schedule)));
+        let transition = Transition { schedules, operation: Some(operation), ..Transition::default() };
+        Ok(self.change(seen, transition).await?)
     }
 
-    fn known(&self) -> MutexGuard<'_, BTreeMap<ScheduleId, Schedule>> {
+    fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Reads the schedules that are stored.
+async fn read(store: &dyn ScheduleStore, now: Timestamp) -> Result<Known, StoreError> {
+    let version = store.version(Noun::Schedules).await?;
+    let schedules = store.schedules().await?.into_iter().map(|it| (it.id, it.not_ahead_of(now))).collect();
+    Ok(Known { version, schedules })
 }
 
 /// Fails if there are too many schedules for another one, or too long ones.

@@ -4,17 +4,7 @@ use std::sync::Arc;
 
 use tracing::warn;
 
-use crate::{
-    base::{lifecycle::Lifecycle, pauses},
-    model::{people::PeopleChange, settings::LiveSettings},
-    notices::paired,
-    people::People,
-    ports::{
-        clock::SharedClock,
-        intake::{Inlet, IntakeError},
-        store::transition::Transition,
-    },
-};
+use crate::{base::{conflicts::decide_anew, lifecycle::Lifecycle, pauses}, model::{people::{Identity, PeopleChange}, settings::LiveSettings}, notices::paired, people::People, ports::{clock::SharedClock, intake::{Inlet, IntakeError}, store::{error::StoreError, transition::Transition}}};
 
 /// Tells people that they were let in.
 pub(crate) struct Welcomer {
@@ -44,17 +34,21 @@ impl Welcomer {
         }
     }
 
+    async fn forget_request(&self, identity: &Identity) -> Result<(), StoreError> {
+        decide_anew!({
+            let people = vec![PeopleChange::PairingRemoved(identity.clone())];
+            let transition = Transition { people, ..Transition::default() };
+            self.people.change(self.people.seen(), transition).await?.then_some(())
+        })
+    }
+
     /// Whether everybody is told.
     async fn tell_all(&self) -> bool {
         for pairing in self.people.untold() {
             let channel = pairing.identity.channel.clone();
             let message = paired(&pairing, &self.people, &self.settings.get(), self.clock.now());
             let told = match self.inlet.accept(&channel, vec![message], None).await {
-                Ok(_) => {
-                    let people = vec![PeopleChange::PairingRemoved(pairing.identity.clone())];
-                    let _deciding = self.people.deciding().await;
-                    self.people.change(Transition { people, ..Transition::default() }).await.map_err(IntakeError::from)
-                }
+                Ok(_) => self.forget_request(&pairing.identity).await.map_err(IntakeError::from),
                 Err(error) => Err(error),
             };
             if let Err(error) = told {

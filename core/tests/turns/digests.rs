@@ -76,10 +76,10 @@ fn digest(to: &str) -> NewSchedule {
 /// Has somebody told what is open.
 async fn tells(gateway: &TestGateway, who: &str) {
     let by = operator("a test");
-    let known = gateway.engine().schedules().add(digest(who), &by, |_| None).await;
+    let known = gateway.engine().schedules().add(digest(who), &by).await;
     assert!(known.is_ok() || gateway.engine().calendar().with_runs(&digest(who).name, &by).await.is_ok());
     let key = gateway.clock.now().to_string();
-    gateway.engine().schedules().run_now(&digest(who).name, &key, &by, |_| None).await.expect("it is begun");
+    gateway.engine().schedules().run_now(&digest(who).name, &key, &by).await.expect("it is begun");
     // The next time is another one.
     gateway.advance(secs(1)).await;
 }
@@ -421,8 +421,8 @@ async fn a_prompt_is_told_by_its_name() {
     };
     let prompts = NewSchedule { name: "morning".to_owned(), action, ..digest("test.main/ada") };
     let by = operator("a test");
-    gateway.engine().schedules().add(prompts, &by, |_| None).await.expect("it is made");
-    gateway.engine().schedules().run_now("morning", "1", &by, |_| None).await.expect("it is begun");
+    gateway.engine().schedules().add(prompts, &by).await.expect("it is made");
+    gateway.engine().schedules().run_now("morning", "1", &by).await.expect("it is begun");
     gateway.settle().await;
     gateway.platform.choose_faults(|_| None);
 
@@ -524,7 +524,7 @@ async fn a_digest_survives_a_crash_at_every_write() {
     at_every_write(3, async |crash, write| {
         let mut gateway = known().await;
         gateway.receives(says(&gateway, "bob", "this fails")).await;
-        gateway.engine().schedules().add(digest("Grace"), &operator("a test"), |_| None).await.expect("it is made");
+        gateway.engine().schedules().add(digest("Grace"), &operator("a test")).await.expect("it is made");
         let has_crashed = passes_dying(&mut gateway, (crash, write), HOUR).await;
         gateway.advance(secs(300)).await;
 
@@ -539,7 +539,7 @@ async fn a_digest_survives_a_crash_at_every_write() {
 #[tokio::test]
 async fn a_digest_is_for_people() {
     let gateway = known().await;
-    let wrong = gateway.engine().schedules().add(digest("test.main/grace"), &operator("a test"), |_| None).await;
+    let wrong = gateway.engine().schedules().add(digest("test.main/grace"), &operator("a test")).await;
     let wrong = wrong.expect_err("it is for a conversation").to_string();
     assert!(wrong.starts_with("a digest is for a person or a role"), "{wrong}");
     gateway.at_rest().await;

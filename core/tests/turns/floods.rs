@@ -58,6 +58,26 @@ async fn who_writes_too_much_in_a_minute_is_told_once_and_opens_no_turn() {
     gateway.at_rest().await;
 }
 
+/// A restart does not forget the turns of the last minute.
+#[tokio::test]
+async fn the_turns_of_a_minute_are_limited_over_a_restart() {
+    let mut gateway = with(Some(2), None, 0).await;
+    for text in ["one", "two"] {
+        gateway.receives(said(&chat("ada"), text)).await;
+    }
+    gateway.restart().await;
+
+    let third = comes_in(&gateway, said(&chat("ada"), "three")).await;
+    assert!(matches!(third, Accepted::Limited { .. }), "{third:?}");
+    gateway.receives(by("bob", said(&chat("bob"), "hello"))).await;
+    gateway.advance(secs(60)).await;
+    gateway.receives(said(&chat("ada"), "four")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "two", NOTICE, "four"]);
+    assert_eq!(gateway.visible(&chat("bob")), ["hello"]);
+    gateway.at_rest().await;
+}
+
 #[tokio::test]
 async fn commands_are_not_limited() {
     let gateway = with(Some(1), Some(1), 60).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rejoinder_core::{
-    Access, Actor, AgentTurn, Author, Clock as _, Farewell, Identity, InboundEvent, NewMessage, Quote, Reached,
+    Access, Actor, AgentTurn, Answer, Author, Clock as _, Farewell, Identity, InboundEvent, NewMessage, Quote,
     ScheduleCall, ScheduleLimits, ScheduledAction, Sender, SenderKind, TurnId, When,
     conformance::scripted::{Fault, Script},
     store::{AuditFilter, IdempotentAnswer, LineLevel, LogLine},
@@ -188,8 +188,8 @@ async fn is_told_of(gateway: &TestGateway) {
     gateway.settle().await;
     let body = json!({ "bodyxip": [{ "id": ID }] }).to_string();
     let answer = IdempotentAnswer { by: "grace".into(), key: "k".into(), request: vec![1], status: 200, body };
-    let by = Actor { answer: Some(answer), ..operator(REASON) };
-    gateway.engine().operations().note_sent(&Reached::default(), &by).await.expect("it is noted");
+    let by = Actor { answer: Some(Answer::known(answer)), ..operator(REASON) };
+    gateway.engine().operations().note("message", String::new(), &by).await.expect("it is noted");
     let turn = gateway.turns().await.into_iter().find(|turn| turn.conversation == there(CHAT)).expect("a turn").turn_id;
     let line = |turn_id: Option<TurnId>, fields: serde_json::Value| LogLine {
         at: gateway.clock.now(),

@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use rejoinder_core::{
-    Access, Actor, AgentTurn, Attachment, Begun, Capabilities, ChannelId, Choices, ConversationRef, Hours, Identity,
-    InboundEvent, Missed, NewMessage, NewSchedule, News, NotReached, OnUnknown, OperationError, PersonRole, Policies,
-    Policy, Receipts, Reply, ScheduledAction, SeedPerson, Support, Target, Task, Timestamp, TurnStatus, TurnView, When,
-    Words,
+    Access, Actor, AgentTurn, Answer, Attachment, Begun, Capabilities, ChannelId, Choices, ConversationRef, Done,
+    Hours, Identity, InboundEvent, Missed, NewMessage, NewSchedule, News, NotReached, OnUnknown, OperationError,
+    PersonRole, Policies, Policy, Receipts, Reply, ScheduledAction, SeedPerson, Support, Target, Task, Timestamp,
+    TurnStatus, TurnView, When, Words,
     conformance::scripted::{Fault, Script, capabilities},
-    store::AuditFilter,
+    store::{AuditFilter, IdempotentAnswer},
 };
 
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
     linking::{code_for, comes_in, confirms, guarded, last, other_channel, says, setup, there},
 };
 
-fn message(to: &str, text: &str) -> NewMessage {
+pub(crate) fn message(to: &str, text: &str) -> NewMessage {
     NewMessage { to: to.parse().expect("a target"), text: text.to_owned(), attachments: Vec::new(), is_urgent: false }
 }
 
@@ -135,9 +135,8 @@ async fn those_of_a_role_who_are_not_reached_are_named() {
         .send(&message("role:member", "Leave the house."), "one", &by)
         .await
         .expect("it is sent");
-    gateway.engine().operations().note_sent(&sent, &by).await.expect("it is stored");
-    gateway.engine().schedules().add(tells("role:member", false), &by, |_| None).await.expect("it is made");
-    let begun = gateway.engine().schedules().run_now("news", "one", &by, |_| None).await.expect("it is begun");
+    gateway.engine().schedules().add(tells("role:member", false), &by).await.expect("it is made");
+    let begun = gateway.engine().schedules().run_now("news", "one", &by).await.expect("it is begun");
     gateway.settle().await;
 
     let named = |missed: &[NotReached]| not_reached(&gateway, missed, None);
@@ -218,8 +217,7 @@ async fn a_message_is_shown_once_whenever_the_gateway_is_killed() {
         let engine = gateway.engine().clone();
         tokio::spawn(async move {
             let by = operator("a test");
-            let sent = engine.initiative().send(&message("role:owner", "Now."), "key", &by).await?;
-            engine.operations().note_sent(&sent, &by).await
+            engine.initiative().send(&message("role:owner", "Now."), "key", &by).await
         });
         gateway.settle().await;
         let has_crashed = life.is_over();
@@ -233,6 +231,46 @@ async fn a_message_is_shown_once_whenever_the_gateway_is_killed() {
         has_crashed
     })
     .await;
+}
+
+/// `kill -9` at every write: a message is sent with its entry in the audit and the answer to its request, or not at all.
+#[tokio::test]
+async fn a_message_is_in_the_audit_whenever_the_gateway_is_killed() {
+    at_every_write(3, async |crash, write| {
+        let mut gateway = guarded().await;
+        comes_in(&gateway, says(&chat("grace"), "hello")).await;
+        let life = Arc::clone(&gateway.life);
+        life.crash_at(write, crash);
+        let engine = gateway.engine().clone();
+        let by = Actor { answer: Some(answer_with_turns()), ..operator("a test") };
+        tokio::spawn(async move { engine.initiative().send(&message("role:owner", "Now."), "key", &by).await });
+        gateway.settle().await;
+        let has_crashed = life.is_over();
+        gateway.restart().await;
+        gateway.advance(secs(60)).await;
+
+        let turns: Vec<_> = gateway.turns().await.into_iter().map(|turn| turn.turn_id.to_string()).collect();
+        let audit = gateway.store.audit(&AuditFilter { before: None, limit: 10 }).await.expect("readable");
+        let audited: Vec<_> = audit.into_iter().map(|it| it.entry.target).collect();
+        let answer = gateway.store.answer("grace", "key").await.expect("readable").map(|answer| answer.body);
+        let is_sent = gateway.visible(&chat("grace")).iter().any(|text| text == "Now.");
+        assert_eq!(audited.len(), usize::from(is_sent), "{crash:?} write {write}");
+        assert_eq!(answer.as_ref(), audited.first(), "{crash:?} write {write}");
+        assert!(audited.iter().all(|turn| turns.contains(turn)), "{crash:?} write {write}: {audited:?}");
+        gateway.at_rest().await;
+        has_crashed
+    })
+    .await;
+}
+
+/// An answer that names the turns that were begun.
+pub(crate) fn answer_with_turns() -> Answer {
+    Answer::new(|done| {
+        let Done::Begun(sent) = done else { return None };
+        let (by, key, request) = ("grace".to_owned(), "key".to_owned(), vec![1]);
+        let turns: Vec<_> = sent.begun.iter().map(|one| one.turn.to_string()).collect();
+        Some(IdempotentAnswer { by, key, request, status: 202, body: turns.join(" ") })
+    })
 }
 
 fn writes(text: &str) -> InboundEvent {
@@ -308,7 +346,7 @@ async fn nothing_is_sent_where_nobody_would_see_it() {
 
     assert!(refusal(&gateway, &place().to_string()).await.contains("callers fetch"));
     let by = operator("a test");
-    let nowhere = gateway.engine().schedules().add(tells(&place().to_string(), false), &by, |_| None);
+    let nowhere = gateway.engine().schedules().add(tells(&place().to_string(), false), &by);
     assert!(matches!(nowhere.await, Err(OperationError::Unfit(_))));
     gateway.at_rest().await;
 }
@@ -376,12 +414,7 @@ async fn a_page_shows_the_answer_to_a_prompt_alone(
     })
     .await;
     let before = gateway.platform.calls();
-    gateway
-        .engine()
-        .schedules()
-        .add(tells(&place().to_string(), quiet), &operator("a test"), |_| None)
-        .await
-        .expect("made");
+    gateway.engine().schedules().add(tells(&place().to_string(), quiet), &operator("a test")).await.expect("made");
 
     gateway.advance(secs(3600)).await;
     gateway.advance(secs(5)).await;
@@ -406,8 +439,7 @@ async fn a_page_shows_a_message_once_whenever_the_gateway_is_killed() {
         let engine = gateway.engine().clone();
         tokio::spawn(async move {
             let by = operator("a test");
-            let sent = engine.initiative().send(&message(&place().to_string(), "Now."), "key", &by).await?;
-            engine.operations().note_sent(&sent, &by).await
+            engine.initiative().send(&message(&place().to_string(), "Now."), "key", &by).await
         });
         gateway.settle().await;
         let has_crashed = life.is_over();
@@ -526,8 +558,8 @@ async fn an_answer_that_is_tried_again_disturbs_nobody_else() {
 
 async fn prompts_ada(gateway: &TestGateway) {
     let by = operator("a test");
-    gateway.engine().schedules().add(tells("Ada", false), &by, |_| None).await.expect("it is made");
-    gateway.engine().schedules().run_now("news", "one", &by, |_| None).await.expect("it is begun");
+    gateway.engine().schedules().add(tells("Ada", false), &by).await.expect("it is made");
+    gateway.engine().schedules().run_now("news", "one", &by).await.expect("it is begun");
     gateway.engine().calendar().pause("news", true, &by).await.expect("it is paused");
     gateway.settle().await;
 }

@@ -243,6 +243,47 @@ async fn no_token_has_the_name_of_the_alerts() {
     gateway.at_rest().await;
 }
 
+/// Of two decisions at the same moment, the second is made on what the first has left.
+#[tokio::test]
+async fn what_two_operators_do_at_once_is_done_once() {
+    let (gateway, _) = refused().await;
+    let letter = gateway.dead_letters().await[0].id;
+    let (engine, channel) = (gateway.engine(), chat("ada").channel);
+    let create = |number| {
+        let token = TokenRecord {
+            id: Uuid::from_u128(number),
+            name: "grafana".to_owned(),
+            hash: [1; 32],
+            role: Role::Operator,
+            channels: None,
+            created_at: gateway.clock.now(),
+            created_by: "grace".to_owned(),
+            expires_at: None,
+            revoked_at: None,
+        };
+        engine.operations().change_token(TokenChange::Create(token), operator("both"))
+    };
+    let discard = || engine.operations().discard(letter, operator("both"));
+    let pause = || engine.operations().pause_channel(channel.clone(), true, operator("both"));
+
+    let done = [
+        (tokio::join!(discard(), discard()), "it is no dead letter any more"),
+        (tokio::join!(pause(), pause()), "the channel is paused already"),
+        (tokio::join!(create(1), create(2)), "there is a token with the name grafana"),
+    ];
+
+    for (both, why) in done {
+        let refused = match both {
+            (Ok(()), Err(OperationError::Unfit(refused))) | (Err(OperationError::Unfit(refused)), Ok(())) => refused,
+            both => panic!("{both:?}"),
+        };
+        assert!(refused.contains(why), "{refused}");
+    }
+    assert_eq!(audited(&gateway).await.len(), 3);
+    engine.operations().pause_channel(channel, false, operator("again")).await.expect("it is resumed");
+    gateway.at_rest().await;
+}
+
 /// Nobody can be told, whatever is to be said.
 #[tokio::test]
 async fn a_dead_letter_is_not_cancelled_but_retried_redirected_or_discarded() {
@@ -403,7 +444,6 @@ async fn sends(gateway: &TestGateway, text: &str, by: Actor) -> Result<TurnId, O
         .initiative()
         .send(&NewMessage { to, text, attachments: Vec::new(), is_urgent: false }, &key, &by)
         .await?;
-    gateway.engine().operations().note_sent(&sent, &by).await?;
     Ok(sent.begun[0].turn)
 }
 

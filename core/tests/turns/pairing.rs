@@ -234,24 +234,30 @@ async fn people_outlive_the_process_and_can_be_revoked() {
     gateway.at_rest().await;
 }
 
-/// N2. Codes cannot be guessed: after ten that do not exist, no code opens anything for the rest of the hour, for whoever tried.
+/// N2. Codes cannot be guessed: after ten that do not exist, no code opens anything for the rest of the hour, for whoever tried,
+/// also over a restart.
 #[tokio::test]
 async fn guessing_locks_out_whoever_guesses() {
-    let gateway = guarded().await;
+    let mut gateway = guarded().await;
     comes_in(&gateway, says("ada", "hello")).await;
     let code = only(&gateway).code;
-    let tried = async |code: &str, name: &str| {
+    let tried = async |gateway: &TestGateway, code: &str, name: &str| {
         let by = Actor { name: name.to_owned(), ..operator("a try") };
         gateway.engine().operations().approve(code, NewPerson::default(), by).await
     };
     for number in 0..10 {
-        let wrong = tried(&format!("AAAA-AA{number:02}"), "mallory").await;
+        if number == 5 {
+            gateway.restart().await;
+        }
+        let wrong = tried(&gateway, &format!("AAAA-AA{number:02}"), "mallory").await;
         assert!(matches!(wrong, Err(OperationError::Unknown(_))), "{wrong:?}");
     }
+    gateway.restart().await;
 
-    let Err(OperationError::TooMany { retry_after }) = tried(&code, "mallory").await else { panic!("it is locked") };
+    let locked = tried(&gateway, &code, "mallory").await;
+    let Err(OperationError::TooMany { retry_after }) = locked else { panic!("it is locked: {locked:?}") };
     assert_eq!(retry_after, secs(HOUR));
-    tried(&code, "grace").await.expect("others let her in");
+    tried(&gateway, &code, "grace").await.expect("others let her in");
     gateway.settle().await;
     gateway.at_rest().await;
 }

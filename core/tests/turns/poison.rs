@@ -1,15 +1,20 @@
 //! An event that the store rejects although it can write.
 
 use rejoinder_core::{
-    Accepted, AgentTurn, InboundEvent, IntakeError, StoreError,
+    Accepted, Access, Actor, AgentTurn, Attachment, Identity, InboundEvent, IntakeError, PersonRole, SeedPerson,
+    StoreError,
     conformance::{
         rejecting::Rejection,
         scripted::{Script, ScriptedAgent},
     },
-    store::{NewEvent, Stored},
+    store::{AuditFilter, NewEvent, Stored},
 };
 
-use crate::gateway::{GatewaySetup, TestGateway, chat, main_channel, said};
+use crate::{
+    gateway::{GatewaySetup, TestGateway, chat, main_channel, operator, said},
+    initiative::{answer_with_turns, message},
+    linking::{comes_in, last, says, setup},
+};
 
 async fn rejecting(rejection: Rejection) -> TestGateway {
     let mut setup = GatewaySetup::new().agent("main", |turn: &AgentTurn| Script::replies(&turn.text));
@@ -79,5 +84,39 @@ async fn a_store_that_takes_nothing_at_all_makes_nothing_a_poison_event() {
     let refused = gateway.intake().accept(said(&chat("ada"), "one")).await;
 
     assert!(matches!(refused, Err(IntakeError::Store(StoreError::Unavailable(_)))), "{refused:?}");
+    gateway.at_rest().await;
+}
+
+/// The others get theirs, and the audit and the answer tell of all.
+#[tokio::test]
+async fn a_message_that_the_store_rejects_costs_its_recipient_only() {
+    let mut setup = setup(Access::default());
+    let identities = vec![Identity { channel: main_channel(), id: "bob".to_owned() }];
+    let (name, role) = ("Bob".to_owned(), PersonRole::Member);
+    setup.people.push(SeedPerson { name, role, identities, home: None, language: None });
+    setup.rejection = Some(Rejection::Text);
+    let gateway = setup.start().await;
+    let photo = Attachment {
+        name: "photo.png".to_owned(),
+        media_type: "image/png".to_owned(),
+        url: "data:image/png;base64,aGVsbG8=".to_owned(),
+    };
+    for place in [chat("ada"), chat("bob")] {
+        comes_in(&gateway, InboundEvent { attachments: vec![photo.clone()], ..says(&place, "") }).await;
+    }
+    let by = Actor { answer: Some(answer_with_turns()), ..operator("a test") };
+
+    let sent = gateway.engine().initiative().send(&message("role:member", "Leave the house."), "key", &by).await;
+    gateway.settle().await;
+
+    let sent = sent.expect("it is sent");
+    assert_eq!((sent.begun.len(), sent.missed.len()), (1, 1));
+    assert_eq!(last(&gateway, &sent.begun[0].to), "Leave the house.");
+    let audit = gateway.store.audit(&AuditFilter { before: None, limit: 10 }).await.expect("readable");
+    let turn = sent.begun[0].turn.to_string();
+    assert!(!audit.is_empty() && audit.iter().all(|it| it.entry.target == turn), "{audit:?}");
+    assert_eq!(audit[0].entry.not_reached, sent.missed);
+    let answer = gateway.store.answer("grace", "key").await.expect("readable");
+    assert_eq!(answer.map(|answer| answer.body), Some(turn));
     gateway.at_rest().await;
 }

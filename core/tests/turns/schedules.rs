@@ -37,7 +37,7 @@ fn prompts(to: &str, quiet: bool) -> NewSchedule {
 }
 
 async fn adds(gateway: &TestGateway, new: NewSchedule) -> Schedule {
-    gateway.engine().schedules().add(new, &operator("a test"), |_| None).await.expect("it is made")
+    gateway.engine().schedules().add(new, &operator("a test")).await.expect("it is made")
 }
 
 async fn schedule(gateway: &TestGateway) -> (Schedule, Vec<Option<String>>) {
@@ -250,7 +250,7 @@ async fn a_schedule_with_one_time_is_judged_by_that() {
     adds(&gateway, says_hello(&ada(), When::At(gateway.clock.now() + HOUR))).await;
     gateway.platform.choose_faults(|_| Some(Fault::Refuse));
     for key in ["one", "two", "three"] {
-        gateway.engine().schedules().run_now("hello", key, &operator("a trial"), |_| None).await.expect("it is begun");
+        gateway.engine().schedules().run_now("hello", key, &operator("a trial")).await.expect("it is begun");
         gateway.settle().await;
     }
     gateway.platform.choose_faults(|_| None);
@@ -302,12 +302,12 @@ async fn a_schedule_that_is_done_gives_way() {
     comes_in(&gateway, says(&chat("ada"), "hello")).await;
     let in_an_hour = || says_hello(&ada(), When::At(gateway.clock.now() + HOUR));
     adds(&gateway, in_an_hour()).await;
-    let twice = gateway.engine().schedules().add(in_an_hour(), &operator("a test"), |_| None).await;
+    let twice = gateway.engine().schedules().add(in_an_hour(), &operator("a test")).await;
     assert!(matches!(twice, Err(OperationError::Unfit(why)) if why.contains("there is a schedule")));
     gateway.advance(HOUR).await;
     let elsewhere = Actor { channels: Some(vec![there("x").channel]), ..operator("a test") };
     let other = NewSchedule { to: there("x").to_string().parse().expect("a target"), ..in_an_hour() };
-    let hidden = gateway.engine().schedules().add(other, &elsewhere, |_| None).await;
+    let hidden = gateway.engine().schedules().add(other, &elsewhere).await;
     assert!(matches!(hidden, Err(OperationError::Unfit(why)) if why.contains("there is a schedule")));
     adds(&gateway, in_an_hour()).await;
     assert_eq!(gateway.engine().calendar().seen_by(None).len(), 1);
@@ -361,14 +361,14 @@ async fn a_schedule_is_paused_run_and_removed() {
     let gateway = guarded().await;
     let by = operator("a test");
     adds(&gateway, says_hello(&ada(), When::Every(HOUR))).await;
-    let again = gateway.engine().schedules().add(says_hello(&ada(), When::Every(HOUR)), &by, |_| None).await;
+    let again = gateway.engine().schedules().add(says_hello(&ada(), When::Every(HOUR)), &by).await;
     assert!(matches!(&again, Err(OperationError::Unfit(why)) if why.contains("there is a schedule")), "{again:?}");
 
     gateway.engine().calendar().pause("hello", true, &by).await.expect("it is paused");
     gateway.advance(HOUR * 2).await;
     assert_eq!(greetings(&gateway), 0);
     for _ in 0..2 {
-        let begun = gateway.engine().schedules().run_now("hello", "key", &by, |_| None).await.expect("it is run");
+        let begun = gateway.engine().schedules().run_now("hello", "key", &by).await.expect("it is run");
         gateway.settle().await;
         assert_eq!(gateway.status(begun.begun[0].turn).await, TurnStatus::Answered);
     }

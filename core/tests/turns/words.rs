@@ -89,7 +89,7 @@ async fn hears(gateway: &TestGateway, name: &str, messages: usize) {
 }
 
 async fn adds(gateway: &TestGateway, schedule: NewSchedule) {
-    gateway.engine().schedules().add(schedule, &operator("a test"), |_| None).await.expect("it is made");
+    gateway.engine().schedules().add(schedule, &operator("a test")).await.expect("it is made");
 }
 
 /// What the agent of a person's next message is told was said before.
@@ -324,7 +324,7 @@ async fn words_go_only_where_something_is() {
     hears(&gateway, "ada", 1).await;
     for (place, told) in [("nowhere", "words.nowhere is not configured"), ("Hopper", "nobody who is known is Hopper")] {
         let new = schedule(&chat("ada").to_string(), to(place));
-        let refused = gateway.engine().schedules().add(new, &operator("a test"), |_| None).await;
+        let refused = gateway.engine().schedules().add(new, &operator("a test")).await;
         let refused = refused.expect_err("there is no such place").to_string();
         assert!(refused.contains(told), "{refused}");
     }

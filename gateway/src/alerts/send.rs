@@ -89,12 +89,10 @@ impl Sender {
         // Another way is tried then, which it is not once the platform has refused it.
         ensure!(self.engine.has_conversation(to).await?, "there is no conversation {to}: nobody has written there yet");
         let (to, text) = (Target::Conversation(to.clone()), alert.data.text.clone());
-        let sent = self
-            .engine
+        self.engine
             .initiative()
             .send(&NewMessage { to, text, attachments: Vec::new(), is_urgent: true }, &alert.id, &by)
             .await?;
-        self.engine.operations().note_sent(&sent, &by).await?;
         Ok(())
     }
 

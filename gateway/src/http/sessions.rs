@@ -1,9 +1,9 @@
 //! Sessions of the page: a one-time link or a token opens one, and a cookie carries its secret.
 //!
-//! A session is a row with a keyed digest of the secret. So it survives a restart, and ends when somebody signs out or ends it,
-//! when its token is revoked, or when the configured token, which is the key, is changed. The cookie cannot be read by scripts, and
-//! no other site can send it. A page of another server on this machine is the same site for browsers, so what changes something
-//! must also come from our own origin.
+//! A link is a row with a digest of its code, and a session one with a keyed digest of the secret. So both survive a restart. A
+//! session ends when somebody signs out or ends it, when its token is revoked, or when the configured token, which is the key, is
+//! changed. The cookie cannot be read by scripts, and no other site can send it. A page of another server on this machine is the
+//! same site for browsers, so what changes something must also come from our own origin.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError, RwLock},
@@ -16,7 +16,7 @@ use axum::{
 };
 use rejoinder_core::{
     SharedClock, Store, StoreError, Timestamp,
-    store::{SignInChange, SignInRecord},
+    store::{LinkRecord, SignInChange, SignInRecord},
 };
 use rejoinder_kit::{Tokens, token_digest};
 use secrecy::{ExposeSecret, SecretString};
@@ -46,20 +46,13 @@ const MAX_SESSIONS: usize = 32;
 /// How much is kept of what a browser calls itself, in characters.
 const MAX_BROWSER: usize = 200;
 
-/// A link that nobody has opened yet.
-struct Link {
-    /// The digest of its code.
-    code: [u8; 32],
-    caller: Caller,
-    until: Timestamp,
-}
-
 /// Opens sessions, and finds out who has one.
 pub(crate) struct Sessions {
     /// Digests the secrets; `None`: `/admin` is switched off.
     key: Option<Tokens>,
     clock: SharedClock,
-    links: Mutex<Vec<Link>>,
+    /// The links that nobody has opened yet: a copy of the rows, and the link that this process has shown at its start.
+    links: Mutex<Vec<LinkRecord>>,
     /// A copy of the rows, oldest first.
     open: RwLock<Vec<SignInRecord>>,
 }
@@ -68,32 +61,37 @@ impl Sessions {
     /// # Errors
     /// When the store cannot be read.
     pub(crate) async fn read(key: Option<Tokens>, store: &dyn Store, clock: SharedClock) -> Result<Self, StoreError> {
-        Ok(Self { key, clock, links: Mutex::default(), open: RwLock::new(store.sign_ins().await?) })
+        let (links, open) = (store.links().await?, store.sign_ins().await?);
+        Ok(Self { key, clock, links: Mutex::new(links), open: RwLock::new(open) })
     }
 
-    fn links(&self) -> MutexGuard<'_, Vec<Link>> {
+    fn links(&self) -> MutexGuard<'_, Vec<LinkRecord>> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The path of a link that opens a session for `caller`, once.
+    /// The path of a link that opens a session for `caller`, once, and what changes with it.
     ///
     /// # Errors
     /// When the system gives no random numbers.
-    pub(crate) fn link(&self, caller: Caller) -> std::io::Result<(String, Timestamp)> {
+    pub(crate) fn link(&self, caller: &Caller) -> std::io::Result<(String, Timestamp, Vec<SignInChange>)> {
         let code = secrets::new_token()?;
         let now = self.clock.now();
-        let until = now + LINK_LIFETIME;
+        let (digest, expires_at) = (token_digest(code.expose_secret().as_bytes()), now + LINK_LIFETIME);
+        let session = caller.session.map(|session| session.id);
+        let link = LinkRecord { code: digest, token: caller.token, session, expires_at };
         let mut links = self.links();
-        links.retain(|link| link.until > now);
-        let is_own = |link: &Link| link.caller.token == caller.token;
+        let mut ended: Vec<_> = links.extract_if(.., |link| link.expires_at <= now).collect();
+        let is_own = |link: &LinkRecord| link.token == caller.token;
         if links.iter().filter(|link| is_own(link)).count() >= MAX_LINKS
             && let Some(oldest) = links.iter().position(is_own)
         {
-            links.remove(oldest);
+            ended.push(links.remove(oldest));
         }
-        links.push(Link { code: token_digest(code.expose_secret().as_bytes()), caller, until });
+        links.push(link.clone());
+        let mut changes: Vec<_> = ended.into_iter().map(|link| SignInChange::EndLink(link.code)).collect();
+        changes.push(SignInChange::MakeLink(link));
         // What follows the `#` is sent to no server, and is in no log.
-        Ok((format!("/admin#code={}", code.expose_secret()), until))
+        Ok((format!("/admin#code={}", code.expose_secret()), expires_at, changes))
     }
 
     /// Who made the link with this code, if they may still use what they made it with. It cannot be opened again.
@@ -101,11 +99,13 @@ impl Sessions {
         let (sent, now) = (token_digest(code.as_bytes()), self.clock.now());
         let link = {
             let mut links = self.links();
-            links.retain(|link| link.until > now);
-            let found = links.iter().position(|link| link.code.ct_eq(&sent).into())?;
+            let is_sent = |link: &LinkRecord| link.expires_at > now && link.code.ct_eq(&sent).into();
+            let found = links.iter().position(is_sent)?;
             links.remove(found)
         };
-        Some(link.caller).filter(|caller| self.is_valid(caller, stored))
+        let Some(session) = link.session else { return caller_with(link.token, stored) };
+        let open = self.records();
+        open.iter().find(|open| open.id == session).and_then(|open| self.caller_of(open, stored))
     }
 
     /// A new session of `caller`, with its secret and with what ends for it; `None` if `/admin` is switched off. It lasts no longer
@@ -142,6 +142,8 @@ impl Sessions {
             match change {
                 SignInChange::Open(session) => open.push(session),
                 SignInChange::End(id) => open.retain(|session| session.id != id),
+                // They are changed before they are stored.
+                SignInChange::MakeLink(_) | SignInChange::EndLink(_) => {}
             }
         }
     }
@@ -178,7 +180,7 @@ impl Sessions {
 
     /// Who opened a session, if it is not over.
     pub(super) fn caller_of(&self, session: &SignInRecord, stored: &StoredTokens) -> Option<Caller> {
-        let caller = session.token.map_or_else(|| Some(Caller::configured()), |token| stored.caller_with(token))?;
+        let caller = caller_with(session.token, stored)?;
         let end = SessionEnd { id: session.id, at: session.expires_at };
         (end.at > self.clock.now()).then_some(Caller { session: Some(end), ..caller })
     }
@@ -191,6 +193,11 @@ impl Sessions {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         open.iter().find(|session| session.id == id).is_some_and(|session| self.caller_of(session, stored).is_some())
     }
+}
+
+/// Who has this token, or the one of the configuration; `None` if it opens nothing any more.
+fn caller_with(token: Option<Uuid>, stored: &StoredTokens) -> Option<Caller> {
+    token.map_or_else(|| Some(Caller::configured()), |token| stored.caller_with(token))
 }
 
 /// Whether a page of ours sent the request. Browsers always say where a request comes from that changes something.
@@ -241,7 +248,7 @@ mod tests {
         secret.expose_secret().to_owned()
     }
 
-    fn code(sessions: &Sessions, caller: Caller) -> String {
+    fn code(sessions: &Sessions, caller: &Caller) -> String {
         sessions.link(caller).unwrap().0.split_once('=').unwrap().1.to_owned()
     }
 
@@ -273,7 +280,7 @@ mod tests {
     #[test]
     fn a_link_opens_once_and_in_time() {
         let (clock, sessions, tokens) = world();
-        let (used, late) = (code(&sessions, Caller::configured()), code(&sessions, Caller::configured()));
+        let (used, late) = (code(&sessions, &Caller::configured()), code(&sessions, &Caller::configured()));
         let opens = |code: &str| sessions.open(code, &tokens).is_some();
 
         assert!(!opens("") && opens(&used) && !opens(&used));
@@ -284,11 +291,11 @@ mod tests {
     #[test]
     fn the_links_of_one_token_take_no_place_of_another() {
         let (_, sessions, tokens) = world();
-        let admins = code(&sessions, Caller::configured());
+        let admins = code(&sessions, &Caller::configured());
 
         let viewer = Caller { token: Some(Uuid::from_u128(7)), ..Caller::configured() };
         for _ in 0..100 {
-            code(&sessions, viewer.clone());
+            code(&sessions, &viewer);
         }
 
         assert_eq!(sessions.links().len(), MAX_LINKS + 1);
@@ -303,7 +310,7 @@ mod tests {
         for _ in 0..3 {
             clock.advance(LIFETIME / 4);
             let caller = sessions.caller(&request(Method::GET, &cookie, &[]), &tokens).unwrap();
-            let linked = sessions.open(&code(&sessions, caller), &tokens).unwrap();
+            let linked = sessions.open(&code(&sessions, &caller), &tokens).unwrap();
             cookie = open(&sessions, &linked);
         }
         let caller = || sessions.caller(&request(Method::GET, &cookie, &[]), &tokens);
@@ -318,7 +325,7 @@ mod tests {
         let (_, sessions, tokens) = world();
         let cookie = open(&sessions, &Caller::configured());
         let caller = sessions.caller(&request(Method::GET, &cookie, &[]), &tokens).unwrap();
-        let code = code(&sessions, caller.clone());
+        let code = code(&sessions, &caller);
 
         sessions.note(vec![SignInChange::End(caller.session.unwrap().id)]);
 

@@ -294,7 +294,7 @@ pub(crate) fn cookie_of(response: &reqwest::Response) -> String {
     set.split(';').next().expect("a value").to_owned()
 }
 
-/// The link opens a session once. The session survives `kill -9`, and a page of another origin cannot use it.
+/// The link opens a session once. Link and session survive `kill -9`, and a page of another origin cannot use it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_link_opens_the_page_once() {
     let (mut gateway, _agent) = gateway().await;
@@ -304,17 +304,22 @@ async fn a_link_opens_the_page_once() {
     assert!(opened.headers()["content-security-policy"].to_str().expect("text").contains("script-src 'self'"));
     assert!(opened.text().await.expect("text").contains("<html"));
 
-    let open = async |gateway: &Gateway| {
+    let open = async |gateway: &Gateway, code: &str| {
         let request = gateway.http().post(format!("{}/admin/api/session", gateway.url()));
         request.json(&json!({ "code": code })).send().await.expect("it answers")
     };
-    let first = open(&gateway).await;
+    let first = open(&gateway, code).await;
     assert_eq!(first.status(), StatusCode::OK);
     let cookie = cookie_of(&first);
-    assert_eq!(open(&gateway).await.status(), StatusCode::UNAUTHORIZED);
+    assert_eq!(open(&gateway, code).await.status(), StatusCode::UNAUTHORIZED);
+    let other = gateway.output_of(&["dashboard"]);
+    let (_, other) = other.trim().split_once("#code=").expect("a link with a code");
 
     gateway.kill();
     gateway.restart().await;
+    assert_eq!(open(&gateway, code).await.status(), StatusCode::UNAUTHORIZED);
+    assert_eq!(open(&gateway, other).await.status(), StatusCode::OK);
+    assert_eq!(open(&gateway, other).await.status(), StatusCode::UNAUTHORIZED);
     let url = |path: &str| format!("{}/admin/api/{path}", gateway.url());
     let with = |request: reqwest::RequestBuilder| request.header("cookie", &cookie);
     let session = with(gateway.http().get(url("session"))).send().await.expect("it answers");

@@ -9,6 +9,10 @@ use crate::{TOKEN, hook};
 
 /// Undoes what later versions have changed in the schema.
 const TO_THE_FIRST: &str = "
+    drop table sign_in_links;
+    drop table guesses;
+    drop table versions;
+    alter table conversations drop column sessions_version;
     drop table asides;
     alter table deliveries drop column resend_from;
     alter table deliveries drop column copies;

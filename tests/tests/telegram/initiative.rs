@@ -31,6 +31,14 @@ pub(crate) async fn posts(gateway: &Gateway, path: &str, body: &Value, key: &str
     request.send().await.ok().map(|response| response.status())
 }
 
+/// How many messages are in the audit for this reason.
+async fn audited(gateway: &Gateway, reason: &str) -> usize {
+    let request = gateway.admin_request(Method::GET, "audit?limit=100", None);
+    let audit: Value = request.send().await.expect("it answers").json().await.expect("JSON");
+    let items = audit["items"].as_array().expect("a list");
+    items.iter().filter(|it| it["action"] == "message" && it["reason"] == reason).count()
+}
+
 /// Adds a schedule that is named after a step, runs it in a process that ends at the step, and asks for the same run again.
 pub(crate) async fn runs_dying_at(gateway: &mut Gateway, step: &str, schedule: &Value) {
     let added = posts(gateway, "schedules", schedule, &format!("add {step}")).await;
@@ -66,14 +74,17 @@ async fn a_message_is_shown_once_whatever_step_the_process_ends_at() {
         let before = double.bot_texts(ada.chat()).len();
         gateway.spawn_crashing_at(step);
         gateway.until_ready().await;
-        let body = json!({ "to": format!("telegram.test/{}", ada.chat()), "text": format!("After {step}.") });
+        let body =
+            json!({ "to": format!("telegram.test/{}", ada.chat()), "text": format!("After {step}."), "reason": step });
         posts(&gateway, "messages", &body, step).await;
         gateway.until_crashed().await;
         gateway.restart().await;
+        assert_eq!(audited(&gateway, step).await, usize::from(step != "received:1"), "{step}");
         assert_eq!(posts(&gateway, "messages", &body, step).await, Some(StatusCode::ACCEPTED), "{step}");
         let text = format!("After {step}.");
         until_shown(&double, &ada, before, &text).await;
         gateway.until_settled().await;
+        assert_eq!(audited(&gateway, step).await, 1, "{step}: the repeated request has the stored answer");
         gateway.stop().await;
 
         let (all, plain) = shown(&double, &ada, before, &text);

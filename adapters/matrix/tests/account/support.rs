@@ -3,7 +3,10 @@
 use std::{ops::Deref, path::PathBuf, sync::Arc, time::Duration};
 
 use rejoinder_config::People;
-use rejoinder_core::{Access, ChannelId, DirectPolicy, GroupPolicy, Policy, Store, TurnId, store::CursorMove};
+use rejoinder_core::{
+    Access, ChannelId, DirectPolicy, GroupPolicy, Policy, Store, TurnId,
+    store::{Beside, CursorMove},
+};
 use rejoinder_matrix::{AutoJoin, Matrix, MatrixSection};
 use rejoinder_matrix_server::{Account, Fault, Homeserver, Person};
 pub(crate) use rejoinder_testkit::CANNOT_READ as UNREADABLE;
@@ -220,7 +223,7 @@ impl StoppedGateway {
         let (channel, name) = (ChannelId::new("matrix", "main"), name.to_owned());
         let position = change(store.cursor(&channel, &name).await.expect("a store that can be read"));
         let moved = CursorMove { channel, name, position };
-        store.accept(Vec::new(), Some(moved)).await.expect("a store that can be written");
+        store.accept(Vec::new(), Some(Beside::Cursor(moved))).await.expect("a store that can be written");
         store.close().await;
     }
 

@@ -13,6 +13,7 @@ mod stored;
 mod transcript;
 mod transcripts;
 mod trouble;
+mod versions;
 mod write;
 mod writer;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rejoinder_core::{
     ChannelId, Obligation, SessionId, Timestamp, TurnId,
-    store::{AbsentChannel, BlockedScope, Commit, CursorMove, LogLine, LogSeq, NewEvent, Removal, Stored, Transition},
+    store::{AbsentChannel, Beside, BlockedScope, Commit, LogLine, LogSeq, NewEvent, Removal, Stored, Transition},
 };
 
 /// A request to the writer.
@@ -12,7 +12,7 @@ use rejoinder_core::{
 pub(super) enum WriteRequest {
     Accept {
         events: Vec<NewEvent>,
-        cursor: Option<CursorMove>,
+        beside: Option<Beside<Stored>>,
     },
     Commit(Box<Transition>),
     SetAside {

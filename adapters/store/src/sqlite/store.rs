@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 use rejoinder_core::{
     SharedClock, StoreError, Timestamp, TurnId,
-    store::{Commit, CursorMove, InboxStore, LogSeq, NewEvent, Store, StoreState, Stored, Transition, Transitions},
+    store::{
+        Beside, Commit, InboxStore, LogSeq, NewEvent, Noun, Store, StoreState, Stored, Transition, Transitions, Version,
+    },
 };
 use sqlx::SqlitePool;
 use tokio::sync::watch;
@@ -12,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     request::{WriteRequest, WriteResult},
     transcripts::Transcripts,
+    versions,
     writer::Writer,
 };
 
@@ -42,10 +45,10 @@ impl SqliteStore {
 
 #[async_trait]
 impl InboxStore for SqliteStore {
-    async fn accept(&self, events: Vec<NewEvent>, cursor: Option<CursorMove>) -> Result<Vec<Stored>, StoreError> {
+    async fn accept(&self, events: Vec<NewEvent>, beside: Option<Beside<Stored>>) -> Result<Vec<Stored>, StoreError> {
         let repeated = |event: &NewEvent| Some(event.turn.as_ref()?.repeats.as_ref()?.session);
         let changed: Vec<_> = events.iter().filter_map(repeated).collect();
-        match self.write(WriteRequest::Accept { events, cursor }).await? {
+        match self.write(WriteRequest::Accept { events, beside }).await? {
             WriteResult::Accepted(stored) => {
                 for session in changed {
                     self.transcripts.forget(session);
@@ -78,6 +81,10 @@ impl Transitions for SqliteStore {
             }
             other => unreachable!("`Commit` ended with {other:?}"),
         }
+    }
+
+    async fn version(&self, noun: Noun) -> Result<Version, StoreError> {
+        versions::version(&self.readers, noun).await
     }
 }
 

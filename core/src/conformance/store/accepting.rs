@@ -18,7 +18,7 @@ use crate::{
         trace::CallerTrace,
     },
     ports::store::{
-        accept::{CursorMove, EarlierMessage, NewEvent, Stored},
+        accept::{Beside, CursorMove, EarlierMessage, NewEvent, Stored},
         transition::RunStart,
     },
 };
@@ -176,7 +176,8 @@ pub async fn a_cursor_moves_with_the_events_it_covers(subject: &mut impl Subject
     let store = subject.store();
     let channel = ChannelId::new("test", "main");
     let to = |name: &str, position: &str| {
-        Some(CursorMove { channel: channel.clone(), name: name.to_owned(), position: position.to_owned() })
+        let (channel, name, position) = (channel.clone(), name.to_owned(), position.to_owned());
+        Some(Beside::Cursor(CursorMove { channel, name, position }))
     };
     let cursor = async |name| store.cursor(&channel, name).await.expect("cursors are read");
 
@@ -202,7 +203,7 @@ pub async fn what_cannot_be_accepted_whole_changes_nothing(subject: &mut impl Su
     let cursor = CursorMove { channel: channel.clone(), name: "updates".to_owned(), position: "9".to_owned() };
 
     let good_id = turn_of(&good);
-    store.accept(vec![good.clone(), bad], Some(cursor)).await.expect_err("a turn's id is used once");
+    store.accept(vec![good.clone(), bad], Some(Beside::Cursor(cursor))).await.expect_err("a turn's id is used once");
     assert!(store.turn(good_id).await.expect("turns are read").is_none());
     assert_eq!(store.cursor(&channel, "updates").await.expect("cursors are read"), None);
     assert!(matches!(accept_one(&*store, good).await, Stored::Turn { .. }));

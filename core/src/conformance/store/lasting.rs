@@ -13,7 +13,7 @@ use crate::{
         event::Author,
     },
     ports::store::{
-        accept::{CursorMove, Stored},
+        accept::{Beside, CursorMove, Stored},
         record::BlockedScope,
         transition::{AttemptStart, Commit, TranscriptLine, Transition},
     },
@@ -24,7 +24,7 @@ pub async fn a_restart_keeps_everything(subject: &mut impl Subject) {
     let store = subject.store();
     let channel = ChannelId::new("test", "main");
     let cursor = CursorMove { channel: channel.clone(), name: "updates".to_owned(), position: "5".to_owned() };
-    store.accept(Vec::new(), Some(cursor)).await.expect("a cursor moves alone");
+    store.accept(Vec::new(), Some(Beside::Cursor(cursor))).await.expect("a cursor moves alone");
     let blocked = BlockedScope { channel: channel.clone(), chat: None, until: at(60) };
     store.block(blocked.clone()).await.expect("the scope is recorded");
     let waiting = Turn::accept(&*store, said(&chat("a"), "1")).await;

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::{
     subject::Subject,
-    turn::{Turn, at, chat, done, said},
+    turn::{Turn, at, chat, commit, done, new_turn, said},
 };
 use crate::{
     model::{
@@ -15,20 +15,21 @@ use crate::{
         log::{AuditEntry, LogEvent, LogFilter, NewLogEntry, Subject as LogSubject},
         stored_delivery::{DeliveryRecord, DeliveryState},
         target::{Addressees, NotReached},
-        tokens::{Role, SignInChange, SignInRecord, TokenChange, TokenRecord},
+        tokens::{LinkRecord, Role, SignInChange, SignInRecord, TokenChange, TokenRecord},
     },
     ports::store::{
         Store,
+        accept::{Beside, Stored, TransitionOf},
         list::{
             AuditFilter, ConversationFilter, ConversationSummary, DeadLetterFilter, DeliveryFilter, DeliveryListState,
             Origin, TurnFilter,
         },
         record::Pause,
-        transition::{DeliveryChange, IdempotentAnswer, Operation, Transition},
+        transition::{Commit, DeliveryChange, IdempotentAnswer, Operation, Transition},
     },
 };
 
-fn operation(action: &str, answer: Option<IdempotentAnswer>) -> Operation {
+pub(super) fn operation(action: &str, answer: Option<IdempotentAnswer>) -> Operation {
     let entry = AuditEntry {
         by: "grace".to_owned(),
         action: action.to_owned(),
@@ -87,10 +88,40 @@ pub async fn an_answer_is_kept_for_a_repeated_request(subject: &mut impl Subject
     assert_eq!(store.audit(&AuditFilter { before: None, limit: 10 }).await.expect("the audit is read").len(), 1);
 }
 
-/// Also over a restart.
-pub async fn tokens_are_kept_with_when_they_were_revoked(subject: &mut impl Subject) {
+/// All is stored, or nothing is.
+pub async fn an_operation_is_stored_with_the_events_that_it_began(subject: &mut impl Subject) {
     let store = subject.store();
-    let token = |number: u8, seconds| TokenRecord {
+    let answer = |body: &str| IdempotentAnswer {
+        by: "grace".to_owned(),
+        key: "k".to_owned(),
+        request: vec![1],
+        status: 202,
+        body: body.to_owned(),
+    };
+    let begin = async |key: &str| {
+        let follows = TransitionOf::new(move |stored: &[Stored]| {
+            let begun = stored.iter().filter(|one| matches!(one, Stored::Turn { .. })).count();
+            let operation = operation("message", Some(answer(&begun.to_string())));
+            Transition { operation: Some(operation), ..Transition::default() }
+        });
+        store.accept(vec![new_turn(said(&chat("a"), key))], Some(Beside::Operation(follows))).await
+    };
+    let state = async || {
+        let audit = store.audit(&AuditFilter { before: None, limit: 10 }).await.expect("the audit is read");
+        let kept = store.answer("grace", "k").await.expect("answers are read");
+        let turns = store.list_turns(&TurnFilter { limit: 10, ..TurnFilter::default() }).await.expect("turns are read");
+        (audit.len(), turns.len(), kept.map(|answer| answer.body))
+    };
+
+    begin("1").await.expect("it is accepted");
+    assert_eq!(state().await, (1, 1, Some("1".to_owned())));
+    // A request is answered once: the second is rejected as a whole.
+    assert!(begin("2").await.is_err());
+    assert_eq!(state().await, (1, 1, Some("1".to_owned())));
+}
+
+pub(super) fn token(number: u8, seconds: u64) -> TokenRecord {
+    TokenRecord {
         id: Uuid::from_u128(number.into()),
         name: format!("token {number}"),
         hash: [number; 32],
@@ -100,7 +131,28 @@ pub async fn tokens_are_kept_with_when_they_were_revoked(subject: &mut impl Subj
         created_by: "admin".to_owned(),
         expires_at: Some(at(100)),
         revoked_at: None,
+    }
+}
+
+/// Of two operators who pause a channel or resume it, one does.
+pub async fn a_channel_is_paused_once(subject: &mut impl Subject) {
+    let store = subject.store();
+    let channel = ChannelId::new("test", "main");
+    let paused = |by: Option<&str>| {
+        let pause = by.map(|by| Pause { since: at(5), by: by.to_owned(), reason: None });
+        Transition { pause: Some((channel.clone(), pause)), ..Transition::default() }
     };
+    assert_eq!(commit(&*store, paused(None)).await, Commit::Conflict);
+    done(&*store, paused(Some("grace"))).await;
+    assert_eq!(commit(&*store, paused(Some("ada"))).await, Commit::Conflict);
+    assert_eq!(store.paused().await.expect("pauses are read")[0].1.by, "grace");
+    done(&*store, paused(None)).await;
+    assert_eq!(commit(&*store, paused(None)).await, Commit::Conflict);
+}
+
+/// Also over a restart.
+pub async fn tokens_are_kept_with_when_they_were_revoked(subject: &mut impl Subject) {
+    let store = subject.store();
     let (first, second) = (token(1, 1), TokenRecord { channels: None, expires_at: None, ..token(2, 2) });
     let change = async |change| done(&*store, Transition { token: Some(change), ..Transition::default() }).await;
     change(TokenChange::Create(first.clone())).await;
@@ -113,6 +165,31 @@ pub async fn tokens_are_kept_with_when_they_were_revoked(subject: &mut impl Subj
     subject.reopen().await;
     let revoked = TokenRecord { revoked_at: Some(at(3)), ..first };
     assert_eq!(subject.store().tokens().await.expect("tokens are read"), [revoked, second]);
+}
+
+/// Also over a restart.
+pub async fn links_to_the_page_are_kept_until_they_end(subject: &mut impl Subject) {
+    let store = subject.store();
+    let link = |number: u8, session| LinkRecord {
+        code: [number; 32],
+        token: Some(Uuid::from_u128(7)),
+        session,
+        expires_at: at(number.into()),
+    };
+    let (first, second) = (link(1, None), LinkRecord { token: None, ..link(2, Some(Uuid::from_u128(8))) });
+    let change = async |store: &dyn Store, change| {
+        done(store, Transition { sign_ins: vec![change], ..Transition::default() }).await;
+    };
+    change(&*store, SignInChange::MakeLink(first.clone())).await;
+    change(&*store, SignInChange::MakeLink(second.clone())).await;
+    drop(store);
+
+    subject.reopen().await;
+    let store = subject.store();
+    assert_eq!(store.links().await.expect("links are read"), [first.clone(), second.clone()]);
+    change(&*store, SignInChange::EndLink(first.code)).await;
+    change(&*store, SignInChange::EndLink(first.code)).await;
+    assert_eq!(store.links().await.expect("links are read"), [second]);
 }
 
 /// Also over a restart. A session ends alone, or with its token.

@@ -12,7 +12,9 @@ use crate::{
         conversation::{ChannelId, ConversationRef},
         ids::PersonId,
         language::Language,
-        people::{DirectChat, Identity, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord, PersonRole},
+        people::{
+            DirectChat, Guess, Identity, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord, PersonRole,
+        },
     },
     ports::store::{
         Store,
@@ -289,4 +291,37 @@ pub async fn what_is_used_of_a_day_is_counted_until_the_next(subject: &mut impl 
 
     change(&*store, [PeopleChange::IdentityRemoved(ann.clone())]).await;
     assert_eq!(read(&*store, 8).await, (0, 0));
+}
+
+/// Also over a restart. Who is forgotten has tried nothing.
+pub async fn tries_of_codes_are_kept_for_a_while(subject: &mut impl Subject) {
+    let store = subject.store();
+    let ann = identity("main", "ann");
+    let guess =
+        |who: &str, code: &str, seconds| Guess { who: who.to_owned(), code: code.to_owned(), since: at(seconds) };
+    let tries = async |store: &dyn Store, guess: Guess, forgets| {
+        change(store, [PeopleChange::CodeTried { guess, forgets: at(forgets) }]).await;
+    };
+    let kept = async |store: &dyn Store| {
+        let mut guesses = store.guesses().await.expect("tries are read");
+        guesses.sort_by(|one, other| (&one.who, &one.code).cmp(&(&other.who, &other.code)));
+        guesses
+    };
+    for code in ["a", "b", "b"] {
+        tries(&*store, guess("grace", code, 10), 0).await;
+    }
+    tries(&*store, guess(&ann.to_string(), "a", 20), 0).await;
+    drop(store);
+
+    subject.reopen().await;
+    let store = subject.store();
+    let of_ann = guess(&ann.to_string(), "a", 20);
+    assert_eq!(kept(&*store).await, [guess("grace", "a", 10), guess("grace", "b", 10), of_ann.clone()]);
+    tries(&*store, guess("grace", "c", 30), 0).await;
+    assert_eq!(kept(&*store).await, [guess("grace", "c", 30), of_ann]);
+    tries(&*store, guess("grace", "d", 30), 20).await;
+    assert_eq!(kept(&*store).await, [guess("grace", "c", 30), guess("grace", "d", 30)]);
+    tries(&*store, guess(&ann.to_string(), "a", 40), 20).await;
+    change(&*store, [PeopleChange::IdentityRemoved(ann)]).await;
+    assert_eq!(kept(&*store).await, [guess("grace", "c", 30), guess("grace", "d", 30)]);
 }

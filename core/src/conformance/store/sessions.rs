@@ -382,7 +382,7 @@ fn identity(id: &str) -> Identity {
     Identity { channel: ChannelId::new("test", "main"), id: id.to_owned() }
 }
 
-fn known(person: PersonId, id: &str) -> PeopleChange {
+pub(super) fn known(person: PersonId, id: &str) -> PeopleChange {
     let added = KnownIdentity { identity: identity(id), added_at: at(0), added_by: "test".to_owned() };
     let (name, role) = ("Ada".to_owned(), PersonRole::Member);
     PeopleChange::PersonSaved(PersonRecord { id: person, name, role, created_at: at(0), identities: vec![added] })

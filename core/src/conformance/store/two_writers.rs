@@ -4,21 +4,29 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use futures_util::future::join_all;
 use rejoinder_guard::{Event, Outcome, Reply};
+use uuid::Uuid;
 
 use super::{
+    operating::{operation, token},
+    sessions::known,
     subject::Subject,
     transitions::version,
-    turn::{Turn, accept_one, at, chat, commit, done, new_turn, said},
+    turn::{Turn, accept_one, at, chat, commit, done, new_session, new_turn, said},
 };
 use crate::{
     model::{
         conversation::ChannelId,
+        ids::{PersonId, ScheduleId, SessionId},
         log::{LogEvent, LogFilter, LogSeq, NewLogEntry, Subject as LogSubject},
+        schedule::ScheduleChange,
+        session::SessionChange,
+        tokens::TokenChange,
     },
     ports::store::{
         Store,
-        accept::{CursorMove, Stored},
-        transition::{Commit, Transition},
+        accept::{Beside, CursorMove, Stored},
+        list::AuditFilter,
+        transition::{Commit, Noun, Seen, Transition},
     },
 };
 
@@ -93,6 +101,74 @@ pub async fn of_two_stores_that_race_for_turns_one_wins_each(subject: &mut impl 
     other.close().await;
 }
 
+/// Both have read the same rows, and one stores its decision first. Also over a restart.
+pub async fn of_two_stores_that_decide_on_the_same_rows_one_decides_anew(subject: &mut impl Subject) {
+    let (one, other) = (subject.store(), subject.another().await);
+    let turn = Turn::accept(&*one, said(&chat("a"), "1")).await;
+    let elsewhere = Turn::accept(&*one, said(&chat("b"), "2")).await;
+    let (ann, theirs) = (PersonId::from(Uuid::from_u128(1)), SessionId::new(at(1)));
+    let (conversation, owner) = (elsewhere.conversation, Some(ann));
+    let session = SessionChange::New { id: theirs, conversation, name: None, owner, at: at(1) };
+    done(&*one, Transition { people: vec![known(ann, "ann")], ..Transition::default() }).await;
+    done(&*one, Transition { sessions: vec![session], ..Transition::default() }).await;
+    let change = |noun: Noun, number: u8| {
+        let rename = |session| vec![SessionChange::Rename { session, name: number.to_string() }];
+        let none = Transition::default();
+        match noun {
+            Noun::People => Transition { people: vec![known(ann, "ann")], ..none },
+            Noun::Schedules => Transition { schedules: vec![ScheduleChange::Removed(ScheduleId::new(at(1)))], ..none },
+            Noun::SessionsIn(_) => Transition { sessions: rename(turn.session), ..none },
+            Noun::SessionsOf(_) => Transition { sessions: rename(theirs), ..none },
+            Noun::Tokens => Transition { token: Some(TokenChange::Create(token(number, 1))), ..none },
+        }
+    };
+    let nouns =
+        [Noun::People, Noun::Schedules, Noun::SessionsIn(turn.conversation), Noun::SessionsOf(ann), Noun::Tokens];
+    let of = async |store: &dyn Store, noun| store.version(noun).await.expect("versions are read");
+    let mut versions = Vec::new();
+    for noun in nouns {
+        let seen = Seen { noun, version: of(&*one, noun).await };
+        let decision = |number| Transition { seen: vec![seen], ..change(noun, number) };
+        done(&*other, decision(1)).await;
+        let late = Transition { operation: Some(operation("retry", None)), ..decision(2) };
+        assert_eq!(commit(&*one, late).await, Commit::Conflict, "{noun:?}");
+        assert_eq!(of(&*one, noun).await, seen.version + 1, "{noun:?}");
+        done(&*one, change(noun, 3)).await;
+        assert_eq!(of(&*other, noun).await, seen.version + 2, "{noun:?}");
+        versions.push(seen.version + 2);
+    }
+    let names: Vec<_> = one.tokens().await.expect("tokens are read").into_iter().map(|token| token.name).collect();
+    assert_eq!(names, ["token 1", "token 3"]);
+    assert!(one.audit(&AuditFilter { before: None, limit: 10 }).await.expect("the audit is read").is_empty());
+    other.close().await;
+    drop((one, other));
+
+    subject.reopen().await;
+    let store = subject.store();
+    for (noun, expected) in nouns.into_iter().zip(versions) {
+        assert_eq!(of(&*store, noun).await, expected, "{noun:?}");
+    }
+}
+
+/// Who decides on the sessions of a conversation or a person does not wait for others.
+pub async fn sessions_of_others_are_no_conflict(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut turns = Vec::new();
+    for place in ["a", "b"] {
+        turns.push(Turn::accept(&*store, said(&chat(place), place)).await);
+    }
+    let mut decisions = Vec::new();
+    for (number, turn) in (1..).zip(&turns) {
+        let noun = Noun::SessionsIn(turn.conversation);
+        let seen = vec![Seen { noun, version: store.version(noun).await.expect("versions are read") }];
+        let sessions = vec![new_session(SessionId::new(at(number)), turn.conversation, number)];
+        decisions.push(Transition { seen, sessions, ..Transition::default() });
+    }
+    for decision in decisions {
+        assert_eq!(commit(&*store, decision).await, Commit::Done);
+    }
+}
+
 /// What one has written is read by the other as soon as the write has returned.
 pub async fn what_one_store_writes_another_reads(subject: &mut impl Subject) {
     let (one, other) = (subject.store(), subject.another().await);
@@ -101,7 +177,7 @@ pub async fn what_one_store_writes_another_reads(subject: &mut impl Subject) {
     let event = new_turn(said(&chat("a"), "1"));
     let id = event.turn.as_ref().expect("it has a turn").id;
 
-    one.accept(vec![event], Some(cursor)).await.expect("the event is accepted");
+    one.accept(vec![event], Some(Beside::Cursor(cursor))).await.expect("the event is accepted");
     let position = other.cursor(&channel, "updates").await.expect("cursors are read");
     let read = other.turn(id).await.expect("turns are read").expect("the turn is there");
     let mut next = Turn::accept(&*other, said(&chat("a"), "2")).await;

@@ -1,28 +1,22 @@
 //! Accepting: events, the turns they open, and the cursor that covers them.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use rejoinder_guard::{Obligation, Timestamp};
 
-use super::{error::StoreError, transition::RunStart};
-use crate::model::{
-    conversation::ChannelId,
-    event::InboundEvent,
-    ids::{ConversationId, EventId, SessionId, TurnId},
-    session::SessionUse,
-    turn::{Handler, TurnSeq},
-};
+use super::{error::StoreError, transition::{RunStart, Transition}};
+use crate::model::{conversation::ChannelId, event::InboundEvent, ids::{ConversationId, EventId, SessionId, TurnId}, session::SessionUse, turn::{Handler, TurnSeq}};
 
 /// What arrives, and what is fetched.
 #[async_trait]
 pub trait InboxStore: Send + Sync + 'static {
-    /// Accepts events in order, with the cursor that covers them, in one transaction. The results are in
+    /// Accepts events in order, and stores what is beside them, in one transaction. The results are in
     /// the order of the events.
     ///
     /// # Errors
     /// If so, nothing was accepted.
-    async fn accept(&self, events: Vec<NewEvent>, cursor: Option<CursorMove>) -> Result<Vec<Stored>, StoreError>;
+    async fn accept(&self, events: Vec<NewEvent>, beside: Option<Beside<Stored>>) -> Result<Vec<Stored>, StoreError>;
 
     /// Checks that the store can write, by writing a row.
     ///
@@ -142,6 +136,43 @@ pub struct EarlierMessage {
     pub text: String,
     /// The platform's id of the sender.
     pub sender: String,
+}
+
+/// What is stored with accepted events, in their transaction; `T` is what becomes of each.
+#[derive(Clone, Debug)]
+pub enum Beside<T> {
+    /// The new position of the cursor that covers them.
+    Cursor(CursorMove),
+    /// The operation that began them, and what it changes beside turns.
+    Operation(TransitionOf<[T]>),
+}
+
+/// The transition that follows from a `T`. It changes no obligation, and neither sends nor says anything.
+pub struct TransitionOf<T: ?Sized>(Arc<dyn Fn(&T) -> Transition + Send + Sync>);
+
+impl<T: ?Sized> TransitionOf<T> {
+    /// What `follows` returns.
+    pub fn new(follows: impl Fn(&T) -> Transition + Send + Sync + 'static) -> Self {
+        Self(Arc::new(follows))
+    }
+
+    /// The transition that follows from this one.
+    #[must_use]
+    pub fn of(&self, what: &T) -> Transition {
+        (self.0)(what)
+    }
+}
+
+impl<T: ?Sized> Clone for TransitionOf<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T: ?Sized> fmt::Debug for TransitionOf<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TransitionOf").finish_non_exhaustive()
+    }
 }
 
 /// A new position of a channel's cursor; written with the events that it covers.

@@ -7,12 +7,7 @@ use rejoinder_guard::Timestamp;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    Store,
-    accept::{CursorMove, InboxStore, NewEvent, Stored},
-    error::StoreError,
-    state::StoreState,
-};
+use super::{Store, accept::{Beside, InboxStore, NewEvent, Stored}, error::StoreError, state::StoreState};
 use crate::model::{ids::TurnId, log::LogSeq};
 
 /// Intercepts the calls of a store: it sees each one first and may reject writes.
@@ -59,9 +54,9 @@ impl<L: Layer> Store for Layered<L> {}
 
 #[async_trait]
 impl<L: Layer> InboxStore for Layered<L> {
-    async fn accept(&self, events: Vec<NewEvent>, cursor: Option<CursorMove>) -> Result<Vec<Stored>, StoreError> {
+    async fn accept(&self, events: Vec<NewEvent>, beside: Option<Beside<Stored>>) -> Result<Vec<Stored>, StoreError> {
         let pass = self.layer.before_accept(&events).await?;
-        self.layer.finish(pass, self.store.accept(events, cursor)).await
+        self.layer.finish(pass, self.store.accept(events, beside)).await
     }
     async fn probe(&self) -> Result<(), StoreError> {
         let pass = self.layer.before_write("probe").await?;
@@ -96,7 +91,7 @@ impl Store for NullStore {}
 
 #[async_trait]
 impl InboxStore for NullStore {
-    async fn accept(&self, events: Vec<NewEvent>, _cursor: Option<CursorMove>) -> Result<Vec<Stored>, StoreError> {
+    async fn accept(&self, events: Vec<NewEvent>, _beside: Option<Beside<Stored>>) -> Result<Vec<Stored>, StoreError> {
         Ok(events.iter().map(|_| Stored::Kept).collect())
     }
     async fn probe(&self) -> Result<(), StoreError> {

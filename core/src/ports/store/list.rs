@@ -6,25 +6,8 @@ use rejoinder_guard::{SignalKind, Timestamp};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{
-    error::StoreError,
-    record::{Backlog, Dossier, Stuck},
-    transition::IdempotentAnswer,
-};
-use crate::model::{
-    agent::{AgentName, Speaker, Usage},
-    conversation::{ChannelId, ConversationRef},
-    event::Sender,
-    finding::PersonFilter,
-    ids::{ConversationId, DeliveryId, SessionId, TurnId},
-    log::{AuditEntry, Subject},
-    run::Cost,
-    search::SearchQuery,
-    stored_delivery::{DeliveryRecord, DeliveryState},
-    tokens::{SignInRecord, TokenRecord},
-    turn::Handler,
-    view::{FallbackView, TurnStatus},
-};
+use super::{error::StoreError, record::{Backlog, Dossier, Stuck}, transition::IdempotentAnswer};
+use crate::model::{agent::{AgentName, Speaker, Usage}, conversation::{ChannelId, ConversationRef}, event::Sender, finding::PersonFilter, ids::{ConversationId, DeliveryId, SessionId, TurnId}, log::{AuditEntry, Subject}, run::Cost, search::SearchQuery, stored_delivery::{DeliveryRecord, DeliveryState}, tokens::{LinkRecord, SignInRecord, TokenRecord}, turn::Handler, view::{FallbackView, TurnStatus}};
 
 store_trait! {
     /// Lists, dossiers and counts. However many of them are read, and however slow they are, the other parts of the store do
@@ -67,6 +50,9 @@ store_trait! {
 
         /// The sessions of the operator's page, also those that have expired, oldest first.
         read fn sign_ins() -> Vec<SignInRecord>;
+
+        /// The links that open the operator's page, also those that have expired, oldest first.
+        read fn links() -> Vec<LinkRecord>;
 
         /// The stored answer to a request of an operator with this idempotency key.
         read fn answer(by: &str, key: &str) -> Option<IdempotentAnswer>;

@@ -3,11 +3,7 @@
 use rejoinder_guard::Timestamp;
 
 use super::{accept::DayUse, error::StoreError, transition::Transitions};
-use crate::model::{
-    ids::ConversationId,
-    language::Language,
-    people::{DirectChat, Identity, Pairing, PersonRecord},
-};
+use crate::model::{ids::ConversationId, language::Language, people::{DirectChat, Guess, Identity, Pairing, PersonRecord}};
 
 store_trait! {
     /// Who is known, who asks to be known, where and how people are reached, and what they have used.
@@ -17,6 +13,9 @@ store_trait! {
 
         /// The requests to be let in, also those whose time has passed; oldest first.
         read fn pairings() -> Vec<Pairing>;
+
+        /// The tries of codes that do not exist, as far as they are not forgotten.
+        read fn guesses() -> Vec<Guess>;
 
         /// The languages that people chose, by channel and id.
         read fn languages() -> Vec<(Identity, Language)>;

@@ -4,34 +4,17 @@ use std::sync::Arc;
 
 use rejoinder_guard::{Obligation, Timestamp};
 
-use super::{
-    error::StoreError,
-    record::{Pause, Remark},
-};
-use crate::model::{
-    agent::{HistoryLine, Usage},
-    approval::ApprovalChange,
-    conversation::ChannelId,
-    delivery::Action,
-    ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
-    line::ErrorMark,
-    log::{AuditEntry, NewLogEntry, Subject},
-    people::PeopleChange,
-    question::AskedQuestion,
-    queue::QueueMode,
-    run::{Cost, RunContent},
-    schedule::ScheduleChange,
-    session::SessionChange,
-    stored_delivery::{DeliveryRecord, DeliveryState, Label},
-    tokens::{SignInChange, TokenChange},
-    turn::{Handler, TurnSeq, Version},
-};
+use super::{error::StoreError, record::{Pause, Remark}};
+use crate::model::{agent::{HistoryLine, Usage}, approval::ApprovalChange, conversation::ChannelId, delivery::Action, ids::{ConversationId, DeliveryId, OwnerId, PersonId, SessionId, TurnId}, line::ErrorMark, log::{AuditEntry, NewLogEntry, Subject}, people::PeopleChange, question::AskedQuestion, queue::QueueMode, run::{Cost, RunContent}, schedule::ScheduleChange, session::SessionChange, stored_delivery::{DeliveryRecord, DeliveryState, Label}, tokens::{SignInChange, TokenChange}, turn::{Handler, TurnSeq, Version}};
 
 store_trait! {
     /// What changes everything but events, limits of platforms, lines and expired rows: transitions.
     pub trait Transitions {
         /// Applies a transition in one transaction. A conflict is not an error.
         write fn commit(transition: Transition) -> Commit;
+
+        /// The version of a noun. Read before its rows, it makes a decision on them fail if they are changed meanwhile.
+        read fn version(noun: Noun) -> Version;
     }
 }
 
@@ -40,6 +23,8 @@ store_trait! {
 pub struct Transition {
     /// Changed obligations; the transition is applied only if every one is at its expected version.
     pub turns: Vec<TurnChange>,
+    /// What else it was decided on: it is applied only if nothing of it was changed since.
+    pub seen: Vec<Seen>,
     /// New deliveries, in the order in which they are to be sent.
     pub deliveries: Vec<NewDelivery>,
     /// Questions that these deliveries ask: in place of earlier ones of their turns.
@@ -84,7 +69,7 @@ pub struct Transition {
     pub people: Vec<PeopleChange>,
     /// What happens to messages of a conversation that come while a turn runs; `None`: as it is configured.
     pub queue: Option<(ConversationId, Option<QueueMode>)>,
-    /// A channel that an operator pauses, or resumes (`None`).
+    /// A channel that an operator pauses, or resumes (`None`): applied only if that changes something.
     pub pause: Option<(ChannelId, Option<Pause>)>,
 }
 
@@ -94,6 +79,36 @@ impl Transition {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Whether it changes a schedule, and not only what became of its times.
+    #[must_use]
+    pub fn changes_schedules(&self) -> bool {
+        self.schedules.iter().any(|change| !matches!(change, ScheduleChange::Ran(_)))
+    }
+}
+
+/// Rows that are decided on together. Each noun has a version, which counts the changes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noun {
+    /// Who is known, who asks to be let in, and where and how people are reached.
+    People,
+    /// The schedules, without what became of their times.
+    Schedules,
+    /// The sessions that began in a conversation or are used in it, as far as people change them.
+    SessionsIn(ConversationId),
+    /// The sessions of a person, as far as people change them.
+    SessionsOf(PersonId),
+    /// The operators' tokens.
+    Tokens,
+}
+
+/// The version of a noun that a decision was made on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The noun.
+    pub noun: Noun,
+    /// Its version, read before its rows were.
+    pub version: Version,
 }
 
 /// Something that an operator did.
@@ -143,7 +158,8 @@ pub enum Commit {
     /// It was applied.
     #[default]
     Done,
-    /// A turn was not at its expected version: nothing was changed. Read the turns again and decide again.
+    /// A turn or a noun was not at its expected version, or a channel was paused or resumed already: nothing was changed.
+    /// Read again and decide again.
     Conflict,
 }
 

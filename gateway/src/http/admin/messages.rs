@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderName, header};
 use base64::{Engine, prelude::BASE64_STANDARD};
-use rejoinder_core::{Addressees, Attachment, Begun, ConversationRef, NewMessage, NotReached, Reached, Target};
+use rejoinder_core::{Addressees, Attachment, Begun, ConversationRef, Done, NewMessage, NotReached, Reached, Target};
 
 use super::prelude::*;
 
@@ -113,12 +113,11 @@ pub(crate) struct SentMessage {
 }
 
 impl SentMessages {
-    /// As it is stored for a request that is repeated: without names.
-    ///
-    /// # Errors
-    /// As [`of`](Self::of).
-    pub(super) fn unnamed(sent: &Reached) -> Result<Self, ApiError> {
-        Self::of(sent, |missed| missed.to_string())
+    /// As it is stored for a request that is repeated: JSON without names.
+    pub(super) fn stored(done: Done<'_>) -> Option<String> {
+        let Done::Begun(sent) = done else { return None };
+        let unnamed = Self::of(sent, |missed| missed.to_string()).ok()?;
+        serde_json::to_string(&unnamed).ok()
     }
 
     /// # Errors
@@ -154,12 +153,9 @@ pub(super) async fn send(
         attachments: body.attachments.iter().map(file).collect::<Result<_, _>>()?,
         is_urgent: body.urgent,
     };
-    let by = operation.actor(body.reason.as_deref(), StatusCode::ACCEPTED, &())?;
+    let by = operation.actor_answering(body.reason.as_deref(), StatusCode::ACCEPTED, SentMessages::stored)?;
     let sent = app.engine.initiative().send(&message, &operation.name(app.clock.now()), &by).await?;
     let answer = SentMessages::of(&sent, app.names(by.channels.as_deref()))?;
-    let stored = SentMessages::unnamed(&sent)?;
-    let by = operation.actor(body.reason.as_deref(), StatusCode::ACCEPTED, &stored)?;
-    app.engine.operations().note_sent(&sent, &by).await?;
     Ok((StatusCode::ACCEPTED, [(header::LOCATION, answer.url.clone())], Json(answer)))
 }
 

@@ -10,7 +10,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
-use rejoinder_core::{Actor, OperationError, Timestamp, TurnId, store::IdempotentAnswer};
+use rejoinder_core::{Actor, Answer, Done, OperationError, Timestamp, TurnId, store::IdempotentAnswer};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 use utoipa::{IntoParams, ToSchema};
@@ -121,19 +121,34 @@ impl<T, const MOST: usize> Operation<T, MOST> {
         status: StatusCode,
         answer: &impl Serialize,
     ) -> Result<Actor, ApiError> {
+        let body = serde_json::to_string(answer).ok();
+        self.actor_answering(reason, status, move |_| body.clone())
+    }
+
+    /// The same for an action whose answer depends on what it does: `body` is the answer, JSON.
+    ///
+    /// # Errors
+    /// When the reason is too long.
+    pub(super) fn actor_answering(
+        &self,
+        reason: Option<&str>,
+        status: StatusCode,
+        body: impl Fn(Done<'_>) -> Option<String> + Send + Sync + 'static,
+    ) -> Result<Actor, ApiError> {
         let reason = reason.map(str::trim).filter(|reason| !reason.is_empty());
         if reason.is_some_and(|reason| reason.chars().count() > MAX_REASON) {
             return Err(ApiError::BadRequest(format!("`reason` may have {MAX_REASON} characters")));
         }
-        let (reason, channels) = (reason.map(str::to_owned), self.caller.channels.clone());
-        Ok(Actor { name: self.caller.name.clone(), reason, channels, answer: self.answer(status, answer) })
-    }
-
-    /// The answer to store for requests with the same idempotency key.
-    pub(super) fn answer(&self, status: StatusCode, answer: &impl Serialize) -> Option<IdempotentAnswer> {
-        let (key, request) = self.key.clone()?;
-        let body = serde_json::to_string(answer).ok()?;
-        Some(IdempotentAnswer { by: self.caller.name.clone(), key, request, status: status.as_u16(), body })
+        let (name, reason, channels) =
+            (self.caller.name.clone(), reason.map(str::to_owned), self.caller.channels.clone());
+        let answer = self.key.clone().map(|(key, request)| {
+            let (by, status) = (name.clone(), status.as_u16());
+            Answer::new(move |done| {
+                let (by, key, request, body) = (by.clone(), key.clone(), request.clone(), body(done)?);
+                Some(IdempotentAnswer { by, key, request, status, body })
+            })
+        });
+        Ok(Actor { name, reason, channels, answer })
     }
 
     pub(super) const fn caller(&self) -> &Caller {

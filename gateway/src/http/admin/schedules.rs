@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::SignedDuration;
 use rejoinder_core::{
-    Actor, Addressees, Missed, NewSchedule, NotAPlaceForWords, PromptSession, Reached, ScheduledAction, Timestamp,
-    TurnId, When, Words, WordsTo, read_time,
+    Actor, Addressees, Done, Missed, NewSchedule, NotAPlaceForWords, PromptSession, ScheduledAction, Timestamp, TurnId,
+    When, Words, WordsTo, read_time,
     store::{Schedule, ScheduleOrigin, ScheduleRun},
 };
 
@@ -340,9 +340,12 @@ pub(super) async fn add(
     let now = app.clock.now();
     let new = operation.body.read(&app.engine.time_zone(), now)?;
     new.check(now).map_err(|wrong| bad(wrong.to_string()))?;
-    let by = operation.actor(operation.body.reason.as_deref(), StatusCode::CREATED, &())?;
-    let answer = |schedule: &Schedule| operation.answer(StatusCode::CREATED, &ScheduleItem::from(schedule));
-    let schedule = app.engine.schedules().add(new, &by, answer).await?;
+    let stored = |done: Done<'_>| match done {
+        Done::Scheduled(schedule) => serde_json::to_string(&ScheduleItem::from(schedule)).ok(),
+        Done::AsAsked | Done::Begun(_) => None,
+    };
+    let by = operation.actor_answering(operation.body.reason.as_deref(), StatusCode::CREATED, stored)?;
+    let schedule = app.engine.schedules().add(new, &by).await?;
     Ok((StatusCode::CREATED, Json(ScheduleItem::from(&schedule))))
 }
 
@@ -356,10 +359,10 @@ pub(super) async fn run(
     name: Segment,
     operation: Operation<Reason>,
 ) -> Result<(StatusCode, Json<SentMessages>), ApiError> {
-    let by = actor(&operation)?;
+    let reason = operation.body.reason.as_deref();
+    let by = operation.actor_answering(reason, StatusCode::ACCEPTED, SentMessages::stored)?;
     let key = operation.name(app.clock.now());
-    let answer = |reached: &Reached| operation.answer(StatusCode::ACCEPTED, &SentMessages::unnamed(reached).ok()?);
-    let reached = app.engine.schedules().run_now(&named(name)?, &key, &by, answer).await?;
+    let reached = app.engine.schedules().run_now(&named(name)?, &key, &by).await?;
     let name = app.names(by.channels.as_deref());
     Ok((StatusCode::ACCEPTED, Json(SentMessages::of(&reached, name)?)))
 }

@@ -56,6 +56,7 @@ impl From<&Caller> for SessionItem {
 pub(super) async fn open(State(app): Shared, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     let has_token = bearer(&parts.headers).is_some();
+    let mut used = None;
     let caller = if has_token {
         app.access.identify(&parts.headers, &parts.extensions, &app.tokens).await?
     } else {
@@ -63,14 +64,17 @@ pub(super) async fn open(State(app): Shared, request: Request) -> Result<Respons
         let unreadable = || ApiError::BadRequest("the body must be JSON with the `code` of a link".to_owned());
         let body = axum::body::to_bytes(body, MAX_BODY).await.map_err(|_| unreadable())?;
         let Opening { code } = serde_json::from_slice(&body).map_err(|_| unreadable())?;
-        app.access.open_link(peer, || app.sessions.open(&code.unwrap_or_default(), &app.tokens)).await?
+        let code = code.unwrap_or_default();
+        used = Some(SignInChange::EndLink(token_digest(code.as_bytes())));
+        app.access.open_link(peer, || app.sessions.open(&code, &app.tokens)).await?
     };
     if caller.role < Role::Viewer {
         return Err(ApiError::Forbidden("this token only talks to agents, at /v1".to_owned()));
     }
     let browser = parts.headers.get(header::USER_AGENT).and_then(|name| name.to_str().ok()).unwrap_or_default();
     let begun = app.sessions.begin(&caller, browser).map_err(|_| ApiError::Internal)?;
-    let (secret, session, changes) = begun.ok_or(ApiError::Unauthorized)?;
+    let (secret, session, mut changes) = begun.ok_or(ApiError::Unauthorized)?;
+    changes.extend(used);
     app.engine.operations().change_sign_ins(changes.clone(), None).await?;
     app.sessions.note(changes);
     let end = SessionEnd { id: session.id, at: session.expires_at };
@@ -182,6 +186,7 @@ pub(crate) struct LinkItem {
 #[utoipa::path(post, path = "/links", operation_id = "create_link",
     responses((status = 201, description = "The link", body = LinkItem)))]
 pub(super) async fn link(State(app): Shared, caller: Caller) -> Result<(StatusCode, Json<LinkItem>), ApiError> {
-    let (path, until) = app.sessions.link(caller).map_err(|_| ApiError::Internal)?;
+    let (path, until, changes) = app.sessions.link(&caller).map_err(|_| ApiError::Internal)?;
+    app.engine.operations().change_sign_ins(changes, None).await?;
     Ok((StatusCode::CREATED, Json(LinkItem { path, expires_at: rfc3339(until) })))
 }

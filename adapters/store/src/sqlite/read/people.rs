@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use rejoinder_core::{
     ChannelId, ConversationId, Identity, Language, PersonId, StoreError, Timestamp, TurnId,
-    store::{DayUse, DirectChat, KnownIdentity, Pairing, PeopleStore, PersonRecord},
+    store::{DayUse, DirectChat, Guess, KnownIdentity, Pairing, PeopleStore, PersonRecord},
 };
 use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
@@ -91,6 +91,13 @@ impl PeopleStore for SqliteStore {
             Ok(DirectChat { identity, conversation, since: row.at("since")?, is_home, language })
         };
         rows.map_err(store_error)?.iter().map(chat).collect()
+    }
+
+    async fn guesses(&self) -> Result<Vec<Guess>, StoreError> {
+        let query = sqlx::query("select who, code, since from guesses");
+        let guess =
+            |row: &SqliteRow| Ok(Guess { who: row.value("who")?, code: row.value("code")?, since: row.at("since")? });
+        query.fetch_all(&self.readers).await.map_err(store_error)?.iter().map(guess).collect()
     }
 
     async fn day_use(&self, who: &Identity, day: i64) -> Result<DayUse, StoreError> {

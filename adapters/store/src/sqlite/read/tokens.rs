@@ -3,12 +3,22 @@
 use async_trait::async_trait;
 use rejoinder_core::{
     ChannelId, StoreError,
-    store::{IdempotentAnswer, SignInRecord, TokenRecord, TokenStore},
+    store::{IdempotentAnswer, LinkRecord, SignInRecord, TokenRecord, TokenStore},
 };
 use sqlx::sqlite::SqliteRow;
 
 use super::columns::Columns;
 use crate::sqlite::{error::store_error, store::SqliteStore};
+
+fn link(row: &SqliteRow) -> Result<LinkRecord, StoreError> {
+    let code: Vec<u8> = row.value("code")?;
+    Ok(LinkRecord {
+        code: code.try_into().map_err(|_| StoreError::Corrupt("the digest of a link".to_owned()))?,
+        token: row.value("token")?,
+        session: row.value("session")?,
+        expires_at: row.at("expires_at")?,
+    })
+}
 
 fn sign_in(row: &SqliteRow) -> Result<SignInRecord, StoreError> {
     let hash: Vec<u8> = row.value("hash")?;
@@ -47,6 +57,11 @@ impl TokenStore for SqliteStore {
     async fn sign_ins(&self) -> Result<Vec<SignInRecord>, StoreError> {
         let query = sqlx::query("select * from sign_ins order by opened_at, id");
         query.fetch_all(&self.operator).await.map_err(store_error)?.iter().map(sign_in).collect()
+    }
+
+    async fn links(&self) -> Result<Vec<LinkRecord>, StoreError> {
+        let query = sqlx::query("select * from sign_in_links order by expires_at, code");
+        query.fetch_all(&self.operator).await.map_err(store_error)?.iter().map(link).collect()
     }
 
     async fn answer(&self, by: &str, key: &str) -> Result<Option<IdempotentAnswer>, StoreError> {

@@ -2,20 +2,20 @@
 
 use rejoinder_core::{
     StoreError,
-    store::{CursorMove, NewEvent, Stored, rules::Changes},
+    store::{Beside, Commit, CursorMove, NewEvent, Stored, rules::Changes},
 };
 use rusqlite::params;
 
 use super::{
-    amend, insert, pick,
+    amend, commit, insert, pick,
     rows::{self, Transaction},
 };
 
-/// Accepts events in order, and moves the cursor that covers them.
+/// Accepts events in order, and stores what is beside them.
 pub(super) fn all(
     transaction: &Transaction<'_>,
     events: &[NewEvent],
-    cursor: Option<&CursorMove>,
+    beside: Option<&Beside<Stored>>,
 ) -> Result<Vec<Stored>, StoreError> {
     let accept = |new: &NewEvent| match Changes::of(&new.event, new.turn.is_some()) {
         Changes::Nothing => insert::one(transaction, new),
@@ -24,9 +24,16 @@ pub(super) fn all(
         Changes::Pick(question) => pick::accept(transaction, new, question),
         Changes::Expiry(question) => pick::expire(transaction, new, question),
     };
-    let stored = events.iter().map(accept).collect::<Result<_, _>>()?;
-    if let Some(CursorMove { channel, name, position }) = cursor {
-        rows::change(transaction, MOVE_CURSOR, params![channel.as_str(), name, position])?;
+    let stored = events.iter().map(accept).collect::<Result<Vec<_>, _>>()?;
+    match beside {
+        Some(Beside::Cursor(CursorMove { channel, name, position })) => {
+            rows::change(transaction, MOVE_CURSOR, params![channel.as_str(), name, position])?;
+        }
+        Some(Beside::Operation(follows)) => match commit::apply(transaction, &follows.of(&stored))? {
+            Commit::Done => {}
+            Commit::Conflict => return Err(StoreError::Failed("it was changed at the same moment".to_owned())),
+        },
+        None => {}
     }
     Ok(stored)
 }

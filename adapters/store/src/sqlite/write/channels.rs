@@ -18,6 +18,10 @@ pub(super) fn set(transaction: &Transaction<'_>, channels: &[ChannelId]) -> Resu
     rows::all(transaction, COUNT, [], absent)
 }
 
+pub(super) fn is_paused(transaction: &Transaction<'_>, channel: &ChannelId) -> Result<bool, StoreError> {
+    rows::one(transaction, IS_PAUSED, [channel.as_str()], |row| row.get(0)).map(Option::unwrap_or_default)
+}
+
 /// Marks a channel as paused, or as not.
 pub(super) fn pause(
     transaction: &Transaction<'_>,
@@ -38,6 +42,8 @@ fn absent(row: &Row<'_>) -> rusqlite::Result<AbsentChannel> {
     let channel = ChannelId::from_stored(row.get_ref("channel")?.as_str()?);
     Ok(AbsentChannel { channel, turns: count("turns")?, deliveries: count("deliveries")? })
 }
+
+const IS_PAUSED: &str = "select exists (select 1 from paused where channel = ?)";
 
 const PAUSE: &str = "insert or replace into paused (channel, since, by, reason) values (?, ?, ?, ?)";
 

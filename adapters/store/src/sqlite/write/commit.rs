@@ -13,11 +13,11 @@ use uuid::Uuid;
 use super::{
     approvals, channels, lines, log, log_lines, people, pick,
     rows::{self, Transaction, json, name},
-    runs, schedules, sessions, tokens,
+    runs, schedules, sessions, tokens, versions,
 };
 use crate::sqlite::stored::ObligationColumns;
 
-/// Applies a transition if all its turns have the expected version.
+/// Applies a transition if all its turns and nouns have the expected versions.
 pub(super) fn apply(transaction: &Transaction<'_>, transition: &Transition) -> Result<Commit, StoreError> {
     // Conversations in which a turn began or ceased to wait, and the place of that turn.
     let mut touched = Vec::new();
@@ -29,6 +29,17 @@ pub(super) fn apply(transaction: &Transaction<'_>, transition: &Transition) -> R
             touched.push((conversation, place));
         }
     }
+    for seen in &transition.seen {
+        if !versions::is_current(transaction, seen)? {
+            return Ok(Commit::Conflict);
+        }
+    }
+    if let Some((channel, pause)) = &transition.pause
+        && channels::is_paused(transaction, channel)? == pause.is_some()
+    {
+        return Ok(Commit::Conflict);
+    }
+    versions::count(transaction, transition)?;
     for change in &transition.turns {
         change_obligation(transaction, change)?;
     }

@@ -22,6 +22,7 @@ mod schedules;
 mod sessions;
 mod settings;
 mod tokens;
+mod versions;
 
 use rejoinder_core::StoreError;
 use rusqlite::params;
@@ -34,8 +35,8 @@ use super::request::{WriteRequest, WriteResult};
 /// Writes a request in a transaction that has begun.
 pub(super) fn request(transaction: &Transaction<'_>, request: &WriteRequest) -> Result<WriteResult, StoreError> {
     match request {
-        WriteRequest::Accept { events, cursor } => {
-            accept::all(transaction, events, cursor.as_ref()).map(WriteResult::Accepted)
+        WriteRequest::Accept { events, beside } => {
+            accept::all(transaction, events, beside.as_ref()).map(WriteResult::Accepted)
         }
         WriteRequest::Commit(transition) => commit::apply(transaction, transition).map(WriteResult::Committed),
         WriteRequest::SetAside { turn, obligation, reason, at } => {

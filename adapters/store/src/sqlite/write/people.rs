@@ -2,7 +2,7 @@
 
 use rejoinder_core::{
     Identity, Language, PersonId, StoreError, TurnId,
-    store::{DirectChat, KnownIdentity, Pairing, PeopleChange, PersonRecord},
+    store::{DirectChat, Guess, KnownIdentity, Pairing, PeopleChange, PersonRecord},
 };
 use rusqlite::{Row, params};
 use uuid::Uuid;
@@ -40,6 +40,10 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &PeopleChange) -> Re
         }
         PeopleChange::LanguageSet(identity, None) => {
             rows::change(transaction, DELETE_LANGUAGE, [identity.channel.as_str(), &identity.id]).map(drop)
+        }
+        PeopleChange::CodeTried { guess: Guess { who, code, since }, forgets } => {
+            rows::change(transaction, FORGET_GUESSES, params![forgets.as_millis(), who, since.as_millis()])?;
+            rows::change(transaction, WRITE_GUESS, params![who, code, since.as_millis()]).map(drop)
         }
     }
 }
@@ -87,6 +91,7 @@ fn remove_identity(transaction: &Transaction<'_>, identity: &Identity) -> Result
     for sql in [DELETE_IDENTITY, DELETE_PAIRING, DELETE_CHAT, DELETE_LANGUAGE, DELETE_USE] {
         rows::change(transaction, sql, [identity.channel.as_str(), &identity.id])?;
     }
+    rows::change(transaction, DELETE_GUESSES, [identity.to_string()])?;
     if let Some(former) = former {
         rows::change(transaction, DELETE_EMPTY, [former.as_uuid()])?;
         sessions::leave(transaction, former, None)?;
@@ -141,6 +146,12 @@ const WRITE_LANGUAGE: &str = "
     on conflict (channel, id) do update set language = excluded.language";
 
 const DELETE_LANGUAGE: &str = "delete from languages where channel = ? and id = ?";
+
+const FORGET_GUESSES: &str = "delete from guesses where since <= ?1 or (who = ?2 and since <> ?3)";
+
+const WRITE_GUESS: &str = "insert into guesses (who, code, since) values (?, ?, ?) on conflict do nothing";
+
+const DELETE_GUESSES: &str = "delete from guesses where who = ?";
 
 const DELETE_IDENTITY: &str = "delete from identities where channel = ? and id = ?";
 

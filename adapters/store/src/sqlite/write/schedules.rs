@@ -31,7 +31,8 @@ fn ran(transaction: &Transaction<'_>, run: &ScheduleRun) -> Result<(), StoreErro
     let schedule = run.schedule.as_uuid();
     let (turns, not_reached) = (json(&run.turns), json(&run.not_reached));
     let values = params![schedule, run.due.as_millis(), run.at.as_millis(), turns, run.problem, not_reached];
-    rows::change_one(transaction, "runs of schedules", ADD_RUN, values)?;
+    // Its schedule may have been removed meanwhile.
+    rows::change(transaction, ADD_RUN, values)?;
     rows::change(transaction, REMOVE_OLD_RUNS, [schedule]).map(drop)
 }
 
@@ -47,7 +48,8 @@ const REMOVE_OTHER_RUNS: &str = "
 const REMOVE: &str = "delete from schedules where id = ?";
 
 const ADD_RUN: &str = "
-    insert into schedule_runs (schedule_id, due_at, at, turns, problem, not_reached) values (?, ?, ?, ?, ?, ?)
+    insert into schedule_runs (schedule_id, due_at, at, turns, problem, not_reached)
+    select ?1, ?2, ?3, ?4, ?5, ?6 where exists (select 1 from schedules where id = ?1)
     on conflict do update set at = excluded.at, turns = excluded.turns, problem = excluded.problem,
         not_reached = excluded.not_reached";
 

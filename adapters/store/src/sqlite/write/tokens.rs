@@ -2,7 +2,7 @@
 
 use rejoinder_core::{
     StoreError, Timestamp,
-    store::{SignInChange, SignInRecord, TokenChange, TokenRecord},
+    store::{LinkRecord, SignInChange, SignInRecord, TokenChange, TokenRecord},
 };
 use rusqlite::params;
 
@@ -40,8 +40,17 @@ pub(super) fn change_sign_in(transaction: &Transaction<'_>, change: &SignInChang
         }
         // Two may end it at once.
         SignInChange::End(id) => rows::change(transaction, "delete from sign_ins where id = ?", params![id]).map(drop),
+        SignInChange::MakeLink(LinkRecord { code, token, session, expires_at }) => {
+            let values = params![code, token, session, expires_at.as_millis()];
+            rows::change_one(transaction, "links", MAKE_LINK, values)
+        }
+        SignInChange::EndLink(code) => {
+            rows::change(transaction, "delete from sign_in_links where code = ?", params![code]).map(drop)
+        }
     }
 }
+
+const MAKE_LINK: &str = "insert into sign_in_links (code, token, session, expires_at) values (?, ?, ?, ?)";
 
 const SIGN_IN: &str = "
     insert into sign_ins (id, hash, token, browser, opened_at, expires_at) values (?, ?, ?, ?, ?, ?)";
