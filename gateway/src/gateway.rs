@@ -418,8 +418,9 @@ impl Gateway {
             tokio::join!(connections.close(), of_operator)
         });
         engine.stop(drain).await;
-        loops.stop().await;
+        // Callers do not wait for the loops.
         stop_waiting.cancel();
+        loops.stop().await;
         if tokio::time::timeout(CLOSE_TIMEOUT, closing).await.is_err() {
             warn!("some connections did not close in time");
         }

@@ -1,8 +1,11 @@
 //! What a kind of agent brings beside its runtime.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use axum::{Router, routing::get};
@@ -12,7 +15,7 @@ use rejoinder_core::AgentRuntime;
 use reqwest::{StatusCode, header};
 use tokio::sync::Notify;
 
-use crate::support::{Echo, TestGateway, eventually, problem};
+use crate::support::{ADMIN_TOKEN, Echo, TestGateway, eventually, problem};
 
 fn echo(agent: Echo) -> BuiltAgent {
     let agent: Arc<dyn AgentRuntime> = Arc::new(agent);
@@ -62,4 +65,19 @@ async fn the_loop_of_an_agent_ends_after_its_last_run() {
     asking.await.unwrap().unwrap();
     gateway.stop().await;
     assert!(ended_last.load(Ordering::SeqCst), "the loop ended before the run, or not at all");
+}
+
+#[tokio::test]
+async fn a_reader_of_events_does_not_wait_for_a_loop_that_does_not_end() {
+    let run: AgentLoop = Arc::new(|_| std::future::pending::<()>().boxed());
+    let gateway = TestGateway::start_with_built(BuiltAgent { run: Some(run), ..echo(Echo::at_once()) }).await;
+    let mut events = gateway.get("/admin/api/events").bearer_auth(ADMIN_TOKEN).send().await.unwrap();
+    assert_eq!(events.status(), StatusCode::OK);
+
+    let began = Instant::now();
+    gateway.begin_shutdown();
+    while events.chunk().await.unwrap().is_some() {}
+
+    assert!(began.elapsed() < Duration::from_secs(4), "the reader waited for the loop: {:?}", began.elapsed());
+    gateway.stop().await;
 }

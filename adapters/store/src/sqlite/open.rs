@@ -86,7 +86,8 @@ impl SqliteStore {
         })
     }
 
-    /// Opens a database that this process has open a second time, with a writer of its own.
+    /// Opens a database that this process has open a second time, with a writer of its own. What each keeps in memory, lines of
+    /// transcripts and settings of runs, does not follow what the other one writes.
     ///
     /// # Errors
     /// When it cannot be read or written.

@@ -1,6 +1,7 @@
 //! The suite that every store must pass, and tests for SQLite alone.
 
 mod common;
+mod deaf;
 mod sqlite;
 
 rejoinder_core::store_conformance!(common::Database::new());

@@ -96,7 +96,7 @@ pub async fn of_two_stores_that_race_for_turns_one_wins_each(subject: &mut impl 
     let won = |commits: &[Commit], number: usize| commits[number] == Commit::Done;
     for (number, turn) in turns.iter().enumerate() {
         assert_ne!(won(&first, number), won(&second, number));
-        assert_eq!(version(&*one, turn).await, 2);
+        assert_eq!((version(&*one, turn).await, version(&*other, turn).await), (2, 2));
     }
     other.close().await;
 }
