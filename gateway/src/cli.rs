@@ -20,6 +20,7 @@ mod global;
 mod health;
 mod ids;
 mod init;
+mod listing;
 mod logs;
 mod man;
 mod notify;
