@@ -26,6 +26,7 @@ mod man;
 mod notify;
 mod pairing;
 mod people;
+mod records;
 mod reload;
 mod remembered;
 mod route;

@@ -46,13 +46,13 @@ use crate::{
 pub(crate) use self::openapi::description;
 pub(crate) use self::{
     admin::{
-        dead_letters::page as dead_letters_page,
-        logs::{LevelName, LogLineItem, LogLineList, page as log_lines_page},
+        logs::{LevelName, LogLineItem},
         operation::KeysInUse,
+        records::router as records_router,
         session::Sessions,
-        turns::page,
     },
     health::{ALIVE, Readiness, ReadinessDetails},
+    paging::MAX as LONGEST_PAGE,
     places::{Bounds, Places},
     proxies::Proxies,
     serve::accept,
