@@ -119,3 +119,33 @@ fn read<T: DeserializeOwned>(answer: Value) -> Result<T, Failure> {
 pub(super) fn named(choice: Option<impl ValueEnum>) -> Option<String> {
     choice?.to_possible_value().map(|value| value.get_name().to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use axum::{Json, extract::Query, routing::get};
+    use clap::{Args as _, Command, FromArgMatches as _};
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_long_list_is_read_page_by_page() {
+        let numbers = async |Query(asked): Query<HashMap<String, u32>>| {
+            let (before, limit) = (asked["before"], asked["limit"].min(LONGEST_PAGE));
+            let items: Vec<u32> = (before + 1..=before + limit).collect();
+            Json(json!({ "items": items, "next": (before + limit).to_string() }))
+        };
+        let routes = Router::new().route("/admin/api/numbers", get(numbers));
+        let arguments = Global::augment_args(Command::new("rejoinder")).get_matches_from(["rejoinder"]);
+        let (database, global) = (Database::default(), Global::from_arg_matches(&arguments).unwrap());
+        let file = OnceCell::new_with(Some(routes));
+        let records = Records { running: None, file, database: &database, global: &global };
+
+        let list: Page<u32> = records.list("numbers", &[("text", None)], Some("7".to_owned()), 250).await.unwrap();
+
+        assert_eq!(list.items, (8..=257).collect::<Vec<_>>());
+        assert_eq!(list.next.as_deref(), Some("257"));
+    }
+}
