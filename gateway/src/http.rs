@@ -30,13 +30,13 @@ use axum::{
 pub(crate) use self::openapi::description;
 pub(crate) use self::{
     admin::{
-        dead_letters::page as dead_letters_page,
-        logs::{LevelName, LogLineItem, LogLineList, page as log_lines_page},
-        turns::page,
+        logs::{LevelName, LogLineItem},
+        records::router as records_router,
     },
     app::{App, Commons},
     health::{ALIVE, Readiness, ReadinessDetails},
     keys_in_use::KeysInUse,
+    paging::MAX as LONGEST_PAGE,
     places::{Bounds, Places},
     proxies::Proxies,
     serve::accept,

@@ -3,12 +3,12 @@
 use std::fmt;
 
 use rejoinder_core::{
-    Action, Attachment, Author, Cost, Expectation, Handler, ModelInput, ObligationState, Quote, Rung, SignalKind,
-    ToolUse, TurnStatus, Via,
+    Action, Attachment, Author, Cost, Expectation, Handler, ModelInput, ObligationState, Quote, Rung, ToolUse,
+    TurnStatus, Via,
     explain::{Entry, Explanation, Initiator},
     store::{AttemptRecord, DeadLetter, DeliveryRecord, Dossier, Origin, Remark, RunContent, RunRecord, TurnSummary},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
@@ -20,7 +20,7 @@ page! {
 }
 
 /// A turn in the list.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(crate) struct TurnItem {
     #[schema(format = "uuid")]
     pub(crate) turn_id: String,
@@ -53,10 +53,10 @@ pub(crate) struct TurnItem {
     #[schema(value_type = String)]
     pub(crate) status: TurnStatus,
     /// True if the stored obligation cannot be read, for example because a newer version wrote it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) unreadable: bool,
     /// The signal that settled it: `reply` or `reaction`.
-    pub(crate) signal: Option<&'static str>,
+    pub(crate) signal: Option<String>,
     /// The rung of the ladder that was used, and why, if one was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) fallback: Option<FallbackItem>,
@@ -69,7 +69,7 @@ pub(crate) struct TurnItem {
 }
 
 /// Who handles the turn.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(crate) struct HandlerItem {
     /// The agent's name; null when the gateway answers by itself.
     pub(crate) agent: Option<String>,
@@ -102,10 +102,10 @@ impl fmt::Display for HandlerItem {
 }
 
 /// The rung of the ladder that was used, and why.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(crate) struct FallbackItem {
     /// Why there was no answer: `silent`, `error`, `timeout`, `refused` or `unreadable`.
-    pub(crate) cause: &'static str,
+    pub(crate) cause: String,
     /// The rung, for example `say:silent` or `handoff:orchestrator`.
     pub(crate) rung: String,
 }
@@ -128,10 +128,10 @@ impl From<TurnSummary> for TurnItem {
             state: turn.state,
             status: turn.status,
             unreadable: turn.is_unreadable,
-            signal: turn.signal.map(SignalKind::as_str),
+            signal: turn.signal.map(|signal| signal.as_str().to_owned()),
             fallback: turn
                 .fallback
-                .map(|fallback| FallbackItem { cause: fallback.cause.as_str(), rung: fallback.rung }),
+                .map(|fallback| FallbackItem { cause: fallback.cause.as_str().to_owned(), rung: fallback.rung }),
             wake_at: turn.wake_at.map(rfc3339),
             ended_at: turn.ended_at.map(rfc3339),
         }
@@ -144,13 +144,13 @@ page! {
 }
 
 /// A turn that could not be answered, or a callback that was given up.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(crate) struct DeadLetterItem {
     /// The id of the delivery that a retry sends first, or of the turn if there is nothing to send.
     #[schema(format = "uuid")]
     pub(crate) id: String,
     /// `answer`, `fallback` (what the ladder said), `callback` (a copy for a hook), or `nothing`: the agent gave no answer.
-    pub(crate) kind: &'static str,
+    pub(crate) kind: String,
     #[schema(format = "uuid")]
     pub(crate) turn_id: String,
     /// The channel, for example `telegram.main`.
@@ -194,7 +194,7 @@ impl From<&DeadLetter> for DeadLetterItem {
         };
         Self {
             id: letter.id.to_string(),
-            kind,
+            kind: kind.to_owned(),
             turn_id: letter.turn.to_string(),
             channel: letter.conversation.channel.to_string(),
             chat: letter.conversation.chat.to_string(),
@@ -226,7 +226,7 @@ pub(crate) fn content_of(action: &Action) -> (String, Vec<String>, Vec<Attachmen
 }
 
 /// Everything about a turn.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(crate) struct TurnDetail {
     #[schema(format = "uuid")]
     pub(crate) turn_id: String,
@@ -255,7 +255,7 @@ pub(crate) struct TurnDetail {
     /// Whether an answer is owed.
     pub(crate) owed: bool,
     /// The state of the obligation: `open`, `claimed`, `deferred`, `settled`, `merged` or `undeliverable`.
-    pub(crate) state: &'static str,
+    pub(crate) state: String,
     /// The turn's status for the person who asked.
     #[schema(value_type = String)]
     pub(crate) status: TurnStatus,
@@ -273,7 +273,7 @@ pub(crate) struct TurnDetail {
 }
 
 /// The inbound event.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(crate) struct EventDetail {
     /// The platform's id of the event.
     pub(crate) external_id: String,
@@ -282,11 +282,11 @@ pub(crate) struct EventDetail {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) sender_name: Option<String>,
     /// Who began it: `person`, `operator`, `schedule`, `trigger`, `event` (one that came in on a channel) or `gateway`.
-    pub(crate) begun_by: &'static str,
+    pub(crate) begun_by: String,
     #[schema(format = DateTime)]
     pub(crate) received_at: String,
     pub(crate) text: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>, required = false)]
     pub(crate) attachments: Vec<Attachment>,
     /// The message that it replies or reacts to.
@@ -300,7 +300,7 @@ pub(crate) struct EventDetail {
 }
 
 /// One run of an agent.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(crate) struct RunDetail {
     /// Counted from 1 over all agents.
     pub(crate) number: u32,
@@ -326,11 +326,11 @@ pub(crate) struct RunDetail {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) shown: Option<ShownDetail>,
     /// The tool calls, in order. Kept as long as `shown`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub(crate) tools: Vec<ToolDetail>,
     /// How many more tool calls there were.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     #[schema(required = false)]
     pub(crate) tools_left_out: u32,
 }
@@ -341,27 +341,33 @@ const fn is_zero(number: &u32) -> bool {
 }
 
 /// What the tokens of a run cost.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(crate) struct CostDetail {
     /// In units of the currency, exact to a millionth.
     pub(crate) amount: f64,
     /// Three letters, for example `USD`.
     pub(crate) currency: String,
-    /// For people.
-    #[serde(skip)]
-    pub(crate) text: String,
+}
+
+/// For people, with at least two decimals.
+impl fmt::Display for CostDetail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let amount = format!("{:.6}", self.amount);
+        let kept = amount.trim_end_matches('0').len().max(amount.len() - 4);
+        write!(f, "{} {}", &amount[..kept], self.currency)
+    }
 }
 
 impl From<Cost> for CostDetail {
     fn from(cost: Cost) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "far from the limit")]
         let amount = cost.micros as f64 / 1e6;
-        Self { amount, currency: cost.currency.as_str().to_owned(), text: cost.to_string() }
+        Self { amount, currency: cost.currency.as_str().to_owned() }
     }
 }
 
 /// What a model was shown. The operator's secrets are replaced by `••••`, and the bytes of pictures by a note.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(crate) struct ShownDetail {
     /// The model, its options, the instructions (`system`), and the tools that it may call.
     #[schema(value_type = Object)]
@@ -382,7 +388,7 @@ impl From<&ModelInput> for ShownDetail {
 }
 
 /// A tool call.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(crate) struct ToolDetail {
     pub(crate) name: String,
     /// The arguments as the model wrote them, usually JSON; cut if they are long.
@@ -418,7 +424,7 @@ impl RunDetail {
 }
 
 /// One message or reaction to send.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(crate) struct DeliveryDetail {
     #[schema(format = "uuid")]
     pub(crate) delivery_id: String,
@@ -428,7 +434,7 @@ pub(crate) struct DeliveryDetail {
     pub(crate) parts: u32,
     /// `reply`, `reaction` or `deferral`; `draft` for a message that shows what the agent has written so far, which is
     /// not a signal.
-    pub(crate) signal: &'static str,
+    pub(crate) signal: String,
     /// Its origin: `draft`, `answer` (also of the agent's deferral), `agent_send`, `late_answer`, `deferral` (the gateway's
     /// own), or the ladder's rung.
     pub(crate) via: String,
@@ -436,13 +442,13 @@ pub(crate) struct DeliveryDetail {
     pub(crate) is_copy: bool,
     /// `pending`, `parked` (it gets nowhere; later messages do not wait for it), `sending`, `delivered`, `withdrawn`,
     /// `refused` or `dead`.
-    pub(crate) state: &'static str,
+    pub(crate) state: String,
     /// Its text, or its emoji.
     pub(crate) text: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub(crate) choices: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>, required = false)]
     pub(crate) attachments: Vec<Attachment>,
     #[schema(format = DateTime)]
@@ -466,7 +472,7 @@ pub(crate) struct DeliveryDetail {
 }
 
 /// One attempt of a delivery.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(crate) struct AttemptDetail {
     pub(crate) number: u32,
     /// How many attempts just before it had the same result, as the one before it in the list, and are not listed.
@@ -511,7 +517,7 @@ impl DeliveryDetail {
             claim: delivery.claim,
             part: delivery.part,
             parts: delivery.parts,
-            signal: if delivery.is_draft() { "draft" } else { delivery.signal.as_str() },
+            signal: if delivery.is_draft() { "draft" } else { delivery.signal.as_str() }.to_owned(),
             via: match &delivery.via {
                 Via::Draft => "draft".to_owned(),
                 Via::Answer => "answer".to_owned(),
@@ -522,7 +528,7 @@ impl DeliveryDetail {
                 Via::Fallback { rung, .. } => rung.to_string(),
             },
             is_copy: delivery.is_copy,
-            state: delivery.state_name(),
+            state: delivery.state_name().to_owned(),
             text,
             choices,
             attachments,
@@ -538,7 +544,7 @@ impl DeliveryDetail {
 }
 
 /// A note about a turn.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(crate) struct RemarkDetail {
     #[schema(format = DateTime)]
     pub(crate) at: String,
@@ -569,7 +575,7 @@ impl From<&Dossier> for TurnDetail {
             accepted_at: rfc3339(dossier.accepted_at),
             ended_at: dossier.ended_at.map(rfc3339),
             owed: obligation.expectation() == Expectation::Answer,
-            state: obligation.state().as_str(),
+            state: obligation.state().as_str().to_owned(),
             status: TurnStatus::of(obligation),
             reason: match obligation.state() {
                 ObligationState::Undeliverable { reason } => Some(reason.clone()),
@@ -580,7 +586,7 @@ impl From<&Dossier> for TurnDetail {
                 external_id: event.external_id.clone(),
                 sender_id: event.sender.id.clone(),
                 sender_name: event.sender.name.clone(),
-                begun_by: Initiator::of(event).as_str(),
+                begun_by: Initiator::of(event).as_str().to_owned(),
                 received_at: rfc3339(event.received_at),
                 text: event.text.clone(),
                 attachments: event.attachments.clone(),
@@ -599,7 +605,7 @@ impl From<&Dossier> for TurnDetail {
 }
 
 /// A turn, explained in plain words.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(crate) struct TurnExplanation {
     #[schema(format = "uuid")]
     pub(crate) turn_id: String,
@@ -614,7 +620,7 @@ pub(crate) struct TurnExplanation {
 }
 
 /// An entry of the timeline.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(crate) struct TimelineEntry {
     #[schema(format = DateTime)]
     pub(crate) at: String,

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     global::Global,
+    listing::{print, table, text},
     running::{RunningGateway, path_part},
 };
 use crate::console::{failure::Failure, output};
@@ -48,8 +49,7 @@ impl ApprovalsCommand {
         let gateway = RunningGateway::find(global)?;
         match self {
             Self::List(List { all, json }) => {
-                let approvals = gateway.get(if *all { "approvals?state=all" } else { "approvals" }).await?;
-                if *json { output::print_json(&approvals) } else { output::print(lines(&approvals)) }
+                print(*json, &gateway.get(if *all { "approvals?state=all" } else { "approvals" }).await?, lines)
             }
             Self::Approve(Decide { id, note }) => {
                 gateway.post(&format!("approvals/{}/approve", path_part(id)), &json!({ "note": note })).await?;
@@ -64,19 +64,15 @@ impl ApprovalsCommand {
 }
 
 fn lines(approvals: &Value) -> String {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let row = |approval: &Value| {
         let [id, state, agent, channel] = ["id", "state", "agent", "channel"].map(|part| text(&approval[part]));
         let person = format!("{} ({channel})", text(&approval["person"]));
         let (action, until) = (output::excerpt(&text(&approval["action"]), 60), text(&approval["expires_at"]));
         [id, state, agent, output::excerpt(&person, 40), action, until]
     };
-    let rows: Vec<_> = approvals["items"].as_array().into_iter().flatten().map(row).collect();
-    if rows.is_empty() {
-        return "No agent asks for approval.".to_owned();
-    }
-    let table = output::table(["ID", "STATE", "AGENT", "FOR", "ACTION", "UNTIL"], &rows);
-    output::printable(&format!("{table}\n\nTo decide: rejoinder approvals approve ID, or decline ID"))
+    let hint = "\n\nTo decide: rejoinder approvals approve ID, or decline ID";
+    let heads = ["ID", "STATE", "AGENT", "FOR", "ACTION", "UNTIL"];
+    table(approvals, ("No agent asks for approval.", hint), heads, row)
 }
 
 #[cfg(test)]

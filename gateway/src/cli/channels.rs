@@ -3,7 +3,11 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{global::Global, running::RunningGateway};
+use super::{
+    global::Global,
+    listing::{List, table, text},
+    running::RunningGateway,
+};
 use crate::console::{failure::Failure, output};
 
 #[derive(Debug, Subcommand)]
@@ -13,13 +17,6 @@ pub(super) enum ChannelsCommand {
     /// Try now to send what waits for a channel, for example when its platform is back
     #[command(after_help = "Example:\n  rejoinder channels try telegram.main")]
     Try(Try),
-}
-
-#[derive(Debug, Args)]
-pub(super) struct List {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -35,10 +32,7 @@ impl ChannelsCommand {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let gateway = RunningGateway::find(global)?;
         match self {
-            Self::List(List { json }) => {
-                let list = gateway.get("channels").await?;
-                if *json { output::print_json(&list) } else { output::print(lines(&list)) }
-            }
+            Self::List(list) => list.print(&gateway, "channels", lines).await,
             Self::Try(Try { channel, reason }) => {
                 gateway.post(&format!("channels/{channel}/try"), &json!({ "reason": reason })).await?;
                 output::print("What waits is tried now.")
@@ -48,14 +42,9 @@ impl ChannelsCommand {
 }
 
 fn lines(list: &Value) -> String {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let row = |channel: &Value| {
         let does = |name: &str| if channel[name] == true { "yes" } else { "no" }.to_owned();
         [text(&channel["channel"]), does("live"), does("sends"), output::excerpt(&text(&channel["problem"]), 100)]
     };
-    let rows: Vec<_> = list["items"].as_array().into_iter().flatten().map(row).collect();
-    if rows.is_empty() {
-        return "No channel is configured.".to_owned();
-    }
-    output::printable(&output::table(["CHANNEL", "RECEIVES", "SENDS", "WHAT IS WRONG"], &rows))
+    table(list, ("No channel is configured.", ""), ["CHANNEL", "RECEIVES", "SENDS", "WHAT IS WRONG"], row)
 }

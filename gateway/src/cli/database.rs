@@ -17,6 +17,11 @@ pub(super) struct Database {
 }
 
 impl Database {
+    /// Whether a file is named, which no running gateway need have.
+    pub(super) const fn is_named(&self) -> bool {
+        self.database.is_some()
+    }
+
     /// The path of the file.
     pub(super) fn path(&self, global: &Global) -> Result<PathBuf, Failure> {
         if let Some(path) = &self.database {

@@ -1,20 +1,18 @@
 //! `rejoinder dead-letters`: lists the turns that could not be answered and the callbacks that were given up, and mends them.
 //!
-//! The list is read from the database, whether the gateway is running or not. Changes are made by the running gateway.
+//! The list is read from the running gateway, or from the database if none runs. Changes are made by the running gateway.
 
 use std::fmt::Write as _;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::{Args, Subcommand};
-use rejoinder_core::{ChannelId, store::DeadLetterFilter};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{database::Database, global::Global, ids, running::RunningGateway};
+use super::{database::Database, global::Global, ids, records::Page, running::RunningGateway};
 use crate::{
     console::{failure::Failure, output},
-    http::dead_letters_page,
-    view::{DeadLetterItem, DeadLetterList},
+    view::DeadLetterItem,
 };
 
 #[derive(Debug, Subcommand)]
@@ -139,10 +137,10 @@ impl DeadLettersCommand {
 }
 
 /// The whole id of a dead letter. One that was typed whole is not looked up: the gateway says what became of it.
-async fn whole_id(global: &Global, id: &str) -> Result<Uuid, Failure> {
-    match id.parse() {
-        Ok(id) => Ok(id),
-        Err(_) => Ok(ids::dead_letter(&*Database::default().open(global).await?, id).await?.id),
+async fn whole_id(global: &Global, id: &str) -> Result<String, Failure> {
+    match id.parse::<Uuid>() {
+        Ok(id) => Ok(id.to_string()),
+        Err(_) => Ok(ids::dead_letter(&Database::default().records(global).await?, id).await?.id),
     }
 }
 
@@ -183,15 +181,14 @@ impl Which {
 
 impl List {
     async fn perform(&self, global: &Global) -> Result<(), Failure> {
-        let store = self.database.open(global).await?;
-        let channels = self.channel.as_deref().map(|channel| vec![ChannelId::from_stored(channel)]);
-        let filter = DeadLetterFilter { channels, before: self.before, limit: self.limit };
-        let list = dead_letters_page(store.as_ref(), filter).await.context("cannot read the dead letters")?;
+        let records = self.database.records(global).await?;
+        let (channel, before) = (self.channel.clone(), self.before.map(|id| id.to_string()));
+        let list = records.list("dead-letters", &[("channel", channel)], before, self.limit).await?;
         if self.json { output::print_json(&list) } else { output::print(lines(&list)) }
     }
 }
 
-fn lines(list: &DeadLetterList) -> String {
+fn lines(list: &Page<DeadLetterItem>) -> String {
     if list.items.is_empty() {
         return "No dead letters found.".to_owned();
     }
@@ -211,8 +208,7 @@ fn lines(list: &DeadLetterList) -> String {
 
 impl Show {
     async fn perform(&self, global: &Global) -> Result<(), Failure> {
-        let store = self.database.open(global).await?;
-        let letter = DeadLetterItem::from(&ids::dead_letter(&*store, &self.id).await?);
+        let letter = ids::dead_letter(&self.database.records(global).await?, &self.id).await?;
         if self.json { output::print_json(&letter) } else { output::print(detail(&letter)) }
     }
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     global::Global,
+    listing::{List, table, text},
     running::{RunningGateway, path_part},
 };
 use crate::console::{failure::Failure, output};
@@ -22,13 +23,6 @@ pub(super) enum ErrorsCommand {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct List {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(Debug, Args)]
 pub(super) struct Mark {
     /// Their ids
     #[arg(required = true, value_name = "ID")]
@@ -42,10 +36,7 @@ impl ErrorsCommand {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let gateway = RunningGateway::find(global)?;
         let (Mark { ids, reason }, verb, done) = match self {
-            Self::List(List { json }) => {
-                let errors = gateway.get("errors").await?;
-                return if *json { output::print_json(&errors) } else { output::print(lines(&errors)) };
-            }
+            Self::List(list) => return list.print(&gateway, "errors", lines).await,
             Self::Acknowledge(mark) => (mark, "acknowledge", "Acknowledged."),
             Self::Mute(mark) => (mark, "mute", "Muted."),
             Self::Unmute(mark) => (mark, "unmute", "Unmuted."),
@@ -58,7 +49,6 @@ impl ErrorsCommand {
 }
 
 fn lines(errors: &Value) -> String {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let row = |error: &Value| {
         let state = match (error["muted"] == true, error["acknowledged_at"].is_string()) {
             (true, _) => "muted",
@@ -71,12 +61,9 @@ fn lines(errors: &Value) -> String {
         let [level, channel, last] = ["level", "channel", "last_seen_at"].map(|name| text(&error[name]));
         [error["id"].to_string(), state.to_owned(), level, error["count"].to_string(), last, channel, message]
     };
-    let rows: Vec<_> = errors["items"].as_array().into_iter().flatten().map(row).collect();
-    if rows.is_empty() {
-        return "No error and no warning was written.".to_owned();
-    }
-    let table = output::table(["ID", "STATE", "LEVEL", "TIMES", "LAST", "CHANNEL", "MESSAGE"], &rows);
-    output::printable(&format!("{table}\n\nNo more news: rejoinder errors acknowledge ID, or mute ID"))
+    let hint = "\n\nNo more news: rejoinder errors acknowledge ID, or mute ID";
+    let heads = ["ID", "STATE", "LEVEL", "TIMES", "LAST", "CHANNEL", "MESSAGE"];
+    table(errors, ("No error and no warning was written.", hint), heads, row)
 }
 
 #[cfg(test)]

@@ -1,45 +1,41 @@
 //! Ids as operators type them: whole, or their first characters.
 
-use anyhow::{Context, anyhow};
-use rejoinder_core::{
-    TurnId,
-    store::{DeadLetter, DeadLetterFilter, OperatorStore, TurnFilter},
-};
+use anyhow::anyhow;
 use uuid::Uuid;
 
-use crate::console::{failure::Failure, output};
+use super::records::{Page, Records};
+use crate::{
+    console::{failure::Failure, output},
+    view::{DeadLetterItem, TurnItem},
+};
 
-pub(super) fn unknown_turn(id: &str) -> anyhow::Error {
-    anyhow!("there is no turn {}; `rejoinder turns list` lists the turns", output::printable(id))
-}
-
-/// The turn with this id, or the only one whose id begins so.
-pub(super) async fn turn_id(store: &dyn OperatorStore, id: &str) -> Result<TurnId, Failure> {
+/// The whole id of the turn with this id, or of the only one whose id begins so.
+pub(super) async fn turn_id(records: &Records<'_>, id: &str) -> Result<String, Failure> {
     let (first, last) = range(id)?;
-    let ids = Some((TurnId::from(first), TurnId::from(last)));
-    let filter = TurnFilter { ids, limit: 2, ..TurnFilter::default() };
-    let turns = store.list_turns(&filter).await.context("cannot read the turns")?;
-    match turns.as_slice() {
-        [turn] => Ok(turn.turn_id),
-        [] => Err(unknown_turn(id).into()),
+    let mut found: Page<TurnItem> =
+        records.list("turns", &[("ids", Some(format!("{first}..{last}")))], None, 2).await?;
+    match (found.items.pop(), found.items.is_empty()) {
+        (Some(turn), true) => Ok(turn.turn_id),
+        (None, _) => {
+            let hint = "`rejoinder turns list` lists the turns";
+            Err(anyhow!("there is no turn {}; {hint}", output::printable(id)).into())
+        }
         _ => Err(several("turns", id)),
     }
 }
 
 /// The dead letter with this id, or with the id of its turn, or the only one whose id or whose turn's begins so.
-pub(super) async fn dead_letter(store: &dyn OperatorStore, id: &str) -> Result<DeadLetter, Failure> {
+pub(super) async fn dead_letter(records: &Records<'_>, id: &str) -> Result<DeadLetterItem, Failure> {
     let (first, last) = range(id)?;
-    let all = DeadLetterFilter { limit: u32::MAX, ..DeadLetterFilter::default() };
-    let mut letters = store.dead_letters(&all).await.context("cannot read the dead letters")?;
-    let is_meant = |id: Uuid| (first..=last).contains(&id);
-    letters.retain(|letter| is_meant(letter.id) || is_meant(letter.turn.as_uuid()));
-    match letters.len() {
-        0 => {
-            // Six of them are the same for hours.
+    let mut letters: Vec<DeadLetterItem> = records.list("dead-letters", &[], None, u32::MAX).await?.items;
+    let is_meant = |id: &str| id.parse::<Uuid>().is_ok_and(|id| (first..=last).contains(&id));
+    letters.retain(|letter| is_meant(&letter.id) || is_meant(&letter.turn_id));
+    match (letters.pop(), letters.is_empty()) {
+        (Some(letter), true) => Ok(letter),
+        (None, _) => {
             let hint = "`rejoinder dead-letters list` lists them";
             Err(anyhow!("there is no dead letter {}; {hint}", output::printable(id)).into())
         }
-        1 => Ok(letters.remove(0)),
         _ => Err(several("dead letters", id)),
     }
 }

@@ -2,17 +2,18 @@
 
 use std::fmt::Write as _;
 
-use super::{database::Database, global::Global, ids::turn_id};
+use super::{
+    database::Database,
+    global::Global,
+    ids::turn_id,
+    records::{Page, named},
+};
 use crate::{
     console::{failure::Failure, output},
-    http::{LevelName, LogLineItem, LogLineList, log_lines_page},
+    http::{LevelName, LogLineItem},
 };
-use anyhow::Context;
 use clap::Args;
-use rejoinder_core::{
-    ChannelId,
-    store::{LineLevel, LogLineFilter},
-};
+use rejoinder_core::store::LineLevel;
 use serde_json::Value;
 
 #[derive(Debug, Args)]
@@ -44,26 +45,25 @@ pub(super) struct Logs {
 
 impl Logs {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
-        let store = self.database.open(global).await?;
+        let records = self.database.records(global).await?;
         let turn = match &self.turn {
-            Some(id) => Some(turn_id(&*store, id).await?),
+            Some(id) => Some(turn_id(&records, id).await?),
             None => None,
         };
-        let filter = LogLineFilter {
-            level: self.level.map(LineLevel::from),
-            channels: self.channel.as_deref().map(|channel| vec![ChannelId::from_stored(channel)]),
-            turn,
-            text: self.text.clone(),
-            before: self.before,
-            limit: self.limit,
-        };
-        let list = log_lines_page(store.as_ref(), filter).await.context("cannot read the log")?;
+        let filter = [
+            ("level", named(self.level)),
+            ("channel", self.channel.clone()),
+            ("turn", turn),
+            ("text", self.text.clone()),
+        ];
+        let before = self.before.map(|id| id.to_string());
+        let list = records.list("logs", &filter, before, self.limit).await?;
         if self.json { output::print_json(&list) } else { output::print(text(&list)) }
     }
 }
 
 /// The latest line comes last, as in a terminal that follows a log.
-fn text(list: &LogLineList) -> String {
+fn text(list: &Page<LogLineItem>) -> String {
     if list.items.is_empty() {
         return "No lines found.".to_owned();
     }
@@ -96,7 +96,7 @@ fn line(item: &LogLineItem) -> String {
 #[cfg(test)]
 mod tests {
     use rejoinder_core::{
-        Timestamp,
+        ChannelId, Timestamp,
         store::{LogLine, LogLineRecord},
     };
 

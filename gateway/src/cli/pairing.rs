@@ -1,10 +1,12 @@
 //! `rejoinder pairing`: who asks the running gateway to be let in, and the operator's yes or no.
 
 use clap::{Args, Subcommand, ValueEnum};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
     global::Global,
+    listing::{List, print, table, text},
     people,
     running::{RunningGateway, path_part},
 };
@@ -39,13 +41,6 @@ Example:
   rejoinder pairing revoke telegram.main/42";
 
 #[derive(Debug, Args)]
-pub(super) struct List {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(Debug, Args)]
 pub(super) struct Approve {
     /// The code, in any case, with or without its dash
     code: String,
@@ -63,21 +58,12 @@ pub(super) struct Approve {
     json: bool,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, Serialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
 enum Role {
     Guest,
     Member,
     Owner,
-}
-
-impl Role {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Guest => "guest",
-            Self::Member => "member",
-            Self::Owner => "owner",
-        }
-    }
 }
 
 #[derive(Debug, Args)]
@@ -102,14 +88,11 @@ impl PairingCommand {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let gateway = RunningGateway::find(global)?;
         match self {
-            Self::List(List { json }) => {
-                let pairings = gateway.get("pairings").await?;
-                if *json { output::print_json(&pairings) } else { output::print(lines(&pairings)) }
-            }
+            Self::List(list) => list.print(&gateway, "pairings", lines).await,
             Self::Approve(Approve { code, name, role, reason, json }) => {
-                let body = json!({ "name": name, "role": role.as_str(), "reason": reason });
+                let body = json!({ "name": name, "role": role, "reason": reason });
                 let person = gateway.post(&format!("pairings/{}/approve", path_part(code)), &body).await?;
-                if *json { output::print_json(&person) } else { output::print(let_in(&person)) }
+                print(*json, &person, let_in)
             }
             Self::Decline(Decline { code, reason }) => {
                 let path = format!("pairings/{}/decline", path_part(code));
@@ -131,17 +114,12 @@ fn let_in(person: &Value) -> String {
 }
 
 fn lines(pairings: &Value) -> String {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let row = |pairing: &Value| {
         let [code, asked, expires] = ["code", "asked_at", "expires_at"].map(|part| text(&pairing[part]));
         [code, people::identity(pairing), name(pairing), asked, expires]
     };
-    let rows: Vec<_> = pairings["items"].as_array().into_iter().flatten().map(row).collect();
-    if rows.is_empty() {
-        return "Nobody asks to be let in.".to_owned();
-    }
-    let table = output::table(["CODE", "WHO", "NAME", "ASKED", "EXPIRES"], &rows);
-    output::printable(&format!("{table}\n\nTo let somebody in: rejoinder pairing approve CODE"))
+    let hint = "\n\nTo let somebody in: rejoinder pairing approve CODE";
+    table(pairings, ("Nobody asks to be let in.", hint), ["CODE", "WHO", "NAME", "ASKED", "EXPIRES"], row)
 }
 
 /// The names that the platform gave: `Ada (@ada_l)`.

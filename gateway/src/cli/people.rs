@@ -1,9 +1,13 @@
 //! `rejoinder people`: who is known to the running gateway.
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use serde_json::Value;
 
-use super::{global::Global, running::RunningGateway};
+use super::{
+    global::Global,
+    listing::{List, table, text},
+    running::RunningGateway,
+};
 use crate::console::{failure::Failure, output};
 
 #[derive(Debug, Subcommand)]
@@ -12,29 +16,16 @@ pub(super) enum PeopleCommand {
     List(List),
 }
 
-#[derive(Debug, Args)]
-pub(super) struct List {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
 impl PeopleCommand {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
-        let Self::List(List { json }) = self;
-        let people = RunningGateway::find(global)?.get("people").await?;
-        if *json { output::print_json(&people) } else { output::print(lines(&people)) }
+        let Self::List(list) = self;
+        list.print(&RunningGateway::find(global)?, "people", lines).await
     }
 }
 
 fn lines(people: &Value) -> String {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let row = |person: &Value| [name(person), text(&person["role"]), known_as(person), text(&person["created_at"])];
-    let rows: Vec<_> = people["items"].as_array().into_iter().flatten().map(row).collect();
-    if rows.is_empty() {
-        return "Nobody is known.".to_owned();
-    }
-    output::printable(&output::table(["NAME", "ROLE", "KNOWN AS", "SINCE"], &rows))
+    table(people, ("Nobody is known.", ""), ["NAME", "ROLE", "KNOWN AS", "SINCE"], row)
 }
 
 /// A person's name, on one line.

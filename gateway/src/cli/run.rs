@@ -146,16 +146,11 @@ fn banner(notes: &Notes, source: &ConfigSource, shows_tokens: bool) -> String {
     let mut lines = vec![format!("Rejoinder {}", env!("CARGO_PKG_VERSION")), String::new()];
     let mut line = |label: &str, text: String| lines.push(format!("  {label:<8}{text}"));
     for notice in &notes.channels {
+        let url = &notes.url;
         match notice {
-            ChannelNotice::Page { path, token } => {
-                line("chat", page_line(&notes.url, path, token.as_ref(), shows_tokens));
-            }
-            ChannelNotice::Hook { path, token } => {
-                line("hook", hook_line(&notes.url, path, token.as_ref(), shows_tokens));
-            }
-            ChannelNotice::Api { path, token } => {
-                line("api", page_line(&notes.url, path, token.as_ref(), shows_tokens));
-            }
+            ChannelNotice::Page { path, token } => line("chat", page_line(url, path, token.as_ref(), shows_tokens)),
+            ChannelNotice::Hook { path, token } => line("hook", hook_line(url, path, token.as_ref(), shows_tokens)),
+            ChannelNotice::Api { path, token } => line("api", page_line(url, path, token.as_ref(), shows_tokens)),
             ChannelNotice::Account { channel, description } => line("bot", format!("{channel}, {description}")),
         }
     }
@@ -222,18 +217,16 @@ fn log_start(notes: &Notes, source: &ConfigSource) {
     let version = env!("CARGO_PKG_VERSION");
     info!(version, url = notes.url, config = %source, data = %notes.data_dir.display(), "rejoinder has started");
     for notice in &notes.channels {
-        match notice {
-            ChannelNotice::Page { path, token } => {
-                info!(url = format!("{}{path}", notes.url), token_file = token.as_ref().and_then(file), "chat page");
+        let (what, path, token) = match notice {
+            ChannelNotice::Page { path, token } => ("chat page", path, token),
+            ChannelNotice::Hook { path, token } => ("hook", path, token),
+            ChannelNotice::Api { path, token } => ("API", path, token),
+            ChannelNotice::Account { channel, description } => {
+                info!(%channel, what = description, "bot account");
+                continue;
             }
-            ChannelNotice::Hook { path, token } => {
-                info!(url = format!("{}{path}", notes.url), token_file = token.as_ref().and_then(file), "hook");
-            }
-            ChannelNotice::Api { path, token } => {
-                info!(url = format!("{}{path}", notes.url), token_file = token.as_ref().and_then(file), "API");
-            }
-            ChannelNotice::Account { channel, description } => info!(%channel, what = description, "bot account"),
-        }
+        };
+        info!(url = format!("{}{path}", notes.url), token_file = token.as_ref().and_then(file), "{what}");
     }
     for agent in &notes.agents {
         info!(agent = %agent.name, what = agent.description, is_default = agent.is_default, "agent");

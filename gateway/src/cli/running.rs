@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use anyhow::{Context, anyhow};
 use rejoinder_config::Config;
-use reqwest::{Method, RequestBuilder, redirect::Policy};
+use reqwest::{Method, RequestBuilder, StatusCode, redirect::Policy};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde_json::Value;
@@ -135,14 +135,19 @@ impl RunningGateway {
             }
         })?;
         let status = response.status();
-        let text = response.text().await.with_context(|| format!("the gateway at {} stopped answering", self.url))?;
-        let answer: Value = serde_json::from_str(&text).unwrap_or_default();
-        if status.is_success() {
-            return Ok(answer);
-        }
-        let why = answer["detail"].as_str().map_or_else(|| status.to_string(), output::printable);
-        Err(anyhow!("{why}").into())
+        let body = response.bytes().await.with_context(|| format!("the gateway at {} stopped answering", self.url))?;
+        answer(status, &body)
     }
+}
+
+/// What an answer says: null if it has no body.
+pub(super) fn answer(status: StatusCode, body: &[u8]) -> Result<Value, Failure> {
+    let answer: Value = serde_json::from_slice(body).unwrap_or_default();
+    if status.is_success() {
+        return Ok(answer);
+    }
+    let why = answer["detail"].as_str().map_or_else(|| status.to_string(), output::printable);
+    Err(anyhow!("{why}").into())
 }
 
 #[cfg(test)]

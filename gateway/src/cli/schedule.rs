@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     global::Global,
+    listing::{List, print, table},
     running::{RunningGateway, path_part},
     send::not_reached,
 };
@@ -102,13 +103,6 @@ pub(super) struct Add {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct List {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(Debug, Args)]
 pub(super) struct Show {
     /// The name or the id of the schedule
     schedule: String,
@@ -142,13 +136,9 @@ impl ScheduleCommand {
                     time(&schedule["next_at"])
                 )))
             }
-            Self::List(List { json }) => {
-                let schedules = gateway.get("schedules").await?;
-                if *json { output::print_json(&schedules) } else { output::print(lines(&schedules)) }
-            }
+            Self::List(list) => list.print(&gateway, "schedules", lines).await,
             Self::Show(Show { schedule, json }) => {
-                let schedule = gateway.get(&format!("schedules/{}", path_part(schedule))).await?;
-                if *json { output::print_json(&schedule) } else { output::print(detail(&schedule)) }
+                print(*json, &gateway.get(&format!("schedules/{}", path_part(schedule))).await?, detail)
             }
             Self::Run(named) => {
                 let begun = named.post(&gateway, "run").await?;
@@ -246,11 +236,8 @@ fn lines(schedules: &Value) -> String {
         };
         [text(&schedule["name"]).to_owned(), when(schedule), next, text(&schedule["to"]).to_owned(), what(schedule)]
     };
-    let rows: Vec<_> = schedules["items"].as_array().into_iter().flatten().map(row).collect();
-    if rows.is_empty() {
-        return "There are no schedules. To make one: rejoinder schedule add --help".to_owned();
-    }
-    output::printable(&output::table(["NAME", "WHEN", "NEXT", "TO", "WHAT"], &rows))
+    let nothing = "There are no schedules. To make one: rejoinder schedule add --help";
+    table(schedules, (nothing, ""), ["NAME", "WHEN", "NEXT", "TO", "WHAT"], row)
 }
 
 fn detail(schedule: &Value) -> String {

@@ -1,10 +1,12 @@
 //! `rejoinder tokens`: the operators' tokens of the running gateway.
 
 use clap::{Args, Subcommand, ValueEnum};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
     global::Global,
+    listing::{List, table, text},
     running::{RunningGateway, path_part},
 };
 use crate::console::{failure::Failure, output};
@@ -47,30 +49,13 @@ pub(super) struct Create {
     json: bool,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, Serialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
 enum Role {
     Chat,
     Viewer,
     Operator,
     Admin,
-}
-
-impl Role {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Chat => "chat",
-            Self::Viewer => "viewer",
-            Self::Operator => "operator",
-            Self::Admin => "admin",
-        }
-    }
-}
-
-#[derive(Debug, Args)]
-pub(super) struct List {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -103,18 +88,12 @@ impl TokensCommand {
                 }
                 Ok(())
             }
-            Self::List(List { json }) => {
-                let tokens = gateway.get("tokens").await?;
-                if *json { output::print_json(&tokens) } else { output::print(lines(&tokens)) }
-            }
+            Self::List(list) => list.print(&gateway, "tokens", lines).await,
             Self::Revoke(Revoke { token, reason }) => {
                 gateway.delete(&format!("tokens/{}", path_part(token)), &json!({ "reason": reason })).await?;
                 output::print(output::printable(&format!("The token {token} is revoked.")))
             }
-            Self::Sessions(List { json }) => {
-                let sessions = gateway.get("sessions").await?;
-                if *json { output::print_json(&sessions) } else { output::print(session_lines(&sessions)) }
-            }
+            Self::Sessions(list) => list.print(&gateway, "sessions", session_lines).await,
             Self::EndSession(EndSession { session, reason }) => {
                 gateway.delete(&format!("sessions/{}", path_part(session)), &json!({ "reason": reason })).await?;
                 output::print(output::printable(&format!("The session {session} is over.")))
@@ -126,8 +105,7 @@ impl TokensCommand {
 impl Create {
     async fn perform(&self, gateway: &RunningGateway) -> Result<(), Failure> {
         let channels = (!self.channels.is_empty()).then_some(&self.channels);
-        let body =
-            json!({ "name": self.name, "role": self.role.as_str(), "channels": channels, "expires_at": self.expires });
+        let body = json!({ "name": self.name, "role": self.role, "channels": channels, "expires_at": self.expires });
         let made = gateway.post("tokens", &body).await?;
         if self.json {
             return output::print_json(&made);
@@ -139,28 +117,19 @@ impl Create {
 }
 
 fn session_lines(sessions: &Value) -> String {
-    let row = |session: &Value| {
-        ["id", "name", "role", "opened_at", "expires_at", "browser"]
-            .map(|key| session[key].as_str().unwrap_or_default().to_owned())
-    };
-    let rows: Vec<_> = sessions["items"].as_array().into_iter().flatten().map(row).collect();
-    if rows.is_empty() {
-        return "No session is open.".to_owned();
-    }
-    output::printable(&output::table(["ID", "TOKEN", "ROLE", "OPENED", "ENDS", "BROWSER"], &rows))
+    let row =
+        |session: &Value| ["id", "name", "role", "opened_at", "expires_at", "browser"].map(|key| text(&session[key]));
+    let heads = ["ID", "TOKEN", "ROLE", "OPENED", "ENDS", "BROWSER"];
+    table(sessions, ("No session is open.", ""), heads, row)
 }
 
 fn lines(tokens: &Value) -> String {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let row = |token: &Value| {
         let channels: Vec<_> = token["channels"].as_array().into_iter().flatten().map(text).collect();
         let channels = if token["channels"].is_null() { "all".to_owned() } else { channels.join(", ") };
         let expires = token["expires_at"].as_str().unwrap_or("never").to_owned();
         [text(&token["name"]), text(&token["role"]), channels, text(&token["created_at"]), expires]
     };
-    let rows: Vec<_> = tokens["items"].as_array().into_iter().flatten().map(row).collect();
-    if rows.is_empty() {
-        return "No tokens but the configured one.".to_owned();
-    }
-    output::printable(&output::table(["NAME", "ROLE", "CHANNELS", "CREATED", "EXPIRES"], &rows))
+    let heads = ["NAME", "ROLE", "CHANNELS", "CREATED", "EXPIRES"];
+    table(tokens, ("No tokens but the configured one.", ""), heads, row)
 }

@@ -1,4 +1,4 @@
-//! `rejoinder turns`: reads the database directly, whether the gateway is running or not.
+//! `rejoinder turns`: what is stored of turns, and what the running gateway does with one.
 
 mod runs;
 mod stats;
@@ -6,26 +6,26 @@ mod text;
 
 use std::{collections::HashSet, fmt::Write as _, time::Duration};
 
-use anyhow::Context;
+use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use rejoinder_core::{
-    ChannelId, Clock, ConversationId, PersonFilter, SystemClock, Timestamp, TurnId,
-    explain::explain,
-    store::{Dossier, PeopleStore, TurnFilter, TurnListState},
+    Clock, ConversationId, SystemClock, Timestamp, TurnId,
+    explain::{Entry, Explanation},
 };
+use serde::de::DeserializeOwned;
 
 use self::text::{indented, one_line, parse_time};
 use super::{
     database::Database,
     global::Global,
-    ids::{turn_id, unknown_turn},
+    ids::turn_id,
+    records::{Page, Parameter, named},
     running::RunningGateway,
 };
 use crate::{
     console::{failure::Failure, output},
-    http::page,
-    time,
-    view::{DeliveryDetail, TurnDetail, TurnExplanation, TurnItem, TurnList},
+    time::{self, rfc3339},
+    view::{DeliveryDetail, TimelineEntry, TurnDetail, TurnExplanation, TurnItem},
 };
 
 #[derive(Debug, Subcommand)]
@@ -191,16 +191,12 @@ impl TurnsCommand {
             Self::Hold(change) => change.perform(global, "hold", "It is held.").await,
             Self::Resume(change) => change.perform(global, "resume", "It goes on.").await,
             Self::Show(Show { one, shown }) => {
-                let turn = TurnDetail::from(&one.dossier(global).await?);
+                let turn: TurnDetail = one.read(global, "").await?;
                 if one.json { output::print_json(&turn) } else { output::print(detail(&turn, *shown)) }
             }
             Self::Explain(one) => {
-                let explanation = explain(&one.dossier(global).await?, SystemClock.now());
-                if one.json {
-                    output::print_json(&TurnExplanation::from(explanation))
-                } else {
-                    output::print(output::printable(&format!("Turn {}\n{explanation}", explanation.turn)))
-                }
+                let explanation: TurnExplanation = one.read(global, "/explain").await?;
+                if one.json { output::print_json(&explanation) } else { output::print(explained(explanation)?) }
             }
         }
     }
@@ -209,7 +205,7 @@ impl TurnsCommand {
 impl Change {
     async fn perform(&self, global: &Global, action: &str, done: &str) -> Result<(), Failure> {
         let gateway = RunningGateway::find(global)?;
-        let id = turn_id(&*Database::default().open(global).await?, &self.id).await?;
+        let id = turn_id(&Database::default().records(global).await?, &self.id).await?;
         gateway.post(&format!("turns/{id}/{action}"), &serde_json::json!({ "reason": self.reason })).await?;
         output::print(done)
     }
@@ -219,7 +215,7 @@ impl Cancel {
     async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let Self { change: Change { id, reason }, say, silently } = self;
         let gateway = RunningGateway::find(global)?;
-        let id = turn_id(&*Database::default().open(global).await?, id).await?;
+        let id = turn_id(&Database::default().records(global).await?, id).await?;
         let body = serde_json::json!({ "reason": reason, "say": say, "silently": silently });
         gateway.post(&format!("turns/{id}/cancel"), &body).await?;
         output::print(if *silently { "It is given up." } else { "It is given up, and the person is told." })
@@ -228,9 +224,10 @@ impl Cancel {
 
 impl List {
     async fn perform(&self, global: &Global) -> Result<(), Failure> {
-        let store = self.database.open(global).await?;
+        let records = self.database.records(global).await?;
         loop {
-            let list = page(store.as_ref(), self.filter(&*store).await?).await.context("cannot read the turns")?;
+            let before = self.before.map(|id| id.to_string());
+            let list = records.list("turns", &self.filter(), before, self.limit).await?;
             if self.json {
                 return output::print_json(&list);
             }
@@ -244,56 +241,37 @@ impl List {
         }
     }
 
-    async fn filter(&self, store: &dyn PeopleStore) -> Result<TurnFilter, Failure> {
+    fn filter(&self) -> [Parameter; 9] {
         let now = SystemClock.now();
-        let time = |text: Option<&String>| text.and_then(|text| time::parse_or_ago(text, now));
+        let time = |text: Option<&String>| text.and_then(|text| time::parse_or_ago(text, now)).map(rfc3339);
         let state = match self.state {
             _ if self.late => Some(ListState::Overdue),
             _ if self.failed => Some(ListState::Undeliverable),
             state => state,
         };
-        let person = match &self.person {
-            Some(person) => {
-                let people = store.people().await.context("cannot read the people")?;
-                let chats = store.direct_chats().await.context("cannot read the people")?;
-                Some(PersonFilter::new(person, &people, &chats))
-            }
-            None => None,
-        };
-        Ok(TurnFilter {
-            state: state.map(|state| match state {
-                ListState::Open => TurnListState::Open,
-                ListState::Settled => TurnListState::Settled,
-                ListState::Undeliverable => TurnListState::Undeliverable,
-                ListState::Overdue => TurnListState::Overdue,
-                ListState::Absent => TurnListState::Absent,
-                ListState::Asked => TurnListState::Asked,
-            }),
-            channels: self.channel.as_deref().map(|channel| vec![ChannelId::from_stored(channel)]),
-            conversation: self.conversation,
-            agent: self.agent.as_deref().map(Into::into),
-            person,
-            text: self.text.clone(),
-            fallback: self.fallback,
-            since: time(self.since.as_ref()),
-            until: time(self.until.as_ref()),
-            ids: None,
-            before: self.before,
-            limit: self.limit,
-            now: Some(now),
-        })
+        [
+            ("state", named(state)),
+            ("channel", self.channel.clone()),
+            ("conversation", self.conversation.map(|id| id.to_string())),
+            ("agent", self.agent.clone()),
+            ("person", self.person.clone()),
+            ("text", self.text.clone()),
+            ("fallback", self.fallback.then(|| "true".to_owned())),
+            ("since", time(self.since.as_ref())),
+            ("until", time(self.until.as_ref())),
+        ]
     }
 }
 
-fn lines(list: &TurnList, now: Timestamp) -> String {
+fn lines(list: &Page<TurnItem>, now: Timestamp) -> String {
     if list.items.is_empty() {
         return "No turns found.".to_owned();
     }
     let short_id = short_id(&list.items);
     let row = |turn: &TurnItem| {
-        let how = match (&turn.fallback, turn.signal) {
+        let how = match (&turn.fallback, &turn.signal) {
             (Some(fallback), _) => format!("{} ({})", fallback.rung, fallback.cause),
-            (None, Some(signal)) => signal.to_owned(),
+            (None, Some(signal)) => signal.clone(),
             (None, None) => String::new(),
         };
         let status = || Some(serde_json::to_value(turn.status).ok()?.as_str()?.to_owned());
@@ -330,12 +308,21 @@ fn short_id(turns: &[TurnItem]) -> usize {
 }
 
 impl One {
-    async fn dossier(&self, global: &Global) -> Result<Dossier, Failure> {
-        let store = self.database.open(global).await?;
-        let id = turn_id(&*store, &self.id).await?;
-        let dossier = store.dossier(id).await.context("cannot read the turn")?;
-        Ok(dossier.ok_or_else(|| unknown_turn(&self.id))?)
+    /// Reads the turn, or what the route `below` it tells.
+    async fn read<T: DeserializeOwned>(&self, global: &Global, below: &str) -> Result<T, Failure> {
+        let records = self.database.records(global).await?;
+        let id = turn_id(&records, &self.id).await?;
+        records.get(&format!("turns/{id}{below}")).await
     }
+}
+
+fn explained(explanation: TurnExplanation) -> Result<String, Failure> {
+    let TurnExplanation { turn_id, headline, owed, timeline, next } = explanation;
+    let entry = |TimelineEntry { at, text }| Some(Entry { at: time::parse(&at)?, text });
+    let timeline = timeline.into_iter().filter_map(entry).collect();
+    let turn = turn_id.parse::<TurnId>().context("the turn has no id")?;
+    let explanation = Explanation { turn, headline, owed, timeline, next };
+    Ok(output::printable(&format!("Turn {turn_id}\n{explanation}")))
 }
 
 fn detail(turn: &TurnDetail, with_shown: bool) -> String {
@@ -356,7 +343,7 @@ fn detail(turn: &TurnDetail, with_shown: bool) -> String {
     field("accepted", &turn.accepted_at);
     field("ended", &optional(&turn.ended_at));
     field("owed", if turn.owed { "an answer" } else { "nothing" });
-    field("state", turn.state);
+    field("state", &turn.state);
     if let Some(reason) = &turn.reason {
         field("reason", reason);
     }

@@ -11,7 +11,7 @@ mod caller;
 mod channels;
 mod configuration;
 mod conversations;
-pub(super) mod dead_letters;
+mod dead_letters;
 mod deliveries;
 mod errors;
 mod events;
@@ -24,24 +24,27 @@ pub(super) mod page;
 mod pairings;
 mod people;
 mod prelude;
+pub(super) mod records;
 mod responses;
 mod route;
 mod schedules;
 mod search;
 mod session;
 mod tokens;
-pub(super) mod turns;
+mod turns;
 
 use std::sync::Arc;
 
 use axum::{
     Router,
+    extract::FromRef,
     middleware::from_fn_with_state,
     routing::{MethodRouter, any},
 };
 use rejoinder_core::store::Role;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
+use self::records::Records;
 use super::{
     app::App,
     layers::{not_found, wrong_method},
@@ -51,16 +54,16 @@ type Routes = OpenApiRouter<Arc<App>>;
 
 macro_rules! handlers {
     ($($resource:ident::$handler:ident)*) => {
-        Routes::default()$(.routes(routes!($resource::$handler)))*
+        OpenApiRouter::default()$(.routes(routes!($resource::$handler)))*
     };
 }
 
 /// What is served, and described, by the role that it needs.
 fn by_role() -> [(Role, Routes); 3] {
-    let viewer = handlers! {
-        overview::show turns::list turns::show turns::explain conversations::list conversations::show deliveries::list
-        dead_letters::list loops::list search::list channels::list agents::list pairings::list approvals::list people::list
-        schedules::list schedules::show logs::list errors::list events::follow session::show session::close
+    let viewer: Routes = handlers! {
+        overview::show conversations::list conversations::show deliveries::list
+        loops::list search::list channels::list agents::list pairings::list approvals::list people::list
+        schedules::list schedules::show errors::list events::follow session::show session::close
         session::link route::explain
     };
     let operator = handlers! {
@@ -75,7 +78,15 @@ fn by_role() -> [(Role, Routes); 3] {
         tokens::list tokens::create tokens::revoke session::list session::end people::forget configuration::reload
         alerts::list alerts::test audit::list
     };
-    [(Role::Viewer, viewer), (Role::Operator, operator), (Role::Admin, admin)]
+    [(Role::Viewer, viewer.merge(records())), (Role::Operator, operator), (Role::Admin, admin)]
+}
+
+/// What a viewer reads and the store alone answers.
+fn records<S: Clone + Send + Sync + 'static>() -> OpenApiRouter<S>
+where
+    Records: FromRef<S>,
+{
+    handlers! { turns::list turns::show turns::explain dead_letters::list logs::list }
 }
 
 /// What needs no role: it opens a session.

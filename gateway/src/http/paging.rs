@@ -14,7 +14,7 @@ use super::error::ApiError;
 const DEFAULT: u32 = 50;
 
 /// The largest number of items of a page.
-const MAX: u32 = 200;
+pub(crate) const MAX: u32 = 200;
 
 /// The parameters of a request. Wrong ones are told in plain words.
 pub(super) struct Query<T>(pub(super) T);

@@ -29,7 +29,7 @@ pub(super) fn lines(run: &RunDetail, with_shown: bool) -> Vec<String> {
 
 fn tokens(run: &RunDetail) -> Option<String> {
     let (input, output) = run.input_tokens.zip(run.output_tokens)?;
-    let cost = run.cost.as_ref().map_or_else(String::new, |cost| format!(": {}", cost.text));
+    let cost = run.cost.as_ref().map_or_else(String::new, |cost| format!(": {cost}"));
     Some(format!("     {input} tokens in, {output} out{cost}"))
 }
 
@@ -107,7 +107,7 @@ mod tests {
             detail: None,
             input_tokens: Some(1200),
             output_tokens: Some(300),
-            cost: Some(CostDetail { amount: 0.00036, currency: "USD".to_owned(), text: "0.00036 USD".to_owned() }),
+            cost: Some(CostDetail { amount: 0.00036, currency: "USD".to_owned() }),
             shown: Some(ShownDetail {
                 settings: json!({ "model": "m", "system": "Be kind.\nBe brief." }),
                 messages: json!([

@@ -1,12 +1,12 @@
 //! The dead letters: their list, and what an operator does with them, one by one or all that match a filter.
 
 use rejoinder_core::{
-    Actor, ChannelId, ConversationRef, OperationError, Store, StoreError,
+    Actor, ChannelId, ConversationRef, OperationError, StoreError,
     store::{DeadLetter, DeadLetterFilter},
 };
 use uuid::Uuid;
 
-use super::prelude::*;
+use super::{prelude::*, records::Records};
 use crate::view::{DeadLetterItem, DeadLetterList};
 
 /// How many dead letters one request may change.
@@ -42,16 +42,16 @@ impl Filter {
 /// Lists the dead letters, newest first: turns that could not be answered, and callbacks of hooks that were given up.
 #[utoipa::path(get, path = "/dead-letters", operation_id = "list_dead_letters", params(Filter),
     responses((status = 200, description = "A page of dead letters", body = DeadLetterList)))]
-pub(super) async fn list(State(app): Shared, caller: Caller, Query(filter): Query<Filter>) -> Answer<DeadLetterList> {
-    Ok(Json(page(app.store.as_ref(), filter.read(&caller)?).await?))
-}
-
-/// One page of dead letters, and where the next one begins.
-pub(crate) async fn page(store: &dyn Store, filter: DeadLetterFilter) -> Result<DeadLetterList, StoreError> {
+pub(super) async fn list(
+    State(records): State<Records>,
+    caller: Caller,
+    Query(filter): Query<Filter>,
+) -> Answer<DeadLetterList> {
+    let filter = filter.read(&caller)?;
     let limit = filter.limit;
-    let mut found = store.dead_letters(&DeadLetterFilter { limit: limit + 1, ..filter }).await?;
+    let mut found = records.store.dead_letters(&DeadLetterFilter { limit: limit + 1, ..filter }).await?;
     let next = paging::cut(&mut found, limit, |letter| letter.id.to_string());
-    Ok(DeadLetterList { items: found.iter().map(DeadLetterItem::from).collect(), next })
+    Ok(Json(DeadLetterList { items: found.iter().map(DeadLetterItem::from).collect(), next }))
 }
 
 /// Has a dead letter sent again, as the same delivery, so that the person sees it once. If there was nothing to send, the

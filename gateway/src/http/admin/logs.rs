@@ -1,13 +1,10 @@
 //! The lines of the gateway's own log that are kept (`[log] keep`).
 
 use clap::ValueEnum;
-use rejoinder_core::{
-    Store, StoreError,
-    store::{LineLevel, LogLineFilter, LogLineRecord},
-};
+use rejoinder_core::store::{LineLevel, LogLineFilter, LogLineRecord};
 use serde_json::{Map, Value};
 
-use super::prelude::*;
+use super::{prelude::*, records::Records};
 
 /// The filter of the list.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -60,7 +57,7 @@ page! {
 }
 
 /// A line of the log.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(crate) struct LogLineItem {
     id: i64,
     #[schema(format = DateTime)]
@@ -96,14 +93,14 @@ impl From<LogLineRecord> for LogLineItem {
 /// Lists the lines of the gateway's own log, newest first. `[log]` says which are kept, and for how long.
 #[utoipa::path(get, path = "/logs", operation_id = "list_logs", params(Filter),
     responses((status = 200, description = "A page of lines", body = LogLineList)))]
-pub(super) async fn list(State(app): Shared, caller: Caller, Query(filter): Query<Filter>) -> Answer<LogLineList> {
-    Ok(Json(page(app.store.as_ref(), filter.read(&caller)?).await?))
-}
-
-/// One page of lines, and where the next one begins.
-pub(crate) async fn page(store: &dyn Store, filter: LogLineFilter) -> Result<LogLineList, StoreError> {
+pub(super) async fn list(
+    State(records): State<Records>,
+    caller: Caller,
+    Query(filter): Query<Filter>,
+) -> Answer<LogLineList> {
+    let filter = filter.read(&caller)?;
     let limit = filter.limit;
-    let mut found = store.log_lines(&LogLineFilter { limit: limit + 1, ..filter }).await?;
+    let mut found = records.store.log_lines(&LogLineFilter { limit: limit + 1, ..filter }).await?;
     let next = paging::cut(&mut found, limit, |record| record.id.to_string());
-    Ok(LogLineList { items: found.into_iter().map(LogLineItem::from).collect(), next })
+    Ok(Json(LogLineList { items: found.into_iter().map(LogLineItem::from).collect(), next }))
 }

@@ -1,13 +1,13 @@
 //! The turns: their list, one in detail, and its explanation.
 
 use rejoinder_core::{
-    Farewell, Store, StoreError, TurnId,
+    Farewell, PersonFilter, TurnId,
     explain::explain as explain_turn,
     is_blank,
     store::{Dossier, TurnFilter, TurnListState},
 };
 
-use super::prelude::*;
+use super::{prelude::*, records::Records};
 use crate::{
     time,
     view::{TurnDetail, TurnExplanation, TurnItem, TurnList},
@@ -52,6 +52,10 @@ pub(crate) struct Filter {
     /// Only turns older than the one with this id: the `next` of the previous page.
     #[param(format = "uuid")]
     before: Option<String>,
+    /// Only turns whose ids are from the first to the last of these: `FIRST..LAST`. For the command line, which takes the beginning
+    /// of an id; it is not described.
+    #[param(ignore)]
+    ids: Option<String>,
     /// The largest number of turns; 50 by default.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
@@ -62,26 +66,37 @@ names! {
 }
 
 impl Filter {
-    fn read(self, app: &App, caller: &Caller) -> Result<TurnFilter, ApiError> {
+    async fn read(self, records: &Records, caller: &Caller) -> Result<TurnFilter, ApiError> {
         let limit = paging::limit(self.limit)?;
         let time = |name: &str, text: Option<String>| {
             let read = |text: String| time::parse(&text).ok_or_else(|| paging::bad(name, "an RFC 3339 time"));
             text.map(read).transpose()
+        };
+        let range = |ids: String| {
+            let ends = ids.split_once("..").and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
+            ends.ok_or_else(|| paging::bad("ids", "two turn ids: FIRST..LAST"))
+        };
+        let person = match self.person {
+            Some(person) => {
+                let (people, chats) = (records.store.people().await?, records.store.direct_chats().await?);
+                Some(PersonFilter::new(&person, &people, &chats))
+            }
+            None => None,
         };
         Ok(TurnFilter {
             state: self.state.map(Into::into),
             channels: caller.channels(self.channel.as_deref()),
             conversation: paging::id("conversation", "a conversation id", self.conversation)?,
             agent: self.agent.map(Into::into),
-            person: self.person.map(|person| app.engine.people().filter(&person)),
+            person,
             text: self.text,
             fallback: self.fallback,
             since: time("since", self.since)?,
             until: time("until", self.until)?,
-            ids: None,
+            ids: self.ids.map(range).transpose()?,
             before: paging::id("before", "a turn id", self.before)?,
             limit,
-            now: None,
+            now: Some(records.clock.now()),
         })
     }
 }
@@ -89,25 +104,24 @@ impl Filter {
 /// Lists turns, newest first.
 #[utoipa::path(get, path = "/turns", operation_id = "list_turns", params(Filter),
     responses((status = 200, description = "A page of turns", body = TurnList)))]
-pub(super) async fn list(State(app): Shared, caller: Caller, Query(filter): Query<Filter>) -> Answer<TurnList> {
-    let filter = TurnFilter { now: Some(app.clock.now()), ..filter.read(&app, &caller)? };
-    Ok(Json(page(app.store.as_ref(), filter).await?))
-}
-
-/// One page of turns, and where the next one begins.
-pub(crate) async fn page(store: &dyn Store, filter: TurnFilter) -> Result<TurnList, StoreError> {
+pub(super) async fn list(
+    State(records): State<Records>,
+    caller: Caller,
+    Query(filter): Query<Filter>,
+) -> Answer<TurnList> {
+    let filter = filter.read(&records, &caller).await?;
     let limit = filter.limit;
-    let mut turns = store.list_turns(&TurnFilter { limit: limit + 1, ..filter }).await?;
+    let mut turns = records.store.list_turns(&TurnFilter { limit: limit + 1, ..filter }).await?;
     let next = paging::cut(&mut turns, limit, |turn| turn.turn_id.to_string());
-    Ok(TurnList { items: turns.into_iter().map(TurnItem::from).collect(), next })
+    Ok(Json(TurnList { items: turns.into_iter().map(TurnItem::from).collect(), next }))
 }
 
 /// Shows everything about a turn.
 #[utoipa::path(get, path = "/turns/{id}", operation_id = "show_turn",
     params(("id" = String, Path, description = "The turn's id", format = "uuid")),
     responses((status = 200, description = "The turn", body = TurnDetail)))]
-pub(super) async fn show(State(app): Shared, caller: Caller, id: Segment) -> Answer<TurnDetail> {
-    let dossier = dossier(&app, &caller, id).await?;
+pub(super) async fn show(State(records): State<Records>, caller: Caller, id: Segment) -> Answer<TurnDetail> {
+    let dossier = dossier(&records, &caller, id).await?;
     Ok(Json(TurnDetail::from(&dossier)))
 }
 
@@ -115,13 +129,13 @@ pub(super) async fn show(State(app): Shared, caller: Caller, id: Segment) -> Ans
 #[utoipa::path(get, path = "/turns/{id}/explain", operation_id = "explain_turn",
     params(("id" = String, Path, description = "The turn's id", format = "uuid")),
     responses((status = 200, description = "The explanation", body = TurnExplanation)))]
-pub(super) async fn explain(State(app): Shared, caller: Caller, id: Segment) -> Answer<TurnExplanation> {
-    let dossier = dossier(&app, &caller, id).await?;
-    Ok(Json(explain_turn(&dossier, app.clock.now()).into()))
+pub(super) async fn explain(State(records): State<Records>, caller: Caller, id: Segment) -> Answer<TurnExplanation> {
+    let dossier = dossier(&records, &caller, id).await?;
+    Ok(Json(explain_turn(&dossier, records.clock.now()).into()))
 }
 
-async fn dossier(app: &App, caller: &Caller, id: Segment) -> Result<Dossier, ApiError> {
-    let dossier = app.store.dossier(turn_id(id)?).await?;
+async fn dossier(records: &Records, caller: &Caller, id: Segment) -> Result<Dossier, ApiError> {
+    let dossier = records.store.dossier(turn_id(id)?).await?;
     dossier
         .filter(|dossier| caller.may_see(&dossier.turn.event.conversation.channel))
         .ok_or(ApiError::NotFound(UNKNOWN))
