@@ -63,7 +63,55 @@ pub mod store {
         };
     }
 
-    pub use crate::{model::{approval::{Approval, ApprovalChange, ApprovalFilter, ApprovalState}, line::{ErrorFilter, ErrorMark, ErrorRecord, LineId, LineLevel, LogLine, LogLineFilter, LogLineRecord}, log::{AuditEntry, LogEntry, LogEvent, LogFilter, LogSeq, NewLogEntry, Subject}, people::{DirectChat, Guess, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord}, question::{AskedQuestion, QuestionFilter, QuestionRecord}, run::RunContent, schedule::{Schedule, ScheduleChange, ScheduleOrigin, ScheduleRun, ScheduleState}, search::{SearchQuery, SearchTerm, is_word_alone}, session::{SessionChange, SessionChoice, SessionRecord, SessionUse}, stored_delivery::{DeliveryRecord, DeliveryState, Label}, tokens::{LinkRecord, Role, SignInChange, SignInRecord, TokenChange, TokenRecord}, turn::{Handler, TurnRecord, TurnSeq, Version}, view::{FallbackView, Shown, TurnStatus, TurnView}}, ports::store::{Store, accept::{Beside, CursorMove, DayUse, EarlierMessage, InboxStore, NewEvent, NewTurn, Repeated, Stored, TransitionOf}, channels::ChannelStore, error::StoreError, housekeeping::{Cutoffs, ExpiredRows, HousekeepingStore, Removal, StoreStats}, list::{AgentFigures, AuditFilter, AuditRecord, ConversationFilter, ConversationSummary, DeadLetter, DeadLetterFilter, DeliveryFilter, DeliveryListState, FoundLine, ListedDelivery, OperatorStore, Origin, SearchFilter, SessionSummary, TokenStore, TurnFilter, TurnListState, TurnSummary}, log::{LineStore, LogStore, SearchStore}, outbox::OutboxStore, people::PeopleStore, questions::QuestionStore, record::{AbsentChannel, AttemptRecord, Backlog, BlockedScope, DeadTurn, Dossier, LateTurn, NextDeliveries, ParkedDelivery, Pause, Remark, RunRecord, Stuck, WaitingTurn}, schedules::ScheduleStore, sessions::SessionStore, state::StoreState, transition::{AttemptEnd, AttemptStart, ClosedQuestion, Commit, DeliveryChange, IdempotentAnswer, LineChange, NewDelivery, Noun, Operation, RunEnd, RunStart, Seen, TranscriptLine, Transition, Transitions, TurnChange, Withdrawal}, turns::{DeadlineStore, QueueStore, TurnStore, ViewStore}}};
+    pub use crate::{
+        model::{
+            approval::{Approval, ApprovalChange, ApprovalFilter, ApprovalState},
+            line::{ErrorFilter, ErrorMark, ErrorRecord, LineId, LineLevel, LogLine, LogLineFilter, LogLineRecord},
+            log::{AuditEntry, LogEntry, LogEvent, LogFilter, LogSeq, NewLogEntry, Subject},
+            people::{DirectChat, Guess, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord},
+            question::{AskedQuestion, QuestionFilter, QuestionRecord},
+            run::RunContent,
+            schedule::{Schedule, ScheduleChange, ScheduleOrigin, ScheduleRun, ScheduleState},
+            search::{SearchQuery, SearchTerm, is_word_alone},
+            session::{SessionChange, SessionChoice, SessionRecord, SessionUse},
+            stored_delivery::{DeliveryRecord, DeliveryState, Label},
+            tokens::{LinkRecord, Role, SignInChange, SignInRecord, TokenChange, TokenRecord},
+            turn::{Handler, TurnRecord, TurnSeq, Version},
+            view::{FallbackView, Shown, TurnStatus, TurnView},
+        },
+        ports::store::{
+            Store,
+            accept::{
+                Beside, CursorMove, DayUse, EarlierMessage, InboxStore, NewEvent, NewTurn, Repeated, Stored,
+                TransitionOf,
+            },
+            channels::ChannelStore,
+            error::StoreError,
+            housekeeping::{Cutoffs, ExpiredRows, HousekeepingStore, Removal, StoreStats},
+            list::{
+                AgentFigures, AuditFilter, AuditRecord, ConversationFilter, ConversationSummary, DeadLetter,
+                DeadLetterFilter, DeliveryFilter, DeliveryListState, FoundLine, ListedDelivery, OperatorStore, Origin,
+                SearchFilter, SessionSummary, TokenStore, TurnFilter, TurnListState, TurnSummary,
+            },
+            log::{LineStore, LogStore, SearchStore},
+            outbox::OutboxStore,
+            people::PeopleStore,
+            questions::QuestionStore,
+            record::{
+                AbsentChannel, AttemptRecord, Backlog, BlockedScope, DeadTurn, Dossier, LateTurn, NextDeliveries,
+                ParkedDelivery, Pause, Remark, RunRecord, Stuck, WaitingTurn,
+            },
+            schedules::ScheduleStore,
+            sessions::SessionStore,
+            state::StoreState,
+            transition::{
+                AttemptEnd, AttemptStart, ClosedQuestion, Commit, DeliveryChange, IdempotentAnswer, LineChange,
+                NewDelivery, Noun, Operation, RunEnd, RunStart, Seen, TranscriptLine, Transition, Transitions,
+                TurnChange, Withdrawal,
+            },
+            turns::{DeadlineStore, QueueStore, TurnStore, ViewStore},
+        },
+    };
 }
 
 #[cfg(feature = "crash-points")]

@@ -3,7 +3,29 @@
 use futures_util::future::BoxFuture;
 use rejoinder_guard::{CancelledBy, Choices, Event, Reply, Timestamp};
 
-use crate::{base::{channels::Channels, words::filled}, conversations::sessions::Sessions, events::TurnEvents, ledger::trigger::{DecidedApproval, DecidedPerson, OperatorStep}, merges::Merges, model::{capabilities::{Capabilities, Receipts, Support}, event::Amends, ids::{PersonId, TurnId}, language::Language, log::{NewLogEntry, Subject}, people::Identity, queue::QueueMode, session::{SessionChange, SessionChoice}, settings::Settings, turn::{Handler, TurnRecord}}, people::People, ports::store::{Store, error::StoreError, transition::Seen}, questions::{approvals::Approvals, backlog_question::BacklogQuestion}, shown::render::Target};
+use crate::{
+    base::{channels::Channels, words::filled},
+    conversations::sessions::Sessions,
+    events::TurnEvents,
+    ledger::trigger::{DecidedApproval, DecidedPerson, OperatorStep},
+    merges::Merges,
+    model::{
+        capabilities::{Capabilities, Receipts, Support},
+        event::Amends,
+        ids::{PersonId, TurnId},
+        language::Language,
+        log::{NewLogEntry, Subject},
+        people::Identity,
+        queue::QueueMode,
+        session::{SessionChange, SessionChoice},
+        settings::Settings,
+        turn::{Handler, TurnRecord},
+    },
+    people::People,
+    ports::store::{Store, error::StoreError, transition::Seen},
+    questions::{approvals::Approvals, backlog_question::BacklogQuestion},
+    shown::render::Target,
+};
 
 /// A command that the gateway executes itself, or a notice that it sends on its own.
 pub(crate) struct Command {

@@ -1,8 +1,23 @@
 //! `/link`: lets somebody who is known on one channel be the same person on another one, with a code, once they confirm it where
 //! they got the code. `/unlink`: takes a channel out again.
 
-use super::{approve::wrong, command::{Answer, Call, Command, Words}};
-use crate::{base::words::{excerpt, filled, plain}, ledger::trigger::DecidedPerson, model::{conversation::ChatKind, event::{InboundEvent, SenderKind}, ids::TurnId, people::{Identity, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord, PersonRole}}, operator::actor::{Actor, operation}, people::{People, codes::WrongCode}, ports::store::{error::StoreError, transition::Seen}};
+use super::{
+    approve::wrong,
+    command::{Answer, Call, Command, Words},
+};
+use crate::{
+    base::words::{excerpt, filled, plain},
+    ledger::trigger::DecidedPerson,
+    model::{
+        conversation::ChatKind,
+        event::{InboundEvent, SenderKind},
+        ids::TurnId,
+        people::{Identity, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord, PersonRole},
+    },
+    operator::actor::{Actor, operation},
+    people::{People, codes::WrongCode},
+    ports::store::{error::StoreError, transition::Seen},
+};
 
 pub(crate) const LINK: Command = Command {
     name: "link",

@@ -10,7 +10,22 @@ use std::sync::{
 
 use rejoinder_guard::{Obligation, ObligationState};
 
-use crate::{model::{agent::AgentName, conversation::ChatKind, event::{EventKind, InboundEvent, SenderKind}, ids::{ConversationId, PersonId, SessionId, TurnId}, people::{Identity, KnownPeople}, session::{SessionChange, SessionChoice, SessionSettings, SessionUse}, turn::TurnRecord}, ports::store::{error::StoreError, sessions::SessionStore, transition::{Noun, Seen}}};
+use crate::{
+    model::{
+        agent::AgentName,
+        conversation::ChatKind,
+        event::{EventKind, InboundEvent, SenderKind},
+        ids::{ConversationId, PersonId, SessionId, TurnId},
+        people::{Identity, KnownPeople},
+        session::{SessionChange, SessionChoice, SessionSettings, SessionUse},
+        turn::TurnRecord,
+    },
+    ports::store::{
+        error::StoreError,
+        sessions::SessionStore,
+        transition::{Noun, Seen},
+    },
+};
 
 /// Reads sessions.
 pub(crate) struct Sessions {

@@ -14,7 +14,40 @@ use std::{cmp::Reverse, collections::HashSet, sync::Arc};
 use rejoinder_guard::{Attachment, Timestamp};
 use tracing::warn;
 
-use crate::{base::channels::Channels, model::{agent::AgentName, capabilities::Receipts, conversation::{ChannelId, ChatKind, ConversationRef}, event::{Directed, EventKind, InboundEvent, SenderKind}, finding::{PersonFilter, folded}, ids::{EventId, PersonId, TurnId}, log::Subject, people::{Identity, KnownIdentity, PersonRole, is_hidden}, schedule::{Asker, NewSchedule, Schedule, ScheduledAction}, settings::LiveSettings, target::{Addressees, Begun, NotReached, Reached, Target}, words::{PromptSession, Words, WordsTo}}, notices::message, operator::{actor::{Actor, Done, operation_done}, error::OperationError}, people::{People, access::Permit, reach::Unreachable}, ports::{clock::SharedClock, intake::{Accepted, Inlet, IntakeError}, store::{Store, accept::{Beside, NewEvent, Stored, TransitionOf}, error::StoreError, list::TurnFilter, transition::Transition}}};
+use crate::{
+    base::channels::Channels,
+    model::{
+        agent::AgentName,
+        capabilities::Receipts,
+        conversation::{ChannelId, ChatKind, ConversationRef},
+        event::{Directed, EventKind, InboundEvent, SenderKind},
+        finding::{PersonFilter, folded},
+        ids::{EventId, PersonId, TurnId},
+        log::Subject,
+        people::{Identity, KnownIdentity, PersonRole, is_hidden},
+        schedule::{Asker, NewSchedule, Schedule, ScheduledAction},
+        settings::LiveSettings,
+        target::{Addressees, Begun, NotReached, Reached, Target},
+        words::{PromptSession, Words, WordsTo},
+    },
+    notices::message,
+    operator::{
+        actor::{Actor, Done, operation_done},
+        error::OperationError,
+    },
+    people::{People, access::Permit, reach::Unreachable},
+    ports::{
+        clock::SharedClock,
+        intake::{Accepted, Inlet, IntakeError},
+        store::{
+            Store,
+            accept::{Beside, NewEvent, Stored, TransitionOf},
+            error::StoreError,
+            list::TurnFilter,
+            transition::Transition,
+        },
+    },
+};
 
 /// A message that the gateway is to send.
 #[derive(Clone, Debug)]

@@ -9,7 +9,26 @@ use rejoinder_guard::{ObligationState, Settlement, Timestamp, Via};
 use tracing::warn;
 
 use super::Initiative;
-use crate::{base::{conflicts::decide_anew, lifecycle::Lifecycle, pauses, words::rfc3339}, model::{ids::{ScheduleId, TurnId}, log::{LogEvent, NewLogEntry, Subject}, schedule::{NewSchedule, Schedule, ScheduleChange, ScheduleRun, ScheduleState, ScheduledAction, When}, settings::LiveSettings, target::{NotReached, Reached}}, operator::{actor::{Actor, Done, operation_done}, error::OperationError}, ports::store::{accept::TransitionOf, error::StoreError, transition::{Seen, Transition}}, schedules::Calendar};
+use crate::{
+    base::{conflicts::decide_anew, lifecycle::Lifecycle, pauses, words::rfc3339},
+    model::{
+        ids::{ScheduleId, TurnId},
+        log::{LogEvent, NewLogEntry, Subject},
+        schedule::{NewSchedule, Schedule, ScheduleChange, ScheduleRun, ScheduleState, ScheduledAction, When},
+        settings::LiveSettings,
+        target::{NotReached, Reached},
+    },
+    operator::{
+        actor::{Actor, Done, operation_done},
+        error::OperationError,
+    },
+    ports::store::{
+        accept::TransitionOf,
+        error::StoreError,
+        transition::{Seen, Transition},
+    },
+    schedules::Calendar,
+};
 
 /// Who sends what a schedule says, and tells the agent what it prompts.
 const SENDER: &str = "schedule";

@@ -7,8 +7,43 @@ use futures_util::FutureExt;
 use rejoinder_guard::Event;
 use tracing::{error, warn};
 
-use super::{event_router::{EventRouter, RoutedEvent}, limits::Counted, notice_permits::NoticePermit, pairs::Heard};
-use crate::{base::{conflicts::decide_anew, crash::crash_point, lifecycle::Lifecycle, timer::Timer}, commands::{self, Commands}, conversations::{activity::Activity, addresses::Addresses}, events::Run, handles::slots::Slot, ledger::{Ledger, trigger::Trigger}, model::{agent::AgentName, command::CommandHelp, conversation::{ChannelId, ChatKind, ConversationRef}, event::{EventKind, InboundEvent, Sender}, ids::{EventId, TurnId}, language::Language, turn::TurnRecord}, notices::question_expired, outbox::health::Health, people::People, ports::{intake::{Accepted, Inlet, IntakeError}, store::{Store, accept::{Beside, NewEvent, Stored, TransitionOf}, error::StoreError, transition::{Operation, RunEnd, Transition}}}, questions::backlog_question::BacklogQuestion, scheduler::Scheduler};
+use super::{
+    event_router::{EventRouter, RoutedEvent},
+    limits::Counted,
+    notice_permits::NoticePermit,
+    pairs::Heard,
+};
+use crate::{
+    base::{conflicts::decide_anew, crash::crash_point, lifecycle::Lifecycle, timer::Timer},
+    commands::{self, Commands},
+    conversations::{activity::Activity, addresses::Addresses},
+    events::Run,
+    handles::slots::Slot,
+    ledger::{Ledger, trigger::Trigger},
+    model::{
+        agent::AgentName,
+        command::CommandHelp,
+        conversation::{ChannelId, ChatKind, ConversationRef},
+        event::{EventKind, InboundEvent, Sender},
+        ids::{EventId, TurnId},
+        language::Language,
+        turn::TurnRecord,
+    },
+    notices::question_expired,
+    outbox::health::Health,
+    people::People,
+    ports::{
+        intake::{Accepted, Inlet, IntakeError},
+        store::{
+            Store,
+            accept::{Beside, NewEvent, Stored, TransitionOf},
+            error::StoreError,
+            transition::{Operation, RunEnd, Transition},
+        },
+    },
+    questions::backlog_question::BacklogQuestion,
+    scheduler::Scheduler,
+};
 
 /// Accepts events. Cheap to clone.
 #[derive(Clone)]

@@ -11,7 +11,27 @@ use std::{
 
 use rejoinder_guard::Timestamp;
 
-use crate::{model::{conversation::ChatKind, day::Day, event::{InboundEvent, SenderKind}, ids::{ConversationId, PersonId}, people::{Identity, KnownPeople}, queue::{Overflow, Queues}, settings::LiveSettings}, ports::{clock::SharedClock, store::{accept::DayUse, error::StoreError, list::{OperatorStore, TurnFilter}, people::PeopleStore, turns::QueueStore}}};
+use crate::{
+    model::{
+        conversation::ChatKind,
+        day::Day,
+        event::{InboundEvent, SenderKind},
+        ids::{ConversationId, PersonId},
+        people::{Identity, KnownPeople},
+        queue::{Overflow, Queues},
+        settings::LiveSettings,
+    },
+    ports::{
+        clock::SharedClock,
+        store::{
+            accept::DayUse,
+            error::StoreError,
+            list::{OperatorStore, TurnFilter},
+            people::PeopleStore,
+            turns::QueueStore,
+        },
+    },
+};
 
 /// How many turns of the last minute the start reads, and how many at once.
 const READ: usize = 5000;

@@ -15,8 +15,26 @@ use std::{collections::BTreeMap, sync::Arc};
 use rejoinder_guard::{Event, Obligation};
 use tracing::error;
 
-use self::{consequences::ConsequenceExecutor, store_retry::StoreRetry, transaction::{DecisionContext, Transaction}, trigger::{Decided, Trigger}};
-use crate::{base::{crash::crash_point, lifecycle::Lifecycle, recent_turns::RecentTurns}, events::TurnEvents, model::{ids::TurnId, stored_delivery::DeliveryState, turn::TurnRecord}, ports::{clock::SharedClock, store::{error::StoreError, transition::{Commit, DeliveryChange, LineChange, Noun, Transition, TurnChange}, turns::TurnStore}}, questions::{approvals::Approvals, open::Questions}};
+use self::{
+    consequences::ConsequenceExecutor,
+    store_retry::StoreRetry,
+    transaction::{DecisionContext, Transaction},
+    trigger::{Decided, Trigger},
+};
+use crate::{
+    base::{crash::crash_point, lifecycle::Lifecycle, recent_turns::RecentTurns},
+    events::TurnEvents,
+    model::{ids::TurnId, stored_delivery::DeliveryState, turn::TurnRecord},
+    ports::{
+        clock::SharedClock,
+        store::{
+            error::StoreError,
+            transition::{Commit, DeliveryChange, LineChange, Noun, Transition, TurnChange},
+            turns::TurnStore,
+        },
+    },
+    questions::{approvals::Approvals, open::Questions},
+};
 
 /// How many merged turns are read at once.
 const MERGED_AT_ONCE: u32 = 100;

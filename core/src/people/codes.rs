@@ -6,7 +6,20 @@ use rand::seq::IndexedRandom;
 use rejoinder_guard::Timestamp;
 
 use super::{People, SHARED_GUESSES, State};
-use crate::{base::conflicts::decide_anew, model::{conversation::ChannelId, event::{InboundEvent, SenderKind}, ids::TurnId, log::{LogEvent, NewLogEntry, Subject}, people::{Guess, Identity, Pairing, PairingState, PeopleChange}}, ports::store::{error::StoreError, transition::{Seen, Transition}}};
+use crate::{
+    base::conflicts::decide_anew,
+    model::{
+        conversation::ChannelId,
+        event::{InboundEvent, SenderKind},
+        ids::TurnId,
+        log::{LogEvent, NewLogEntry, Subject},
+        people::{Guess, Identity, Pairing, PairingState, PeopleChange},
+    },
+    ports::store::{
+        error::StoreError,
+        transition::{Seen, Transition},
+    },
+};
 
 /// How long a code is valid, and how long somebody who was given one is not told again.
 const LIFETIME: Duration = Duration::from_hours(1);

@@ -24,8 +24,32 @@ use arc_swap::ArcSwap;
 use rejoinder_guard::Timestamp;
 use tokio::sync::Notify;
 
-use self::{changes::{apply, change_chat, change_guesses, change_language, change_request}, configured::planted};
-use crate::{base::conflicts::decide_anew, model::{approvers::ApprovalSettings, conversation::ChannelId, ids::PersonId, language::Language, people::{DirectChat, Guess, Identity, KnownAs, KnownIdentity, KnownPeople, Pairing, PairingState, PeopleChange, PersonRecord, SeedPerson, is_hidden}, turn::Version}, ports::{clock::SharedClock, store::{error::StoreError, people::PeopleStore, transition::{Commit, Noun, Seen, Transition}}}};
+use self::{
+    changes::{apply, change_chat, change_guesses, change_language, change_request},
+    configured::planted,
+};
+use crate::{
+    base::conflicts::decide_anew,
+    model::{
+        approvers::ApprovalSettings,
+        conversation::ChannelId,
+        ids::PersonId,
+        language::Language,
+        people::{
+            DirectChat, Guess, Identity, KnownAs, KnownIdentity, KnownPeople, Pairing, PairingState, PeopleChange,
+            PersonRecord, SeedPerson, is_hidden,
+        },
+        turn::Version,
+    },
+    ports::{
+        clock::SharedClock,
+        store::{
+            error::StoreError,
+            people::PeopleStore,
+            transition::{Commit, Noun, Seen, Transition},
+        },
+    },
+};
 
 /// How many all who hold keys of one channel may try together: in a year they hit a code of 31⁸ that is always open with a chance
 /// of 1 in 97,000.

@@ -5,8 +5,25 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use tokio::sync::broadcast;
 
-use super::{clock::SharedClock, hub::{Hub, Watch}, store::{Store, accept::{Beside, CursorMove, EarlierMessage}, error::StoreError}};
-use crate::model::{agent::{AgentName, Usage}, command::CommandHelp, conversation::{ChannelId, ChatKind, ConversationRef}, event::{EventKind, InboundEvent}, ids::TurnId, target::{Reached, Target}, view::TurnView, words::Words};
+use super::{
+    clock::SharedClock,
+    hub::{Hub, Watch},
+    store::{
+        Store,
+        accept::{Beside, CursorMove, EarlierMessage},
+        error::StoreError,
+    },
+};
+use crate::model::{
+    agent::{AgentName, Usage},
+    command::CommandHelp,
+    conversation::{ChannelId, ChatKind, ConversationRef},
+    event::{EventKind, InboundEvent},
+    ids::TurnId,
+    target::{Reached, Target},
+    view::TurnView,
+    words::Words,
+};
 
 /// The result of accepting an event. In every case the adapter may acknowledge it to the platform.
 #[derive(Clone, Debug, PartialEq, Eq)]

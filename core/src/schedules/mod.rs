@@ -10,7 +10,33 @@ use std::{
 use rejoinder_guard::Timestamp;
 use tokio::sync::Notify;
 
-use crate::{base::conflicts::decide_anew, model::{conversation::ChannelId, ids::ScheduleId, log::Subject, people::Identity, schedule::{Asker, NewSchedule, Schedule, ScheduleChange, ScheduleLimits, ScheduleOrigin, ScheduleRun, ScheduleState, When}, target::Target, turn::{TurnRecord, Version}}, operator::{actor::{Actor, Done, operation, operation_done}, error::OperationError}, ports::{clock::SharedClock, store::{error::StoreError, schedules::ScheduleStore, transition::{Commit, Noun, Operation, Seen, Transition}}}};
+use crate::{
+    base::conflicts::decide_anew,
+    model::{
+        conversation::ChannelId,
+        ids::ScheduleId,
+        log::Subject,
+        people::Identity,
+        schedule::{
+            Asker, NewSchedule, Schedule, ScheduleChange, ScheduleLimits, ScheduleOrigin, ScheduleRun, ScheduleState,
+            When,
+        },
+        target::Target,
+        turn::{TurnRecord, Version},
+    },
+    operator::{
+        actor::{Actor, Done, operation, operation_done},
+        error::OperationError,
+    },
+    ports::{
+        clock::SharedClock,
+        store::{
+            error::StoreError,
+            schedules::ScheduleStore,
+            transition::{Commit, Noun, Operation, Seen, Transition},
+        },
+    },
+};
 
 /// The name under which the configuration's schedules are made.
 const CONFIGURATION: &str = "configuration";

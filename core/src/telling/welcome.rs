@@ -4,7 +4,20 @@ use std::sync::Arc;
 
 use tracing::warn;
 
-use crate::{base::{conflicts::decide_anew, lifecycle::Lifecycle, pauses}, model::{people::{Identity, PeopleChange}, settings::LiveSettings}, notices::paired, people::People, ports::{clock::SharedClock, intake::{Inlet, IntakeError}, store::{error::StoreError, transition::Transition}}};
+use crate::{
+    base::{conflicts::decide_anew, lifecycle::Lifecycle, pauses},
+    model::{
+        people::{Identity, PeopleChange},
+        settings::LiveSettings,
+    },
+    notices::paired,
+    people::People,
+    ports::{
+        clock::SharedClock,
+        intake::{Inlet, IntakeError},
+        store::{error::StoreError, transition::Transition},
+    },
+};
 
 /// Tells people that they were let in.
 pub(crate) struct Welcomer {

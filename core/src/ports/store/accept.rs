@@ -5,8 +5,17 @@ use std::{fmt, sync::Arc};
 use async_trait::async_trait;
 use rejoinder_guard::{Obligation, Timestamp};
 
-use super::{error::StoreError, transition::{RunStart, Transition}};
-use crate::model::{conversation::ChannelId, event::InboundEvent, ids::{ConversationId, EventId, SessionId, TurnId}, session::SessionUse, turn::{Handler, TurnSeq}};
+use super::{
+    error::StoreError,
+    transition::{RunStart, Transition},
+};
+use crate::model::{
+    conversation::ChannelId,
+    event::InboundEvent,
+    ids::{ConversationId, EventId, SessionId, TurnId},
+    session::SessionUse,
+    turn::{Handler, TurnSeq},
+};
 
 /// What arrives, and what is fetched.
 #[async_trait]

@@ -7,7 +7,12 @@ use rejoinder_guard::Timestamp;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{Store, accept::{Beside, InboxStore, NewEvent, Stored}, error::StoreError, state::StoreState};
+use super::{
+    Store,
+    accept::{Beside, InboxStore, NewEvent, Stored},
+    error::StoreError,
+    state::StoreState,
+};
 use crate::model::{ids::TurnId, log::LogSeq};
 
 /// Intercepts the calls of a store: it sees each one first and may reject writes.

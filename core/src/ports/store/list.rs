@@ -6,8 +6,25 @@ use rejoinder_guard::{SignalKind, Timestamp};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{error::StoreError, record::{Backlog, Dossier, Stuck}, transition::IdempotentAnswer};
-use crate::model::{agent::{AgentName, Speaker, Usage}, conversation::{ChannelId, ConversationRef}, event::Sender, finding::PersonFilter, ids::{ConversationId, DeliveryId, SessionId, TurnId}, log::{AuditEntry, Subject}, run::Cost, search::SearchQuery, stored_delivery::{DeliveryRecord, DeliveryState}, tokens::{LinkRecord, SignInRecord, TokenRecord}, turn::Handler, view::{FallbackView, TurnStatus}};
+use super::{
+    error::StoreError,
+    record::{Backlog, Dossier, Stuck},
+    transition::IdempotentAnswer,
+};
+use crate::model::{
+    agent::{AgentName, Speaker, Usage},
+    conversation::{ChannelId, ConversationRef},
+    event::Sender,
+    finding::PersonFilter,
+    ids::{ConversationId, DeliveryId, SessionId, TurnId},
+    log::{AuditEntry, Subject},
+    run::Cost,
+    search::SearchQuery,
+    stored_delivery::{DeliveryRecord, DeliveryState},
+    tokens::{LinkRecord, SignInRecord, TokenRecord},
+    turn::Handler,
+    view::{FallbackView, TurnStatus},
+};
 
 store_trait! {
     /// Lists, dossiers and counts. However many of them are read, and however slow they are, the other parts of the store do

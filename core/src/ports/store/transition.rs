@@ -4,8 +4,28 @@ use std::sync::Arc;
 
 use rejoinder_guard::{Obligation, Timestamp};
 
-use super::{error::StoreError, record::{Pause, Remark}};
-use crate::model::{agent::{HistoryLine, Usage}, approval::ApprovalChange, conversation::ChannelId, delivery::Action, ids::{ConversationId, DeliveryId, OwnerId, PersonId, SessionId, TurnId}, line::ErrorMark, log::{AuditEntry, NewLogEntry, Subject}, people::PeopleChange, question::AskedQuestion, queue::QueueMode, run::{Cost, RunContent}, schedule::ScheduleChange, session::SessionChange, stored_delivery::{DeliveryRecord, DeliveryState, Label}, tokens::{SignInChange, TokenChange}, turn::{Handler, TurnSeq, Version}};
+use super::{
+    error::StoreError,
+    record::{Pause, Remark},
+};
+use crate::model::{
+    agent::{HistoryLine, Usage},
+    approval::ApprovalChange,
+    conversation::ChannelId,
+    delivery::Action,
+    ids::{ConversationId, DeliveryId, OwnerId, PersonId, SessionId, TurnId},
+    line::ErrorMark,
+    log::{AuditEntry, NewLogEntry, Subject},
+    people::PeopleChange,
+    question::AskedQuestion,
+    queue::QueueMode,
+    run::{Cost, RunContent},
+    schedule::ScheduleChange,
+    session::SessionChange,
+    stored_delivery::{DeliveryRecord, DeliveryState, Label},
+    tokens::{SignInChange, TokenChange},
+    turn::{Handler, TurnSeq, Version},
+};
 
 store_trait! {
     /// What changes everything but events, limits of platforms, lines and expired rows: transitions.
