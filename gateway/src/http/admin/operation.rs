@@ -10,7 +10,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
-use rejoinder_core::{Actor, Answer, Done, OperationError, Timestamp, TurnId, store::IdempotentAnswer};
+use rejoinder_core::{Actor, Answer, OperationError, Timestamp, TurnId, store::IdempotentAnswer};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 use utoipa::{IntoParams, ToSchema};
@@ -133,7 +133,7 @@ impl<T, const MOST: usize> Operation<T, MOST> {
         &self,
         reason: Option<&str>,
         status: StatusCode,
-        body: impl Fn(Done<'_>) -> Option<String> + Send + Sync + 'static,
+        body: impl Fn(rejoinder_core::Done<'_>) -> Option<String> + Send + Sync + 'static,
     ) -> Result<Actor, ApiError> {
         let reason = reason.map(str::trim).filter(|reason| !reason.is_empty());
         if reason.is_some_and(|reason| reason.chars().count() > MAX_REASON) {
