@@ -341,7 +341,7 @@ async fn turn_on_a_channel_that_goes(store: &dyn Store, name: &str) -> Turn {
 /// Work on an absent channel is not found by the queries that schedule work; it is counted and listed.
 pub async fn what_belongs_to_an_absent_channel_waits(subject: &mut impl Subject) {
     let store = subject.store();
-    let (here, gone) = (ChannelId::new("test", "main"), ChannelId::new("gone", "main"));
+    let (here, away) = (ChannelId::new("test", "main"), ChannelId::new("gone", "main"));
     let mut running = turn_on_a_channel_that_goes(&*store, "a").await;
     running.begin(&*store).await;
     let waiting = turn_on_a_channel_that_goes(&*store, "b").await;
@@ -358,10 +358,10 @@ pub async fn what_belongs_to_an_absent_channel_waits(subject: &mut impl Subject)
     done(&*store, Transition { attempts_started: vec![attempt], ..Transition::default() }).await;
     let [there] = turns(&*store, "there").await;
 
-    assert_eq!(store.set_channels(&[here.clone(), gone.clone()]).await.expect("written"), []);
+    assert_eq!(store.set_channels(&[here.clone(), away.clone()]).await.expect("written"), []);
     let absent = store.set_channels(std::slice::from_ref(&here)).await.expect("written");
 
-    assert_eq!(absent, [AbsentChannel { channel: gone.clone(), turns: 4, deliveries: 3 }]);
+    assert_eq!(absent, [AbsentChannel { channel: away.clone(), turns: 4, deliveries: 3 }]);
     assert_eq!(
         store.set_channels(std::slice::from_ref(&here)).await.expect("written"),
         absent,
@@ -372,7 +372,7 @@ pub async fn what_belongs_to_an_absent_channel_waits(subject: &mut impl Subject)
     assert!(store.next_waiting(waiting.conversation).await.expect("turns are read").is_none());
     assert!(store.runs_left(me(), None, 10).await.expect("turns are read").is_empty());
     assert_eq!(store.due(at(100_000), 10).await.expect("turns are read"), [there.id]);
-    assert_eq!(store.upcoming(&gone, 10).await.expect("deliveries are read"), []);
+    assert_eq!(store.upcoming(&away, 10).await.expect("deliveries are read"), []);
     assert_eq!(store.attempts_left(me()).await.expect("deliveries are read"), []);
     assert_eq!(store.next_wake().await.expect("it is read"), there.obligation.wake_at());
     let list = async |state| {
@@ -388,10 +388,10 @@ pub async fn what_belongs_to_an_absent_channel_waits(subject: &mut impl Subject)
     let absent = async |turn| store.dossier(turn).await.expect("readable").expect("it is there").absent;
     assert!(absent(waiting.id).await && absent(claimed.id).await && absent(ended.id).await && !absent(there.id).await);
 
-    assert_eq!(store.set_channels(&[here, gone.clone()]).await.expect("written"), []);
+    assert_eq!(store.set_channels(&[here, away.clone()]).await.expect("written"), []);
     assert_eq!(store.waiting(10).await.expect("turns are read").len(), 2);
     assert_eq!(store.runs_left(me(), None, 10).await.expect("turns are read"), [running.id]);
-    assert_eq!(store.upcoming(&gone, 10).await.expect("deliveries are read").len(), 3);
+    assert_eq!(store.upcoming(&away, 10).await.expect("deliveries are read").len(), 3);
     let interrupted = store.attempts_left(me()).await.expect("deliveries are read");
     assert_eq!(interrupted.iter().map(|one| one.id).collect::<Vec<_>>(), [begun]);
     let next = store.next_deliveries(claimed.conversation).await.expect("readable").list;
