@@ -6,7 +6,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use rejoinder_core::store::{Role, SignInChange, SignInRecord};
-use rejoinder_kit::{Peer, bearer};
+use rejoinder_kit::{Peer, bearer, token_digest};
 use secrecy::ExposeSecret;
 
 use super::{prelude::*, tokens::RoleName};
