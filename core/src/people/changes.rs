@@ -1,15 +1,11 @@
 //! What a change does to the copy in memory, as the store does it to the rows.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
-use super::{
-    Guesses,
-    codes::{GUESSERS, GUESSES},
-};
 use crate::model::{
     ids::PersonId,
     language::Language,
-    people::{DirectChat, Guess, Identity, Pairing, PeopleChange, PersonRecord},
+    people::{DirectChat, Identity, Pairing, PeopleChange, PersonRecord},
 };
 
 /// Changes who is known, as the store does.
@@ -104,37 +100,4 @@ pub(crate) fn change_chat(chats: &mut HashMap<Identity, DirectChat>, change: &Pe
         | PeopleChange::LanguageSet(..)
         | PeopleChange::CodeTried { .. } => {}
     }
-}
-
-/// Changes who has tried codes, as the store does.
-pub(super) fn change_guesses(guesses: &mut Guesses, change: &PeopleChange) {
-    match change {
-        PeopleChange::CodeTried { guess: Guess { who, code, since }, forgets } => {
-            guesses.retain(|_, (since, _)| *since > *forgets);
-            forget_a_guesser(guesses, who);
-            let theirs = guesses.entry(who.clone()).or_insert_with(|| (*since, HashSet::new()));
-            if theirs.0 != *since {
-                *theirs = (*since, HashSet::new());
-            }
-            theirs.1.insert(code.clone());
-        }
-        PeopleChange::IdentityRemoved(identity) => drop(guesses.remove(&identity.to_string())),
-        PeopleChange::PairingSaved(_)
-        | PeopleChange::PersonSaved(_)
-        | PeopleChange::PairingRemoved(_)
-        | PeopleChange::DirectChatSet(_)
-        | PeopleChange::DirectChatCleared(_)
-        | PeopleChange::HomeSet(..)
-        | PeopleChange::LanguageSet(..) => {}
-    }
-}
-
-/// Makes room for another one who tries codes.
-fn forget_a_guesser(guesses: &mut Guesses, newcomer: &str) {
-    if guesses.len() < GUESSERS || guesses.contains_key(newcomer) {
-        return;
-    }
-    // Of what many share, more are remembered than anybody has alone: new callers must not bring those tries back.
-    let first = guesses.iter().min_by_key(|(_, (since, codes))| (codes.len() > GUESSES, *since));
-    first.map(|(who, _)| who.clone()).map(|who| guesses.remove(&who));
 }

@@ -5,7 +5,10 @@ use std::time::Duration;
 use rand::seq::IndexedRandom;
 use rejoinder_guard::Timestamp;
 
-use super::{People, SHARED_GUESSES, State};
+use super::{
+    People, State,
+    guesses::{GUESSES, SHARED_GUESSES},
+};
 use crate::{
     base::conflicts::decide_anew,
     model::{
@@ -36,13 +39,8 @@ const PENDING: usize = 3;
 /// The characters of a code: letters and digits that are not mistaken for each other.
 const ALPHABET: &[u8] = b"ABCDEFGHJKMNPQRSTUVWXYZ23456789";
 
-/// How many codes that do not exist somebody may try within [`GUESSING`].
-pub(super) const GUESSES: usize = 10;
-
+/// How long the tries of somebody count.
 const GUESSING: Duration = Duration::from_hours(1);
-
-/// Of how many callers the tries are remembered. Strangers may try codes too: the first of them are forgotten.
-pub(super) const GUESSERS: usize = 1000;
 
 /// What becomes of a stranger's request to be let in.
 pub(crate) enum Asked {
@@ -307,7 +305,7 @@ fn normalised(typed: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::people::changes::change_guesses;
+    use crate::people::guesses::{GUESSERS, change_guesses};
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_millis(seconds * 1000)

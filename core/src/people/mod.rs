@@ -11,6 +11,7 @@ pub(crate) mod access;
 mod changes;
 pub(crate) mod codes;
 mod configured;
+mod guesses;
 mod languages;
 pub(crate) mod quiet_hours;
 pub(crate) mod reach;
@@ -25,8 +26,9 @@ use rejoinder_guard::Timestamp;
 use tokio::sync::Notify;
 
 use self::{
-    changes::{apply, change_chat, change_guesses, change_language, change_request},
+    changes::{apply, change_chat, change_language, change_request},
     configured::planted,
+    guesses::{Guesses, change_guesses},
 };
 use crate::{
     base::conflicts::decide_anew,
@@ -50,10 +52,6 @@ use crate::{
         },
     },
 };
-
-/// How many all who hold keys of one channel may try together: in a year they hit a code of 31⁸ that is always open with a chance
-/// of 1 in 97,000.
-pub(crate) const SHARED_GUESSES: usize = 1000;
 
 /// Who is known, and who asks to be let in.
 pub struct People {
@@ -87,9 +85,6 @@ pub(crate) struct State {
     /// Who has tried codes that do not exist, since when, and which.
     guesses: Guesses,
 }
-
-/// Who has tried codes that do not exist, since when, and which.
-type Guesses = HashMap<String, (Timestamp, HashSet<String>)>;
 
 impl People {
     /// Reads who is known, and adds those whom the configuration names.
