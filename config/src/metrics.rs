@@ -7,7 +7,7 @@ use crate::{Token, check::Section};
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Metrics {
-    /// Sent by whoever reads the metrics from elsewhere. Without it, only the admin token opens them.
+    /// The token of a reader on another machine. Without it, only the admin token opens them.
     pub token: Option<Token>,
 }
 

@@ -1,6 +1,6 @@
 //! Keeps log lines in the store, for `/admin/api/logs` and `/admin/api/errors`.
 //!
-//! Whoever logs does not wait: [`LineCollector`] puts lines into a queue, from which a task writes them in batches. When the
+//! A caller that logs does not wait: [`LineCollector`] puts lines into a queue, from which a task writes them in batches. When the
 //! queue is full, lines are dropped, and a line tells how many. The lines are those of the log on standard error, except
 //! that they have a level of their own and no secrets.
 

@@ -57,7 +57,7 @@ impl Reply {
 pub struct ApprovalRequest {
     /// What it wants to do, in a few words.
     pub action: String,
-    /// What whoever decides should know.
+    /// What the approver should know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<String>,
     /// The kind of action, such as `email.send`, for rules that decide.

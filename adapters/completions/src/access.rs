@@ -1,4 +1,4 @@
-//! Who calls, by the token that was sent, and which conversations are theirs.
+//! Who calls, by the token that was sent, and which conversations the caller may use.
 
 use std::{fmt, sync::Arc};
 

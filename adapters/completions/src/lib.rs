@@ -16,7 +16,7 @@
 //!
 //! * **Conversation**: with `user` it is that of the token and the user, whose session and history are the gateway's own.
 //!   Without it the call is a conversation of its own, and the messages before the last one are what was said before.
-//! * **Instructions** of the roles `system` and `developer` come from whoever has a token. Agents get them apart from the
+//! * **Instructions** of the roles `system` and `developer` come from a holder of a token. Agents get them apart from the
 //!   operator's own.
 //! * **A slow answer** is no error: the response is held. When the wait is over, it says so as a deferral does, with the URL of
 //!   the answer. In a stream a deferral is no content, because clients would show it as the answer: it is in `rejoinder`.

@@ -44,7 +44,7 @@ const MAX_WARNINGS: u32 = 20;
 ///
 /// A peer that has sent more than five wrong secrets to a surface, each within a minute of the one before, waits there for each
 /// check, whether its secret is right or wrong, until a minute has passed without a wrong one. So it learns nothing from a wait, and
-/// gets two checks a second. Whoever would wait for more than 5 s is refused without a check. Only a secret that was right before
+/// gets two checks a second. A caller who would wait for more than 5 s is refused without a check. Only a secret that was right before
 /// from the same peer is checked at once: others may share its address with somebody who guesses.
 ///
 /// A surface calls [`turn_of`](Self::turn_of), checks the secret without a pause, and reports a right one with
@@ -208,7 +208,7 @@ impl Guesses {
         let mark = mark(peer, surface, secret);
         let mut known = self.known();
         if known.len() >= MAX_PEERS && !known.contains(&mark) {
-            // Whoever is still there is noted again.
+            // An address that is still there is noted again.
             known.clear();
         }
         known.insert(mark);

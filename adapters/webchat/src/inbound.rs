@@ -14,7 +14,7 @@ const STOP: &str = "/stop";
 const DELETE: &str = "/session delete all";
 
 /// The conversation with this secret id. The page generates the id: 22 random characters of 64, so 132 bits; other clients may use
-/// 16 characters or more. Its address is a digest: whoever reads an address can neither read the conversation nor write in it.
+/// 16 characters or more. Its address is a digest: a reader of an address can neither read the conversation nor write in it.
 pub(crate) fn conversation(channel: &ChannelId, id: &str) -> Result<ConversationRef, Problem> {
     if !is_id(id, 16) {
         return Err(Problem::BAD_CONVERSATION);

@@ -41,7 +41,7 @@ pub(crate) enum ClientFrame {
     Older { before: TurnId },
     /// The person stops the running turn.
     Stop,
-    /// The person deletes what was said in a conversation: whoever has its id may.
+    /// The person deletes what was said in a conversation: a holder of its id may.
     Delete { id: String, conversation: String },
     /// Asks for a pong.
     Ping,

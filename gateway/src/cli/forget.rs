@@ -30,7 +30,7 @@ const TRIES: u32 = 6;
 
 #[derive(Debug, Args)]
 pub(super) struct Forget {
-    /// The person: CHANNEL/ID, whoever has this id on this channel, as in telegram.main/7; or the name of somebody who is known
+    /// The person as CHANNEL/ID, the id on this channel, as in telegram.main/7; or the name of somebody who is known
     person: String,
     /// Do not ask
     #[arg(long)]

@@ -77,7 +77,7 @@ pub(super) struct Decline {
 
 #[derive(Debug, Args)]
 pub(super) struct Revoke {
-    /// The person: CHANNEL/ID, whoever has this id on this channel, as in telegram.main/42
+    /// The person as CHANNEL/ID, the id on this channel, as in telegram.main/42
     person: String,
     /// Why, for the audit
     #[arg(long)]

@@ -1,4 +1,4 @@
-//! The configuration that a data directory was last used with. Whoever starts in another folder gets the same gateway.
+//! The configuration that a data directory was last used with. A start in another folder uses the same gateway.
 
 use std::{
     ffi::OsStr,

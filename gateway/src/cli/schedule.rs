@@ -72,7 +72,7 @@ pub(super) struct Add {
     /// A prompt that is put before the agent, whose answer is sent
     #[arg(long, value_name = "TEXT", group = "what")]
     prompt: Option<String>,
-    /// What is open (owed, asked, failed), with buttons: of a person what is theirs, of an owner everything
+    /// What is open (owed, asked, failed), with buttons: for a person their own, for an owner everything
     #[arg(long, group = "what")]
     digest: bool,
     /// The agent, if not that of the conversation

@@ -130,7 +130,7 @@ const BOLD: &str = "\u{1b}[1m";
 const DIM: &str = "\u{1b}[2m";
 const PLAIN: &str = "\u{1b}[0m";
 
-/// Ends an output without a new row: whoever prints it adds a line break that does not count.
+/// Ends an output without a new row: its caller adds a line break that does not count.
 const BACK: &str = "\u{1b}[1A\n";
 
 /// Moves up so many rows, and clears from there on.

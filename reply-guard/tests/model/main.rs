@@ -181,12 +181,20 @@ fn where_nothing_is_owed() {
     holds(World { owed: Expectation::Nothing, mishaps: 1, ..ambiguous(OnUnknown::Label) });
 }
 
+fn operated(world: World) -> World {
+    World { operations: 2, oddities: 0, ..world }
+}
+
 #[test]
 fn where_the_operator_steps_in() {
-    let operated = |world: World| World { operations: 2, oddities: 0, ..world };
     holds(operated(world()));
     holds(operated(ambiguous(OnUnknown::Label)));
     holds(operated(ambiguous(OnUnknown::Hold)));
+}
+
+#[test]
+#[ignore = "takes minutes: `.ci/weekly` runs it"]
+fn where_the_operator_steps_in_between() {
     holds(operated(ambiguous(OnUnknown::Resend)));
     holds(operated(laddered(&[handoff(), say()])));
     holds(operated(World { parts: 2, ..world() }));

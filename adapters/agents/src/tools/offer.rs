@@ -111,7 +111,7 @@ static APPROVAL_TOOL: LazyLock<Tool> = LazyLock::new(|| {
          the decision now: you will be asked again with it, perhaps days later, and must not act before. Ends your turn.",
         vec![
             ("action", text("What you want to do, complete and exact, in one sentence: it is what is approved.")),
-            ("details", text("What whoever decides should know: for example the text that you want to send.")),
+            ("details", text("What the approver should know: for example the text that you want to send.")),
             ("kind", text("The kind of action, as an area and a verb: email.send, calendar.add, shop.order.")),
         ],
         &["action"],

@@ -275,7 +275,7 @@ mod tests {
         read,
     };
 
-    /// A database of another program stays as it is, whoever opens it and why.
+    /// A database of another program stays as it is, whichever command opens it.
     #[tokio::test]
     async fn what_another_program_stores_is_not_touched() {
         let directory = tempfile::tempdir().expect("a directory is made");

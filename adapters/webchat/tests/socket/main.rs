@@ -274,7 +274,7 @@ async fn a_conversation_that_is_open_twice_is_the_same_in_both() {
     assert_eq!(here.sees("answered").await, there.sees("answered").await);
 }
 
-/// Whoever has the id may delete it, from any socket; a frame that comes again deletes once.
+/// A holder of the id may delete it, from any socket; a frame that comes again deletes once.
 #[tokio::test]
 async fn a_conversation_is_deleted_and_what_runs_in_it_stops() {
     let chat = Chat::open().await;

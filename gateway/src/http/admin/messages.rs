@@ -137,7 +137,7 @@ impl SentMessages {
 
 /// Has the gateway send a message. Its deliveries belong to a turn of its own, whose id is in the answer: they are retried, and
 /// become dead letters, like answers. Whether the conversation exists, its platform says: the turn tells. On the chat page somebody
-/// must have written in it; it may be named as lists of people name whoever did.
+/// must have written in it; it may be named as lists of people name the writer.
 #[utoipa::path(post, path = "/messages", operation_id = "send_message", params(IdempotencyKey),
     request_body(content = Message),
     responses((status = 202, description = "It is stored and will be sent", body = SentMessages,

@@ -104,7 +104,7 @@ pub(super) async fn list(State(app): Shared, caller: Caller, Query(filter): Quer
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Filter {
-    /// Only whoever is called so: by their name in any case, by `CHANNEL/ID`, or by the id.
+    /// Only the person of this name: by their name in any case, by `CHANNEL/ID`, or by the id.
     #[param(max_length = 256)]
     person: Option<String>,
 }
@@ -113,7 +113,7 @@ pub(crate) struct Filter {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Revocation {
-    /// The person: `CHANNEL/ID`, whoever has this id on this channel, or the name of somebody who is known on one channel.
+    /// The person: `CHANNEL/ID`, the id on this channel, or the name of somebody who is known on one channel.
     #[schema(min_length = 1, max_length = 1000)]
     person: String,
     /// Why, for the audit.
@@ -147,7 +147,7 @@ pub(super) async fn revoke(State(app): Shared, operation: Operation<Revocation>)
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Forget {
-    /// The person: `CHANNEL/ID`, whoever has this id on this channel, or the name of somebody who is known on one channel.
+    /// The person: `CHANNEL/ID`, the id on this channel, or the name of somebody who is known on one channel.
     #[schema(min_length = 1, max_length = 1000)]
     person: String,
     /// Why, for the audit.

@@ -52,9 +52,7 @@ pub(crate) struct Filter {
     /// Only turns older than the one with this id: the `next` of the previous page.
     #[param(format = "uuid")]
     before: Option<String>,
-    /// Only turns whose ids are from the first to the last of these: `FIRST..LAST`. For the command line, which takes the beginning
-    /// of an id; it is not described.
-    #[param(ignore)]
+    /// Only turns whose ids are from the first to the last of these two: `FIRST..LAST`.
     ids: Option<String>,
     /// The largest number of turns; 50 by default.
     #[param(minimum = 1, maximum = 200)]

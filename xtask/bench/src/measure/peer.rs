@@ -25,7 +25,7 @@ impl PeerResults {
     pub(super) async fn measure(bench: &Bench, peer: &Endpoint) -> Result<Self> {
         let with = async |callers| load(&Plan { expect: None, ..plan(bench, peer, callers) }).await;
         let results = [with(1).await?, with(16).await?, with(64).await?];
-        // Whoever compares should see whether it is the agent's answer or the promise of one.
+        // A reader of the comparison should see whether it is the agent's answer or the promise of one.
         eprintln!("the peer's last answer: {}", start_of(&results[2].last));
         Ok(Self(results))
     }

@@ -178,7 +178,7 @@ const DELETE_TURN: [&str; 18] = [
     "delete from remarks where turn_id = ?",
     "delete from asides where turn_id = ?",
     "delete from transcript where (session_id, seq) in (select session_id, seq from turns where id = ?)",
-    // The language that somebody chose goes with the last turn of theirs in a conversation, unless they are known.
+    // The language that somebody chose goes with their last turn in a conversation, unless they are known.
     "delete from languages where (channel, id) = (select channel, person from obligations where turn_id = ?1)
         and not exists (select 1 from identities as i where i.channel = languages.channel and i.id = languages.id)
         and not exists (

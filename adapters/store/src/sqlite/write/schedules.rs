@@ -20,7 +20,7 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &ScheduleChange) -> 
 }
 
 fn set(transaction: &Transaction<'_>, schedule: &Schedule) -> Result<(), StoreError> {
-    // One with the same name that cannot be read is not known to whoever makes this one.
+    // The maker of this one does not know of one with the same name that cannot be read.
     let other = params![schedule.new.name, schedule.id.as_uuid()];
     rows::change(transaction, REMOVE_OTHER_RUNS, other)?;
     rows::change(transaction, REMOVE_OTHER, params![schedule.new.name, schedule.id.as_uuid()])?;
