@@ -40,10 +40,11 @@ pub(crate) async fn fill(path: &Path, turns: usize) {
         ),
         format!("create temp table c as select distinct k, {conversation} as id, {session} as session from n"),
         format!(
-            "insert into conversations select c.id, t.channel, 'person ' || c.k, '', c.session, {first}, null
+            "insert into conversations (id, channel, chat, thread, session_id, created_at)
+            select c.id, t.channel, 'person ' || c.k, '', c.session, {first}
             from c cross join (select channel from conversations limit 1) as t"
         ),
-        format!("insert into sessions select session, id, {first} from c"),
+        format!("insert into sessions (id, conversation_id, created_at) select session, id, {first} from c"),
     ] {
         run(&mut database, statement).await;
     }
@@ -68,7 +69,8 @@ pub(crate) async fn fill(path: &Path, turns: usize) {
                 from {n} cross join obligations as o on o.turn_id = (select id from template)"
             ),
             format!(
-                "insert into runs select n.turn, r.number, r.agent, r.command, r.owner, n.at, n.at, r.ending, r.detail, r.usage
+                "insert into runs (turn_id, number, agent, command, owner, started_at, ended_at, ending, detail, usage)
+                select n.turn, r.number, r.agent, r.command, r.owner, n.at, n.at, r.ending, r.detail, r.usage
                 from {n} cross join runs as r on r.turn_id = (select id from template)"
             ),
             format!(
