@@ -33,6 +33,9 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         ("resends", include_str!("../../../../migrations/sqlite/0019_resends.sql")),
         ("destinations", include_str!("../../../../migrations/sqlite/0020_destinations.sql")),
         ("not_reached", include_str!("../../../../migrations/sqlite/0021_not_reached.sql")),
+        ("versions", include_str!("../../../../migrations/sqlite/0022_versions.sql")),
+        ("guesses", include_str!("../../../../migrations/sqlite/0023_guesses.sql")),
+        ("page_links", include_str!("../../../../migrations/sqlite/0024_page_links.sql")),
     ];
     let migration = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
