@@ -9,7 +9,7 @@ use async_trait::async_trait;
 
 use super::layered::{Layer, Layered};
 use crate::{
-    model::event::{EventKind, InboundEvent},
+    model::event::InboundEvent,
     ports::store::{Store, accept::NewEvent, error::StoreError},
 };
 
@@ -60,7 +60,7 @@ impl RejectingLayer {
     fn rejects(&self, event: &InboundEvent) -> bool {
         let key = (event.external_id.clone(), event.revision);
         let mut poison = self.poison.lock().unwrap_or_else(PoisonError::into_inner);
-        let has_text = event.kind != EventKind::Other && !event.text.is_empty();
+        let has_text = !event.text.is_empty();
         if poison.is_none() && has_text {
             *poison = Some(key.clone());
         }
