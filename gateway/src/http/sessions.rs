@@ -6,6 +6,7 @@
 //! same site for browsers, so what changes something must also come from our own origin.
 
 use std::{
+    io,
     sync::{Mutex, MutexGuard, PoisonError, RwLock},
     time::Duration,
 };
@@ -69,14 +70,20 @@ impl Sessions {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The digest of a link's code. It is keyed as that of a session: both end with the configured token.
+    pub(super) fn digest(&self, code: &str) -> Option<[u8; 32]> {
+        Some(self.key.as_ref()?.sign(&token_digest(code.as_bytes())))
+    }
+
     /// The path of a link that opens a session for `caller`, once, and what changes with it.
     ///
     /// # Errors
-    /// When the system gives no random numbers.
-    pub(crate) fn link(&self, caller: &Caller) -> std::io::Result<(String, Timestamp, Vec<SignInChange>)> {
+    /// When the system gives no random numbers, or `/admin` is switched off.
+    pub(crate) fn link(&self, caller: &Caller) -> io::Result<(String, Timestamp, Vec<SignInChange>)> {
         let code = secrets::new_token()?;
         let now = self.clock.now();
-        let (digest, expires_at) = (token_digest(code.expose_secret().as_bytes()), now + LINK_LIFETIME);
+        let digest = self.digest(code.expose_secret()).ok_or_else(|| io::Error::other("/admin is switched off"))?;
+        let expires_at = now + LINK_LIFETIME;
         let session = caller.session.map(|session| session.id);
         let link = LinkRecord { code: digest, token: caller.token, session, expires_at };
         let mut links = self.links();
@@ -96,7 +103,7 @@ impl Sessions {
 
     /// Who made the link with this code, if they may still use what they made it with. It cannot be opened again.
     pub(super) fn open(&self, code: &str, stored: &StoredTokens) -> Option<Caller> {
-        let (sent, now) = (token_digest(code.as_bytes()), self.clock.now());
+        let (sent, now) = (self.digest(code)?, self.clock.now());
         let link = {
             let mut links = self.links();
             let is_sent = |link: &LinkRecord| link.expires_at > now && link.code.ct_eq(&sent).into();
@@ -114,7 +121,7 @@ impl Sessions {
         &self,
         caller: &Caller,
         browser: &str,
-    ) -> std::io::Result<Option<(SecretString, SignInRecord, Vec<SignInChange>)>> {
+    ) -> io::Result<Option<(SecretString, SignInRecord, Vec<SignInChange>)>> {
         let Some(key) = &self.key else { return Ok(None) };
         let (secret, now) = (secrets::new_token()?, self.clock.now());
         let record = SignInRecord {
@@ -286,6 +293,16 @@ mod tests {
         assert!(!opens("") && opens(&used) && !opens(&used));
         clock.advance(LINK_LIFETIME);
         assert!(!opens(&late));
+    }
+
+    #[test]
+    fn a_link_ends_with_the_configured_token() {
+        let (clock, sessions, tokens) = world();
+        let code = code(&sessions, &Caller::configured());
+        let changed = self::sessions("another", &clock);
+        changed.links().extend(sessions.links().drain(..));
+
+        assert!(changed.open(&code, &tokens).is_none());
     }
 
     #[test]

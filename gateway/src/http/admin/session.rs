@@ -6,7 +6,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use rejoinder_core::store::{Role, SignInChange, SignInRecord};
-use rejoinder_kit::{Peer, bearer, token_digest};
+use rejoinder_kit::{Peer, bearer};
 use secrecy::ExposeSecret;
 
 use super::{prelude::*, tokens::RoleName};
@@ -65,7 +65,7 @@ pub(super) async fn open(State(app): Shared, request: Request) -> Result<Respons
         let body = axum::body::to_bytes(body, MAX_BODY).await.map_err(|_| unreadable())?;
         let Opening { code } = serde_json::from_slice(&body).map_err(|_| unreadable())?;
         let code = code.unwrap_or_default();
-        used = Some(SignInChange::EndLink(token_digest(code.as_bytes())));
+        used = app.sessions.digest(&code).map(SignInChange::EndLink);
         app.access.open_link(peer, || app.sessions.open(&code, &app.tokens)).await?
     };
     if caller.role < Role::Viewer {
