@@ -7,7 +7,7 @@ use rejoinder_guard::Timestamp;
 
 use super::{
     People, State,
-    guesses::{GUESSES, SHARED_GUESSES},
+    guesses::{GUESSES, SHARED_GUESSES, change_guesses},
 };
 use crate::{
     base::conflicts::decide_anew,
@@ -216,6 +216,20 @@ impl People {
         self.state().with_code(typed, &callers, is_meant, self.clock.now())
     }
 
+    /// Whether a stranger's message has a code to link with. A wrong one is a try, which is remembered in memory alone: strangers
+    /// write no rows.
+    pub(crate) fn is_link(&self, typed: &str, event: &InboundEvent) -> bool {
+        match self.link_with(typed, event) {
+            Ok(_) => true,
+            Err(WrongCode::Locked(_)) => false,
+            Err(WrongCode::Unknown(tried)) => {
+                let mut state = self.state();
+                tried.iter().for_each(|change| change_guesses(&mut state.guesses, change));
+                false
+            }
+        }
+    }
+
     /// How a request is stored to which the answer is no.
     pub(crate) fn declined(&self, pairing: Pairing) -> PeopleChange {
         PeopleChange::PairingSaved(Pairing {
@@ -305,7 +319,7 @@ fn normalised(typed: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::people::guesses::{GUESSERS, change_guesses};
+    use crate::people::guesses::GUESSERS;
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_millis(seconds * 1000)

@@ -206,7 +206,9 @@ impl People {
         if version > state.version {
             self.known.store(Arc::new(KnownPeople::of(&people)));
             (state.version, state.people, state.pairings) = (version, people, pairings);
-            (state.languages, state.chats, state.guesses) = (languages, chats, guesses);
+            (state.languages, state.chats) = (languages, chats);
+            // Tries of strangers are in memory alone.
+            state.guesses.extend(guesses);
             [&self.let_in, &self.asked, &self.reachable].into_iter().for_each(Notify::notify_one);
         }
         Ok(())

@@ -132,6 +132,5 @@ fn links(event: &InboundEvent, access: &Access, people: &People) -> bool {
     is_message
         && event.chat == ChatKind::Direct
         && access.admits_links()
-        && link::code_in(&event.text)
-            .is_some_and(|code| people.is_used_link(&code) || people.link_with(&code, event).is_ok())
+        && link::code_in(&event.text).is_some_and(|code| people.is_used_link(&code) || people.is_link(&code, event))
 }

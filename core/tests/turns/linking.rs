@@ -318,6 +318,21 @@ async fn an_error_that_repeats_a_code_is_not_kept() {
     gateway.at_rest().await;
 }
 
+/// N2. A stranger who guesses is as locked out as anybody.
+#[tokio::test]
+async fn a_stranger_who_guesses_links_nothing_for_an_hour() {
+    let gateway = guarded().await;
+    let code = code_for(&gateway, &chat("ada")).await;
+    for last in "ABCDEFGHJK".chars() {
+        comes_in(&gateway, says(&there("eve"), &format!("/link AAAA222{last}"))).await;
+    }
+
+    comes_in(&gateway, says(&there("eve"), &format!("/link {code}"))).await;
+
+    assert_eq!(last(&gateway, &chat("ada")), format!("Write /link {code}."));
+    gateway.at_rest().await;
+}
+
 /// O2. 10,000 strangers who guess run no agent, and leave as little as any strangers.
 #[tokio::test]
 async fn a_crowd_that_guesses_costs_next_to_nothing() {
