@@ -322,6 +322,7 @@ impl Operations {
         let action = if pauses { "pause" } else { "resume" };
         let operation = operation(&by, action, &channel, Subject::channel(&channel), at);
         let pause = Some((channel.clone(), pause));
+        let _pausing = self.caller.gate.pausing.lock().await;
         let transition = Transition { pause: pause.clone(), operation: Some(operation), ..Transition::default() };
         if self.store.commit(transition).await? == Commit::Conflict {
             let why = if pauses { "the channel is paused already" } else { "the channel is not paused" };

@@ -83,13 +83,16 @@ pub(crate) struct RateGate {
     lines: DashMap<ChannelId, Arc<Line>>,
     blocked: DashMap<(ChannelId, Option<String>), Timestamp>,
     paused: DashMap<ChannelId, Pause>,
+    /// Held while a channel is paused or resumed: memory changes in the order of the rows.
+    pub(crate) pausing: tokio::sync::Mutex<()>,
 }
 
 impl RateGate {
-    pub(crate) fn new(clock: SharedClock, blocked: Vec<BlockedScope>, paused: Vec<(ChannelId, Pause)>) -> Self {
+    pub(crate) fn new(clock: SharedClock, scopes: Vec<BlockedScope>, paused: Vec<(ChannelId, Pause)>) -> Self {
         let paused = paused.into_iter().collect();
-        let gate = Self { clock, budgets: Mutex::default(), lines: DashMap::new(), blocked: DashMap::new(), paused };
-        for scope in blocked {
+        let (lines, blocked, pausing) = (DashMap::new(), DashMap::new(), tokio::sync::Mutex::default());
+        let gate = Self { clock, budgets: Mutex::default(), lines, blocked, paused, pausing };
+        for scope in scopes {
             gate.block(&scope);
         }
         gate
