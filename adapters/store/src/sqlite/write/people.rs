@@ -43,7 +43,8 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &PeopleChange) -> Re
         }
         PeopleChange::CodeTried { guess: Guess { who, code, since }, forgets } => {
             rows::change(transaction, FORGET_GUESSES, params![forgets.as_millis(), who, since.as_millis()])?;
-            rows::change(transaction, WRITE_GUESS, params![who, code, since.as_millis()]).map(drop)
+            rows::change(transaction, WRITE_GUESS, params![who, code, since.as_millis()])?;
+            rows::change(transaction, BOUND_GUESSES, []).map(drop)
         }
     }
 }
@@ -150,6 +151,11 @@ const DELETE_LANGUAGE: &str = "delete from languages where channel = ? and id = 
 const FORGET_GUESSES: &str = "delete from guesses where since <= ?1 or (who = ?2 and since <> ?3)";
 
 const WRITE_GUESS: &str = "insert into guesses (who, code, since) values (?, ?, ?) on conflict do nothing";
+
+/// As many callers as the core remembers (`core/src/people/guesses.rs`).
+const BOUND_GUESSES: &str = "
+    delete from guesses where who in (
+        select who from guesses group by who order by count(*) > 10 desc, min(since) desc limit -1 offset 1000)";
 
 const DELETE_GUESSES: &str = "delete from guesses where who = ?";
 

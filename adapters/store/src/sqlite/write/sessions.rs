@@ -136,6 +136,7 @@ pub(super) fn leave(transaction: &Transaction<'_>, former: PersonId, next: Optio
         Some(next) => {
             let taken = rows::all(transaction, SELECT_NAMES, [next.as_uuid()], |row| row.get(0))?;
             rules::hand_over(&mut sessions, next, taken);
+            rows::change(transaction, COUNT_HANDOVER, [next.as_uuid()])?;
         }
         None => rules::disown(&mut sessions),
     }
@@ -145,6 +146,8 @@ pub(super) fn leave(transaction: &Transaction<'_>, former: PersonId, next: Optio
     }
     Ok(())
 }
+
+const COUNT_HANDOVER: &str = "update people set sessions_version = sessions_version + 1 where id = ?";
 
 const INSERT: &str = "
     insert into sessions (id, conversation_id, owner, name, agent, model, created_at, used_at)

@@ -35,6 +35,7 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &TokenChange) -> Res
 pub(super) fn change_sign_in(transaction: &Transaction<'_>, change: &SignInChange) -> Result<(), StoreError> {
     match change {
         SignInChange::Open(SignInRecord { id, hash, token, browser, opened_at, expires_at }) => {
+            rows::change(transaction, END_LINKS, params![opened_at.as_millis()])?;
             let values = params![id, hash, token, browser, opened_at.as_millis(), expires_at.as_millis()];
             rows::change_one(transaction, "sign_ins", SIGN_IN, values)
         }
@@ -49,6 +50,9 @@ pub(super) fn change_sign_in(transaction: &Transaction<'_>, change: &SignInChang
         }
     }
 }
+
+/// Those of which no process knows any more that they are over.
+const END_LINKS: &str = "delete from sign_in_links where expires_at <= ?";
 
 const MAKE_LINK: &str = "insert into sign_in_links (code, token, session, expires_at) values (?, ?, ?, ?)";
 
