@@ -26,7 +26,7 @@ use crate::{
         store::{
             accept::DayUse,
             error::StoreError,
-            list::{OperatorStore, TurnFilter},
+            list::{OperatorStore, TurnFilter, TurnSummary},
             people::PeopleStore,
             turns::QueueStore,
         },
@@ -204,7 +204,8 @@ impl Limits {
         if !settings.limits_minutes() {
             return Ok(());
         }
-        let since = Timestamp::from_millis(self.clock.now().as_millis() - MINUTE_MS);
+        let now = self.clock.now();
+        let since = Timestamp::from_millis(now.as_millis() - MINUTE_MS);
         let mut filter = TurnFilter { since: Some(since), limit: AT_ONCE, ..TurnFilter::default() };
         let mut turns = Vec::new();
         while turns.len() < READ {
@@ -214,7 +215,9 @@ impl Limits {
             turns.extend(page);
         }
         let mut counts = lock(&self.counts);
-        for turn in turns.into_iter().rev().filter(|turn| !turn.handler.is_gateway()) {
+        // After the clock was set back, there are some of later times.
+        let counted = |turn: &TurnSummary| !turn.handler.is_gateway() && turn.accepted_at <= now;
+        for turn in turns.into_iter().rev().filter(counted) {
             let Some(sender) = turn.sender.filter(|sender| sender.kind != SenderKind::Operator) else { continue };
             let event = InboundEvent::new(turn.conversation, ChatKind::Direct, String::new(), sender, turn.accepted_at);
             let Some(most) = settings.limits(&event, known).turns_per_minute else { continue };
