@@ -161,7 +161,7 @@ pub(in crate::sqlite) async fn backlog(pool: &SqlitePool, now: Timestamp) -> Res
         (select count(*) from deliveries
             where state in ('pending', 'sending') and absent = 0 and state = 'pending') as pending,
         (select count(*) from deliveries
-            where state in ('pending', 'sending') and absent = 0 and state = 'pending' and parked = 1 and attempts > 0) as parked,
+            where state in ('pending', 'sending') and absent = 0 and parked = 1 and attempts > 0) as parked,
         (select count(*) from obligations where absent = 1) as absent,
         (select count(*) from obligations where state = 'undeliverable') as undeliverable,
         (select count(*) from deliveries where state = 'dead' and is_copy = 1) as dead_copies,
