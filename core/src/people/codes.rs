@@ -224,7 +224,9 @@ impl People {
             Err(WrongCode::Locked(_)) => false,
             Err(WrongCode::Unknown(tried)) => {
                 let mut state = self.state();
-                tried.iter().for_each(|change| change_guesses(&mut state.guesses, change));
+                for change in &tried {
+                    change_guesses(&mut state.guesses, change);
+                }
                 false
             }
         }
