@@ -10,7 +10,10 @@ use rejoinder_core::{
 use rusqlite::{Row, params};
 use uuid::Uuid;
 
-use super::rows::{self, Transaction};
+use super::{
+    rows::{self, Transaction},
+    versions,
+};
 
 /// The current session of a conversation.
 pub(super) struct Current {
@@ -136,7 +139,7 @@ pub(super) fn leave(transaction: &Transaction<'_>, former: PersonId, next: Optio
         Some(next) => {
             let taken = rows::all(transaction, SELECT_NAMES, [next.as_uuid()], |row| row.get(0))?;
             rules::hand_over(&mut sessions, next, taken);
-            rows::change(transaction, COUNT_HANDOVER, [next.as_uuid()])?;
+            versions::count_of(transaction, next)?;
         }
         None => rules::disown(&mut sessions),
     }
@@ -146,8 +149,6 @@ pub(super) fn leave(transaction: &Transaction<'_>, former: PersonId, next: Optio
     }
     Ok(())
 }
-
-const COUNT_HANDOVER: &str = "update people set sessions_version = sessions_version + 1 where id = ?";
 
 const INSERT: &str = "
     insert into sessions (id, conversation_id, owner, name, agent, model, created_at, used_at)

@@ -51,7 +51,7 @@ pub(super) fn change_sign_in(transaction: &Transaction<'_>, change: &SignInChang
     }
 }
 
-/// Those of which no process knows any more that they are over.
+/// Links that are over, which a start forgets in memory alone.
 const END_LINKS: &str = "delete from sign_in_links where expires_at <= ?";
 
 const MAKE_LINK: &str = "insert into sign_in_links (code, token, session, expires_at) values (?, ?, ?, ?)";

@@ -1,4 +1,4 @@
-//! The versions of what is decided on.
+//! Compares the versions of people, schedules, sessions and tokens, and counts their changes.
 
 use rejoinder_core::{
     ConversationId, PersonId, StoreError,
@@ -7,6 +7,7 @@ use rejoinder_core::{
 use rusqlite::Row;
 
 use super::rows::{self, Transaction};
+use crate::sqlite::versions::{SELECT, SELECT_IN, SELECT_OF};
 
 /// Whether nothing of a noun was changed since it was seen. What does not exist has version 0.
 pub(super) fn is_current(transaction: &Transaction<'_>, seen: &Seen) -> Result<bool, StoreError> {
@@ -34,14 +35,18 @@ pub(super) fn count(transaction: &Transaction<'_>, transition: &Transition) -> R
     transition.sessions.iter().try_for_each(|change| count_session(transaction, change))
 }
 
+/// Counts a change of the sessions of a person.
+pub(super) fn count_of(transaction: &Transaction<'_>, person: PersonId) -> Result<(), StoreError> {
+    rows::change(transaction, COUNT_OF, [person.as_uuid()]).map(drop)
+}
+
 /// A session is one of the conversation in which it began, of the one that uses it, and of its owner.
 fn count_session(transaction: &Transaction<'_>, change: &SessionChange) -> Result<(), StoreError> {
     let count_in = |conversation: &ConversationId| rows::change(transaction, COUNT_IN, [conversation.as_uuid()]);
     match change {
         SessionChange::New { conversation, owner, .. } => {
             count_in(conversation)?;
-            let count_of = |owner: &PersonId| rows::change(transaction, COUNT_OF, [owner.as_uuid()]);
-            owner.as_ref().map_or(Ok(0), count_of).map(drop)
+            owner.map_or(Ok(()), |owner| count_of(transaction, owner))
         }
         SessionChange::Use { conversation, session, .. } => {
             count_in(conversation)?;
@@ -56,12 +61,6 @@ fn count_session(transaction: &Transaction<'_>, change: &SessionChange) -> Resul
         }
     }
 }
-
-const SELECT: &str = "select version from versions where noun = ?";
-
-const SELECT_IN: &str = "select sessions_version from conversations where id = ?";
-
-const SELECT_OF: &str = "select sessions_version from people where id = ?";
 
 const COUNT: &str = "update versions set version = version + 1 where noun = ?";
 
