@@ -168,7 +168,12 @@ impl People {
                 change_guesses(&mut state.guesses, change);
             }
             state.version += 1;
-            self.known.store(Arc::new(KnownPeople::of(&state.people)));
+            let is_of_people = |change: &PeopleChange| {
+                matches!(change, PeopleChange::PersonSaved(_) | PeopleChange::IdentityRemoved(_))
+            };
+            if changes.iter().any(is_of_people) {
+                self.known.store(Arc::new(KnownPeople::of(&state.people)));
+            }
         }
         if state.pairings.iter().any(|one| one.state == PairingState::Approved) {
             self.let_in.notify_one();
