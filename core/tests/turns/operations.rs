@@ -220,13 +220,11 @@ async fn a_dead_letter_is_given_up_with_a_reason() {
     gateway.at_rest().await;
 }
 
-/// What is sent with it would be taken for alerts.
-#[tokio::test]
-async fn no_token_has_the_name_of_the_alerts() {
-    let gateway = TestGateway::with(Script::replies("done")).await;
-    let token = TokenRecord {
-        id: Uuid::from_u128(1),
-        name: "alerts".to_owned(),
+/// A token that is not stored yet.
+fn token(gateway: &TestGateway, number: u128, name: &str) -> TokenRecord {
+    TokenRecord {
+        id: Uuid::from_u128(number),
+        name: name.to_owned(),
         hash: [1; 32],
         role: Role::Operator,
         channels: None,
@@ -234,7 +232,14 @@ async fn no_token_has_the_name_of_the_alerts() {
         created_by: "grace".to_owned(),
         expires_at: None,
         revoked_at: None,
-    };
+    }
+}
+
+/// What is sent with it would be taken for alerts.
+#[tokio::test]
+async fn no_token_has_the_name_of_the_alerts() {
+    let gateway = TestGateway::with(Script::replies("done")).await;
+    let token = token(&gateway, 1, "alerts");
 
     let made = gateway.engine().operations().change_token(TokenChange::Create(token), operator("a test")).await;
 
@@ -250,17 +255,7 @@ async fn what_two_operators_do_at_once_is_done_once() {
     let letter = gateway.dead_letters().await[0].id;
     let (engine, channel) = (gateway.engine(), chat("ada").channel);
     let create = |number| {
-        let token = TokenRecord {
-            id: Uuid::from_u128(number),
-            name: "grafana".to_owned(),
-            hash: [1; 32],
-            role: Role::Operator,
-            channels: None,
-            created_at: gateway.clock.now(),
-            created_by: "grace".to_owned(),
-            expires_at: None,
-            revoked_at: None,
-        };
+        let token = token(&gateway, number, "grafana");
         engine.operations().change_token(TokenChange::Create(token), operator("both"))
     };
     let discard = || engine.operations().discard(letter, operator("both"));
