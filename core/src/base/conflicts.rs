@@ -7,7 +7,7 @@ pub(crate) const TRIES: u32 = 50;
 
 /// The error of a decision that was made that often.
 pub(crate) fn contended() -> StoreError {
-    StoreError::Unavailable("what is decided on is changed all the time".to_owned())
+    StoreError::Unavailable("the rows of this decision change all the time".to_owned())
 }
 
 /// Evaluates a decision, an `Option`, until it is `Some`: it is `None` if what it was made on was changed meanwhile. The

@@ -503,7 +503,7 @@ impl Initiative {
     }
 }
 
-/// What is to begin.
+/// The events of one request, and the results of earlier ones with its key.
 struct Beginning {
     /// What was begun before, and those for whom nothing is.
     before: Reached,

@@ -1,4 +1,4 @@
-//! Keeps the parts of an album from the agent whose caption is a command.
+//! Keeps an album from the agent if its caption is a command.
 
 use quick_cache::sync::Cache;
 

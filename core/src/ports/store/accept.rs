@@ -17,7 +17,7 @@ use crate::model::{
     turn::{Handler, TurnSeq},
 };
 
-/// What arrives, and what is fetched.
+/// Events on their way in, and when a caller read an answer.
 #[async_trait]
 pub trait InboxStore: Send + Sync + 'static {
     /// Accepts events in order, and stores what is beside them, in one transaction. The results are in
