@@ -25,6 +25,9 @@ pub struct Fault {
     /// Applies only to calls whose `text` contains this.
     #[serde(default)]
     pub words: Option<String>,
+    /// Applies only to calls whose `text` does not contain this.
+    #[serde(default)]
+    pub other_words: Option<String>,
     /// How many calls it affects; `None` is unlimited.
     #[serde(default = "once")]
     pub times: Option<u32>,
@@ -61,7 +64,7 @@ fn once() -> Option<u32> {
 
 impl Fault {
     fn new(effect: Effect) -> Self {
-        Self { effect, method: None, chat: None, words: None, times: once() }
+        Self { effect, method: None, chat: None, words: None, other_words: None, times: once() }
     }
 
     /// Executed; the connection closes without a response.
@@ -145,6 +148,13 @@ impl Fault {
         self
     }
 
+    /// Restricts it to calls whose text does not contain this.
+    #[must_use]
+    pub fn not_saying(mut self, words: &str) -> Self {
+        self.other_words = Some(words.to_owned());
+        self
+    }
+
     /// Limits how many calls it affects.
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
@@ -163,6 +173,7 @@ impl Fault {
         self.method.as_deref().is_none_or(|it| it.eq_ignore_ascii_case(method))
             && self.chat.is_none_or(|it| chat == Some(it))
             && self.words.as_deref().is_none_or(|it| text.contains(it))
+            && self.other_words.as_deref().is_none_or(|it| !text.contains(it))
     }
 }
 

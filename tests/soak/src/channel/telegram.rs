@@ -90,11 +90,12 @@ impl Channel for Telegram {
             6 => (Fault::stall().on(method).forever(), "hang"),
             7 => (Fault::slow_answer(Duration::from_secs(2)).on(method).forever(), "slow response"),
             8 => (Fault::error_before(502).on("getUpdates").forever(), "no updates"),
-            // Only answers: where every way of answering is refused, the promise is a dead letter.
-            9 => (
-                Fault::refuse(ApiError::bad_request("MESSAGE_TOO_LONG")).on("sendMessage").saying(words::END).times(1),
-                "refused answer",
-            ),
+            // Only answers: where every way of answering is refused, the promise is a dead letter. And no copies:
+            // nothing follows an answer that may have been seen, so the promise is a dead letter there as well.
+            9 => {
+                let refuse = Fault::refuse(ApiError::bad_request("MESSAGE_TOO_LONG")).on("sendMessage");
+                (refuse.saying(words::END).not_saying(words::LABEL).times(1), "refused answer")
+            }
             _ => {
                 self.double.start_outage(one_of(random, &[Outage::Refuse, Outage::Unavailable]));
                 return "outage";
