@@ -3,7 +3,7 @@
 use std::{
     fs::File,
     io::{PipeReader, Write},
-    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Output, Stdio},
     time::Instant,
@@ -13,7 +13,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{io::AsyncWriteExt, net::TcpSocket, sync::mpsc, task::JoinSet};
 
-use crate::{Hook, PATIENCE, eventually, plain_log::rust_in};
+use crate::{Hook, PATIENCE, eventually, free_port, plain_log::rust_in};
 
 /// The token that tests use at `/admin`.
 const ADMIN_TOKEN: &str = "admin-token-of-the-tests";
@@ -136,7 +136,7 @@ impl GatewayBuilder {
     #[must_use]
     pub fn prepare(self) -> Gateway {
         let folder = tempfile::tempdir().expect("a folder for the gateway");
-        let port = self.port.unwrap_or_else(Gateway::free_port);
+        let port = self.port.unwrap_or_else(free_port);
         let config = folder.path().join("rejoinder.toml");
         let text = format!(
             "[server]\nlisten = \"127.0.0.1:{port}\"\ndrain = \"2s\"\n[admin]\ntoken = \"{ADMIN_TOKEN}\"\n{}",
@@ -180,16 +180,6 @@ impl Gateway {
     #[must_use]
     pub fn builder() -> GatewayBuilder {
         GatewayBuilder::default()
-    }
-
-    /// A free port.
-    ///
-    /// # Panics
-    /// If there is none.
-    #[must_use]
-    pub fn free_port() -> u16 {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        listener.local_addr().expect("the listener has an address").port()
     }
 
     /// Where it listens: `http://127.0.0.1:…`.

@@ -27,6 +27,7 @@ pub use gateway::{Gateway, GatewayBuilder, binary};
 pub use hook::{Hook, Reply};
 pub use pager::Pager;
 pub use rejoinder_core::conformance::scripted::{Gate, Script};
+pub use rejoinder_matrix_server::free_port;
 pub use terminal::Terminal;
 pub use wait::{PATIENCE, eventually};
 

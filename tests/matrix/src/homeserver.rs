@@ -2,7 +2,6 @@
 
 use std::{
     fs,
-    net::{Ipv4Addr, TcpListener},
     path::Path,
     process::{Child, ChildStdin, Command, Stdio},
     time::Instant,
@@ -12,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
-use crate::{Human, PATIENCE, Person, Proxy, client, person, python};
+use crate::{Human, PATIENCE, Person, Proxy, client, free_port, person, python};
 
 /// The configuration of a homeserver.
 #[derive(Clone, Copy, Debug)]
@@ -76,10 +75,7 @@ impl Homeserver {
     /// If Python or its packages are missing: run the tests with `cargo xtask test`.
     pub async fn start(settings: Settings) -> Self {
         let folder = tempfile::tempdir().expect("a folder is created");
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .and_then(|listener| listener.local_addr())
-            .expect("there is a free port")
-            .port();
+        let port = free_port();
         write_configuration(folder.path(), port, settings);
         let started = Some(Started { folder, process: None });
         let mut homeserver = Self { url: format!("http://127.0.0.1:{port}"), started };

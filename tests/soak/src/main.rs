@@ -31,7 +31,7 @@ use anyhow::{Context as _, Result};
 use clap::Parser;
 use rand::{SeedableRng as _, rngs::StdRng};
 use rejoinder_core::{Clock as _, SystemClock};
-use rejoinder_tests::{Gateway, Pager};
+use rejoinder_tests::{Gateway, Pager, free_port};
 use tokio::{task::JoinSet, time::sleep};
 
 use crate::{
@@ -98,7 +98,7 @@ async fn soak(arguments: &Arguments) -> Result<bool> {
     let length = Duration::from_secs_f64(arguments.minutes * 60.0);
     eprintln!("{:.1} minutes with seed {seed}", arguments.minutes);
 
-    let port = Gateway::free_port();
+    let port = free_port();
     let url = format!("http://127.0.0.1:{port}");
     let mut channels = Vec::new();
     for platform in &arguments.channels {

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use rejoinder_tests::{Gateway, eventually};
+use rejoinder_tests::{Gateway, eventually, free_port};
 use serde_json::Value;
 
 use crate::{TOKEN, hook};
@@ -146,7 +146,7 @@ async fn the_address_of_a_killed_gateway_is_removed_and_that_of_a_running_one_st
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_gateway_that_its_environment_told_to_listen_elsewhere_is_found() {
     let mut gateway = Gateway::builder().config(&hook("")).prepare();
-    let listen = format!("127.0.0.1:{}", Gateway::free_port());
+    let listen = format!("127.0.0.1:{}", free_port());
     gateway.spawn(&[("REJOINDER__SERVER__LISTEN", &listen)]);
 
     let running = format!("running at http://{listen}: ready");

@@ -9,7 +9,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use rejoinder_tests::{Chat, Gateway, PATIENCE, Reply, ScriptedAgent, eventually};
+use rejoinder_tests::{Chat, Gateway, PATIENCE, Reply, ScriptedAgent, eventually, free_port};
 use reqwest::StatusCode;
 use rstest::rstest;
 use tokio::{
@@ -227,7 +227,7 @@ async fn a_signature_that_cannot_hold_is_refused_before_the_body_is_read() {
 /// The operator's routes at an address of their own, and the commands that use them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_operators_routes_have_an_address_of_their_own() {
-    let port = Gateway::free_port();
+    let port = free_port();
     let agent = ScriptedAgent::replying("done").await;
     let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).prepare();
     gateway.reconfigure(|toml| toml.replace("[admin]\n", &format!("[admin]\nlisten = \"127.0.0.1:{port}\"\n")));
@@ -257,7 +257,7 @@ async fn the_operators_routes_have_an_address_of_their_own() {
 /// The proxy may add no header that says so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn behind_a_proxy_nobody_is_on_this_machine_but_at_the_operators_address() {
-    let port = Gateway::free_port();
+    let port = free_port();
     let mut gateway = Gateway::builder().config(&hook("")).prepare();
     let public_url = "[server]\npublic_url = \"https://gateway.example\"\n";
     gateway.reconfigure(|toml| toml.replace("[server]\n", public_url));

@@ -4,7 +4,7 @@ use std::{cell::RefCell, time::Duration};
 
 use rejoinder_telegram_double::{ApiError, Fault, Outage as Whole, Person, TelegramDouble};
 use rejoinder_tests::{
-    Gateway, GatewayBuilder,
+    Gateway, GatewayBuilder, free_port,
     promise::{self, Calls, Failure, Outage, Platform, SentMessage},
 };
 use rstest::rstest;
@@ -48,7 +48,7 @@ impl Platform for Telegram {
         std::fs::write(token.path(), double.token()).expect("the token is written");
         let port = match mode {
             Mode::Polling => None,
-            Mode::Webhook => Some(Gateway::free_port()),
+            Mode::Webhook => Some(free_port()),
         };
         Self { double, token, next: RefCell::default(), port }
     }
