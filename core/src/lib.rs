@@ -98,8 +98,8 @@ pub mod store {
             people::PeopleStore,
             questions::QuestionStore,
             record::{
-                AbsentChannel, AttemptRecord, Backlog, BlockedScope, DeadTurn, Dossier, LateTurn, NextDeliveries,
-                ParkedDelivery, Pause, Remark, RunRecord, Stuck, WaitingTurn,
+                AbsentChannel, AttemptRecord, Backlog, BlockedScope, DeadTurn, Dossier, KnownConversation, LateTurn,
+                NextDeliveries, ParkedDelivery, Pause, Remark, RunRecord, Stuck, WaitingTurn,
             },
             schedules::ScheduleStore,
             sessions::SessionStore,

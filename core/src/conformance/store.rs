@@ -124,6 +124,7 @@ macro_rules! store_conformance {
             what_waits_in_a_conversation_is_read_in_order
             a_queue_mode_is_kept_until_it_is_changed
             what_is_postponed_is_found
+            what_an_event_needs_to_know_of_its_conversation_is_read_at_once
             what_is_merged_is_answered_with_the_other
             a_long_line_is_one_row
             a_person_with_many_conversations_waits_longer

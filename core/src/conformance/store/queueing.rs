@@ -9,9 +9,14 @@ use super::{
 use crate::{
     model::{
         queue::QueueMode,
+        session::{SessionChange, SessionChoice},
         view::{TurnStatus, TurnView},
     },
-    ports::store::transition::Transition,
+    ports::store::{
+        Store,
+        record::KnownConversation,
+        transition::{ClosedQuestion, Transition},
+    },
 };
 
 /// The waiting turns of a conversation are read in order, up to a limit.
@@ -70,6 +75,45 @@ pub async fn what_is_postponed_is_found(subject: &mut impl Subject) {
     assert_eq!(store.postponed_in(turn.conversation, 10).await.expect("turns are counted"), 0);
     let next = store.next_waiting(turn.conversation).await.expect("it is read");
     assert_eq!(next.map(|turn| turn.id), Some(turn.id));
+}
+
+/// All of it is as it was stored last; also over a restart.
+pub async fn what_an_event_needs_to_know_of_its_conversation_is_read_at_once(subject: &mut impl Subject) {
+    async fn read(store: &dyn Store) -> KnownConversation {
+        let elsewhere = store.arrival(&chat("b")).await.expect("conversations are read").expect("it is there");
+        assert_eq!(elsewhere, KnownConversation::new(elsewhere.id));
+        store.arrival(&chat("a")).await.expect("conversations are read").expect("it is there")
+    }
+    let store = subject.store();
+    assert_eq!(store.arrival(&chat("a")).await.expect("conversations are read"), None);
+    let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    Turn::accept(&*store, said(&chat("b"), "2")).await;
+    let (id, session) = (turn.conversation, turn.session);
+    assert_eq!(read(&*store).await, KnownConversation::new(id));
+
+    let chosen = |agent: Option<&str>| {
+        let choice = SessionChoice { agent: agent.map(Into::into), model: None };
+        Transition { sessions: vec![SessionChange::Choose { session, choice }], ..Transition::default() }
+    };
+    let queued = |mode| Transition { queue: Some((id, mode)), ..Transition::default() };
+    done(&*store, turn.on(Event::Postponed, 1)).await;
+    done(&*store, queued(Some(QueueMode::Steer))).await;
+    done(&*store, chosen(Some("other"))).await;
+    let question = Turn::accept(&*store, said(&chat("a"), "3")).await;
+    done(&*store, Transition { questions: vec![question.question()], ..Transition::default() }).await;
+    drop(store);
+    subject.reopen().await;
+    let store = subject.store();
+    let queue = Some(QueueMode::Steer);
+    let all = KnownConversation { id, queue, has_open_question: true, has_postponed: true, has_choice: true };
+    assert_eq!(read(&*store).await, all);
+
+    let closed = ClosedQuestion { turn: question.id, at: at(2) };
+    done(&*store, Transition { closed_questions: vec![closed], ..Transition::default() }).await;
+    done(&*store, turn.on(Event::Continued, 2)).await;
+    done(&*store, chosen(None)).await;
+    done(&*store, queued(None)).await;
+    assert_eq!(read(&*store).await, KnownConversation::new(id));
 }
 
 /// The view of a merged turn has the signal of the one that answers for it. If that one ends without it, it is found.

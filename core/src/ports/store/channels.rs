@@ -1,6 +1,9 @@
 //! Channels: which are configured, how far they have read, and the conversations that they brought.
 
-use super::{error::StoreError, record::AbsentChannel};
+use super::{
+    error::StoreError,
+    record::{AbsentChannel, KnownConversation},
+};
 use crate::model::{
     conversation::{ChannelId, ConversationRef},
     ids::ConversationId,
@@ -23,6 +26,9 @@ store_trait! {
 
         /// The conversation at an address, if an event opened one there.
         read fn conversation(address: &ConversationRef) -> Option<ConversationId>;
+
+        /// The same, with what an event needs to know of it before it is stored.
+        read fn arrival(address: &ConversationRef) -> Option<KnownConversation>;
 
         /// The current address of a conversation, which changes when its chat gets a new id.
         read fn address(conversation: ConversationId) -> Option<ConversationRef>;

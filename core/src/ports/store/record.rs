@@ -10,6 +10,7 @@ use crate::model::{
     conversation::{ChannelId, ConversationRef},
     delivery::Scope,
     ids::{ConversationId, DeliveryId, TurnId},
+    queue::QueueMode,
     run::{Cost, RunContent},
     stored_delivery::DeliveryRecord,
     turn::{Handler, TurnRecord, TurnSeq, Version},
@@ -159,6 +160,28 @@ impl BlockedScope {
             Scope::Account => None,
         };
         Self { channel: conversation.channel.clone(), chat, until }
+    }
+}
+
+/// A conversation, with what an event in it needs to know before it is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownConversation {
+    /// Its id.
+    pub id: ConversationId,
+    /// What somebody has chosen for messages that come while a turn runs; `None`: as it is configured.
+    pub queue: Option<QueueMode>,
+    /// Whether a question that was asked in it is open.
+    pub has_open_question: bool,
+    /// Whether one of its turns is [postponed](rejoinder_guard::Obligation::is_postponed).
+    pub has_postponed: bool,
+    /// Whether something is chosen for its current session.
+    pub has_choice: bool,
+}
+
+impl KnownConversation {
+    /// A conversation that no event has opened yet.
+    pub(crate) const fn new(id: ConversationId) -> Self {
+        Self { id, queue: None, has_open_question: false, has_postponed: false, has_choice: false }
     }
 }
 

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use rejoinder_core::{
     ChannelId, ConversationId, ConversationRef, PersonFilter, StoreError,
-    store::{AbsentChannel, ChannelStore, ConversationFilter, ConversationSummary, SessionSummary},
+    store::{AbsentChannel, ChannelStore, ConversationFilter, ConversationSummary, KnownConversation, SessionSummary},
 };
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
@@ -14,6 +14,19 @@ use crate::sqlite::{
     store::SqliteStore,
     stored::{Details, thread},
 };
+
+/// What an event needs to know of its conversation.
+const ARRIVAL: &str = "
+    select c.id, c.queue, exists (
+        select 1 from questions as q indexed by questions_open where q.conversation_id = c.id and q.state = 'open'
+    ) as has_open_question, exists (
+        select 1 from obligations as o indexed by obligations_live
+        where o.conversation_id = c.id and o.ended_at is null and o.work is null
+            and iif(json_valid(o.body), json_extract(o.body, '$.work'), null) = 'postponed'
+    ) as has_postponed, exists (
+        select 1 from sessions as s where s.id = c.session_id and (s.agent is not null or s.model is not null)
+    ) as has_choice
+    from conversations as c where c.channel = ? and c.chat = ? and c.thread = ? and c.succeeded_by is null";
 
 #[async_trait]
 impl ChannelStore for SqliteStore {
@@ -27,6 +40,20 @@ impl ChannelStore for SqliteStore {
             .await
             .map_err(store_error)?;
         row.map(|row| row.id("id")).transpose()
+    }
+
+    async fn arrival(&self, address: &ConversationRef) -> Result<Option<KnownConversation>, StoreError> {
+        let query = sqlx::query(ARRIVAL).bind(address.channel.as_str()).bind(&*address.chat).bind(thread(address));
+        let known = |row: SqliteRow| {
+            Ok(KnownConversation {
+                id: row.id("id")?,
+                queue: row.value::<Option<String>>("queue")?.and_then(|queue| queue.parse().ok()),
+                has_open_question: row.value("has_open_question")?,
+                has_postponed: row.value("has_postponed")?,
+                has_choice: row.value("has_choice")?,
+            })
+        };
+        query.fetch_optional(&self.readers).await.map_err(store_error)?.map(known).transpose()
     }
 
     async fn address(&self, conversation: ConversationId) -> Result<Option<ConversationRef>, StoreError> {
@@ -135,4 +162,32 @@ pub(in crate::sqlite) async fn sessions(
         Ok(SessionSummary { id: row.id("id")?, created_at: row.at("created_at")?, is_current })
     };
     rows.iter().map(session).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::{AssertSqlSafe, Row};
+
+    use super::ARRIVAL;
+    use crate::{OpenOptions, SqliteStore};
+
+    /// An event costs a few steps, however many conversations, questions and turns there are.
+    #[tokio::test]
+    async fn what_an_event_needs_to_know_is_found_by_indexes() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = SqliteStore::open(OpenOptions::new(directory.path().join("rejoinder.db"))).await.expect("it opens");
+        let explain = sqlx::query(AssertSqlSafe(format!("explain query plan {ARRIVAL}"))).bind("").bind("").bind("");
+
+        let plan = explain.fetch_all(&store.readers).await.expect("it is explained");
+
+        let steps: Vec<String> = plan.iter().map(|step| step.get("detail")).collect();
+        let reads: Vec<_> = steps.iter().filter(|step| !step.contains("SUBQUERY")).collect();
+        let expected = [
+            "SEARCH c USING INDEX conversations_by_address (channel=? AND chat=? AND thread=?)",
+            "SEARCH q USING INDEX questions_open (conversation_id=?)",
+            "SEARCH o USING INDEX obligations_live (conversation_id=?)",
+            "SEARCH s USING PRIMARY KEY (id=?)",
+        ];
+        assert_eq!(reads, expected, "{steps:#?}");
+    }
 }
