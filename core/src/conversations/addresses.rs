@@ -1,9 +1,15 @@
-//! Maps addresses to conversations.
+//! Maps addresses to conversations, and knows what an event needs to know of them.
 //!
 //! Everything in the core is keyed by the conversation's id. An event comes with a platform's address; when something is
 //! sent, the address is read from the conversation's row.
+//!
+//! What an event needs is read in one query, and kept until this process changes it: the next event reads it again. So a message
+//! in a conversation that is active waits for no look at the store.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use quick_cache::sync::Cache;
 
@@ -13,11 +19,11 @@ use crate::{
     model::{conversation::ConversationRef, ids::ConversationId},
     ports::{
         clock::SharedClock,
-        store::{channels::ChannelStore, error::StoreError},
+        store::{channels::ChannelStore, error::StoreError, record::KnownConversation, transition::Transition},
     },
 };
 
-/// The number of addresses cached: more than are usually active at once, because each miss costs a read.
+/// The number of conversations cached: more than are usually active at once, because each miss costs a read.
 const REMEMBERED: usize = 4096;
 
 /// Finds the conversations of events.
@@ -26,42 +32,71 @@ pub(crate) struct Addresses {
     slots: Arc<Slots>,
     timer: Arc<Timer>,
     clock: SharedClock,
-    known: Cache<ConversationRef, ConversationId>,
+    known: Cache<ConversationRef, KnownConversation>,
+    /// How often something was forgotten: what is read meanwhile is not kept.
+    forgotten: AtomicU64,
+}
+
+/// The conversations of which something changes that is cached.
+#[derive(Default)]
+pub(crate) struct ChangedConversations {
+    ids: Vec<ConversationId>,
+}
+
+impl ChangedConversations {
+    /// Those that a transition changes beside their turns.
+    pub(crate) fn by(_transition: &Transition) -> Self {
+        Self::default()
+    }
 }
 
 impl Addresses {
     pub(crate) fn new(store: Arc<dyn ChannelStore>, slots: Arc<Slots>, timer: Arc<Timer>, clock: SharedClock) -> Self {
-        Self { store, slots, timer, clock, known: Cache::new(REMEMBERED) }
+        Self { store, slots, timer, clock, known: Cache::new(REMEMBERED), forgotten: AtomicU64::new(0) }
     }
 
-    /// The conversation at an address; for a new address, the id that its conversation will get. Concurrent calls for one
+    /// The conversation at an address; for a new address, one with the id that it will get. Concurrent calls for one
     /// address get the same id.
-    pub(crate) async fn resolve(&self, address: &ConversationRef) -> Result<ConversationId, StoreError> {
+    pub(crate) async fn resolve(&self, address: &ConversationRef) -> Result<KnownConversation, StoreError> {
+        let forgotten = self.forgotten.load(Ordering::Acquire);
+        let mut was_read = false;
         let find = async {
-            let known = self.store.conversation(address).await?;
-            Ok(known.unwrap_or_else(|| ConversationId::new(self.clock.now())))
+            let known = self.store.arrival(address).await?;
+            was_read = known.is_some();
+            Ok::<_, StoreError>(known.unwrap_or_else(|| KnownConversation::new(ConversationId::new(self.clock.now()))))
         };
-        self.known.get_or_insert_async(address, find).await
-    }
-
-    /// Caches the conversation that the store has for an address.
-    pub(crate) fn learn(&self, address: &ConversationRef, conversation: ConversationId) {
-        self.known.insert(address.clone(), conversation);
+        let known = self.known.get_or_insert_async(address, find).await?;
+        if was_read && self.forgotten.load(Ordering::Acquire) != forgotten {
+            self.known.remove(address);
+        }
+        Ok(known)
     }
 
     /// Removes an address from the cache, so that the store is read again.
     pub(crate) fn forget(&self, address: &ConversationRef) {
+        self.forgotten.fetch_add(1, Ordering::AcqRel);
         self.known.remove(address);
+    }
+
+    /// The same for conversations of which something was stored.
+    pub(crate) fn forget_changed(&self, changed: &ChangedConversations) {
+        if !changed.ids.is_empty() {
+            self.forget_those(|_, known| changed.ids.contains(&known.id));
+        }
     }
 
     /// Removes a chat that got a new id from the cache. Its waiting rows may belong to another conversation now, so the
     /// scheduler and the sweep look for them.
     pub(crate) fn moved(&self, from: &ConversationRef, chat: &str) {
-        let is_concerned = |address: &ConversationRef| {
+        self.forget_those(|address, _| {
             address.channel == from.channel && (address.chat == from.chat || *address.chat == *chat)
-        };
-        self.known.retain(|address, _| !is_concerned(address));
+        });
         self.slots.fall_behind();
         self.timer.wake_at(self.clock.now());
+    }
+
+    fn forget_those(&self, are_meant: impl Fn(&ConversationRef, &KnownConversation) -> bool) {
+        self.forgotten.fetch_add(1, Ordering::AcqRel);
+        self.known.retain(|address, known| !are_meant(address, known));
     }
 }

@@ -149,7 +149,7 @@ impl Ground {
         let context = given!(DecisionContext: self [settings, channels, people, agents], [], owner: self.owner);
         let executor = given!(ConsequenceExecutor:
             self [store, timer, slots, lanes, drafts, marks, hub, lifecycle], [], leftovers: leftovers, undeliverable: undeliverable);
-        given!(Ledger: self [store, clock, questions, approvals, lifecycle], [],
+        given!(Ledger: self [store, clock, addresses, questions, approvals, lifecycle], [],
             context: context, executor: executor, claimed: RecentTurns::default())
     }
 

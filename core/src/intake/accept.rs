@@ -257,7 +257,7 @@ impl Acceptor {
         match (stored, routed.new.turn.take()) {
             (Stored::Turn { seq, conversation, session, has_history }, Some(turn)) => {
                 if conversation != turn.conversation {
-                    self.addresses.learn(&event.conversation, conversation);
+                    self.addresses.forget(&event.conversation);
                 }
                 let turn = TurnRecord {
                     id: turn.id,

@@ -19,7 +19,7 @@ use crate::{
         settings::Settings,
         turn::Handler,
     },
-    ports::store::{accept::Repeated, error::StoreError},
+    ports::store::{accept::Repeated, error::StoreError, record::KnownConversation},
 };
 
 /// What a stage decides: the event goes on to the next stage, or opens no turn.
@@ -93,7 +93,7 @@ pub(super) struct Arrival {
     pub(super) slot: Option<Slot>,
     /// The notice that its sender gets beside the turn.
     pub(super) notice: Option<Notice>,
-    conversation: Option<ConversationId>,
+    conversation: Option<KnownConversation>,
 }
 
 /// Who handles a turn, and how.
@@ -141,7 +141,7 @@ impl Arrival {
     }
 
     /// The conversation of its event, which is looked up once.
-    pub(super) async fn conversation(&mut self, addresses: &Addresses) -> Result<ConversationId, StoreError> {
+    pub(super) async fn conversation(&mut self, addresses: &Addresses) -> Result<KnownConversation, StoreError> {
         if let Some(conversation) = self.conversation {
             return Ok(conversation);
         }

@@ -127,7 +127,7 @@ impl EventRouter {
         match self.pass(&mut arrival).await {
             Ok(()) => {
                 let conversation = arrival.conversation(&self.addresses).await?;
-                Ok(self.open(arrival, conversation))
+                Ok(self.open(arrival, conversation.id))
             }
             Err(End::Decided(ending)) => Ok(self.without_turn(arrival.event, &ending)),
             Err(End::Failed(error)) => Err(error),

@@ -64,7 +64,7 @@ impl EventRouter {
         arrival.handling.handler = command.handler();
         arrival.expectation = Expectation::Nothing;
         let conversation = arrival.conversation(&self.addresses).await?;
-        Ok(Some(RoutedEvent { notice_permit, ..self.open(arrival, conversation) }))
+        Ok(Some(RoutedEvent { notice_permit, ..self.open(arrival, conversation.id) }))
     }
 }
 

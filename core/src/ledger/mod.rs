@@ -23,6 +23,7 @@ use self::{
 };
 use crate::{
     base::{crash::crash_point, lifecycle::Lifecycle, recent_turns::RecentTurns},
+    conversations::addresses::{Addresses, ChangedConversations},
     events::TurnEvents,
     model::{ids::TurnId, stored_delivery::DeliveryState, turn::TurnRecord},
     ports::{
@@ -45,6 +46,7 @@ pub(crate) struct Ledger {
     pub(crate) clock: SharedClock,
     pub(crate) context: DecisionContext,
     pub(crate) executor: ConsequenceExecutor,
+    pub(crate) addresses: Arc<Addresses>,
     pub(crate) questions: Arc<Questions>,
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) lifecycle: Lifecycle,
@@ -145,6 +147,7 @@ impl Ledger {
         let is_sent_next = transition.deliveries.iter().any(|one| one.record().state == DeliveryState::Pending);
         let (questions, approvals) = (transition.questions.clone(), transition.approvals.clone());
         let people = transition.people.clone();
+        let changed = ChangedConversations::by(&transition);
         let seen_people = transition.seen.iter().copied().find(|seen| seen.noun == Noun::People);
         if !transition.is_empty() && !self.commit(transition).await? {
             if let Some(seen) = seen_people {
@@ -156,6 +159,7 @@ impl Ledger {
         if let Some(seen) = seen_people {
             self.context.people.apply(seen, &people);
         }
+        self.addresses.forget_changed(&changed);
         self.questions.note(&questions);
         self.approvals.note(&approvals);
         self.questions.note_approvals(&approvals);

@@ -11,10 +11,10 @@ use crate::{
 };
 
 pub(in crate::intake) async fn handling(arrival: &mut Arrival, addresses: &Addresses, sessions: &Sessions) -> Verdict {
-    let conversation = arrival.conversation(addresses).await?;
+    let conversation = arrival.conversation(addresses).await?.id;
     let (event, handling) = (&arrival.event, &mut arrival.handling);
     if let Some(other) = event.about_another() {
-        handling.about = Some(addresses.resolve(other).await?);
+        handling.about = Some(addresses.resolve(other).await?.id);
     }
     let Handler::Agent(agent) = &handling.handler else {
         handling.repeats = None;

@@ -22,7 +22,7 @@ pub(in crate::intake) async fn line(
     slots: &Arc<Slots>,
     limits: &Limits,
 ) -> Verdict {
-    let conversation = arrival.conversation(addresses).await?;
+    let conversation = arrival.conversation(addresses).await?.id;
     let Arrival { id, event, handling, .. } = &*arrival;
     // A command does not wait.
     let Handler::Agent(agent) = &handling.handler else { return Ok(()) };

@@ -53,12 +53,12 @@ pub(in crate::intake) async fn pick(
         EventKind::Choice { turn } if arrival.event.quoted.is_none() => {
             if let Some(QuestionRecord { question, .. }) = questions.of(turn).await? {
                 // A press may name any question, and quotes only one of its own conversation.
-                let is_here = arrival.conversation(addresses).await? == question.conversation;
+                let is_here = arrival.conversation(addresses).await?.id == question.conversation;
                 arrival.event.quoted = is_here.then(|| quote(&question));
             }
         }
         EventKind::Message if may_pick(&arrival.event) => {
-            let conversation = arrival.conversation(addresses).await?;
+            let conversation = arrival.conversation(addresses).await?.id;
             let event = &arrival.event;
             let open = match replied_to(event) {
                 Some(message) => open_to_reply(questions, conversation, message, &event.text).await?,

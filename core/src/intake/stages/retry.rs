@@ -23,7 +23,7 @@ pub(in crate::intake) async fn retry(
     if !is_retry(arrival, people) {
         return Ok(());
     }
-    let conversation = arrival.conversation(addresses).await?;
+    let conversation = arrival.conversation(addresses).await?.id;
     let owner = sessions::owner(&arrival.event, &arrival.known);
     let last = sessions.last_question(&arrival.event, conversation, owner, true).await?;
     if let Some(last) = last.filter(|last| !last.is_open()) {
