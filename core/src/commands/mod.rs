@@ -217,9 +217,6 @@ impl Commands {
             self.ledger.decide_all(&mut turn_events, &trigger).await?;
         }
         presses.into_iter().for_each(digest::count);
-        if let Some((conversation, mode)) = queue {
-            self.merges.choose(conversation, mode);
-        }
         Ok(Some(()))
     }
 }

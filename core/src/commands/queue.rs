@@ -1,7 +1,7 @@
 //! `/queue`: tells, or chooses, what happens to messages that come while the agent works.
 
 use super::command::{Answer, Call, Command};
-use crate::model::queue::QueueMode;
+use crate::{model::queue::QueueMode, ports::store::error::StoreError};
 
 /// What chooses the mode of the configuration again.
 const AS_CONFIGURED: &str = "auto";
@@ -11,7 +11,7 @@ pub(super) const QUEUE: Command = Command {
     texts: &["/queue"],
     arguments: 1,
     description: "What happens to messages that come while I work: followup, collect, steer, interrupt or auto",
-    act: |call| Box::pin(async { Ok(queue(call)) }),
+    act: |call| Box::pin(queue(call)),
 };
 
 /// What may follow the command.
@@ -20,19 +20,19 @@ pub(super) fn words() -> Vec<String> {
     modes.into_iter().chain([AS_CONFIGURED]).map(ToOwned::to_owned).collect()
 }
 
-fn queue(call: &Call<'_>) -> Answer {
+async fn queue(call: &Call<'_>) -> Result<Answer, StoreError> {
     let asked = call.turn.event.text.split_whitespace().nth(1).map(str::to_ascii_lowercase);
     let configured = || call.settings.queue_mode(&call.turn.event, call.turn.rule.as_deref());
     if asked.is_some() && call.is_guest_of_group() {
-        return Answer::of("session_guest");
+        return Ok(Answer::of("session_guest"));
     }
     let (template, mode, chosen) = match asked.as_deref() {
-        None => ("queue", call.merges.mode(call.turn), None),
+        None => ("queue", call.merges.mode(call.turn).await?, None),
         Some(AS_CONFIGURED) => ("queue_chosen", configured(), Some(None)),
         Some(other) => match other.parse::<QueueMode>() {
             Ok(mode) => ("queue_chosen", mode, Some(Some(mode))),
-            Err(_) => ("queue_unknown", call.merges.mode(call.turn), None),
+            Err(_) => ("queue_unknown", call.merges.mode(call.turn).await?, None),
         },
     };
-    Answer { queue: chosen, ..Answer::filled(template, vec![("mode", mode.to_string())]) }
+    Ok(Answer { queue: chosen, ..Answer::filled(template, vec![("mode", mode.to_string())]) })
 }

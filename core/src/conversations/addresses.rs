@@ -45,8 +45,9 @@ pub(crate) struct ChangedConversations {
 
 impl ChangedConversations {
     /// Those that a transition changes beside their turns.
-    pub(crate) fn by(_transition: &Transition) -> Self {
-        Self::default()
+    pub(crate) fn by(transition: &Transition) -> Self {
+        let ids = transition.queue.iter().map(|(conversation, _)| *conversation);
+        Self { ids: ids.collect() }
     }
 }
 

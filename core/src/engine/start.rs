@@ -117,20 +117,21 @@ impl Ground {
         let (lanes, opened) = Lanes::new(timer.clone(), lifecycle.clone());
         let (channels, settings) = (Arc::new(Channels::new(adapters)), LiveSettings::new(settings));
         let planted = settings.get();
-        let merges = Merges::load(store.clone(), channels.clone(), settings.clone(), clock.clone());
+        let addresses = Arc::new(Addresses::new(store.clone(), slots.clone(), timer.clone(), clock.clone()));
+        let merges = Merges::new(store.clone(), channels.clone(), settings.clone(), clock.clone(), addresses.clone());
         let ground = Self {
             people: Arc::new(People::load(store.clone(), clock.clone(), &planted.people).await?),
             questions: Arc::new(Questions::load(store.clone()).await?),
             approvals: Arc::new(Approvals::new(store.clone())),
             backlog_question: Arc::new(BacklogQuestion::load(&*store, store.clone(), clock.now()).await?),
-            merges: Arc::new(merges.await?),
+            merges: Arc::new(merges),
             sessions: Arc::new(Sessions::load(store.clone()).await?),
             calendar: Arc::new(Calendar::load(store.clone(), clock.clone(), &planted.schedules.seeds).await?),
             hub: Arc::default(),
             lanes: Arc::new(lanes),
             drafts: Arc::default(),
             marks: Arc::new(Marks::new(clock.now())),
-            addresses: Arc::new(Addresses::new(store.clone(), slots.clone(), timer.clone(), clock.clone())),
+            addresses,
             activity: Arc::default(),
             owner: OwnerId::new(clock.now()),
             store,

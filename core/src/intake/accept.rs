@@ -27,6 +27,7 @@ use crate::{
         event::{EventKind, InboundEvent, Sender},
         ids::{EventId, TurnId},
         language::Language,
+        queue::QueueMode,
         turn::TurnRecord,
     },
     notices::question_expired,
@@ -42,7 +43,7 @@ use crate::{
         },
     },
     questions::backlog_question::BacklogQuestion,
-    scheduler::Scheduler,
+    scheduler::{Scheduler, may_stop_runs},
 };
 
 /// Accepts events. Cheap to clone.
@@ -284,7 +285,7 @@ impl Acceptor {
 
     /// Acts on a turn that was stored: what was counted for it counts, and it begins or waits.
     fn act_on_turn(&self, turn: TurnRecord, routed: RoutedEvent) -> Accepted {
-        let RoutedEvent { slot, run, counted, heard, notice_permit, told, .. } = routed;
+        let RoutedEvent { mode, slot, run, counted, heard, notice_permit, told, .. } = routed;
         notice_permit.into_iter().for_each(NoticePermit::spend);
         counted.into_iter().for_each(Counted::keep);
         heard.into_iter().for_each(Heard::keep);
@@ -307,7 +308,7 @@ impl Acceptor {
         }
         let (settings, known) = (self.router.settings.get(), self.router.people.known());
         self.activity.note(&turn, &settings.triggers, &known, self.router.clock.now());
-        self.start(turn, slot, run);
+        self.start(turn, mode, slot, run);
         accepted
     }
 
@@ -346,7 +347,7 @@ impl Acceptor {
     }
 
     /// Starts a stored turn with the slot and the run that were decided on before it was stored.
-    fn start(&self, mut turn: TurnRecord, slot: Option<Slot>, run: Option<Run>) {
+    fn start(&self, mut turn: TurnRecord, mode: QueueMode, slot: Option<Slot>, run: Option<Run>) {
         let id = turn.id;
         if turn.obligation.is_postponed() {
             self.lifecycle.work.spawn(self.settle_late(turn.conversation));
@@ -379,7 +380,7 @@ impl Acceptor {
                 });
             }
             (None, None) => {
-                let stops = self.scheduler.stops_runs(&turn);
+                let stops = mode == QueueMode::Interrupt && may_stop_runs(&turn);
                 let waits = stops.then(|| turn.clone());
                 self.scheduler.enqueue(turn);
                 if let Some(turn) = waits {

@@ -16,6 +16,7 @@ use crate::{
         ids::{ConversationId, TurnId},
         language::Language,
         people::KnownPeople,
+        queue::QueueMode,
         settings::Settings,
         turn::Handler,
     },
@@ -89,6 +90,8 @@ pub(super) struct Arrival {
     pub(super) is_asked_about: bool,
     /// Its turn waits until somebody says whether late messages are still to be answered.
     pub(super) is_postponed: bool,
+    /// What happens to it if a turn of its conversation runs.
+    pub(super) mode: QueueMode,
     /// The slot of its conversation, if it was free.
     pub(super) slot: Option<Slot>,
     /// The notice that its sender gets beside the turn.
@@ -134,6 +137,7 @@ impl Arrival {
             counted: None,
             is_asked_about: false,
             is_postponed: false,
+            mode: QueueMode::default(),
             slot: None,
             notice: None,
             conversation: None,

@@ -37,6 +37,7 @@ use crate::{
         event::InboundEvent,
         ids::{ConversationId, EventId, OwnerId, SessionId, TurnId},
         language::Language,
+        queue::QueueMode,
         settings::LiveSettings,
         turn::Handler,
     },
@@ -77,6 +78,8 @@ pub(crate) struct EventRouter {
 /// An event about to be stored.
 pub(super) struct RoutedEvent {
     pub(super) new: NewEvent,
+    /// What happens to it if a turn of its conversation runs.
+    pub(super) mode: QueueMode,
     /// The slot of its conversation, if it was free.
     pub(super) slot: Option<Slot>,
     /// Its run, if it begins at once.
@@ -99,6 +102,7 @@ impl RoutedEvent {
     const fn new(new: NewEvent) -> Self {
         Self {
             new,
+            mode: QueueMode::Followup,
             slot: None,
             run: None,
             notice: None,
@@ -200,8 +204,8 @@ impl EventRouter {
         };
         let (event, turn) = (Arc::new(event), Some(turn));
         let new = NewEvent { id: EventId::new(now), event, turn, only_if_known: false };
-        let Arrival { notice, heard, told, .. } = arrival;
-        RoutedEvent { slot, run, notice, counted, heard, told, ..RoutedEvent::new(new) }
+        let Arrival { notice, heard, told, mode, .. } = arrival;
+        RoutedEvent { mode, slot, run, notice, counted, heard, told, ..RoutedEvent::new(new) }
     }
 
     /// Whether the writer with this id and unique name may talk to the agent in a chat.

@@ -6,23 +6,22 @@
 
 use std::{sync::Arc, time::Duration};
 
-use dashmap::DashMap;
 use rejoinder_guard::{Event, Expectation, MergedTurn, Timestamp};
 
 use crate::{
     base::channels::Channels,
+    conversations::addresses::Addresses,
     events::TurnEvents,
     model::{
         capabilities::Receipts,
         event::{EventKind, InboundEvent},
-        ids::ConversationId,
         queue::{Backlog, Overflow, QueueMode},
         settings::LiveSettings,
         turn::TurnRecord,
     },
     ports::{
         clock::SharedClock,
-        store::{error::StoreError, turns::QueueStore},
+        store::{error::StoreError, record::KnownConversation, turns::QueueStore},
     },
 };
 
@@ -38,8 +37,7 @@ pub(crate) struct Merges {
     channels: Arc<Channels>,
     settings: LiveSettings,
     clock: SharedClock,
-    /// The modes that people have chosen for their conversations.
-    chosen: DashMap<ConversationId, QueueMode>,
+    addresses: Arc<Addresses>,
 }
 
 /// The turns that are answered together with another one.
@@ -53,58 +51,38 @@ pub(crate) struct Gathered {
 }
 
 impl Merges {
-    /// Reads the modes that people have chosen.
-    pub(crate) async fn load(
+    pub(crate) const fn new(
         store: Arc<dyn QueueStore>,
         channels: Arc<Channels>,
         settings: LiveSettings,
         clock: SharedClock,
-    ) -> Result<Self, StoreError> {
-        let chosen = store.queue_modes().await?.into_iter().collect();
-        Ok(Self { store, channels, settings, clock, chosen })
+        addresses: Arc<Addresses>,
+    ) -> Self {
+        Self { store, channels, settings, clock, addresses }
     }
 
     /// What happens to a message of this turn's conversation.
-    pub(crate) fn mode(&self, turn: &TurnRecord) -> QueueMode {
-        self.mode_of(turn.conversation, &turn.event, turn.rule.as_deref())
+    pub(crate) async fn mode(&self, turn: &TurnRecord) -> Result<QueueMode, StoreError> {
+        let here = self.addresses.resolve(&turn.event.conversation).await?;
+        Ok(self.mode_of(&here, &turn.event, turn.rule.as_deref()))
     }
 
     /// What happens to a message in a conversation, for which a rule holds: what somebody chose, else what the rule says,
     /// else what is configured for the channel.
-    pub(crate) fn mode_of(&self, conversation: ConversationId, event: &InboundEvent, rule: Option<&str>) -> QueueMode {
+    pub(crate) fn mode_of(&self, here: &KnownConversation, event: &InboundEvent, rule: Option<&str>) -> QueueMode {
         let settings = self.settings.get();
         let is_together = matches!(settings.queues.backlog, Backlog::Summarize | Backlog::Ask);
         if is_together && settings.queues.is_late(event, self.clock.now()) {
             return QueueMode::Collect;
         }
-        let chosen = self.chosen.get(&conversation).map(|mode| *mode);
-        chosen.unwrap_or_else(|| settings.queue_mode(event, rule))
-    }
-
-    /// Notes what was stored: the mode that somebody has chosen, or that they use the configured one again.
-    pub(crate) fn choose(&self, conversation: ConversationId, mode: Option<QueueMode>) {
-        match mode {
-            Some(mode) => drop(self.chosen.insert(conversation, mode)),
-            None => drop(self.chosen.remove(&conversation)),
-        }
-    }
-
-    /// Whether a turn of this event waits for more before it begins, though nothing else runs.
-    pub(crate) fn waits_for_more(
-        &self,
-        conversation: ConversationId,
-        event: &InboundEvent,
-        rule: Option<&str>,
-    ) -> bool {
-        let collects =
-            self.mode_of(conversation, event, rule) == QueueMode::Collect && event.kind == EventKind::Message;
-        collects || event.more_within.is_some()
+        here.queue.unwrap_or_else(|| settings.queue_mode(event, rule))
     }
 
     /// The turns that begin together with `first`, which is next in its conversation.
     pub(crate) async fn at_begin(&self, first: &TurnRecord) -> Result<Gathered, StoreError> {
-        let queues = &self.settings.get().queues;
-        let mode = self.mode(first);
+        let settings = self.settings.get();
+        let queues = &settings.queues;
+        let mode = self.mode(first).await?;
         let gathers = matches!(mode, QueueMode::Collect | QueueMode::Interrupt);
         let may_overflow = queues.overflow == Overflow::Summarize;
         if !self.merges_in(first) || !(gathers || may_overflow || first.event.part_of.is_some()) {
@@ -130,7 +108,7 @@ impl Merges {
 
     /// The turns that a run of `first`, which is in flight, can take in.
     pub(crate) async fn during_run(&self, first: &TurnRecord) -> Result<Vec<TurnRecord>, StoreError> {
-        if self.mode(first) != QueueMode::Steer || !self.merges_in(first) {
+        if !self.merges_in(first) || self.mode(first).await? != QueueMode::Steer {
             return Ok(Vec::new());
         }
         let cap = self.settings.get().queues.cap;
@@ -177,6 +155,11 @@ impl Merges {
         let last = turns.iter().map(|turn| turn.event.received_at).max().unwrap_or(first.event.received_at);
         Some(((last + window).min(first.event.received_at + window * WINDOWS), window))
     }
+}
+
+/// Whether a turn of an event waits for more before it begins, though nothing else runs.
+pub(crate) fn waits_for_more(event: &InboundEvent, mode: QueueMode) -> bool {
+    mode == QueueMode::Collect && event.kind == EventKind::Message || event.more_within.is_some()
 }
 
 /// What happens to `first` and to the turns that are merged into it.

@@ -44,7 +44,7 @@ use crate::{
         trigger::{Decided, Trigger},
     },
     merges::{self, Gathered, Merges},
-    model::{agent::AgentName, event::EventKind, ids::TurnId, queue::QueueMode, turn::TurnRecord},
+    model::{agent::AgentName, event::EventKind, ids::TurnId, turn::TurnRecord},
     outbox::ephemerals::marker::Marker,
     ports::store::{error::StoreError, record::WaitingTurn, turns::QueueStore},
     worker::Worker,
@@ -241,14 +241,6 @@ impl Scheduler {
         decided.into_iter().next()
     }
 
-    /// Whether a turn that waits stops the run before it.
-    pub(crate) fn stops_runs(&self, turn: &TurnRecord) -> bool {
-        turn.obligation.expectation() == Expectation::Answer
-            && turn.event.kind == EventKind::Message
-            && turn.event.part_of.is_none()
-            && self.merges.mode(turn) == QueueMode::Interrupt
-    }
-
     /// Stops the run of a conversation, if `turn`, which waits, is to be answered together with what runs.
     pub(crate) async fn interrupt(&self, turn: &TurnRecord) {
         loop {
@@ -345,6 +337,13 @@ impl Scheduler {
         self.slots.end_late_run(id);
         Ok(())
     }
+}
+
+/// Whether a turn that waits stops the run before it where the queue mode is [`Interrupt`](crate::QueueMode::Interrupt).
+pub(crate) fn may_stop_runs(turn: &TurnRecord) -> bool {
+    turn.obligation.expectation() == Expectation::Answer
+        && turn.event.kind == EventKind::Message
+        && turn.event.part_of.is_none()
 }
 
 /// Whether no run of a turn is in flight and one is still to come.

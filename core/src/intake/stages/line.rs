@@ -9,7 +9,7 @@ use crate::{
         arrival::{Arrival, Notice, Verdict},
         limits::{Full, Limits, is_limited},
     },
-    merges::Merges,
+    merges::{Merges, waits_for_more},
     model::{event::EventKind, turn::Handler},
     questions::backlog_question::BacklogQuestion,
 };
@@ -22,22 +22,24 @@ pub(in crate::intake) async fn line(
     slots: &Arc<Slots>,
     limits: &Limits,
 ) -> Verdict {
-    let conversation = arrival.conversation(addresses).await?.id;
+    let here = arrival.conversation(addresses).await?;
+    let conversation = here.id;
     let Arrival { id, event, handling, .. } = &*arrival;
     // A command does not wait.
     let Handler::Agent(agent) = &handling.handler else { return Ok(()) };
+    let mode = merges.mode_of(&here, event, handling.rule.as_deref());
     // What comes after late messages is answered together with them.
     let is_message = event.kind == EventKind::Message && arrival.is_owed();
     let is_postponed = arrival.is_asked_about || (is_message && backlog_question.is_in(conversation));
     let slot = if !arrival.may_begin || is_postponed {
         None
-    } else if merges.waits_for_more(conversation, event, handling.rule.as_deref()) {
+    } else if waits_for_more(event, mode) {
         slots.try_reserve(conversation, *id, agent)
     } else {
         let permit = Permit { agent: agent.clone(), channel: event.conversation.channel.clone() };
         slots.try_take(conversation, *id, &permit)
     };
-    (arrival.is_postponed, arrival.slot) = (is_postponed, slot);
+    (arrival.mode, arrival.is_postponed, arrival.slot) = (mode, is_postponed, slot);
     if arrival.slot.is_some() || !is_limited(&arrival.event) {
         return Ok(());
     }

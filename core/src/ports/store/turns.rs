@@ -12,7 +12,6 @@ use super::{
 use crate::model::{
     conversation::{ChannelId, ConversationRef},
     ids::{ConversationId, OwnerId, TurnId},
-    queue::QueueMode,
     turn::TurnRecord,
     view::TurnView,
 };
@@ -82,9 +81,6 @@ store_trait! {
 
         /// The conversations with [postponed](rejoinder_guard::Obligation::is_postponed) turns. Called once, at the start.
         read fn postponed() -> Vec<ConversationId>;
-
-        /// The conversations for which somebody has chosen what happens to messages that come while a turn runs.
-        read fn queue_modes() -> Vec<(ConversationId, QueueMode)>;
     }
 }
 

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ChannelId, ConversationId, Cost, Identity, InboundEvent, ModelInput, Obligation, OwnerId, QueueMode, SessionId,
-    StoreError, Timestamp, TurnId,
+    ChannelId, ConversationId, Cost, Identity, InboundEvent, ModelInput, Obligation, OwnerId, SessionId, StoreError,
+    Timestamp, TurnId,
     store::{
         AttemptRecord, DeadlineStore, Dossier, QueueStore, Remark, RunContent, RunRecord, TurnRecord, TurnSeq,
         TurnStore, WaitingTurn,
@@ -140,17 +140,6 @@ impl QueueStore for SqliteStore {
             where ended_at is null and work is null and iif(json_valid(body), json_extract(body, '$.work'), null) = 'postponed'";
         let rows = sqlx::query(sql).fetch_all(&self.readers).await.map_err(store_error)?;
         rows.iter().map(|row| row.id("conversation_id")).collect()
-    }
-
-    async fn queue_modes(&self) -> Result<Vec<(ConversationId, QueueMode)>, StoreError> {
-        let sql = "select id, queue from conversations where queue is not null";
-        let rows = sqlx::query(sql).fetch_all(&self.readers).await.map_err(store_error)?;
-        let mode = |row: &SqliteRow| {
-            let queue: String = row.value("queue")?;
-            let mode = queue.parse().map_err(|error| StoreError::Corrupt(format!("a conversation's queue {error}")))?;
-            Ok((row.id("id")?, mode))
-        };
-        rows.iter().map(mode).collect()
     }
 }
 
