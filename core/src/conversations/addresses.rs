@@ -46,8 +46,9 @@ pub(crate) struct ChangedConversations {
 impl ChangedConversations {
     /// Those that a transition changes beside their turns.
     pub(crate) fn by(transition: &Transition) -> Self {
-        let ids = transition.queue.iter().map(|(conversation, _)| *conversation);
-        Self { ids: ids.collect() }
+        let queued = transition.queue.iter().map(|(conversation, _)| *conversation);
+        let asked = transition.questions.iter().map(|question| question.conversation);
+        Self { ids: queued.chain(asked).collect() }
     }
 }
 

@@ -121,7 +121,7 @@ impl Ground {
         let merges = Merges::new(store.clone(), channels.clone(), settings.clone(), clock.clone(), addresses.clone());
         let ground = Self {
             people: Arc::new(People::load(store.clone(), clock.clone(), &planted.people).await?),
-            questions: Arc::new(Questions::load(store.clone()).await?),
+            questions: Arc::new(Questions::new(store.clone())),
             approvals: Arc::new(Approvals::new(store.clone())),
             backlog_question: Arc::new(BacklogQuestion::load(&*store, store.clone(), clock.now()).await?),
             merges: Arc::new(merges),

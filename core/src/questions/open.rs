@@ -1,12 +1,6 @@
-//! The questions that wait for a pick: which conversations have any, and what each asks.
-//!
-//! Memory holds the ids of these conversations and nothing else, so that an event of any other conversation waits for no look
-//! at the store. The questions are rows.
+//! The questions that wait for a pick, and what each asks. They are rows.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::Arc;
 
 use tokio::sync::Notify;
 
@@ -47,24 +41,16 @@ pub(crate) enum Asks {
 /// The questions that wait for a pick.
 pub(crate) struct Questions {
     store: Arc<dyn QuestionStore>,
-    /// The conversations with open questions, each with the number of questions that this process asked there. It may also
-    /// hold some whose last question was picked or has expired.
-    open: Mutex<HashMap<ConversationId, u64>>,
     pub(super) expiring: Notify,
 }
 
 impl Questions {
-    /// Reads which conversations have open questions.
-    pub(crate) async fn load(store: Arc<dyn QuestionStore>) -> Result<Self, StoreError> {
-        let open = store.asked().await?.into_iter().map(|conversation| (conversation, 0)).collect();
-        Ok(Self { store, open: Mutex::new(open), expiring: Notify::new() })
+    pub(crate) fn new(store: Arc<dyn QuestionStore>) -> Self {
+        Self { store, expiring: Notify::new() }
     }
 
     /// Notes questions that were stored.
     pub(crate) fn note(&self, questions: &[AskedQuestion]) {
-        for question in questions {
-            *self.open().entry(question.conversation).or_default() += 1;
-        }
         if questions.iter().any(|question| question.expires_at.is_some()) {
             self.expiring.notify_one();
         }
@@ -79,22 +65,9 @@ impl Questions {
         }
     }
 
-    /// The latest open questions of a conversation, the latest first. `None` if there is none, mostly without a look at the store.
-    pub(crate) async fn open_in(
-        &self,
-        conversation: ConversationId,
-    ) -> Result<Option<Vec<QuestionRecord>>, StoreError> {
-        let Some(asked) = self.open().get(&conversation).copied() else { return Ok(None) };
-        let questions = self.store.questions(QuestionFilter::OpenIn(conversation), PAGE).await?;
-        if questions.is_empty() {
-            let mut open = self.open();
-            // Unless one was asked meanwhile.
-            if open.get(&conversation) == Some(&asked) {
-                open.remove(&conversation);
-            }
-            return Ok(None);
-        }
-        Ok(Some(questions))
+    /// The latest open questions of a conversation, the latest first.
+    pub(crate) async fn open_in(&self, conversation: ConversationId) -> Result<Vec<QuestionRecord>, StoreError> {
+        self.store.questions(QuestionFilter::OpenIn(conversation), PAGE).await
     }
 
     /// The open questions of a conversation that a message of its platform asks.
@@ -103,9 +76,6 @@ impl Questions {
         conversation: ConversationId,
         message: &str,
     ) -> Result<Vec<QuestionRecord>, StoreError> {
-        if !self.open().contains_key(&conversation) {
-            return Ok(Vec::new());
-        }
         self.store.questions(QuestionFilter::OpenAs(conversation, message), PAGE).await
     }
 
@@ -160,9 +130,5 @@ impl Questions {
                 }
             }
         })
-    }
-
-    fn open(&self) -> MutexGuard<'_, HashMap<ConversationId, u64>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

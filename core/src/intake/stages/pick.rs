@@ -58,11 +58,19 @@ pub(in crate::intake) async fn pick(
             }
         }
         EventKind::Message if may_pick(&arrival.event) => {
-            let conversation = arrival.conversation(addresses).await?.id;
+            let here = arrival.conversation(addresses).await?;
+            if !here.has_open_question {
+                return Ok(());
+            }
             let event = &arrival.event;
-            let open = match replied_to(event) {
-                Some(message) => open_to_reply(questions, conversation, message, &event.text).await?,
-                None => open_to_words(questions, backlog_question, conversation, event).await?,
+            let open = if let Some(message) = replied_to(event) {
+                open_to_reply(questions, here.id, message, &event.text).await?
+            } else {
+                let open = questions.open_in(here.id).await?;
+                if open.is_empty() {
+                    addresses.forget(&event.conversation);
+                }
+                open_to_words(open, questions, backlog_question, here.id, event).await?
             };
             if let Some(pick) = picked_from(&open, event) {
                 arrival.event = pick;
@@ -91,16 +99,16 @@ async fn open_to_reply(
     Ok(open)
 }
 
-/// The open questions from which a message that is no reply may pick, without those of the gateway's own that it must not
+/// Those of the `open` questions from which a message that is no reply may pick, without those of the gateway's own that it must not
 /// decide by accident: to approve something, or to let somebody in, it must be the words of the choice, and of no other
 /// question's.
 async fn open_to_words(
+    open: Vec<QuestionRecord>,
     questions: &Questions,
     backlog_question: &BacklogQuestion,
     conversation: ConversationId,
     event: &InboundEvent,
 ) -> Result<Vec<QuestionRecord>, StoreError> {
-    let Some(open) = questions.open_in(conversation).await? else { return Ok(Vec::new()) };
     let has_words = |record: &QuestionRecord| has_words(record, &event.text);
     // Those that were not read may have these words as well.
     let is_only_one = open.len() < PAGE as usize && open.iter().filter(|record| has_words(record)).count() == 1;

@@ -6,16 +6,12 @@ use super::{error::StoreError, turns::TurnStore};
 use crate::model::{
     approval::{Approval, ApprovalFilter},
     conversation::ChannelId,
-    ids::ConversationId,
     question::{QuestionFilter, QuestionRecord},
 };
 
 store_trait! {
     /// Questions and approvals: what waits for a person.
     pub trait QuestionStore: TurnStore {
-        /// The conversations with open questions, in no order.
-        read fn asked() -> Vec<ConversationId>;
-
         /// The first `limit` questions that match `filter`.
         read fn questions(filter: QuestionFilter<'_>, limit: u32) -> Vec<QuestionRecord>;
 

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ApprovalRequest, ChannelId, ConversationId, StoreError, Timestamp,
+    ApprovalRequest, ChannelId, StoreError, Timestamp,
     store::{Approval, ApprovalFilter, AskedQuestion, QuestionFilter, QuestionRecord, QuestionStore},
 };
 use sqlx::sqlite::SqliteRow;
@@ -68,12 +68,6 @@ macro_rules! select_approvals {
 
 #[async_trait]
 impl QuestionStore for SqliteStore {
-    async fn asked(&self) -> Result<Vec<ConversationId>, StoreError> {
-        let sql = "select distinct conversation_id from questions indexed by questions_open where state = 'open'";
-        let rows = sqlx::query(sql).fetch_all(&self.readers).await.map_err(store_error)?;
-        rows.iter().map(|row| row.id("conversation_id")).collect()
-    }
-
     async fn questions(&self, filter: QuestionFilter<'_>, limit: u32) -> Result<Vec<QuestionRecord>, StoreError> {
         let query = match filter {
             QuestionFilter::Of(turn) => sqlx::query(select_questions!(
