@@ -30,7 +30,9 @@ async fn drop_oldest(call: &Call<'_>) -> Result<Answer, StoreError> {
     let mut waiting = call.store.waiting_turns(place, cap.saturating_add(MOST)).await?;
     // What the gateway begins on its own is nobody's message.
     waiting.retain(|turn| turn.obligation.may_be_merged() && turn.event.kind == EventKind::Message);
-    waiting.extend(call.backlog_question.postponed(place).await?);
+    if call.store.postponed_in(place, 1).await? > 0 {
+        waiting.extend(call.backlog_question.postponed(place).await?);
+    }
     waiting.sort_unstable_by_key(|turn| (is_owed(turn), turn.seq));
     waiting.truncate(waiting.len().saturating_sub(cap as usize));
     let mut owed = waiting.iter().filter(|turn| is_owed(turn)).peekable();

@@ -65,9 +65,9 @@ async fn is_own(call: &Call<'_>, turn: &TurnRecord) -> Result<bool, StoreError> 
 /// Cancels what is open in the conversation, and says whether there was anything.
 pub(super) async fn stopped(call: &Call<'_>) -> Result<(Answer, bool), StoreError> {
     let place = call.turn.conversation;
-    let has_late = call.backlog_question.is_in(place);
     let open = call.open_before().await?;
     let are_any = !open.is_empty();
+    let has_late = open.iter().any(|turn| turn.obligation.is_postponed());
     // The question about late messages ends with them.
     let question = if has_late { call.backlog_question.question(place).await? } else { None };
     let closes = question.iter().map(|question| question.id).collect();

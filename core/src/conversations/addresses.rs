@@ -6,17 +6,20 @@
 //! What an event needs is read in one query, and kept until this process changes it: the next event reads it again. So a message
 //! in a conversation that is active waits for no look at the store.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, EntryAction};
 
 use crate::{
     base::timer::Timer,
     handles::slots::Slots,
-    model::{conversation::ConversationRef, ids::ConversationId},
+    model::{conversation::ConversationRef, ids::ConversationId, turn::TurnRecord},
     ports::{
         clock::SharedClock,
         store::{channels::ChannelStore, error::StoreError, record::KnownConversation, transition::Transition},
@@ -49,6 +52,13 @@ impl ChangedConversations {
         let queued = transition.queue.iter().map(|(conversation, _)| *conversation);
         let asked = transition.questions.iter().map(|question| question.conversation);
         Self { ids: queued.chain(asked).collect() }
+    }
+
+    /// Those of turns that are postponed from now on, or no longer: each is given before and after.
+    pub(crate) fn postponed<'a>(&mut self, turns: impl Iterator<Item = (&'a TurnRecord, &'a TurnRecord)>) {
+        let changes =
+            turns.filter(|(before, after)| before.obligation.is_postponed() != after.obligation.is_postponed());
+        self.ids.extend(changes.map(|(_, after)| after.conversation));
     }
 }
 
@@ -95,6 +105,15 @@ impl Addresses {
         });
         self.slots.fall_behind();
         self.timer.wake_at(self.clock.now());
+    }
+
+    /// Notes that a turn is about to be stored as postponed at an address: what comes after it is, too.
+    pub(crate) fn postpones(&self, address: &ConversationRef) {
+        let postpone = |_: &ConversationRef, known: &mut KnownConversation| {
+            known.has_postponed = true;
+            EntryAction::Retain(())
+        };
+        drop(self.known.entry(address, Some(Duration::ZERO), postpone));
     }
 
     fn forget_those(&self, are_meant: impl Fn(&ConversationRef, &KnownConversation) -> bool) {

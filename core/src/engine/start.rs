@@ -123,7 +123,7 @@ impl Ground {
             people: Arc::new(People::load(store.clone(), clock.clone(), &planted.people).await?),
             questions: Arc::new(Questions::new(store.clone())),
             approvals: Arc::new(Approvals::new(store.clone())),
-            backlog_question: Arc::new(BacklogQuestion::load(&*store, store.clone(), clock.now()).await?),
+            backlog_question: Arc::new(BacklogQuestion::new(store.clone(), clock.now())),
             merges: Arc::new(merges),
             sessions: Arc::new(Sessions::load(store.clone()).await?),
             calendar: Arc::new(Calendar::load(store.clone(), clock.clone(), &planted.schedules.seeds).await?),

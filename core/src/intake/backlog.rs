@@ -33,7 +33,7 @@ impl Acceptor {
             Backlog::Ask => self.postpone_late().await?,
             Backlog::Answer | Backlog::Summarize => {}
         }
-        for conversation in self.backlog_question.conversations() {
+        for conversation in self.store.postponed().await? {
             self.settle_late_once(conversation).await?;
         }
         Ok(())
@@ -77,7 +77,6 @@ impl Acceptor {
             let mut late = self.late_in(waiting.conversation).await?;
             late.retain(|turn| may_be_asked(&turn.event));
             if !late.is_empty() {
-                self.backlog_question.note(waiting.conversation);
                 self.ledger.decide_all(&mut each(late, &Event::Postponed), &Trigger::Event).await?;
             }
         }
@@ -105,10 +104,7 @@ impl Acceptor {
     /// `None` if one of the turns was changed meanwhile.
     async fn try_to_settle_late(&self, conversation: ConversationId) -> Result<Option<()>, StoreError> {
         let postponed = self.backlog_question.postponed(conversation).await?;
-        let Some(first) = postponed.first() else {
-            self.backlog_question.forget(conversation);
-            return Ok(Some(()));
-        };
+        let Some(first) = postponed.first() else { return Ok(Some(())) };
         let asked = self.backlog_question.question(conversation).await?;
         let (settings, now) = (self.router.settings.get(), self.router.clock.now());
         let newer = postponed.iter().find(|turn| match &asked {

@@ -151,7 +151,7 @@ impl EventRouter {
         late(arrival, self.clock.now())?;
         limits(arrival, &self.limits).await?;
         handling(arrival, &self.addresses, &self.sessions).await?;
-        line(arrival, &self.addresses, &self.backlog_question, &self.merges, &self.slots, &self.limits).await
+        line(arrival, &self.addresses, &self.merges, &self.slots, &self.limits).await
     }
 
     /// Its payload is stored only if it changes an earlier turn.
@@ -181,7 +181,7 @@ impl EventRouter {
         let owner = self.owner;
         let started = run.as_ref().map(|_| RunStart { turn: id, number: 1, handler: handler.clone(), owner, at: now });
         if is_postponed {
-            self.backlog_question.note(conversation);
+            self.addresses.postpones(&event.conversation);
             let _ = obligation.on(Event::Postponed, &Policy::default(), now);
         }
         let mut session = sessions::session_of(&event, &known, SessionId::new(now));

@@ -147,7 +147,13 @@ impl Ledger {
         let is_sent_next = transition.deliveries.iter().any(|one| one.record().state == DeliveryState::Pending);
         let (questions, approvals) = (transition.questions.clone(), transition.approvals.clone());
         let people = transition.people.clone();
-        let changed = ChangedConversations::by(&transition);
+        let mut changed = ChangedConversations::by(&transition);
+        changed.postponed(
+            inputs
+                .iter()
+                .zip(&decisions)
+                .filter_map(|(input, decision)| decision.next.as_ref().map(|next| (&input.turn, next))),
+        );
         let seen_people = transition.seen.iter().copied().find(|seen| seen.noun == Noun::People);
         if !transition.is_empty() && !self.commit(transition).await? {
             if let Some(seen) = seen_people {

@@ -1,12 +1,8 @@
 //! Late messages that wait until somebody says whether they are still to be answered (`[queue] backlog = "ask"`).
 //!
-//! The messages are postponed turns, and the question is one of the gateway's own. Memory holds the conversations with such
-//! turns and nothing else, so that an event of any other conversation waits for no look at the store.
+//! The messages are postponed turns, and the question is one of the gateway's own.
 
-use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::Arc;
 
 use rejoinder_guard::Timestamp;
 
@@ -17,7 +13,7 @@ use crate::{
         question::{QuestionFilter, QuestionRecord},
         turn::TurnRecord,
     },
-    ports::store::{error::StoreError, questions::QuestionStore, turns::QueueStore},
+    ports::store::{error::StoreError, questions::QuestionStore},
 };
 
 /// The command that asks about late messages, as the handler of its turns names it.
@@ -26,21 +22,13 @@ pub(crate) const ASKS: &str = "late_asks";
 /// The late messages about which somebody is asked.
 pub(crate) struct BacklogQuestion {
     store: Arc<dyn QuestionStore>,
-    /// The conversations with postponed turns. It may also hold some that have none any more.
-    postponed: Mutex<HashSet<ConversationId>>,
     /// When this process began to accept messages.
     started_at: Timestamp,
 }
 
 impl BacklogQuestion {
-    /// Reads which conversations have postponed turns.
-    pub(crate) async fn load(
-        queue: &dyn QueueStore,
-        store: Arc<dyn QuestionStore>,
-        now: Timestamp,
-    ) -> Result<Self, StoreError> {
-        let postponed = queue.postponed().await?.into_iter().collect();
-        Ok(Self { store, postponed: Mutex::new(postponed), started_at: now })
+    pub(crate) const fn new(store: Arc<dyn QuestionStore>, now: Timestamp) -> Self {
+        Self { store, started_at: now }
     }
 
     /// Whether an earlier process accepted an event: it may have waited because the gateway was down.
@@ -48,26 +36,9 @@ impl BacklogQuestion {
         event.received_at < self.started_at
     }
 
-    /// The conversations with postponed turns.
-    pub(crate) fn conversations(&self) -> Vec<ConversationId> {
-        self.known().iter().copied().collect()
-    }
-
-    pub(crate) fn is_in(&self, conversation: ConversationId) -> bool {
-        self.known().contains(&conversation)
-    }
-
-    /// Notes a turn that is about to be stored as postponed, or was.
-    pub(crate) fn note(&self, conversation: ConversationId) {
-        self.known().insert(conversation);
-    }
-
     /// The postponed turns of a conversation, oldest first.
     pub(crate) async fn postponed(&self, conversation: ConversationId) -> Result<Vec<TurnRecord>, StoreError> {
         let mut postponed = Vec::new();
-        if !self.is_in(conversation) {
-            return Ok(postponed);
-        }
         for id in self.store.open_turns(conversation).await? {
             let turn = self.store.readable_turn(id).await?;
             postponed.extend(turn.filter(|turn| turn.obligation.is_postponed()));
@@ -89,15 +60,6 @@ impl BacklogQuestion {
             }
         }
         Ok(None)
-    }
-
-    /// Forgets a conversation without postponed turns.
-    pub(crate) fn forget(&self, conversation: ConversationId) {
-        self.known().remove(&conversation);
-    }
-
-    fn known(&self) -> MutexGuard<'_, HashSet<ConversationId>> {
-        self.postponed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

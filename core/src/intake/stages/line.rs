@@ -11,13 +11,11 @@ use crate::{
     },
     merges::{Merges, waits_for_more},
     model::{event::EventKind, turn::Handler},
-    questions::backlog_question::BacklogQuestion,
 };
 
 pub(in crate::intake) async fn line(
     arrival: &mut Arrival,
     addresses: &Addresses,
-    backlog_question: &BacklogQuestion,
     merges: &Merges,
     slots: &Arc<Slots>,
     limits: &Limits,
@@ -30,7 +28,7 @@ pub(in crate::intake) async fn line(
     let mode = merges.mode_of(&here, event, handling.rule.as_deref());
     // What comes after late messages is answered together with them.
     let is_message = event.kind == EventKind::Message && arrival.is_owed();
-    let is_postponed = arrival.is_asked_about || (is_message && backlog_question.is_in(conversation));
+    let is_postponed = arrival.is_asked_about || (is_message && here.has_postponed);
     let slot = if !arrival.may_begin || is_postponed {
         None
     } else if waits_for_more(event, mode) {
