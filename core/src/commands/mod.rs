@@ -39,7 +39,10 @@ use rejoinder_guard::{CancelledBy, Event, Reply, SignalKind};
 use self::command::{Answer, Call, Command, Filled, Words};
 use crate::{
     base::{channels::Channels, conflicts::decide_anew},
-    conversations::sessions::{self, Sessions},
+    conversations::{
+        addresses::Addresses,
+        sessions::{self, Sessions},
+    },
     events::TurnEvents,
     ledger::{Ledger, trigger::Trigger},
     merges::Merges,
@@ -122,6 +125,7 @@ pub(crate) struct Commands {
     pub(crate) merges: Arc<Merges>,
     pub(crate) backlog_question: Arc<BacklogQuestion>,
     pub(crate) sessions: Arc<Sessions>,
+    pub(crate) addresses: Arc<Addresses>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
 }
@@ -155,7 +159,8 @@ impl Commands {
         let (merges, approvals, now) = (self.merges.as_ref(), self.approvals.as_ref(), self.clock.now());
         let (sessions, owner) = (self.sessions.as_ref(), sessions::owner(&turn.event, &people.known()));
         let routed = settings.agent_for(&turn.event, turn.rule.as_deref());
-        let (choice, _) = sessions.chosen(turn.conversation, owner, routed, &settings.sessions).await?;
+        let here = self.addresses.resolve(&turn.event.conversation).await?;
+        let (choice, _) = sessions.chosen(&here, owner, routed, &settings.sessions).await?;
         let call = Call {
             turn: &turn,
             store,
@@ -204,7 +209,6 @@ impl Commands {
         };
         let queue = queue.map(|mode| (turn.conversation, mode));
         turn_events.push(TurnEvents { turn, events: vec![Event::Answered(reply)] });
-        self.sessions.note(&sessions);
         let presses: Vec<_> = log.iter().filter_map(digest::button).collect();
         let is_once = step.is_some() || approval.is_some() || depends_on_turns || !seen.is_empty();
         let (person, approval, step) = (person.map(Box::new), approval.map(Box::new), step.map(Box::new));

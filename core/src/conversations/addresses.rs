@@ -19,7 +19,7 @@ use quick_cache::sync::{Cache, EntryAction};
 use crate::{
     base::timer::Timer,
     handles::slots::Slots,
-    model::{conversation::ConversationRef, ids::ConversationId, turn::TurnRecord},
+    model::{conversation::ConversationRef, ids::ConversationId, session::SessionChange, turn::TurnRecord},
     ports::{
         clock::SharedClock,
         store::{channels::ChannelStore, error::StoreError, record::KnownConversation, transition::Transition},
@@ -44,6 +44,8 @@ pub(crate) struct Addresses {
 #[derive(Default)]
 pub(crate) struct ChangedConversations {
     ids: Vec<ConversationId>,
+    /// Something is chosen for a session, in which several may continue.
+    are_all: bool,
 }
 
 impl ChangedConversations {
@@ -51,7 +53,13 @@ impl ChangedConversations {
     pub(crate) fn by(transition: &Transition) -> Self {
         let queued = transition.queue.iter().map(|(conversation, _)| *conversation);
         let asked = transition.questions.iter().map(|question| question.conversation);
-        Self { ids: queued.chain(asked).collect() }
+        let continued = transition.sessions.iter().filter_map(|change| match change {
+            SessionChange::New { conversation, .. } | SessionChange::Use { conversation, .. } => Some(*conversation),
+            _ => None,
+        });
+        let ids = queued.chain(asked).chain(continued).collect();
+        let are_all = transition.sessions.iter().any(|change| matches!(change, SessionChange::Choose { .. }));
+        Self { ids, are_all }
     }
 
     /// Those of turns that are postponed from now on, or no longer: each is given before and after.
@@ -92,8 +100,8 @@ impl Addresses {
 
     /// The same for conversations of which something was stored.
     pub(crate) fn forget_changed(&self, changed: &ChangedConversations) {
-        if !changed.ids.is_empty() {
-            self.forget_those(|_, known| changed.ids.contains(&known.id));
+        if changed.are_all || !changed.ids.is_empty() {
+            self.forget_those(|_, known| changed.are_all || changed.ids.contains(&known.id));
         }
     }
 

@@ -3,10 +3,7 @@
 //! What is decided on sessions is stored only if none of the conversation or the person was changed since [`Sessions::seen`], so that
 //! nobody continues in a session that another conversation deletes.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::Arc;
 
 use rejoinder_guard::{Obligation, ObligationState};
 
@@ -17,11 +14,12 @@ use crate::{
         event::{EventKind, InboundEvent, SenderKind},
         ids::{ConversationId, PersonId, SessionId, TurnId},
         people::{Identity, KnownPeople},
-        session::{SessionChange, SessionChoice, SessionSettings, SessionUse},
+        session::{SessionChoice, SessionSettings, SessionUse},
         turn::TurnRecord,
     },
     ports::store::{
         error::StoreError,
+        record::KnownConversation,
         sessions::SessionStore,
         transition::{Noun, Seen},
     },
@@ -30,8 +28,6 @@ use crate::{
 /// Reads sessions.
 pub(crate) struct Sessions {
     store: Arc<dyn SessionStore>,
-    /// Whether anything was ever chosen for a session: if not, no message waits for a look at the store.
-    has_choices: AtomicBool,
 }
 
 /// A question that can be put before the agent again.
@@ -84,9 +80,8 @@ pub(crate) fn is_open(obligation: &Obligation) -> bool {
 }
 
 impl Sessions {
-    pub(crate) async fn load(store: Arc<dyn SessionStore>) -> Result<Self, StoreError> {
-        let has_choices = AtomicBool::new(store.has_choices().await?);
-        Ok(Self { store, has_choices })
+    pub(crate) const fn new(store: Arc<dyn SessionStore>) -> Self {
+        Self { store }
     }
 
     /// What a change in a conversation is decided on, whose sender uses the sessions of `owner`: read before any session is.
@@ -102,26 +97,19 @@ impl Sessions {
         Ok(seen)
     }
 
-    /// Notes changes that are about to be stored.
-    pub(crate) fn note(&self, changes: &[SessionChange]) {
-        if changes.iter().any(|change| matches!(change, SessionChange::Choose { .. })) {
-            self.has_choices.store(true, Ordering::Relaxed);
-        }
-    }
-
     /// What is chosen for the current session of a conversation, as far as the operator allows it for messages that are
     /// routed to `routed`, and a remark about the rest.
     pub(crate) async fn chosen(
         &self,
-        conversation: ConversationId,
+        conversation: &KnownConversation,
         owner: Option<PersonId>,
         routed: &AgentName,
         settings: &SessionSettings,
     ) -> Result<(SessionChoice, Option<String>), StoreError> {
-        if !self.has_choices.load(Ordering::Relaxed) {
+        if !conversation.has_choice {
             return Ok(Default::default());
         }
-        let current = self.store.current_session(conversation, owner).await?;
+        let current = self.store.current_session(conversation.id, owner).await?;
         let choice = current.map(|(_, choice)| choice).unwrap_or_default();
         Ok(settings.allowed(choice, routed))
     }

@@ -177,9 +177,9 @@ impl Engine {
         bang::slash(&mut event, &settings, &self.channels);
         let mut explained = router::explain::explain(event, &settings, &self.people);
         if let Some((Handler::Agent(agent), _)) = &mut explained.handler
-            && let Some(conversation) = self.store.conversation(&place).await?
+            && let Some(conversation) = self.store.arrival(&place).await?
         {
-            let (choice, _) = self.sessions.chosen(conversation, owner, agent, &settings.sessions).await?;
+            let (choice, _) = self.sessions.chosen(&conversation, owner, agent, &settings.sessions).await?;
             if let Some(chosen) = &choice.agent {
                 agent.clone_from(chosen);
             }

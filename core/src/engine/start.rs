@@ -125,7 +125,7 @@ impl Ground {
             approvals: Arc::new(Approvals::new(store.clone())),
             backlog_question: Arc::new(BacklogQuestion::new(store.clone(), clock.now())),
             merges: Arc::new(merges),
-            sessions: Arc::new(Sessions::load(store.clone()).await?),
+            sessions: Arc::new(Sessions::new(store.clone())),
             calendar: Arc::new(Calendar::load(store.clone(), clock.clone(), &planted.schedules.seeds).await?),
             hub: Arc::default(),
             lanes: Arc::new(lanes),
@@ -213,7 +213,7 @@ impl Ground {
             ground [store, channels, people, lanes, timer, settings, clock, lifecycle], [attempts, caller],
             opened: Mutex::new(opened), in_flight: Dispatcher::in_flight_limits(&ground.channels)));
         let commands = Arc::new(given!(Commands: ground [
-            store, people, approvals, channels, merges, backlog_question, sessions, settings, clock
+            store, people, approvals, channels, merges, backlog_question, sessions, addresses, settings, clock
         ], [ledger]));
         let operations = Arc::new(given!(Operations:
             ground [store, channels, lanes, people, approvals, calendar, settings, clock], [ledger, caller]));

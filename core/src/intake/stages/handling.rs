@@ -11,10 +11,11 @@ use crate::{
 };
 
 pub(in crate::intake) async fn handling(arrival: &mut Arrival, addresses: &Addresses, sessions: &Sessions) -> Verdict {
-    let conversation = arrival.conversation(addresses).await?.id;
+    let mut of_session = arrival.conversation(addresses).await?;
     let (event, handling) = (&arrival.event, &mut arrival.handling);
     if let Some(other) = event.about_another() {
-        handling.about = Some(addresses.resolve(other).await?.id);
+        of_session = addresses.resolve(other).await?;
+        handling.about = Some(of_session.id);
     }
     let Handler::Agent(agent) = &handling.handler else {
         handling.repeats = None;
@@ -28,9 +29,8 @@ pub(in crate::intake) async fn handling(arrival: &mut Arrival, addresses: &Addre
         return Ok(());
     }
     // What is chosen for the session comes before the rule.
-    let of_session = handling.about.unwrap_or(conversation);
     let owner = sessions::owner(event, &arrival.known);
-    let (choice, remark) = sessions.chosen(of_session, owner, agent, &arrival.settings.sessions).await?;
+    let (choice, remark) = sessions.chosen(&of_session, owner, agent, &arrival.settings.sessions).await?;
     if let Some(chosen) = choice.agent {
         handling.handler = Handler::Agent(chosen);
     }

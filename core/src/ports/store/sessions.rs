@@ -38,9 +38,6 @@ store_trait! {
         /// Whether an agent's turn of a session has not ended, or still runs.
         read fn is_session_open(session: SessionId) -> bool;
 
-        /// Whether anything is chosen for any session.
-        read fn has_choices() -> bool;
-
         /// The last turn of a session that an agent was to answer and that is not left out, if `by` asked it (`None`: anybody):
         /// one with a line in the transcript, or one of `conversation`, whatever became of it.
         read fn last_question(

@@ -106,13 +106,6 @@ impl SessionStore for SqliteStore {
         sqlx::query_scalar(sql).bind(session.as_uuid()).fetch_one(&self.readers).await.map_err(store_error)
     }
 
-    async fn has_choices(&self) -> Result<bool, StoreError> {
-        let sql = "
-            select exists (
-                select 1 from sessions indexed by sessions_with_choice where agent is not null or model is not null)";
-        sqlx::query_scalar(sql).fetch_one(&self.readers).await.map_err(store_error)
-    }
-
     async fn last_question(
         &self,
         session: SessionId,
