@@ -163,7 +163,7 @@ impl Ledger {
         }
         // What is sent next may be about them: a code of `/link` is in no row.
         if let Some(seen) = seen_people {
-            self.context.people.apply(seen, &people);
+            self.context.people.take_over(seen, &people).await;
         }
         self.addresses.forget_changed(&changed);
         self.questions.note(&questions);

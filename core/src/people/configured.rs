@@ -2,7 +2,6 @@
 
 use rejoinder_guard::Timestamp;
 
-use super::changes::apply;
 use crate::model::{
     ids::PersonId,
     people::{Identity, KnownIdentity, PeopleChange, PersonRecord, SeedPerson},
@@ -11,12 +10,12 @@ use crate::model::{
 /// The name under which the configuration's people are let in.
 const CONFIGURATION: &str = "configuration";
 
-/// What has to be stored so that the people of the configuration are known; `people` are changed accordingly. Of those in `seeds`,
-/// only those that differ from `before` are planted.
+/// What has to be stored so that the people of the configuration are known. Of those in `seeds`, only those that differ from
+/// `before` are planted.
 pub(super) fn planted(
     seeds: &[SeedPerson],
     before: &[SeedPerson],
-    people: &mut Vec<PersonRecord>,
+    people: &[PersonRecord],
     now: Timestamp,
 ) -> Vec<PeopleChange> {
     let records = records(seeds, people);
@@ -35,15 +34,13 @@ pub(super) fn planted(
             added_at: now,
             added_by: CONFIGURATION.to_owned(),
         };
-        let change = PeopleChange::PersonSaved(PersonRecord {
+        changes.push(PeopleChange::PersonSaved(PersonRecord {
             id: known.as_ref().map_or_else(|| PersonId::new(now), |known| known.id),
             name: seed.name.clone(),
             role: seed.role,
             created_at: known.as_ref().map_or(now, |known| known.created_at),
             identities: seed.identities.iter().filter(|identity| !has(identity)).map(added).collect(),
-        });
-        apply(people, &change);
-        changes.push(change);
+        }));
     }
     changes
 }
@@ -115,6 +112,31 @@ mod tests {
 
     use super::*;
     use crate::model::{conversation::ChannelId, people::PersonRole};
+
+    /// The same as the function, and changes `people` as a store does.
+    fn planted(
+        seeds: &[SeedPerson],
+        before: &[SeedPerson],
+        people: &mut Vec<PersonRecord>,
+        now: Timestamp,
+    ) -> Vec<PeopleChange> {
+        let changes = super::planted(seeds, before, people, now);
+        for change in &changes {
+            let PeopleChange::PersonSaved(new) = change else { panic!("{change:?}") };
+            for person in people.iter_mut() {
+                person.identities.retain(|one| new.identity(&one.identity).is_none());
+            }
+            people.retain(|person| !person.identities.is_empty() || person.id == new.id);
+            match people.iter_mut().find(|person| person.id == new.id) {
+                Some(person) => {
+                    (person.name, person.role) = (new.name.clone(), new.role);
+                    person.identities.extend(new.identities.iter().cloned());
+                }
+                None => people.push(new.clone()),
+            }
+        }
+        changes
+    }
 
     fn identity(id: &str) -> Identity {
         Identity { channel: ChannelId::new("test", "main"), id: id.to_owned() }

@@ -4,11 +4,10 @@
 //! Memory holds everybody who is known, so that no event waits for a look at the store, and the few requests that wait. A
 //! stranger who is given no code costs nothing here.
 //!
-//! What changes is stored first and then taken over. It is stored only if nothing was changed since [`People::seen`], so
-//! that of two decisions on one request the second is made anew, and finds that it was decided.
+//! What changes is stored, and then read again. It is stored only if nothing was changed since [`People::seen`], so that of two
+//! decisions on one request the second is made anew, and finds that it was decided.
 
 pub(crate) mod access;
-mod changes;
 pub(crate) mod codes;
 mod configured;
 mod guesses;
@@ -24,22 +23,22 @@ use std::{
 use arc_swap::ArcSwap;
 use rejoinder_guard::Timestamp;
 use tokio::sync::Notify;
+use tracing::warn;
 
 use self::{
-    changes::{apply, change_chat, change_language, change_request},
     configured::planted,
     guesses::{Guesses, change_guesses},
 };
 use crate::{
-    base::conflicts::decide_anew,
+    base::{conflicts::decide_anew, lifecycle::Lifecycle, pauses},
     model::{
         approvers::ApprovalSettings,
         conversation::ChannelId,
         ids::PersonId,
         language::Language,
         people::{
-            DirectChat, Guess, Identity, KnownAs, KnownIdentity, KnownPeople, Pairing, PairingState, PeopleChange,
-            PersonRecord, SeedPerson, is_hidden,
+            DirectChat, Guess, Identity, KnownAs, KnownIdentity, KnownPeople, Pairing, PeopleChange, PersonRecord,
+            SeedPerson, is_hidden,
         },
         turn::Version,
     },
@@ -57,8 +56,11 @@ use crate::{
 pub struct People {
     store: Arc<dyn PeopleStore>,
     clock: SharedClock,
+    lifecycle: Lifecycle,
     known: ArcSwap<KnownPeople>,
     state: Mutex<State>,
+    /// Who reads what is stored: of many who find it changed, one reads.
+    reading: tokio::sync::Mutex<()>,
     /// Who stores where somebody writes: of many who write at once, none has to decide anew.
     pub(crate) moving: tokio::sync::Mutex<()>,
     let_in: Notify,
@@ -91,6 +93,7 @@ impl People {
     pub(crate) async fn load(
         store: Arc<dyn PeopleStore>,
         clock: SharedClock,
+        lifecycle: Lifecycle,
         seeds: &[SeedPerson],
     ) -> Result<Self, StoreError> {
         let state = read(&*store).await?;
@@ -99,6 +102,8 @@ impl People {
             state: Mutex::new(state),
             store,
             clock,
+            lifecycle,
+            reading: tokio::sync::Mutex::default(),
             moving: tokio::sync::Mutex::default(),
             let_in: Notify::new(),
             asked: Notify::new(),
@@ -115,17 +120,16 @@ impl People {
         seeds: &[SeedPerson],
         before: &[SeedPerson],
     ) -> Result<(Vec<KnownAs>, Vec<KnownAs>), StoreError> {
-        let (known, people) = decide_anew!({
+        let known = decide_anew!({
             let seen = self.seen();
             let known = self.state().people.clone();
-            let mut people = known.clone();
-            let changes = planted(seeds, before, &mut people, self.clock.now());
+            let changes = planted(seeds, before, &known, self.clock.now());
             let transition = Transition { people: changes, ..Transition::default() };
-            (transition.is_empty() || self.change(seen, transition).await?).then_some((known, people))
+            (transition.is_empty() || self.change(seen, transition).await?).then_some(known)
         })?;
         let mut state = self.state();
         (state.homes, state.configured_languages) = wishes(seeds);
-        let all: Vec<_> = people.iter().flat_map(KnownAs::all_of).collect();
+        let all: Vec<_> = state.people.iter().flat_map(KnownAs::all_of).collect();
         let has = |people: &[PersonRecord], it: &KnownAs| people.iter().any(|one| one.identity(&it.identity).is_some());
         let names =
             |seeds: &[SeedPerson], it: &KnownAs| seeds.iter().any(|seed| seed.identities.contains(&it.identity));
@@ -152,44 +156,61 @@ impl People {
         Seen { noun: Noun::People, version: self.state().version }
     }
 
-    /// Takes over changes that were stored because nothing was changed since `seen`.
-    pub(crate) fn apply(&self, seen: Seen, changes: &[PeopleChange]) {
+    /// Reads again what was changed on what was `seen`. Retries until it is read, or the gateway has ended.
+    pub(crate) async fn take_over(&self, seen: Seen, changes: &[PeopleChange]) {
         if changes.is_empty() {
             return;
         }
-        let mut state = self.state();
-        // They may have been read from the store meanwhile.
-        if state.version == seen.version {
-            for change in changes {
-                apply(&mut state.people, change);
-                change_request(&mut state.pairings, change);
-                change_language(&mut state.languages, change);
-                change_chat(&mut state.chats, change);
-                change_guesses(&mut state.guesses, change);
+        self.let_out(seen, changes);
+        while let Err(error) = self.read_changed(seen, changes).await {
+            warn!(%error, "cannot read who is known, retrying");
+            if !self.lifecycle.pause(pauses::READ_AGAIN).await {
+                return;
             }
-            state.version += 1;
-            let is_of_people = |change: &PeopleChange| {
-                matches!(change, PeopleChange::PersonSaved(_) | PeopleChange::IdentityRemoved(_))
-            };
-            if changes.iter().any(is_of_people) {
-                self.known.store(Arc::new(KnownPeople::of(&state.people)));
-            }
-        }
-        if state.pairings.iter().any(|one| one.state == PairingState::Approved) {
-            self.let_in.notify_one();
-        }
-        if changes.iter().any(|change| matches!(change, PeopleChange::PairingSaved(_))) {
-            self.asked.notify_one();
-        }
-        let may_move = |change: &PeopleChange| {
-            matches!(change, PeopleChange::DirectChatSet(_) | PeopleChange::HomeSet(..) | PeopleChange::PersonSaved(_))
-        };
-        if changes.iter().any(may_move) {
-            self.look_again();
         }
     }
 
-    /// Stores changes, and takes them over. `false` if something was changed since `seen`: decide again.
+    /// Who is let out is unknown at once, even while nothing can be read. Tries of codes are counted here.
+    fn let_out(&self, seen: Seen, changes: &[PeopleChange]) {
+        let mut state = self.state();
+        for change in changes {
+            change_guesses(&mut state.guesses, change);
+            if let PeopleChange::IdentityRemoved(identity) = change
+                && state.version == seen.version
+            {
+                self.known.store(Arc::new(self.known().without(identity)));
+            }
+        }
+    }
+
+    async fn read_changed(&self, seen: Seen, changes: &[PeopleChange]) -> Result<(), StoreError> {
+        let is_of_chat = |it: &PeopleChange| changed_chat(it).is_some() || matches!(it, PeopleChange::CodeTried { .. });
+        if !changes.iter().all(is_of_chat) {
+            return self.refresh(seen).await;
+        }
+        // These come often: when people write on another of their channels.
+        let _reading = self.reading.lock().await;
+        let mut read = Vec::new();
+        for identity in changes.iter().filter_map(changed_chat) {
+            read.push((identity, self.store.direct_chat(identity).await?));
+        }
+        let may_move = !read.is_empty();
+        let mut state = self.state();
+        // All may have been read meanwhile.
+        if state.version == seen.version {
+            state.version += 1;
+            for (identity, chat) in read {
+                state.chats.remove(identity);
+                state.chats.extend(chat.map(|chat| (identity.clone(), chat)));
+            }
+        }
+        if may_move {
+            self.look_again();
+        }
+        Ok(())
+    }
+
+    /// Stores changes, and reads them again. `false` if something was changed since `seen`: decide again.
     pub(crate) async fn change(&self, seen: Seen, transition: Transition) -> Result<bool, StoreError> {
         let changes = transition.people.clone();
         let transition = Transition { seen: vec![seen], ..transition };
@@ -197,19 +218,22 @@ impl People {
             self.refresh(seen).await?;
             return Ok(false);
         }
-        self.apply(seen, &changes);
+        self.take_over(seen, &changes).await;
         Ok(true)
     }
 
-    /// Reads what is stored, if it is newer. Nothing is read if what others have stored since `seen` was taken over.
+    /// Reads what is stored, if it is newer. Nothing is read if what was stored since `seen` was read meanwhile.
     pub(crate) async fn refresh(&self, seen: Seen) -> Result<(), StoreError> {
+        let _reading = self.reading.lock().await;
         if self.seen() != seen {
             return Ok(());
         }
         let State { version, people, pairings, languages, chats, guesses, .. } = read(&*self.store).await?;
         let mut state = self.state();
         if version > state.version {
-            self.known.store(Arc::new(KnownPeople::of(&people)));
+            if people != state.people {
+                self.known.store(Arc::new(KnownPeople::of(&people)));
+            }
             (state.version, state.people, state.pairings) = (version, people, pairings);
             (state.languages, state.chats) = (languages, chats);
             // Tries of strangers are in memory alone.
@@ -265,6 +289,15 @@ impl PersonRecord {
     /// The identity as it is known, if it is this person's.
     pub(crate) fn identity(&self, identity: &Identity) -> Option<&KnownIdentity> {
         self.identities.iter().find(|one| one.identity == *identity)
+    }
+}
+
+/// Whose direct chat a change is about, if it is about one alone.
+const fn changed_chat(change: &PeopleChange) -> Option<&Identity> {
+    match change {
+        PeopleChange::DirectChatSet(chat) => Some(&chat.identity),
+        PeopleChange::DirectChatCleared(identity) | PeopleChange::HomeSet(identity, _) => Some(identity),
+        _ => None,
     }
 }
 

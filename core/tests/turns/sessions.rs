@@ -590,9 +590,15 @@ async fn a_message_of_somebody_who_is_let_out_meanwhile_leaves_the_session_to_it
     let (intake, event) = (gateway.intake(), says(&chat("bob"), "two"));
     let accepting = tokio::spawn(async move { intake.accept(event).await });
     gateway.settle().await;
-    let revoked = gateway.engine().operations().revoke(&identity(main_channel(), "bob"), operator("he left")).await;
-    revoked.expect("he was known");
-    gateway.life.hold_reads(false);
+    let revoked = async {
+        let operations = gateway.engine().operations();
+        operations.revoke(&identity(main_channel(), "bob"), operator("he left")).await.expect("he was known");
+    };
+    let released = async {
+        gateway.settle().await;
+        gateway.life.hold_reads(false);
+    };
+    tokio::join!(revoked, released);
     accepting.await.expect("no panic").expect("it is accepted");
     gateway.settle().await;
 

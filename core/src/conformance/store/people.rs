@@ -232,6 +232,9 @@ pub async fn a_direct_chat_is_kept_until_it_changes_or_its_person_is_forgotten(s
     let store = subject.store();
     let read = async || store.direct_chats().await.expect("chats are read");
     assert_eq!(read().await, [moved, bob.clone(), other.clone()]);
+    for (of, found) in [(&bob.identity, Some(&bob)), (&identity("main", "nobody"), None)] {
+        assert_eq!(store.direct_chat(of).await.expect("chats are read").as_ref(), found);
+    }
 
     change(&*store, [PeopleChange::IdentityRemoved(identity("main", "ann"))]).await;
     assert_eq!(read().await, [bob, other.clone()]);

@@ -27,6 +27,9 @@ store_trait! {
         /// Where people who are known are reached, by channel and id.
         read fn direct_chats() -> Vec<DirectChat>;
 
+        /// Where somebody is reached on a channel.
+        read fn direct_chat(of: &Identity) -> Option<DirectChat>;
+
         /// What somebody has used of a day, since it is limited; see [`NewTurn::day`](crate::store::NewTurn::day).
         read fn day_use(who: &Identity, day: i64) -> DayUse;
 

@@ -37,6 +37,13 @@ fn pairing(row: &SqliteRow) -> Result<Pairing, StoreError> {
     })
 }
 
+fn direct_chat(row: &SqliteRow) -> Result<DirectChat, StoreError> {
+    let conversation = row.conversation()?;
+    let identity = Identity { channel: conversation.channel.clone(), id: row.value("id")? };
+    let (is_home, language) = (row.value("is_home")?, row.name_maybe("language")?);
+    Ok(DirectChat { identity, conversation, since: row.at("since")?, is_home, language })
+}
+
 /// A row for each identity, and one for a person without any.
 const SELECT_PEOPLE: &str = "
     select p.id, p.name, p.role, p.created_at, i.channel, i.id as identity, i.added_at, i.added_by
@@ -84,13 +91,13 @@ impl PeopleStore for SqliteStore {
 
     async fn direct_chats(&self) -> Result<Vec<DirectChat>, StoreError> {
         let rows = sqlx::query("select * from direct_chats order by channel, id").fetch_all(&self.readers).await;
-        let chat = |row: &SqliteRow| {
-            let conversation = row.conversation()?;
-            let identity = Identity { channel: conversation.channel.clone(), id: row.value("id")? };
-            let (is_home, language) = (row.value("is_home")?, row.name_maybe("language")?);
-            Ok(DirectChat { identity, conversation, since: row.at("since")?, is_home, language })
-        };
-        rows.map_err(store_error)?.iter().map(chat).collect()
+        rows.map_err(store_error)?.iter().map(direct_chat).collect()
+    }
+
+    async fn direct_chat(&self, of: &Identity) -> Result<Option<DirectChat>, StoreError> {
+        let query = sqlx::query("select * from direct_chats where channel = ? and id = ?");
+        let query = query.bind(of.channel.as_str()).bind(&of.id);
+        query.fetch_optional(&self.readers).await.map_err(store_error)?.as_ref().map(direct_chat).transpose()
     }
 
     async fn guesses(&self) -> Result<Vec<Guess>, StoreError> {
