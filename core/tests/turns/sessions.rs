@@ -391,6 +391,23 @@ async fn an_agent_and_a_model_are_chosen_for_a_session() {
     gateway.at_rest().await;
 }
 
+/// What is chosen in one chat costs the others nothing.
+#[tokio::test]
+async fn a_message_waits_for_no_read_where_nothing_is_chosen() {
+    let gateway = choosing().start().await;
+    ada(&gateway, "/agent other").await;
+    told(&gateway, says(&chat("bob"), "one")).await;
+
+    gateway.life.hold_reads(true);
+    let (intake, event) = (gateway.intake(), says(&chat("bob"), "two"));
+    let accepting = tokio::spawn(async move { intake.accept(event).await });
+    gateway.settle().await;
+    assert!(accepting.is_finished(), "it is accepted without a read");
+    gateway.life.hold_reads(false);
+    gateway.settle().await;
+    gateway.at_rest().await;
+}
+
 #[tokio::test]
 async fn an_agent_that_may_not_be_chosen_any_more_is_left_with_a_remark() {
     let gateway = choosing().start().await;
