@@ -6,7 +6,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Output, Stdio},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use serde_json::Value;
@@ -319,13 +319,24 @@ impl Gateway {
     /// If it does not in time, or the process has ended.
     pub async fn until_ready(&mut self) {
         let url = format!("{}/readyz", self.url());
-        eventually("the gateway is ready", async || {
-            if let Some(status) = self.process.as_mut().and_then(|process| process.try_wait().ok().flatten()) {
-                panic!("the gateway ended with {status}:\n{}", self.log());
+        let mut last = "no response".to_owned();
+        let ready = async {
+            loop {
+                if let Some(status) = self.process.as_mut().and_then(|process| process.try_wait().ok().flatten()) {
+                    panic!("the gateway ended with {status}:\n{}", self.log());
+                }
+                if let Ok(response) = self.http.get(&url).send().await {
+                    if response.status().is_success() {
+                        return;
+                    }
+                    last = response.text().await.unwrap_or_default();
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            self.http.get(&url).send().await.ok().filter(|response| response.status().is_success()).map(drop)
-        })
-        .await;
+        };
+        if tokio::time::timeout(PATIENCE, ready).await.is_err() {
+            panic!("waited {PATIENCE:?} in vain: the gateway is ready: {last}");
+        }
     }
 
     /// Ends the process as `kill -9` does.
