@@ -10,6 +10,6 @@ mod live;
 mod send;
 
 pub(crate) use self::{
-    alerter::{Means, Told},
+    alerter::{Means, Sources, Told},
     live::LiveAlerts,
 };

@@ -13,7 +13,7 @@ use arc_swap::ArcSwap;
 use axum::{Router, middleware};
 use metrics_exporter_prometheus::PrometheusHandle;
 use rejoinder_config::Config;
-use rejoinder_core::{AgentName, AgentRuntime, Engine, SharedClock, Store, StoreError, SystemClock};
+use rejoinder_core::{AgentName, AgentRuntime, Engine, SharedClock, Store, StoreError, SystemClock, store::StoreState};
 use rejoinder_kit::{Tokens, problem_pages};
 use rejoinder_store::{OpenError, OpenOptions, SqliteStore};
 use tokio::net::TcpListener;
@@ -21,7 +21,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{error, info, warn};
 
 use crate::{
-    alerts::{LiveAlerts, Means},
+    alerts::{LiveAlerts, Means, Sources},
     backup,
     built_agent::{AgentLoops, BuiltAgent},
     callers::{Caller, StoredTokens},
@@ -168,7 +168,7 @@ pub async fn run(setup: Setup, listener: TcpListener, shutdown: CancellationToke
 pub struct Gateway {
     engine: Engine,
     loops: AgentLoops,
-    store: Arc<dyn Store>,
+    store: Arc<dyn StoreState>,
     router: Router,
     /// The operator's routes, if they are served at an address of their own.
     operator: Option<(TcpListener, Router)>,
@@ -268,7 +268,7 @@ impl Gateway {
         };
         metrics::begin_at_zero(&parts);
         let tokens = StoredTokens::read(&*store, Arc::clone(&clock)).await;
-        let tokens = Arc::new(recovered(tokens, &store, &engine).await?);
+        let tokens = Arc::new(recovered(tokens, &*store, &engine).await?);
         let upkeep = CancellationToken::new();
         tokio::spawn(upkeep.clone().run_until_cancelled_owned(keep_up(recorder.clone(), engine.clone())));
         let url = parts
@@ -278,14 +278,15 @@ impl Gateway {
         let own_address = operator.as_ref().map_or(address, |(_, address)| *address);
         let admin_url = operator.as_ref().map_or_else(|| url.clone(), |(_, address)| url_of(*address));
         let sessions = Sessions::read(parts.admin_tokens.clone(), store.as_ref(), Arc::clone(&clock)).await;
-        let sessions = Arc::new(recovered(sessions, &store, &engine).await?);
+        let sessions = Arc::new(recovered(sessions, &*store, &engine).await?);
         let notes = Notes::new(&parts, (url, admin_url), &sessions, data_dir, remarks);
         let (stop_waiting, drain) = (parts.stop_waiting.clone(), parts.drain);
         let feed = Feed::start(store.clone(), stop_waiting.clone());
         let figures = Arc::new(Figures::new(store.clone()));
         let problems = Problems {
             engine: engine.clone(),
-            store: Arc::clone(&store),
+            lists: store.clone(),
+            lines: store.clone(),
             database: database.clone(),
             zone: Arc::new(ArcSwap::from_pointee(config.alerts.time_zone.zone.clone())),
             // The operator's own address is not public.
@@ -295,9 +296,15 @@ impl Gateway {
                 .filter(|_| operator.is_none())
                 .map(|url| url.as_str().trim_end_matches('/').to_owned()),
         };
-        traces::follow(&store, exporter, upkeep.clone()).await;
-        let alerts =
-            LiveAlerts::start(means, problems.clone(), Arc::clone(&figures), Arc::clone(&clock), upkeep.clone());
+        traces::follow(store.clone(), store.clone(), store.clone(), exporter, upkeep.clone()).await;
+        let sources = Sources {
+            problems: problems.clone(),
+            figures: Arc::clone(&figures),
+            log: store.clone(),
+            transitions: store.clone(),
+            clock: Arc::clone(&clock),
+        };
+        let alerts = LiveAlerts::start(means, sources, upkeep.clone());
         let commons = Commons {
             engine: engine.clone(),
             store: Arc::clone(&store),
@@ -449,7 +456,7 @@ fn route_materials(engine: &Engine, tokens: &Arc<StoredTokens>, configured: Opti
 }
 
 /// What was read from the store. If it cannot be read, nothing keeps running.
-async fn recovered<T>(read: Result<T, StoreError>, store: &Arc<dyn Store>, engine: &Engine) -> Result<T, RunError> {
+async fn recovered<T>(read: Result<T, StoreError>, store: &dyn StoreState, engine: &Engine) -> Result<T, RunError> {
     match read {
         Ok(read) => Ok(read),
         Err(error) => {

@@ -10,8 +10,11 @@ use arc_swap::ArcSwap;
 use jiff::tz::TimeZone;
 use rejoinder_config::AlertKind;
 use rejoinder_core::{
-    ChannelId, Down, Engine, Handler, LoopKind, Part, Sender, Store, StoreError, Timestamp,
-    store::{Backlog, ErrorFilter, ErrorRecord, LateTurn, ParkedDelivery, Pause, Schedule, Stuck, TurnSummary},
+    ChannelId, Down, Engine, Handler, LoopKind, Part, Sender, StoreError, Timestamp,
+    store::{
+        Backlog, ErrorFilter, ErrorRecord, LateTurn, LineStore, OperatorStore, ParkedDelivery, Pause, Schedule, Stuck,
+        TurnSummary,
+    },
 };
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
@@ -190,7 +193,8 @@ impl Problem {
 #[derive(Clone)]
 pub(crate) struct Problems {
     pub(crate) engine: Engine,
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) lists: Arc<dyn OperatorStore>,
+    pub(crate) lines: Arc<dyn LineStore>,
     /// The file of the database.
     pub(crate) database: PathBuf,
     /// The operator's time zone, which may change.
@@ -220,12 +224,12 @@ impl Problems {
     /// # Errors
     /// When the store cannot be read.
     pub(crate) async fn waits(&self, now: Timestamp) -> Result<Waits, StoreError> {
-        let backlog = self.store.backlog().await?;
+        let backlog = self.lists.backlog().await?;
         let is_stuck = backlog.overdue + backlog.parked_deliveries + backlog.undeliverable > 0;
-        let stuck = if is_stuck { self.store.stuck(MOST).await? } else { Stuck::default() };
+        let stuck = if is_stuck { self.lists.stuck(MOST).await? } else { Stuck::default() };
         let news_since = Some(Timestamp::from_millis(now.as_millis() - NEWS));
         let errors =
-            self.store.errors(&ErrorFilter { news_since, limit: MOST_ERRORS, ..ErrorFilter::default() }).await?;
+            self.lines.errors(&ErrorFilter { news_since, limit: MOST_ERRORS, ..ErrorFilter::default() }).await?;
         Ok(Waits { backlog, stuck, errors })
     }
 

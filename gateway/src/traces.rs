@@ -12,8 +12,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use anyhow::{Context, Result, bail};
 use opentelemetry_sdk::trace::SpanData;
 use rejoinder_core::{
-    ChannelId, Store, StoreError, TurnId,
-    store::{Beside, CursorMove, LogEntry, LogFilter, LogSeq},
+    ChannelId, StoreError, TurnId,
+    store::{Beside, CursorMove, InboxStore, LogEntry, LogFilter, LogSeq, LogStore, OperatorStore},
 };
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -44,11 +44,17 @@ const CURSOR: (&str, &str) = ("gateway.traces", "log");
 const OFF: &str = "off";
 
 /// Sends traces until `stop` is cancelled. Without an exporter, what ends meanwhile will not be sent later either.
-pub(crate) async fn follow(store: &Arc<dyn Store>, exporter: Option<Exporter>, stop: CancellationToken) {
-    let place = Place { store: Arc::clone(store) };
+pub(crate) async fn follow(
+    store: Arc<dyn InboxStore>,
+    log: Arc<dyn LogStore>,
+    lists: Arc<dyn OperatorStore>,
+    exporter: Option<Exporter>,
+    stop: CancellationToken,
+) {
+    let place = Place { store };
     match exporter {
         Some(exporter) => {
-            tokio::spawn(stop.run_until_cancelled_owned(Tracer { place, exporter }.run()));
+            tokio::spawn(stop.run_until_cancelled_owned(Tracer { place, log, lists, exporter }.run()));
         }
         None => {
             if let Err(error) = place.switch_off().await {
@@ -60,7 +66,7 @@ pub(crate) async fn follow(store: &Arc<dyn Store>, exporter: Option<Exporter>, s
 
 /// The place in the log up to which traces were sent.
 struct Place {
-    store: Arc<dyn Store>,
+    store: Arc<dyn InboxStore>,
 }
 
 impl Place {
@@ -84,12 +90,14 @@ impl Place {
 /// Follows the log and sends traces.
 struct Tracer {
     place: Place,
+    log: Arc<dyn LogStore>,
+    lists: Arc<dyn OperatorStore>,
     exporter: Exporter,
 }
 
 impl Tracer {
     async fn run(self) {
-        let mut logged = self.place.store.logged();
+        let mut logged = self.log.logged();
         // Of turns that ended before traces were wanted there are none.
         let first = *logged.borrow_and_update();
         let (mut position, mut failures) = (None, 0);
@@ -122,10 +130,10 @@ impl Tracer {
     /// Sends the next traces; returns whether there are no more for now.
     async fn send_next(&self, position: &mut Option<LogSeq>, first: LogSeq) -> Result<bool> {
         let after = if let Some(position) = *position { position } else { self.place.read().await?.unwrap_or(first) };
-        let end = *self.place.store.logged().borrow();
+        let end = *self.log.logged().borrow();
         let topics = TOPICS.map(ToOwned::to_owned).into();
         let filter = LogFilter { after, topics, limit: PAGE, ..LogFilter::default() };
-        let entries = self.place.store.log(&filter).await?;
+        let entries = self.log.log(&filter).await?;
         let is_at_end = entries.len() < PAGE as usize;
         let last = entries.last().map_or(after, |entry| entry.seq);
         self.send(self.spans(&entries).await?).await?;
@@ -172,7 +180,7 @@ impl Tracer {
         }
         let mut turns = Vec::new();
         for (turn, added) in added {
-            match self.place.store.dossier(turn).await {
+            match self.lists.dossier(turn).await {
                 Ok(Some(dossier)) => turns.push((turn, spans::of_turn(&dossier, &added))),
                 // It was removed.
                 Ok(None) => {}

@@ -29,7 +29,7 @@ use crate::{
         clock::SharedClock,
         hub::Hub,
         intake::{Inlet, Intake, NewsDesk},
-        store::{Store, error::StoreError, record::Pause},
+        store::{Store, accept::InboxStore, error::StoreError, record::Pause, turns::ViewStore},
     },
     router::{self, explain::RouteExplanation},
     schedules::Calendar,
@@ -57,7 +57,8 @@ pub struct Parts {
 /// The running core. Cheap to clone.
 #[derive(Clone)]
 pub struct Engine {
-    store: Arc<dyn Store>,
+    store: Arc<dyn InboxStore>,
+    views: Arc<dyn ViewStore>,
     clock: SharedClock,
     channels: Arc<Channels>,
     inlet: Arc<dyn Inlet>,
@@ -272,6 +273,7 @@ impl Engine {
             inlet: Arc::clone(&self.inlet),
             news: Arc::clone(&self.initiative) as Arc<dyn NewsDesk>,
             store: Arc::clone(&self.store),
+            views: Arc::clone(&self.views),
             hub: Arc::clone(&self.hub),
             clock: Arc::clone(&self.clock),
         }

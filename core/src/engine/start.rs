@@ -67,10 +67,19 @@ use crate::{
     worker::{Worker, agents::Agents, files::FileBudget, input::Inputs, runtimes::Runtimes},
 };
 
-/// An owner, with clones of handles of the ground and of local variables, and the values of its other fields.
+/// An owner, with clones of handles of the ground and of local variables, the traits of the store in these fields, and the values of
+/// its other fields.
 macro_rules! given {
-    ($owner:ident: $ground:ident [$($shared:ident),*], [$($local:ident),*] $(, $field:ident: $value:expr)*) => {
-        $owner { $($shared: $ground.$shared.clone(),)* $($local: $local.clone(),)* $($field: $value,)* }
+    (
+        $owner:ident: $ground:ident [$($shared:ident),*], [$($local:ident),*]
+        $(, [$($rows:ident),*])? $(, $field:ident: $value:expr)*
+    ) => {
+        $owner {
+            $($shared: $ground.$shared.clone(),)*
+            $($local: $local.clone(),)*
+            $($($rows: $ground.store.clone(),)*)?
+            $($field: $value,)*
+        }
     };
 }
 
@@ -170,8 +179,8 @@ impl Ground {
         agents: &Arc<Agents>,
         runtimes: &Arc<Runtimes>,
     ) -> Worker {
-        let inputs = given!(Inputs: self [channels, store, people, settings, clock], [],
-            questions: self.store.clone(), agents: runtimes.clone(), file_budget: FileBudget::default());
+        let inputs = given!(Inputs: self [channels, people, settings, clock], [], [store, questions],
+            agents: runtimes.clone(), file_budget: FileBudget::default());
         given!(Worker: self [channels, merges, calendar, settings, clock, lifecycle], [ledger, ephemerals, agents],
             inputs: inputs)
     }
@@ -198,8 +207,8 @@ impl Ground {
         let ledger = Arc::new(ground.ledger(leftovers, undeliverable));
         let caller = Arc::new(ground.caller().await?);
         let health = caller.health.clone();
-        let ephemerals = Arc::new(given!(Ephemerals: ground [channels, store, drafts, clock, lifecycle],
-            [caller, ledger], conversations: ground.store.clone()));
+        let ephemerals = Arc::new(given!(Ephemerals: ground [channels, drafts, clock, lifecycle],
+            [caller, ledger], [store, conversations]));
         let marker = Arc::new(given!(Marker: ground [marks, settings], [ephemerals]));
         let tidier = Arc::new(Tidier::new(marker.clone(), left));
         let agents = Arc::new(Agents::new(ground.agents.iter().cloned(), ground.clock.clone()));
@@ -207,8 +216,8 @@ impl Ground {
         let worker = Arc::new(ground.worker(&ledger, &ephemerals, &agents, &runtimes));
         let scheduler = Arc::new(given!(Scheduler: ground [slots, store, lifecycle, merges], [ledger, worker, marker],
             recent: RecentTurns::default()));
-        let attempts = Arc::new(given!(Attempts: ground [store, channels, addresses, timer, settings, clock],
-            [ledger, caller], inbox: ground.store.clone(), owner: ground.owner));
+        let attempts = Arc::new(given!(Attempts: ground [channels, addresses, timer, settings, clock],
+            [ledger, caller], [store, inbox], owner: ground.owner));
         let dispatcher = Arc::new(given!(Dispatcher:
             ground [store, channels, people, lanes, timer, settings, clock, lifecycle], [attempts, caller],
             opened: Mutex::new(opened), in_flight: Dispatcher::in_flight_limits(&ground.channels)));
@@ -218,7 +227,8 @@ impl Ground {
         let operations = Arc::new(given!(Operations:
             ground [store, channels, lanes, people, approvals, calendar, settings, clock], [ledger, caller]));
         let acceptor = Arc::new(given!(Acceptor:
-            ground [store, backlog_question, activity, addresses, timer, lifecycle], [ledger, scheduler, commands, health],
+            ground [backlog_question, activity, addresses, timer, lifecycle], [ledger, scheduler, commands, health],
+            [store, queue],
             router: Arc::new(ground.event_router().await)));
         let inlet = acceptor.clone() as Arc<dyn Inlet>;
         let initiative = Arc::new(given!(Initiative:
@@ -231,13 +241,13 @@ impl Ground {
         let notifier = given!(Notifier: ground [people, approvals, channels, settings, clock, lifecycle], [inlet],
             told: SyncMutex::default());
         let expirer = given!(Expirer: ground [store, questions, settings, clock, lifecycle], [inlet]);
-        let sweep = Arc::new(given!(Sweep: ground [store, channels, lanes, slots, timer, clock, lifecycle],
-            [ledger, commands, attempts],
-            outbox: ground.store.clone(), owner: ground.owner, skipped: SyncMutex::default()));
+        let sweep = Arc::new(given!(Sweep: ground [channels, lanes, slots, timer, clock, lifecycle],
+            [ledger, commands, attempts], [store, outbox],
+            owner: ground.owner, skipped: SyncMutex::default()));
         let retention = given!(Retention: ground [store, calendar, settings, clock, lifecycle], []);
         let indexer = given!(Indexer: ground [store, clock, lifecycle], []);
-        let watch = Arc::new(given!(Watch: ground [store, channels, clock], [health, agents],
-            transitions: ground.store.clone(), started: ground.clock.now(), known: SyncMutex::default()));
+        let watch = Arc::new(given!(Watch: ground [channels, clock], [health, agents], [store, transitions],
+            started: ground.clock.now(), known: SyncMutex::default()));
         let loops = vec![
             looped("sweep", sweep.clone(), Sweep::run),
             looped("scheduler", scheduler, Scheduler::run),
@@ -250,8 +260,8 @@ impl Ground {
             looped("retention", Arc::new(retention), Retention::run),
             looped("indexer", Arc::new(indexer), Indexer::run),
         ];
-        let engine = given!(Engine: ground [store, clock, channels, hub, calendar, people, sessions, settings, lifecycle],
-            [inlet, caller, operations, initiative, agents, runtimes, watch], schedules: planner);
+        let engine = given!(Engine: ground [clock, channels, hub, calendar, people, sessions, settings, lifecycle],
+            [inlet, caller, operations, initiative, agents, runtimes, watch], [store, views], schedules: planner);
         let first = [looped("dispatcher", dispatcher, Dispatcher::run), looped("tidier", tidier, Tidier::run)];
         Ok(Owners { engine, acceptor, sweep, first, loops })
     }

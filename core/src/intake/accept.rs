@@ -36,10 +36,10 @@ use crate::{
     ports::{
         intake::{Accepted, Inlet, IntakeError},
         store::{
-            Store,
-            accept::{Beside, NewEvent, Stored, TransitionOf},
+            accept::{Beside, InboxStore, NewEvent, Stored, TransitionOf},
             error::StoreError,
             transition::{Operation, RunEnd, Transition},
+            turns::QueueStore,
         },
     },
     questions::backlog_question::BacklogQuestion,
@@ -50,7 +50,8 @@ use crate::{
 #[derive(Clone)]
 pub(crate) struct Acceptor {
     pub(crate) router: Arc<EventRouter>,
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn InboxStore>,
+    pub(crate) queue: Arc<dyn QueueStore>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) scheduler: Arc<Scheduler>,
     pub(crate) commands: Arc<Commands>,

@@ -33,7 +33,7 @@ impl Acceptor {
             Backlog::Ask => self.postpone_late().await?,
             Backlog::Answer | Backlog::Summarize => {}
         }
-        for conversation in self.store.postponed().await? {
+        for conversation in self.queue.postponed().await? {
             self.settle_late_once(conversation).await?;
         }
         Ok(())
@@ -41,7 +41,7 @@ impl Acceptor {
 
     /// Gives up the waiting turns that are late, and tells each conversation in which one of them is owed.
     async fn expire_late(&self) -> Result<(), StoreError> {
-        for waiting in self.store.waiting(u32::MAX).await? {
+        for waiting in self.queue.waiting(u32::MAX).await? {
             let late = self.late_in(waiting.conversation).await?;
             if let Some(owed) = late.iter().find(|turn| turn.obligation.expectation() == Expectation::Answer) {
                 self.give_up_late(&owed.event).await?;
@@ -56,7 +56,7 @@ impl Acceptor {
     /// The late turns of a conversation that wait for their first run. One that cannot be read is set aside when it is next.
     async fn late_in(&self, conversation: ConversationId) -> Result<Vec<TurnRecord>, StoreError> {
         let (settings, now) = (self.router.settings.get(), self.router.clock.now());
-        let mut late = self.store.waiting_turns(conversation, MOST).await?;
+        let mut late = self.queue.waiting_turns(conversation, MOST).await?;
         late.retain(|turn| turn.runs == 0 && settings.queues.is_late(&turn.event, now));
         Ok(late)
     }
@@ -73,7 +73,7 @@ impl Acceptor {
 
     /// Postpones the waiting turns that are late.
     async fn postpone_late(&self) -> Result<(), StoreError> {
-        for waiting in self.store.waiting(u32::MAX).await? {
+        for waiting in self.queue.waiting(u32::MAX).await? {
             let mut late = self.late_in(waiting.conversation).await?;
             late.retain(|turn| may_be_asked(&turn.event));
             if !late.is_empty() {

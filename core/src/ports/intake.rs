@@ -9,9 +9,9 @@ use super::{
     clock::SharedClock,
     hub::{Hub, Watch},
     store::{
-        Store,
-        accept::{Beside, CursorMove, EarlierMessage},
+        accept::{Beside, CursorMove, EarlierMessage, InboxStore},
         error::StoreError,
+        turns::ViewStore,
     },
 };
 use crate::model::{
@@ -197,7 +197,8 @@ pub struct Intake {
     pub(crate) channel: ChannelId,
     pub(crate) inlet: Arc<dyn Inlet>,
     pub(crate) news: Arc<dyn NewsDesk>,
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn InboxStore>,
+    pub(crate) views: Arc<dyn ViewStore>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) clock: SharedClock,
 }
@@ -322,7 +323,7 @@ impl Intake {
     /// # Errors
     /// When the store cannot be read.
     pub async fn view(&self, turn: TurnId) -> Result<Option<TurnView>, StoreError> {
-        let view = self.store.view(turn).await?;
+        let view = self.views.view(turn).await?;
         Ok(view.filter(|view| view.conversation.channel == self.channel))
     }
 
@@ -339,7 +340,7 @@ impl Intake {
         if conversation.channel != self.channel {
             return Ok(Vec::new());
         }
-        self.store.views(conversation, before, limit).await
+        self.views.views(conversation, before, limit).await
     }
 
     /// The tokens that the runs of a turn used, as far as their agents told. `None` if none of them did.
@@ -347,7 +348,7 @@ impl Intake {
     /// # Errors
     /// When the store cannot be read.
     pub async fn usage(&self, turn: TurnId) -> Result<Option<Usage>, StoreError> {
-        let used = self.store.runs(turn).await?.into_iter().filter_map(|run| run.usage);
+        let used = self.views.runs(turn).await?.into_iter().filter_map(|run| run.usage);
         Ok(used.reduce(|a, b| Usage {
             input_tokens: a.input_tokens.saturating_add(b.input_tokens),
             output_tokens: a.output_tokens.saturating_add(b.output_tokens),

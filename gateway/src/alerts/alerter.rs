@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow};
 use rejoinder_config::{AlertTarget, Alerts};
 use rejoinder_core::{
     SharedClock, Timestamp,
-    store::{LogFilter, LogSeq, Transition},
+    store::{LogFilter, LogSeq, LogStore, Transition, Transitions},
 };
 use serde::Serialize;
 use standardwebhooks::Webhook;
@@ -50,11 +50,19 @@ const TRY_AGAIN: Duration = Duration::from_secs(30);
 /// Tells people what is wrong.
 pub(crate) struct Alerter {
     settings: Alerts,
-    problems: Problems,
-    figures: Arc<Figures>,
-    clock: SharedClock,
+    sources: Sources,
     sender: Sender,
     pub(super) board: Mutex<Board>,
+}
+
+/// What every alerter of a gateway looks at.
+#[derive(Clone)]
+pub(crate) struct Sources {
+    pub(crate) problems: Problems,
+    pub(crate) figures: Arc<Figures>,
+    pub(crate) log: Arc<dyn LogStore>,
+    pub(crate) transitions: Arc<dyn Transitions>,
+    pub(crate) clock: SharedClock,
 }
 
 /// What alerts are sent with.
@@ -90,42 +98,30 @@ pub(crate) struct Told {
 }
 
 impl Alerter {
-    pub(super) fn new(
-        means: Means,
-        seen: Board,
-        problems: &Problems,
-        figures: &Arc<Figures>,
-        clock: &SharedClock,
-    ) -> Self {
+    pub(super) fn new(means: Means, seen: Board, sources: Sources) -> Self {
         let Means { settings, http, signer } = means;
-        Self {
-            settings,
-            problems: problems.clone(),
-            figures: Arc::clone(figures),
-            clock: Arc::clone(clock),
-            sender: Sender::new(problems.engine.clone(), Arc::clone(clock), http, signer),
-            board: Mutex::new(seen),
-        }
+        let sender = Sender::new(sources.problems.engine.clone(), Arc::clone(&sources.clock), http, signer);
+        Self { settings, sources, sender, board: Mutex::new(seen) }
     }
 
     /// Looks, and tells, until `ends` is cancelled.
     pub(super) async fn run(self: Arc<Self>, ends: CancellationToken) {
         self.remember().await;
-        let started_at = self.clock.now();
-        let logged = self.problems.store.logged();
+        let started_at = self.sources.clock.now();
+        let logged = self.sources.log.logged();
         let (mut counted_at, mut counted_to, mut waits) = (None::<Timestamp>, 0, None);
-        let mut next_digest = self.next_digest(self.clock.now());
-        let mut not_before = self.clock.now();
-        while ends.run_until_cancelled(self.clock.sleep(LOOK)).await.is_some() {
-            let (now, last) = (self.clock.now(), *logged.borrow());
+        let mut next_digest = self.next_digest(self.sources.clock.now());
+        let mut not_before = self.sources.clock.now();
+        while ends.run_until_cancelled(self.sources.clock.sleep(LOOK)).await.is_some() {
+            let (now, last) = (self.sources.clock.now(), *logged.borrow());
             if last != counted_to || counted_at.is_none_or(|at| now.since(at) >= COUNT) {
                 // While the store cannot be read, what it said last holds.
-                if let Ok(read) = self.problems.waits(now).await {
+                if let Ok(read) = self.sources.problems.waits(now).await {
                     (counted_at, counted_to, waits) = (Some(now), last, Some(read));
                 }
             }
-            let trouble = self.problems.store.trouble().map(|error| error.to_string());
-            let problems = self.problems.find(trouble, waits.as_ref(), now);
+            let trouble = self.sources.log.trouble().map(|error| error.to_string());
+            let problems = self.sources.problems.find(trouble, waits.as_ref(), now);
             let has_more_errors = waits.as_ref().is_some_and(Waits::has_more_errors);
             let news = {
                 let mut board = self.board.lock().await;
@@ -139,7 +135,7 @@ impl Alerter {
                 if self.tell(&news).await {
                     self.board.lock().await.told(now, &news);
                     let log = Transition { log: news.log(now), ..Transition::default() };
-                    if let Err(error) = self.problems.store.commit(log).await {
+                    if let Err(error) = self.sources.transitions.commit(log).await {
                         warn!(%error, "an alert cannot be logged: it is told again after a restart");
                     }
                 } else {
@@ -156,7 +152,7 @@ impl Alerter {
     /// Whether it can be told since the start if this is wrong.
     fn known(&self, (kind, about): &Key, started_at: Timestamp, now: Timestamp) -> Known {
         let (since, about) = (now.since(started_at), about.as_deref().unwrap_or_default());
-        let Problems { engine, .. } = &self.problems;
+        let Problems { engine, .. } = &self.sources.problems;
         match *kind {
             _ if !Problem::alert_of(kind).is_some_and(|alert| self.settings.at_once.contains(&alert)) => Known::Never,
             "channel" if !engine.channels().iter().any(|(channel, _)| channel.as_str() == about) => Known::Never,
@@ -173,10 +169,10 @@ impl Alerter {
 
     /// Reads what an earlier process told.
     async fn remember(&self) {
-        let ((limit, within), last) = (REMEMBERED, *self.problems.store.logged().borrow());
+        let ((limit, within), last) = (REMEMBERED, *self.sources.log.logged().borrow());
         let topics = vec!["alert.*".to_owned()];
         let filter = LogFilter { topics, after: last - within, newest_first: true, limit, ..LogFilter::default() };
-        match self.problems.store.log(&filter).await {
+        match self.sources.log.log(&filter).await {
             Ok(mut entries) => {
                 entries.reverse();
                 *self.board.lock().await = Board::of_log(&entries);
@@ -269,7 +265,7 @@ impl Alerter {
 
     async fn send_digest(&self, now: Timestamp) {
         let wrong = self.board.lock().await.wrong();
-        match digest::text(&self.figures, &*self.problems.store, &wrong, now).await {
+        match digest::text(&self.sources.figures, &*self.sources.problems.lists, &wrong, now).await {
             Ok(text) => {
                 let alert = self.sender.alert("digest", Data { text, still: wrong, ..Data::default() });
                 self.send(&alert).await;

@@ -3,21 +3,17 @@
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
-use rejoinder_core::SharedClock;
 use tokio::{sync::Mutex, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    alerter::{Alerter, Means},
+    alerter::{Alerter, Means, Sources},
     board::Board,
 };
-use crate::{figures::Figures, problems::Problems};
 
 /// The alerter that runs now, if anybody is told. Another one goes on from what the log says was told.
 pub(crate) struct LiveAlerts {
-    problems: Problems,
-    figures: Arc<Figures>,
-    clock: SharedClock,
+    sources: Sources,
     /// Cancelled when the gateway stops.
     stop: CancellationToken,
     current: Mutex<Current>,
@@ -33,14 +29,8 @@ struct Current {
 }
 
 impl LiveAlerts {
-    pub(crate) fn start(
-        means: Option<Means>,
-        problems: Problems,
-        figures: Arc<Figures>,
-        clock: SharedClock,
-        stop: CancellationToken,
-    ) -> Arc<Self> {
-        let mut alerts = Self { problems, figures, clock, stop, current: Mutex::default() };
+    pub(crate) fn start(means: Option<Means>, sources: Sources, stop: CancellationToken) -> Arc<Self> {
+        let mut alerts = Self { sources, stop, current: Mutex::default() };
         *alerts.current.get_mut() = means.map(|means| alerts.begin(means, Board::default(), None)).unwrap_or_default();
         Arc::new(alerts)
     }
@@ -53,7 +43,7 @@ impl LiveAlerts {
     /// Tells with these means, and times in this zone, from now on. What is being told now, which may take a minute, is told first;
     /// nobody waits for that.
     pub(crate) async fn change(&self, means: Option<Means>, zone: TimeZone) {
-        self.problems.zone.store(Arc::new(zone));
+        self.sources.problems.zone.store(Arc::new(zone));
         let mut current = self.current.lock().await;
         let seen = match &current.alerter {
             Some(alerter) => alerter.board.lock().await.clone(),
@@ -69,7 +59,7 @@ impl LiveAlerts {
 
     /// Begins an alerter when the task `before` has ended. Until then it knows what was `seen`.
     fn begin(&self, means: Means, seen: Board, before: Option<JoinHandle<Option<()>>>) -> Current {
-        let alerter = Arc::new(Alerter::new(means, seen, &self.problems, &self.figures, &self.clock));
+        let alerter = Arc::new(Alerter::new(means, seen, self.sources.clone()));
         let ends = CancellationToken::new();
         let run = Arc::clone(&alerter).run(ends.clone());
         let run = async move {

@@ -79,7 +79,7 @@ impl App {
                 address,
                 is_public,
             ),
-            probe: StoreProbe::new(Arc::clone(&commons.store)),
+            probe: StoreProbe::new(commons.store.clone()),
             backlog: BacklogReader::new(commons.store.clone()),
             request_timeout: parts.request_timeout,
             stopping: parts.stop_waiting.clone(),

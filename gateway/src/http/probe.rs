@@ -5,10 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rejoinder_core::{
-    Store,
-    store::{Backlog, OperatorStore},
-};
+use rejoinder_core::store::{Backlog, InboxStore, OperatorStore};
 use tokio::sync::Mutex;
 use tracing::{info, warn};
 
@@ -23,12 +20,12 @@ const NO_RESPONSE: &str = "the store does not respond";
 /// Whether the store can write: as its last writes tell, or else a probe, at most once a second, however many requests
 /// come.
 pub(crate) struct StoreProbe {
-    store: Arc<dyn Store>,
+    store: Arc<dyn InboxStore>,
     last: Mutex<Option<(Instant, Result<(), String>)>>,
 }
 
 impl StoreProbe {
-    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+    pub(crate) fn new(store: Arc<dyn InboxStore>) -> Self {
         Self { store, last: Mutex::new(None) }
     }
 

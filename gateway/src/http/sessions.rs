@@ -16,8 +16,8 @@ use axum::{
     http::{HeaderMap, header, uri::Authority},
 };
 use rejoinder_core::{
-    SharedClock, Store, StoreError, Timestamp,
-    store::{LinkRecord, SignInChange, SignInRecord},
+    SharedClock, StoreError, Timestamp,
+    store::{LinkRecord, SignInChange, SignInRecord, TokenStore},
 };
 use rejoinder_kit::{Tokens, token_digest};
 use secrecy::{ExposeSecret, SecretString};
@@ -61,7 +61,11 @@ pub(crate) struct Sessions {
 impl Sessions {
     /// # Errors
     /// When the store cannot be read.
-    pub(crate) async fn read(key: Option<Tokens>, store: &dyn Store, clock: SharedClock) -> Result<Self, StoreError> {
+    pub(crate) async fn read(
+        key: Option<Tokens>,
+        store: &dyn TokenStore,
+        clock: SharedClock,
+    ) -> Result<Self, StoreError> {
         let (links, open) = (store.links().await?, store.sign_ins().await?);
         Ok(Self { key, clock, links: Mutex::new(links), open: RwLock::new(open) })
     }

@@ -6,7 +6,9 @@ use async_trait::async_trait;
 use rejoinder_guard::{Obligation, Timestamp};
 
 use super::{
+    channels::ChannelStore,
     error::StoreError,
+    state::StoreState,
     transition::{RunStart, Transition},
 };
 use crate::model::{
@@ -19,7 +21,7 @@ use crate::model::{
 
 /// Events on their way in, and when a caller read an answer.
 #[async_trait]
-pub trait InboxStore: Send + Sync + 'static {
+pub trait InboxStore: ChannelStore + StoreState {
     /// Accepts events in order, and stores what is beside them, in one transaction. The results are in
     /// the order of the events.
     ///

@@ -44,7 +44,7 @@ store_trait! {
 
 store_trait! {
     /// Turns, as clients see them.
-    pub trait ViewStore {
+    pub trait ViewStore: TurnStore {
         /// A turn, as clients see it.
         read fn view(turn: TurnId) -> Option<TurnView>;
 
