@@ -30,7 +30,7 @@ use crate::{
         marks::Marks,
         slots::Slots,
     },
-    initiative::{Initiative, schedules::Schedules, triggers::Triggers},
+    initiative::{Initiative, digest::Digests, recipients::Recipients, schedules::Schedules, triggers::Triggers},
     intake::{accept::Acceptor, event_router::EventRouter, limits::Limits, pairs::Pairs, stages::album::CommandAlbums},
     ledger::{Ledger, consequences::ConsequenceExecutor, transaction::DecisionContext},
     merges::Merges,
@@ -185,6 +185,13 @@ impl Ground {
             inputs: inputs)
     }
 
+    fn initiative(&self, inlet: &Arc<dyn Inlet>) -> Initiative {
+        let recipients = given!(Recipients: self [channels, people], [], [store, turns, lists]);
+        let digests = given!(Digests: self [approvals, people, settings, clock], [], [store, log]);
+        given!(Initiative: self [people, settings, clock], [inlet], [store, turns],
+            recipients: recipients, digests: digests)
+    }
+
     async fn event_router(&self) -> EventRouter {
         let Self { store, settings, clock, .. } = self;
         let limits = Limits::new(store.clone(), store.clone(), settings.clone(), clock.clone());
@@ -231,10 +238,10 @@ impl Ground {
             [store, queue],
             router: Arc::new(ground.event_router().await)));
         let inlet = acceptor.clone() as Arc<dyn Inlet>;
-        let initiative = Arc::new(given!(Initiative:
-            ground [store, channels, people, settings, clock, agents], [inlet]));
-        let planner = Arc::new(given!(Schedules: ground [calendar, settings, lifecycle], [initiative]));
-        let triggers = given!(Triggers: ground [store, activity, settings, clock, lifecycle], [initiative]);
+        let initiative = Arc::new(ground.initiative(&inlet));
+        let planner = Arc::new(given!(Schedules: ground [calendar, agents, settings, lifecycle], [initiative]));
+        let triggers = given!(Triggers: ground [channels, people, activity, settings, clock, lifecycle], [initiative],
+            [store, lists, conversations]);
         let forwarder = given!(Forwarder: ground [store, settings, clock, lifecycle], [operations],
             turns: Mutex::new(undelivered));
         let welcomer = given!(Welcomer: ground [people, settings, clock, lifecycle], [inlet]);

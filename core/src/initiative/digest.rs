@@ -1,10 +1,10 @@
 //! What a digest tells: chosen when it begins, so that what is pressed later means what was shown.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use rejoinder_guard::Timestamp;
 
-use super::{Initiative, Recipient};
+use super::recipients::Recipient;
 use crate::{
     conversations::loops::{OpenLoop, open_loops},
     model::{
@@ -13,19 +13,38 @@ use crate::{
         finding::PersonFilter,
         ids::PersonId,
         schedule::NotASchedule,
+        settings::LiveSettings,
     },
     notices::message,
     operator::error::OperationError,
-    ports::store::{error::StoreError, list::TurnFilter},
+    people::People,
+    ports::{
+        clock::SharedClock,
+        store::{
+            error::StoreError,
+            list::{OperatorStore, TurnFilter},
+            log::LogStore,
+        },
+    },
     questions::{
-        approvals::PAGE,
+        approvals::Approvals,
         digest::{LISTED, is_theirs, snoozed},
     },
 };
 
-impl Initiative {
+/// Chooses what digests tell.
+pub(crate) struct Digests {
+    pub(crate) store: Arc<dyn OperatorStore>,
+    pub(crate) log: Arc<dyn LogStore>,
+    pub(crate) approvals: Arc<Approvals>,
+    pub(crate) people: Arc<People>,
+    pub(crate) settings: LiveSettings,
+    pub(crate) clock: SharedClock,
+}
+
+impl Digests {
     /// The event that tells somebody what is open: an owner everything, others their own turns.
-    pub(super) async fn digest(&self, to: &Recipient, by: &str) -> Result<InboundEvent, OperationError> {
+    pub(super) async fn event(&self, to: &Recipient, by: &str) -> Result<InboundEvent, OperationError> {
         let person = to.person.ok_or_else(|| OperationError::Unfit(NotASchedule::Digest.to_string()))?;
         let now = self.clock.now();
         let open = if to.is_owner {
@@ -33,7 +52,7 @@ impl Initiative {
         } else {
             self.open_of(person, now).await?
         };
-        let snoozed = snoozed(&*self.store, person, now).await?;
+        let snoozed = snoozed(&*self.log, person, now).await?;
         let is_listed = |open: &OpenLoop| {
             let turn = &open.turn;
             !turn.is_unreadable && turn.state != "merged" && !snoozed.contains(&turn.turn_id)
@@ -57,7 +76,7 @@ impl Initiative {
             turn.sender.as_ref().is_some_and(|sender| is_theirs(sender, &turn.conversation, person, &self.people))
         });
         if known.identities(person).iter().any(|one| self.settings.get().approvals.is_approver(one, &known)) {
-            let waiting = self.store.approvals(ApprovalFilter::Waiting, PAGE).await?;
+            let waiting = self.approvals.list(ApprovalFilter::Waiting).await?;
             let waiting: HashSet<_> = waiting.into_iter().map(|approval| approval.turn).collect();
             let all = open_loops(&*self.store, &TurnFilter::default(), now).await?;
             let is_new = |one: &OpenLoop| waiting.contains(&one.turn.turn_id) && !seen.contains(&one.turn.turn_id);

@@ -4,27 +4,28 @@
 //! Each is an event of the gateway's own with a key, accepted like any other. So it takes the same way through the guard and the
 //! outbox, and what is done again after a crash is known by its key.
 
-mod digest;
+pub(crate) mod digest;
 mod news;
+pub(crate) mod recipients;
 pub(crate) mod schedules;
 pub(crate) mod triggers;
 
-use std::{cmp::Reverse, collections::HashSet, sync::Arc};
+use std::sync::Arc;
 
 use rejoinder_guard::{Attachment, Timestamp};
 use tracing::warn;
 
+use self::{
+    digest::Digests,
+    recipients::{Recipient, Recipients},
+};
 use crate::{
-    base::channels::Channels,
     model::{
         agent::AgentName,
-        capabilities::Receipts,
-        conversation::{ChannelId, ChatKind, ConversationRef},
-        event::{Directed, EventKind, InboundEvent, SenderKind},
-        finding::{PersonFilter, folded},
+        conversation::ConversationRef,
+        event::{Directed, EventKind, InboundEvent},
         ids::{EventId, PersonId, TurnId},
         log::Subject,
-        people::{Identity, KnownIdentity, PersonRole, is_hidden},
         schedule::{Asker, NewSchedule, Schedule, ScheduledAction},
         settings::LiveSettings,
         target::{Addressees, Begun, NotReached, Reached, Target},
@@ -35,16 +36,15 @@ use crate::{
         actor::{Actor, Done, operation_done},
         error::OperationError,
     },
-    people::{People, access::Permit, reach::Unreachable},
+    people::{People, access::Permit},
     ports::{
         clock::SharedClock,
         intake::{Accepted, Inlet, IntakeError},
         store::{
-            Store,
-            accept::{Beside, NewEvent, Stored, TransitionOf},
+            accept::{Beside, InboxStore, NewEvent, Stored, TransitionOf},
             error::StoreError,
-            list::TurnFilter,
             transition::Transition,
+            turns::TurnStore,
         },
     },
 };
@@ -64,13 +64,14 @@ pub struct NewMessage {
 
 /// Begins messages and turns.
 pub struct Initiative {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) channels: Arc<Channels>,
+    pub(crate) store: Arc<dyn InboxStore>,
+    pub(crate) turns: Arc<dyn TurnStore>,
+    pub(crate) recipients: Recipients,
+    pub(crate) digests: Digests,
     pub(crate) people: Arc<People>,
     pub(crate) inlet: Arc<dyn Inlet>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
-    pub(crate) agents: HashSet<AgentName>,
 }
 
 /// What is put before an agent.
@@ -88,22 +89,8 @@ struct Prompt<'a> {
     words: &'a Words,
 }
 
-/// To how many people something may be sent at once.
-const MOST_PEOPLE: usize = 200;
-
 /// How many bytes a message may have, with its files, for all to whom it is sent together.
 const MOST_BYTES: usize = 64 << 20;
-
-/// How many of the latest turns of a conversation are looked at to find out whether it is a group.
-const LOOKED_AT: u32 = 20;
-
-/// A conversation in which something is to begin, and whose it is if a person was named.
-struct Recipient {
-    place: ConversationRef,
-    person: Option<PersonId>,
-    /// Whether that person is an owner there.
-    is_owner: bool,
-}
 
 impl Initiative {
     /// Has a message sent in the name of an operator: to each conversation as a turn of its own, whose deliveries are retried and
@@ -113,7 +100,7 @@ impl Initiative {
     /// When it was not done; see [`OperationError`].
     pub async fn send(&self, new: &NewMessage, key: &str, by: &Actor) -> Result<Reached, OperationError> {
         let at = self.clock.now();
-        let (recipients, missed) = self.recipients(&new.to, |channel| by.may(channel)).await?;
+        let (recipients, missed) = self.recipients.of(&new.to, |channel| by.may(channel)).await?;
         let bytes = new.text.len() + new.attachments.iter().map(|file| file.url.len()).sum::<usize>();
         if bytes.saturating_mul(recipients.len()) > MOST_BYTES {
             let why = format!("it is too large for {} people: send a link, or fewer files", recipients.len());
@@ -138,7 +125,7 @@ impl Initiative {
         follows: Option<TransitionOf<Reached>>,
     ) -> Result<Reached, OperationError> {
         let mut events = Vec::new();
-        let (recipients, missed) = self.recipients(&schedule.new.to, |_| true).await?;
+        let (recipients, missed) = self.recipients.of(&schedule.new.to, |_| true).await?;
         for to in recipients {
             if let Some(asker) = &schedule.asked_by {
                 self.require_access(asker, &to.place)?;
@@ -151,13 +138,13 @@ impl Initiative {
     /// What a schedule began under a key, as far as it is for the same conversations as then.
     pub(crate) async fn find(&self, new: &NewSchedule, key: &str) -> Result<Vec<Begun>, StoreError> {
         let mut found = Vec::new();
-        let recipients = match self.recipients(&new.to, |_| true).await {
+        let recipients = match self.recipients.of(&new.to, |_| true).await {
             Err(OperationError::Store(error)) => return Err(error),
             recipients => recipients.unwrap_or_default().0,
         };
         for Recipient { place: about, person, .. } in recipients {
             let elsewhere = match &new.action {
-                ScheduledAction::Prompt { words, .. } => match self.elsewhere(&about, &words.to).await {
+                ScheduledAction::Prompt { words, .. } => match self.recipients.elsewhere(&about, &words.to).await {
                     Err(OperationError::Store(error)) => return Err(error),
                     // Nothing was begun there.
                     Err(_) => continue,
@@ -195,7 +182,7 @@ impl Initiative {
                 let prompt = Prompt { text, by: &new.name, agent: agent.as_ref(), quiet: *quiet, asked_by, words };
                 self.prompt(place, prompt).await?
             }
-            ScheduledAction::Digest => self.digest(to, &new.name).await?,
+            ScheduledAction::Digest => self.digests.event(to, &new.name).await?,
         };
         Ok(self.unasked(event))
     }
@@ -210,7 +197,7 @@ impl Initiative {
     /// The event that puts a prompt before an agent, with the history of a conversation.
     async fn prompt(&self, about: &ConversationRef, prompt: Prompt<'_>) -> Result<InboundEvent, OperationError> {
         let Prompt { text, by, agent, quiet, asked_by, words } = prompt;
-        let elsewhere = self.elsewhere(about, &words.to).await?;
+        let elsewhere = self.recipients.elsewhere(about, &words.to).await?;
         let place = elsewhere.as_ref().unwrap_or(about);
         let event = message(place, text.to_owned(), by, "", self.clock.now());
         // On a channel of words nobody is talked to.
@@ -223,68 +210,11 @@ impl Initiative {
                 about: elsewhere.is_some().then(|| about.clone()),
                 on_copy: words.session == PromptSession::Copy,
             },
-            chat: self.kind_of(chat).await?,
+            chat: self.recipients.kind_of(chat).await?,
             // Who begins it learns whether it was taken.
             directed: Directed::Asked,
             ..event
         })
-    }
-
-    /// Where the words of a prompt about a conversation go; `None`: to that conversation.
-    async fn elsewhere(
-        &self,
-        about: &ConversationRef,
-        to: &WordsTo,
-    ) -> Result<Option<ConversationRef>, OperationError> {
-        match to {
-            WordsTo::Chat => Ok(None),
-            WordsTo::Channel(channel) => {
-                self.require_channel(channel, |_| true)?;
-                Ok(Some(WordsTo::place_of(channel, about)))
-            }
-            WordsTo::Other(target) => {
-                let (mut recipients, _) = self.recipients(target, |_| true).await?;
-                Ok(recipients.pop().map(|to| to.place).filter(|place| place != about))
-            }
-        }
-    }
-
-    fn require_channel(&self, channel: &ChannelId, may: impl Fn(&ChannelId) -> bool) -> Result<(), OperationError> {
-        if self.channels.get(channel).is_some() && may(channel) {
-            return Ok(());
-        }
-        let why = format!("the channel {channel} is not configured: add [channels.{channel}] to the configuration");
-        Err(OperationError::Unfit(why))
-    }
-
-    /// Whether the words of prompts can go somewhere, as far as that is known before.
-    pub(crate) async fn check_words(
-        &self,
-        to: &WordsTo,
-        may: impl Fn(&ChannelId) -> bool,
-    ) -> Result<(), OperationError> {
-        match to {
-            WordsTo::Chat => Ok(()),
-            WordsTo::Channel(channel) => self.require_channel(channel, may),
-            WordsTo::Other(target) => self.check_target(target, may).await,
-        }
-    }
-
-    /// Whether a conversation is a group, as far as its adapter knows or its latest turns tell.
-    async fn kind_of(&self, place: &ConversationRef) -> Result<ChatKind, StoreError> {
-        if self.channels.get(&place.channel).is_some_and(|channel| channel.is_group(place)) {
-            return Ok(ChatKind::Group);
-        }
-        let Some(conversation) = self.store.conversation(place).await? else { return Ok(ChatKind::Direct) };
-        let filter = TurnFilter { conversation: Some(conversation), limit: LOOKED_AT, ..TurnFilter::default() };
-        for turn in self.store.list_turns(&filter).await? {
-            // A message of the gateway's own does not know.
-            let turn = self.store.readable_turn(turn.turn_id).await?.filter(|turn| knows_kind(&turn.event));
-            if let Some(turn) = turn {
-                return Ok(turn.event.chat);
-            }
-        }
-        Ok(ChatKind::Direct)
     }
 
     /// Begins events in one transaction, each with the person whom it is for, and stores what follows from what was begun. With a
@@ -351,155 +281,8 @@ impl Initiative {
         else {
             return Ok(None);
         };
-        let record = self.store.turn(turn).await?;
+        let record = self.turns.turn(turn).await?;
         Ok(record.map(|record| Begun { turn, to: record.event.conversation.clone() }))
-    }
-
-    /// Whether something can be for a target, as far as that is known before.
-    pub(crate) async fn check_target(
-        &self,
-        to: &Target,
-        may: impl Fn(&ChannelId) -> bool,
-    ) -> Result<(), OperationError> {
-        let to = &self.known_by_user_name(to).await?;
-        match self.recipients(to, may).await {
-            Err(OperationError::Store(error)) => Err(error.into()),
-            // They may write later.
-            Err(_) if self.people.is_meant(to) => Ok(()),
-            result => result.map(drop),
-        }
-    }
-
-    /// The conversations for a target, and its people without one.
-    async fn recipients(
-        &self,
-        to: &Target,
-        may: impl Fn(&ChannelId) -> bool,
-    ) -> Result<(Vec<Recipient>, Vec<NotReached>), OperationError> {
-        if let Target::Conversation(named) = to {
-            let place = self.place(named, may).await?;
-            return Ok((vec![Recipient { place, person: None, is_owner: false }], Vec::new()));
-        }
-        let known = &self.known_by_user_name(to).await?;
-        let meant = self.people.whom(known, &self.channels);
-        let (mut recipients, mut missed, mut hidden) = (Vec::new(), Vec::new(), 0);
-        let meant = meant.map_err(|why| self.unreachable(to, why, &may))?;
-        for one in meant {
-            let is_unseen = is_hidden(&one.identities, &may);
-            let place = match &one.chat {
-                Some(chat) => Some(chat.conversation.clone()),
-                // A key holder is no owner in the conversation.
-                None if one.role == PersonRole::Owner && matches!(to, Target::Role(_)) => None,
-                None => self.place_with_key(one.identities).await?,
-            };
-            let is_owner = one.role == PersonRole::Owner && one.chat.is_some();
-            let why = match place {
-                Some(place) if may(&place.channel) => {
-                    recipients.push(Recipient { place, person: Some(one.person), is_owner });
-                    continue;
-                }
-                _ if is_unseen => {
-                    hidden += 1;
-                    continue;
-                }
-                Some(_) => "is reached on none of the token's channels",
-                None => "has not written in a direct chat yet",
-            };
-            missed.push(NotReached { who: Addressees::Person(one.person), why: why.to_owned() });
-        }
-        if hidden > 0 {
-            let why = "known on none of the token's channels".to_owned();
-            missed.push(NotReached { who: Addressees::People(hidden), why });
-        }
-        if recipients.len() > MOST_PEOPLE {
-            let why = format!("{to} means {} people, and at most {MOST_PEOPLE} are reached at once", recipients.len());
-            return Err(OperationError::Unfit(why));
-        }
-        if recipients.is_empty() {
-            return Err(self.unreachable(to, Unreachable::Silent, &may));
-        }
-        Ok((recipients, missed))
-    }
-
-    /// Names somebody who is known as they are called, if they are named by the unique name that a platform gave them.
-    async fn known_by_user_name(&self, to: &Target) -> Result<Target, StoreError> {
-        let Target::Person(name) = to else { return Ok(to.clone()) };
-        if self.people.is_meant(to) {
-            return Ok(to.clone());
-        }
-        let who =
-            PersonFilter { name: Some(name.trim().trim_start_matches('@').to_owned()), ..PersonFilter::default() };
-        let filter = TurnFilter { person: Some(who), limit: LOOKED_AT, ..TurnFilter::default() };
-        let wrote = self.store.list_turns(&filter).await?;
-        let known = wrote.into_iter().find_map(|turn| {
-            let sender = turn.sender.filter(|it| it.username.as_deref().map(folded) == Some(folded(name)))?;
-            let id = sender.key_in(&turn.conversation).to_owned();
-            self.people.person_of(&Identity { channel: turn.conversation.channel, id })
-        });
-        Ok(known.map_or_else(|| to.clone(), |person| Target::Person(person.name)))
-    }
-
-    fn unreachable(&self, to: &Target, why: Unreachable, may: impl Fn(&ChannelId) -> bool) -> OperationError {
-        OperationError::Unfit(match (why, to) {
-            (Unreachable::Unknown, Target::Role(role)) => {
-                format!("nobody has the role {}: `rejoinder people list` shows who is known", role.as_str())
-            }
-            (Unreachable::Unknown, _) => {
-                let nearest = self.people.nearest(&to.to_string(), |person| !is_hidden(&person.identities, &may));
-                let hint = nearest.map(|name| format!("did you mean {name}? ")).unwrap_or_default();
-                format!(
-                    "nobody who is known is {to}: {hint}`rejoinder people list` shows who is, a conversation is CHANNEL/CHAT"
-                )
-            }
-            (Unreachable::Ambiguous, _) => {
-                format!(
-                    "several people are called {to}: name a conversation instead, as `rejoinder people list` shows them"
-                )
-            }
-            (Unreachable::Silent, _) => {
-                format!("{to} cannot be reached: nobody meant by it has written in a direct chat yet")
-            }
-        })
-    }
-
-    /// The conversation that is meant by an address, if something can be sent there.
-    async fn place(
-        &self,
-        named: &ConversationRef,
-        may: impl Fn(&ChannelId) -> bool,
-    ) -> Result<ConversationRef, OperationError> {
-        let channel = self.channels.get(&named.channel).filter(|_| may(&named.channel));
-        let channel =
-            channel.ok_or_else(|| OperationError::Unfit(format!("the channel {} is not configured", named.channel)))?;
-        let capabilities = channel.capabilities(named);
-        if !capabilities.can_write_first {
-            let why = "its callers fetch the answers to their own turns";
-            return Err(OperationError::Unfit(format!("messages cannot be sent to {}: {why}", named.channel)));
-        }
-        if capabilities.receipts == Receipts::Platform {
-            // Whether it exists, its platform says.
-            return Ok(named.clone());
-        }
-        if self.store.conversation(named).await?.is_some() {
-            return Ok(named.clone());
-        }
-        let why = "nobody has written in it, so nobody would see the message";
-        Err(OperationError::Unfit(format!("there is no such conversation on {}: {why}", named.channel)))
-    }
-
-    /// The conversation of a key holder without a direct chat: the one that was added last.
-    async fn place_with_key(&self, mut identities: Vec<KnownIdentity>) -> Result<Option<ConversationRef>, StoreError> {
-        identities.sort_by_key(|known| Reverse(known.added_at));
-        for KnownIdentity { identity, .. } in identities {
-            let named = ConversationRef::new(identity.channel.clone(), &identity.id);
-            let capabilities = self.channels.get(&named.channel).map(|channel| channel.capabilities(&named));
-            let is_read = capabilities.is_some_and(|it| it.can_write_first && it.receipts != Receipts::Platform);
-            // The id of a key holder is the address of the conversation.
-            if is_read && self.store.conversation(&named).await?.is_some() {
-                return Ok(Some(named));
-            }
-        }
-        Ok(None)
     }
 }
 
@@ -556,11 +339,6 @@ fn sent_by(by: &Actor, sent: &Reached, at: Timestamp) -> Transition {
 /// The key of what is for a conversation, or for a person, who may be reached elsewhere when a request is repeated.
 fn key_for(key: &str, place: &ConversationRef, person: Option<PersonId>) -> String {
     person.map_or_else(|| format!("{key}:{place}"), |person| format!("{key}:{person}"))
-}
-
-/// Whether an event tells if its conversation is a group.
-const fn knows_kind(event: &InboundEvent) -> bool {
-    !matches!(event.sender.kind, SenderKind::Operator) || event.is_prompt()
 }
 
 fn failed(error: IntakeError) -> StoreError {

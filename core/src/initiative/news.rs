@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Initiative, Prompt, Recipient};
+use super::{Initiative, Prompt, recipients::Recipient};
 use crate::{
     model::{
         conversation::{ChannelId, ConversationRef},
@@ -18,7 +18,7 @@ use crate::{
 impl NewsDesk for Initiative {
     async fn take(&self, channel: &ChannelId, news: News) -> Result<Reached, NewsError> {
         let mut events = Vec::new();
-        let (recipients, missed) = self.recipients(&news.to, |_| true).await.map_err(news_error)?;
+        let (recipients, missed) = self.recipients.of(&news.to, |_| true).await.map_err(news_error)?;
         for Recipient { place, person, .. } in recipients {
             let mut event = self.unasked(self.news(&place, channel, &news).await.map_err(news_error)?);
             // The payload is kept once.

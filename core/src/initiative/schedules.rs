@@ -3,7 +3,7 @@
 //! Each time of a schedule has a key, so what it begins is begun once, also if the process dies before it is noted that this
 //! was done.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use rejoinder_guard::{ObligationState, Settlement, Timestamp, Via};
 use tracing::warn;
@@ -12,6 +12,7 @@ use super::Initiative;
 use crate::{
     base::{conflicts::decide_anew, lifecycle::Lifecycle, pauses, words::rfc3339},
     model::{
+        agent::AgentName,
         ids::{ScheduleId, TurnId},
         log::{LogEvent, NewLogEntry, Subject},
         schedule::{NewSchedule, Schedule, ScheduleChange, ScheduleRun, ScheduleState, ScheduledAction, When},
@@ -41,6 +42,7 @@ const PASSED_OVER: u32 = 30;
 pub struct Schedules {
     pub(crate) calendar: Arc<Calendar>,
     pub(crate) initiative: Arc<Initiative>,
+    pub(crate) agents: HashSet<AgentName>,
     pub(crate) settings: LiveSettings,
     pub(crate) lifecycle: Lifecycle,
 }
@@ -74,12 +76,12 @@ impl Schedules {
                 "a token for certain channels makes schedules for conversations: people may be reached on any channel";
             return Err(OperationError::Unfit(why.to_owned()));
         }
-        self.initiative.check_target(&new.to, |channel| by.may(channel)).await?;
+        self.initiative.recipients.check(&new.to, |channel| by.may(channel)).await?;
         if let ScheduledAction::Prompt { agent, words, .. } = &new.action {
-            if let Some(agent) = agent.as_ref().filter(|agent| !self.initiative.agents.contains(*agent)) {
+            if let Some(agent) = agent.as_ref().filter(|agent| !self.agents.contains(*agent)) {
                 return Err(OperationError::Unfit(format!("there is no agent `{agent}`")));
             }
-            self.initiative.check_words(&words.to, |channel| by.may(channel)).await?;
+            self.initiative.recipients.check_words(&words.to, |channel| by.may(channel)).await?;
         }
         self.calendar.add(new, by).await
     }

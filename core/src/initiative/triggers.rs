@@ -14,7 +14,7 @@ use tracing::{debug, warn};
 
 use super::{Initiative, Prompt};
 use crate::{
-    base::{lifecycle::Lifecycle, pauses},
+    base::{channels::Channels, lifecycle::Lifecycle, pauses},
     conversations::activity::{Activity, Heard, Watched},
     model::{
         conversation::ConversationRef,
@@ -25,12 +25,14 @@ use crate::{
         words::WordsTo,
     },
     operator::error::OperationError,
+    people::People,
     ports::{
         clock::SharedClock,
         store::{
-            Store,
+            channels::ChannelStore,
             error::StoreError,
-            list::{ConversationFilter, TurnFilter, TurnSummary},
+            list::{ConversationFilter, OperatorStore, TurnFilter, TurnSummary},
+            sessions::SessionStore,
         },
     },
 };
@@ -55,7 +57,11 @@ const PAGE: u32 = 200;
 
 /// Begins what triggers begin.
 pub(crate) struct Triggers {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn SessionStore>,
+    pub(crate) lists: Arc<dyn OperatorStore>,
+    pub(crate) conversations: Arc<dyn ChannelStore>,
+    pub(crate) channels: Arc<Channels>,
+    pub(crate) people: Arc<People>,
     pub(crate) initiative: Arc<Initiative>,
     pub(crate) activity: Arc<Activity>,
     pub(crate) settings: LiveSettings,
@@ -146,7 +152,7 @@ impl Triggers {
             return Ok(None);
         };
         let place = &watched.1;
-        let channel = self.initiative.channels.get(&place.channel);
+        let channel = self.channels.get(&place.channel);
         // Callers of hooks would not see what an agent says there.
         let is_heard = trigger.words.to != WordsTo::Chat;
         if !channel.is_some_and(|channel| is_heard || channel.capabilities(place).can_write_first) {
@@ -253,7 +259,7 @@ impl Triggers {
             return Ok(());
         };
         let filter = ConversationFilter { limit: LOOKED_AT, ..ConversationFilter::default() };
-        let (latest, now) = (self.store.conversations(&filter).await?, self.clock.now());
+        let (latest, now) = (self.lists.conversations(&filter).await?, self.clock.now());
         for summary in latest.into_iter().filter(|it| now.since(it.last_at) <= longest + LATE) {
             for trigger in &settings.triggers {
                 self.activity.ask_about((Arc::clone(&trigger.name), summary.conversation.clone()));
@@ -264,7 +270,7 @@ impl Triggers {
 
     /// What was said in a conversation since a trigger last fired there; `None` if it is not for it, or nothing was said.
     async fn said(&self, trigger: &ConversationTrigger, place: &ConversationRef) -> Result<Option<Said>, StoreError> {
-        let Some(conversation) = self.store.conversation(place).await? else { return Ok(None) };
+        let Some(conversation) = self.conversations.conversation(place).await? else { return Ok(None) };
         let now = self.clock.now();
         let (mut said, mut fired_at, own) = (None::<Said>, None, sender(trigger));
         let fired_elsewhere = match trigger.words.to {
@@ -273,7 +279,7 @@ impl Triggers {
         };
         let mut filter = TurnFilter { conversation: Some(conversation), limit: PAGE, ..TurnFilter::default() };
         loop {
-            let page = self.store.list_turns(&filter).await?;
+            let page = self.lists.list_turns(&filter).await?;
             for turn in &page {
                 if turn.sender.as_ref().is_some_and(|it| it.kind == SenderKind::Operator && it.id == own) {
                     fired_at = Some(turn.accepted_at);
@@ -291,7 +297,7 @@ impl Triggers {
                     continue;
                 }
                 let Some(record) = self.store.readable_turn(turn.turn_id).await? else { continue };
-                if !trigger.is_for(&record.event, &self.initiative.people.known()) {
+                if !trigger.is_for(&record.event, &self.people.known()) {
                     return Ok(None);
                 }
                 let (last, seq, last_at) = (record.id, record.seq, turn.accepted_at);

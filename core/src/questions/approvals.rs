@@ -50,7 +50,12 @@ impl Approvals {
         self.store.approvals(last.map_or(ApprovalFilter::Waiting, ApprovalFilter::WaitingAfter), AT_ONCE).await
     }
 
+    /// The first approvals that match `filter`.
+    pub(crate) async fn list(&self, filter: ApprovalFilter) -> Result<Vec<Approval>, StoreError> {
+        self.store.approvals(filter, PAGE).await
+    }
+
     pub(crate) async fn get(&self, id: ApprovalId) -> Result<Option<Approval>, StoreError> {
-        Ok(self.store.approvals(ApprovalFilter::Is(id), 1).await?.pop())
+        Ok(self.list(ApprovalFilter::Is(id)).await?.pop())
     }
 }
