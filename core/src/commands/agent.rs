@@ -90,7 +90,7 @@ async fn choose(
     }
     let Some(name) = find(word) else { return Ok(told(unknown, &current)) };
     let seen = call.sessions.seen(call.turn.conversation, call.owner).await?;
-    let Some((session, _)) = call.store.current_session(call.turn.conversation, call.owner).await? else {
+    let Some((session, _)) = call.sessions.store.current_session(call.turn.conversation, call.owner).await? else {
         return Ok(Answer::of("session_unknown"));
     };
     let sessions = vec![SessionChange::Choose { session, choice: choice(Arc::clone(&name)) }];

@@ -151,7 +151,7 @@ pub(crate) fn may_decide(event: &InboundEvent, person: PersonId, settings: &Sett
 async fn decide(call: &Call<'_>) -> Result<Answer, StoreError> {
     // Only what an approver picks stays a pick.
     let EventKind::Choice { turn } = call.turn.event.kind else { return Ok(Answer::of("approval_not_yours")) };
-    let question = call.store.questions(QuestionFilter::Of(turn), 1).await?.pop();
+    let question = call.questions.questions(QuestionFilter::Of(turn), 1).await?.pop();
     let is_first = |choices: &[String]| choices.first() == Some(&call.turn.event.text);
     let is_yes = question.as_ref().map(|question| is_first(&question.question.choices));
     let told = call.store.turn(turn).await?;

@@ -1,5 +1,7 @@
 //! The parts of a command: its texts, its action and its answer.
 
+use std::{ops::Deref, sync::Arc};
+
 use futures_util::future::BoxFuture;
 use rejoinder_guard::{CancelledBy, Choices, Event, Reply, Timestamp};
 
@@ -22,7 +24,10 @@ use crate::{
         turn::{Handler, TurnRecord},
     },
     people::People,
-    ports::store::{Store, error::StoreError, transition::Seen},
+    ports::store::{
+        error::StoreError, outbox::OutboxStore, people::PeopleStore, questions::QuestionStore, transition::Seen,
+        turns::QueueStore,
+    },
     questions::{approvals::Approvals, backlog_question::BacklogQuestion},
     shown::render::Target,
 };
@@ -43,22 +48,39 @@ pub(crate) struct Command {
 /// Computes a command's effects and answer. It may read the store and must not write to it.
 pub(super) type Act = for<'a> fn(&'a Call<'a>) -> BoxFuture<'a, Result<Answer, StoreError>>;
 
+/// What commands may read.
+pub(crate) struct Reads {
+    pub(crate) store: Arc<dyn QueueStore>,
+    pub(crate) questions: Arc<dyn QuestionStore>,
+    pub(crate) outbox: Arc<dyn OutboxStore>,
+    /// What people have used.
+    pub(crate) usage: Arc<dyn PeopleStore>,
+    pub(crate) people: Arc<People>,
+    pub(crate) approvals: Arc<Approvals>,
+    pub(crate) channels: Arc<Channels>,
+    pub(crate) merges: Arc<Merges>,
+    pub(crate) backlog_question: Arc<BacklogQuestion>,
+    pub(crate) sessions: Arc<Sessions>,
+}
+
 /// One invocation of a command: the turn that carries it, and what it may read.
 pub(super) struct Call<'a> {
+    pub(super) reads: &'a Reads,
     pub(super) turn: &'a TurnRecord,
-    pub(super) store: &'a dyn Store,
-    pub(super) people: &'a People,
-    pub(super) channels: &'a Channels,
-    pub(super) approvals: &'a Approvals,
-    pub(super) merges: &'a Merges,
-    pub(super) backlog_question: &'a BacklogQuestion,
-    pub(super) sessions: &'a Sessions,
     /// Whose sessions the sender uses.
     pub(super) owner: Option<PersonId>,
     /// What is chosen for the current session, as far as the operator allows it.
     pub(super) choice: SessionChoice,
     pub(super) settings: &'a Settings,
     pub(super) now: Timestamp,
+}
+
+impl Deref for Call<'_> {
+    type Target = Reads;
+
+    fn deref(&self) -> &Reads {
+        self.reads
+    }
 }
 
 /// What a command replies with.

@@ -26,10 +26,7 @@ use crate::{
     },
     operator::actor::{Actor, operation, sent_to},
     ports::store::{error::StoreError, list::Origin, record::Remark},
-    questions::{
-        approvals::PAGE,
-        digest::{self, Button, Digest, FROM_DIGEST, Press, QUESTIONS, SNOOZED, letter},
-    },
+    questions::digest::{self, Button, Digest, FROM_DIGEST, Press, QUESTIONS, SNOOZED, letter},
 };
 
 /// How many characters of a message are told.
@@ -112,13 +109,13 @@ async fn list(call: &Call<'_>, person: PersonId, items: &[TurnId], more: usize) 
 /// The turns with which earlier digests asked about something: what is said in words from now on is about this one.
 async fn earlier(call: &Call<'_>) -> Result<Vec<TurnId>, StoreError> {
     let open = QuestionFilter::OpenBy(call.turn.conversation, Origin::DIGEST);
-    let open = call.store.questions(open, QUESTIONS).await?;
+    let open = call.questions.questions(open, QUESTIONS).await?;
     Ok(open.into_iter().map(|it| it.question.turn).collect())
 }
 
 /// What somebody presses, if they still may.
 async fn pressed(call: &Call<'_>) -> Result<Option<Press>, StoreError> {
-    let pressed = digest::press(call.store, &call.turn.event).await?;
+    let pressed = digest::press(&*call.questions, &call.turn.event).await?;
     let known = call.people.known();
     Ok(pressed.filter(|press| digest::may_press(&call.turn.event, press.digest.person, &known)))
 }
@@ -200,21 +197,21 @@ impl Item {
         let Some(turn) = call.store.readable_turn(id).await? else { return Ok(None) };
         let Some(kind) = LoopKind::of(&turn.obligation, call.now) else { return Ok(None) };
         let question = match kind {
-            LoopKind::Asked => digest::open_question(call.store, &turn).await?,
+            LoopKind::Asked => digest::open_question(&*call.questions, &turn).await?,
             _ => None,
         };
         if kind == LoopKind::Asked && question.is_none() {
             return Ok(None);
         }
         let approval = if may_decide && turn.obligation.decide_by().is_some() {
-            let asked = call.store.approvals(ApprovalFilter::Of(id), PAGE).await?.pop();
+            let asked = call.approvals.list(ApprovalFilter::Of(id)).await?.pop();
             asked.filter(|approval| approval.is_open(call.now))
         } else {
             None
         };
         let is_sent_on = kind == LoopKind::Failed || turn.obligation.is_held();
-        let deliveries = if is_sent_on { call.store.deliveries(id).await? } else { Vec::new() };
-        let is_theirs = digest::is_theirs(&turn.event.sender, &turn.event.conversation, person, call.people);
+        let deliveries = if is_sent_on { call.outbox.deliveries(id).await? } else { Vec::new() };
+        let is_theirs = digest::is_theirs(&turn.event.sender, &turn.event.conversation, person, &call.people);
         let may_drop = is_theirs || is_owner(call);
         if !may_drop && approval.is_none() {
             return Ok(None);
@@ -330,7 +327,7 @@ impl Item {
 
     /// The approval, if it is the one that a question showed: the agent may have asked for another one since.
     async fn shown_approval(&self, question: &AskedQuestion, call: &Call<'_>) -> Result<Option<&Approval>, StoreError> {
-        let deliveries = call.store.deliveries(question.turn).await?;
+        let deliveries = call.outbox.deliveries(question.turn).await?;
         let shown_at = deliveries.iter().find(|it| it.claim == question.claim).map(|it| it.created_at);
         Ok(self.approval.as_ref().filter(|approval| shown_at.is_some_and(|at| approval.asked_at <= at)))
     }

@@ -45,7 +45,7 @@ pub(super) const EXPORT: Command = Command {
 };
 
 async fn history(call: &Call<'_>) -> Result<Answer, StoreError> {
-    let lines = call.store.transcript(call.turn.session, LOOKED_AT).await?;
+    let lines = call.sessions.store.transcript(call.turn.session, LOOKED_AT).await?;
     let mut lines: Vec<_> = lines.into_iter().filter(is_for_people).collect();
     if lines.is_empty() {
         return Ok(Answer::of("history_empty"));
@@ -60,7 +60,7 @@ async fn export(call: &Call<'_>) -> Result<Answer, StoreError> {
         return Ok(Answer::of("export_unavailable"));
     }
     // One more, to know whether there are earlier ones.
-    let lines = call.store.transcript(call.turn.session, u32::from(MAX_LINES) + 1).await?;
+    let lines = call.sessions.store.transcript(call.turn.session, u32::from(MAX_LINES) + 1).await?;
     let lines: Vec<_> = lines.into_iter().filter(is_for_people).collect();
     if lines.is_empty() {
         return Ok(Answer::of("history_empty"));

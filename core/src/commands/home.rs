@@ -49,7 +49,7 @@ fn home(call: &Call<'_>) -> Answer {
 /// Says where the sender is reached. Their home may be a chat in which they cannot be reached.
 fn tell(call: &Call<'_>, here: &Identity) -> Answer {
     let Some(home) = call.people.home_of(here) else { return Answer::of("home_last") };
-    let is_there = call.people.chat_of(here, call.channels).is_some_and(|chat| chat.identity.channel == home.channel);
+    let is_there = call.people.chat_of(here, &call.channels).is_some_and(|chat| chat.identity.channel == home.channel);
     let template = if is_there { "home" } else { "home_away" };
     Answer::filled(template, vec![("channel", home.channel.to_string())])
 }

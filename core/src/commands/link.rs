@@ -102,7 +102,7 @@ fn use_code(call: &Call<'_>, typed: &str, refusal: Option<Answer>) -> Answer {
         (Err(WrongCode::Locked(_)), None) => return Answer::of("code_locked"),
     };
     let hindrance = match call.people.person_of(&link.identity) {
-        Some(person) => hindrance(call.people, &person, &call.turn.event.identity()),
+        Some(person) => hindrance(&call.people, &person, &call.turn.event.identity()),
         None => Some(Answer::of("link_wrong")),
     };
     match hindrance {
@@ -155,7 +155,7 @@ pub(crate) fn may_confirm(event: &InboundEvent, turn: TurnId, people: &People) -
 pub(super) async fn decide(call: &Call<'_>, turn: TurnId, is_yes: Option<bool>) -> Result<Answer, StoreError> {
     let (event, used) = (&call.turn.event, call.store.readable_turn(turn).await?);
     let seen = call.people.seen();
-    let link = call.people.link_used_in(turn).filter(|_| may_confirm(event, turn, call.people));
+    let link = call.people.link_used_in(turn).filter(|_| may_confirm(event, turn, &call.people));
     let person = call.people.person_of(&event.identity());
     let (Some(is_yes), Some(used), Some(link), Some(person)) = (is_yes, used, link, person) else {
         return Ok(Answer::of("link_over"));
@@ -166,7 +166,7 @@ pub(super) async fn decide(call: &Call<'_>, turn: TurnId, is_yes: Option<bool>) 
         let answer = Answer::of("link_declined");
         return Ok(decision(call, "decline", &linker, &Actor::named(maker), changes, seen, answer));
     }
-    if hindrance(call.people, &person, &linker).is_some() {
+    if hindrance(&call.people, &person, &linker).is_some() {
         return Ok(ends(PeopleChange::PairingRemoved(link.identity), seen, Answer::of("link_over")));
     }
     let (sender, name) = (&used.event.sender, called(&used.event));

@@ -36,23 +36,17 @@ use std::sync::Arc;
 
 use rejoinder_guard::{CancelledBy, Event, Reply, SignalKind};
 
-use self::command::{Answer, Call, Command, Filled, Words};
+use self::command::{Answer, Call, Command, Filled, Reads, Words};
 use crate::{
-    base::{channels::Channels, conflicts::decide_anew},
-    conversations::{
-        addresses::Addresses,
-        sessions::{self, Sessions},
-    },
+    base::conflicts::decide_anew,
+    conversations::{addresses::Addresses, sessions},
     events::TurnEvents,
     ledger::{Ledger, trigger::Trigger},
-    merges::Merges,
     model::{ids::TurnId, settings::LiveSettings},
-    people::People,
     ports::{
         clock::SharedClock,
-        store::{Store, error::StoreError, transition::RunEnd},
+        store::{error::StoreError, transition::RunEnd},
     },
-    questions::{approvals::Approvals, backlog_question::BacklogQuestion},
 };
 
 /// The commands for everybody, in the order in which menus list them.
@@ -117,14 +111,8 @@ pub fn is_command(name: &str) -> bool {
 
 /// Executes commands.
 pub(crate) struct Commands {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) reads: Reads,
     pub(crate) ledger: Arc<Ledger>,
-    pub(crate) people: Arc<People>,
-    pub(crate) approvals: Arc<Approvals>,
-    pub(crate) channels: Arc<Channels>,
-    pub(crate) merges: Arc<Merges>,
-    pub(crate) backlog_question: Arc<BacklogQuestion>,
-    pub(crate) sessions: Arc<Sessions>,
     pub(crate) addresses: Arc<Addresses>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
@@ -149,32 +137,18 @@ impl Commands {
 
     /// `None` if what the command was decided on was changed meanwhile.
     async fn perform_once(&self, turn: TurnId) -> Result<Option<()>, StoreError> {
-        let Some(turn) = self.store.turn(turn).await? else { return Ok(Some(())) };
+        let Some(turn) = self.reads.store.turn(turn).await? else { return Ok(Some(())) };
         if turn.obligation.state().is_final() {
             return Ok(Some(()));
         }
         let command = all().find(|command| turn.handler == command.handler());
         let settings = self.settings.get();
-        let (store, people, channels) = (self.store.as_ref(), self.people.as_ref(), self.channels.as_ref());
-        let (merges, approvals, now) = (self.merges.as_ref(), self.approvals.as_ref(), self.clock.now());
-        let (sessions, owner) = (self.sessions.as_ref(), sessions::owner(&turn.event, &people.known()));
+        let reads = &self.reads;
+        let owner = sessions::owner(&turn.event, &reads.people.known());
         let routed = settings.agent_for(&turn.event, turn.rule.as_deref());
         let here = self.addresses.resolve(&turn.event.conversation).await?;
-        let (choice, _) = sessions.chosen(&here, owner, routed, &settings.sessions).await?;
-        let call = Call {
-            turn: &turn,
-            store,
-            people,
-            channels,
-            approvals,
-            merges,
-            backlog_question: &self.backlog_question,
-            sessions,
-            owner,
-            choice,
-            settings: &settings,
-            now,
-        };
+        let (choice, _) = reads.sessions.chosen(&here, owner, routed, &settings.sessions).await?;
+        let call = Call { reads, turn: &turn, owner, choice, settings: &settings, now: self.clock.now() };
         let answer = match command {
             Some(command) => (command.act)(&call).await?,
             None => own::answer(&call).unwrap_or_else(|| Answer::of(UNKNOWN)),

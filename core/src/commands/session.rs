@@ -75,7 +75,7 @@ fn rest_of(call: &Call<'_>, words: usize) -> String {
 
 /// The sessions that the sender can use here, those that were used last first.
 async fn usable(call: &Call<'_>) -> Result<Vec<SessionRecord>, StoreError> {
-    call.store.usable_sessions(call.turn.conversation, call.owner, MOST).await
+    call.sessions.store.usable_sessions(call.turn.conversation, call.owner, MOST).await
 }
 
 /// What a session is called: its name, or how it begins.
@@ -194,7 +194,7 @@ async fn delete(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
     let Some(session) = find(&sessions, wanted) else { return Ok(Answer::of("session_unknown")) };
     let refused = if session.is_elsewhere {
         Some("session_elsewhere")
-    } else if call.store.is_session_open(session.id).await? {
+    } else if call.sessions.store.is_session_open(session.id).await? {
         Some("session_open")
     } else {
         None
@@ -216,7 +216,7 @@ async fn delete(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
 /// Deletes everything that was said here: stops what is open, and leaves only the sessions that another conversation continues in.
 async fn delete_all(call: &Call<'_>) -> Result<Answer, StoreError> {
     let seen = call.sessions.seen(call.turn.conversation, call.owner).await?;
-    let mut sessions = call.store.usable_sessions(call.turn.conversation, call.owner, u32::MAX).await?;
+    let mut sessions = call.sessions.store.usable_sessions(call.turn.conversation, call.owner, u32::MAX).await?;
     // A key holder deletes what was said in this conversation, and not what its person said elsewhere.
     if call.turn.event.sender.kind == SenderKind::KeyHolder {
         sessions.retain(|session| session.began_here);

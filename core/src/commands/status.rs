@@ -46,12 +46,12 @@ async fn used_today(call: &Call<'_>) -> Result<Vec<Filled>, StoreError> {
     let mut used = DayUse::default();
     if limits.has_daily() {
         for identity in known.all_of(&event.identity()) {
-            let DayUse { turns, tokens } = call.store.day_use(&identity, today.number).await?;
+            let DayUse { turns, tokens } = call.usage.day_use(&identity, today.number).await?;
             used = DayUse { turns: used.turns + turns, tokens: used.tokens.saturating_add(tokens) };
         }
     }
     if limits.tokens_per_day.is_none() {
-        used.tokens = call.store.tokens_since(call.turn.conversation, today.began_at).await?;
+        used.tokens = call.usage.tokens_since(call.turn.conversation, today.began_at).await?;
     }
     let filled = |template, count: u64, most: Option<u32>| {
         let most = most.map_or_else(String::new, |most| most.to_string());

@@ -27,7 +27,7 @@ use crate::{
 
 /// Reads sessions.
 pub(crate) struct Sessions {
-    store: Arc<dyn SessionStore>,
+    pub(crate) store: Arc<dyn SessionStore>,
 }
 
 /// A question that can be put before the agent again.

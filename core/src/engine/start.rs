@@ -21,7 +21,7 @@ use crate::{
         timer::Timer,
         undeliverable::Undeliverable,
     },
-    commands::Commands,
+    commands::{Commands, command::Reads},
     conversations::{activity::Activity, addresses::Addresses, sessions::Sessions},
     handles::{
         drafts::Drafts,
@@ -228,9 +228,9 @@ impl Ground {
         let dispatcher = Arc::new(given!(Dispatcher:
             ground [store, channels, people, lanes, timer, settings, clock, lifecycle], [attempts, caller],
             opened: Mutex::new(opened), in_flight: Dispatcher::in_flight_limits(&ground.channels)));
-        let commands = Arc::new(given!(Commands: ground [
-            store, people, approvals, channels, merges, backlog_question, sessions, addresses, settings, clock
-        ], [ledger]));
+        let commands = Arc::new(given!(Commands: ground [addresses, settings, clock], [ledger],
+            reads: given!(Reads: ground [people, approvals, channels, merges, backlog_question, sessions], [],
+                [store, questions, outbox, usage])));
         let operations = Arc::new(given!(Operations:
             ground [store, channels, lanes, people, approvals, calendar, settings, clock], [ledger, caller]));
         let acceptor = Arc::new(given!(Acceptor:
