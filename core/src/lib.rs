@@ -158,7 +158,12 @@ pub use model::{
     view::{FallbackView, Shown, TurnStatus, TurnView, agent_of},
     words::{NotAPlaceForWords, PromptSession, Words, WordsTo},
 };
-pub use operations::{Farewell, Operations, forget::Forgotten, people::NewPerson};
+pub use operations::{
+    Farewell, Operations,
+    administration::Administration,
+    forget::{Erasure, Forgotten},
+    people::NewPerson,
+};
 pub use operator::{
     actor::{Actor, Answer, Done},
     error::OperationError,

@@ -20,7 +20,7 @@ use crate::{
         target::Addressees,
         turn::Handler,
     },
-    operations::Operations,
+    operations::{Operations, administration::Administration, forget::Erasure},
     outbox::{caller::Caller, health::Outbound},
     people::People,
     ports::{
@@ -65,6 +65,8 @@ pub struct Engine {
     hub: Arc<Hub>,
     caller: Arc<Caller>,
     operations: Arc<Operations>,
+    erasure: Arc<Erasure>,
+    administration: Arc<Administration>,
     initiative: Arc<Initiative>,
     calendar: Arc<Calendar>,
     schedules: Arc<Schedules>,
@@ -128,6 +130,18 @@ impl Engine {
     #[must_use]
     pub fn operations(&self) -> &Operations {
         &self.operations
+    }
+
+    /// What is stored about people, to be erased.
+    #[must_use]
+    pub fn erasure(&self) -> &Erasure {
+        &self.erasure
+    }
+
+    /// What operators do with the gateway itself: tokens, sessions of their page, errors of its log.
+    #[must_use]
+    pub fn administration(&self) -> &Administration {
+        &self.administration
     }
 
     /// Messages that operators have sent.

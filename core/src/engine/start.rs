@@ -40,7 +40,7 @@ use crate::{
         ids::OwnerId,
         settings::{LiveSettings, Settings},
     },
-    operations::Operations,
+    operations::{Operations, administration::Administration, forget::Erasure},
     outbox::{
         attempts::Attempts,
         caller::Caller,
@@ -232,7 +232,9 @@ impl Ground {
             reads: given!(Reads: ground [people, approvals, channels, merges, backlog_question, sessions], [],
                 [store, questions, outbox, usage])));
         let operations = Arc::new(given!(Operations:
-            ground [store, channels, lanes, people, approvals, calendar, settings, clock], [ledger, caller]));
+            ground [channels, lanes, people, approvals, settings, clock], [ledger, caller], [store, conversations]));
+        let erasure = Arc::new(given!(Erasure: ground [calendar, people, clock], [operations], [store]));
+        let administration = Arc::new(given!(Administration: ground [clock], [], [store, lines]));
         let acceptor = Arc::new(given!(Acceptor:
             ground [backlog_question, activity, addresses, timer, lifecycle], [ledger, scheduler, commands, health],
             [store, queue],
@@ -268,7 +270,8 @@ impl Ground {
             looped("indexer", Arc::new(indexer), Indexer::run),
         ];
         let engine = given!(Engine: ground [clock, channels, hub, calendar, people, sessions, settings, lifecycle],
-            [inlet, caller, operations, initiative, agents, runtimes, watch], [store, views], schedules: planner);
+            [inlet, caller, operations, erasure, administration, initiative, agents, runtimes, watch], [store, views],
+            schedules: planner);
         let first = [looped("dispatcher", dispatcher, Dispatcher::run), looped("tidier", tidier, Tidier::run)];
         Ok(Owners { engine, acceptor, sweep, first, loops })
     }

@@ -18,7 +18,6 @@ use crate::{
         error::OperationError,
     },
     ports::store::record::Remark,
-    questions::approvals::PAGE,
 };
 
 impl Approval {
@@ -46,7 +45,7 @@ impl Approval {
 impl Operations {
     /// The approvals that wait, or the latest of all.
     pub async fn approvals(&self, filter: ApprovalFilter) -> Result<Vec<Approval>, OperationError> {
-        Ok(self.store.approvals(filter, PAGE).await?)
+        Ok(self.approvals.list(filter).await?)
     }
 
     /// The approvals that wait although nobody who is known may decide them.

@@ -34,8 +34,7 @@ impl Operations {
         }
         self.require_not_paused(&channel)?;
         self.require_over(self.caller.gate.account_blocked_until(&channel), "what waits is sent then")?;
-        let operation = operation(&by, "try", &channel, Subject::channel(&channel), self.clock.now());
-        self.store.commit(Transition { operation: Some(operation), ..Transition::default() }).await?;
+        self.record(&by, "try", &channel, Subject::channel(&channel)).await?;
         self.caller.health.try_now(&channel);
         Ok(())
     }

@@ -24,7 +24,7 @@ impl Operations {
         let chat = self.people.chat_elsewhere(&turn.event, &self.channels);
         let Some(chat) = chat.filter(|_| !is_for_others) else { return Ok(()) };
         let (Some(place), Some(claim)) =
-            (self.store.conversation(&chat.conversation).await?, turn.obligation.undelivered_claim())
+            (self.conversations.conversation(&chat.conversation).await?, turn.obligation.undelivered_claim())
         else {
             return Ok(());
         };

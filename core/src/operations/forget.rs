@@ -1,15 +1,24 @@
 //! Erases what is stored about a person.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::{Farewell, Operations};
 use crate::{
-    model::{log::Subject, people::Identity},
-    operator::{
-        actor::{Actor, operation},
-        error::OperationError,
+    base::conflicts::decide_anew,
+    model::{
+        log::Subject,
+        people::{Identity, PeopleChange},
     },
-    ports::store::{housekeeping::Removal, transition::Transition},
+    operator::{actor::Actor, error::OperationError},
+    people::People,
+    ports::{
+        clock::SharedClock,
+        store::{
+            housekeeping::{HousekeepingStore, Removal},
+            transition::Transition,
+        },
+    },
+    schedules::Calendar,
 };
 
 /// The most rows of one step.
@@ -29,14 +38,25 @@ pub struct Forgotten {
     pub is_done: bool,
 }
 
-impl Operations {
+/// Erases what is stored about people.
+pub struct Erasure {
+    pub(crate) store: Arc<dyn HousekeepingStore>,
+    pub(crate) operations: Arc<Operations>,
+    pub(crate) calendar: Arc<Calendar>,
+    pub(crate) people: Arc<People>,
+    pub(crate) clock: SharedClock,
+}
+
+impl Erasure {
     /// Erases what is stored about a person. Gives up what is still owed to them. Returns after about `patience`, also if it
     /// is not done: the next call goes on.
     pub async fn forget(&self, person: &Identity, patience: Duration, by: Actor) -> Result<Forgotten, OperationError> {
         if !by.may(&person.channel) {
             return Err(OperationError::Unknown("there is no channel with this name"));
         }
-        self.record(person, "begin_forget", &Actor { answer: None, ..by.clone() }).await?;
+        let subject = || Subject::channel(&person.channel);
+        let begun_by = Actor { answer: None, ..by.clone() };
+        self.operations.record(&begun_by, "begin_forget", person, subject()).await?;
         self.calendar.forget(person).await?;
         let until = self.clock.now() + patience;
         self.forget_identity(person).await?;
@@ -44,7 +64,7 @@ impl Operations {
         // Others may be told of them on other channels.
         let everywhere = Actor { channels: None, answer: None, ..by.clone() };
         for turn in self.store.unended_of(person).await? {
-            match self.cancel(turn, Farewell::Silence, everywhere.clone()).await {
+            match self.operations.cancel(turn, Farewell::Silence, everywhere.clone()).await {
                 // It has ended meanwhile, or only its callback is still to be delivered.
                 Ok(()) | Err(OperationError::Unfit(_)) => {}
                 Err(error) => return Err(error),
@@ -74,15 +94,16 @@ impl Operations {
                 return Ok(forgotten);
             }
         }
-        self.record(person, "forget", &by).await?;
+        self.operations.record(&by, "forget", person, subject()).await?;
         forgotten.is_done = true;
         Ok(forgotten)
     }
-
-    /// Writes an entry of the audit.
-    async fn record(&self, person: &Identity, action: &str, by: &Actor) -> Result<(), OperationError> {
-        let operation = operation(by, action, person, Subject::channel(&person.channel), self.clock.now());
-        self.store.commit(Transition { operation: Some(operation), ..Transition::default() }).await?;
-        Ok(())
+    /// Removes what is stored of who somebody is.
+    async fn forget_identity(&self, identity: &Identity) -> Result<(), OperationError> {
+        Ok(decide_anew!({
+            let people = vec![PeopleChange::IdentityRemoved(identity.clone())];
+            let transition = Transition { people, ..Transition::default() };
+            self.people.change(self.people.seen(), transition).await?.then_some(())
+        })?)
     }
 }

@@ -6,14 +6,14 @@
 
 #![expect(clippy::missing_errors_doc, reason = "each fails if it was not done, and `OperationError` says why")]
 
+pub(crate) mod administration;
 pub(crate) mod approvals;
 mod attempts;
 mod elsewhere;
-mod errors;
 pub(crate) mod forget;
 pub(crate) mod people;
 
-use std::sync::Arc;
+use std::{fmt::Display, sync::Arc};
 
 use rejoinder_guard::{CancelledBy, Event, ObligationState, Reply};
 use uuid::Uuid;
@@ -32,13 +32,12 @@ use crate::{
     model::{
         capabilities::Receipts,
         conversation::{ChannelId, ConversationRef},
-        event::{InboundEvent, Sender},
+        event::InboundEvent,
         ids::{ConversationId, DeliveryId, TurnId},
         log::{LogEvent, NewLogEntry, Subject},
         question::numbered,
         settings::LiveSettings,
         stored_delivery::{DeliveryRecord, DeliveryState},
-        tokens::{SignInChange, TokenChange},
         turn::TurnRecord,
         view::Shown,
     },
@@ -51,14 +50,14 @@ use crate::{
     ports::{
         clock::SharedClock,
         store::{
-            Store,
+            channels::ChannelStore,
             error::StoreError,
+            outbox::OutboxStore,
             record::{Pause, Remark},
-            transition::{Commit, DeliveryChange, Noun, Seen, Transition, TurnChange},
+            transition::{Commit, DeliveryChange, Transition, TurnChange},
         },
     },
     questions::approvals::Approvals,
-    schedules::Calendar,
     shown::retry,
 };
 
@@ -101,14 +100,14 @@ enum DeadLetter {
 
 /// Does what operators ask for.
 pub struct Operations {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn OutboxStore>,
+    pub(crate) conversations: Arc<dyn ChannelStore>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) channels: Arc<Channels>,
     pub(crate) lanes: Arc<Lanes>,
     pub(crate) caller: Arc<Caller>,
     pub(crate) people: Arc<People>,
     pub(crate) approvals: Arc<Approvals>,
-    pub(crate) calendar: Arc<Calendar>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
 }
@@ -249,9 +248,15 @@ impl Operations {
         self.step(turn, step, by).await
     }
 
-    /// Stores that an operator did something that changes no row.
-    pub async fn note(&self, action: &str, target: String, by: &Actor) -> Result<(), OperationError> {
-        let operation = operation(by, action, target, Subject::default(), self.clock.now());
+    /// Stores an operation that changes no row.
+    async fn record(
+        &self,
+        by: &Actor,
+        action: &str,
+        target: impl Display,
+        subject: Subject,
+    ) -> Result<(), OperationError> {
+        let operation = operation(by, action, target, subject, self.clock.now());
         self.store.commit(Transition { operation: Some(operation), ..Transition::default() }).await?;
         Ok(())
     }
@@ -272,44 +277,6 @@ impl Operations {
     async fn turn(&self, id: TurnId, by: &Actor) -> Result<TurnRecord, OperationError> {
         let turn = self.store.turn(id).await?.filter(|turn| by.may(&turn.event.conversation.channel));
         turn.ok_or(OperationError::Unknown("there is no turn with this id"))
-    }
-
-    /// Makes or revokes a token. No two tokens ever have the same name: conversations, answers and entries of the audit belong to it.
-    pub async fn change_token(&self, token: TokenChange, by: Actor) -> Result<(), OperationError> {
-        Ok(decide_anew!(self.try_to_change_token(token.clone(), &by).await?)?)
-    }
-
-    async fn try_to_change_token(&self, token: TokenChange, by: &Actor) -> Result<Option<()>, OperationError> {
-        let seen = vec![Seen { noun: Noun::Tokens, version: self.store.version(Noun::Tokens).await? }];
-        let (action, target) = match &token {
-            TokenChange::Create(token) => {
-                if token.name == Sender::ALERTER {
-                    let why = format!("the gateway's own alerts have the name {}: choose another one", token.name);
-                    return Err(OperationError::Unfit(why));
-                }
-                if self.store.tokens().await?.iter().any(|other| other.name == token.name) {
-                    let why = format!("there is a token with the name {} already, or there was one", token.name);
-                    return Err(OperationError::Unfit(why));
-                }
-                ("create_token", token.id)
-            }
-            TokenChange::Revoke { id, .. } => ("revoke_token", *id),
-        };
-        let operation = operation(by, action, target, Subject::default(), self.clock.now());
-        let transition = Transition { seen, token: Some(token), operation: Some(operation), ..Transition::default() };
-        Ok((self.store.commit(transition).await? == Commit::Done).then_some(()))
-    }
-
-    /// Opens and ends sessions of the operator's page; `by` is in the audit with the action `end_session` if it is given.
-    pub async fn change_sign_ins(&self, changes: Vec<SignInChange>, by: Option<Actor>) -> Result<(), OperationError> {
-        let ended = changes.iter().find_map(|change| match change {
-            SignInChange::End(id) => Some(*id),
-            SignInChange::Open(_) | SignInChange::MakeLink(_) | SignInChange::EndLink(_) => None,
-        });
-        let operation =
-            by.zip(ended).map(|(by, id)| operation(&by, "end_session", id, Subject::default(), self.clock.now()));
-        self.store.commit(Transition { sign_ins: changes, operation, ..Transition::default() }).await?;
-        Ok(())
     }
 
     /// Pauses a channel, or resumes it. While it is paused, what comes in is stored and answered, and nothing is sent.
@@ -405,7 +372,7 @@ impl Operations {
             return Err(OperationError::Unfit(why));
         }
         self.require_unblocked(to, "redirect it then")?;
-        self.store.conversation(to).await?.ok_or_else(|| {
+        self.conversations.conversation(to).await?.ok_or_else(|| {
             OperationError::Unfit(format!("there is no conversation {to}: nobody has written there yet"))
         })
     }

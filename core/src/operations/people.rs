@@ -123,15 +123,6 @@ impl Operations {
         })?)
     }
 
-    /// Removes what is stored of who somebody is.
-    pub(super) async fn forget_identity(&self, identity: &Identity) -> Result<(), OperationError> {
-        Ok(decide_anew!({
-            let people = vec![PeopleChange::IdentityRemoved(identity.clone())];
-            let transition = Transition { people, ..Transition::default() };
-            self.people.change(self.people.seen(), transition).await?.then_some(())
-        })?)
-    }
-
     /// The request with a code, if it waits and the operator may decide it; `None` if something was changed since `seen`.
     async fn pairing(&self, seen: Seen, code: &str, by: &Actor) -> Result<Option<Pairing>, OperationError> {
         let may = |pairing: &Pairing| by.may(&pairing.identity.channel);

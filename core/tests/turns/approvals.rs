@@ -489,7 +489,7 @@ async fn a_forgotten_persons_approvals_are_gone() {
 
     let (engine, forgotten) = (gateway.engine().clone(), identity("ada"));
     let forgetting =
-        tokio::spawn(async move { engine.operations().forget(&forgotten, secs(1), operator("she asked")).await });
+        tokio::spawn(async move { engine.erasure().forget(&forgotten, secs(1), operator("she asked")).await });
     gateway.settle().await;
     gateway.advance(secs(1)).await;
     forgetting.await.expect("it ends").expect("it is done");

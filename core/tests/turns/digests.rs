@@ -462,8 +462,7 @@ async fn the_digests_of_a_forgotten_person_are_gone() {
 
     let ada = says(&gateway, "ada", "").identity();
     let engine = gateway.engine().clone();
-    let forgetting =
-        tokio::spawn(async move { engine.operations().forget(&ada, secs(60), operator("her wish")).await });
+    let forgetting = tokio::spawn(async move { engine.erasure().forget(&ada, secs(60), operator("her wish")).await });
     gateway.advance(secs(1)).await;
 
     assert!(forgetting.await.expect("it ends").expect("it is done").is_done);

@@ -189,7 +189,7 @@ async fn is_told_of(gateway: &TestGateway) {
     let body = json!({ "bodyxip": [{ "id": ID }] }).to_string();
     let answer = IdempotentAnswer { by: "grace".into(), key: "k".into(), request: vec![1], status: 200, body };
     let by = Actor { answer: Some(Answer::known(answer)), ..operator(REASON) };
-    gateway.engine().operations().note("message", String::new(), &by).await.expect("it is noted");
+    gateway.engine().administration().note("message", String::new(), &by).await.expect("it is noted");
     let turn = gateway.turns().await.into_iter().find(|turn| turn.conversation == there(CHAT)).expect("a turn").turn_id;
     let line = |turn_id: Option<TurnId>, fields: serde_json::Value| LogLine {
         at: gateway.clock.now(),
@@ -258,7 +258,7 @@ async fn only_what_is_documented_is_left_of_somebody_who_is_forgotten() {
     connection.close().await.expect("it closes");
 
     for person in [eve(), linus()] {
-        let forgotten = gateway.engine().operations().forget(&person, secs(60), operator(REASON)).await;
+        let forgotten = gateway.engine().erasure().forget(&person, secs(60), operator(REASON)).await;
         assert!(forgotten.expect("it is done").is_done);
     }
 
@@ -274,8 +274,7 @@ async fn who_was_forgotten_by_halves_is_forgotten_by_the_next_call() {
         let mut gateway = full().await;
         gateway.life.crash_at(write, Crash::After);
         let (life, engine) = (Arc::clone(&gateway.life), gateway.engine().clone());
-        let forgetting =
-            tokio::spawn(async move { engine.operations().forget(&eve(), secs(60), operator(REASON)).await });
+        let forgetting = tokio::spawn(async move { engine.erasure().forget(&eve(), secs(60), operator(REASON)).await });
         while !forgetting.is_finished() && !life.is_over() {
             gateway.settle().await;
         }
@@ -285,7 +284,7 @@ async fn who_was_forgotten_by_halves_is_forgotten_by_the_next_call() {
         assert_eq!(gateway.engine().calendar().seen_by(None).is_empty(), write > 1, "write {write}");
 
         for person in [eve(), linus()] {
-            let again = gateway.engine().operations().forget(&person, secs(60), operator(REASON)).await;
+            let again = gateway.engine().erasure().forget(&person, secs(60), operator(REASON)).await;
             assert!(again.expect("it is done").is_done, "write {write}");
         }
 

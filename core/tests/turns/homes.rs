@@ -223,7 +223,7 @@ async fn a_forgotten_person_has_no_home() {
     let mut gateway = linked(setup(Access::default())).await;
     comes_in(&gateway, says(&there("hopper"), "/home here")).await;
     let hopper = identity(other_channel(), "hopper");
-    gateway.engine().operations().forget(&hopper, secs(60), operator("her wish")).await.expect("it is done");
+    gateway.engine().erasure().forget(&hopper, secs(60), operator("her wish")).await.expect("it is done");
     link(&gateway).await;
     comes_in(&gateway, says(&there("hopper"), "hello")).await;
     gateway.restart().await;

@@ -143,7 +143,7 @@ async fn a_linked_conversation_is_taken_back() {
         link(&gateway, "ada").await;
         assert_eq!(on_page(&gateway, "/language de").await, "Deutsch.");
         if is_forgotten {
-            let forgotten = gateway.engine().operations().forget(&theirs(), secs(60), operator("her wish")).await;
+            let forgotten = gateway.engine().erasure().forget(&theirs(), secs(60), operator("her wish")).await;
             let forgotten = forgotten.expect("it is done");
             assert!(forgotten.is_done && forgotten.turns > 0, "{forgotten:?}");
         } else {

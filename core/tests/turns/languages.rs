@@ -127,7 +127,7 @@ async fn who_is_forgotten_has_chosen_no_language() {
     let gateway = silent().await;
     gateway.receives(says("", "/language de")).await;
 
-    let forgotten = gateway.engine().operations().forget(&ada(), secs(60), operator("her wish")).await;
+    let forgotten = gateway.engine().erasure().forget(&ada(), secs(60), operator("her wish")).await;
 
     assert!(forgotten.expect("it is done").is_done);
     assert_eq!(gateway.store.languages().await.expect("readable"), []);

@@ -241,7 +241,7 @@ async fn no_token_has_the_name_of_the_alerts() {
     let gateway = TestGateway::with(Script::replies("done")).await;
     let token = token(&gateway, 1, "alerts");
 
-    let made = gateway.engine().operations().change_token(TokenChange::Create(token), operator("a test")).await;
+    let made = gateway.engine().administration().change_token(TokenChange::Create(token), operator("a test")).await;
 
     let Err(OperationError::Unfit(why)) = made else { panic!("{made:?}") };
     assert_eq!(why, "the gateway's own alerts have the name alerts: choose another one");
@@ -256,7 +256,7 @@ async fn what_two_operators_do_at_once_is_done_once() {
     let (engine, channel) = (gateway.engine(), chat("ada").channel);
     let create = |number| {
         let token = token(&gateway, number, "grafana");
-        engine.operations().change_token(TokenChange::Create(token), operator("both"))
+        engine.administration().change_token(TokenChange::Create(token), operator("both"))
     };
     let discard = || engine.operations().discard(letter, operator("both"));
     let pause = || engine.operations().pause_channel(channel.clone(), true, operator("both"));

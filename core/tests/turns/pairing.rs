@@ -446,7 +446,7 @@ async fn who_is_forgotten_is_a_stranger_again() {
     let gateway = with_people(vec![grace()]).await;
     comes_in(&gateway, says("ada", "hello")).await;
     for person in ["ada", "grace"] {
-        let forgotten = gateway.engine().operations().forget(&identity(person), secs(60), operator("her wish")).await;
+        let forgotten = gateway.engine().erasure().forget(&identity(person), secs(60), operator("her wish")).await;
         assert!(forgotten.expect("it is done").is_done);
     }
 

@@ -606,7 +606,7 @@ async fn what_somebody_had_scheduled_ends_with_their_access() {
     let problem = runs[0].problem.as_deref();
     assert_eq!(problem, Some("the person who asked for it may not talk to the agent any more"));
     let ada = says(&chat("ada"), "").identity();
-    gateway.engine().operations().forget(&ada, secs(60), operator("her wish")).await.expect("it is done");
+    gateway.engine().erasure().forget(&ada, secs(60), operator("her wish")).await.expect("it is done");
     assert!(gateway.engine().calendar().seen_by(None).is_empty());
     gateway.at_rest().await;
 }

@@ -583,7 +583,7 @@ async fn what_somebody_called_their_sessions_is_forgotten_with_them() {
 
     gateway
         .engine()
-        .operations()
+        .erasure()
         .forget(&identity(main_channel(), "ada"), secs(60), operator("her wish"))
         .await
         .expect("done");

@@ -341,8 +341,7 @@ async fn what_was_written_about_a_person_is_forgotten_with_them() {
     gateway.engine().calendar().remove("reflection", &operator("a test")).await.expect("it is removed");
     let ada = crate::linking::identity(main_channel(), "ada");
     let engine = gateway.engine().clone();
-    let forgetting =
-        tokio::spawn(async move { engine.operations().forget(&ada, secs(60), operator("her wish")).await });
+    let forgetting = tokio::spawn(async move { engine.erasure().forget(&ada, secs(60), operator("her wish")).await });
     gateway.advance(secs(1)).await;
 
     assert!(forgetting.await.expect("it ends").expect("it is done").is_done);

@@ -130,7 +130,7 @@ impl Reloader {
                         report(reloaded);
                         if caller.is_none()
                             && let Err(error) =
-                                engine.operations().note("reload", reloaded.target(), &signalled()).await
+                                engine.administration().note("reload", reloaded.target(), &signalled()).await
                         {
                             error!(%error, "the store cannot be written: the audit does not have this reload");
                         }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{
     error::StoreError,
     record::{Backlog, Dossier, Stuck},
-    transition::IdempotentAnswer,
+    transition::{IdempotentAnswer, Transitions},
 };
 use crate::model::{
     agent::{AgentName, Speaker, Usage},
@@ -61,7 +61,7 @@ store_trait! {
 
 store_trait! {
     /// What the operator's interfaces store: tokens, sessions of the page, and answers to repeated requests.
-    pub trait TokenStore {
+    pub trait TokenStore: Transitions {
         /// The operators' tokens, also those that were revoked, oldest first.
         read fn tokens() -> Vec<TokenRecord>;
 

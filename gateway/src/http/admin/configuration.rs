@@ -13,6 +13,6 @@ pub(super) async fn reload(State(app): Shared, operation: Operation<Reason>) -> 
     let reloaded =
         reload.read_again().await.map_err(|why| ApiError::Conflict(format!("nothing has changed: {why}")))?;
     let actor = operation.actor(operation.body.reason.as_deref(), StatusCode::OK, &reloaded)?;
-    app.engine.operations().note("reload", reloaded.target(), &actor).await?;
+    app.engine.administration().note("reload", reloaded.target(), &actor).await?;
     Ok(Json(reloaded))
 }

@@ -113,6 +113,6 @@ pub(super) async fn unmute(app: Shared, id: Segment, operation: Operation<Reason
 
 async fn mark(State(app): Shared, id: Segment, operation: Operation<Reason>, mark: ErrorMark) -> Done {
     let id = parsed(id, "there is no error with this id");
-    let operations = app.engine.operations();
-    act(id, operation, |id, actor| async move { operations.mark_error(id, mark, &actor).await }).await
+    let administration = app.engine.administration();
+    act(id, operation, |id, actor| async move { administration.mark_error(id, mark, &actor).await }).await
 }

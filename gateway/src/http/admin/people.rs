@@ -179,7 +179,7 @@ pub(super) async fn forget(State(app): Shared, operation: Operation<Forget>) -> 
     let person = identity(&app, operation.caller(), &operation.body.person)?;
     // It may be repeated, so its answer is not kept.
     let actor = Actor { answer: None, ..operation.actor(operation.body.reason.as_deref(), StatusCode::OK, &())? };
-    let Forgotten { turns, unended, is_done } = app.engine.operations().forget(&person, PATIENCE, actor).await?;
+    let Forgotten { turns, unended, is_done } = app.engine.erasure().forget(&person, PATIENCE, actor).await?;
     let configured_as = app.engine.configured_as(&person);
     Ok(Json(ForgottenItem { done: is_done, turns, unended, configured_as }))
 }

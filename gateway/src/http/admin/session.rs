@@ -75,7 +75,7 @@ pub(super) async fn open(State(app): Shared, request: Request) -> Result<Respons
     let begun = app.sessions.begin(&caller, browser).map_err(|_| ApiError::Internal)?;
     let (secret, session, mut changes) = begun.ok_or(ApiError::Unauthorized)?;
     changes.extend(used);
-    app.engine.operations().change_sign_ins(changes.clone(), None).await?;
+    app.engine.administration().change_sign_ins(changes.clone(), None).await?;
     app.sessions.note(changes);
     let end = SessionEnd { id: session.id, at: session.expires_at };
     let caller = Caller { session: Some(end), ..caller };
@@ -106,7 +106,7 @@ pub(super) async fn show(caller: Caller) -> Json<SessionItem> {
 pub(super) async fn close(State(app): Shared, caller: Caller) -> Result<Response, ApiError> {
     if let Some(session) = caller.session {
         let changes = vec![SignInChange::End(session.id)];
-        app.engine.operations().change_sign_ins(changes.clone(), None).await?;
+        app.engine.administration().change_sign_ins(changes.clone(), None).await?;
         app.sessions.note(changes);
     }
     let cookie = format!("{COOKIE}=; Path=/admin; Max-Age=0; HttpOnly; SameSite=Strict");
@@ -167,7 +167,7 @@ pub(super) async fn end(State(app): Shared, id: Segment, operation: Operation<Re
     let session = open.iter().find(|session| session.id.to_string() == wanted).ok_or(ApiError::NotFound(UNKNOWN))?;
     let actor = operation.actor(operation.body.reason.as_deref(), StatusCode::NO_CONTENT, &())?;
     let changes = vec![SignInChange::End(session.id)];
-    app.engine.operations().change_sign_ins(changes.clone(), Some(actor)).await?;
+    app.engine.administration().change_sign_ins(changes.clone(), Some(actor)).await?;
     app.sessions.note(changes);
     Ok(StatusCode::NO_CONTENT)
 }
@@ -187,6 +187,6 @@ pub(crate) struct LinkItem {
     responses((status = 201, description = "The link", body = LinkItem)))]
 pub(super) async fn link(State(app): Shared, caller: Caller) -> Result<(StatusCode, Json<LinkItem>), ApiError> {
     let (path, until, changes) = app.sessions.link(&caller).map_err(|_| ApiError::Internal)?;
-    app.engine.operations().change_sign_ins(changes, None).await?;
+    app.engine.administration().change_sign_ins(changes, None).await?;
     Ok((StatusCode::CREATED, Json(LinkItem { path, expires_at: rfc3339(until) })))
 }

@@ -135,7 +135,7 @@ pub(super) async fn create(
         revoked_at: None,
     };
     let item = TokenItem::from(&record);
-    app.engine.operations().change_token(TokenChange::Create(record.clone()), actor).await?;
+    app.engine.administration().change_token(TokenChange::Create(record.clone()), actor).await?;
     app.tokens.add(record);
     Ok((StatusCode::CREATED, Json(MadeToken { token: secret.expose_secret().to_owned(), item })))
 }
@@ -158,7 +158,7 @@ pub(super) async fn revoke(
         .ok_or(ApiError::NotFound(UNKNOWN))?;
     let actor = operation.actor(operation.body.reason.as_deref(), StatusCode::NO_CONTENT, &())?;
     let at = app.clock.now();
-    app.engine.operations().change_token(TokenChange::Revoke { id: token.id, at }, actor).await?;
+    app.engine.administration().change_token(TokenChange::Revoke { id: token.id, at }, actor).await?;
     app.tokens.revoke(token.id, at);
     app.sessions.forget(token.id);
     Ok(StatusCode::NO_CONTENT)

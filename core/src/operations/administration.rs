@@ -1,0 +1,95 @@
+//! What operators do with the gateway itself: tokens, sessions of their page, errors of its log.
+
+use std::sync::Arc;
+
+use crate::{
+    base::conflicts::decide_anew,
+    model::{
+        event::Sender,
+        line::{ErrorFilter, ErrorMark},
+        log::Subject,
+        tokens::{SignInChange, TokenChange},
+    },
+    operator::{
+        actor::{Actor, operation},
+        error::OperationError,
+    },
+    ports::{
+        clock::SharedClock,
+        store::{
+            list::TokenStore,
+            log::LineStore,
+            transition::{Commit, Noun, Seen, Transition},
+        },
+    },
+};
+
+/// Does what operators ask for with the gateway itself.
+pub struct Administration {
+    pub(crate) store: Arc<dyn TokenStore>,
+    pub(crate) lines: Arc<dyn LineStore>,
+    pub(crate) clock: SharedClock,
+}
+
+impl Administration {
+    /// Makes or revokes a token. No two tokens ever have the same name: conversations, answers and entries of the audit belong to it.
+    pub async fn change_token(&self, token: TokenChange, by: Actor) -> Result<(), OperationError> {
+        Ok(decide_anew!(self.try_to_change_token(token.clone(), &by).await?)?)
+    }
+
+    async fn try_to_change_token(&self, token: TokenChange, by: &Actor) -> Result<Option<()>, OperationError> {
+        let seen = vec![Seen { noun: Noun::Tokens, version: self.store.version(Noun::Tokens).await? }];
+        let (action, target) = match &token {
+            TokenChange::Create(token) => {
+                if token.name == Sender::ALERTER {
+                    let why = format!("the gateway's own alerts have the name {}: choose another one", token.name);
+                    return Err(OperationError::Unfit(why));
+                }
+                if self.store.tokens().await?.iter().any(|other| other.name == token.name) {
+                    let why = format!("there is a token with the name {} already, or there was one", token.name);
+                    return Err(OperationError::Unfit(why));
+                }
+                ("create_token", token.id)
+            }
+            TokenChange::Revoke { id, .. } => ("revoke_token", *id),
+        };
+        let operation = operation(by, action, target, Subject::default(), self.clock.now());
+        let transition = Transition { seen, token: Some(token), operation: Some(operation), ..Transition::default() };
+        Ok((self.store.commit(transition).await? == Commit::Done).then_some(()))
+    }
+
+    /// Opens and ends sessions of the operator's page; `by` is in the audit with the action `end_session` if it is given.
+    pub async fn change_sign_ins(&self, changes: Vec<SignInChange>, by: Option<Actor>) -> Result<(), OperationError> {
+        let ended = changes.iter().find_map(|change| match change {
+            SignInChange::End(id) => Some(*id),
+            SignInChange::Open(_) | SignInChange::MakeLink(_) | SignInChange::EndLink(_) => None,
+        });
+        let operation =
+            by.zip(ended).map(|(by, id)| operation(&by, "end_session", id, Subject::default(), self.clock.now()));
+        self.store.commit(Transition { sign_ins: changes, operation, ..Transition::default() }).await?;
+        Ok(())
+    }
+
+    /// Stores what an operator says of an error.
+    pub async fn mark_error(&self, id: i64, mark: ErrorMark, by: &Actor) -> Result<(), OperationError> {
+        let filter = ErrorFilter { id: Some(id), limit: 1, ..ErrorFilter::default() };
+        let error = self.lines.errors(&filter).await?.pop();
+        let may =
+            |channel: &Option<_>| by.channels.is_none() || channel.as_ref().is_some_and(|channel| by.may(channel));
+        let Some(error) = error.filter(|error| may(&error.channel)) else {
+            return Err(OperationError::Unknown("there is no error with this id"));
+        };
+        let subject = error.channel.as_ref().map(Subject::channel).unwrap_or_default();
+        let operation = operation(by, mark.audit_action(), id, subject, self.clock.now());
+        let change = Transition { error: Some((id, mark)), operation: Some(operation), ..Transition::default() };
+        self.store.commit(change).await?;
+        Ok(())
+    }
+
+    /// Stores that an operator did something that changes no row.
+    pub async fn note(&self, action: &str, target: String, by: &Actor) -> Result<(), OperationError> {
+        let operation = operation(by, action, target, Subject::default(), self.clock.now());
+        self.store.commit(Transition { operation: Some(operation), ..Transition::default() }).await?;
+        Ok(())
+    }
+}
