@@ -28,7 +28,7 @@ use crate::{
     exposure::{Exposure, readable_folder, writable_above},
     feed::Feed,
     figures::Figures,
-    http::{self, App, Bounds, Commons, KeysInUse, Places, Proxies, Sessions},
+    http::{self, App, Bounds, Commons, KeysInUse, Places, Proxies, Records, Sessions},
     log_lines::LineWriter,
     materials::{Materials, TokenMode, TokenSource, WiringError},
     metrics, open_files,
@@ -307,7 +307,8 @@ impl Gateway {
         let alerts = LiveAlerts::start(means, sources, upkeep.clone());
         let commons = Commons {
             engine: engine.clone(),
-            store: Arc::clone(&store),
+            store: store.clone(),
+            records: Records::new(&store, Arc::clone(&clock)),
             clock,
             recorder,
             started_at,

@@ -15,6 +15,7 @@ mod paging;
 mod places;
 mod probe;
 mod proxies;
+mod records;
 mod serve;
 mod sessions;
 
@@ -31,7 +32,7 @@ pub(crate) use self::openapi::description;
 pub(crate) use self::{
     admin::{
         logs::{LevelName, LogLineItem},
-        records::router as records_router,
+        records_router,
     },
     app::{App, Commons},
     health::{ALIVE, Readiness, ReadinessDetails},
@@ -39,6 +40,7 @@ pub(crate) use self::{
     paging::MAX as LONGEST_PAGE,
     places::{Bounds, Places},
     proxies::Proxies,
+    records::Records,
     serve::accept,
     sessions::Sessions,
 };

@@ -208,6 +208,14 @@ impl Calendar {
         Ok((schedule, runs))
     }
 
+    /// The latest run of a schedule.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn last_run(&self, schedule: &Schedule) -> Result<Option<ScheduleRun>, StoreError> {
+        Ok(self.store.schedule_runs(schedule.id, 1).await?.pop())
+    }
+
     /// Removes a schedule, with its history. What it has begun goes on.
     ///
     /// # Errors
@@ -290,7 +298,7 @@ impl Calendar {
                 let next_at = schedule.next_after(now).map_err(|wrong| OperationError::Unfit(wrong.to_string()))?;
                 let state = if next_at.is_some() { ScheduleState::Active } else { ScheduleState::Done };
                 // The clock may have been ahead.
-                let last = self.store.schedule_runs(schedule.id, 1).await?.pop();
+                let last = self.last_run(&schedule).await?;
                 let now = last.map_or(now, |run| run.at.max(now));
                 schedule = Schedule { state, why: None, next_at, failures: 0, counted_from: Some(now), ..schedule };
             }

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     console::failure::Failure,
-    http::{LONGEST_PAGE, records_router},
+    http::{LONGEST_PAGE, Records as StoredRecords, records_router},
 };
 
 /// How long the running gateway may take before the database is read instead.
@@ -64,7 +64,7 @@ impl Records<'_> {
             // Says what cannot be read.
             let lines = tracing_subscriber::fmt().with_max_level(Level::ERROR).with_writer(io::stderr);
             let _ = lines.without_time().with_ansi(false).with_target(false).try_init();
-            Ok::<_, Failure>(records_router(store.into(), Arc::new(SystemClock)))
+            Ok::<_, Failure>(records_router(StoredRecords::new(&store.into(), Arc::new(SystemClock))))
         };
         self.file.get_or_try_init(open).await
     }

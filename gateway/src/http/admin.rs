@@ -24,7 +24,6 @@ pub(super) mod page;
 mod pairings;
 mod people;
 mod prelude;
-pub(super) mod records;
 mod responses;
 mod route;
 mod schedules;
@@ -36,7 +35,7 @@ mod turns;
 use std::sync::Arc;
 
 use axum::{
-    Router,
+    Extension, Router,
     extract::FromRef,
     middleware::from_fn_with_state,
     routing::{MethodRouter, any},
@@ -44,11 +43,12 @@ use axum::{
 use rejoinder_core::store::Role;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use self::records::Records;
 use super::{
     app::App,
     layers::{not_found, wrong_method},
+    records::Records,
 };
+use crate::callers::Caller;
 
 type Routes = OpenApiRouter<Arc<App>>;
 
@@ -87,6 +87,13 @@ where
     Records: FromRef<S>,
 {
     handlers! { turns::list turns::show turns::explain dead_letters::list logs::list }
+}
+
+/// The routes that the store alone answers, below `/admin/api`, for a caller that may read everything: a command reads them from the
+/// database while no gateway runs.
+pub(crate) fn records_router(records: Records) -> Router {
+    let routes = Router::from(self::records::<Records>()).layer(Extension(Caller::configured()));
+    Router::new().nest("/admin/api", routes).with_state(records)
 }
 
 /// What needs no role: it opens a session.

@@ -2,15 +2,16 @@
 
 use std::{net::SocketAddr, ops::Deref, path::PathBuf, sync::Arc, time::Duration};
 
-use axum::extract::State;
+use axum::extract::{FromRef, State};
 use metrics_exporter_prometheus::PrometheusHandle;
-use rejoinder_core::{Addressees, ChannelId, Engine, SharedClock, Store, Timestamp};
+use rejoinder_core::{Addressees, ChannelId, Engine, SharedClock, Timestamp, store::InboxStore};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     access::Access,
     keys_in_use::KeysInUse,
     probe::{BacklogReader, StoreProbe},
+    records::Records,
     sessions::Sessions,
 };
 use crate::{
@@ -39,7 +40,8 @@ pub(crate) struct App {
 #[derive(Clone)]
 pub(crate) struct Commons {
     pub(crate) engine: Engine,
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn InboxStore>,
+    pub(crate) records: Records,
     pub(crate) clock: SharedClock,
     pub(crate) recorder: PrometheusHandle,
     pub(crate) started_at: Timestamp,
@@ -66,6 +68,12 @@ impl Deref for App {
     }
 }
 
+impl FromRef<Arc<App>> for Records {
+    fn from_ref(app: &Arc<App>) -> Self {
+        app.records.clone()
+    }
+}
+
 impl App {
     /// To be served at an address, which is public or the operator's own.
     pub(crate) fn new(parts: &Parts, commons: Commons, (address, is_public): (SocketAddr, bool)) -> Self {
@@ -80,7 +88,7 @@ impl App {
                 is_public,
             ),
             probe: StoreProbe::new(commons.store.clone()),
-            backlog: BacklogReader::new(commons.store.clone()),
+            backlog: BacklogReader::new(commons.records.lists.clone()),
             request_timeout: parts.request_timeout,
             stopping: parts.stop_waiting.clone(),
             commons,

@@ -63,7 +63,7 @@ pub(super) async fn items(app: &App) -> Result<Vec<AgentItem>, ApiError> {
     let since = rejoinder_core::Timestamp::from_millis(
         app.clock.now().as_millis().saturating_sub_unsigned(u64::try_from(DAY.as_millis()).unwrap_or(u64::MAX)),
     );
-    let figures = app.store.agent_figures(since, MOST).await?;
+    let figures = app.records.lists.agent_figures(since, MOST).await?;
     let health = app.engine.agents();
     let items = app.agents.iter().map(|agent| {
         let known = health.iter().find(|(name, _)| *name == agent.name);

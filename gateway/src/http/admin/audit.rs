@@ -70,7 +70,7 @@ pub(super) async fn list(
     Query(Filter { before, limit }): Query<Filter>,
 ) -> Answer<AuditList> {
     let limit = paging::limit(limit)?;
-    let mut found = app.store.audit(&AuditFilter { before, limit: limit + 1 }).await?;
+    let mut found = app.records.log.audit(&AuditFilter { before, limit: limit + 1 }).await?;
     let next = paging::cut(&mut found, limit, |record| record.id.to_string());
     let names = app.names(caller.channels.as_deref());
     Ok(Json(AuditList { items: found.into_iter().map(|record| AuditItem::of(record, names)).collect(), next }))

@@ -111,7 +111,7 @@ pub(super) async fn list(State(app): Shared, caller: Caller, Query(filter): Quer
         before: paging::id("before", "a conversation id", filter.before)?,
         limit: limit + 1,
     };
-    let mut found = app.store.conversations(&filter).await?;
+    let mut found = app.records.lists.conversations(&filter).await?;
     let next = paging::cut(&mut found, limit, |conversation| conversation.id.to_string());
     Ok(Json(ConversationList { items: found.into_iter().map(ConversationItem::from).collect(), next }))
 }
@@ -195,15 +195,15 @@ pub(super) async fn show(
     let channels = caller.channels(None);
     let one =
         ConversationFilter { id: Some(id), channels: channels.clone(), limit: 1, ..ConversationFilter::default() };
-    let summary = app.store.conversations(&one).await?.pop().ok_or(ApiError::NotFound(UNKNOWN))?;
+    let summary = app.records.lists.conversations(&one).await?.pop().ok_or(ApiError::NotFound(UNKNOWN))?;
     let filter = TurnFilter { conversation: Some(id), before, limit: TURNS + 1, ..TurnFilter::default() };
-    let mut turns = app.store.list_turns(&filter).await?;
+    let mut turns = app.records.lists.list_turns(&filter).await?;
     let next = paging::cut(&mut turns, TURNS, |turn| turn.turn_id.to_string());
     let latest = DeliveryFilter { conversation: Some(id), channels, limit: LATEST, ..DeliveryFilter::default() };
-    let deliveries = app.store.list_deliveries(&latest).await?;
+    let deliveries = app.records.lists.list_deliveries(&latest).await?;
     Ok(Json(ConversationDetail {
         item: summary.into(),
-        sessions: app.store.sessions(id, LATEST).await?.into_iter().map(SessionItem::from).collect(),
+        sessions: app.records.lists.sessions(id, LATEST).await?.into_iter().map(SessionItem::from).collect(),
         transcript: transcript(&app, turns).await?,
         next,
         deliveries: deliveries.into_iter().map(DeliveryItem::from).collect(),
@@ -213,7 +213,7 @@ pub(super) async fn show(
 async fn transcript(app: &App, turns: Vec<TurnSummary>) -> Result<Vec<Line>, ApiError> {
     let mut lines = Vec::new();
     for turn in turns.into_iter().rev() {
-        let deliveries = app.store.deliveries(turn.turn_id).await?;
+        let deliveries = app.records.outbox.deliveries(turn.turn_id).await?;
         let is_operators = turn.sender.as_ref().is_some_and(|sender| sender.kind == SenderKind::Operator);
         if !is_operators {
             lines.push(Line {

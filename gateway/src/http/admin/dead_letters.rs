@@ -6,7 +6,7 @@ use rejoinder_core::{
 };
 use uuid::Uuid;
 
-use super::{prelude::*, records::Records};
+use super::prelude::*;
 use crate::view::{DeadLetterItem, DeadLetterList};
 
 /// How many dead letters one request may change.
@@ -49,7 +49,7 @@ pub(super) async fn list(
 ) -> Answer<DeadLetterList> {
     let filter = filter.read(&caller)?;
     let limit = filter.limit;
-    let mut found = records.store.dead_letters(&DeadLetterFilter { limit: limit + 1, ..filter }).await?;
+    let mut found = records.lists.dead_letters(&DeadLetterFilter { limit: limit + 1, ..filter }).await?;
     let next = paging::cut(&mut found, limit, |letter| letter.id.to_string());
     Ok(Json(DeadLetterList { items: found.iter().map(DeadLetterItem::from).collect(), next }))
 }
@@ -194,7 +194,7 @@ async fn matching(
     let mut matching = Vec::new();
     let mut filter = DeadLetterFilter { channels, before: None, limit: AT_ONCE };
     loop {
-        let page = app.store.dead_letters(&filter).await?;
+        let page = app.records.lists.dead_letters(&filter).await?;
         let Some(last) = page.last().map(|letter| letter.id) else { return Ok((matching, false)) };
         filter.before = Some(last);
         matching.extend(page.into_iter().filter(|letter| {

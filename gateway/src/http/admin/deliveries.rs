@@ -134,7 +134,7 @@ impl Filter {
 pub(super) async fn list(State(app): Shared, caller: Caller, Query(filter): Query<Filter>) -> Answer<DeliveryList> {
     let filter = filter.read(&app, &caller)?;
     let limit = filter.limit;
-    let mut found = app.store.list_deliveries(&DeliveryFilter { limit: limit + 1, ..filter }).await?;
+    let mut found = app.records.lists.list_deliveries(&DeliveryFilter { limit: limit + 1, ..filter }).await?;
     let next = paging::cut(&mut found, limit, |listed| listed.delivery.id.to_string());
     Ok(Json(DeliveryList { items: found.into_iter().map(DeliveryItem::from).collect(), next }))
 }

@@ -80,7 +80,8 @@ pub(super) async fn list(State(app): Shared, caller: Caller, Query(filter): Quer
     let limit = paging::limit(filter.limit)?;
     let channels = caller.channels(filter.channel.as_deref());
     let mut found = app
-        .store
+        .records
+        .lines
         .errors(&ErrorFilter { channels, before: filter.before, limit: limit + 1, ..ErrorFilter::default() })
         .await?;
     let next = paging::cut(&mut found, limit, |error| error.last_line.to_string());

@@ -165,7 +165,7 @@ impl Reader {
             return Ok(self.chunk(recent.iter().map(AsRef::as_ref)));
         }
         let filter = LogFilter { after: self.position, limit: PAGE, ..LogFilter::default() };
-        let frames: Vec<Frame> = self.app.store.log(&filter).await?.iter().map(Frame::of).collect();
+        let frames: Vec<Frame> = self.app.records.log.log(&filter).await?.iter().map(Frame::of).collect();
         Ok(self.chunk(&frames))
     }
 

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use rejoinder_core::store::{LineLevel, LogLineFilter, LogLineRecord};
 use serde_json::{Map, Value};
 
-use super::{prelude::*, records::Records};
+use super::prelude::*;
 
 /// The filter of the list.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -100,7 +100,7 @@ pub(super) async fn list(
 ) -> Answer<LogLineList> {
     let filter = filter.read(&caller)?;
     let limit = filter.limit;
-    let mut found = records.store.log_lines(&LogLineFilter { limit: limit + 1, ..filter }).await?;
+    let mut found = records.lines.log_lines(&LogLineFilter { limit: limit + 1, ..filter }).await?;
     let next = paging::cut(&mut found, limit, |record| record.id.to_string());
     Ok(Json(LogLineList { items: found.into_iter().map(LogLineItem::from).collect(), next }))
 }

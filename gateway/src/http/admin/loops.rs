@@ -54,7 +54,7 @@ pub(super) async fn list(
 ) -> Answer<LoopList> {
     let limit = paging::limit(limit)? as usize;
     let among = TurnFilter { channels: caller.channels(channel.as_deref()), ..TurnFilter::default() };
-    let loops = open_loops(&*app.store, &among, app.clock.now()).await?;
+    let loops = open_loops(&*app.records.lists, &among, app.clock.now()).await?;
     let total = loops.len();
     let causes = app.problems.causes(app.probe.store_writes().await.is_err());
     let items = loops.into_iter().take(limit).map(|OpenLoop { turn, kind, score }| LoopItem {

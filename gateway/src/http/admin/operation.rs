@@ -201,7 +201,7 @@ async fn read<T: DeserializeOwned, const MOST: usize>(
     let in_use = in_use.transpose()?;
     let key = key.map(|key| (key, digest(method.as_str(), &path, &bytes)));
     if let Some((key, request)) = &key
-        && let Some(before) = app.store.answer(&caller.name, key).await.map_err(ApiError::from)?
+        && let Some(before) = app.records.tokens.answer(&caller.name, key).await.map_err(ApiError::from)?
     {
         if before.request != *request {
             let why = "this Idempotency-Key was used for another request";

@@ -88,7 +88,7 @@ pub(super) async fn show(State(app): Shared, caller: Caller) -> Answer<Overview>
         now: Some(now),
         ..TurnFilter::default()
     };
-    let overdue = app.store.list_turns(&filter).await?.into_iter().map(TurnItem::from).collect();
+    let overdue = app.records.lists.list_turns(&filter).await?.into_iter().map(TurnItem::from).collect();
     let (day, intervals) = app.figures.read(now).await?;
     let (channels, agents) = (channels::items(&app, &caller), agents::items(&app).await?);
     let problems = problems(&app, &caller, &waits).await;

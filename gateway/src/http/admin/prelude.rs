@@ -11,6 +11,7 @@ pub(super) use crate::{
         app::{App, Shared},
         error::{Answer, ApiError},
         paging::{self, Query, Segment, parsed},
+        records::Records,
     },
     shapes::{names, page, whole},
     time::rfc3339,

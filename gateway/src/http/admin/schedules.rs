@@ -312,7 +312,7 @@ pub(super) async fn list(State(app): Shared, caller: Caller) -> Answer<ScheduleL
     let name = app.names(caller.channels.as_deref());
     let mut items = Vec::new();
     for schedule in app.engine.calendar().seen_by(caller.channels.as_deref()) {
-        let last = app.store.schedule_runs(schedule.id, 1).await?.pop().map(|run| ScheduleRunItem::of(run, name));
+        let last = app.engine.calendar().last_run(&schedule).await?.map(|run| ScheduleRunItem::of(run, name));
         items.push(ListedSchedule { schedule: ScheduleItem::from(&schedule), last });
     }
     Ok(Json(items.into_iter().collect()))

@@ -104,7 +104,7 @@ impl From<FoundLine> for FoundItem {
 pub(super) async fn list(State(app): Shared, caller: Caller, Query(filter): Query<Filter>) -> Answer<SearchResult> {
     let filter = filter.read(&caller)?;
     let limit = filter.limit;
-    let mut found = app.store.search(&SearchFilter { limit: limit + 1, ..filter }).await?;
+    let mut found = app.records.search.search(&SearchFilter { limit: limit + 1, ..filter }).await?;
     let next = paging::cut(&mut found, limit, |line| line.place.to_string());
     Ok(Json(SearchResult { items: found.into_iter().map(FoundItem::from).collect(), next }))
 }

@@ -7,7 +7,7 @@ use rejoinder_core::{
     store::{Dossier, TurnFilter, TurnListState},
 };
 
-use super::{prelude::*, records::Records};
+use super::prelude::*;
 use crate::{
     time,
     view::{TurnDetail, TurnExplanation, TurnItem, TurnList},
@@ -76,7 +76,7 @@ impl Filter {
         };
         let person = match self.person {
             Some(person) => {
-                let (people, chats) = (records.store.people().await?, records.store.direct_chats().await?);
+                let (people, chats) = (records.people.people().await?, records.people.direct_chats().await?);
                 Some(PersonFilter::new(&person, &people, &chats))
             }
             None => None,
@@ -109,7 +109,7 @@ pub(super) async fn list(
 ) -> Answer<TurnList> {
     let filter = filter.read(&records, &caller).await?;
     let limit = filter.limit;
-    let mut turns = records.store.list_turns(&TurnFilter { limit: limit + 1, ..filter }).await?;
+    let mut turns = records.lists.list_turns(&TurnFilter { limit: limit + 1, ..filter }).await?;
     let next = paging::cut(&mut turns, limit, |turn| turn.turn_id.to_string());
     Ok(Json(TurnList { items: turns.into_iter().map(TurnItem::from).collect(), next }))
 }
@@ -133,7 +133,7 @@ pub(super) async fn explain(State(records): State<Records>, caller: Caller, id: 
 }
 
 async fn dossier(records: &Records, caller: &Caller, id: Segment) -> Result<Dossier, ApiError> {
-    let dossier = records.store.dossier(turn_id(id)?).await?;
+    let dossier = records.lists.dossier(turn_id(id)?).await?;
     dossier
         .filter(|dossier| caller.may_see(&dossier.turn.event.conversation.channel))
         .ok_or(ApiError::NotFound(UNKNOWN))

@@ -1,0 +1,36 @@
+//! What is stored, as the operator's interfaces read it.
+
+use std::sync::Arc;
+
+use rejoinder_core::{
+    SharedClock, Store,
+    store::{LineStore, LogStore, OperatorStore, OutboxStore, PeopleStore, SearchStore, TokenStore},
+};
+
+/// What is stored.
+#[derive(Clone)]
+pub(crate) struct Records {
+    pub(crate) lists: Arc<dyn OperatorStore>,
+    pub(super) lines: Arc<dyn LineStore>,
+    pub(super) log: Arc<dyn LogStore>,
+    pub(super) outbox: Arc<dyn OutboxStore>,
+    pub(super) people: Arc<dyn PeopleStore>,
+    pub(super) search: Arc<dyn SearchStore>,
+    pub(super) tokens: Arc<dyn TokenStore>,
+    pub(super) clock: SharedClock,
+}
+
+impl Records {
+    pub(crate) fn new(store: &Arc<dyn Store>, clock: SharedClock) -> Self {
+        Self {
+            lists: store.clone(),
+            lines: store.clone(),
+            log: store.clone(),
+            outbox: store.clone(),
+            people: store.clone(),
+            search: store.clone(),
+            tokens: store.clone(),
+            clock,
+        }
+    }
+}
