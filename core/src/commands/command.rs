@@ -93,6 +93,12 @@ pub(super) enum Words {
     Own(Reply),
 }
 
+impl Default for Words {
+    fn default() -> Self {
+        Self::Own(Reply::text(""))
+    }
+}
+
 /// A template, with its own placeholders filled in.
 pub(super) struct Filled {
     pub(super) template: &'static str,
@@ -100,6 +106,7 @@ pub(super) struct Filled {
 }
 
 /// The effects of a command, stored in one transaction.
+#[derive(Default)]
 pub(super) struct Answer {
     pub(super) words: Words,
     /// Events for other turns.
@@ -141,25 +148,12 @@ impl Answer {
 
     /// No reply: what it would tell or ask was decided before.
     pub(super) fn nothing() -> Self {
-        Self::saying(Words::Own(Reply::text("")))
+        Self::default()
     }
 
     /// A reply with no other effect.
-    pub(super) const fn saying(words: Words) -> Self {
-        Self {
-            words,
-            turn_events: Vec::new(),
-            sessions: Vec::new(),
-            queue: None,
-            person: None,
-            approval: None,
-            closes: Vec::new(),
-            step: None,
-            log: Vec::new(),
-            language: None,
-            seen: Vec::new(),
-            depends_on_turns: false,
-        }
+    pub(super) fn saying(words: Words) -> Self {
+        Self { words, ..Self::default() }
     }
 }
 

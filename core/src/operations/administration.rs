@@ -34,28 +34,27 @@ pub struct Administration {
 impl Administration {
     /// Makes or revokes a token. No two tokens ever have the same name: conversations, answers and entries of the audit belong to it.
     pub async fn change_token(&self, token: TokenChange, by: Actor) -> Result<(), OperationError> {
-        Ok(decide_anew!(self.try_to_change_token(token.clone(), &by).await?)?)
-    }
-
-    async fn try_to_change_token(&self, token: TokenChange, by: &Actor) -> Result<Option<()>, OperationError> {
-        let seen = vec![Seen { noun: Noun::Tokens, version: self.store.version(Noun::Tokens).await? }];
-        let (action, target) = match &token {
-            TokenChange::Create(token) => {
-                if token.name == Sender::ALERTER {
-                    let why = format!("the gateway's own alerts have the name {}: choose another one", token.name);
-                    return Err(OperationError::Unfit(why));
+        Ok(decide_anew!({
+            let seen = vec![Seen { noun: Noun::Tokens, version: self.store.version(Noun::Tokens).await? }];
+            let (action, target) = match &token {
+                TokenChange::Create(token) => {
+                    if token.name == Sender::ALERTER {
+                        let why = format!("the gateway's own alerts have the name {}: choose another one", token.name);
+                        return Err(OperationError::Unfit(why));
+                    }
+                    if self.store.tokens().await?.iter().any(|other| other.name == token.name) {
+                        let why = format!("there is a token with the name {} already, or there was one", token.name);
+                        return Err(OperationError::Unfit(why));
+                    }
+                    ("create_token", token.id)
                 }
-                if self.store.tokens().await?.iter().any(|other| other.name == token.name) {
-                    let why = format!("there is a token with the name {} already, or there was one", token.name);
-                    return Err(OperationError::Unfit(why));
-                }
-                ("create_token", token.id)
-            }
-            TokenChange::Revoke { id, .. } => ("revoke_token", *id),
-        };
-        let operation = operation(by, action, target, Subject::default(), self.clock.now());
-        let transition = Transition { seen, token: Some(token), operation: Some(operation), ..Transition::default() };
-        Ok((self.store.commit(transition).await? == Commit::Done).then_some(()))
+                TokenChange::Revoke { id, .. } => ("revoke_token", *id),
+            };
+            let operation = operation(&by, action, target, Subject::default(), self.clock.now());
+            let transition =
+                Transition { seen, token: Some(token.clone()), operation: Some(operation), ..Transition::default() };
+            (self.store.commit(transition).await? == Commit::Done).then_some(())
+        })?)
     }
 
     /// Opens and ends sessions of the operator's page; `by` is in the audit with the action `end_session` if it is given.

@@ -59,7 +59,11 @@ impl Erasure {
         self.operations.record(&begun_by, "begin_forget", person, subject()).await?;
         self.calendar.forget(person).await?;
         let until = self.clock.now() + patience;
-        self.forget_identity(person).await?;
+        decide_anew!({
+            let people = vec![PeopleChange::IdentityRemoved(person.clone())];
+            let transition = Transition { people, ..Transition::default() };
+            self.people.change(self.people.seen(), transition).await?.then_some(())
+        })?;
         let mut forgotten = Forgotten::default();
         // Others may be told of them on other channels.
         let everywhere = Actor { channels: None, answer: None, ..by.clone() };
@@ -97,13 +101,5 @@ impl Erasure {
         self.operations.record(&by, "forget", person, subject()).await?;
         forgotten.is_done = true;
         Ok(forgotten)
-    }
-    /// Removes what is stored of who somebody is.
-    async fn forget_identity(&self, identity: &Identity) -> Result<(), OperationError> {
-        Ok(decide_anew!({
-            let people = vec![PeopleChange::IdentityRemoved(identity.clone())];
-            let transition = Transition { people, ..Transition::default() };
-            self.people.change(self.people.seen(), transition).await?.then_some(())
-        })?)
     }
 }

@@ -116,56 +116,56 @@ impl Operations {
     /// Has the dead letter with this id, that of a delivery or of a turn, sent again as the same delivery. A turn for which
     /// there was nothing to send is run again. What is no dead letter and waits to be sent is tried now.
     pub async fn retry(&self, id: Uuid, by: Actor) -> Result<(), OperationError> {
-        Ok(decide_anew!(self.try_to_retry(id, &by).await?)?)
-    }
-
-    /// `None` if the turn was changed meanwhile, as of the others that follow.
-    async fn try_to_retry(&self, id: Uuid, by: &Actor) -> Result<Option<()>, OperationError> {
-        if let Some(waiting) = self.waiting(id, by).await? {
-            return self.try_now(waiting, "retry", id, by).await.map(Some);
-        }
-        match self.dead_letter(id, by).await? {
-            DeadLetter::Turn(turn) => {
-                let deliveries = self.store.deliveries(turn.id).await?;
-                let to = sent_to(&turn, &deliveries);
-                self.require_channel(to, by)?;
-                if turn.obligation.undelivered_claim().is_some() {
-                    self.require_unblocked(to, "retry it then")?;
+        Ok(decide_anew!({
+            if let Some(waiting) = self.waiting(id, &by).await? {
+                return self.try_now(waiting, "retry", id, &by).await;
+            }
+            match self.dead_letter(id, &by).await? {
+                DeadLetter::Turn(turn) => {
+                    let deliveries = self.store.deliveries(turn.id).await?;
+                    let to = sent_to(&turn, &deliveries);
+                    self.require_channel(to, &by)?;
+                    if turn.obligation.undelivered_claim().is_some() {
+                        self.require_unblocked(to, "retry it then")?;
+                    }
+                    let step = Step { action: "retry", target: id, event: Event::Retried, elsewhere: None };
+                    self.step(*turn, step, &by).await?
                 }
-                let step = Step { action: "retry", target: id, event: Event::Retried, elsewhere: None };
-                self.step(*turn, step, by).await
+                DeadLetter::Copy(delivery, turn) => {
+                    self.require_channel(&delivery.conversation, &by)?;
+                    self.require_unblocked(&delivery.conversation, "retry it then")?;
+                    let change = retry::from_the_start(&delivery, self.clock.now());
+                    let event = LogEvent::DeliveryRetried { delivery_id: delivery.id };
+                    let is_done = self.change_copy((&delivery, *turn), change, "retry", event, &by).await?;
+                    self.lanes.open(&delivery.conversation.channel, delivery.conversation_id);
+                    is_done
+                }
             }
-            DeadLetter::Copy(delivery, turn) => {
-                self.require_channel(&delivery.conversation, by)?;
-                self.require_unblocked(&delivery.conversation, "retry it then")?;
-                let change = retry::from_the_start(&delivery, self.clock.now());
-                let event = LogEvent::DeliveryRetried { delivery_id: delivery.id };
-                let is_done = self.change_copy((&delivery, *turn), change, "retry", event, by).await?;
-                self.lanes.open(&delivery.conversation.channel, delivery.conversation_id);
-                Ok(is_done)
-            }
-        }
+        })?)
     }
 
     /// Sends a dead letter to another conversation.
     pub async fn redirect(&self, id: Uuid, to: ConversationRef, by: Actor) -> Result<(), OperationError> {
-        Ok(decide_anew!(self.try_to_redirect(id, to.clone(), &by).await?)?)
-    }
-
-    async fn try_to_redirect(&self, id: Uuid, to: ConversationRef, by: &Actor) -> Result<Option<()>, OperationError> {
-        let DeadLetter::Turn(turn) = self.dead_letter(id, by).await? else {
-            let why = "a callback goes to the address that is configured for its hook, and cannot go elsewhere";
-            return Err(OperationError::Unfit(why.to_owned()));
-        };
-        let claim = turn.obligation.undelivered_claim().ok_or_else(|| {
-            OperationError::Unfit("there is nothing to send: the agent gave no answer; retry it instead".to_owned())
-        })?;
-        let reply = self
-            .undelivered(turn.id, claim)
-            .await?
-            .ok_or_else(|| OperationError::Unfit("its text is no longer stored; retry it instead".to_owned()))?;
-        let step = Step { action: "redirect", target: id, event: Event::Redirected { reply }, elsewhere: Some(to) };
-        self.step(*turn, step, by).await
+        Ok(decide_anew!({
+            let DeadLetter::Turn(turn) = self.dead_letter(id, &by).await? else {
+                let why = "a callback goes to the address that is configured for its hook, and cannot go elsewhere";
+                return Err(OperationError::Unfit(why.to_owned()));
+            };
+            let claim = turn.obligation.undelivered_claim().ok_or_else(|| {
+                OperationError::Unfit("there is nothing to send: the agent gave no answer; retry it instead".to_owned())
+            })?;
+            let reply = self
+                .undelivered(turn.id, claim)
+                .await?
+                .ok_or_else(|| OperationError::Unfit("its text is no longer stored; retry it instead".to_owned()))?;
+            let step = Step {
+                action: "redirect",
+                target: id,
+                event: Event::Redirected { reply },
+                elsewhere: Some(to.clone()),
+            };
+            self.step(*turn, step, &by).await?
+        })?)
     }
 
     /// What a claim says, as it is sent to another conversation; `None` if that is no longer stored.
@@ -179,73 +179,66 @@ impl Operations {
 
     /// Gives a dead letter up.
     pub async fn discard(&self, id: Uuid, by: Actor) -> Result<(), OperationError> {
-        Ok(decide_anew!(self.try_to_discard(id, &by).await?)?)
-    }
-
-    async fn try_to_discard(&self, id: Uuid, by: &Actor) -> Result<Option<()>, OperationError> {
-        match self.dead_letter(id, by).await? {
-            // Nothing could be delivered.
-            DeadLetter::Turn(turn) => self.give_up(*turn, Farewell::Silence, "discard", id, by).await,
-            DeadLetter::Copy(delivery, turn) => {
-                let change = DeliveryChange { state: DeliveryState::Withdrawn, ..DeliveryChange::of(&delivery) };
-                let event = LogEvent::DeliveryDiscarded { delivery_id: delivery.id };
-                self.change_copy((&delivery, *turn), change, "discard", event, by).await
+        Ok(decide_anew!({
+            match self.dead_letter(id, &by).await? {
+                // Nothing could be delivered.
+                DeadLetter::Turn(turn) => self.give_up(*turn, Farewell::Silence, "discard", id, &by).await?,
+                DeadLetter::Copy(delivery, turn) => {
+                    let change = DeliveryChange { state: DeliveryState::Withdrawn, ..DeliveryChange::of(&delivery) };
+                    let event = LogEvent::DeliveryDiscarded { delivery_id: delivery.id };
+                    self.change_copy((&delivery, *turn), change, "discard", event, &by).await?
+                }
             }
-        }
+        })?)
     }
 
     /// Gives a turn up that has not ended. Of a dead letter nobody can be told.
     pub async fn cancel(&self, id: TurnId, farewell: Farewell, by: Actor) -> Result<(), OperationError> {
-        Ok(decide_anew!(self.try_to_cancel(id, farewell.clone(), &by).await?)?)
-    }
-
-    async fn try_to_cancel(&self, id: TurnId, farewell: Farewell, by: &Actor) -> Result<Option<()>, OperationError> {
-        let turn = self.turn(id, by).await?;
-        if matches!(turn.obligation.state(), ObligationState::Settled(_)) {
-            return Err(OperationError::Unfit("the turn is settled: there is nothing to cancel".to_owned()));
-        }
-        if let ObligationState::Undeliverable { reason } = turn.obligation.state() {
-            let what = "the turn has ended as a dead letter, of which its person cannot be told";
-            let next = "retry or redirect it to have it delivered, or discard it to give it up";
-            return Err(OperationError::Unfit(format!("{what} ({reason}): {next}")));
-        }
-        if let ObligationState::Merged { into } = turn.obligation.state() {
-            return Err(OperationError::Unfit(format!("turn {into} answers for this one: cancel that one")));
-        }
-        self.give_up(turn, farewell, "cancel", id.as_uuid(), by).await
+        Ok(decide_anew!({
+            let turn = self.turn(id, &by).await?;
+            if matches!(turn.obligation.state(), ObligationState::Settled(_)) {
+                return Err(OperationError::Unfit("the turn is settled: there is nothing to cancel".to_owned()));
+            }
+            if let ObligationState::Undeliverable { reason } = turn.obligation.state() {
+                let what = "the turn has ended as a dead letter, of which its person cannot be told";
+                let next = "retry or redirect it to have it delivered, or discard it to give it up";
+                return Err(OperationError::Unfit(format!("{what} ({reason}): {next}")));
+            }
+            if let ObligationState::Merged { into } = turn.obligation.state() {
+                return Err(OperationError::Unfit(format!("turn {into} answers for this one: cancel that one")));
+            }
+            self.give_up(turn, farewell.clone(), "cancel", id.as_uuid(), &by).await?
+        })?)
     }
 
     /// Holds a turn: no run and no attempt begins until it is resumed.
     pub async fn hold(&self, id: TurnId, by: Actor) -> Result<(), OperationError> {
-        Ok(decide_anew!(self.try_to_hold(id, &by).await?)?)
-    }
-
-    async fn try_to_hold(&self, id: TurnId, by: &Actor) -> Result<Option<()>, OperationError> {
-        let turn = self.turn(id, by).await?;
-        if turn.obligation.state().is_final() {
-            return Err(OperationError::Unfit("the turn has ended: there is nothing to hold".to_owned()));
-        }
-        let place = &turn.event.conversation;
-        let receipts = self.channels.get(&place.channel).map(|channel| channel.capabilities(place).receipts);
-        if receipts.is_some_and(|receipts| receipts != Receipts::Platform) {
-            let why = format!("on {} an answer is there once it is stored, so it cannot be held", place.channel);
-            return Err(OperationError::Unfit(format!("{why}: cancel the turn instead")));
-        }
-        self.step(turn, Step { action: "hold", target: id.as_uuid(), event: Event::Held, elsewhere: None }, by).await
+        Ok(decide_anew!({
+            let turn = self.turn(id, &by).await?;
+            if turn.obligation.state().is_final() {
+                return Err(OperationError::Unfit("the turn has ended: there is nothing to hold".to_owned()));
+            }
+            let place = &turn.event.conversation;
+            let receipts = self.channels.get(&place.channel).map(|channel| channel.capabilities(place).receipts);
+            if receipts.is_some_and(|receipts| receipts != Receipts::Platform) {
+                let why = format!("on {} an answer is there once it is stored, so it cannot be held", place.channel);
+                return Err(OperationError::Unfit(format!("{why}: cancel the turn instead")));
+            }
+            let step = Step { action: "hold", target: id.as_uuid(), event: Event::Held, elsewhere: None };
+            self.step(turn, step, &by).await?
+        })?)
     }
 
     /// Resumes a turn that is held.
     pub async fn resume(&self, id: TurnId, by: Actor) -> Result<(), OperationError> {
-        Ok(decide_anew!(self.try_to_resume(id, &by).await?)?)
-    }
-
-    async fn try_to_resume(&self, id: TurnId, by: &Actor) -> Result<Option<()>, OperationError> {
-        let turn = self.turn(id, by).await?;
-        if !turn.obligation.is_held() {
-            return Err(OperationError::Unfit("the turn is not held".to_owned()));
-        }
-        let step = Step { action: "resume", target: id.as_uuid(), event: Event::Resumed, elsewhere: None };
-        self.step(turn, step, by).await
+        Ok(decide_anew!({
+            let turn = self.turn(id, &by).await?;
+            if !turn.obligation.is_held() {
+                return Err(OperationError::Unfit("the turn is not held".to_owned()));
+            }
+            let step = Step { action: "resume", target: id.as_uuid(), event: Event::Resumed, elsewhere: None };
+            self.step(turn, step, &by).await?
+        })?)
     }
 
     /// Stores an operation that changes no row.
