@@ -31,39 +31,27 @@ use crate::{
 /// How many characters of what the agent should answer are told.
 const EXCERPT: usize = 200;
 
-pub(crate) const ASKS: Command = Command {
-    name: "asks",
-    texts: &[],
-    arguments: 0,
-    description: "Tell somebody what they may decide",
-    act: |call| {
-        Box::pin(async {
-            Ok(match &call.turn.event.kind {
-                EventKind::PersonAsks { code } => {
-                    let pairing = call.people.waiting_with(code);
-                    pairing.map_or_else(Answer::nothing, |pairing| Answer::saying(Words::Own(question(&pairing, call))))
+pub(crate) const ASKS: Command = Command::notice("asks", "Tell somebody what they may decide", |call| {
+    Box::pin(async {
+        Ok(match &call.turn.event.kind {
+            EventKind::PersonAsks { code } => {
+                let pairing = call.people.waiting_with(code);
+                pairing.map_or_else(Answer::nothing, |pairing| Answer::saying(Words::Own(question(&pairing, call))))
+            }
+            EventKind::LinkAsked { turn } => link::asks(call, *turn).await?,
+            EventKind::ApprovalAsked { approval, .. } => {
+                let approval = call.approvals.get(*approval).await?.filter(|approval| approval.is_open(call.now));
+                match approval {
+                    Some(approval) => Answer::saying(Words::Own(wish(&approval, call).await?)),
+                    None => Answer::nothing(),
                 }
-                EventKind::LinkAsked { turn } => link::asks(call, *turn).await?,
-                EventKind::ApprovalAsked { approval, .. } => {
-                    let approval = call.approvals.get(*approval).await?.filter(|approval| approval.is_open(call.now));
-                    match approval {
-                        Some(approval) => Answer::saying(Words::Own(wish(&approval, call).await?)),
-                        None => Answer::nothing(),
-                    }
-                }
-                _ => Answer::nothing(),
-            })
+            }
+            _ => Answer::nothing(),
         })
-    },
-};
+    })
+});
 
-pub(crate) const DECIDE: Command = Command {
-    name: "decide",
-    texts: &[],
-    arguments: 0,
-    description: "Decide what was asked",
-    act: |call| Box::pin(decide(call)),
-};
+pub(crate) const DECIDE: Command = Command::notice("decide", "Decide what was asked", |call| Box::pin(decide(call)));
 
 fn question(pairing: &Pairing, call: &Call<'_>) -> Reply {
     let names = [pairing.name.clone(), pairing.username.as_ref().map(|name| format!("@{name}"))];

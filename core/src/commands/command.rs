@@ -158,6 +158,11 @@ impl Answer {
 }
 
 impl Command {
+    /// A command that no text invokes.
+    pub(super) const fn notice(name: &'static str, description: &'static str, act: Act) -> Self {
+        Self { name, texts: &[], arguments: 0, description, act }
+    }
+
     pub(crate) fn handler(&self) -> Handler {
         Handler::Gateway(self.name.into())
     }

@@ -35,30 +35,21 @@ const EXCERPT: usize = 80;
 /// How long the question about something is open.
 const PATIENCE: Duration = Duration::from_hours(24);
 
-pub(crate) const DIGEST: Command = Command {
-    name: Origin::DIGEST,
-    texts: &[],
-    arguments: 0,
-    description: "Tell somebody what is open",
-    act: |call| {
-        Box::pin(async {
-            match &call.turn.event.kind {
-                EventKind::Digest { person, items, more } => list(call, *person, items, *more).await,
-                EventKind::Choice { .. } => press(call).await,
-                _ => Ok(Answer::of("approval_not_yours")),
-            }
-        })
-    },
-};
+pub(crate) const DIGEST: Command = Command::notice(Origin::DIGEST, "Tell somebody what is open", |call| {
+    Box::pin(async {
+        match &call.turn.event.kind {
+            EventKind::Digest { person, items, more } => list(call, *person, items, *more).await,
+            EventKind::Choice { .. } => press(call).await,
+            _ => Ok(Answer::of("approval_not_yours")),
+        }
+    })
+});
 
 /// Its question is an agent's: what is picked from it is for an agent.
-pub(crate) const ASKS_AGAIN: Command = Command {
-    name: Origin::ASKS_AGAIN,
-    texts: &[],
-    arguments: 0,
-    description: "Show a question again that somebody was asked",
-    act: |call| Box::pin(ask_again(call)),
-};
+pub(crate) const ASKS_AGAIN: Command =
+    Command::notice(Origin::ASKS_AGAIN, "Show a question again that somebody was asked", |call| {
+        Box::pin(ask_again(call))
+    });
 
 /// Something that a digest lists, and is still open.
 struct Item {

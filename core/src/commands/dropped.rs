@@ -16,13 +16,10 @@ const MOST: u32 = 1000;
 /// How many characters of a message are told.
 const EXCERPT: usize = 60;
 
-pub(crate) const DROPPED: Command = Command {
-    name: "dropped",
-    texts: &[],
-    arguments: 0,
-    description: "Tell a chat that its oldest messages are not answered",
-    act: |call| Box::pin(drop_oldest(call)),
-};
+pub(crate) const DROPPED: Command =
+    Command::notice("dropped", "Tell a chat that its oldest messages are not answered", |call| {
+        Box::pin(drop_oldest(call))
+    });
 
 /// Cancels turns that wait, so that as many are left as may wait: first the talk to which nobody owes an answer, and of each the oldest.
 async fn drop_oldest(call: &Call<'_>) -> Result<Answer, StoreError> {

@@ -19,21 +19,13 @@ const MOST: u32 = 10_000;
 /// How long somebody may take to say whether late messages are to be answered.
 const PATIENCE: Duration = Duration::from_hours(24);
 
-pub(crate) const LATE: Command = Command {
-    name: "late_messages",
-    texts: &[],
-    arguments: 0,
-    description: "Tell a chat that its old messages are not answered",
-    act: |call| Box::pin(expire(call)),
-};
+pub(crate) const LATE: Command =
+    Command::notice("late_messages", "Tell a chat that its old messages are not answered", |call| {
+        Box::pin(expire(call))
+    });
 
-pub(crate) const LATE_ASKS: Command = Command {
-    name: ASKS,
-    texts: &[],
-    arguments: 0,
-    description: "Ask a chat whether its old messages are to be answered",
-    act: |call| Box::pin(ask(call)),
-};
+pub(crate) const LATE_ASKS: Command =
+    Command::notice(ASKS, "Ask a chat whether its old messages are to be answered", |call| Box::pin(ask(call)));
 
 /// Gives up the turns that have waited too long for their first run because the gateway was down. One that waits for other turns
 /// is answered, whatever age the platform gives a message that comes now.

@@ -3,21 +3,15 @@
 use super::command::{Answer, Call, Command};
 use crate::{base::words::age, model::day::Day};
 
-pub(crate) const LIMITED: Command = Command {
-    name: "limited",
-    texts: &[],
-    arguments: 0,
-    description: "Tell a person that they wrote too much at once",
-    act: |_| Box::pin(async { Ok(Answer::of("limited")) }),
-};
+pub(crate) const LIMITED: Command =
+    Command::notice("limited", "Tell a person that they wrote too much at once", |_| {
+        Box::pin(async { Ok(Answer::of("limited")) })
+    });
 
-pub(crate) const LIMITED_TODAY: Command = Command {
-    name: "limited_today",
-    texts: &[],
-    arguments: 0,
-    description: "Tell a person that they have reached their limit of the day",
-    act: |call| Box::pin(async { Ok(today(call)) }),
-};
+pub(crate) const LIMITED_TODAY: Command =
+    Command::notice("limited_today", "Tell a person that they have reached their limit of the day", |call| {
+        Box::pin(async { Ok(today(call)) })
+    });
 
 fn today(call: &Call<'_>) -> Answer {
     let ends_at = Day::of(call.now, &call.settings.time_zone).ends_at;

@@ -8,21 +8,15 @@ use super::{
 };
 use crate::{model::event::EventKind, ports::store::list::Origin};
 
-pub(crate) const MESSAGE: Command = Command {
-    name: Origin::MESSAGE,
-    texts: &[],
-    arguments: 0,
-    description: "Send a message of the operator's",
-    act: |call| {
-        Box::pin(async {
-            if let EventKind::Expired { turn } = call.turn.event.kind
-                && call.store.turn(turn).await?.is_some_and(|asked| asked.handler == LATE_ASKS.handler())
-            {
-                return late::decide(call, None).await;
-            }
-            let event = &call.turn.event;
-            let reply = Reply { attachments: event.attachments.clone(), ..Reply::text(event.text.clone()) };
-            Ok(Answer::saying(Words::Own(reply)))
-        })
-    },
-};
+pub(crate) const MESSAGE: Command = Command::notice(Origin::MESSAGE, "Send a message of the operator's", |call| {
+    Box::pin(async {
+        if let EventKind::Expired { turn } = call.turn.event.kind
+            && call.store.turn(turn).await?.is_some_and(|asked| asked.handler == LATE_ASKS.handler())
+        {
+            return late::decide(call, None).await;
+        }
+        let event = &call.turn.event;
+        let reply = Reply { attachments: event.attachments.clone(), ..Reply::text(event.text.clone()) };
+        Ok(Answer::saying(Words::Own(reply)))
+    })
+});

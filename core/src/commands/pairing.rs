@@ -3,20 +3,13 @@
 use super::command::{Answer, Command};
 use crate::model::people::PairingState;
 
-pub(crate) const CROWDED: Command = Command {
-    name: "pairing_full",
-    texts: &[],
-    arguments: 0,
-    description: "Tell a sender who is not known that too many others wait to be let in",
-    act: |_| Box::pin(async { Ok(Answer::of("pairing_full")) }),
-};
+pub(crate) const CROWDED: Command =
+    Command::notice("pairing_full", "Tell a sender who is not known that too many others wait to be let in", |_| {
+        Box::pin(async { Ok(Answer::of("pairing_full")) })
+    });
 
-pub(crate) const PAIRING: Command = Command {
-    name: "pairing",
-    texts: &[],
-    arguments: 0,
-    description: "Give a sender who is not known a code to be let in with",
-    act: |call| {
+pub(crate) const PAIRING: Command =
+    Command::notice("pairing", "Give a sender who is not known a code to be let in with", |call| {
         Box::pin(async {
             let identity = call.turn.event.identity();
             Ok(match call.people.request_of(&identity) {
@@ -28,5 +21,4 @@ pub(crate) const PAIRING: Command = Command {
                 _ => Answer::of("stranger"),
             })
         })
-    },
-};
+    });

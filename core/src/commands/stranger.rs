@@ -2,10 +2,7 @@
 
 use super::command::{Answer, Command};
 
-pub(crate) const STRANGER: Command = Command {
-    name: "stranger",
-    texts: &[],
-    arguments: 0,
-    description: "Tell a sender that they may not talk to the agent",
-    act: |_| Box::pin(async { Ok(Answer::of("stranger")) }),
-};
+pub(crate) const STRANGER: Command =
+    Command::notice("stranger", "Tell a sender that they may not talk to the agent", |_| {
+        Box::pin(async { Ok(Answer::of("stranger")) })
+    });
