@@ -334,9 +334,8 @@ impl Gateway {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        if tokio::time::timeout(PATIENCE, ready).await.is_err() {
-            panic!("waited {PATIENCE:?} in vain: the gateway is ready: {last}");
-        }
+        let in_time = tokio::time::timeout(PATIENCE, ready).await;
+        assert!(in_time.is_ok(), "waited {PATIENCE:?} in vain: the gateway is ready: {last}");
     }
 
     /// Ends the process as `kill -9` does.
