@@ -294,7 +294,7 @@ fn agents(parts: &Parts) -> Vec<String> {
 
 /// The agents that call a server.
 fn models(parts: &Parts) -> Vec<String> {
-    parts.agent_infos.iter().filter(|agent| agent.kind == "openai").map(|agent| agent.name.to_string()).collect()
+    parts.agent_infos.iter().filter(|agent| agent.counts_requests).map(|agent| agent.name.to_string()).collect()
 }
 
 /// Who answers the turns of a channel; empty for the gateway, as an agent may have any name.

@@ -28,6 +28,11 @@ pub(crate) trait AgentFactory: Sync {
         None
     }
 
+    /// Whether its agents send requests to a server, which they count (`rejoinder_agent_requests_total`).
+    fn counts_requests(&self) -> bool {
+        false
+    }
+
     /// A remark on a valid section that the operator should know.
     fn remark_on(&self, _name: &str, _agent: &Agent) -> Option<String> {
         None

@@ -34,6 +34,10 @@ impl AgentFactory for OpenAi {
         Ok(agent.into())
     }
 
+    fn counts_requests(&self) -> bool {
+        true
+    }
+
     fn remark_on(&self, name: &str, agent: &Agent) -> Option<String> {
         let server = section(agent);
         (server.api_key.is_some() && is_readable_on_the_way(&server.base_url)).then(|| {

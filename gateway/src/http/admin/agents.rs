@@ -22,7 +22,7 @@ whole! {
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct AgentItem {
     pub(super) name: String,
-    /// `front-desk` or `openai`.
+    /// The `kind` of its section, for example `openai`.
     kind: &'static str,
     /// What the agent is, and where it runs.
     description: String,
