@@ -32,7 +32,10 @@ pub(crate) use self::openapi::description;
 pub(crate) use self::{
     admin::{
         logs::{LevelName, LogLineItem},
+        people::PersonRoleName,
         records_router,
+        tokens::RoleName,
+        turns::StateFilter,
     },
     app::{App, Commons},
     health::{ALIVE, Readiness, ReadinessDetails},

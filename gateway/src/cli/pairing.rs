@@ -1,7 +1,6 @@
 //! `rejoinder pairing`: who asks the running gateway to be let in, and the operator's yes or no.
 
-use clap::{Args, Subcommand, ValueEnum};
-use serde::Serialize;
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::{
@@ -10,7 +9,10 @@ use super::{
     people,
     running::{RunningGateway, path_part},
 };
-use crate::console::{failure::Failure, output};
+use crate::{
+    console::{failure::Failure, output},
+    http::PersonRoleName,
+};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum PairingCommand {
@@ -48,22 +50,14 @@ pub(super) struct Approve {
     #[arg(long)]
     name: Option<String>,
     /// What they may do: guest and member talk to the agent (rules and limits tell them apart), owner also lets others in with /approve
-    #[arg(long, value_enum, default_value_t = Role::Member)]
-    role: Role,
+    #[arg(long, value_enum, default_value_t = PersonRoleName::Member)]
+    role: PersonRoleName,
     /// Why, for the audit
     #[arg(long)]
     reason: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Clone, Copy, Debug, Serialize, ValueEnum)]
-#[serde(rename_all = "snake_case")]
-enum Role {
-    Guest,
-    Member,
-    Owner,
 }
 
 #[derive(Debug, Args)]

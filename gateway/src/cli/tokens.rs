@@ -1,7 +1,6 @@
 //! `rejoinder tokens`: the operators' tokens of the running gateway.
 
-use clap::{Args, Subcommand, ValueEnum};
-use serde::Serialize;
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::{
@@ -9,7 +8,10 @@ use super::{
     listing::{List, table, text},
     running::{RunningGateway, path_part},
 };
-use crate::console::{failure::Failure, output};
+use crate::{
+    console::{failure::Failure, output},
+    http::RoleName,
+};
 
 /// Said of a token that opens nothing yet.
 const NO_API: &str = "It opens nothing yet: the gateway has no /v1. Add a section [channels.api.main] to its configuration, and \
@@ -34,7 +36,7 @@ pub(super) enum TokensCommand {
 pub(super) struct Create {
     /// What it allows: viewer reads, operator also mends, admin also manages tokens; chat only talks to agents, at /v1
     #[arg(long, value_enum)]
-    role: Role,
+    role: RoleName,
     /// The name that the audit shows; if not given: the role and a number
     #[arg(long)]
     name: Option<String>,
@@ -47,15 +49,6 @@ pub(super) struct Create {
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Clone, Copy, Debug, Serialize, ValueEnum)]
-#[serde(rename_all = "snake_case")]
-enum Role {
-    Chat,
-    Viewer,
-    Operator,
-    Admin,
 }
 
 #[derive(Debug, Args)]
@@ -83,7 +76,7 @@ impl TokensCommand {
             Self::Create(create) => {
                 create.perform(&gateway).await?;
                 let has_api = global.load()?.config.channels.iter().any(|(channel, _)| channel.platform() == "api");
-                if !has_api && matches!(create.role, Role::Chat) {
+                if !has_api && matches!(create.role, RoleName::Chat) {
                     output::remark(NO_API);
                 }
                 Ok(())

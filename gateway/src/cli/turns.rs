@@ -7,7 +7,7 @@ mod text;
 use std::{collections::HashSet, fmt::Write as _, time::Duration};
 
 use anyhow::Context as _;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use rejoinder_core::{
     Clock, ConversationId, SystemClock, Timestamp, TurnId,
     explain::{Entry, Explanation},
@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     console::{failure::Failure, output},
+    http::StateFilter,
     time::{self, rfc3339},
     view::{DeliveryDetail, TimelineEntry, TurnDetail, TurnExplanation, TurnItem},
 };
@@ -86,7 +87,7 @@ Examples:
 pub(super) struct List {
     /// Only turns in this state
     #[arg(long, value_enum)]
-    state: Option<ListState>,
+    state: Option<StateFilter>,
     /// Only turns of this channel, for example webhook.siri
     #[arg(long)]
     channel: Option<String>,
@@ -131,22 +132,6 @@ pub(super) struct List {
     json: bool,
     #[command(flatten)]
     database: Database,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum ListState {
-    /// Owed an answer and not settled
-    Open,
-    /// Settled
-    Settled,
-    /// Every way of answering failed
-    Undeliverable,
-    /// Late: the person should have seen a signal by now
-    Overdue,
-    /// Not ended, and its channel is no longer configured
-    Absent,
-    /// Answered within a week with a question that nobody has answered yet
-    Asked,
 }
 
 #[derive(Debug, Args)]
@@ -245,8 +230,8 @@ impl List {
         let now = SystemClock.now();
         let time = |text: Option<&String>| text.and_then(|text| time::parse_or_ago(text, now)).map(rfc3339);
         let state = match self.state {
-            _ if self.late => Some(ListState::Overdue),
-            _ if self.failed => Some(ListState::Undeliverable),
+            _ if self.late => Some(StateFilter::Overdue),
+            _ if self.failed => Some(StateFilter::Undeliverable),
             state => state,
         };
         [

@@ -22,15 +22,15 @@ mod operation;
 mod overview;
 pub(super) mod page;
 mod pairings;
-mod people;
+pub(super) mod people;
 mod prelude;
 mod responses;
 mod route;
 mod schedules;
 mod search;
 mod session;
-mod tokens;
-mod turns;
+pub(super) mod tokens;
+pub(super) mod turns;
 
 use std::sync::Arc;
 

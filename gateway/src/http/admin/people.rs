@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use clap::ValueEnum;
 use rejoinder_core::{
     Actor, Forgotten, Identity, PersonRole,
     store::{KnownIdentity, PersonRecord},
@@ -50,7 +51,7 @@ struct IdentityItem {
 
 names! {
     /// What a person may do besides talking to the agent: a `guest` and a `member` nothing, an `owner` lets others in with `/approve`.
-    #[derive(Default)]
+    #[derive(Default, ValueEnum)]
     PersonRoleName of PersonRole {
         Guest,
         #[default]

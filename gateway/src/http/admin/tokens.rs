@@ -1,5 +1,6 @@
 //! The operators' tokens.
 
+use clap::ValueEnum;
 use rejoinder_core::{
     Actor, ChannelId,
     store::{Role, TokenChange, TokenRecord},
@@ -38,6 +39,7 @@ pub(crate) struct TokenItem {
 names! {
     /// What a token allows: `viewer` reads, `operator` also mends, `admin` also manages tokens. `chat` opens no admin API: it talks
     /// to agents at `/v1`.
+    #[derive(ValueEnum)]
     RoleName of Role { Chat, Viewer, Operator, Admin }
 }
 

@@ -1,5 +1,6 @@
 //! The turns: their list, one in detail, and its explanation.
 
+use clap::ValueEnum;
 use rejoinder_core::{
     Farewell, PersonFilter, TurnId,
     explain::explain as explain_turn,
@@ -60,7 +61,21 @@ pub(crate) struct Filter {
 }
 
 names! {
-    StateFilter of TurnListState { Open, Settled, Undeliverable, Overdue, Absent, Asked }
+    #[derive(ValueEnum)]
+    StateFilter of TurnListState {
+        #[value(help = "Owed an answer and not settled")]
+        Open,
+        #[value(help = "Settled")]
+        Settled,
+        #[value(help = "Every way of answering failed")]
+        Undeliverable,
+        #[value(help = "Late: the person should have seen a signal by now")]
+        Overdue,
+        #[value(help = "Not ended, and its channel is no longer configured")]
+        Absent,
+        #[value(help = "Answered within a week with a question that nobody has answered yet")]
+        Asked,
+    }
 }
 
 impl Filter {
