@@ -33,7 +33,7 @@ impl AlertsCommand {
                     format!("{}: {}", text("target"), text("error"))
                 }
             };
-            output::print(output::printable(&items.iter().map(line).collect::<Vec<_>>().join("\n")))?;
+            output::print(items.iter().map(line).collect::<Vec<_>>().join("\n"))?;
         }
         let failed = items.iter().filter(|item| item["ok"] != true).count();
         if failed > 0 { Err(anyhow!("{failed} of {} could not be reached", items.len()).into()) } else { Ok(()) }

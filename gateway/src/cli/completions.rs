@@ -26,7 +26,7 @@ The folder must exist. A new shell then completes the commands.";
 
 impl Completions {
     pub(super) fn perform(&self, mut cli: Command) -> Result<(), Failure> {
-        output::print(script(self.shell, &mut cli).trim_end())
+        output::print_as_is(script(self.shell, &mut cli).trim_end())
     }
 }
 

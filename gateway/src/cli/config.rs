@@ -48,9 +48,9 @@ impl ConfigCommand {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         match self {
             Self::Check { json } => check(global, *json),
-            Self::Show { json: false } => output::print(global.load()?.config.to_toml_redacted().trim_end()),
+            Self::Show { json: false } => output::print_as_is(global.load()?.config.to_toml_redacted().trim_end()),
             Self::Show { json: true } => output::print_json(&global.load()?.config),
-            Self::Default => output::print(crate::build().manual().trim_end()),
+            Self::Default => output::print_as_is(crate::build().manual().trim_end()),
             Self::Reload { reason, json } => reload(global, reason.as_deref(), *json).await,
         }
     }
@@ -106,7 +106,7 @@ async fn reload(global: &Global, reason: Option<&str>, as_json: bool) -> Result<
             let _ = write!(text, "\n{words}: {named}.");
         }
     }
-    output::print(output::printable(&text))
+    output::print(text)
 }
 
 fn problems(errors: &ConfigErrors) -> Vec<serde_json::Value> {

@@ -130,7 +130,7 @@ impl DeadLettersCommand {
                 let id = whole_id(global, id).await?;
                 let body = json!({ "to": to, "reason": reason });
                 gateway.post(&format!("dead-letters/{id}/redirect"), &body).await?;
-                output::print(output::printable(&format!("It is sent to {to} now.")))
+                output::print(format!("It is sent to {to} now."))
             }
         }
     }
@@ -174,7 +174,7 @@ impl Which {
         if more {
             text.push_str("\nThere are more: run it again.");
         }
-        output::print(output::printable(&text))?;
+        output::print(text)?;
         if count("failed") > 0 { Err(anyhow!("{} could not be changed", count("failed")).into()) } else { Ok(()) }
     }
 }
@@ -203,7 +203,7 @@ fn lines(list: &Page<DeadLetterItem>) -> String {
     if let Some(next) = &list.next {
         let _ = write!(text, "\n\nMore dead letters: --before {next}");
     }
-    output::printable(&text)
+    text
 }
 
 impl Show {
@@ -236,5 +236,5 @@ fn detail(letter: &DeadLetterItem) -> String {
         ("given up", "ended_at"),
     ];
     let lines: Vec<String> = shown.into_iter().filter_map(line).collect();
-    output::printable(&format!("Dead letter {}\n{}", letter.id, lines.join("\n")))
+    format!("Dead letter {}\n{}", letter.id, lines.join("\n"))
 }

@@ -57,7 +57,7 @@ impl Forget {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let gateway = RunningGateway::find(global)?;
         let identities = self.identities(&gateway).await?;
-        let person = output::printable(&identities.join(" and "));
+        let person = identities.join(" and ");
         if !self.yes {
             confirm(&person)?;
         }
@@ -90,7 +90,6 @@ impl Forget {
 
     /// Erases what is stored about one identity; returns how many turns were, and whether the configuration names it.
     async fn erase(&self, gateway: &RunningGateway, identity: &str) -> Result<(u64, Option<String>), Failure> {
-        let person = output::printable(identity);
         let (mut turns, mut tries) = (0, 0);
         loop {
             let body = json!({ "person": identity, "reason": self.reason });
@@ -104,7 +103,7 @@ impl Forget {
             if tries >= TRIES {
                 let unended = count("unended");
                 return Err(anyhow!(
-                    "{turns} turns of {person} were erased, and {unended} are still in work: run this again later"
+                    "{turns} turns of {identity} were erased, and {unended} are still in work: run this again later"
                 )
                 .into());
             }

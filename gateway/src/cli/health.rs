@@ -37,7 +37,7 @@ async fn check(global: &Global) -> Result<(), Failure> {
     if is_ready {
         return output::print("ready");
     }
-    Err(anyhow!("{}", output::printable(&why_not(&readiness))).into())
+    Err(anyhow!(why_not(&readiness)).into())
 }
 
 fn why_not(readiness: &Readiness) -> String {

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::records::{Page, Records};
 use crate::{
-    console::{failure::Failure, output},
+    console::failure::Failure,
     view::{DeadLetterItem, TurnItem},
 };
 
@@ -18,7 +18,7 @@ pub(super) async fn turn_id(records: &Records<'_>, id: &str) -> Result<String, F
         (Some(turn), true) => Ok(turn.turn_id),
         (None, _) => {
             let hint = "`rejoinder turns list` lists the turns";
-            Err(anyhow!("there is no turn {}; {hint}", output::printable(id)).into())
+            Err(anyhow!("there is no turn {id}; {hint}").into())
         }
         _ => Err(several("turns", id)),
     }
@@ -34,14 +34,14 @@ pub(super) async fn dead_letter(records: &Records<'_>, id: &str) -> Result<DeadL
         (Some(letter), true) => Ok(letter),
         (None, _) => {
             let hint = "`rejoinder dead-letters list` lists them";
-            Err(anyhow!("there is no dead letter {}; {hint}", output::printable(id)).into())
+            Err(anyhow!("there is no dead letter {id}; {hint}").into())
         }
         _ => Err(several("dead letters", id)),
     }
 }
 
 fn several(what: &str, id: &str) -> Failure {
-    anyhow!("several {what} begin with {}: give more of the id", output::printable(id)).into()
+    anyhow!("several {what} begin with {id}: give more of the id").into()
 }
 
 /// The smallest and the largest id that begin so.
@@ -51,7 +51,7 @@ fn range(prefix: &str) -> Result<(Uuid, Uuid), Failure> {
     let value = value.filter(|_| digits.chars().all(|digit| digit.is_ascii_hexdigit())).ok_or_else(|| {
         // Six of them are the same for hours.
         let hint = "an id looks like 0199a1c2-7d3e-7aaa-8bbb-0123456789ab; its first twelve characters are enough";
-        Failure::Usage(format!("{} is no id: {hint}", output::printable(prefix)))
+        Failure::Usage(format!("{prefix} is no id: {hint}"))
     })?;
     let rest = 4 * (32 - digits.len());
     let missing = (1_u128 << rest).wrapping_sub(1);

@@ -46,5 +46,5 @@ pub(super) fn table<const N: usize>(
     if rows.is_empty() {
         return nothing.to_owned();
     }
-    output::printable(&format!("{}{hint}", output::table(heads, &rows)))
+    format!("{}{hint}", output::table(heads, &rows))
 }

@@ -71,7 +71,7 @@ fn text(list: &Page<LogLineItem>) -> String {
     if let Some(next) = &list.next {
         let _ = write!(text, "\n\nEarlier lines: --before {next}");
     }
-    output::printable(&text)
+    text
 }
 
 fn line(item: &LogLineItem) -> String {

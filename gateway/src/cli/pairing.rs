@@ -97,14 +97,14 @@ impl PairingCommand {
                 let body = json!({ "person": person, "reason": reason });
                 let revoked = gateway.post("people/revoke", &body).await?;
                 let again = people::known_again(&revoked).map(|again| format!(" {again}")).unwrap_or_default();
-                output::print(output::printable(&format!("{person} is not known any more.{again}")))
+                output::print(format!("{person} is not known any more.{again}"))
             }
         }
     }
 }
 
 fn let_in(person: &Value) -> String {
-    output::printable(&format!("{} ({}) is let in.", people::name(person), people::known_as(person)))
+    format!("{} ({}) is let in.", people::name(person), people::known_as(person))
 }
 
 fn lines(pairings: &Value) -> String {

@@ -52,10 +52,10 @@ pub(super) fn identity(item: &Value) -> String {
 /// What the configuration does about somebody who was revoked or forgotten, by the gateway's answer.
 pub(super) fn known_again(answer: &Value) -> Option<String> {
     let name = answer["configured_as"].as_str()?;
-    Some(output::printable(&format!(
+    Some(format!(
         "The configuration names them in [people.{name}]: remove them there too, or they are known again after the next \
          start, and when that entry changes."
-    )))
+    ))
 }
 
 #[cfg(test)]

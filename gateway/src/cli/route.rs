@@ -61,7 +61,7 @@ impl RouteCommand {
             "channel": channel, "chat": chat, "thread": thread, "person": person, "group": group, "text": text, "at": at,
         });
         let route = RunningGateway::find(global)?.post("route/explain", &body).await?;
-        if *json { output::print_json(&route) } else { output::print(output::printable(&explanation(&route))) }
+        if *json { output::print_json(&route) } else { output::print(explanation(&route)) }
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::global::Global;
 use crate::{
-    console::{command::command_line, failure::Failure, output},
+    console::{command::command_line, failure::Failure},
     gateway::{read_address, url_of},
     wiring,
 };
@@ -146,8 +146,8 @@ pub(super) fn answer(status: StatusCode, body: &[u8]) -> Result<Value, Failure> 
     if status.is_success() {
         return Ok(answer);
     }
-    let why = answer["detail"].as_str().map_or_else(|| status.to_string(), output::printable);
-    Err(anyhow!("{why}").into())
+    let why = answer["detail"].as_str().map_or_else(|| status.to_string(), str::to_owned);
+    Err(anyhow!(why).into())
 }
 
 #[cfg(test)]

@@ -129,12 +129,12 @@ impl ScheduleCommand {
                 if add.json {
                     return output::print_json(&schedule);
                 }
-                output::print(output::printable(&format!(
+                output::print(format!(
                     "Schedule {} for {}: next at {}.",
                     text(&schedule["name"]),
                     text(&schedule["to"]),
                     time(&schedule["next_at"])
-                )))
+                ))
             }
             Self::List(list) => list.print(&gateway, "schedules", lines).await,
             Self::Show(Show { schedule, json }) => {
@@ -145,25 +145,25 @@ impl ScheduleCommand {
                 let turns = begun["messages"].as_array().into_iter().flatten();
                 let turns: Vec<_> =
                     turns.map(|one| format!("{} (turn {})", text(&one["to"]), text(&one["id"]))).collect();
-                output::print(output::printable(&format!("Begun: {}", turns.join(", "))))?;
+                output::print(format!("Begun: {}", turns.join(", ")))?;
                 for one in begun["not_reached"].as_array().into_iter().flatten() {
-                    output::print(output::printable(&not_reached(one)))?;
+                    output::print(not_reached(one))?;
                 }
                 Ok(())
             }
             Self::Pause(named) => {
                 named.post(&gateway, "pause").await?;
-                output::print(output::printable(&format!("{} is paused.", named.schedule)))
+                output::print(format!("{} is paused.", named.schedule))
             }
             Self::Resume(named) => {
                 let schedule = named.post(&gateway, "resume").await?;
                 let next = time(&schedule["next_at"]);
-                output::print(output::printable(&format!("{} goes on: next at {next}.", named.schedule)))
+                output::print(format!("{} goes on: next at {next}.", named.schedule))
             }
             Self::Remove(Named { schedule, reason }) => {
                 let path = format!("schedules/{}", path_part(schedule));
                 gateway.delete(&path, &json!({ "reason": reason })).await?;
-                output::print(output::printable(&format!("{schedule} is removed.")))
+                output::print(format!("{schedule} is removed."))
             }
         }
     }
@@ -264,7 +264,7 @@ fn detail(schedule: &Value) -> String {
     if !rows.is_empty() {
         lines.push(format!("\n{}", output::table(["DUE", "ACTED ON", "TURNS"], &rows)));
     }
-    output::printable(&lines.join("\n"))
+    lines.join("\n")
 }
 
 #[cfg(test)]

@@ -80,10 +80,10 @@ impl Send {
             output::print_json(&json!({ "messages": messages, "not_reached": missed }))?;
         } else {
             for (message, turn) in &turns {
-                output::print(output::printable(&told(message, turn)))?;
+                output::print(told(message, turn))?;
             }
             for one in &missed {
-                output::print(output::printable(&not_reached(one)))?;
+                output::print(not_reached(one))?;
             }
         }
         let failed = turns.iter().map(|(_, turn)| u64::from(status(turn) == "undeliverable")).sum::<u64>();

@@ -86,7 +86,7 @@ impl ServiceCommand {
     pub(super) fn perform(&self, global: &Global) -> Result<(), Failure> {
         match self {
             Self::Install(install) => install.perform(global),
-            Self::Print(manager) => output::print(manager.unit(global, &this_program()?)?.trim_end()),
+            Self::Print(manager) => output::print_as_is(manager.unit(global, &this_program()?)?.trim_end()),
         }
     }
 }

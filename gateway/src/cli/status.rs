@@ -39,7 +39,7 @@ impl Status {
             return Ok(());
         }
         let why = overview["headline"].as_str().unwrap_or("the gateway is not well");
-        Err(anyhow!("{}", output::printable(why)).into())
+        Err(anyhow!("{why}").into())
     }
 }
 
@@ -90,5 +90,5 @@ fn lines(overview: &Value) -> String {
     let channel_is_up = |channel: &Value| channel["live"] == true && channel["sends"] == true;
     lines.push(format!("Channels  {}", named(&overview["channels"], "channel", &channel_is_up)));
     lines.push(format!("Agents    {}", named(&overview["agents"], "name", &|agent| agent["up"] == true)));
-    output::printable(&lines.join("\n"))
+    lines.join("\n")
 }

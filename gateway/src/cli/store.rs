@@ -107,7 +107,7 @@ fn text(path: &Path, stats: &StoreStats, lifetimes: &Lifetimes) -> String {
     };
     let rows: Vec<_> = stats.rows.iter().map(|(table, rows)| [table.clone(), rows.to_string()]).collect();
     let _ = write!(text, "\n\n{}", output::table(["TABLE", "ROWS"], &rows));
-    output::printable(&text)
+    text
 }
 
 impl Vacuum {

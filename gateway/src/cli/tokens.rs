@@ -84,12 +84,12 @@ impl TokensCommand {
             Self::List(list) => list.print(&gateway, "tokens", lines).await,
             Self::Revoke(Revoke { token, reason }) => {
                 gateway.delete(&format!("tokens/{}", path_part(token)), &json!({ "reason": reason })).await?;
-                output::print(output::printable(&format!("The token {token} is revoked.")))
+                output::print(format!("The token {token} is revoked."))
             }
             Self::Sessions(list) => list.print(&gateway, "sessions", session_lines).await,
             Self::EndSession(EndSession { session, reason }) => {
                 gateway.delete(&format!("sessions/{}", path_part(session)), &json!({ "reason": reason })).await?;
-                output::print(output::printable(&format!("The session {session} is over.")))
+                output::print(format!("The session {session} is over."))
             }
         }
     }
@@ -104,7 +104,7 @@ impl Create {
             return output::print_json(&made);
         }
         let [name, token] = ["name", "token"].map(|key| made[key].as_str().unwrap_or_default());
-        output::remark(output::printable(&format!("The token {name}, which is shown only now:")));
+        output::remark(format_args!("The token {name}, which is shown only now:"));
         output::print(token)
     }
 }

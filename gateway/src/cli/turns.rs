@@ -221,7 +221,7 @@ impl List {
                 return output::print(lines(&list, now));
             }
             // Clears the terminal.
-            output::print(format!("\u{1b}[2J\u{1b}[H{}", lines(&list, now)))?;
+            output::print_as_is(&format!("\u{1b}[2J\u{1b}[H{}", output::printable(&lines(&list, now))))?;
             tokio::time::sleep(WATCH_PAUSE).await;
         }
     }
@@ -280,7 +280,7 @@ fn lines(list: &Page<TurnItem>, now: Timestamp) -> String {
     if let Some(next) = &list.next {
         let _ = write!(text, "\n\nMore turns: --before {next}");
     }
-    output::printable(&text)
+    text
 }
 
 /// How many characters of these ids to show.
@@ -307,7 +307,7 @@ fn explained(explanation: TurnExplanation) -> Result<String, Failure> {
     let timeline = timeline.into_iter().filter_map(entry).collect();
     let turn = turn_id.parse::<TurnId>().context("the turn has no id")?;
     let explanation = Explanation { turn, headline, owed, timeline, next };
-    Ok(output::printable(&format!("Turn {turn_id}\n{explanation}")))
+    Ok(format!("Turn {turn_id}\n{explanation}"))
 }
 
 fn detail(turn: &TurnDetail, with_shown: bool) -> String {
@@ -356,7 +356,7 @@ fn detail(turn: &TurnDetail, with_shown: bool) -> String {
             turn.remarks.iter().map(|remark| format!("  {}  {}: {}", remark.at, remark.kind, one_line(&remark.detail))),
         );
     }
-    output::printable(&lines.join("\n"))
+    lines.join("\n")
 }
 
 fn delivery_lines(delivery: &DeliveryDetail, lines: &mut Vec<String>) {

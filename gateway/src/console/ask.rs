@@ -25,7 +25,7 @@ pub(crate) trait Ask {
     fn pick(&mut self, question: &str, options: &[String]) -> Result<usize, Failure> {
         let mut text = question.to_owned();
         for (number, option) in (1..).zip(options) {
-            let _ = write!(text, "\n  {number}. {}", output::printable(option));
+            let _ = write!(text, "\n  {number}. {option}");
         }
         self.say(&text)?;
         loop {
@@ -49,7 +49,9 @@ impl Ask for Terminal {
 
     fn line_or_nothing(&mut self, question: &str) -> Result<String, Failure> {
         let mut stdout = io::stdout().lock();
-        write!(stdout, "{question} ").and_then(|()| stdout.flush()).context("cannot print the question")?;
+        write!(stdout, "{} ", output::printable(question))
+            .and_then(|()| stdout.flush())
+            .context("cannot print the question")?;
         let mut answer = String::new();
         let read = io::stdin().lock().read_line(&mut answer).context("cannot read the answer")?;
         if read == 0 {
@@ -59,7 +61,7 @@ impl Ask for Terminal {
     }
 
     fn secret_or_nothing(&mut self, question: &str) -> Result<SecretString, Failure> {
-        match rpassword::prompt_password(format!("{question} ")) {
+        match rpassword::prompt_password(format!("{} ", output::printable(question))) {
             Ok(answer) => Ok(answer.trim().to_owned().into()),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(no_answer()),
             Err(error) => Err(anyhow::Error::new(error).context("cannot read the answer").into()),

@@ -268,7 +268,7 @@ impl Question {
                 if !self.agent.is_empty() {
                     output::remark("The gateway is back.");
                 }
-                self.agent = printable(&welcome.agent);
+                self.agent = welcome.agent;
                 for turn in welcome.turns {
                     self.book.learn(turn);
                 }
@@ -279,7 +279,7 @@ impl Question {
                 self.id = Some(turn);
             }
             Event::Refused { id, why } if id.as_ref().is_none_or(|id| *id == self.message) => {
-                return Err(printable(&why));
+                return Err(why);
             }
             Event::Turn(turn) => drop(self.book.learn(*turn)),
             Event::Ended(why) => return Err(why),

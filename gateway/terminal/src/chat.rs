@@ -112,7 +112,7 @@ impl Drop for TerminalMode {
         if let Some(mode) = &self.0 {
             let _ = tcsetattr(stdin(), OptionalActions::Drain, mode);
         }
-        let _ = output::print(NO_BRACKETED_PASTE);
+        let _ = output::print_as_is(NO_BRACKETED_PASTE);
     }
 }
 
@@ -143,18 +143,15 @@ struct Talk {
 
 impl Talk {
     fn begin(connection: Connection, welcome: &Welcome, history: std::path::PathBuf) -> Result<Self, Failure> {
-        let agent = printable(&welcome.agent);
-        output::print(format!(
-            "{}: {agent} answers. /help lists the commands, Ctrl-C stops, Ctrl-D leaves.\n",
-            printable(&welcome.title)
-        ))?;
+        let Welcome { title, agent, .. } = welcome;
+        output::print(format!("{title}: {agent} answers. /help lists the commands, Ctrl-C stops, Ctrl-D leaves.\n"))?;
         let has_colors = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         Ok(Self {
             connection,
             prompt: Prompt::start(history)?,
             screen: Screen::new(has_colors),
             book: Book::default(),
-            agent,
+            agent: agent.clone(),
             drafts: HashMap::new(),
             typing: HashMap::new(),
             unaccepted: Vec::new(),

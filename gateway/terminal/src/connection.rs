@@ -20,7 +20,6 @@ use super::{
     frames::{ClientFrame, ServerFrame, Turn, Welcome},
     outbox::{Outbox, Say},
 };
-use crate::output::printable;
 
 /// How long the gateway may take to open the socket, and to answer the hello.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(15);
@@ -162,7 +161,7 @@ impl Keeper {
                         self.tell(Event::Lost);
                     }
                 }
-                End::Lost(why) | End::Refused(why) => return self.tell(Event::Ended(printable(&why))),
+                End::Lost(why) | End::Refused(why) => return self.tell(Event::Ended(why)),
             }
             if self.events.is_closed() {
                 return;

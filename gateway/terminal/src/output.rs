@@ -11,29 +11,36 @@ use serde::Serialize;
 
 use super::failure::Failure;
 
-/// Prints `text` and a line break.
+/// Prints what is [`printable`] of `text`, and a line break.
 ///
 /// # Errors
 /// When standard output is closed or full.
 pub fn print(text: impl AsRef<str>) -> Result<(), Failure> {
+    print_as_is(&printable(text.as_ref()))
+}
+
+/// Prints `text` and a line break, whatever it does to a terminal.
+///
+/// # Errors
+/// As [`print()`].
+pub fn print_as_is(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    let text = text.as_ref();
     let printed =
         stdout.write_all(text.as_bytes()).and_then(|()| stdout.write_all(b"\n")).and_then(|()| stdout.flush());
     Ok(printed.context("cannot print")?)
 }
 
-/// Prints untrusted text and a line break: as it is, but on a terminal only what is [`printable`].
+/// Prints `text` and a line break: as it is, but on a terminal only what is [`printable`].
 ///
 /// # Errors
 /// As [`print()`].
 pub fn print_untrusted(text: &str) -> Result<(), Failure> {
-    if io::stdout().is_terminal() { print(printable(text)) } else { print(text) }
+    if io::stdout().is_terminal() { print(text) } else { print_as_is(text) }
 }
 
-/// Prints a line to standard error, which may be closed: nobody need read it.
+/// Prints what is [`printable`] of a line to standard error, which may be closed: nobody need read it.
 pub fn remark(line: impl fmt::Display) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", printable(&line.to_string()));
 }
 
 /// Prints `value` as JSON.
@@ -42,7 +49,7 @@ pub fn remark(line: impl fmt::Display) {
 /// As [`print()`].
 pub fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     let json = serde_json::to_string_pretty(value).context("cannot print this as JSON")?;
-    print(escaped(&json))
+    print_as_is(&escaped(&json))
 }
 
 /// Whether the reader closed our standard output, as in `| head`.
@@ -51,7 +58,7 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Makes untrusted text safe for a terminal: replaces what controls the terminal or the direction of the text, or is hidden. Lines
+/// Makes text safe for a terminal: replaces what controls the terminal or the direction of the text, or is hidden. Lines
 /// may end as on Windows.
 #[must_use]
 pub fn printable(text: &str) -> String {

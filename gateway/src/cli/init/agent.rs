@@ -14,7 +14,7 @@ use crate::{
     console::{
         ask::Ask,
         failure::Failure,
-        output::{capital, printable},
+        output::{capital, excerpt},
         secret::{SecretLocation, SecretRead, is_empty, variable},
         toml::toml_text,
     },
@@ -113,11 +113,11 @@ impl AgentChoice {
             Hello::Answered(_) => None,
             Hello::NotAsked(why) => Some(why),
             Hello::Failed(error) => {
-                let why = printable(&error.to_string());
                 let hint = server.hint(&error);
-                return Err(
-                    anyhow!("{why}.{hint} Nothing was written; with --no-check it is written without asking").into()
-                );
+                return Err(anyhow!(
+                    "{error}.{hint} Nothing was written; with --no-check it is written without asking"
+                )
+                .into());
             }
         };
         Ok(Self::OpenAi(Server { not_checked, ..server }))
@@ -254,14 +254,14 @@ impl Interview<'_> {
             terminal.say("Trying it (up to a minute, if the server has to load the model) …")?;
             let error = match server.say_hello(self.http).await? {
                 Hello::Answered(answer) => {
-                    terminal.say(&format!("It answers: {}", shown(&answer)))?;
+                    terminal.say(&format!("It answers: {}", excerpt(&answer, MAX_SHOWN)))?;
                     return Ok(Some(server));
                 }
                 Hello::NotAsked(why) => return Ok(Some(Server { not_checked: Some(why), ..server })),
                 Hello::Failed(error) => error,
             };
             let options = ["try again", "choose another server or model", "write it anyway"].map(str::to_owned);
-            let (why, hint) = (capital(&printable(&error.to_string())), server.hint(&error));
+            let (why, hint) = (capital(&error.to_string()), server.hint(&error));
             match terminal.pick(&format!("{why}.{hint}"), &options)? {
                 0 => {}
                 1 => return Ok(None),
@@ -302,13 +302,7 @@ fn describe(found: &FoundServer) -> String {
         Origin::LlamaCpp => "llama.cpp on this machine",
         Origin::Vllm => "vLLM on this machine",
     };
-    format!("{what}, {}", printable(found.base_url.as_str()))
-}
-
-/// An answer as one short line.
-fn shown(answer: &str) -> String {
-    let line = printable(&answer.split_whitespace().collect::<Vec<_>>().join(" "));
-    if line.chars().count() > MAX_SHOWN { line.chars().take(MAX_SHOWN).chain(['…']).collect() } else { line }
+    format!("{what}, {}", found.base_url)
 }
 
 #[cfg(test)]

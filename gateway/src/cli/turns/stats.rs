@@ -46,7 +46,7 @@ impl Stats {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let store = self.database.open(global).await?;
         let report = self.read(&*store).await.context("cannot read the log")?;
-        if self.json { output::print_json(&report) } else { output::print(output::printable(&report.text())) }
+        if self.json { output::print_json(&report) } else { output::print(report.text()) }
     }
 
     async fn read(&self, store: &dyn LogStore) -> Result<Report, StoreError> {
