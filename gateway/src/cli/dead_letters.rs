@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{database::Database, global::Global, ids, records::Page, running::RunningGateway};
+use super::{global::Global, ids, options::Database, records::Page, running::RunningGateway};
 use crate::{
     console::{failure::Failure, output},
     view::DeadLetterItem,

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use super::{
-    database::Database,
     global::Global,
     ids::turn_id,
+    options::Database,
     records::{Page, named},
 };
 use crate::{

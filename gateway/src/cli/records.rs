@@ -14,8 +14,8 @@ use tracing::Level;
 use url::form_urlencoded::Serializer;
 
 use super::{
-    database::Database,
     global::Global,
+    options::Database,
     running::{self, RunningGateway},
 };
 use crate::{

@@ -5,7 +5,7 @@ use clap::Args;
 use rejoinder_core::store::Backlog;
 use serde_json::Value;
 
-use super::{database::Database, global::Global, running::RunningGateway};
+use super::{global::Global, options::Database, running::RunningGateway};
 use crate::{
     console::{failure::Failure, output},
     time::span,

@@ -11,7 +11,7 @@ use rejoinder_core::{
 use rejoinder_store::OpenError;
 use serde::Serialize;
 
-use super::{database::Database, global::Global};
+use super::{global::Global, options::Database};
 use crate::{
     console::{failure::Failure, output},
     time::rfc3339,

@@ -16,9 +16,9 @@ use serde::de::DeserializeOwned;
 
 use self::text::{indented, one_line, parse_time};
 use super::{
-    database::Database,
     global::Global,
     ids::turn_id,
+    options::Database,
     records::{Page, Parameter, named},
     running::RunningGateway,
 };

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::text::parse_time;
 use crate::{
-    cli::{database::Database, global::Global},
+    cli::{global::Global, options::Database},
     console::{failure::Failure, output},
     figures::{PROMPT, Tally, each_entry},
     time::{rfc3339, span},

@@ -1,4 +1,4 @@
-//! The option `--database`, for commands that read or write the database themselves.
+//! Options that several commands take.
 
 use std::path::PathBuf;
 
