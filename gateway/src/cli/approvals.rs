@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 
 use super::{
     global::Global,
-    listing::{print, table, text},
-    running::{RunningGateway, path_part},
+    listing::{table, text},
+    options::Printing,
+    running::RunningGateway,
 };
 use crate::console::{failure::Failure, output};
 
@@ -30,9 +31,8 @@ pub(super) struct List {
     /// Also those that do not wait any more, newest first
     #[arg(long)]
     all: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    printing: Printing,
 }
 
 #[derive(Debug, Args)]
@@ -47,19 +47,16 @@ pub(super) struct Decide {
 impl ApprovalsCommand {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let gateway = RunningGateway::find(global)?;
-        match self {
-            Self::List(List { all, json }) => {
-                print(*json, &gateway.get(if *all { "approvals?state=all" } else { "approvals" }).await?, lines)
+        let (Decide { id, note }, what, done) = match self {
+            Self::List(List { all, printing }) => {
+                let path = if *all { "approvals?state=all" } else { "approvals" };
+                return printing.print_from(&gateway, path, lines).await;
             }
-            Self::Approve(Decide { id, note }) => {
-                gateway.post(&format!("approvals/{}/approve", path_part(id)), &json!({ "note": note })).await?;
-                output::print("Approved: the agent runs again.")
-            }
-            Self::Decline(Decide { id, note }) => {
-                gateway.post(&format!("approvals/{}/decline", path_part(id)), &json!({ "note": note })).await?;
-                output::print("Declined: the agent runs again, and is told so.")
-            }
-        }
+            Self::Approve(it) => (it, "approve", "Approved: the agent runs again."),
+            Self::Decline(it) => (it, "decline", "Declined: the agent runs again, and is told so."),
+        };
+        gateway.act("approvals", id, what, &json!({ "note": note })).await?;
+        output::print(done)
     }
 }
 

@@ -10,7 +10,11 @@ use rejoinder_core::{
 };
 use rejoinder_store::SqliteStore;
 
-use super::{global::Global, store::size};
+use super::{
+    global::Global,
+    options::Printing,
+    store::{file_size, size},
+};
 use crate::{
     backup::{self, Places},
     console::{failure::Failure, output},
@@ -21,9 +25,8 @@ use crate::{
 pub(super) struct Backup {
     /// The file to write; it must not exist
     file: PathBuf,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    printing: Printing,
 }
 
 #[derive(Debug, Args)]
@@ -60,16 +63,11 @@ impl Backup {
             return Err(anyhow!("{} exists: name a new file", self.file.display()).into());
         }
         let manifest = backup::write(&places, &self.file, rfc3339(SystemClock.now())).await?;
-        if self.json {
-            return output::print_json(&manifest);
-        }
-        let (count, bytes) = (manifest.count(), size(manifest.bytes()));
-        let file = self.file.metadata().map_or(0, |file| file.len());
-        output::print(format!(
-            "{}: {count} files with {bytes}, {} compressed; checked.",
-            self.file.display(),
-            size(file)
-        ))
+        self.printing.print(&manifest, |manifest| {
+            let (count, bytes) = (manifest.count(), size(manifest.bytes()));
+            let compressed = size(file_size(&self.file));
+            format!("{}: {count} files with {bytes}, {compressed} compressed; checked.", self.file.display())
+        })
     }
 }
 

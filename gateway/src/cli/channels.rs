@@ -1,11 +1,12 @@
 //! `rejoinder channels`: the channels of the running gateway, and that one is tried now.
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     global::Global,
-    listing::{List, table, text},
+    listing::{table, text},
+    options::{Printing, Reason},
     running::RunningGateway,
 };
 use crate::console::{failure::Failure, output};
@@ -13,7 +14,7 @@ use crate::console::{failure::Failure, output};
 #[derive(Debug, Subcommand)]
 pub(super) enum ChannelsCommand {
     /// List the channels of the running gateway: whether each receives and sends
-    List(List),
+    List(Printing),
     /// Try now to send what waits for a channel, for example when its platform is back
     #[command(after_help = "Example:\n  rejoinder channels try telegram.main")]
     Try(Try),
@@ -23,18 +24,17 @@ pub(super) enum ChannelsCommand {
 pub(super) struct Try {
     /// The channel, for example telegram.main
     channel: String,
-    /// Why, for the audit
-    #[arg(long)]
-    reason: Option<String>,
+    #[command(flatten)]
+    why: Reason,
 }
 
 impl ChannelsCommand {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let gateway = RunningGateway::find(global)?;
         match self {
-            Self::List(list) => list.print(&gateway, "channels", lines).await,
-            Self::Try(Try { channel, reason }) => {
-                gateway.post(&format!("channels/{channel}/try"), &json!({ "reason": reason })).await?;
+            Self::List(printing) => printing.print_from(&gateway, "channels", lines).await,
+            Self::Try(Try { channel, why }) => {
+                gateway.act("channels", channel, "try", why).await?;
                 output::print("What waits is tried now.")
             }
         }

@@ -4,9 +4,14 @@ use std::fmt::Write as _;
 
 use clap::Subcommand;
 use rejoinder_config::ConfigErrors;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{global::Global, running::RunningGateway};
+use super::{
+    global::Global,
+    listing::items,
+    options::{Printing, Reason},
+    running::RunningGateway,
+};
 use crate::{
     console::{failure::Failure, output},
     wiring,
@@ -16,17 +21,9 @@ use crate::{
 pub(super) enum ConfigCommand {
     /// Check the configuration and list its problems
     #[command(after_help = "Exit code: 0 if it is valid, 2 if not. Nothing is started or written.")]
-    Check {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    Check(Printing),
     /// Print the effective configuration, without secrets
-    Show {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    Show(Printing),
     /// Print the manual: every key, its default and what it does
     #[command(after_help = "Example:\n  rejoinder config default > rejoinder.toml")]
     Default,
@@ -35,23 +32,25 @@ pub(super) enum ConfigCommand {
         after_help = "Prints what has changed, and what waits for a restart. A wrong configuration changes nothing."
     )]
     Reload {
-        /// Why, for the audit
-        #[arg(long)]
-        reason: Option<String>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        why: Reason,
+        #[command(flatten)]
+        printing: Printing,
     },
 }
 
 impl ConfigCommand {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         match self {
-            Self::Check { json } => check(global, *json),
-            Self::Show { json: false } => output::print_as_is(global.load()?.config.to_toml_redacted().trim_end()),
-            Self::Show { json: true } => output::print_json(&global.load()?.config),
+            Self::Check(printing) => check(global, printing.json),
+            Self::Show(Printing { json: false }) => {
+                output::print_as_is(global.load()?.config.to_toml_redacted().trim_end())
+            }
+            Self::Show(Printing { json: true }) => output::print_json(&global.load()?.config),
             Self::Default => output::print_as_is(crate::build().manual().trim_end()),
-            Self::Reload { reason, json } => reload(global, reason.as_deref(), *json).await,
+            Self::Reload { why, printing } => {
+                printing.print(&RunningGateway::find(global)?.post("configuration/reload", why).await?, reloaded)
+            }
         }
     }
 }
@@ -82,15 +81,8 @@ fn check(global: &Global, as_json: bool) -> Result<(), Failure> {
     output::print(text)
 }
 
-async fn reload(global: &Global, reason: Option<&str>, as_json: bool) -> Result<(), Failure> {
-    let reloaded = RunningGateway::find(global)?.post("configuration/reload", &json!({ "reason": reason })).await?;
-    if as_json {
-        return output::print_json(&reloaded);
-    }
-    let keys = |name: &str| {
-        let keys = reloaded[name].as_array().into_iter().flatten().filter_map(|key| key.as_str());
-        keys.collect::<Vec<_>>().join(", ")
-    };
+fn reloaded(reloaded: &Value) -> String {
+    let keys = |name: &str| items(&reloaded[name]).filter_map(Value::as_str).collect::<Vec<_>>().join(", ");
     let mut text = match &*keys("changed") {
         "" => "Nothing has changed that holds at once.".to_owned(),
         keys => format!("Changed: {keys}."),
@@ -106,10 +98,10 @@ async fn reload(global: &Global, reason: Option<&str>, as_json: bool) -> Result<
             let _ = write!(text, "\n{words}: {named}.");
         }
     }
-    output::print(text)
+    text
 }
 
-fn problems(errors: &ConfigErrors) -> Vec<serde_json::Value> {
+fn problems(errors: &ConfigErrors) -> Vec<Value> {
     let problem = |problem: &rejoinder_config::Problem| json!({ "key": problem.key().map(ToString::to_string), "message": problem.to_string() });
     errors.problems().iter().map(problem).collect()
 }

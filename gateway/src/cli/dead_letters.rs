@@ -9,7 +9,14 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{global::Global, ids, options::Database, records::Page, running::RunningGateway};
+use super::{
+    global::Global,
+    ids,
+    listing::{self, items},
+    options::{Database, Reading, Reason},
+    records::Page,
+    running::RunningGateway,
+};
 use crate::{
     console::{failure::Failure, output},
     view::DeadLetterItem,
@@ -43,22 +50,16 @@ pub(super) struct List {
     /// Largest number to list
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    database: Database,
+    reading: Reading,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Show {
     /// Its id or that of its turn, or the first twelve or so characters of one
     id: String,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    database: Database,
+    reading: Reading,
 }
 
 /// One, or all that match.
@@ -83,9 +84,8 @@ struct Which {
 pub(super) struct Retry {
     #[command(flatten)]
     which: Which,
-    /// Why, for the audit
-    #[arg(long)]
-    reason: Option<String>,
+    #[command(flatten)]
+    why: Reason,
     /// Only say how many there are
     #[arg(long)]
     dry_run: bool,
@@ -97,9 +97,8 @@ pub(super) struct Redirect {
     id: String,
     /// The conversation: CHANNEL/CHAT or CHANNEL/CHAT/THREAD
     to: String,
-    /// Why, for the audit
-    #[arg(long)]
-    reason: Option<String>,
+    #[command(flatten)]
+    why: Reason,
 }
 
 #[derive(Debug, Args)]
@@ -119,17 +118,16 @@ impl DeadLettersCommand {
         match self {
             Self::List(list) => list.perform(global).await,
             Self::Show(show) => show.perform(global).await,
-            Self::Retry(Retry { which, reason, dry_run }) => {
-                which.change(global, "retry", reason.as_deref(), *dry_run, "sent again").await
+            Self::Retry(Retry { which, why, dry_run }) => {
+                which.change(global, "retry", why.reason.as_deref(), *dry_run, "sent again").await
             }
             Self::Discard(Discard { which, reason, dry_run }) => {
                 which.change(global, "discard", Some(reason), *dry_run, "given up").await
             }
-            Self::Redirect(Redirect { id, to, reason }) => {
+            Self::Redirect(Redirect { id, to, why }) => {
                 let gateway = RunningGateway::find(global)?;
                 let id = whole_id(global, id).await?;
-                let body = json!({ "to": to, "reason": reason });
-                gateway.post(&format!("dead-letters/{id}/redirect"), &body).await?;
+                gateway.act("dead-letters", &id, "redirect", &json!({ "to": to, "reason": why.reason })).await?;
                 output::print(format!("It is sent to {to} now."))
             }
         }
@@ -159,17 +157,16 @@ impl Which {
                 return Err(Failure::Usage("--dry-run is for several: pass --all, --channel or --error".to_owned()));
             }
             let id = whole_id(global, id).await?;
-            gateway.post(&format!("dead-letters/{id}/{action}"), &json!({ "reason": reason })).await?;
+            gateway.act("dead-letters", &id, action, &json!({ "reason": reason })).await?;
             return output::print(format!("It is {done} now."));
         }
         let body = json!({ "channel": self.channel, "error": self.error, "dry_run": dry_run, "reason": reason });
         let changed = gateway.post(&format!("dead-letters/{action}"), &body).await?;
-        let count = |name: &str| changed[name].as_array().map_or(0, Vec::len);
+        let count = |name: &str| items(&changed[name]).count();
         let (verb, more) = (if dry_run { "would be" } else { "are" }, changed["more"] == true);
         let mut text = format!("{} {verb} {done}.", count("ids"));
-        for failed in changed["failed"].as_array().into_iter().flatten() {
-            let part = |name: &str| failed[name].as_str().unwrap_or_default().to_owned();
-            let _ = write!(text, "\n{}: {}", part("id"), part("detail"));
+        for failed in items(&changed["failed"]) {
+            let _ = write!(text, "\n{}: {}", listing::text(&failed["id"]), listing::text(&failed["detail"]));
         }
         if more {
             text.push_str("\nThere are more: run it again.");
@@ -181,35 +178,30 @@ impl Which {
 
 impl List {
     async fn perform(&self, global: &Global) -> Result<(), Failure> {
-        let records = self.database.records(global).await?;
+        let records = self.reading.database.records(global).await?;
         let (channel, before) = (self.channel.clone(), self.before.map(|id| id.to_string()));
         let list = records.list("dead-letters", &[("channel", channel)], before, self.limit).await?;
-        if self.json { output::print_json(&list) } else { output::print(lines(&list)) }
+        self.reading.printing.print(&list, lines)
     }
 }
 
 fn lines(list: &Page<DeadLetterItem>) -> String {
-    if list.items.is_empty() {
-        return "No dead letters found.".to_owned();
-    }
     let row = |letter: &DeadLetterItem| {
         let ended = letter.ended_at.clone().unwrap_or_default();
         let who = letter.sender_name.clone().or_else(|| letter.sender_id.clone()).unwrap_or_default();
         let what = output::excerpt(letter.text.as_deref().unwrap_or("(the agent gave no answer)"), 32);
         [letter.id.clone(), ended, letter.channel.clone(), who, what, output::excerpt(&letter.reason, 60)]
     };
-    let rows: Vec<_> = list.items.iter().map(row).collect();
-    let mut text = output::table(["ID", "GIVEN UP", "CHANNEL", "WHO", "WHAT", "WHY"], &rows);
-    if let Some(next) = &list.next {
-        let _ = write!(text, "\n\nMore dead letters: --before {next}");
-    }
-    text
+    list.text("No dead letters found.", "More dead letters", |letters| {
+        let rows: Vec<_> = letters.iter().map(row).collect();
+        output::table(["ID", "GIVEN UP", "CHANNEL", "WHO", "WHAT", "WHY"], &rows)
+    })
 }
 
 impl Show {
     async fn perform(&self, global: &Global) -> Result<(), Failure> {
-        let letter = ids::dead_letter(&self.database.records(global).await?, &self.id).await?;
-        if self.json { output::print_json(&letter) } else { output::print(detail(&letter)) }
+        let Reading { printing, database } = &self.reading;
+        printing.print(&ids::dead_letter(&database.records(global).await?, &self.id).await?, detail)
     }
 }
 

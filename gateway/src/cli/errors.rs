@@ -1,19 +1,20 @@
 //! `rejoinder errors`: the errors and warnings of the running gateway's own log, and what the operator says of them.
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     global::Global,
-    listing::{List, table, text},
-    running::{RunningGateway, path_part},
+    listing::{table, text},
+    options::{Printing, Reason},
+    running::RunningGateway,
 };
 use crate::console::{failure::Failure, output};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ErrorsCommand {
     /// List them, equal ones together, first those that happened last
-    List(List),
+    List(Printing),
     /// Say that you have seen them: they are told no more, except panics that happen again
     Acknowledge(Mark),
     /// Never hear of them, also when they happen again
@@ -27,22 +28,21 @@ pub(super) struct Mark {
     /// Their ids
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
-    /// Why, for the audit
-    #[arg(long)]
-    reason: Option<String>,
+    #[command(flatten)]
+    why: Reason,
 }
 
 impl ErrorsCommand {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let gateway = RunningGateway::find(global)?;
-        let (Mark { ids, reason }, verb, done) = match self {
-            Self::List(list) => return list.print(&gateway, "errors", lines).await,
+        let (Mark { ids, why }, what, done) = match self {
+            Self::List(printing) => return printing.print_from(&gateway, "errors", lines).await,
             Self::Acknowledge(mark) => (mark, "acknowledge", "Acknowledged."),
             Self::Mute(mark) => (mark, "mute", "Muted."),
             Self::Unmute(mark) => (mark, "unmute", "Unmuted."),
         };
         for id in ids {
-            gateway.post(&format!("errors/{}/{verb}", path_part(id)), &json!({ "reason": reason })).await?;
+            gateway.act("errors", id, what, why).await?;
         }
         output::print(done)
     }
@@ -68,6 +68,8 @@ fn lines(errors: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

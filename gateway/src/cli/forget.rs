@@ -13,6 +13,8 @@ use serde_json::json;
 
 use super::{
     global::Global,
+    listing::items,
+    options::Reason,
     people,
     running::{RunningGateway, path_part},
 };
@@ -35,9 +37,8 @@ pub(super) struct Forget {
     /// Do not ask
     #[arg(long)]
     yes: bool,
-    /// Why, for the audit
-    #[arg(long)]
-    reason: Option<String>,
+    #[command(flatten)]
+    why: Reason,
 }
 
 pub(super) const HELP: &str = "\
@@ -81,18 +82,20 @@ impl Forget {
     /// Everything by which channels know the person.
     async fn identities(&self, gateway: &RunningGateway) -> Result<Vec<String>, Failure> {
         let found = gateway.get(&format!("people?person={}", path_part(&self.person))).await?;
-        let identities = match found["items"].as_array().map(Vec::as_slice) {
-            Some([person]) if Identity::parse(&self.person).is_none() => person["identities"].as_array(),
-            _ => None,
-        };
-        Ok(identities.map_or_else(|| vec![self.person.clone()], |all| all.iter().map(people::identity).collect()))
+        let found: Vec<_> = items(&found["items"]).collect();
+        Ok(match &found[..] {
+            [person] if Identity::parse(&self.person).is_none() => {
+                items(&person["identities"]).map(people::identity).collect()
+            }
+            _ => vec![self.person.clone()],
+        })
     }
 
     /// Erases what is stored about one identity; returns how many turns were, and whether the configuration names it.
     async fn erase(&self, gateway: &RunningGateway, identity: &str) -> Result<(u64, Option<String>), Failure> {
         let (mut turns, mut tries) = (0, 0);
         loop {
-            let body = json!({ "person": identity, "reason": self.reason });
+            let body = json!({ "person": identity, "reason": self.why.reason });
             let answer = gateway.post("people/forget", &body).await?;
             let count = |name: &str| answer[name].as_u64().unwrap_or_default();
             turns += count("turns");

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use super::{
     global::Global,
     ids::turn_id,
-    options::Database,
+    options::Reading,
     records::{Page, named},
 };
 use crate::{
-    console::{failure::Failure, output},
+    console::failure::Failure,
     http::{LevelName, LogLineItem},
 };
 use clap::Args;
@@ -36,16 +36,13 @@ pub(super) struct Logs {
     /// Largest number of lines
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    database: Database,
+    reading: Reading,
 }
 
 impl Logs {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
-        let records = self.database.records(global).await?;
+        let records = self.reading.database.records(global).await?;
         let turn = match &self.turn {
             Some(id) => Some(turn_id(&records, id).await?),
             None => None,
@@ -58,20 +55,13 @@ impl Logs {
         ];
         let before = self.before.map(|id| id.to_string());
         let list = records.list("logs", &filter, before, self.limit).await?;
-        if self.json { output::print_json(&list) } else { output::print(text(&list)) }
+        self.reading.printing.print(&list, text)
     }
 }
 
 /// The latest line comes last, as in a terminal that follows a log.
 fn text(list: &Page<LogLineItem>) -> String {
-    if list.items.is_empty() {
-        return "No lines found.".to_owned();
-    }
-    let mut text = list.items.iter().rev().map(line).collect::<Vec<_>>().join("\n");
-    if let Some(next) = &list.next {
-        let _ = write!(text, "\n\nEarlier lines: --before {next}");
-    }
-    text
+    list.text("No lines found.", "Earlier lines", |items| items.iter().rev().map(line).collect::<Vec<_>>().join("\n"))
 }
 
 fn line(item: &LogLineItem) -> String {

@@ -5,10 +5,55 @@ use std::path::PathBuf;
 use clap::Args;
 use rejoinder_core::Store;
 use rejoinder_store::SqliteStore;
+use serde::Serialize;
+use serde_json::Value;
 
-use super::global::Global;
+use super::{global::Global, running::RunningGateway};
 use crate::console::{failure::Failure, output};
 
+/// How a result is printed.
+#[derive(Debug, Args)]
+pub(super) struct Printing {
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+impl Printing {
+    /// Prints a result as JSON, or as `text`.
+    pub(super) fn print<T: Serialize>(&self, result: &T, text: impl FnOnce(&T) -> String) -> Result<(), Failure> {
+        if self.json { output::print_json(result) } else { output::print(text(result)) }
+    }
+
+    /// Prints what the running gateway has at `path`.
+    pub(super) async fn print_from(
+        &self,
+        gateway: &RunningGateway,
+        path: &str,
+        text: fn(&Value) -> String,
+    ) -> Result<(), Failure> {
+        self.print(&gateway.get(path).await?, text)
+    }
+}
+
+/// Why something is done.
+#[derive(Debug, Args, Serialize)]
+pub(super) struct Reason {
+    /// Why, for the audit
+    #[arg(long)]
+    pub(super) reason: Option<String>,
+}
+
+/// What commands take that only read.
+#[derive(Debug, Args)]
+pub(super) struct Reading {
+    #[command(flatten)]
+    pub(super) printing: Printing,
+    #[command(flatten)]
+    pub(super) database: Database,
+}
+
+/// Which database is read.
 #[derive(Debug, Default, Args)]
 pub(super) struct Database {
     /// Use this database instead of the configured one; needs no configuration

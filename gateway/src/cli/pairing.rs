@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 
 use super::{
     global::Global,
-    listing::{List, print, table, text},
+    listing::{table, text},
+    options::{Printing, Reason},
     people,
-    running::{RunningGateway, path_part},
+    running::RunningGateway,
 };
 use crate::{
     console::{failure::Failure, output},
@@ -17,7 +18,7 @@ use crate::{
 #[derive(Debug, Subcommand)]
 pub(super) enum PairingCommand {
     /// List who asks to be let in, with their codes
-    List(List),
+    List(Printing),
     /// Let somebody in who was given this code; they are told
     #[command(after_help = APPROVE_HELP)]
     Approve(Approve),
@@ -52,49 +53,43 @@ pub(super) struct Approve {
     /// What they may do: guest and member talk to the agent (rules and limits tell them apart), owner also lets others in with /approve
     #[arg(long, value_enum, default_value_t = PersonRoleName::Member)]
     role: PersonRoleName,
-    /// Why, for the audit
-    #[arg(long)]
-    reason: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    why: Reason,
+    #[command(flatten)]
+    printing: Printing,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Decline {
     /// The code, in any case, with or without its dash
     code: String,
-    /// Why, for the audit
-    #[arg(long)]
-    reason: Option<String>,
+    #[command(flatten)]
+    why: Reason,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Revoke {
     /// The person as CHANNEL/ID, the id on this channel, as in telegram.main/42
     person: String,
-    /// Why, for the audit
-    #[arg(long)]
-    reason: Option<String>,
+    #[command(flatten)]
+    why: Reason,
 }
 
 impl PairingCommand {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let gateway = RunningGateway::find(global)?;
         match self {
-            Self::List(list) => list.print(&gateway, "pairings", lines).await,
-            Self::Approve(Approve { code, name, role, reason, json }) => {
-                let body = json!({ "name": name, "role": role, "reason": reason });
-                let person = gateway.post(&format!("pairings/{}/approve", path_part(code)), &body).await?;
-                print(*json, &person, let_in)
+            Self::List(printing) => printing.print_from(&gateway, "pairings", lines).await,
+            Self::Approve(Approve { code, name, role, why, printing }) => {
+                let body = json!({ "name": name, "role": role, "reason": why.reason });
+                printing.print(&gateway.act("pairings", code, "approve", &body).await?, let_in)
             }
-            Self::Decline(Decline { code, reason }) => {
-                let path = format!("pairings/{}/decline", path_part(code));
-                gateway.post(&path, &json!({ "reason": reason })).await?;
+            Self::Decline(Decline { code, why }) => {
+                gateway.act("pairings", code, "decline", why).await?;
                 output::print("They are not let in, and cannot ask again for seven days.")
             }
-            Self::Revoke(Revoke { person, reason }) => {
-                let body = json!({ "person": person, "reason": reason });
+            Self::Revoke(Revoke { person, why }) => {
+                let body = json!({ "person": person, "reason": why.reason });
                 let revoked = gateway.post("people/revoke", &body).await?;
                 let again = people::known_again(&revoked).map(|again| format!(" {again}")).unwrap_or_default();
                 output::print(format!("{person} is not known any more.{again}"))

@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use super::{
     global::Global,
-    listing::{List, table, text},
+    listing::{items, table, text},
+    options::Printing,
     running::RunningGateway,
 };
 use crate::console::{failure::Failure, output};
@@ -13,13 +14,13 @@ use crate::console::{failure::Failure, output};
 #[derive(Debug, Subcommand)]
 pub(super) enum PeopleCommand {
     /// List the people who are known, and who they are on which channel
-    List(List),
+    List(Printing),
 }
 
 impl PeopleCommand {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
-        let Self::List(list) = self;
-        list.print(&RunningGateway::find(global)?, "people", lines).await
+        let Self::List(printing) = self;
+        printing.print_from(&RunningGateway::find(global)?, "people", lines).await
     }
 }
 
@@ -30,23 +31,21 @@ fn lines(people: &Value) -> String {
 
 /// A person's name, on one line.
 pub(super) fn name(person: &Value) -> String {
-    output::excerpt(person["name"].as_str().unwrap_or_default(), 100)
+    output::excerpt(&text(&person["name"]), 100)
 }
 
 /// Who a person is on channels: `telegram.main/42 (home), discord.main/7`.
 pub(super) fn known_as(person: &Value) -> String {
-    let identities = person["identities"].as_array().map_or(&[][..], Vec::as_slice);
     let known = |item: &Value| {
         let mark = if item["is_home"] == true { " (home)" } else { "" };
         format!("{}{mark}", identity(item))
     };
-    identities.iter().map(known).collect::<Vec<_>>().join(", ")
+    items(&person["identities"]).map(known).collect::<Vec<_>>().join(", ")
 }
 
 /// `CHANNEL/ID`, of anything with both.
 pub(super) fn identity(item: &Value) -> String {
-    let part = |name: &str| item[name].as_str().unwrap_or_default();
-    format!("{}/{}", part("channel"), part("id"))
+    format!("{}/{}", text(&item["channel"]), text(&item["id"]))
 }
 
 /// What the configuration does about somebody who was revoked or forgotten, by the gateway's answer.

@@ -36,6 +36,20 @@ pub(super) struct Page<T> {
     pub(super) next: Option<String>,
 }
 
+impl<T> Page<T> {
+    /// What `text` makes of the items, and how the list goes on; only `nothing` if there are none.
+    pub(super) fn text(&self, nothing: &str, more: &str, text: impl FnOnce(&[T]) -> String) -> String {
+        if self.items.is_empty() {
+            return nothing.to_owned();
+        }
+        let text = text(&self.items);
+        match &self.next {
+            Some(next) => format!("{text}\n\n{more}: --before {next}"),
+            None => text,
+        }
+    }
+}
+
 /// Where commands read.
 pub(super) struct Records<'a> {
     running: Option<RunningGateway>,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{global::Global, running::RunningGateway};
+use super::{global::Global, listing::items, options::Printing, running::RunningGateway};
 use crate::{
     console::{failure::Failure, output},
     time::span,
@@ -49,26 +49,24 @@ pub(super) struct Explain {
     /// When it comes, as in 2026-05-01T23:30:00Z; if not given: now
     #[arg(long)]
     at: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    printing: Printing,
 }
 
 impl RouteCommand {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
-        let Self::Explain(Explain { channel, chat, thread, person, group, text, at, json }) = self;
+        let Self::Explain(Explain { channel, chat, thread, person, group, text, at, printing }) = self;
         let body = json!({
             "channel": channel, "chat": chat, "thread": thread, "person": person, "group": group, "text": text, "at": at,
         });
-        let route = RunningGateway::find(global)?.post("route/explain", &body).await?;
-        if *json { output::print_json(&route) } else { output::print(explanation(&route)) }
+        printing.print(&RunningGateway::find(global)?.post("route/explain", &body).await?, explanation)
     }
 }
 
 fn explanation(route: &Value) -> String {
     let text = |key: &str| route[key].as_str();
     let mut lines = String::new();
-    let rules: Vec<_> = route["rules"].as_array().into_iter().flatten().map(rule).collect();
+    let rules: Vec<_> = items(&route["rules"]).map(rule).collect();
     if rules.is_empty() {
         lines.push_str("There are no rules.");
     } else {
@@ -114,7 +112,7 @@ fn explanation(route: &Value) -> String {
     }
     let mut name = "Ladder";
     for (cause, rungs) in route["ladder"].as_object().into_iter().flatten() {
-        let rungs: Vec<_> = rungs.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let rungs: Vec<_> = items(rungs).filter_map(Value::as_str).collect();
         let _ = writeln!(lines, "{name:<11} {cause}: {}", rungs.join(", "));
         name = "";
     }

@@ -93,8 +93,14 @@ impl RunningGateway {
         self.call(Method::POST, path, Some(body)).await
     }
 
-    pub(super) async fn delete(&self, path: &str, body: &impl Serialize) -> Result<Value, Failure> {
-        self.call(Method::DELETE, path, Some(body)).await
+    /// Removes something from a list.
+    pub(super) async fn remove(&self, list: &str, id: &str, body: &impl Serialize) -> Result<Value, Failure> {
+        self.call(Method::DELETE, &format!("{list}/{}", path_part(id)), Some(body)).await
+    }
+
+    /// Does `what` with something: `errors/7/mute`.
+    pub(super) async fn act(&self, list: &str, id: &str, what: &str, body: &impl Serialize) -> Result<Value, Failure> {
+        self.post(&format!("{list}/{}/{what}", path_part(id)), body).await
     }
 
     /// As [`post`](Self::post), done once for each key.

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::{
     global::Global,
-    listing::{List, print, table},
+    listing::{items, table, text},
+    options::{Printing, Reason},
     running::{RunningGateway, path_part},
     send::not_reached,
 };
@@ -21,7 +22,7 @@ pub(super) enum ScheduleCommand {
     #[command(after_help = ADD_HELP)]
     Add(Box<Add>),
     /// List the schedules, with their next times
-    List(List),
+    List(Printing),
     /// Show a schedule, and what became of its last times
     Show(Show),
     /// Begin now what a schedule begins, beside its times
@@ -46,7 +47,6 @@ Examples:
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("when").required(true)), group(ArgGroup::new("what").required(true)))]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(super) struct Add {
     /// Once: RFC 3339, or a time of the time zone: 2030-01-31T09:00, 09:00, "tomorrow 9:00"
     #[arg(long, value_name = "TIME", group = "when")]
@@ -94,30 +94,26 @@ pub(super) struct Add {
     /// What happens to times that pass while the gateway is down: one run makes up for all, none does, or each is made up for
     #[arg(long, value_parser = ["once", "skip", "all"], default_value = "once")]
     missed: String,
-    /// Why, for the audit
-    #[arg(long)]
-    reason: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    why: Reason,
+    #[command(flatten)]
+    printing: Printing,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Show {
     /// The name or the id of the schedule
     schedule: String,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    printing: Printing,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Named {
     /// The name or the id of the schedule
     schedule: String,
-    /// Why, for the audit
-    #[arg(long)]
-    reason: Option<String>,
+    #[command(flatten)]
+    why: Reason,
 }
 
 impl ScheduleCommand {
@@ -126,7 +122,7 @@ impl ScheduleCommand {
         match self {
             Self::Add(add) => {
                 let schedule = gateway.post("schedules", &add.body()?).await?;
-                if add.json {
+                if add.printing.json {
                     return output::print_json(&schedule);
                 }
                 output::print(format!(
@@ -136,33 +132,28 @@ impl ScheduleCommand {
                     time(&schedule["next_at"])
                 ))
             }
-            Self::List(list) => list.print(&gateway, "schedules", lines).await,
-            Self::Show(Show { schedule, json }) => {
-                print(*json, &gateway.get(&format!("schedules/{}", path_part(schedule))).await?, detail)
+            Self::List(printing) => printing.print_from(&gateway, "schedules", lines).await,
+            Self::Show(Show { schedule, printing }) => {
+                printing.print_from(&gateway, &format!("schedules/{}", path_part(schedule)), detail).await
             }
             Self::Run(named) => {
-                let begun = named.post(&gateway, "run").await?;
-                let turns = begun["messages"].as_array().into_iter().flatten();
-                let turns: Vec<_> =
-                    turns.map(|one| format!("{} (turn {})", text(&one["to"]), text(&one["id"]))).collect();
+                let begun = gateway.act("schedules", &named.schedule, "run", &named.why).await?;
+                let turn = |one: &Value| format!("{} (turn {})", text(&one["to"]), text(&one["id"]));
+                let turns: Vec<_> = items(&begun["messages"]).map(turn).collect();
                 output::print(format!("Begun: {}", turns.join(", ")))?;
-                for one in begun["not_reached"].as_array().into_iter().flatten() {
-                    output::print(not_reached(one))?;
-                }
-                Ok(())
+                items(&begun["not_reached"]).try_for_each(|one| output::print(not_reached(one)))
             }
             Self::Pause(named) => {
-                named.post(&gateway, "pause").await?;
+                gateway.act("schedules", &named.schedule, "pause", &named.why).await?;
                 output::print(format!("{} is paused.", named.schedule))
             }
             Self::Resume(named) => {
-                let schedule = named.post(&gateway, "resume").await?;
+                let schedule = gateway.act("schedules", &named.schedule, "resume", &named.why).await?;
                 let next = time(&schedule["next_at"]);
                 output::print(format!("{} goes on: next at {next}.", named.schedule))
             }
-            Self::Remove(Named { schedule, reason }) => {
-                let path = format!("schedules/{}", path_part(schedule));
-                gateway.delete(&path, &json!({ "reason": reason })).await?;
+            Self::Remove(Named { schedule, why }) => {
+                gateway.remove("schedules", schedule, why).await?;
                 output::print(format!("{schedule} is removed."))
             }
         }
@@ -185,20 +176,9 @@ impl Add {
             "name": self.name, "at": at, "every": self.every, "cron": self.cron, "time_zone": self.time_zone, "to": self.to,
             "message": self.message, "prompt": self.prompt, "digest": self.digest, "agent": self.agent,
             "quiet": self.quiet, "words_to": self.words_to, "session": self.on_copy.then_some("copy"),
-            "missed": self.missed, "reason": self.reason,
+            "missed": self.missed, "reason": self.why.reason,
         }))
     }
-}
-
-impl Named {
-    async fn post(&self, gateway: &RunningGateway, what: &str) -> Result<Value, Failure> {
-        let path = format!("schedules/{}/{what}", path_part(&self.schedule));
-        gateway.post(&path, &json!({ "reason": self.reason })).await
-    }
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
 }
 
 /// A time on this machine's clock.
@@ -229,12 +209,8 @@ fn what(schedule: &Value) -> String {
 
 fn lines(schedules: &Value) -> String {
     let row = |schedule: &Value| {
-        let next = if schedule["state"] == "active" {
-            time(&schedule["next_at"])
-        } else {
-            text(&schedule["state"]).to_owned()
-        };
-        [text(&schedule["name"]).to_owned(), when(schedule), next, text(&schedule["to"]).to_owned(), what(schedule)]
+        let next = if schedule["state"] == "active" { time(&schedule["next_at"]) } else { text(&schedule["state"]) };
+        [text(&schedule["name"]), when(schedule), next, text(&schedule["to"]), what(schedule)]
     };
     let nothing = "There are no schedules. To make one: rejoinder schedule add --help";
     table(schedules, (nothing, ""), ["NAME", "WHEN", "NEXT", "TO", "WHAT"], row)
@@ -245,22 +221,21 @@ fn detail(schedule: &Value) -> String {
         format!("{}: {}, for {}", text(&schedule["name"]), when(schedule), text(&schedule["to"])),
         what(schedule),
         format!("made by {} ({})", text(&schedule["by"]), text(&schedule["origin"])),
-        match (text(&schedule["state"]), schedule["why"].as_str()) {
+        match (&*text(&schedule["state"]), schedule["why"].as_str()) {
             ("active", _) => format!("next at {}", time(&schedule["next_at"])),
             (state, Some(why)) => format!("{state}: {why}"),
             (state, None) => state.to_owned(),
         },
     ];
-    let runs = schedule["runs"].as_array().into_iter().flatten();
     let row = |run: &Value| {
-        let turns = run["turns"].as_array().into_iter().flatten().map(text).collect::<Vec<_>>().join(" ");
-        let missed = run["not_reached"].as_array().into_iter().flatten();
-        let missed = missed.map(|one| format!("not reached: {} ({})", text(&one["who"]), text(&one["why"])));
-        let became = [turns, text(&run["problem"]).to_owned(), missed.collect::<Vec<_>>().join(", ")];
+        let turns = items(&run["turns"]).map(text).collect::<Vec<_>>().join(" ");
+        let missed = |one: &Value| format!("not reached: {} ({})", text(&one["who"]), text(&one["why"]));
+        let missed = items(&run["not_reached"]).map(missed).collect::<Vec<_>>().join(", ");
+        let became = [turns, text(&run["problem"]), missed];
         let became: Vec<_> = became.into_iter().filter(|it| !it.is_empty()).collect();
         [time(&run["due"]), time(&run["at"]), became.join(" ")]
     };
-    let rows: Vec<_> = runs.map(row).collect();
+    let rows: Vec<_> = items(&schedule["runs"]).map(row).collect();
     if !rows.is_empty() {
         lines.push(format!("\n{}", output::table(["DUE", "ACTED ON", "TURNS"], &rows)));
     }

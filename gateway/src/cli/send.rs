@@ -13,7 +13,12 @@ use rejoinder_terminal::MAX_WAIT;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{global::Global, running::RunningGateway};
+use super::{
+    global::Global,
+    listing::{items, text},
+    options::{Printing, Reason},
+    running::RunningGateway,
+};
 use crate::console::{failure::Failure, output};
 
 /// How long it takes at most to see what has become of a message, unless --wait says otherwise.
@@ -55,27 +60,25 @@ pub(super) struct Send {
     /// How many seconds to wait for the platform's acknowledgement; 0: only until it is stored
     #[arg(long, default_value_t = WAIT, value_parser = clap::value_parser!(u64).range(..=MAX_WAIT))]
     wait: u64,
-    /// Why, for the audit
-    #[arg(long)]
-    reason: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    why: Reason,
+    #[command(flatten)]
+    printing: Printing,
 }
 
 impl Send {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let gateway = RunningGateway::find(global)?;
         let attachments = self.file.iter().map(|path| attachment(path)).collect::<Result<Vec<_>, _>>()?;
-        let body = json!({ "to": self.target, "text": self.text()?, "attachments": attachments, "urgent": self.urgent, "reason": self.reason });
+        let body = json!({ "to": self.target, "text": self.text()?, "attachments": attachments, "urgent": self.urgent, "reason": self.why.reason });
         let sent = gateway.post_once("messages", self.key.as_deref(), &body).await?;
         let until = Instant::now() + Duration::from_secs(self.wait);
         let mut turns = Vec::new();
-        for message in sent["messages"].as_array().into_iter().flatten() {
-            turns.push((message, ended(&gateway, message["id"].as_str().unwrap_or_default(), until).await?));
+        for message in items(&sent["messages"]) {
+            turns.push((message, ended(&gateway, &text(&message["id"]), until).await?));
         }
-        let missed: Vec<&Value> = sent["not_reached"].as_array().into_iter().flatten().collect();
-        if self.json {
+        let missed: Vec<&Value> = items(&sent["not_reached"]).collect();
+        if self.printing.json {
             let messages: Vec<_> = turns.iter().map(|(message, turn)| with_status(message, turn)).collect();
             output::print_json(&json!({ "messages": messages, "not_reached": missed }))?;
         } else {
@@ -159,7 +162,7 @@ fn with_status(message: &Value, turn: &Value) -> Value {
 }
 
 fn told(message: &Value, turn: &Value) -> String {
-    let [id, to] = ["id", "to"].map(|key| message[key].as_str().unwrap_or_default());
+    let [id, to] = ["id", "to"].map(|key| text(&message[key]));
     match status(turn) {
         "answered" => format!("Sent to {to}."),
         "undeliverable" => {
@@ -173,7 +176,7 @@ fn told(message: &Value, turn: &Value) -> String {
 
 /// Who of a role gets no message.
 pub(super) fn not_reached(one: &Value) -> String {
-    let [who, why] = ["who", "why"].map(|key| one[key].as_str().unwrap_or_default());
+    let [who, why] = ["who", "why"].map(|key| text(&one[key]));
     format!("Not sent to {who}: {why}.")
 }
 

@@ -5,7 +5,12 @@ use clap::Args;
 use rejoinder_core::store::Backlog;
 use serde_json::Value;
 
-use super::{global::Global, options::Database, running::RunningGateway};
+use super::{
+    global::Global,
+    listing::{items, text},
+    options::{Database, Printing},
+    running::RunningGateway,
+};
 use crate::{
     console::{failure::Failure, output},
     time::span,
@@ -13,9 +18,8 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(super) struct Status {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    printing: Printing,
 }
 
 impl Status {
@@ -30,11 +34,7 @@ impl Status {
                 return Err(failure);
             }
         };
-        if self.json {
-            output::print_json(&overview)?;
-        } else {
-            output::print(lines(&overview))?;
-        }
+        self.printing.print(&overview, lines)?;
         if overview["ok"] == true {
             return Ok(());
         }
@@ -51,14 +51,13 @@ async fn owed(global: &Global) -> Result<String, Failure> {
 }
 
 fn lines(overview: &Value) -> String {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let number = |value: &Value| value.as_u64().unwrap_or_default();
     let (backlog, day) = (&overview["backlog"], &overview["day"]);
     let mut lines = vec![text(&overview["headline"])];
-    let problems = overview["problems"].as_array().map_or(&[][..], Vec::as_slice);
+    let problems = || items(&overview["problems"]);
     // The headline is the first problem, unless there are more.
-    if problems.len() > 1 {
-        lines.extend(problems.iter().take(6).map(|problem| format!("  ! {}", text(&problem["text"]))));
+    if problems().count() > 1 {
+        lines.extend(problems().take(6).map(|problem| format!("  ! {}", text(&problem["text"]))));
     }
     lines.push(format!(
         "Owed      {} open, {} late, {} waiting for a run",
@@ -82,13 +81,13 @@ fn lines(overview: &Value) -> String {
         true => "paused",
         false => "up",
     };
-    let named = |items: &Value, name: &str, is_up: &dyn Fn(&Value) -> bool| {
-        let items = items.as_array().map_or(&[][..], Vec::as_slice).iter();
-        let shown: Vec<_> = items.map(|item| format!("{} {}", text(&item[name]), state(item, is_up(item)))).collect();
-        shown.join(", ")
+    let named = |list: &Value, name: &str, is_up: fn(&Value) -> bool| {
+        let shown = items(list).map(|item| format!("{} {}", text(&item[name]), state(item, is_up(item))));
+        shown.collect::<Vec<_>>().join(", ")
     };
-    let channel_is_up = |channel: &Value| channel["live"] == true && channel["sends"] == true;
-    lines.push(format!("Channels  {}", named(&overview["channels"], "channel", &channel_is_up)));
-    lines.push(format!("Agents    {}", named(&overview["agents"], "name", &|agent| agent["up"] == true)));
+    let channels =
+        named(&overview["channels"], "channel", |channel| channel["live"] == true && channel["sends"] == true);
+    lines.push(format!("Channels  {channels}"));
+    lines.push(format!("Agents    {}", named(&overview["agents"], "name", |agent| agent["up"] == true)));
     lines.join("\n")
 }

@@ -11,7 +11,10 @@ use rejoinder_core::{
 use rejoinder_store::OpenError;
 use serde::Serialize;
 
-use super::{global::Global, options::Database};
+use super::{
+    global::Global,
+    options::{Database, Reading},
+};
 use crate::{
     console::{failure::Failure, output},
     time::rfc3339,
@@ -36,11 +39,8 @@ up to twice its size of free disk space, and about a second for each 100 MB.";
 
 #[derive(Debug, Args)]
 pub(super) struct Stats {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    database: Database,
+    reading: Reading,
 }
 
 #[derive(Debug, Args)]
@@ -74,10 +74,14 @@ impl Stats {
         let options = global.options()?;
         let (retention, log) = (rejoinder_config::load_retention(&options)?, rejoinder_config::load_log(&options)?);
         let lifetimes = wiring::lifetimes(retention, log);
-        let path = self.database.path(global)?;
-        let store = self.database.open(global).await?;
+        let Reading { printing, database } = &self.reading;
+        let (path, store) = (database.path(global)?, database.open(global).await?);
         let stats = store.stats(&Cutoffs::at(SystemClock.now(), &lifetimes)).await.context("cannot read the rows")?;
-        if self.json { output::print_json(&item(&path, stats)) } else { output::print(text(&path, &stats, &lifetimes)) }
+        if printing.json {
+            output::print_json(&item(&path, stats))
+        } else {
+            output::print(text(&path, &stats, &lifetimes))
+        }
     }
 }
 
@@ -137,7 +141,8 @@ impl Vacuum {
     }
 }
 
-fn file_size(path: &Path) -> u64 {
+/// The size of a file in bytes; 0 if there is none.
+pub(super) fn file_size(path: &Path) -> u64 {
     path.metadata().map_or(0, |metadata| metadata.len())
 }
 

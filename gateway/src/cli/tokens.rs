@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 
 use super::{
     global::Global,
-    listing::{List, table, text},
-    running::{RunningGateway, path_part},
+    listing::{items, table, text},
+    options::{Printing, Reason},
+    running::RunningGateway,
 };
 use crate::{
     console::{failure::Failure, output},
@@ -23,11 +24,11 @@ pub(super) enum TokensCommand {
     #[command(after_help = "Example:\n  rejoinder tokens create --role viewer --name grafana")]
     Create(Create),
     /// List the tokens
-    List(List),
+    List(Printing),
     /// Revoke a token: it and its sessions open nothing any more
     Revoke(Revoke),
     /// List the open sessions of the operator's page
-    Sessions(List),
+    Sessions(Printing),
     /// End a session of the operator's page
     EndSession(EndSession),
 }
@@ -46,27 +47,24 @@ pub(super) struct Create {
     /// From when on it opens nothing: RFC 3339
     #[arg(long, value_name = "TIME")]
     expires: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    printing: Printing,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Revoke {
     /// The id or the name of the token
     token: String,
-    /// Why, for the audit
-    #[arg(long)]
-    reason: Option<String>,
+    #[command(flatten)]
+    why: Reason,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct EndSession {
     /// The id of the session
     session: String,
-    /// Why, for the audit
-    #[arg(long)]
-    reason: Option<String>,
+    #[command(flatten)]
+    why: Reason,
 }
 
 impl TokensCommand {
@@ -81,14 +79,14 @@ impl TokensCommand {
                 }
                 Ok(())
             }
-            Self::List(list) => list.print(&gateway, "tokens", lines).await,
-            Self::Revoke(Revoke { token, reason }) => {
-                gateway.delete(&format!("tokens/{}", path_part(token)), &json!({ "reason": reason })).await?;
+            Self::List(printing) => printing.print_from(&gateway, "tokens", lines).await,
+            Self::Revoke(Revoke { token, why }) => {
+                gateway.remove("tokens", token, why).await?;
                 output::print(format!("The token {token} is revoked."))
             }
-            Self::Sessions(list) => list.print(&gateway, "sessions", session_lines).await,
-            Self::EndSession(EndSession { session, reason }) => {
-                gateway.delete(&format!("sessions/{}", path_part(session)), &json!({ "reason": reason })).await?;
+            Self::Sessions(printing) => printing.print_from(&gateway, "sessions", session_lines).await,
+            Self::EndSession(EndSession { session, why }) => {
+                gateway.remove("sessions", session, why).await?;
                 output::print(format!("The session {session} is over."))
             }
         }
@@ -100,10 +98,10 @@ impl Create {
         let channels = (!self.channels.is_empty()).then_some(&self.channels);
         let body = json!({ "name": self.name, "role": self.role, "channels": channels, "expires_at": self.expires });
         let made = gateway.post("tokens", &body).await?;
-        if self.json {
+        if self.printing.json {
             return output::print_json(&made);
         }
-        let [name, token] = ["name", "token"].map(|key| made[key].as_str().unwrap_or_default());
+        let [name, token] = ["name", "token"].map(|key| text(&made[key]));
         output::remark(format_args!("The token {name}, which is shown only now:"));
         output::print(token)
     }
@@ -118,7 +116,7 @@ fn session_lines(sessions: &Value) -> String {
 
 fn lines(tokens: &Value) -> String {
     let row = |token: &Value| {
-        let channels: Vec<_> = token["channels"].as_array().into_iter().flatten().map(text).collect();
+        let channels: Vec<_> = items(&token["channels"]).map(text).collect();
         let channels = if token["channels"].is_null() { "all".to_owned() } else { channels.join(", ") };
         let expires = token["expires_at"].as_str().unwrap_or("never").to_owned();
         [text(&token["name"]), text(&token["role"]), channels, text(&token["created_at"]), expires]

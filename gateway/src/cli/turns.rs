@@ -4,7 +4,7 @@ mod runs;
 mod stats;
 mod text;
 
-use std::{collections::HashSet, fmt::Write as _, time::Duration};
+use std::{collections::HashSet, time::Duration};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
@@ -12,13 +12,14 @@ use rejoinder_core::{
     Clock, ConversationId, SystemClock, Timestamp, TurnId,
     explain::{Entry, Explanation},
 };
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
 
 use self::text::{indented, one_line, parse_time};
 use super::{
     global::Global,
     ids::turn_id,
-    options::Database,
+    options::{Database, Reading, Reason},
     records::{Page, Parameter, named},
     running::RunningGateway,
 };
@@ -57,9 +58,8 @@ pub(super) enum TurnsCommand {
 pub(super) struct Change {
     /// The turn's id, or its first twelve or so characters
     id: String,
-    /// Why, for the audit
-    #[arg(long)]
-    reason: Option<String>,
+    #[command(flatten)]
+    why: Reason,
 }
 
 /// Gives a turn up.
@@ -127,11 +127,8 @@ pub(super) struct List {
     /// Largest number of turns to list
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    database: Database,
+    reading: Reading,
 }
 
 #[derive(Debug, Args)]
@@ -147,11 +144,8 @@ pub(super) struct Show {
 pub(super) struct One {
     /// The turn's id, or its first twelve or so characters
     id: String,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    database: Database,
+    reading: Reading,
 }
 
 /// How many characters of ids a list shows: the first number with which they all differ. The first 18 are the time to the
@@ -177,43 +171,48 @@ impl TurnsCommand {
             Self::Resume(change) => change.perform(global, "resume", "It goes on.").await,
             Self::Show(Show { one, shown }) => {
                 let turn: TurnDetail = one.read(global, "").await?;
-                if one.json { output::print_json(&turn) } else { output::print(detail(&turn, *shown)) }
+                one.reading.printing.print(&turn, |turn| detail(turn, *shown))
             }
             Self::Explain(one) => {
                 let explanation: TurnExplanation = one.read(global, "/explain").await?;
-                if one.json { output::print_json(&explanation) } else { output::print(explained(explanation)?) }
+                if one.reading.printing.json {
+                    return output::print_json(&explanation);
+                }
+                output::print(explained(explanation)?)
             }
         }
     }
 }
 
 impl Change {
-    async fn perform(&self, global: &Global, action: &str, done: &str) -> Result<(), Failure> {
+    async fn perform(&self, global: &Global, what: &str, done: &str) -> Result<(), Failure> {
+        self.post(global, what, &self.why).await?;
+        output::print(done)
+    }
+
+    async fn post(&self, global: &Global, what: &str, body: &impl Serialize) -> Result<Value, Failure> {
         let gateway = RunningGateway::find(global)?;
         let id = turn_id(&Database::default().records(global).await?, &self.id).await?;
-        gateway.post(&format!("turns/{id}/{action}"), &serde_json::json!({ "reason": self.reason })).await?;
-        output::print(done)
+        gateway.act("turns", &id, what, body).await
     }
 }
 
 impl Cancel {
     async fn perform(&self, global: &Global) -> Result<(), Failure> {
-        let Self { change: Change { id, reason }, say, silently } = self;
-        let gateway = RunningGateway::find(global)?;
-        let id = turn_id(&Database::default().records(global).await?, id).await?;
-        let body = serde_json::json!({ "reason": reason, "say": say, "silently": silently });
-        gateway.post(&format!("turns/{id}/cancel"), &body).await?;
+        let Self { change, say, silently } = self;
+        let body = json!({ "reason": change.why.reason, "say": say, "silently": silently });
+        change.post(global, "cancel", &body).await?;
         output::print(if *silently { "It is given up." } else { "It is given up, and the person is told." })
     }
 }
 
 impl List {
     async fn perform(&self, global: &Global) -> Result<(), Failure> {
-        let records = self.database.records(global).await?;
+        let records = self.reading.database.records(global).await?;
         loop {
             let before = self.before.map(|id| id.to_string());
             let list = records.list("turns", &self.filter(), before, self.limit).await?;
-            if self.json {
+            if self.reading.printing.json {
                 return output::print_json(&list);
             }
             let now = SystemClock.now();
@@ -249,9 +248,6 @@ impl List {
 }
 
 fn lines(list: &Page<TurnItem>, now: Timestamp) -> String {
-    if list.items.is_empty() {
-        return "No turns found.".to_owned();
-    }
     let short_id = short_id(&list.items);
     let row = |turn: &TurnItem| {
         let how = match (&turn.fallback, &turn.signal) {
@@ -274,13 +270,8 @@ fn lines(list: &Page<TurnItem>, now: Timestamp) -> String {
             turn.why.as_ref().map_or(how, |why| output::excerpt(why, 60)),
         ]
     };
-    let rows: Vec<_> = list.items.iter().map(row).collect();
     let heads = ["TURN", "ACCEPTED", "AGE", "WHO", "WHAT", "CHANNEL", "AGENT", "STATUS", "HOW, OR WHY NOT"];
-    let mut text = output::table(heads, &rows);
-    if let Some(next) = &list.next {
-        let _ = write!(text, "\n\nMore turns: --before {next}");
-    }
-    text
+    list.text("No turns found.", "More turns", |turns| output::table(heads, &turns.iter().map(row).collect::<Vec<_>>()))
 }
 
 /// How many characters of these ids to show.
@@ -295,7 +286,7 @@ fn short_id(turns: &[TurnItem]) -> usize {
 impl One {
     /// Reads the turn, or what the route `below` it tells.
     async fn read<T: DeserializeOwned>(&self, global: &Global, below: &str) -> Result<T, Failure> {
-        let records = self.database.records(global).await?;
+        let records = self.reading.database.records(global).await?;
         let id = turn_id(&records, &self.id).await?;
         records.get(&format!("turns/{id}{below}")).await
     }

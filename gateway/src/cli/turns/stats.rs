@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::text::parse_time;
 use crate::{
-    cli::{global::Global, options::Database},
+    cli::{global::Global, options::Reading},
     console::{failure::Failure, output},
     figures::{PROMPT, Tally, each_entry},
     time::{rfc3339, span},
@@ -35,18 +35,15 @@ pub(in crate::cli) struct Stats {
     /// Only turns of this channel, for example webhook.siri
     #[arg(long)]
     channel: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    database: Database,
+    reading: Reading,
 }
 
 impl Stats {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
-        let store = self.database.open(global).await?;
+        let store = self.reading.database.open(global).await?;
         let report = self.read(&*store).await.context("cannot read the log")?;
-        if self.json { output::print_json(&report) } else { output::print(report.text()) }
+        self.reading.printing.print(&report, Report::text)
     }
 
     async fn read(&self, store: &dyn LogStore) -> Result<Report, StoreError> {
