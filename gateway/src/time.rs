@@ -6,6 +6,8 @@ use rejoinder_config::duration::parse_with_days;
 pub(crate) use rejoinder_core::age;
 use rejoinder_core::{Timestamp, zone};
 
+use rejoinder_terminal::output::local_time;
+
 /// RFC 3339 in UTC with milliseconds. A time outside its range is written as the stored number.
 pub(crate) fn rfc3339(at: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(at.as_millis()).map_or_else(|_| at.to_string(), |at| format!("{at:.3}"))
@@ -51,9 +53,7 @@ pub(crate) fn time_of_day(text: &str, time_zone: &str, now: Timestamp) -> Option
 
 /// A time on this machine's clock and in its time zone, to the second, with the zone.
 pub(crate) fn local(at: Timestamp) -> String {
-    let zone = jiff::tz::TimeZone::system();
-    jiff::Timestamp::from_millisecond(at.as_millis())
-        .map_or_else(|_| at.to_string(), |at| at.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S %Z").to_string())
+    jiff::Timestamp::from_millisecond(at.as_millis()).map_or_else(|_| at.to_string(), local_time)
 }
 
 /// A time for people, with how long ago it was: `10:58 CET (5 min ago)`, with the day if it is another one.

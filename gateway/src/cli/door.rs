@@ -9,7 +9,7 @@ use rejoinder_webchat::{AccessKind, WebchatSection};
 use secrecy::SecretString;
 
 use super::{global::Global, running};
-use crate::{console::failure::Failure, gateway::url_of, secrets, wiring};
+use crate::{console::failure::Failure, gateway::url_of, secrets};
 
 /// The name of the chat that is used if none is named.
 const MAIN: &str = "main";
@@ -38,12 +38,7 @@ pub(super) fn find(global: &Global, chat: Option<&str>) -> Result<Box<dyn Door>,
 
 impl Door for Webchat {
     fn url(&self) -> Result<String, Failure> {
-        let database = wiring::database(&self.config, &self.data_dir);
-        let is_stopped = matches!(rejoinder_store::is_in_use(&database), Ok(false));
-        // Otherwise the token would go to whatever else listens at the address of a gateway that was killed.
-        if is_stopped {
-            return Err(running::none_runs(&self.global, &self.data_dir));
-        }
+        running::check_runs(&self.global, &self.config, &self.data_dir)?;
         let url = match self.config.admin.listen {
             // The address that a running gateway writes down is that of its admin interface.
             Some(_) if self.config.server.listen.port() != 0 => url_of(self.config.server.listen),
@@ -84,11 +79,9 @@ impl Door for Webchat {
 
 impl Webchat {
     fn read_token(&self) -> Result<Option<SecretString>, Failure> {
-        let sections = self.config.channels.of::<WebchatSection>();
-        let section = sections.filter(|(name, _)| *name == self.name).map(|(_, section)| section).next();
-        let token =
-            section.filter(|section| section.access == AccessKind::Token).and_then(|section| section.token.as_ref());
-        let Some(token) = token else { return Ok(None) };
+        let section = self.config.channels.of::<WebchatSection>().find(|(name, _)| *name == self.name);
+        let section = section.map(|(_, section)| section).filter(|section| section.access == AccessKind::Token);
+        let Some(token) = section.and_then(|section| section.token.as_ref()) else { return Ok(None) };
         if let TokenValue::Configured(secret) = &token.current {
             return Ok(Some(secret.get().clone()));
         }

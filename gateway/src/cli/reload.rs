@@ -1,7 +1,7 @@
 //! Reads the configuration again while the gateway runs.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     path::PathBuf,
     sync::Arc,
 };
@@ -9,7 +9,7 @@ use std::{
 use rejoinder_config::{Agent, Config, Loaded};
 use rejoinder_core::{Actor, AgentName, AgentRuntime, Engine, KnownAs, Masker, SharedClock, SystemClock};
 use secrecy::ExposeSecret;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::{signal::unix::Signal, sync::oneshot};
 use tracing::{error, info, warn};
 
@@ -302,24 +302,15 @@ fn secrets(config: &Config) -> Vec<String> {
 
 /// The keys that differ, sections with all they hold as `section.key`.
 fn differences(before: &Value, after: &Value) -> Vec<String> {
-    let empty = serde_json::Map::new();
-    let table = |value: &Value| value.as_object().unwrap_or(&empty).clone();
-    let (before, after) = (table(before), table(after));
-    let mut names: Vec<_> = before.keys().chain(after.keys()).collect();
-    names.sort();
-    names.dedup();
-    let mut differ = Vec::new();
-    for section in names {
-        match (before.get(section), after.get(section)) {
-            (one, other) if one == other => {}
-            (Some(Value::Object(_)), Some(Value::Object(_))) => {
-                let inner = differences(&before[section], &after[section]);
-                differ.extend(inner.into_iter().map(|key| format!("{section}.{key}")));
-            }
-            _ => differ.push(section.clone()),
+    let sections = [before, after].into_iter().filter_map(Value::as_object).flat_map(Map::keys);
+    let differ = |section: &String| match (before.get(section), after.get(section)) {
+        (one, other) if one == other => Vec::new(),
+        (Some(one @ Value::Object(_)), Some(other @ Value::Object(_))) => {
+            differences(one, other).into_iter().map(|key| format!("{section}.{key}")).collect()
         }
-    }
-    differ
+        _ => vec![section.clone()],
+    };
+    sections.collect::<BTreeSet<_>>().into_iter().flat_map(differ).collect()
 }
 
 #[cfg(test)]

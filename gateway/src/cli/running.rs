@@ -30,7 +30,14 @@ pub(super) fn find_url(global: &Global, config: &Config, data_dir: &Path) -> Res
     }
 }
 
-pub(super) fn none_runs(global: &Global, data_dir: &Path) -> Failure {
+/// # Errors
+/// When no gateway runs. Otherwise a token would go to whatever else listens at the address of one that was killed.
+pub(super) fn check_runs(global: &Global, config: &Config, data_dir: &Path) -> Result<(), Failure> {
+    let is_stopped = matches!(rejoinder_store::is_in_use(&wiring::database(config, data_dir)), Ok(false));
+    if is_stopped { Err(none_runs(global, data_dir)) } else { Ok(()) }
+}
+
+fn none_runs(global: &Global, data_dir: &Path) -> Failure {
     let (data_dir, advice) = (data_dir.display(), advice(global));
     anyhow!("no gateway runs with the data directory {data_dir}: {advice}").into()
 }
@@ -69,10 +76,7 @@ impl RunningGateway {
             return Err(anyhow!("admin.enabled is false, so the gateway cannot be asked").into());
         }
         let data_dir = global.data_dir()?;
-        // Otherwise the token would go to whatever else listens at the address of a gateway that was killed.
-        if let Ok(false) = rejoinder_store::is_in_use(&wiring::database(&config, &data_dir)) {
-            return Err(none_runs(global, &data_dir));
-        }
+        check_runs(global, &config, &data_dir)?;
         let url = find_url(global, &config, &data_dir)?;
         let token = wiring::admin_token(&config, &data_dir).context("cannot read the admin token")?;
         // The first start makes one.

@@ -15,7 +15,7 @@ use rejoinder_core::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use self::text::{indented, one_line, parse_time};
+use self::text::{indented, parse_time};
 use super::{
     global::Global,
     ids::turn_id,
@@ -24,7 +24,10 @@ use super::{
     running::RunningGateway,
 };
 use crate::{
-    console::{failure::Failure, output},
+    console::{
+        failure::Failure,
+        output::{self, one_line},
+    },
     http::StateFilter,
     time::{self, rfc3339},
     view::{DeliveryDetail, TimelineEntry, TurnDetail, TurnExplanation, TurnItem},

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::output::printable;
+use super::output::{self, printable};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -88,7 +88,7 @@ fn sentences(first: &str, second: &str) -> String {
 
 /// A finding is one line: replaces line breaks and control characters, which texts of servers may contain.
 fn one_line(text: &str) -> String {
-    printable(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+    printable(&output::one_line(text))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use rejoinder_core::{SignalKind, TurnStatus};
 
 use super::frames::{File, Signal, Turn};
-use crate::output::printable;
+use crate::output::{local_time, printable};
 
 /// What stands on the screen for one turn. Safe to print.
 #[derive(Debug, Default, PartialEq)]
@@ -77,7 +77,7 @@ fn block_of(shown: &Signal, picked: Option<&str>, agent: &str) -> Block {
         (None, true) => format!("gateway, as {agent} gave no answer"),
         (None, false) => "gateway".to_owned(),
     };
-    let due = shown.due.as_deref().and_then(local_time);
+    let due = shown.due.as_deref().and_then(|at| at.trim().parse().ok()).map(local_time);
     let how = match (shown.signal, due) {
         (SignalKind::Reply, _) => String::new(),
         (SignalKind::Reaction, _) => " reacts".to_owned(),
@@ -110,12 +110,6 @@ pub(crate) fn file(file: &File) -> String {
         None => "no link",
     };
     printable(&format!("[file] {name} ({media_type}): {place}"))
-}
-
-/// A time of the protocol, in this machine's time zone.
-fn local_time(at: &str) -> Option<String> {
-    let at: jiff::Timestamp = at.trim().parse().ok()?;
-    Some(at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use rand::Rng;
+use rejoinder_core::Backoff;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::{
     net::TcpStream,
@@ -27,9 +27,6 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(15);
 const SILENCE_TIMEOUT: Duration = Duration::from_mins(1);
 /// How long writing a frame may take.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
-/// The first and the longest pause before a new connection.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
 /// What the gateway says, and what becomes of the connection.
 #[derive(Debug)]
@@ -140,35 +137,30 @@ struct Keeper {
 
 impl Keeper {
     async fn run(mut self) {
-        let mut pause = FIRST_PAUSE;
+        let mut backoff = Backoff::default();
         loop {
-            let socket = match self.connect().await {
+            let end = match self.connect().await {
                 Ok((socket, welcome)) => {
-                    (self.is_known, pause) = (true, FIRST_PAUSE);
+                    self.is_known = true;
+                    backoff.reset();
                     self.tell(Event::Welcome(welcome));
-                    Ok(socket)
+                    let end = self.talk(socket).await;
+                    if let End::Lost(_) = end {
+                        self.tell(Event::Lost);
+                    }
+                    end
                 }
-                Err(end) => Err(end),
-            };
-            let (end, was_open) = match socket {
-                Ok(socket) => (self.talk(socket).await, true),
-                Err(end) => (end, false),
+                Err(end) => end,
             };
             match end {
                 End::Left => return,
-                End::Lost(_) if self.is_known => {
-                    if was_open {
-                        self.tell(Event::Lost);
-                    }
-                }
+                End::Lost(_) if self.is_known => {}
                 End::Lost(why) | End::Refused(why) => return self.tell(Event::Ended(why)),
             }
             if self.events.is_closed() {
                 return;
             }
-            let jitter = rand::rng().random_range(0.8..1.2);
-            sleep(pause.mul_f64(jitter)).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            sleep(backoff.pause_unreachable()).await;
         }
     }
 

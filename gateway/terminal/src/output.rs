@@ -84,14 +84,26 @@ fn is_unsafe(char: char) -> bool {
     (char.is_control() && !matches!(char, '\n' | '\t')) || (is_hidden(char) && !matches!(char, '\u{200c}' | '\u{200d}'))
 }
 
+/// A text on one line, so that it cannot look like the lines after it.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// The beginning of a text, on one line, of at most `most` characters.
 #[must_use]
 pub fn excerpt(text: &str, most: usize) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = one_line(text);
     match line.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", line[..end].trim_end()),
         None => line,
     }
+}
+
+/// A time on this machine's clock and in its time zone, to the second, with the zone.
+#[must_use]
+pub fn local_time(at: jiff::Timestamp) -> String {
+    at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string()
 }
 
 /// Capitalises the first letter.

@@ -2,8 +2,11 @@
 
 use serde_json::Value;
 
-use super::text::{indented, one_line};
-use crate::view::{RunDetail, ShownDetail, ToolDetail};
+use super::text::indented;
+use crate::{
+    console::output::one_line,
+    view::{RunDetail, ShownDetail, ToolDetail},
+};
 
 /// The lines of a run: when, how it ended, what it took, its tool calls and, if `with_shown`, what the model was shown.
 pub(super) fn lines(run: &RunDetail, with_shown: bool) -> Vec<String> {

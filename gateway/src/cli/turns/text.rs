@@ -9,11 +9,6 @@ pub(super) fn parse_time(text: &str) -> Result<Timestamp, String> {
         .ok_or_else(|| "use a time such as 2026-05-01T12:00:00Z, or how long ago: 90s, 2h, 1d".to_owned())
 }
 
-/// A value that somebody else chose, so that it cannot look like the lines after it.
-pub(super) fn one_line(value: &str) -> String {
-    value.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 pub(super) fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  | {line}")).collect::<Vec<_>>().join("\n")
 }
