@@ -83,10 +83,10 @@ fn own_address() -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
-    use rejoinder_config::{Environment, Options};
     use rstest::rstest;
 
     use super::*;
+    use crate::wiring::tests::config;
 
     #[rstest]
     #[case::loopback("", None)]
@@ -98,17 +98,8 @@ mod tests {
         Some("http://192.168.1.7:7420")
     )]
     fn the_link_leads_to_where_others_reach_the_page(#[case] toml: &str, #[case] address: Option<&str>) {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("rejoinder.toml");
         let channel = "[channels.webhook.default]\ntoken = \"token-of-these-tests\"\n";
-        std::fs::write(&path, format!("{channel}{toml}\n")).unwrap();
-        let options = Options {
-            path: Some(path),
-            working_dir: folder.path().to_owned(),
-            environment: Environment::default(),
-            remembered: None,
-        };
-        let config = rejoinder_config::load(&options, &crate::build()).unwrap().config;
+        let config = config(&format!("{channel}{toml}\n"));
 
         let own = || Some("192.168.1.7".parse().unwrap());
         assert_eq!(address_for_others(&config, "http://127.0.0.1:7420", own).as_deref(), address);

@@ -137,7 +137,6 @@ enum Plan {
     Leave,
 }
 
-/// What was chosen for the file.
 #[derive(Default)]
 struct Choices {
     /// `None`: the file keeps its own.
@@ -339,14 +338,10 @@ mod tests {
     use rejoinder_config::{Config, Environment};
 
     use super::*;
+    use crate::wiring::tests::load;
 
     fn loaded(choice: &AgentChoice, environment: Environment) -> Config {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("rejoinder.toml");
-        write(&path, &configuration(&choice.section().unwrap(), ""), false).unwrap();
-        let (path, working_dir) = (Some(path), folder.path().to_owned());
-        let options = rejoinder_config::Options { path, working_dir, environment, remembered: None };
-        rejoinder_config::load(&options, &crate::build()).unwrap().config
+        load(&configuration(&choice.section().unwrap(), ""), environment).unwrap()
     }
 
     #[test]

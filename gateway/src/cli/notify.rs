@@ -23,14 +23,12 @@ pub(super) fn start(url: &str, shutdown: CancellationToken) {
     });
 }
 
-/// Says that the configuration is read again.
 pub(super) fn reloading() {
     let mut what = vec![NotifyState::Reloading];
     what.extend(NotifyState::monotonic_usec_now().ok());
     tell(&what);
 }
 
-/// Says that it was read.
 pub(super) fn reloaded() {
     tell(&[NotifyState::Ready]);
 }

@@ -11,7 +11,6 @@ use serde_json::Value;
 use super::{global::Global, running::RunningGateway};
 use crate::console::{failure::Failure, output};
 
-/// How a result is printed.
 #[derive(Debug, Args)]
 pub(super) struct Printing {
     /// Print JSON
@@ -36,7 +35,6 @@ impl Printing {
     }
 }
 
-/// Why something is done.
 #[derive(Debug, Args, Serialize)]
 pub(super) struct Reason {
     /// Why, for the audit
@@ -53,7 +51,6 @@ pub(super) struct Reading {
     pub(super) database: Database,
 }
 
-/// Which database is read.
 #[derive(Debug, Default, Args)]
 pub(super) struct Database {
     /// Use this database instead of the configured one; needs no configuration
@@ -67,7 +64,6 @@ impl Database {
         self.database.is_some()
     }
 
-    /// The path of the file.
     pub(super) fn path(&self, global: &Global) -> Result<PathBuf, Failure> {
         if let Some(path) = &self.database {
             return Ok(path.clone());

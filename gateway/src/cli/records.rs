@@ -29,7 +29,6 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// A parameter of a list. It is left out if it has no value.
 pub(super) type Parameter = (&'static str, Option<String>);
 
-/// A part of a list.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Page<T> {
     pub(super) items: Vec<T>,

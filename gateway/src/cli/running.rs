@@ -52,7 +52,6 @@ pub(super) fn path_part(text: &str) -> String {
     encoded.replace('+', "%20")
 }
 
-/// A client for it.
 pub(super) fn http_client(timeout: Duration) -> Result<reqwest::Client, Failure> {
     // The gateway is on this machine: a configured proxy does not apply.
     let http = reqwest::Client::builder().no_proxy().redirect(Policy::none()).timeout(timeout);
@@ -90,16 +89,16 @@ impl RunningGateway {
     }
 
     pub(super) async fn get(&self, path: &str) -> Result<Value, Failure> {
-        self.call(Method::GET, path, None::<&()>).await
+        self.answer(self.request(Method::GET, path)).await
     }
 
     pub(super) async fn post(&self, path: &str, body: &impl Serialize) -> Result<Value, Failure> {
-        self.call(Method::POST, path, Some(body)).await
+        self.answer(self.request(Method::POST, path).json(body)).await
     }
 
     /// Removes something from a list.
     pub(super) async fn remove(&self, list: &str, id: &str, body: &impl Serialize) -> Result<Value, Failure> {
-        self.call(Method::DELETE, &format!("{list}/{}", path_part(id)), Some(body)).await
+        self.answer(self.request(Method::DELETE, &format!("{list}/{}", path_part(id))).json(body)).await
     }
 
     /// Does `what` with something: `errors/7/mute`.
@@ -122,16 +121,7 @@ impl RunningGateway {
         .await
     }
 
-    /// Calls `path` below `/admin/api`. Returns the answer; null if it has no body.
-    async fn call(&self, method: Method, path: &str, body: Option<&impl Serialize>) -> Result<Value, Failure> {
-        let request = self.request(method, path);
-        self.answer(match body {
-            Some(body) => request.json(body),
-            None => request,
-        })
-        .await
-    }
-
+    /// A request for `path` below `/admin/api`.
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.http.request(method, format!("{}/admin/api/{path}", self.url)).bearer_auth(self.token.expose_secret())
     }

@@ -3,7 +3,7 @@ use rejoinder_config::testing::every_key_has_a_comment;
 use super::*;
 use crate::wiring::{
     remarks,
-    tests::{config, parts},
+    tests::{config, load, parts},
 };
 
 /// The manual's lines without `#` are a valid configuration, equal to the defaults.
@@ -31,17 +31,8 @@ fn without_a_file_there_are_a_chat_page_a_hook_an_api_and_the_front_desk() {
 #[test]
 fn a_platform_that_was_left_out_is_named() {
     for name in LEFT_OUT {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("rejoinder.toml");
-        std::fs::write(&path, format!("[channels.{name}.main]\ntoken = \"token-of-these-tests\"\n")).unwrap();
-        let (path, working_dir) = (Some(path), folder.path().to_owned());
-        let options = rejoinder_config::Options {
-            path,
-            working_dir,
-            environment: rejoinder_config::Environment::default(),
-            remembered: None,
-        };
-        let error = rejoinder_config::load(&options, &crate::build()).unwrap_err().to_string();
+        let text = format!("[channels.{name}.main]\ntoken = \"token-of-these-tests\"\n");
+        let error = load(&text, rejoinder_config::Environment::default()).unwrap_err().to_string();
 
         assert!(error.contains(&format!("`channels.{name}`")), "{error}");
         assert!(error.contains(&format!("the feature `{name}`")), "{error}");

@@ -1,22 +1,21 @@
 use std::collections::BTreeMap;
 
-use rejoinder_config::{Environment, Options};
+use rejoinder_config::{ConfigErrors, Environment, Options};
 use rejoinder_core::{Cause, ChannelId, Currency, Lifetimes, Price, Rung};
 use secrecy::ExposeSecret;
 
 use super::*;
 
-pub(crate) fn config(text: &str) -> Config {
+pub(crate) fn load(text: &str, environment: Environment) -> Result<Config, ConfigErrors> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rejoinder.toml");
     std::fs::write(&path, text).unwrap();
-    let options = Options {
-        path: Some(path),
-        working_dir: folder.path().to_owned(),
-        environment: Environment::default(),
-        remembered: None,
-    };
-    rejoinder_config::load(&options, &crate::build()).unwrap().config
+    let options = Options { path: Some(path), working_dir: folder.path().to_owned(), environment, remembered: None };
+    rejoinder_config::load(&options, &crate::build()).map(|loaded| loaded.config)
+}
+
+pub(crate) fn config(text: &str) -> Config {
+    load(text, Environment::default()).unwrap()
 }
 
 pub(crate) fn parts(text: &str) -> Result<Parts, WiringError> {

@@ -64,7 +64,6 @@ impl<'a> Remedy<'a> {
     }
 }
 
-/// Fixes findings, if that is wanted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fixer {
     is_wanted: bool,

@@ -37,7 +37,6 @@ pub(super) fn check(loaded: &Loaded, data_dir: &Path, fixer: Fixer) -> Vec<Findi
     findings
 }
 
-/// The problems of a configuration that is invalid.
 pub(super) fn problems(errors: &ConfigErrors) -> Vec<Finding> {
     errors.problems().iter().map(|problem| Finding::wrong(ABOUT, problem.to_string())).collect()
 }

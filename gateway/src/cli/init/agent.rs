@@ -39,7 +39,6 @@ pub(super) const NO_AGENT: &str = "\
 /// The file in the data directory for a typed API key.
 const KEY_FILE: &str = "agent-main-key";
 
-/// The chosen agent.
 #[derive(Debug)]
 pub(super) enum AgentChoice {
     FrontDesk,

@@ -35,7 +35,6 @@ pub(super) fn configuration(agent: &str, accounts: &str) -> String {
     )
 }
 
-/// A file that exists already.
 pub(super) struct Existing {
     path: PathBuf,
     text: String,

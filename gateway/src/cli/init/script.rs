@@ -2,13 +2,16 @@
 
 use std::collections::VecDeque;
 
-use rejoinder_config::{Config, Environment, Options};
+use rejoinder_config::{Config, Environment};
 use secrecy::SecretString;
 use tokio::net::TcpListener;
 use url::Url;
 
 use super::{AgentChoice, configuration};
-use crate::console::{ask::Ask, failure::Failure};
+use crate::{
+    console::{ask::Ask, failure::Failure},
+    wiring::tests::load,
+};
 
 /// Gives prepared answers in order, and records what it was asked and told.
 #[derive(Default)]
@@ -48,10 +51,6 @@ pub(crate) async fn unused_url() -> Url {
 
 /// Loads a written section, with `token` in the variable SOME_TOKEN.
 pub(crate) fn load_section(section: &str, token: &str) -> Config {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("rejoinder.toml");
-    std::fs::write(&path, configuration(&AgentChoice::FrontDesk.section().unwrap(), section)).unwrap();
-    let environment = Environment::from_iter([("SOME_TOKEN", token)]);
-    let options = Options { path: Some(path), working_dir: folder.path().to_owned(), environment, remembered: None };
-    rejoinder_config::load(&options, &crate::build()).unwrap().config
+    let text = configuration(&AgentChoice::FrontDesk.section().unwrap(), section);
+    load(&text, Environment::from_iter([("SOME_TOKEN", token)])).unwrap()
 }
