@@ -12,16 +12,8 @@ use crate::{
 /// The whole id of the turn with this id, or of the only one whose id begins so.
 pub(super) async fn turn_id(records: &Records<'_>, id: &str) -> Result<String, Failure> {
     let (first, last) = range(id)?;
-    let mut found: Page<TurnItem> =
-        records.list("turns", &[("ids", Some(format!("{first}..{last}")))], None, 2).await?;
-    match (found.items.pop(), found.items.is_empty()) {
-        (Some(turn), true) => Ok(turn.turn_id),
-        (None, _) => {
-            let hint = "`rejoinder turns list` lists the turns";
-            Err(anyhow!("there is no turn {id}; {hint}").into())
-        }
-        _ => Err(several("turns", id)),
-    }
+    let found: Page<TurnItem> = records.list("turns", &[("ids", Some(format!("{first}..{last}")))], None, 2).await?;
+    Ok(only(found.items, "turn", id, "`rejoinder turns list` lists the turns")?.turn_id)
 }
 
 /// The dead letter with this id, or with the id of its turn, or the only one whose id or whose turn's begins so.
@@ -30,18 +22,15 @@ pub(super) async fn dead_letter(records: &Records<'_>, id: &str) -> Result<DeadL
     let mut letters: Vec<DeadLetterItem> = records.list("dead-letters", &[], None, u32::MAX).await?.items;
     let is_meant = |id: &str| id.parse::<Uuid>().is_ok_and(|id| (first..=last).contains(&id));
     letters.retain(|letter| is_meant(&letter.id) || is_meant(&letter.turn_id));
-    match (letters.pop(), letters.is_empty()) {
-        (Some(letter), true) => Ok(letter),
-        (None, _) => {
-            let hint = "`rejoinder dead-letters list` lists them";
-            Err(anyhow!("there is no dead letter {id}; {hint}").into())
-        }
-        _ => Err(several("dead letters", id)),
-    }
+    only(letters, "dead letter", id, "`rejoinder dead-letters list` lists them")
 }
 
-fn several(what: &str, id: &str) -> Failure {
-    anyhow!("several {what} begin with {id}: give more of the id").into()
+fn only<T>(mut found: Vec<T>, what: &str, id: &str, hint: &str) -> Result<T, Failure> {
+    match (found.pop(), found.is_empty()) {
+        (Some(one), true) => Ok(one),
+        (None, _) => Err(anyhow!("there is no {what} {id}; {hint}").into()),
+        _ => Err(anyhow!("several {what}s begin with {id}: give more of the id").into()),
+    }
 }
 
 /// The smallest and the largest id that begin so.
