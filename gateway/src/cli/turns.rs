@@ -306,29 +306,24 @@ fn explained(explanation: TurnExplanation) -> Result<String, Failure> {
 
 fn detail(turn: &TurnDetail, with_shown: bool) -> String {
     let mut lines = vec![format!("Turn {}", turn.turn_id)];
-    let mut field = |name: &str, value: &str| lines.push(format!("  {name:<14}{}", one_line(value)));
-    let optional = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
-    field("channel", &turn.channel);
-    field("chat", &turn.chat);
-    if let Some(thread) = &turn.thread {
-        field("thread", thread);
-    }
-    field("conversation", &turn.conversation_id);
-    field("session", &turn.session_id);
-    field("agent", &turn.handler.to_string());
-    if let Some(rule) = &turn.rule {
-        field("rule", rule);
-    }
-    field("accepted", &turn.accepted_at);
-    field("ended", &optional(&turn.ended_at));
-    field("owed", if turn.owed { "an answer" } else { "nothing" });
-    field("state", &turn.state);
-    if let Some(reason) = &turn.reason {
-        field("reason", reason);
-    }
-    if let Some(wake_at) = &turn.wake_at {
-        field("next action", wake_at);
-    }
+    let agent = turn.handler.to_string();
+    let fields = [
+        ("channel", Some(&*turn.channel)),
+        ("chat", Some(&*turn.chat)),
+        ("thread", turn.thread.as_deref()),
+        ("conversation", Some(&*turn.conversation_id)),
+        ("session", Some(&*turn.session_id)),
+        ("agent", Some(&*agent)),
+        ("rule", turn.rule.as_deref()),
+        ("accepted", Some(&*turn.accepted_at)),
+        ("ended", Some(turn.ended_at.as_deref().unwrap_or("-"))),
+        ("owed", Some(if turn.owed { "an answer" } else { "nothing" })),
+        ("state", Some(&*turn.state)),
+        ("reason", turn.reason.as_deref()),
+        ("next action", turn.wake_at.as_deref()),
+    ];
+    let known = fields.into_iter().filter_map(|(name, value)| Some((name, one_line(value?))));
+    lines.extend(known.map(|(name, value)| format!("  {name:<14}{value}")));
     let sender = turn.event.sender_name.as_deref().unwrap_or(&turn.event.sender_id);
     lines.push(format!("\nMessage from {}:", one_line(sender)));
     lines.push(indented(&turn.event.text));
