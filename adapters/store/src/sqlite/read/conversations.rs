@@ -184,7 +184,7 @@ mod tests {
         let reads: Vec<_> = steps.iter().filter(|step| !step.contains("SUBQUERY")).collect();
         let expected = [
             "SEARCH c USING INDEX conversations_by_address (channel=? AND chat=? AND thread=?)",
-            "SEARCH q USING INDEX questions_open (conversation_id=?)",
+            "SEARCH q USING COVERING INDEX questions_open (conversation_id=?)",
             "SEARCH o USING INDEX obligations_live (conversation_id=?)",
             "SEARCH s USING PRIMARY KEY (id=?)",
         ];

@@ -72,7 +72,7 @@ impl PeopleStore for SqliteStore {
     }
 
     async fn pairings(&self) -> Result<Vec<Pairing>, StoreError> {
-        let query = sqlx::query("select * from pairings order by asked_at, code");
+        let query = sqlx::query("select * from pairings order by asked_at, channel, id");
         query.fetch_all(&self.readers).await.map_err(store_error)?.iter().map(pairing).collect()
     }
 
