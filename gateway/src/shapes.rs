@@ -1,4 +1,58 @@
-//! Shapes that the JSON of the operator's API has many times: lists, and names of variants.
+//! Shapes that the JSON of the operator's API has many times: items, lists, what is asked for, and names of variants.
+
+/// Declares an item: what each of its fields means, its type, and what it is read from. Values that several fields are read from
+/// stand before `with`.
+macro_rules! item {
+    (
+        $(#[$about:meta])* $vis:vis $name:ident of ($($from:ident: $source:ty),*) { $($before:tt)* } with {
+            $($(#[$attribute:meta])* $field:ident: $type:ty = $value:expr,)*
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Serialize, ToSchema)]
+        $vis struct $name {
+            $($(#[$attribute])* $vis $field: $type,)*
+        }
+
+        impl $name {
+            $vis fn of($($from: $source),*) -> Self {
+                $($before)*
+                Self { $($field: $value,)* }
+            }
+        }
+    };
+    ($(#[$about:meta])* $vis:vis $name:ident of ($($from:ident: $source:ty),*) { $($fields:tt)* }) => {
+        $crate::shapes::item! { $(#[$about])* $vis $name of ($($from: $source),*) {} with { $($fields)* } }
+    };
+}
+pub(crate) use item;
+
+/// Declares what a request may ask for in its query.
+macro_rules! query {
+    ($(#[$about:meta])* $name:ident { $($(#[$attribute:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Deserialize, IntoParams)]
+        #[into_params(parameter_in = Query)]
+        #[serde(deny_unknown_fields)]
+        pub(crate) struct $name {
+            $($(#[$attribute])* $field: $type,)*
+        }
+    };
+}
+pub(crate) use query;
+
+/// Declares the body of a request.
+macro_rules! body {
+    ($(#[$about:meta])* $name:ident { $($(#[$attribute:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Deserialize, ToSchema)]
+        #[serde(deny_unknown_fields)]
+        pub(crate) struct $name {
+            $($(#[$attribute])* pub(super) $field: $type,)*
+        }
+    };
+}
+pub(crate) use body;
 
 /// Declares a page of a list.
 macro_rules! page {

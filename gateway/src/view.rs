@@ -3,87 +3,89 @@
 use std::fmt;
 
 use rejoinder_core::{
-    Action, Attachment, Author, Cost, Expectation, Handler, ModelInput, ObligationState, Quote, Rung, ToolUse,
-    TurnStatus, Via,
+    Action, Attachment, Author, ConversationId, ConversationRef, Cost, Expectation, FallbackView, Handler,
+    InboundEvent, ModelInput, ObligationState, Quote, Rung, ToolUse, TurnStatus, Via,
     explain::{Entry, Explanation, Initiator},
-    store::{AttemptRecord, DeadLetter, DeliveryRecord, Dossier, Origin, Remark, RunContent, RunRecord, TurnSummary},
+    store::{
+        AttemptRecord, DeadLetter, DeliveryRecord, DeliveryState, Dossier, Origin, Remark, RunContent, RunRecord,
+        TurnSummary,
+    },
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::{console::output::excerpt, shapes::page, time::rfc3339};
+use crate::{
+    console::output::excerpt,
+    shapes::{item, page},
+    time::rfc3339,
+};
 
 page! {
     /// A page of turns, newest first.
     TurnList of TurnItem #[schema(format = "uuid")]
 }
 
-/// A turn in the list.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub(crate) struct TurnItem {
-    #[schema(format = "uuid")]
-    pub(crate) turn_id: String,
-    /// The channel, for example `webhook.siri`.
-    pub(crate) channel: String,
-    /// The platform's id of the chat.
-    pub(crate) chat: String,
-    /// The platform's id of the thread or topic.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) thread: Option<String>,
-    #[schema(format = "uuid")]
-    pub(crate) conversation_id: String,
-    #[serde(flatten)]
-    pub(crate) handler: HandlerItem,
-    /// The platform's id of the person who sent it.
-    pub(crate) sender_id: Option<String>,
-    pub(crate) sender_name: Option<String>,
-    /// The beginning of the message, at most 200 characters.
-    pub(crate) text: String,
-    /// Why it is not answered: what it waits for, or why it was given up.
-    pub(crate) why: Option<String>,
-    #[schema(format = DateTime)]
-    pub(crate) accepted_at: String,
-    /// Whether an answer is owed.
-    pub(crate) owed: bool,
-    /// The state of the obligation: `open`, `claimed`, `deferred`, `settled`, `merged` or `undeliverable`.
-    pub(crate) state: String,
-    /// The turn's status for the person who asked: `accepted`, `deferred`, `answered`, `silent`, `cancelled` or
-    /// `undeliverable`.
-    #[schema(value_type = String)]
-    pub(crate) status: TurnStatus,
-    /// True if the stored obligation cannot be read, for example because a newer version wrote it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) unreadable: bool,
-    /// The signal that settled it: `reply` or `reaction`.
-    pub(crate) signal: Option<String>,
-    /// The rung of the ladder that was used, and why, if one was.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) fallback: Option<FallbackItem>,
-    /// When the next action is due.
-    #[schema(format = DateTime)]
-    pub(crate) wake_at: Option<String>,
-    /// When the turn was settled or given up.
-    #[schema(format = DateTime)]
-    pub(crate) ended_at: Option<String>,
+item! {
+    /// A conversation, and its address on the platform.
+    #[derive(Deserialize)]
+    pub(crate) AddressItem of (address: &ConversationRef, id: ConversationId) {
+        /// The channel, for example `telegram.main`.
+        channel: String = address.channel.to_string(),
+        /// The platform's id of the chat.
+        chat: String = address.chat.to_string(),
+        /// The platform's id of the thread or topic.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        thread: Option<String> = address.thread.as_deref().map(ToOwned::to_owned),
+        #[schema(format = "uuid")] conversation_id: String = id.to_string(),
+    }
 }
 
-/// Who handles the turn.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub(crate) struct HandlerItem {
-    /// The agent's name; null when the gateway answers by itself.
-    pub(crate) agent: Option<String>,
-    /// The gateway's command (`stop`) or notice (`stranger`), when it answers by itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) command: Option<String>,
+item! {
+    /// A turn in the list.
+    #[derive(Deserialize)]
+    pub(crate) TurnItem of (turn: TurnSummary) {
+        #[schema(format = "uuid")] turn_id: String = turn.turn_id.to_string(),
+        #[serde(flatten)] address: AddressItem = AddressItem::of(&turn.conversation, turn.conversation_id),
+        #[serde(flatten)] handler: HandlerItem = HandlerItem::of(&turn.handler),
+        /// The platform's id of the person who sent it.
+        sender_id: Option<String> = turn.sender.as_ref().map(|sender| sender.id.clone()),
+        sender_name: Option<String> = turn.sender.and_then(|sender| sender.name),
+        /// The beginning of the message, at most 200 characters.
+        text: String = excerpt(&turn.text, 200),
+        /// Why it is not answered: what it waits for, or why it was given up.
+        why: Option<String> = turn.why,
+        #[schema(format = DateTime)] accepted_at: String = rfc3339(turn.accepted_at),
+        /// Whether an answer is owed.
+        owed: bool = turn.owed,
+        /// The state of the obligation: `open`, `claimed`, `deferred`, `settled`, `merged` or `undeliverable`.
+        state: String = turn.state,
+        /// The turn's status for the person who asked: `accepted`, `deferred`, `answered`, `silent`, `cancelled` or
+        /// `undeliverable`.
+        #[schema(value_type = String)] status: TurnStatus = turn.status,
+        /// True if the stored obligation cannot be read, for example because a newer version wrote it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")] unreadable: bool = turn.is_unreadable,
+        /// The signal that settled it: `reply` or `reaction`.
+        signal: Option<String> = turn.signal.map(|signal| signal.as_str().to_owned()),
+        /// The rung of the ladder that was used, and why, if one was.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        fallback: Option<FallbackItem> = turn.fallback.map(FallbackItem::of),
+        /// When the next action is due.
+        #[schema(format = DateTime)] wake_at: Option<String> = turn.wake_at.map(rfc3339),
+        /// When the turn was settled or given up.
+        #[schema(format = DateTime)] ended_at: Option<String> = turn.ended_at.map(rfc3339),
+    }
 }
 
-impl From<&Handler> for HandlerItem {
-    fn from(handler: &Handler) -> Self {
-        match handler {
-            Handler::Agent(name) => Self { agent: Some(name.to_string()), command: None },
-            Handler::Gateway(name) => Self { agent: None, command: Some(name.to_string()) },
-        }
+item! {
+    /// Who handles the turn.
+    #[derive(Deserialize)]
+    pub(crate) HandlerItem of (handler: &Handler) {
+        /// The agent's name; null when the gateway answers by itself.
+        agent: Option<String> = handler.agent().map(ToString::to_string),
+        /// The gateway's command (`stop`) or notice (`stranger`), when it answers by itself.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        command: Option<String> = handler.is_gateway().then(|| handler.to_string()),
     }
 }
 
@@ -101,40 +103,14 @@ impl fmt::Display for HandlerItem {
     }
 }
 
-/// The rung of the ladder that was used, and why.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub(crate) struct FallbackItem {
-    /// Why there was no answer: `silent`, `error`, `timeout`, `refused` or `unreadable`.
-    pub(crate) cause: String,
-    /// The rung, for example `say:silent` or `handoff:orchestrator`.
-    pub(crate) rung: String,
-}
-
-impl From<TurnSummary> for TurnItem {
-    fn from(turn: TurnSummary) -> Self {
-        Self {
-            turn_id: turn.turn_id.to_string(),
-            channel: turn.conversation.channel.to_string(),
-            chat: turn.conversation.chat.to_string(),
-            thread: turn.conversation.thread.as_deref().map(ToOwned::to_owned),
-            conversation_id: turn.conversation_id.to_string(),
-            handler: HandlerItem::from(&turn.handler),
-            sender_id: turn.sender.as_ref().map(|sender| sender.id.clone()),
-            sender_name: turn.sender.and_then(|sender| sender.name),
-            text: excerpt(&turn.text, 200),
-            why: turn.why,
-            accepted_at: rfc3339(turn.accepted_at),
-            owed: turn.owed,
-            state: turn.state,
-            status: turn.status,
-            unreadable: turn.is_unreadable,
-            signal: turn.signal.map(|signal| signal.as_str().to_owned()),
-            fallback: turn
-                .fallback
-                .map(|fallback| FallbackItem { cause: fallback.cause.as_str().to_owned(), rung: fallback.rung }),
-            wake_at: turn.wake_at.map(rfc3339),
-            ended_at: turn.ended_at.map(rfc3339),
-        }
+item! {
+    /// The rung of the ladder that was used, and why.
+    #[derive(Deserialize)]
+    pub(crate) FallbackItem of (fallback: FallbackView) {
+        /// Why there was no answer: `silent`, `error`, `timeout`, `refused` or `unreadable`.
+        cause: String = fallback.cause.as_str().to_owned(),
+        /// The rung, for example `say:silent` or `handoff:orchestrator`.
+        rung: String = fallback.rung,
     }
 }
 
@@ -143,48 +119,10 @@ page! {
     DeadLetterList of DeadLetterItem #[schema(format = "uuid")]
 }
 
-/// A turn that could not be answered, or a callback that was given up.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub(crate) struct DeadLetterItem {
-    /// The id of the delivery that a retry sends first, or of the turn if there is nothing to send.
-    #[schema(format = "uuid")]
-    pub(crate) id: String,
-    /// `answer`, `fallback` (what the ladder said), `callback` (a copy for a hook), or `nothing`: the agent gave no answer.
-    pub(crate) kind: String,
-    #[schema(format = "uuid")]
-    pub(crate) turn_id: String,
-    /// The channel, for example `telegram.main`.
-    pub(crate) channel: String,
-    /// The platform's id of the chat.
-    pub(crate) chat: String,
-    /// The platform's id of the thread or topic.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) thread: Option<String>,
-    #[schema(format = "uuid")]
-    pub(crate) conversation_id: String,
-    /// The platform's id of the person who waits.
-    pub(crate) sender_id: Option<String>,
-    pub(crate) sender_name: Option<String>,
-    /// What the person wrote.
-    pub(crate) question: String,
-    /// What could not be delivered; null if there is nothing to send.
-    pub(crate) text: Option<String>,
-    /// Why it was given up.
-    pub(crate) reason: String,
-    /// The last error of the platform.
-    pub(crate) error: Option<String>,
-    /// How many times it was tried since it was created or last sent again.
-    pub(crate) attempts: u32,
-    /// When the turn was accepted.
-    #[schema(format = DateTime)]
-    pub(crate) accepted_at: String,
-    /// When the turn ended.
-    #[schema(format = DateTime)]
-    pub(crate) ended_at: Option<String>,
-}
-
-impl From<&DeadLetter> for DeadLetterItem {
-    fn from(letter: &DeadLetter) -> Self {
+item! {
+    /// A turn that could not be answered, or a callback that was given up.
+    #[derive(Deserialize)]
+    pub(crate) DeadLetterItem of (letter: &DeadLetter) {
         let delivery = letter.delivery.as_ref();
         let kind = match delivery.map(|delivery| &delivery.via) {
             _ if letter.is_copy => "callback",
@@ -192,24 +130,30 @@ impl From<&DeadLetter> for DeadLetterItem {
             Some(Via::Fallback { rung, .. }) if !matches!(rung, Rung::Handoff(_)) => "fallback",
             Some(_) => "answer",
         };
-        Self {
-            id: letter.id.to_string(),
-            kind: kind.to_owned(),
-            turn_id: letter.turn.to_string(),
-            channel: letter.conversation.channel.to_string(),
-            chat: letter.conversation.chat.to_string(),
-            thread: letter.conversation.thread.as_deref().map(ToOwned::to_owned),
-            conversation_id: letter.conversation_id.to_string(),
-            sender_id: letter.sender.as_ref().map(|sender| sender.id.clone()),
-            sender_name: letter.sender.as_ref().and_then(|sender| sender.name.clone()),
-            question: letter.question.clone(),
-            text: delivery.map(|delivery| content_of(&delivery.action).0),
-            reason: letter.reason.clone(),
-            error: delivery.and_then(|delivery| delivery.error.clone()),
-            attempts: delivery.map_or(0, |delivery| delivery.attempts),
-            accepted_at: rfc3339(letter.accepted_at),
-            ended_at: letter.ended_at.map(rfc3339),
-        }
+    } with {
+        /// The id of the delivery that a retry sends first, or of the turn if there is nothing to send.
+        #[schema(format = "uuid")] id: String = letter.id.to_string(),
+        /// `answer`, `fallback` (what the ladder said), `callback` (a copy for a hook), or `nothing`: the agent gave no answer.
+        kind: String = kind.to_owned(),
+        #[schema(format = "uuid")] turn_id: String = letter.turn.to_string(),
+        #[serde(flatten)] address: AddressItem = AddressItem::of(&letter.conversation, letter.conversation_id),
+        /// The platform's id of the person who waits.
+        sender_id: Option<String> = letter.sender.as_ref().map(|sender| sender.id.clone()),
+        sender_name: Option<String> = letter.sender.as_ref().and_then(|sender| sender.name.clone()),
+        /// What the person wrote.
+        question: String = letter.question.clone(),
+        /// What could not be delivered; null if there is nothing to send.
+        text: Option<String> = delivery.map(|delivery| content_of(&delivery.action).0),
+        /// Why it was given up.
+        reason: String = letter.reason.clone(),
+        /// The last error of the platform.
+        error: Option<String> = delivery.and_then(|delivery| delivery.error.clone()),
+        /// How many times it was tried since it was created or last sent again.
+        attempts: u32 = delivery.map_or(0, |delivery| delivery.attempts),
+        /// When the turn was accepted.
+        #[schema(format = DateTime)] accepted_at: String = rfc3339(letter.accepted_at),
+        /// When the turn ended.
+        #[schema(format = DateTime)] ended_at: Option<String> = letter.ended_at.map(rfc3339),
     }
 }
 
@@ -225,114 +169,106 @@ pub(crate) fn content_of(action: &Action) -> (String, Vec<String>, Vec<Attachmen
     }
 }
 
-/// Everything about a turn.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub(crate) struct TurnDetail {
-    #[schema(format = "uuid")]
-    pub(crate) turn_id: String,
-    /// The channel, for example `webhook.siri`.
-    pub(crate) channel: String,
-    /// The platform's id of the chat.
-    pub(crate) chat: String,
-    /// The platform's id of the thread or topic.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) thread: Option<String>,
-    #[schema(format = "uuid")]
-    pub(crate) conversation_id: String,
-    /// The agent's memory key.
-    #[schema(format = "uuid")]
-    pub(crate) session_id: String,
-    #[serde(flatten)]
-    pub(crate) handler: HandlerItem,
-    /// The rule of routing that held for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) rule: Option<String>,
-    #[schema(format = DateTime)]
-    pub(crate) accepted_at: String,
-    /// When the turn was settled or given up.
-    #[schema(format = DateTime)]
-    pub(crate) ended_at: Option<String>,
-    /// Whether an answer is owed.
-    pub(crate) owed: bool,
-    /// The state of the obligation: `open`, `claimed`, `deferred`, `settled`, `merged` or `undeliverable`.
-    pub(crate) state: String,
-    /// The turn's status for the person who asked.
-    #[schema(value_type = String)]
-    pub(crate) status: TurnStatus,
-    /// Why it is a dead letter.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) reason: Option<String>,
-    /// When the next action is due.
-    #[schema(format = DateTime)]
-    pub(crate) wake_at: Option<String>,
-    pub(crate) event: EventDetail,
-    pub(crate) runs: Vec<RunDetail>,
-    pub(crate) deliveries: Vec<DeliveryDetail>,
-    /// Notes about the turn, for example signals that were suppressed, or a recovery.
-    pub(crate) remarks: Vec<RemarkDetail>,
+item! {
+    /// Everything about a turn.
+    #[derive(Deserialize)]
+    pub(crate) TurnDetail of (dossier: &Dossier) {
+        let turn = &dossier.turn;
+        let (event, obligation) = (&turn.event, &turn.obligation);
+        let runs = dossier.runs.iter().map(|run| RunDetail::of(run, dossier.contents.get(&run.number)));
+        let deliveries = dossier.deliveries.iter().map(|delivery| DeliveryDetail::of(delivery, &dossier.attempts));
+    } with {
+        #[schema(format = "uuid")] turn_id: String = turn.id.to_string(),
+        #[serde(flatten)] address: AddressItem = AddressItem::of(&event.conversation, turn.conversation),
+        /// The agent's memory key.
+        #[schema(format = "uuid")] session_id: String = turn.session.to_string(),
+        #[serde(flatten)] handler: HandlerItem = HandlerItem::of(&turn.handler),
+        /// The rule of routing that held for it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rule: Option<String> = turn.rule.as_deref().map(ToOwned::to_owned),
+        #[schema(format = DateTime)] accepted_at: String = rfc3339(dossier.accepted_at),
+        /// When the turn was settled or given up.
+        #[schema(format = DateTime)] ended_at: Option<String> = dossier.ended_at.map(rfc3339),
+        /// Whether an answer is owed.
+        owed: bool = obligation.expectation() == Expectation::Answer,
+        /// The state of the obligation: `open`, `claimed`, `deferred`, `settled`, `merged` or `undeliverable`.
+        state: String = obligation.state().as_str().to_owned(),
+        /// The turn's status for the person who asked.
+        #[schema(value_type = String)] status: TurnStatus = TurnStatus::of(obligation),
+        /// Why it is a dead letter.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String> = match obligation.state() {
+            ObligationState::Undeliverable { reason } => Some(reason.clone()),
+            _ => None,
+        },
+        /// When the next action is due.
+        #[schema(format = DateTime)] wake_at: Option<String> = obligation.wake_at().map(rfc3339),
+        event: EventDetail = EventDetail::of(event),
+        runs: Vec<RunDetail> = runs.collect(),
+        deliveries: Vec<DeliveryDetail> = deliveries.collect(),
+        /// Notes about the turn, for example signals that were suppressed, or a recovery.
+        remarks: Vec<RemarkDetail> = dossier.remarks.iter().map(RemarkDetail::of).collect(),
+    }
 }
 
-/// The inbound event.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub(crate) struct EventDetail {
-    /// The platform's id of the event.
-    pub(crate) external_id: String,
-    /// The platform's id of the sender.
-    pub(crate) sender_id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) sender_name: Option<String>,
-    /// Who began it: `person`, `operator`, `schedule`, `trigger`, `event` (one that came in on a channel) or `gateway`.
-    pub(crate) begun_by: String,
-    #[schema(format = DateTime)]
-    pub(crate) received_at: String,
-    pub(crate) text: String,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<Object>, required = false)]
-    pub(crate) attachments: Vec<Attachment>,
-    /// The message that it replies or reacts to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Object, required = false)]
-    pub(crate) quoted: Option<Quote>,
-    /// Who first wrote the text, if it was forwarded.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Object, required = false)]
-    pub(crate) forwarded: Option<Author>,
+item! {
+    /// The inbound event.
+    #[derive(Deserialize)]
+    pub(crate) EventDetail of (event: &InboundEvent) {
+        /// The platform's id of the event.
+        external_id: String = event.external_id.clone(),
+        /// The platform's id of the sender.
+        sender_id: String = event.sender.id.clone(),
+        #[serde(skip_serializing_if = "Option::is_none")] sender_name: Option<String> = event.sender.name.clone(),
+        /// Who began it: `person`, `operator`, `schedule`, `trigger`, `event` (one that came in on a channel) or `gateway`.
+        begun_by: String = Initiator::of(event).as_str().to_owned(),
+        #[schema(format = DateTime)] received_at: String = rfc3339(event.received_at),
+        text: String = event.text.clone(),
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[schema(value_type = Vec<Object>, required = false)]
+        attachments: Vec<Attachment> = event.attachments.clone(),
+        /// The message that it replies or reacts to.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Object, required = false)]
+        quoted: Option<Quote> = event.quoted.clone(),
+        /// Who first wrote the text, if it was forwarded.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Object, required = false)]
+        forwarded: Option<Author> = event.forwarded.clone(),
+    }
 }
 
-/// One run of an agent.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub(crate) struct RunDetail {
-    /// Counted from 1 over all agents.
-    pub(crate) number: u32,
-    #[serde(flatten)]
-    pub(crate) handler: HandlerItem,
-    #[schema(format = DateTime)]
-    pub(crate) started_at: String,
-    #[schema(format = DateTime)]
-    pub(crate) ended_at: Option<String>,
-    /// `reply`, `reaction`, `deferral`, `silent`, `failed`, `stopped` or `crashed`.
-    pub(crate) end: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) detail: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) input_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) output_tokens: Option<u64>,
-    /// What the tokens cost, at the agent's price when the run ended; missing if it had none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) cost: Option<CostDetail>,
-    /// What the model was shown last, which contains what it was shown before in this run. Missing if the agent has no
-    /// model, if the run ended with a crash, and after the time that `retention.payloads` sets.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) shown: Option<ShownDetail>,
-    /// The tool calls, in order. Kept as long as `shown`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(required = false)]
-    pub(crate) tools: Vec<ToolDetail>,
-    /// How many more tool calls there were.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    #[schema(required = false)]
-    pub(crate) tools_left_out: u32,
+item! {
+    /// One run of an agent.
+    #[derive(Deserialize)]
+    pub(crate) RunDetail of (run: &RunRecord, content: Option<&RunContent>) {
+        /// Counted from 1 over all agents.
+        number: u32 = run.number,
+        #[serde(flatten)] handler: HandlerItem = HandlerItem::of(&run.handler),
+        #[schema(format = DateTime)] started_at: String = rfc3339(run.started_at),
+        #[schema(format = DateTime)] ended_at: Option<String> = run.ended_at.map(rfc3339),
+        /// `reply`, `reaction`, `deferral`, `silent`, `failed`, `stopped` or `crashed`.
+        end: Option<String> = run.end.clone(),
+        #[serde(skip_serializing_if = "Option::is_none")] detail: Option<String> = run.detail.clone(),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        input_tokens: Option<u64> = run.usage.map(|usage| usage.input_tokens),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        output_tokens: Option<u64> = run.usage.map(|usage| usage.output_tokens),
+        /// What the tokens cost, at the agent's price when the run ended; missing if it had none.
+        #[serde(skip_serializing_if = "Option::is_none")] cost: Option<CostDetail> = run.cost.map(CostDetail::of),
+        /// What the model was shown last, which contains what it was shown before in this run. Missing if the agent has no
+        /// model, if the run ended with a crash, and after the time that `retention.payloads` sets.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        shown: Option<ShownDetail> = content.and_then(|content| content.input.as_ref()).map(ShownDetail::of),
+        /// The tool calls, in order. Kept as long as `shown`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[schema(required = false)]
+        tools: Vec<ToolDetail> = content.iter().flat_map(|content| &content.tools).map(ToolDetail::of).collect(),
+        /// How many more tool calls there were.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        #[schema(required = false)]
+        tools_left_out: u32 = content.map_or(0, |content| content.tools_left_out),
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference to the field")]
@@ -340,13 +276,18 @@ const fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// What the tokens of a run cost.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub(crate) struct CostDetail {
-    /// In units of the currency, exact to a millionth.
-    pub(crate) amount: f64,
-    /// Three letters, for example `USD`.
-    pub(crate) currency: String,
+item! {
+    /// What the tokens of a run cost.
+    #[derive(Deserialize)]
+    pub(crate) CostDetail of (cost: Cost) {
+        #[expect(clippy::cast_precision_loss, reason = "far from the limit")]
+        let amount = cost.micros as f64 / 1e6;
+    } with {
+        /// In units of the currency, exact to a millionth.
+        amount: f64 = amount,
+        /// Three letters, for example `USD`.
+        currency: String = cost.currency.as_str().to_owned(),
+    }
 }
 
 /// For people, with at least two decimals.
@@ -358,134 +299,106 @@ impl fmt::Display for CostDetail {
     }
 }
 
-impl From<Cost> for CostDetail {
-    fn from(cost: Cost) -> Self {
-        #[expect(clippy::cast_precision_loss, reason = "far from the limit")]
-        let amount = cost.micros as f64 / 1e6;
-        Self { amount, currency: cost.currency.as_str().to_owned() }
-    }
-}
-
-/// What a model was shown. The operator's secrets are replaced by `••••`, and the bytes of pictures by a note.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub(crate) struct ShownDetail {
-    /// The model, its options, the instructions (`system`), and the tools that it may call.
-    #[schema(value_type = Object)]
-    pub(crate) settings: Value,
-    /// The messages, oldest first. Long ones may be cut.
-    #[schema(value_type = Vec<Object>)]
-    pub(crate) messages: Value,
-    /// How many of the oldest messages are missing here, because the record would have become too large.
-    pub(crate) messages_left_out: u32,
-}
-
-impl From<&ModelInput> for ShownDetail {
-    fn from(input: &ModelInput) -> Self {
+item! {
+    /// What a model was shown. The operator's secrets are replaced by `••••`, and the bytes of pictures by a note.
+    #[derive(Deserialize)]
+    pub(crate) ShownDetail of (input: &ModelInput) {
         let ModelInput { settings, messages, left_out } = input;
         let json = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
-        Self { settings: json(settings), messages: json(messages), messages_left_out: *left_out }
+    } with {
+        /// The model, its options, the instructions (`system`), and the tools that it may call.
+        #[schema(value_type = Object)] settings: Value = json(settings),
+        /// The messages, oldest first. Long ones may be cut.
+        #[schema(value_type = Vec<Object>)] messages: Value = json(messages),
+        /// How many of the oldest messages are missing here, because the record would have become too large.
+        messages_left_out: u32 = *left_out,
     }
 }
 
-/// A tool call.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub(crate) struct ToolDetail {
-    pub(crate) name: String,
-    /// The arguments as the model wrote them, usually JSON; cut if they are long.
-    pub(crate) arguments: String,
-    /// What the model was told; cut if it is long.
-    pub(crate) result: String,
-}
-
-impl From<&ToolUse> for ToolDetail {
-    fn from(call: &ToolUse) -> Self {
-        let ToolUse { name, arguments, result } = call.clone();
-        Self { name, arguments, result }
+item! {
+    /// A tool call.
+    #[derive(Deserialize)]
+    pub(crate) ToolDetail of (call: &ToolUse) {
+        name: String = call.name.clone(),
+        /// The arguments as the model wrote them, usually JSON; cut if they are long.
+        arguments: String = call.arguments.clone(),
+        /// What the model was told; cut if it is long.
+        result: String = call.result.clone(),
     }
 }
 
-impl RunDetail {
-    fn of(run: &RunRecord, content: Option<&RunContent>) -> Self {
-        Self {
-            number: run.number,
-            handler: HandlerItem::from(&run.handler),
-            started_at: rfc3339(run.started_at),
-            ended_at: run.ended_at.map(rfc3339),
-            end: run.end.clone(),
-            detail: run.detail.clone(),
-            input_tokens: run.usage.map(|usage| usage.input_tokens),
-            output_tokens: run.usage.map(|usage| usage.output_tokens),
-            cost: run.cost.map(Into::into),
-            shown: content.and_then(|content| content.input.as_ref()).map(Into::into),
-            tools: content.iter().flat_map(|content| &content.tools).map(Into::into).collect(),
-            tools_left_out: content.map_or(0, |content| content.tools_left_out),
-        }
+item! {
+    /// One message or reaction to send.
+    #[derive(Deserialize)]
+    pub(crate) DeliveryDetail of (delivery: &DeliveryRecord, attempts: &[AttemptRecord]) {
+        let (text, choices, attachments) = content_of(&delivery.action);
+        let own = attempts.iter().filter(|attempt| attempt.delivery == delivery.id);
+        let is_pending = delivery.state == DeliveryState::Pending;
+    } with {
+        #[schema(format = "uuid")] delivery_id: String = delivery.id.to_string(),
+        /// The claim that it belongs to, counted from 1; 0 for a draft.
+        claim: u32 = delivery.claim,
+        part: u32 = delivery.part,
+        parts: u32 = delivery.parts,
+        /// `reply`, `reaction` or `deferral`; `draft` for a message that shows what the agent has written so far, which is
+        /// not a signal.
+        signal: String = if delivery.is_draft() { "draft" } else { delivery.signal.as_str() }.to_owned(),
+        /// Its origin: `draft`, `answer` (also of the agent's deferral), `agent_send`, `late_answer`, `deferral` (the gateway's
+        /// own), or the ladder's rung.
+        via: String = match &delivery.via {
+            Via::Draft => "draft".to_owned(),
+            Via::Answer => "answer".to_owned(),
+            Via::AgentSend => "agent_send".to_owned(),
+            Via::LateAnswer => "late_answer".to_owned(),
+            Via::Deferral => "deferral".to_owned(),
+            Via::GivenUp { .. } => "given_up".to_owned(),
+            Via::Fallback { rung, .. } => rung.to_string(),
+        },
+        /// Whether it is a copy for another address, such as a hook's callback.
+        is_copy: bool = delivery.is_copy,
+        /// `pending`, `parked` (it gets nowhere; later messages do not wait for it), `sending`, `delivered`, `withdrawn`,
+        /// `refused` or `dead`.
+        state: String = delivery.state_name().to_owned(),
+        /// Its text, or its emoji.
+        text: String = text,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[schema(required = false)]
+        choices: Vec<String> = choices,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[schema(value_type = Vec<Object>, required = false)]
+        attachments: Vec<Attachment> = attachments,
+        #[schema(format = DateTime)] created_at: String = rfc3339(delivery.created_at),
+        /// When the next attempt is due, while it is pending.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(format = DateTime)]
+        next_attempt_at: Option<String> = is_pending.then(|| rfc3339(delivery.next_attempt_at)),
+        #[schema(format = DateTime)] delivered_at: Option<String> = delivery.delivered_at.map(rfc3339),
+        /// When it was first written to the client that reads it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(format = DateTime)]
+        fetched_at: Option<String> = delivery.fetched_at.map(rfc3339),
+        /// The platform's ids of the sent messages.
+        message_ids: Vec<String> = delivery.message_ids.clone(),
+        /// The last error, or why it was withdrawn.
+        #[serde(skip_serializing_if = "Option::is_none")] error: Option<String> = delivery.error.clone(),
+        attempts: Vec<AttemptDetail> = AttemptDetail::list(own),
     }
 }
 
-/// One message or reaction to send.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub(crate) struct DeliveryDetail {
-    #[schema(format = "uuid")]
-    pub(crate) delivery_id: String,
-    /// The claim that it belongs to, counted from 1; 0 for a draft.
-    pub(crate) claim: u32,
-    pub(crate) part: u32,
-    pub(crate) parts: u32,
-    /// `reply`, `reaction` or `deferral`; `draft` for a message that shows what the agent has written so far, which is
-    /// not a signal.
-    pub(crate) signal: String,
-    /// Its origin: `draft`, `answer` (also of the agent's deferral), `agent_send`, `late_answer`, `deferral` (the gateway's
-    /// own), or the ladder's rung.
-    pub(crate) via: String,
-    /// Whether it is a copy for another address, such as a hook's callback.
-    pub(crate) is_copy: bool,
-    /// `pending`, `parked` (it gets nowhere; later messages do not wait for it), `sending`, `delivered`, `withdrawn`,
-    /// `refused` or `dead`.
-    pub(crate) state: String,
-    /// Its text, or its emoji.
-    pub(crate) text: String,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(required = false)]
-    pub(crate) choices: Vec<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<Object>, required = false)]
-    pub(crate) attachments: Vec<Attachment>,
-    #[schema(format = DateTime)]
-    pub(crate) created_at: String,
-    /// When the next attempt is due, while it is pending.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(format = DateTime)]
-    pub(crate) next_attempt_at: Option<String>,
-    #[schema(format = DateTime)]
-    pub(crate) delivered_at: Option<String>,
-    /// When it was first written to the client that reads it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(format = DateTime)]
-    pub(crate) fetched_at: Option<String>,
-    /// The platform's ids of the sent messages.
-    pub(crate) message_ids: Vec<String>,
-    /// The last error, or why it was withdrawn.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) error: Option<String>,
-    pub(crate) attempts: Vec<AttemptDetail>,
-}
-
-/// One attempt of a delivery.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub(crate) struct AttemptDetail {
-    pub(crate) number: u32,
-    /// How many attempts just before it had the same result, as the one before it in the list, and are not listed.
-    pub(crate) alike: u32,
-    #[schema(format = DateTime)]
-    pub(crate) started_at: String,
-    #[schema(format = DateTime)]
-    pub(crate) ended_at: Option<String>,
-    /// `delivered`, or the error's name.
-    pub(crate) result: Option<String>,
-    /// The platform's message about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) detail: Option<String>,
+item! {
+    /// One attempt of a delivery.
+    #[derive(Deserialize)]
+    pub(crate) AttemptDetail of (attempt: &AttemptRecord, alike: u32) {
+        number: u32 = attempt.number,
+        /// How many attempts just before it had the same result, as the one before it in the list, and are not listed.
+        alike: u32 = alike,
+        #[schema(format = DateTime)] started_at: String = rfc3339(attempt.started_at),
+        #[schema(format = DateTime)] ended_at: Option<String> = attempt.ended_at.map(rfc3339),
+        /// `delivered`, or the error's name.
+        result: Option<String> = attempt.result.clone(),
+        /// The platform's message about it.
+        #[serde(skip_serializing_if = "Option::is_none")] detail: Option<String> = attempt.detail.clone(),
+    }
 }
 
 impl AttemptDetail {
@@ -495,143 +408,45 @@ impl AttemptDetail {
         let detail = |attempt: &AttemptRecord| {
             let alike = attempt.number.saturating_sub(before + 1);
             before = attempt.number;
-            Self {
-                number: attempt.number,
-                alike,
-                started_at: rfc3339(attempt.started_at),
-                ended_at: attempt.ended_at.map(rfc3339),
-                result: attempt.result.clone(),
-                detail: attempt.detail.clone(),
-            }
+            Self::of(attempt, alike)
         };
         attempts.map(detail).collect()
     }
 }
 
-impl DeliveryDetail {
-    pub(crate) fn of(delivery: &DeliveryRecord, attempts: &[AttemptRecord]) -> Self {
-        let (text, choices, attachments) = content_of(&delivery.action);
-        let is_pending = delivery.state == rejoinder_core::store::DeliveryState::Pending;
-        Self {
-            delivery_id: delivery.id.to_string(),
-            claim: delivery.claim,
-            part: delivery.part,
-            parts: delivery.parts,
-            signal: if delivery.is_draft() { "draft" } else { delivery.signal.as_str() }.to_owned(),
-            via: match &delivery.via {
-                Via::Draft => "draft".to_owned(),
-                Via::Answer => "answer".to_owned(),
-                Via::AgentSend => "agent_send".to_owned(),
-                Via::LateAnswer => "late_answer".to_owned(),
-                Via::Deferral => "deferral".to_owned(),
-                Via::GivenUp { .. } => "given_up".to_owned(),
-                Via::Fallback { rung, .. } => rung.to_string(),
-            },
-            is_copy: delivery.is_copy,
-            state: delivery.state_name().to_owned(),
-            text,
-            choices,
-            attachments,
-            created_at: rfc3339(delivery.created_at),
-            next_attempt_at: is_pending.then(|| rfc3339(delivery.next_attempt_at)),
-            delivered_at: delivery.delivered_at.map(rfc3339),
-            fetched_at: delivery.fetched_at.map(rfc3339),
-            message_ids: delivery.message_ids.clone(),
-            error: delivery.error.clone(),
-            attempts: AttemptDetail::list(attempts.iter().filter(|attempt| attempt.delivery == delivery.id)),
-        }
+item! {
+    /// A note about a turn.
+    #[derive(Deserialize)]
+    pub(crate) RemarkDetail of (remark: &Remark) {
+        #[schema(format = DateTime)] at: String = rfc3339(remark.at),
+        /// `suppressed`, `recovered`, `dead_letter`, …
+        kind: String = remark.kind.clone(),
+        detail: String = remark.detail.clone(),
     }
 }
 
-/// A note about a turn.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub(crate) struct RemarkDetail {
-    #[schema(format = DateTime)]
-    pub(crate) at: String,
-    /// `suppressed`, `recovered`, `dead_letter`, …
-    pub(crate) kind: String,
-    pub(crate) detail: String,
-}
-
-impl From<&Remark> for RemarkDetail {
-    fn from(remark: &Remark) -> Self {
-        Self { at: rfc3339(remark.at), kind: remark.kind.clone(), detail: remark.detail.clone() }
+item! {
+    /// A turn, explained in plain words.
+    #[derive(Deserialize)]
+    pub(crate) TurnExplanation of (explanation: Explanation) {
+        #[schema(format = "uuid")] turn_id: String = explanation.turn.to_string(),
+        /// The turn's state, in one sentence.
+        headline: String = explanation.headline,
+        /// What is owed for the turn, and why.
+        owed: String = explanation.owed,
+        /// What happened, oldest first.
+        timeline: Vec<TimelineEntry> = explanation.timeline.into_iter().map(TimelineEntry::of).collect(),
+        /// What happens next, and what the operator can do.
+        next: String = explanation.next,
     }
 }
 
-impl From<&Dossier> for TurnDetail {
-    fn from(dossier: &Dossier) -> Self {
-        let turn = &dossier.turn;
-        let (event, obligation) = (&turn.event, &turn.obligation);
-        Self {
-            turn_id: turn.id.to_string(),
-            channel: event.conversation.channel.to_string(),
-            chat: event.conversation.chat.to_string(),
-            thread: event.conversation.thread.as_deref().map(ToOwned::to_owned),
-            conversation_id: turn.conversation.to_string(),
-            session_id: turn.session.to_string(),
-            handler: HandlerItem::from(&turn.handler),
-            rule: turn.rule.as_deref().map(ToOwned::to_owned),
-            accepted_at: rfc3339(dossier.accepted_at),
-            ended_at: dossier.ended_at.map(rfc3339),
-            owed: obligation.expectation() == Expectation::Answer,
-            state: obligation.state().as_str().to_owned(),
-            status: TurnStatus::of(obligation),
-            reason: match obligation.state() {
-                ObligationState::Undeliverable { reason } => Some(reason.clone()),
-                _ => None,
-            },
-            wake_at: obligation.wake_at().map(rfc3339),
-            event: EventDetail {
-                external_id: event.external_id.clone(),
-                sender_id: event.sender.id.clone(),
-                sender_name: event.sender.name.clone(),
-                begun_by: Initiator::of(event).as_str().to_owned(),
-                received_at: rfc3339(event.received_at),
-                text: event.text.clone(),
-                attachments: event.attachments.clone(),
-                quoted: event.quoted.clone(),
-                forwarded: event.forwarded.clone(),
-            },
-            runs: dossier.runs.iter().map(|run| RunDetail::of(run, dossier.contents.get(&run.number))).collect(),
-            deliveries: dossier
-                .deliveries
-                .iter()
-                .map(|delivery| DeliveryDetail::of(delivery, &dossier.attempts))
-                .collect(),
-            remarks: dossier.remarks.iter().map(Into::into).collect(),
-        }
-    }
-}
-
-/// A turn, explained in plain words.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub(crate) struct TurnExplanation {
-    #[schema(format = "uuid")]
-    pub(crate) turn_id: String,
-    /// The turn's state, in one sentence.
-    pub(crate) headline: String,
-    /// What is owed for the turn, and why.
-    pub(crate) owed: String,
-    /// What happened, oldest first.
-    pub(crate) timeline: Vec<TimelineEntry>,
-    /// What happens next, and what the operator can do.
-    pub(crate) next: String,
-}
-
-/// An entry of the timeline.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub(crate) struct TimelineEntry {
-    #[schema(format = DateTime)]
-    pub(crate) at: String,
-    pub(crate) text: String,
-}
-
-impl From<Explanation> for TurnExplanation {
-    fn from(explanation: Explanation) -> Self {
-        let Explanation { turn, headline, owed, timeline, next } = explanation;
-        let entry = |Entry { at, text }| TimelineEntry { at: rfc3339(at), text };
-        Self { turn_id: turn.to_string(), headline, owed, timeline: timeline.into_iter().map(entry).collect(), next }
+item! {
+    /// An entry of the timeline.
+    #[derive(Deserialize)]
+    pub(crate) TimelineEntry of (entry: Entry) {
+        #[schema(format = DateTime)] at: String = rfc3339(entry.at),
+        text: String = entry.text,
     }
 }
 

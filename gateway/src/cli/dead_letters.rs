@@ -190,7 +190,7 @@ fn lines(list: &Page<DeadLetterItem>) -> String {
         let ended = letter.ended_at.clone().unwrap_or_default();
         let who = letter.sender_name.clone().or_else(|| letter.sender_id.clone()).unwrap_or_default();
         let what = output::excerpt(letter.text.as_deref().unwrap_or("(the agent gave no answer)"), 32);
-        [letter.id.clone(), ended, letter.channel.clone(), who, what, output::excerpt(&letter.reason, 60)]
+        [letter.id.clone(), ended, letter.address.channel.clone(), who, what, output::excerpt(&letter.reason, 60)]
     };
     list.text("No dead letters found.", "More dead letters", |letters| {
         let rows: Vec<_> = letters.iter().map(row).collect();

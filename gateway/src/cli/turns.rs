@@ -267,7 +267,7 @@ fn lines(list: &Page<TurnItem>, now: Timestamp) -> String {
             time::age(now.since(accepted)),
             who.unwrap_or_default(),
             output::excerpt(&turn.text, 24),
-            turn.channel.clone(),
+            turn.address.channel.clone(),
             turn.handler.to_string(),
             if turn.unreadable { "unreadable".to_owned() } else { status().unwrap_or_default() },
             turn.why.as_ref().map_or(how, |why| output::excerpt(why, 60)),
@@ -308,10 +308,10 @@ fn detail(turn: &TurnDetail, with_shown: bool) -> String {
     let mut lines = vec![format!("Turn {}", turn.turn_id)];
     let agent = turn.handler.to_string();
     let fields = [
-        ("channel", Some(&*turn.channel)),
-        ("chat", Some(&*turn.chat)),
-        ("thread", turn.thread.as_deref()),
-        ("conversation", Some(&*turn.conversation_id)),
+        ("channel", Some(&*turn.address.channel)),
+        ("chat", Some(&*turn.address.chat)),
+        ("thread", turn.address.thread.as_deref()),
+        ("conversation", Some(&*turn.address.conversation_id)),
         ("session", Some(&*turn.session_id)),
         ("agent", Some(&*agent)),
         ("rule", turn.rule.as_deref()),

@@ -11,7 +11,10 @@ use rejoinder_core::{
 };
 
 use super::{deliveries::DeliveryItem, prelude::*};
-use crate::{console::output::excerpt, view::content_of};
+use crate::{
+    console::output::excerpt,
+    view::{AddressItem, content_of},
+};
 
 const UNKNOWN: &str = "there is no conversation with this id";
 
@@ -26,44 +29,20 @@ page! {
     ConversationList of ConversationItem #[schema(format = "uuid")]
 }
 
-/// A conversation in the list.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ConversationItem {
-    #[schema(format = "uuid")]
-    conversation_id: String,
-    /// The channel, for example `telegram.main`.
-    channel: String,
-    /// The platform's id of the chat.
-    chat: String,
-    /// The platform's id of the thread or topic.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thread: Option<String>,
-    /// The name of who wrote last.
-    name: Option<String>,
-    /// The beginning of what they wrote, at most 200 characters.
-    last_text: String,
-    /// When that was accepted.
-    #[schema(format = DateTime)]
-    last_at: String,
-    /// How many turns are stored.
-    turns: u64,
-    /// How many of them are owed an answer.
-    open: u64,
-}
-
-impl From<ConversationSummary> for ConversationItem {
-    fn from(summary: ConversationSummary) -> Self {
-        Self {
-            conversation_id: summary.id.to_string(),
-            channel: summary.conversation.channel.to_string(),
-            chat: summary.conversation.chat.to_string(),
-            thread: summary.conversation.thread.as_deref().map(ToOwned::to_owned),
-            name: summary.sender.map(name),
-            last_text: excerpt(&summary.text, 200),
-            last_at: rfc3339(summary.last_at),
-            turns: summary.turns,
-            open: summary.open,
-        }
+item! {
+    /// A conversation in the list.
+    pub(crate) ConversationItem of (summary: ConversationSummary) {
+        #[serde(flatten)] address: AddressItem = AddressItem::of(&summary.conversation, summary.id),
+        /// The name of who wrote last.
+        name: Option<String> = summary.sender.map(name),
+        /// The beginning of what they wrote, at most 200 characters.
+        last_text: String = excerpt(&summary.text, 200),
+        /// When that was accepted.
+        #[schema(format = DateTime)] last_at: String = rfc3339(summary.last_at),
+        /// How many turns are stored.
+        turns: u64 = summary.turns,
+        /// How many of them are owed an answer.
+        open: u64 = summary.open,
     }
 }
 
@@ -71,27 +50,21 @@ fn name(sender: Sender) -> String {
     sender.name.or(sender.username).unwrap_or(sender.id)
 }
 
-/// The filter of the list.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Filter {
-    /// Only conversations of this channel, for example `telegram.main`.
-    #[param(max_length = 256)]
-    channel: Option<String>,
-    /// Only conversations with this text in the platform's id of the chat or thread, or of the `person` of this name.
-    #[param(max_length = 256)]
-    text: Option<String>,
-    /// Only conversations in which this person wrote lately, or is reached: by `CHANNEL/ID`, by the id, or by a part of a
-    /// name. Not together with `text`.
-    #[param(max_length = 256)]
-    person: Option<String>,
-    /// Only conversations after the one with this id: the `next` of the previous page.
-    #[param(format = "uuid")]
-    before: Option<String>,
-    /// The largest number of conversations; 50 by default.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
+query! {
+    /// The filter of the list.
+    Filter {
+        /// Only conversations of this channel, for example `telegram.main`.
+        #[param(max_length = 256)] channel: Option<String>,
+        /// Only conversations with this text in the platform's id of the chat or thread, or of the `person` of this name.
+        #[param(max_length = 256)] text: Option<String>,
+        /// Only conversations in which this person wrote lately, or is reached: by `CHANNEL/ID`, by the id, or by a part of a
+        /// name. Not together with `text`.
+        #[param(max_length = 256)] person: Option<String>,
+        /// Only conversations after the one with this id: the `next` of the previous page.
+        #[param(format = "uuid")] before: Option<String>,
+        /// The largest number of conversations; 50 by default.
+        #[param(minimum = 1, maximum = 200)] limit: Option<u32>,
+    }
 }
 
 /// Lists the conversations, those with the latest turn first.
@@ -113,7 +86,7 @@ pub(super) async fn list(State(app): Shared, caller: Caller, Query(filter): Quer
     };
     let mut found = app.records.lists.conversations(&filter).await?;
     let next = paging::cut(&mut found, limit, |conversation| conversation.id.to_string());
-    Ok(Json(ConversationList { items: found.into_iter().map(ConversationItem::from).collect(), next }))
+    Ok(Json(ConversationList { items: found.into_iter().map(ConversationItem::of).collect(), next }))
 }
 
 /// A conversation.
@@ -132,21 +105,13 @@ pub(crate) struct ConversationDetail {
     deliveries: Vec<DeliveryItem>,
 }
 
-/// A session: what its agent remembers together.
-#[derive(Debug, Serialize, ToSchema)]
-struct SessionItem {
-    #[schema(format = "uuid")]
-    session_id: String,
-    #[schema(format = DateTime)]
-    started_at: String,
-    /// Whether new turns belong to it.
-    current: bool,
-}
-
-impl From<SessionSummary> for SessionItem {
-    fn from(session: SessionSummary) -> Self {
-        let SessionSummary { id, created_at, is_current } = session;
-        Self { session_id: id.to_string(), started_at: rfc3339(created_at), current: is_current }
+item! {
+    /// A session: what its agent remembers together.
+    SessionItem of (session: SessionSummary) {
+        #[schema(format = "uuid")] session_id: String = session.id.to_string(),
+        #[schema(format = DateTime)] started_at: String = rfc3339(session.created_at),
+        /// Whether new turns belong to it.
+        current: bool = session.is_current,
     }
 }
 
@@ -170,14 +135,12 @@ struct Line {
     state: &'static str,
 }
 
-/// Where a page of a transcript begins.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Before {
-    /// Only what was said before the turn with this id: the `next` of the previous page.
-    #[param(format = "uuid")]
-    before: Option<String>,
+query! {
+    /// Where a page of a transcript begins.
+    Before {
+        /// Only what was said before the turn with this id: the `next` of the previous page.
+        #[param(format = "uuid")] before: Option<String>,
+    }
 }
 
 /// Shows a conversation: its transcript as the person saw it, its sessions and its latest deliveries.
@@ -202,11 +165,11 @@ pub(super) async fn show(
     let latest = DeliveryFilter { conversation: Some(id), channels, limit: LATEST, ..DeliveryFilter::default() };
     let deliveries = app.records.lists.list_deliveries(&latest).await?;
     Ok(Json(ConversationDetail {
-        item: summary.into(),
-        sessions: app.records.lists.sessions(id, LATEST).await?.into_iter().map(SessionItem::from).collect(),
+        item: ConversationItem::of(summary),
+        sessions: app.records.lists.sessions(id, LATEST).await?.into_iter().map(SessionItem::of).collect(),
         transcript: transcript(&app, turns).await?,
         next,
-        deliveries: deliveries.into_iter().map(DeliveryItem::from).collect(),
+        deliveries: deliveries.into_iter().map(DeliveryItem::of).collect(),
     }))
 }
 

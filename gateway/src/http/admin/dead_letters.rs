@@ -12,20 +12,16 @@ use crate::view::{DeadLetterItem, DeadLetterList};
 /// How many dead letters one request may change.
 const AT_ONCE: u32 = 1000;
 
-/// The filter of the list.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Filter {
-    /// Only dead letters of this channel, for example `telegram.main`.
-    #[param(max_length = 256)]
-    channel: Option<String>,
-    /// Only dead letters after the one with this id: the `next` of the previous page.
-    #[param(format = "uuid")]
-    before: Option<String>,
-    /// The largest number; 50 by default.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
+query! {
+    /// The filter of the list.
+    Filter {
+        /// Only dead letters of this channel, for example `telegram.main`.
+        #[param(max_length = 256)] channel: Option<String>,
+        /// Only dead letters after the one with this id: the `next` of the previous page.
+        #[param(format = "uuid")] before: Option<String>,
+        /// The largest number; 50 by default.
+        #[param(minimum = 1, maximum = 200)] limit: Option<u32>,
+    }
 }
 
 impl Filter {
@@ -51,7 +47,7 @@ pub(super) async fn list(
     let limit = filter.limit;
     let mut found = records.lists.dead_letters(&DeadLetterFilter { limit: limit + 1, ..filter }).await?;
     let next = paging::cut(&mut found, limit, |letter| letter.id.to_string());
-    Ok(Json(DeadLetterList { items: found.iter().map(DeadLetterItem::from).collect(), next }))
+    Ok(Json(DeadLetterList { items: found.iter().map(DeadLetterItem::of).collect(), next }))
 }
 
 /// Has a dead letter sent again, as the same delivery, so that the person sees it once. If there was nothing to send, the
@@ -64,16 +60,14 @@ pub(super) async fn retry(State(app): Shared, id: Segment, operation: Operation<
     act(dead_letter_id(id), operation, |id, actor| app.engine.operations().retry(id, actor)).await
 }
 
-/// Where a dead letter goes instead.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Redirect {
-    /// The conversation: `telegram.main/42`, and `telegram.main/42/7` for a thread. Somebody must have written there.
-    #[schema(example = "telegram.main/42", max_length = 1000)]
-    to: String,
-    /// Why, for the audit.
-    #[schema(max_length = 1000)]
-    reason: Option<String>,
+body! {
+    /// Where a dead letter goes instead.
+    Redirect {
+        /// The conversation: `telegram.main/42`, and `telegram.main/42/7` for a thread. Somebody must have written there.
+        #[schema(example = "telegram.main/42", max_length = 1000)] to: String,
+        /// Why, for the audit.
+        #[schema(max_length = 1000)] reason: Option<String>,
+    }
 }
 
 /// Sends a dead letter to another conversation. When it is acknowledged there, the turn is settled.
@@ -100,23 +94,19 @@ pub(super) async fn discard(State(app): Shared, id: Segment, operation: Operatio
     Ok(accepted)
 }
 
-/// Which dead letters a request changes.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Selection {
-    /// Only those of this channel; all if it is missing.
-    #[schema(max_length = 256)]
-    channel: Option<String>,
-    /// Only those whose reason or last error contains this text.
-    #[schema(max_length = 1000)]
-    error: Option<String>,
-    /// Whether to change nothing, and only say how many there are.
-    #[serde(default)]
-    #[schema(required = false)]
-    dry_run: bool,
-    /// Why, for the audit.
-    #[schema(max_length = 1000)]
-    reason: Option<String>,
+body! {
+    /// Which dead letters a request changes.
+    #[derive(Default)]
+    Selection {
+        /// Only those of this channel; all if it is missing.
+        #[schema(max_length = 256)] channel: Option<String>,
+        /// Only those whose reason or last error contains this text.
+        #[schema(max_length = 1000)] error: Option<String>,
+        /// Whether to change nothing, and only say how many there are.
+        #[serde(default)] #[schema(required = false)] dry_run: bool,
+        /// Why, for the audit.
+        #[schema(max_length = 1000)] reason: Option<String>,
+    }
 }
 
 /// What a request changed.

@@ -6,79 +6,48 @@ use rejoinder_core::{
 };
 
 use super::prelude::*;
-use crate::view::DeliveryDetail;
+use crate::view::{AddressItem, DeliveryDetail};
 
 page! {
     /// A page of deliveries, newest first.
     DeliveryList of DeliveryItem #[schema(format = "uuid")]
 }
 
-/// A delivery in the list. Its attempts are in the turn.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct DeliveryItem {
-    /// `turn`: it answers somebody; `operator`: an operator had it sent.
-    origin: &'static str,
-    #[schema(format = "uuid")]
-    turn_id: String,
-    /// The channel, for example `telegram.main`.
-    channel: String,
-    /// The platform's id of the chat.
-    chat: String,
-    /// The platform's id of the thread or topic.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thread: Option<String>,
-    #[schema(format = "uuid")]
-    conversation_id: String,
-    /// How many attempts counted: those that a rate limit ended do not.
-    tries: u32,
-    #[serde(flatten)]
-    delivery: DeliveryDetail,
-}
-
-impl From<ListedDelivery> for DeliveryItem {
-    fn from(ListedDelivery { delivery, origin }: ListedDelivery) -> Self {
-        Self {
-            origin: origin.as_str(),
-            turn_id: delivery.turn.to_string(),
-            channel: delivery.conversation.channel.to_string(),
-            chat: delivery.conversation.chat.to_string(),
-            thread: delivery.conversation.thread.as_deref().map(ToOwned::to_owned),
-            conversation_id: delivery.conversation_id.to_string(),
-            tries: delivery.attempts,
-            delivery: DeliveryDetail::of(&delivery, &[]),
-        }
+item! {
+    /// A delivery in the list. Its attempts are in the turn.
+    pub(crate) DeliveryItem of (listed: ListedDelivery) {
+        let ListedDelivery { delivery, origin } = listed;
+    } with {
+        /// `turn`: it answers somebody; `operator`: an operator had it sent.
+        origin: &'static str = origin.as_str(),
+        #[schema(format = "uuid")] turn_id: String = delivery.turn.to_string(),
+        #[serde(flatten)] address: AddressItem = AddressItem::of(&delivery.conversation, delivery.conversation_id),
+        /// How many attempts counted: those that a rate limit ended do not.
+        tries: u32 = delivery.attempts,
+        #[serde(flatten)] delivery: DeliveryDetail = DeliveryDetail::of(&delivery, &[]),
     }
 }
 
-/// The filter of the list.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Filter {
-    /// Only deliveries in this state.
-    #[param(inline)]
-    state: Option<StateFilter>,
-    /// Only deliveries to this channel, for example `telegram.main`.
-    #[param(max_length = 256)]
-    channel: Option<String>,
-    /// Only deliveries of the latest 1,000 turns of the conversation with this id.
-    #[param(format = "uuid")]
-    conversation: Option<String>,
-    /// Only deliveries of the turn with this id.
-    #[param(format = "uuid")]
-    turn: Option<String>,
-    /// Only deliveries for this person, and what others sent them: by `CHANNEL/ID`, by the id, or by a part of a name.
-    #[param(max_length = 256)]
-    person: Option<String>,
-    /// Only deliveries with this origin.
-    #[param(inline)]
-    origin: Option<OriginFilter>,
-    /// Only deliveries older than the one with this id: the `next` of the previous page.
-    #[param(format = "uuid")]
-    before: Option<String>,
-    /// The largest number of deliveries; 50 by default.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
+query! {
+    /// The filter of the list.
+    Filter {
+        /// Only deliveries in this state.
+        #[param(inline)] state: Option<StateFilter>,
+        /// Only deliveries to this channel, for example `telegram.main`.
+        #[param(max_length = 256)] channel: Option<String>,
+        /// Only deliveries of the latest 1,000 turns of the conversation with this id.
+        #[param(format = "uuid")] conversation: Option<String>,
+        /// Only deliveries of the turn with this id.
+        #[param(format = "uuid")] turn: Option<String>,
+        /// Only deliveries for this person, and what others sent them: by `CHANNEL/ID`, by the id, or by a part of a name.
+        #[param(max_length = 256)] person: Option<String>,
+        /// Only deliveries with this origin.
+        #[param(inline)] origin: Option<OriginFilter>,
+        /// Only deliveries older than the one with this id: the `next` of the previous page.
+        #[param(format = "uuid")] before: Option<String>,
+        /// The largest number of deliveries; 50 by default.
+        #[param(minimum = 1, maximum = 200)] limit: Option<u32>,
+    }
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
@@ -136,7 +105,7 @@ pub(super) async fn list(State(app): Shared, caller: Caller, Query(filter): Quer
     let limit = filter.limit;
     let mut found = app.records.lists.list_deliveries(&DeliveryFilter { limit: limit + 1, ..filter }).await?;
     let next = paging::cut(&mut found, limit, |listed| listed.delivery.id.to_string());
-    Ok(Json(DeliveryList { items: found.into_iter().map(DeliveryItem::from).collect(), next }))
+    Ok(Json(DeliveryList { items: found.into_iter().map(DeliveryItem::of).collect(), next }))
 }
 
 /// Has a delivery that waits tried now. One that may have arrived is sent again at once, with a label: it may be seen twice.

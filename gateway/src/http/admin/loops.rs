@@ -3,18 +3,15 @@
 use rejoinder_core::{OpenLoop, open_loops, store::TurnFilter};
 
 use super::prelude::*;
-use crate::view::TurnItem;
+use crate::{problems::Causes, view::TurnItem};
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Filter {
-    /// Only turns of this channel.
-    #[param(max_length = 128)]
-    channel: Option<String>,
-    /// The largest number; 50 by default.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
+query! {
+    Filter {
+        /// Only turns of this channel.
+        #[param(max_length = 128)] channel: Option<String>,
+        /// The largest number; 50 by default.
+        #[param(minimum = 1, maximum = 200)] limit: Option<u32>,
+    }
 }
 
 /// What is open, the most pressing first.
@@ -28,19 +25,19 @@ pub(crate) struct LoopList {
     next: Option<&'static str>,
 }
 
-/// An open loop.
-#[derive(Debug, Serialize, ToSchema)]
-struct LoopItem {
-    /// `late`: the person should have seen a signal by now. `deferred`: they were promised an answer. `open`: they wait.
-    /// `asked`: they were asked a question within the last seven days, and have not answered. `failed`: what they were to be told
-    /// is a dead letter.
-    kind: &'static str,
-    /// What is wrong that it waits for, for example `telegram.main cannot send`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    because: Option<String>,
-    /// How pressing it is: a weight for the kind, times the minutes since the person asked.
-    score: u64,
-    turn: TurnItem,
+item! {
+    /// An open loop.
+    LoopItem of (open: OpenLoop, causes: &Causes) {
+        /// `late`: the person should have seen a signal by now. `deferred`: they were promised an answer. `open`: they wait.
+        /// `asked`: they were asked a question within the last seven days, and have not answered. `failed`: what they were to be told
+        /// is a dead letter.
+        kind: &'static str = open.kind.as_str(),
+        /// What is wrong that it waits for, for example `telegram.main cannot send`.
+        #[serde(skip_serializing_if = "Option::is_none")] because: Option<String> = causes.of(open.kind, &open.turn),
+        /// How pressing it is: a weight for the kind, times the minutes since the person asked.
+        score: u64 = open.score,
+        turn: TurnItem = TurnItem::of(open.turn),
+    }
 }
 
 /// Lists what is owed to people, the questions that they have not answered, and what could not be delivered, the most pressing
@@ -57,12 +54,6 @@ pub(super) async fn list(
     let loops = open_loops(&*app.records.lists, &among, app.clock.now()).await?;
     let total = loops.len();
     let causes = app.problems.causes(app.probe.store_writes().await.is_err());
-    let items = loops.into_iter().take(limit).map(|OpenLoop { turn, kind, score }| LoopItem {
-        kind: kind.as_str(),
-        because: causes.of(kind, &turn),
-        score,
-        turn: turn.into(),
-    });
-    let items = items.collect();
+    let items = loops.into_iter().take(limit).map(|open| LoopItem::of(open, &causes)).collect();
     Ok(Json(LoopList { items, total, next: None }))
 }

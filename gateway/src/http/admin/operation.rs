@@ -18,6 +18,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     callers::Caller,
     http::{app::App, error::ApiError, keys_in_use::KeyInUse},
+    shapes::body,
 };
 
 /// The largest body of most requests, in bytes.
@@ -32,13 +33,13 @@ const MAX_NAME: usize = 100;
 /// The longest idempotency key, in bytes.
 const MAX_KEY: usize = 255;
 
-/// The body of an operation that takes nothing but a reason.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Reason {
-    /// Why, for the audit.
-    #[schema(max_length = 1000)]
-    pub(super) reason: Option<String>,
+body! {
+    /// The body of an operation that takes nothing but a reason.
+    #[derive(Default)]
+    Reason {
+        /// Why, for the audit.
+        #[schema(max_length = 1000)] reason: Option<String>,
+    }
 }
 
 /// A name that an operator gives, without blanks around it.
@@ -71,13 +72,16 @@ pub(crate) struct Accepted {
     pub(super) id: String,
 }
 
+/// An answer with a status of its own.
+pub(super) type Answered<T> = Result<(StatusCode, Json<T>), ApiError>;
+
 /// The answer to an operation that was accepted.
-pub(super) type Done = Result<(StatusCode, Json<Accepted>), ApiError>;
+pub(super) type Done = Answered<Accepted>;
+
+/// An answer without a body.
+pub(super) type Empty = Result<StatusCode, ApiError>;
 
 /// Does to what `id` names the one thing that a route is for.
-///
-/// # Errors
-/// When there is no such thing, the reason is too long, or `call` fails.
 pub(super) async fn act<I: Display, F: Future<Output = Result<(), OperationError>>>(
     id: Result<I, ApiError>,
     operation: Operation<Reason>,
@@ -102,9 +106,6 @@ pub(super) type Begun<I> = (I, Actor, (StatusCode, Json<Accepted>));
 
 impl<T, const MOST: usize> Operation<T, MOST> {
     /// Begins an operation on what has this id, to be answered with [`Accepted`].
-    ///
-    /// # Errors
-    /// When the reason is too long.
     pub(super) fn begin<I: Display>(&self, id: I, reason: Option<&str>) -> Result<Begun<I>, ApiError> {
         let accepted = Accepted { id: id.to_string() };
         let actor = self.actor(reason, StatusCode::ACCEPTED, &accepted)?;
@@ -112,9 +113,6 @@ impl<T, const MOST: usize> Operation<T, MOST> {
     }
 
     /// Who does it, and why. A request with the same idempotency key will be answered with `answer`.
-    ///
-    /// # Errors
-    /// When the reason is too long.
     pub(super) fn actor(
         &self,
         reason: Option<&str>,
@@ -126,9 +124,6 @@ impl<T, const MOST: usize> Operation<T, MOST> {
     }
 
     /// The same for an action whose answer depends on what it does: `body` is the answer, JSON.
-    ///
-    /// # Errors
-    /// When the reason is too long.
     pub(super) fn actor_answering(
         &self,
         reason: Option<&str>,

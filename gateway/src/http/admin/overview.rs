@@ -38,39 +38,25 @@ pub(crate) struct Overview {
     intervals: Vec<Figure>,
 }
 
-/// The numbers of turns and deliveries that wait.
-#[derive(Debug, Serialize, ToSchema)]
-struct BacklogItem {
-    /// Turns that are owed an answer.
-    open: u64,
-    /// Those of them that are late for the person.
-    overdue: u64,
-    /// Turns that wait for a run.
-    waiting: u64,
-    /// Deliveries that wait for an attempt.
-    pending_deliveries: u64,
-    /// Those of them that get nowhere.
-    parked_deliveries: u64,
-    /// Turns whose channel is not configured.
-    absent: u64,
-    /// Turns that are dead letters.
-    undeliverable: u64,
-    /// Callbacks that are dead letters.
-    dead_callbacks: u64,
-}
-
-impl From<Backlog> for BacklogItem {
-    fn from(backlog: Backlog) -> Self {
-        Self {
-            open: backlog.open,
-            overdue: backlog.overdue,
-            waiting: backlog.waiting,
-            pending_deliveries: backlog.pending_deliveries,
-            parked_deliveries: backlog.parked_deliveries,
-            absent: backlog.absent,
-            undeliverable: backlog.undeliverable,
-            dead_callbacks: backlog.dead_copies,
-        }
+item! {
+    /// The numbers of turns and deliveries that wait.
+    BacklogItem of (backlog: Backlog) {
+        /// Turns that are owed an answer.
+        open: u64 = backlog.open,
+        /// Those of them that are late for the person.
+        overdue: u64 = backlog.overdue,
+        /// Turns that wait for a run.
+        waiting: u64 = backlog.waiting,
+        /// Deliveries that wait for an attempt.
+        pending_deliveries: u64 = backlog.pending_deliveries,
+        /// Those of them that get nowhere.
+        parked_deliveries: u64 = backlog.parked_deliveries,
+        /// Turns whose channel is not configured.
+        absent: u64 = backlog.absent,
+        /// Turns that are dead letters.
+        undeliverable: u64 = backlog.undeliverable,
+        /// Callbacks that are dead letters.
+        dead_callbacks: u64 = backlog.dead_copies,
     }
 }
 
@@ -88,7 +74,7 @@ pub(super) async fn show(State(app): Shared, caller: Caller) -> Answer<Overview>
         now: Some(now),
         ..TurnFilter::default()
     };
-    let overdue = app.records.lists.list_turns(&filter).await?.into_iter().map(TurnItem::from).collect();
+    let overdue = app.records.lists.list_turns(&filter).await?.into_iter().map(TurnItem::of).collect();
     let (day, intervals) = app.figures.read(now).await?;
     let (channels, agents) = (channels::items(&app, &caller), agents::items(&app).await?);
     let problems = problems(&app, &caller, &waits).await;
@@ -97,7 +83,7 @@ pub(super) async fn show(State(app): Shared, caller: Caller) -> Answer<Overview>
         ok: problems.is_empty(),
         headline: headline(&problems, &day),
         problems,
-        backlog: waits.backlog.into(),
+        backlog: BacklogItem::of(waits.backlog),
         overdue,
         channels,
         agents,

@@ -4,7 +4,7 @@ pub(super) use axum::{Json, extract::State, http::StatusCode};
 pub(super) use serde::{Deserialize, Serialize};
 pub(super) use utoipa::{IntoParams, ToSchema};
 
-pub(super) use super::operation::{Accepted, Done, IdempotencyKey, Operation, Reason, act};
+pub(super) use super::operation::{Accepted, Answered, Done, Empty, IdempotencyKey, Operation, Reason, act};
 pub(super) use crate::{
     callers::Caller,
     http::{
@@ -13,6 +13,6 @@ pub(super) use crate::{
         paging::{self, Query, Segment, parsed},
         records::Records,
     },
-    shapes::{names, page, whole},
+    shapes::{body, item, names, page, query, whole},
     time::rfc3339,
 };

@@ -6,30 +6,25 @@ use rejoinder_core::{
 };
 
 use super::prelude::*;
+use crate::view::AddressItem;
 
 /// The largest number of characters of a query.
 const LONGEST: usize = 256;
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Filter {
-    /// The words that a line contains, all of them. The last one may be the beginning of a word. Words in quotation marks
-    /// follow each other.
-    #[param(min_length = 1, max_length = 256)]
-    q: String,
-    /// Only lines of this channel, for example `telegram.main`.
-    #[param(max_length = 256)]
-    channel: Option<String>,
-    /// Only lines of the conversation with this id.
-    #[param(format = "uuid")]
-    conversation: Option<String>,
-    /// Only lines before this one: the `next` of the previous page.
-    #[param(minimum = 1)]
-    before: Option<i64>,
-    /// The largest number of lines; 50 by default.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
+query! {
+    Filter {
+        /// The words that a line contains, all of them. The last one may be the beginning of a word. Words in quotation marks
+        /// follow each other.
+        #[param(min_length = 1, max_length = 256)] q: String,
+        /// Only lines of this channel, for example `telegram.main`.
+        #[param(max_length = 256)] channel: Option<String>,
+        /// Only lines of the conversation with this id.
+        #[param(format = "uuid")] conversation: Option<String>,
+        /// Only lines before this one: the `next` of the previous page.
+        #[param(minimum = 1)] before: Option<i64>,
+        /// The largest number of lines; 50 by default.
+        #[param(minimum = 1, maximum = 200)] limit: Option<u32>,
+    }
 }
 
 impl Filter {
@@ -53,48 +48,23 @@ page! {
     SearchResult of FoundItem
 }
 
-/// A line that was found.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct FoundItem {
-    #[schema(format = "uuid")]
-    turn_id: String,
-    #[schema(format = "uuid")]
-    conversation_id: String,
-    /// The channel, for example `telegram.main`.
-    channel: String,
-    /// The platform's id of the chat.
-    chat: String,
-    /// The platform's id of the thread or topic.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thread: Option<String>,
-    /// When the message was received, or the answer was claimed.
-    #[schema(format = DateTime)]
-    at: String,
-    /// Who said it: `person`, `agent`, or `gateway` (a fallback, or the answer to a command).
-    speaker: &'static str,
-    /// The person's name or the agent's, if it is known.
-    name: Option<String>,
-    /// About 200 characters around the first word that was found.
-    excerpt: String,
-}
-
-impl From<FoundLine> for FoundItem {
-    fn from(line: FoundLine) -> Self {
-        Self {
-            turn_id: line.turn.to_string(),
-            conversation_id: line.conversation_id.to_string(),
-            channel: line.conversation.channel.to_string(),
-            chat: line.conversation.chat.to_string(),
-            thread: line.conversation.thread.as_deref().map(ToOwned::to_owned),
-            at: rfc3339(line.at),
-            speaker: match line.speaker {
-                Speaker::Person => "person",
-                Speaker::Agent => "agent",
-                Speaker::Gateway => "gateway",
-            },
-            name: line.name,
-            excerpt: line.excerpt,
-        }
+item! {
+    /// A line that was found.
+    pub(crate) FoundItem of (line: FoundLine) {
+        #[schema(format = "uuid")] turn_id: String = line.turn.to_string(),
+        #[serde(flatten)] address: AddressItem = AddressItem::of(&line.conversation, line.conversation_id),
+        /// When the message was received, or the answer was claimed.
+        #[schema(format = DateTime)] at: String = rfc3339(line.at),
+        /// Who said it: `person`, `agent`, or `gateway` (a fallback, or the answer to a command).
+        speaker: &'static str = match line.speaker {
+            Speaker::Person => "person",
+            Speaker::Agent => "agent",
+            Speaker::Gateway => "gateway",
+        },
+        /// The person's name or the agent's, if it is known.
+        name: Option<String> = line.name,
+        /// About 200 characters around the first word that was found.
+        excerpt: String = line.excerpt,
     }
 }
 
@@ -106,5 +76,5 @@ pub(super) async fn list(State(app): Shared, caller: Caller, Query(filter): Quer
     let limit = filter.limit;
     let mut found = app.records.search.search(&SearchFilter { limit: limit + 1, ..filter }).await?;
     let next = paging::cut(&mut found, limit, |line| line.place.to_string());
-    Ok(Json(SearchResult { items: found.into_iter().map(FoundItem::from).collect(), next }))
+    Ok(Json(SearchResult { items: found.into_iter().map(FoundItem::of).collect(), next }))
 }

@@ -14,50 +14,37 @@ use crate::{
     view::{TurnDetail, TurnExplanation, TurnItem, TurnList},
 };
 
-/// The filter of the list.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Filter {
-    /// Only turns in this state: `open` (owed an answer and not settled), `settled`, `undeliverable`, `overdue`, `absent`
-    /// (its channel is not configured), or `asked` (answered within a week with a question that
-    /// nobody has answered).
-    #[param(inline)]
-    state: Option<StateFilter>,
-    /// Only turns of this channel, for example `webhook.siri`.
-    #[param(max_length = 256)]
-    channel: Option<String>,
-    /// Only turns of the conversation with this id.
-    #[param(format = "uuid")]
-    conversation: Option<String>,
-    /// Only turns that were routed to this agent.
-    #[param(max_length = 256)]
-    agent: Option<String>,
-    /// Only turns of this person, and what others sent them: by `CHANNEL/ID`, by the id, or by a part of a name, that of
-    /// `people` or one that a platform gave, in any case.
-    #[param(max_length = 256)]
-    person: Option<String>,
-    /// Only turns with this text in their message.
-    #[param(max_length = 256)]
-    text: Option<String>,
-    /// Only turns that the ladder answered.
-    #[serde(default)]
-    #[param(required = false)]
-    fallback: bool,
-    /// Only turns accepted at this time or later.
-    #[param(format = DateTime, max_length = 64)]
-    since: Option<String>,
-    /// Only turns accepted before this time.
-    #[param(format = DateTime, max_length = 64)]
-    until: Option<String>,
-    /// Only turns older than the one with this id: the `next` of the previous page.
-    #[param(format = "uuid")]
-    before: Option<String>,
-    /// Only turns whose ids are from the first to the last of these two: `FIRST..LAST`.
-    ids: Option<String>,
-    /// The largest number of turns; 50 by default.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
+query! {
+    /// The filter of the list.
+    Filter {
+        /// Only turns in this state: `open` (owed an answer and not settled), `settled`, `undeliverable`, `overdue`, `absent`
+        /// (its channel is not configured), or `asked` (answered within a week with a question that
+        /// nobody has answered).
+        #[param(inline)] state: Option<StateFilter>,
+        /// Only turns of this channel, for example `webhook.siri`.
+        #[param(max_length = 256)] channel: Option<String>,
+        /// Only turns of the conversation with this id.
+        #[param(format = "uuid")] conversation: Option<String>,
+        /// Only turns that were routed to this agent.
+        #[param(max_length = 256)] agent: Option<String>,
+        /// Only turns of this person, and what others sent them: by `CHANNEL/ID`, by the id, or by a part of a name, that of
+        /// `people` or one that a platform gave, in any case.
+        #[param(max_length = 256)] person: Option<String>,
+        /// Only turns with this text in their message.
+        #[param(max_length = 256)] text: Option<String>,
+        /// Only turns that the ladder answered.
+        #[serde(default)] #[param(required = false)] fallback: bool,
+        /// Only turns accepted at this time or later.
+        #[param(format = DateTime, max_length = 64)] since: Option<String>,
+        /// Only turns accepted before this time.
+        #[param(format = DateTime, max_length = 64)] until: Option<String>,
+        /// Only turns older than the one with this id: the `next` of the previous page.
+        #[param(format = "uuid")] before: Option<String>,
+        /// Only turns whose ids are from the first to the last of these two: `FIRST..LAST`.
+        ids: Option<String>,
+        /// The largest number of turns; 50 by default.
+        #[param(minimum = 1, maximum = 200)] limit: Option<u32>,
+    }
 }
 
 names! {
@@ -126,7 +113,7 @@ pub(super) async fn list(
     let limit = filter.limit;
     let mut turns = records.lists.list_turns(&TurnFilter { limit: limit + 1, ..filter }).await?;
     let next = paging::cut(&mut turns, limit, |turn| turn.turn_id.to_string());
-    Ok(Json(TurnList { items: turns.into_iter().map(TurnItem::from).collect(), next }))
+    Ok(Json(TurnList { items: turns.into_iter().map(TurnItem::of).collect(), next }))
 }
 
 /// Shows everything about a turn.
@@ -135,7 +122,7 @@ pub(super) async fn list(
     responses((status = 200, description = "The turn", body = TurnDetail)))]
 pub(super) async fn show(State(records): State<Records>, caller: Caller, id: Segment) -> Answer<TurnDetail> {
     let dossier = dossier(&records, &caller, id).await?;
-    Ok(Json(TurnDetail::from(&dossier)))
+    Ok(Json(TurnDetail::of(&dossier)))
 }
 
 /// Explains a turn in plain words: what was owed, what was tried, how the platform responded and what happens next.
@@ -144,7 +131,7 @@ pub(super) async fn show(State(records): State<Records>, caller: Caller, id: Seg
     responses((status = 200, description = "The explanation", body = TurnExplanation)))]
 pub(super) async fn explain(State(records): State<Records>, caller: Caller, id: Segment) -> Answer<TurnExplanation> {
     let dossier = dossier(&records, &caller, id).await?;
-    Ok(Json(explain_turn(&dossier, records.clock.now()).into()))
+    Ok(Json(TurnExplanation::of(explain_turn(&dossier, records.clock.now()))))
 }
 
 async fn dossier(records: &Records, caller: &Caller, id: Segment) -> Result<Dossier, ApiError> {
@@ -163,19 +150,17 @@ fn turn_id(id: Segment) -> Result<TurnId, ApiError> {
 /// The longest text that a person is told of a turn that is given up, in characters.
 const MAX_SAY: usize = 4000;
 
-/// Gives a turn up.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct GiveUp {
-    /// What the person is told, as Markdown; the template `given_up` if it is missing.
-    #[schema(min_length = 1, max_length = 4000)]
-    say: Option<String>,
-    /// Whether the person is told nothing, and the message of a deferral is removed.
-    #[serde(default)]
-    silently: bool,
-    /// Why, for the audit.
-    #[schema(max_length = 1000)]
-    reason: Option<String>,
+body! {
+    /// Gives a turn up.
+    #[derive(Default)]
+    GiveUp {
+        /// What the person is told, as Markdown; the template `given_up` if it is missing.
+        #[schema(min_length = 1, max_length = 4000)] say: Option<String>,
+        /// Whether the person is told nothing, and the message of a deferral is removed.
+        #[serde(default)] silently: bool,
+        /// Why, for the audit.
+        #[schema(max_length = 1000)] reason: Option<String>,
+    }
 }
 
 impl GiveUp {
