@@ -18,7 +18,7 @@ use tokio::sync::Mutex;
 use utoipa::ToSchema;
 
 pub(crate) use self::tally::{PROMPT, Tally, each_entry};
-use crate::time::rfc3339;
+use crate::{shapes::item, time::rfc3339};
 
 /// The length of one interval, in milliseconds: 15 minutes.
 const INTERVAL: i64 = 15 * 60 * 1000;
@@ -43,44 +43,30 @@ struct Counted {
     intervals: VecDeque<(i64, Tally)>,
 }
 
-/// The figures of one interval, or of all.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Figure {
-    /// When the interval begins.
-    #[schema(format = DateTime)]
-    at: String,
-    /// The number of turns that were accepted.
-    pub(crate) turns: u64,
-    /// The number of turns that got a first signal, of which the times are.
-    pub(crate) signals: u64,
-    /// How many of them within 5 seconds.
-    pub(crate) prompt: u64,
-    /// How long half of the people waited for the first signal at most, in milliseconds; null without any.
-    pub(crate) p50_ms: Option<u64>,
-    /// The same for 95 in 100.
-    pub(crate) p95_ms: Option<u64>,
-    /// The number of turns that the ladder answered, by cause.
-    pub(crate) fallbacks: BTreeMap<String, u64>,
-    /// The number of turns that became dead letters.
-    pub(crate) undeliverable: u64,
-}
-
-impl Figure {
-    fn of(at: i64, tally: &Tally) -> Self {
+item! {
+    /// The figures of one interval, or of all.
+    pub(crate) Figure of (at: i64, tally: &Tally) {
         let mut fallbacks = BTreeMap::<String, u64>::new();
         for ((cause, _), count) in &tally.fallbacks {
             *fallbacks.entry(cause.clone()).or_default() += count;
         }
-        Self {
-            at: rfc3339(Timestamp::from_millis(at)),
-            turns: tally.owed,
-            signals: tally.signals(),
-            prompt: tally.prompt(),
-            p50_ms: tally.waited(0.5),
-            p95_ms: tally.waited(0.95),
-            fallbacks,
-            undeliverable: tally.undeliverable,
-        }
+    } with {
+        /// When the interval begins.
+        #[schema(format = DateTime)] at: String = rfc3339(Timestamp::from_millis(at)),
+        /// The number of turns that were accepted.
+        turns: u64 = tally.owed,
+        /// The number of turns that got a first signal, of which the times are.
+        signals: u64 = tally.signals(),
+        /// How many of them within 5 seconds.
+        prompt: u64 = tally.prompt(),
+        /// How long half of the people waited for the first signal at most, in milliseconds; null without any.
+        p50_ms: Option<u64> = tally.waited(0.5),
+        /// The same for 95 in 100.
+        p95_ms: Option<u64> = tally.waited(0.95),
+        /// The number of turns that the ladder answered, by cause.
+        fallbacks: BTreeMap<String, u64> = fallbacks,
+        /// The number of turns that became dead letters.
+        undeliverable: u64 = tally.undeliverable,
     }
 }
 
@@ -90,9 +76,6 @@ impl Figures {
     }
 
     /// The figures of all 24 hours, and of each interval in them, oldest first.
-    ///
-    /// # Errors
-    /// When the log cannot be read.
     pub(crate) async fn read(&self, now: Timestamp) -> Result<(Figure, Vec<Figure>), StoreError> {
         let mut counted = self.counted.lock().await;
         let day = i64::try_from(INTERVALS).unwrap_or(i64::MAX) * INTERVAL;

@@ -105,7 +105,7 @@ mod tests {
             fields: serde_json::from_value(fields).unwrap(),
         };
 
-        let line = line(&LogLineRecord { id: 1, line: failed }.into());
+        let line = line(&LogLineItem::of(LogLineRecord { id: 1, line: failed }));
 
         let said = "a run failed channel=telegram.main agent=main attempt=1 error=\"no\\nroom\"";
         assert_eq!(line, format!("2023-11-14T22:13:20.123Z  WARN {said}"));

@@ -20,6 +20,7 @@ use super::{
 use crate::{
     disk::Room,
     metrics::{self, ChannelState, CurrentState},
+    shapes::item,
     time::rfc3339,
 };
 
@@ -54,24 +55,27 @@ pub(crate) struct StoreReadiness {
     pub(crate) problem: Option<String>,
 }
 
-/// Whether a channel has proved recently that it receives events.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub(crate) struct ChannelReadiness {
-    /// Platform and name, for example `webhook.siri`.
-    pub(crate) channel: String,
-    pub(crate) live: bool,
-    /// When the channel last proved that it receives events.
-    #[schema(format = DateTime)]
-    inbound_at: Option<String>,
-    /// Whether it can send, as far as its latest sends tell.
-    pub(crate) sends: bool,
-    /// Since when it cannot send.
-    #[schema(format = DateTime)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    failing_since: Option<String>,
-    /// What is wrong, if anything. A live channel has a problem with sending, or with single chats only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) problem: Option<String>,
+item! {
+    /// Whether a channel has proved recently that it receives events.
+    #[derive(Deserialize)]
+    pub(crate) ChannelReadiness of (engine: &Engine, channel: &ChannelId, health: &ChannelHealth, now: Timestamp) {
+        let outbound = engine.outbound(channel);
+    } with {
+        /// Platform and name, for example `webhook.siri`.
+        channel: String = channel.to_string(),
+        live: bool = health.is_live(now),
+        /// When the channel last proved that it receives events.
+        #[schema(format = DateTime)] inbound_at: Option<String> = health.inbound_at.map(rfc3339),
+        /// Whether it can send, as far as its latest sends tell.
+        sends: bool = outbound.failing_since.is_none(),
+        /// Since when it cannot send.
+        #[schema(format = DateTime)]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        failing_since: Option<String> = outbound.failing_since.map(rfc3339),
+        /// What is wrong, if anything. A live channel has a problem with sending, or with single chats only.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        problem: Option<String> = problem(engine, channel, health, now),
+    }
 }
 
 /// Answers as long as the process runs.
@@ -128,19 +132,9 @@ pub(super) async fn status(State(app): Shared) -> Response {
 async fn readiness(app: &App) -> Readiness {
     let store = app.probe.store_writes().await;
     let now = app.clock.now();
-    let channels: Vec<_> = app
-        .engine
-        .channels()
-        .into_iter()
-        .map(|(channel, health)| ChannelReadiness {
-            channel: channel.to_string(),
-            live: health.is_live(now),
-            inbound_at: health.inbound_at.map(rfc3339),
-            sends: app.engine.outbound(&channel).failing_since.is_none(),
-            failing_since: app.engine.outbound(&channel).failing_since.map(rfc3339),
-            problem: problem(&app.engine, &channel, &health, now),
-        })
-        .collect();
+    let channels = app.engine.channels().into_iter();
+    let channels = channels.map(|(channel, health)| ChannelReadiness::of(&app.engine, &channel, &health, now));
+    let channels: Vec<_> = channels.collect();
     let is_ready = store.is_ok() && channels.iter().all(|channel| channel.live && channel.sends);
     let status = if is_ready { READY } else { "not_ready" }.to_owned();
     let store = StoreReadiness { writes: store.is_ok(), problem: store.err() };

@@ -16,70 +16,44 @@ pub(crate) struct ApprovalList {
     next: Option<&'static str>,
 }
 
-/// Something that an agent asks approval for.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ApprovalItem {
-    id: String,
-    /// The turn that waits for it.
-    turn_id: String,
-    /// The channel of the turn, for example `telegram.main`.
-    channel: String,
-    /// The agent that asks.
-    agent: String,
-    /// For whom: the name of who wrote, which they chose themselves, or their id.
-    person: String,
-    /// What it wants to do.
-    action: String,
-    /// What it says about that.
-    details: Option<String>,
-    /// The kind of action, as the agent names it.
-    #[schema(example = "email.send")]
-    kind: Option<String>,
-    #[schema(format = DateTime)]
-    asked_at: String,
-    /// Until when it can be decided; null if a rule has decided it.
-    #[schema(format = DateTime)]
-    expires_at: Option<String>,
-    /// `waiting`, `approved`, `declined`, `expired` (nobody decided it in time) or `dropped` (the turn was cancelled, or ended in
-    /// another way).
-    state: &'static str,
-    #[schema(format = DateTime)]
-    decided_at: Option<String>,
-    /// Who decided: the name of a person or of a token, or a rule.
-    decided_by: Option<String>,
-    /// What they told the agent about it.
-    note: Option<String>,
-}
-
-impl From<Approval> for ApprovalItem {
-    fn from(approval: Approval) -> Self {
-        Self {
-            id: approval.id.to_string(),
-            turn_id: approval.turn.to_string(),
-            channel: approval.channel.to_string(),
-            agent: approval.agent.to_string(),
-            person: approval.person,
-            action: approval.request.action,
-            details: approval.request.details,
-            kind: approval.request.kind,
-            asked_at: rfc3339(approval.asked_at),
-            expires_at: approval.expires_at.map(rfc3339),
-            state: approval.state.as_str(),
-            decided_at: approval.decided_at.map(rfc3339),
-            decided_by: approval.decided_by,
-            note: approval.note,
-        }
+item! {
+    /// Something that an agent asks approval for.
+    pub(crate) ApprovalItem of (approval: Approval) {
+        id: String = approval.id.to_string(),
+        /// The turn that waits for it.
+        turn_id: String = approval.turn.to_string(),
+        /// The channel of the turn, for example `telegram.main`.
+        channel: String = approval.channel.to_string(),
+        /// The agent that asks.
+        agent: String = approval.agent.to_string(),
+        /// For whom: the name of who wrote, which they chose themselves, or their id.
+        person: String = approval.person,
+        /// What it wants to do.
+        action: String = approval.request.action,
+        /// What it says about that.
+        details: Option<String> = approval.request.details,
+        /// The kind of action, as the agent names it.
+        #[schema(example = "email.send")] kind: Option<String> = approval.request.kind,
+        #[schema(format = DateTime)] asked_at: String = rfc3339(approval.asked_at),
+        /// Until when it can be decided; null if a rule has decided it.
+        #[schema(format = DateTime)] expires_at: Option<String> = approval.expires_at.map(rfc3339),
+        /// `waiting`, `approved`, `declined`, `expired` (nobody decided it in time) or `dropped` (the turn was cancelled, or ended in
+        /// another way).
+        state: &'static str = approval.state.as_str(),
+        #[schema(format = DateTime)] decided_at: Option<String> = approval.decided_at.map(rfc3339),
+        /// Who decided: the name of a person or of a token, or a rule.
+        decided_by: Option<String> = approval.decided_by,
+        /// What they told the agent about it.
+        note: Option<String> = approval.note,
     }
 }
 
-/// Which approvals are listed.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct ApprovalsQuery {
-    /// `waiting` if it is missing.
-    #[param(inline)]
-    state: Option<ListedState>,
+query! {
+    /// Which approvals are listed.
+    ApprovalsQuery {
+        /// `waiting` if it is missing.
+        #[param(inline)] state: Option<ListedState>,
+    }
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
@@ -105,23 +79,23 @@ pub(super) async fn list(
     };
     let mut approvals = app.engine.operations().approvals(filter).await?;
     approvals.retain(|approval| caller.may_see(&approval.channel));
-    Ok(Json(ApprovalList { items: approvals.into_iter().map(ApprovalItem::from).collect(), next: None }))
+    Ok(Json(ApprovalList { items: approvals.into_iter().map(ApprovalItem::of).collect(), next: None }))
 }
 
-/// The body of a decision.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Note {
-    /// What the agent is told about it; it is in the audit as well.
-    #[schema(max_length = 1000)]
-    note: Option<String>,
+body! {
+    /// The body of a decision.
+    #[derive(Default)]
+    Note {
+        /// What the agent is told about it; it is in the audit as well.
+        #[schema(max_length = 1000)] note: Option<String>,
+    }
 }
 
 /// Approves what an agent wants to do: it runs again, and is told so. Needs the role `operator`.
 #[utoipa::path(post, path = "/approvals/{id}/approve", operation_id = "approve_approval",
     params(("id" = String, Path, description = "The approval's id"), IdempotencyKey),
     request_body(content = Option<Note>), responses((status = 204, description = "The agent runs again")))]
-pub(super) async fn approve(app: Shared, id: Segment, operation: Operation<Note>) -> Result<StatusCode, ApiError> {
+pub(super) async fn approve(app: Shared, id: Segment, operation: Operation<Note>) -> Empty {
     decide(app, id, operation, true).await
 }
 
@@ -129,16 +103,11 @@ pub(super) async fn approve(app: Shared, id: Segment, operation: Operation<Note>
 #[utoipa::path(post, path = "/approvals/{id}/decline", operation_id = "decline_approval",
     params(("id" = String, Path, description = "The approval's id"), IdempotencyKey),
     request_body(content = Option<Note>), responses((status = 204, description = "The agent runs again")))]
-pub(super) async fn decline(app: Shared, id: Segment, operation: Operation<Note>) -> Result<StatusCode, ApiError> {
+pub(super) async fn decline(app: Shared, id: Segment, operation: Operation<Note>) -> Empty {
     decide(app, id, operation, false).await
 }
 
-async fn decide(
-    State(app): Shared,
-    id: Segment,
-    operation: Operation<Note>,
-    approves: bool,
-) -> Result<StatusCode, ApiError> {
+async fn decide(State(app): Shared, id: Segment, operation: Operation<Note>, approves: bool) -> Empty {
     let id: ApprovalId = parsed(id, "there is no approval with this id")?;
     let actor = operation.actor(operation.body.note.as_deref(), StatusCode::NO_CONTENT, &())?;
     app.engine.operations().decide(id, approves, actor).await?;

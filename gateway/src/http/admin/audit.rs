@@ -7,16 +7,13 @@ use rejoinder_core::{
 
 use super::{messages::NotReachedItem, prelude::*};
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Filter {
-    /// Only entries before this one: the `next` of the previous page.
-    #[param(minimum = 1)]
-    before: Option<i64>,
-    /// The largest number; 50 by default.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
+query! {
+    Filter {
+        /// Only entries before this one: the `next` of the previous page.
+        #[param(minimum = 1)] before: Option<i64>,
+        /// The largest number; 50 by default.
+        #[param(minimum = 1, maximum = 200)] limit: Option<u32>,
+    }
 }
 
 page! {
@@ -24,40 +21,23 @@ page! {
     AuditList of AuditItem
 }
 
-/// Something that an operator did.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct AuditItem {
-    id: i64,
-    #[schema(format = DateTime)]
-    at: String,
-    /// The name of the token.
-    by: String,
-    /// `retry`, `redirect`, `discard`, `cancel`, `hold`, `resume`, `create_token`, `revoke_token`, …
-    action: String,
-    /// The id of what it was done to.
-    target: String,
-    /// Why.
-    reason: Option<String>,
-    /// Who was meant and not reached.
-    not_reached: Vec<NotReachedItem>,
-    #[schema(format = "uuid")]
-    turn_id: Option<String>,
-    channel: Option<String>,
-}
-
-impl AuditItem {
-    fn of(record: AuditRecord, name: impl Fn(Addressees) -> String) -> Self {
-        Self {
-            id: record.id,
-            at: rfc3339(record.at),
-            by: record.entry.by,
-            action: record.entry.action,
-            target: record.entry.target,
-            reason: record.entry.reason,
-            not_reached: NotReachedItem::of(&record.entry.not_reached, name),
-            turn_id: record.subject.turn_id.map(|id| id.to_string()),
-            channel: record.subject.channel.map(|channel| channel.to_string()),
-        }
+item! {
+    /// Something that an operator did.
+    pub(crate) AuditItem of (record: AuditRecord, name: impl Fn(Addressees) -> String) {
+        id: i64 = record.id,
+        #[schema(format = DateTime)] at: String = rfc3339(record.at),
+        /// The name of the token.
+        by: String = record.entry.by,
+        /// `retry`, `redirect`, `discard`, `cancel`, `hold`, `resume`, `create_token`, `revoke_token`, …
+        action: String = record.entry.action,
+        /// The id of what it was done to.
+        target: String = record.entry.target,
+        /// Why.
+        reason: Option<String> = record.entry.reason,
+        /// Who was meant and not reached.
+        not_reached: Vec<NotReachedItem> = NotReachedItem::list(&record.entry.not_reached, name),
+        #[schema(format = "uuid")] turn_id: Option<String> = record.subject.turn_id.map(|id| id.to_string()),
+        channel: Option<String> = record.subject.channel.map(|channel| channel.to_string()),
     }
 }
 

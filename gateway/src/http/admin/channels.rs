@@ -1,6 +1,6 @@
 //! The channels: their list with their health, pause and resume.
 
-use rejoinder_core::{ChannelId, store::Pause};
+use rejoinder_core::{ChannelHealth, ChannelId, Engine, Timestamp, store::Pause};
 
 use super::prelude::*;
 use crate::http::health::problem;
@@ -10,51 +10,44 @@ whole! {
     ChannelList of ChannelItem
 }
 
-/// One channel and its health.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ChannelItem {
-    /// Platform and name, for example `webhook.siri`.
-    pub(super) channel: String,
-    platform: String,
-    name: String,
-    /// Whether the channel has proved recently that it receives events.
-    pub(super) live: bool,
-    /// When it last proved that.
-    #[schema(format = DateTime)]
-    inbound_at: Option<String>,
-    /// After how many milliseconds without proof it counts as dead; null if it never does.
-    #[schema(minimum = 0)]
-    stale_after_ms: Option<u64>,
-    /// Whether it can send, as far as its latest sends tell.
-    pub(super) sends: bool,
-    /// Since when it cannot send.
-    #[schema(format = DateTime)]
-    failing_since: Option<String>,
-    /// When the platform last acknowledged something, since the start of the gateway.
-    #[schema(format = DateTime)]
-    sent_at: Option<String>,
-    /// Who paused it, and why; null if nobody did.
-    pub(super) paused: Option<PauseItem>,
-    /// Until when the platform's rate limit holds for the whole account.
-    #[schema(format = DateTime)]
-    limited_until: Option<String>,
-    /// What is wrong, if anything. A live channel has a problem with single chats only.
-    pub(super) problem: Option<String>,
+item! {
+    /// One channel and its health.
+    pub(super) ChannelItem of (engine: &Engine, channel: &ChannelId, health: &ChannelHealth, now: Timestamp) {
+        let outbound = engine.outbound(channel);
+    } with {
+        /// Platform and name, for example `webhook.siri`.
+        channel: String = channel.to_string(),
+        platform: String = channel.platform().to_owned(),
+        name: String = channel.name().to_owned(),
+        /// Whether the channel has proved recently that it receives events.
+        live: bool = health.is_live(now),
+        /// When it last proved that.
+        #[schema(format = DateTime)] inbound_at: Option<String> = health.inbound_at.map(rfc3339),
+        /// After how many milliseconds without proof it counts as dead; null if it never does.
+        #[schema(minimum = 0)]
+        stale_after_ms: Option<u64> = health.stale_after.and_then(|after| u64::try_from(after.as_millis()).ok()),
+        /// Whether it can send, as far as its latest sends tell.
+        sends: bool = outbound.failing_since.is_none(),
+        /// Since when it cannot send.
+        #[schema(format = DateTime)] failing_since: Option<String> = outbound.failing_since.map(rfc3339),
+        /// When the platform last acknowledged something, since the start of the gateway.
+        #[schema(format = DateTime)] sent_at: Option<String> = outbound.sent_at.map(rfc3339),
+        /// Who paused it, and why; null if nobody did.
+        paused: Option<PauseItem> = engine.paused(channel).map(PauseItem::of),
+        /// Until when the platform's rate limit holds for the whole account.
+        #[schema(format = DateTime)] limited_until: Option<String> = engine.limited_until(channel).map(rfc3339),
+        /// What is wrong, if anything. A live channel has a problem with single chats only.
+        problem: Option<String> = problem(engine, channel, health, now),
+    }
 }
 
-/// Since when nothing is sent, because an operator wants it so.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct PauseItem {
-    #[schema(format = DateTime)]
-    since: String,
-    /// The name of the operator's token.
-    pub(super) by: String,
-    pub(super) reason: Option<String>,
-}
-
-impl From<Pause> for PauseItem {
-    fn from(Pause { since, by, reason }: Pause) -> Self {
-        Self { since: rfc3339(since), by, reason }
+item! {
+    /// Since when nothing is sent, because an operator wants it so.
+    pub(super) PauseItem of (pause: Pause) {
+        #[schema(format = DateTime)] since: String = rfc3339(pause.since),
+        /// The name of the operator's token.
+        by: String = pause.by,
+        reason: Option<String> = pause.reason,
     }
 }
 
@@ -69,21 +62,7 @@ pub(super) async fn list(State(app): Shared, caller: Caller) -> Json<ChannelList
 pub(super) fn items(app: &App, caller: &Caller) -> Vec<ChannelItem> {
     let now = app.clock.now();
     let visible = app.engine.channels().into_iter().filter(|(channel, _)| caller.may_see(channel));
-    let items = visible.map(|(channel, health)| ChannelItem {
-        channel: channel.to_string(),
-        platform: channel.platform().to_owned(),
-        name: channel.name().to_owned(),
-        live: health.is_live(now),
-        inbound_at: health.inbound_at.map(rfc3339),
-        stale_after_ms: health.stale_after.and_then(|after| u64::try_from(after.as_millis()).ok()),
-        sends: app.engine.outbound(&channel).failing_since.is_none(),
-        failing_since: app.engine.outbound(&channel).failing_since.map(rfc3339),
-        sent_at: app.engine.outbound(&channel).sent_at.map(rfc3339),
-        paused: app.engine.paused(&channel).map(PauseItem::from),
-        limited_until: app.engine.limited_until(&channel).map(rfc3339),
-        problem: problem(&app.engine, &channel, &health, now),
-    });
-    items.collect()
+    visible.map(|(channel, health)| ChannelItem::of(&app.engine, &channel, &health, now)).collect()
 }
 
 /// Pauses a channel: what comes in is stored and answered, and nothing is sent until it is resumed, also over a restart.

@@ -5,20 +5,16 @@ use serde_json::{Map, Value};
 
 use super::{logs::LevelName, prelude::*};
 
-/// The filter of the list.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Filter {
-    /// Only errors about this channel, for example `telegram.main`.
-    #[param(max_length = 256)]
-    channel: Option<String>,
-    /// Only errors that come later in the list: the `next` of the previous page.
-    #[param(minimum = 1)]
-    before: Option<i64>,
-    /// The largest number of errors; 50 by default.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
+query! {
+    /// The filter of the list.
+    Filter {
+        /// Only errors about this channel, for example `telegram.main`.
+        #[param(max_length = 256)] channel: Option<String>,
+        /// Only errors that come later in the list: the `next` of the previous page.
+        #[param(minimum = 1)] before: Option<i64>,
+        /// The largest number of errors; 50 by default.
+        #[param(minimum = 1, maximum = 200)] limit: Option<u32>,
+    }
 }
 
 page! {
@@ -26,49 +22,26 @@ page! {
     ErrorList of ErrorItem
 }
 
-/// Errors or warnings that are equal: of the same level, module, message, channel and cause.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ErrorItem {
-    id: i64,
-    /// `error` or `warn`.
-    #[schema(inline)]
-    level: LevelName,
-    /// The module that wrote them.
-    target: String,
-    message: String,
-    channel: Option<String>,
-    /// How many there were.
-    #[schema(minimum = 1)]
-    count: u64,
-    #[schema(format = DateTime)]
-    first_seen_at: String,
-    #[schema(format = DateTime)]
-    last_seen_at: String,
-    /// The other fields of the latest, by name.
-    #[schema(value_type = Object)]
-    fields: Map<String, Value>,
-    /// When an operator said that they have seen it.
-    #[schema(format = DateTime)]
-    acknowledged_at: Option<String>,
-    /// Whether no operator wants to hear of it. It is kept then.
-    muted: bool,
-}
-
-impl From<ErrorRecord> for ErrorItem {
-    fn from(error: ErrorRecord) -> Self {
-        Self {
-            id: error.id,
-            level: error.level.into(),
-            target: error.target,
-            message: error.message,
-            channel: error.channel.map(|channel| channel.to_string()),
-            count: error.count,
-            first_seen_at: rfc3339(error.first_at),
-            last_seen_at: rfc3339(error.last_at),
-            fields: error.fields,
-            acknowledged_at: error.acknowledged_at.map(rfc3339),
-            muted: error.is_muted,
-        }
+item! {
+    /// Errors or warnings that are equal: of the same level, module, message, channel and cause.
+    pub(crate) ErrorItem of (error: ErrorRecord) {
+        id: i64 = error.id,
+        /// `error` or `warn`.
+        #[schema(inline)] level: LevelName = error.level.into(),
+        /// The module that wrote them.
+        target: String = error.target,
+        message: String = error.message,
+        channel: Option<String> = error.channel.map(|channel| channel.to_string()),
+        /// How many there were.
+        #[schema(minimum = 1)] count: u64 = error.count,
+        #[schema(format = DateTime)] first_seen_at: String = rfc3339(error.first_at),
+        #[schema(format = DateTime)] last_seen_at: String = rfc3339(error.last_at),
+        /// The other fields of the latest, by name.
+        #[schema(value_type = Object)] fields: Map<String, Value> = error.fields,
+        /// When an operator said that they have seen it.
+        #[schema(format = DateTime)] acknowledged_at: Option<String> = error.acknowledged_at.map(rfc3339),
+        /// Whether no operator wants to hear of it. It is kept then.
+        muted: bool = error.is_muted,
     }
 }
 
@@ -85,7 +58,7 @@ pub(super) async fn list(State(app): Shared, caller: Caller, Query(filter): Quer
         .errors(&ErrorFilter { channels, before: filter.before, limit: limit + 1, ..ErrorFilter::default() })
         .await?;
     let next = paging::cut(&mut found, limit, |error| error.last_line.to_string());
-    Ok(Json(ErrorList { items: found.into_iter().map(ErrorItem::from).collect(), next }))
+    Ok(Json(ErrorList { items: found.into_iter().map(ErrorItem::of).collect(), next }))
 }
 
 /// Says that an operator has seen an error: it is told no more, unless it is a panic that happens again. Needs the role `operator`.

@@ -41,19 +41,15 @@ const PREAMBLE: &[u8] = b"retry: 2000\n\n";
 /// The most topics of one reader.
 const MAX_TOPICS: usize = 32;
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Filter {
-    /// Topics, separated by commas: `turn.settled`, or `turn.*` for all that begin with `turn.`. All if it is missing.
-    #[param(max_length = 1000, example = "turn.*,delivery.dead")]
-    topic: Option<String>,
-    /// Only entries about this channel.
-    #[param(max_length = 256)]
-    channel: Option<String>,
-    /// Begin after the entry with this number; without it, and without `Last-Event-ID`, with what happens from now on.
-    #[param(minimum = 0)]
-    after: Option<i64>,
+query! {
+    Filter {
+        /// Topics, separated by commas: `turn.settled`, or `turn.*` for all that begin with `turn.`. All if it is missing.
+        #[param(max_length = 1000, example = "turn.*,delivery.dead")] topic: Option<String>,
+        /// Only entries about this channel.
+        #[param(max_length = 256)] channel: Option<String>,
+        /// Begin after the entry with this number; without it, and without `Last-Event-ID`, with what happens from now on.
+        #[param(minimum = 0)] after: Option<i64>,
+    }
 }
 
 /// Follows the log: every entry is one event (`id`, `event`: the topic, `data`: JSON). With `Last-Event-ID` it goes on after

@@ -6,29 +6,22 @@ use serde_json::{Map, Value};
 
 use super::prelude::*;
 
-/// The filter of the list.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Filter {
-    /// Only lines at least as important as this: `error`, `warn`, `info` or `debug`.
-    #[param(inline)]
-    level: Option<LevelName>,
-    /// Only lines about this channel, for example `telegram.main`.
-    #[param(max_length = 256)]
-    channel: Option<String>,
-    /// Only lines about the turn with this id.
-    #[param(format = "uuid")]
-    turn: Option<String>,
-    /// Only lines with this text in their message or fields.
-    #[param(max_length = 256)]
-    text: Option<String>,
-    /// Only lines before this one: the `next` of the previous page.
-    #[param(minimum = 1)]
-    before: Option<i64>,
-    /// The largest number of lines; 50 by default.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
+query! {
+    /// The filter of the list.
+    Filter {
+        /// Only lines at least as important as this: `error`, `warn`, `info` or `debug`.
+        #[param(inline)] level: Option<LevelName>,
+        /// Only lines about this channel, for example `telegram.main`.
+        #[param(max_length = 256)] channel: Option<String>,
+        /// Only lines about the turn with this id.
+        #[param(format = "uuid")] turn: Option<String>,
+        /// Only lines with this text in their message or fields.
+        #[param(max_length = 256)] text: Option<String>,
+        /// Only lines before this one: the `next` of the previous page.
+        #[param(minimum = 1)] before: Option<i64>,
+        /// The largest number of lines; 50 by default.
+        #[param(minimum = 1, maximum = 200)] limit: Option<u32>,
+    }
 }
 
 names! {
@@ -56,37 +49,22 @@ page! {
     LogLineList of LogLineItem
 }
 
-/// A line of the log.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub(crate) struct LogLineItem {
-    id: i64,
-    #[schema(format = DateTime)]
-    pub(crate) at: String,
-    #[schema(inline)]
-    pub(crate) level: LevelName,
-    /// The module that wrote it.
-    pub(crate) target: String,
-    pub(crate) message: String,
-    pub(crate) channel: Option<String>,
-    #[schema(format = "uuid")]
-    pub(crate) turn_id: Option<String>,
-    /// Its other fields, by name.
-    #[schema(value_type = Object)]
-    pub(crate) fields: Map<String, Value>,
-}
-
-impl From<LogLineRecord> for LogLineItem {
-    fn from(LogLineRecord { id, line }: LogLineRecord) -> Self {
-        Self {
-            id,
-            at: rfc3339(line.at),
-            level: line.level.into(),
-            target: line.target,
-            message: line.message,
-            channel: line.channel.map(|channel| channel.to_string()),
-            turn_id: line.turn_id.map(|id| id.to_string()),
-            fields: line.fields,
-        }
+item! {
+    /// A line of the log.
+    #[derive(Deserialize)]
+    pub(crate) LogLineItem of (record: LogLineRecord) {
+        let LogLineRecord { id, line } = record;
+    } with {
+        id: i64 = id,
+        #[schema(format = DateTime)] at: String = rfc3339(line.at),
+        #[schema(inline)] level: LevelName = line.level.into(),
+        /// The module that wrote it.
+        target: String = line.target,
+        message: String = line.message,
+        channel: Option<String> = line.channel.map(|channel| channel.to_string()),
+        #[schema(format = "uuid")] turn_id: Option<String> = line.turn_id.map(|id| id.to_string()),
+        /// Its other fields, by name.
+        #[schema(value_type = Object)] fields: Map<String, Value> = line.fields,
     }
 }
 
@@ -102,5 +80,5 @@ pub(super) async fn list(
     let limit = filter.limit;
     let mut found = records.lines.log_lines(&LogLineFilter { limit: limit + 1, ..filter }).await?;
     let next = paging::cut(&mut found, limit, |record| record.id.to_string());
-    Ok(Json(LogLineList { items: found.into_iter().map(LogLineItem::from).collect(), next }))
+    Ok(Json(LogLineList { items: found.into_iter().map(LogLineItem::of).collect(), next }))
 }

@@ -18,47 +18,36 @@ const MAX_NAME: usize = 200;
 /// The largest body, in bytes: Base64 needs four bytes for three of a file.
 const MAX_BODY: usize = 32 << 20;
 
-/// A message to send.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Message {
-    /// For whom: a conversation (`CHANNEL/CHAT` or `CHANNEL/CHAT/THREAD`), somebody who is known by their name, or everybody with a
-    /// role (`role:owner`). People get it in the direct chat in which they are reached.
-    #[schema(max_length = 1000, example = "telegram.main/42")]
-    to: Option<String>,
-    /// The conversation's id, instead of `to`.
-    #[schema(format = "uuid")]
-    conversation_id: Option<String>,
-    /// The text, as Markdown. May be empty if there are files.
-    #[serde(default)]
-    #[schema(max_length = 20_000)]
-    text: String,
-    /// Files that are sent with it.
-    #[serde(default)]
-    #[schema(max_items = 10)]
-    attachments: Vec<File>,
-    /// Whether it is sent in the person's quiet hours as well.
-    #[serde(default)]
-    urgent: bool,
-    /// Why, for the audit.
-    #[schema(max_length = 1000)]
-    reason: Option<String>,
+body! {
+    /// A message to send.
+    Message {
+        /// For whom: a conversation (`CHANNEL/CHAT` or `CHANNEL/CHAT/THREAD`), somebody who is known by their name, or everybody with a
+        /// role (`role:owner`). People get it in the direct chat in which they are reached.
+        #[schema(max_length = 1000, example = "telegram.main/42")] to: Option<String>,
+        /// The conversation's id, instead of `to`.
+        #[schema(format = "uuid")] conversation_id: Option<String>,
+        /// The text, as Markdown. May be empty if there are files.
+        #[serde(default)] #[schema(max_length = 20_000)] text: String,
+        /// Files that are sent with it.
+        #[serde(default)] #[schema(max_items = 10)] attachments: Vec<File>,
+        /// Whether it is sent in the person's quiet hours as well.
+        #[serde(default)] urgent: bool,
+        /// Why, for the audit.
+        #[schema(max_length = 1000)] reason: Option<String>,
+    }
 }
 
-/// A file.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct File {
-    #[schema(min_length = 1, max_length = 200)]
-    name: String,
-    /// `application/octet-stream` if it is missing.
-    #[schema(max_length = 200, example = "application/pdf")]
-    media_type: Option<String>,
-    /// The bytes, in Base64.
-    data: Option<String>,
-    /// Where the platform finds them, instead of `data`: an `https://` URL. The gateway does not fetch it.
-    #[schema(max_length = 2000)]
-    url: Option<String>,
+body! {
+    /// A file.
+    File {
+        #[schema(min_length = 1, max_length = 200)] name: String,
+        /// `application/octet-stream` if it is missing.
+        #[schema(max_length = 200, example = "application/pdf")] media_type: Option<String>,
+        /// The bytes, in Base64.
+        data: Option<String>,
+        /// Where the platform finds them, instead of `data`: an `https://` URL. The gateway does not fetch it.
+        #[schema(max_length = 2000)] url: Option<String>,
+    }
 }
 
 /// What will be sent.
@@ -75,41 +64,38 @@ pub(crate) struct SentMessages {
     not_reached: Vec<NotReachedItem>,
 }
 
-/// Those who are meant and get no message.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct NotReachedItem {
-    /// Somebody's name, or how many they are: of those whom the token may not see, and in a repeated answer.
-    who: String,
-    /// The person's id, as the list of people has it.
-    #[schema(format = "uuid")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    person: Option<String>,
-    /// How many they are.
-    count: usize,
-    /// Why they get none.
-    why: String,
-}
-
-impl NotReachedItem {
-    pub(super) fn of(missed: &[NotReached], name: impl Fn(Addressees) -> String) -> Vec<Self> {
-        let item = |NotReached { who, why }: &NotReached| {
-            let person = if let Addressees::Person(person) = who { Some(person.to_string()) } else { None };
-            Self { who: name(*who), person, count: who.count(), why: why.clone() }
-        };
-        missed.iter().map(item).collect()
+item! {
+    /// Those who are meant and get no message.
+    pub(crate) NotReachedItem of (missed: &NotReached, name: impl Fn(Addressees) -> String) {
+        let person = if let Addressees::Person(person) = missed.who { Some(person.to_string()) } else { None };
+    } with {
+        /// Somebody's name, or how many they are: of those whom the token may not see, and in a repeated answer.
+        who: String = name(missed.who),
+        /// The person's id, as the list of people has it.
+        #[schema(format = "uuid")] #[serde(skip_serializing_if = "Option::is_none")] person: Option<String> = person,
+        /// How many they are.
+        count: usize = missed.who.count(),
+        /// Why they get none.
+        why: String = missed.why.clone(),
     }
 }
 
-/// A message to one conversation.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct SentMessage {
-    /// Its turn.
-    #[schema(format = "uuid")]
-    id: String,
-    /// The conversation.
-    to: String,
-    /// Where it stands what became of it.
-    url: String,
+impl NotReachedItem {
+    pub(super) fn list(missed: &[NotReached], name: impl Fn(Addressees) -> String) -> Vec<Self> {
+        missed.iter().map(|missed| Self::of(missed, &name)).collect()
+    }
+}
+
+item! {
+    /// A message to one conversation.
+    pub(crate) SentMessage of (begun: &Begun) {
+        /// Its turn.
+        #[schema(format = "uuid")] id: String = begun.turn.to_string(),
+        /// The conversation.
+        to: String = begun.to.to_string(),
+        /// Where it stands what became of it.
+        url: String = format!("/admin/api/turns/{}", begun.turn),
+    }
 }
 
 impl SentMessages {
@@ -123,12 +109,8 @@ impl SentMessages {
     /// # Errors
     /// When nothing was sent: it was before, and is not kept any more.
     pub(super) fn of(sent: &Reached, name: impl Fn(Addressees) -> String) -> Result<Self, ApiError> {
-        let message = |one: &Begun| {
-            let url = format!("/admin/api/turns/{}", one.turn);
-            SentMessage { id: one.turn.to_string(), to: one.to.to_string(), url }
-        };
-        let messages: Vec<_> = sent.begun.iter().map(message).collect();
-        let not_reached = NotReachedItem::of(&sent.missed, name);
+        let messages: Vec<_> = sent.begun.iter().map(SentMessage::of).collect();
+        let not_reached = NotReachedItem::list(&sent.missed, name);
         let removed = || ApiError::Conflict("it was done before, and its turns have been removed since".to_owned());
         let first = messages.first().ok_or_else(removed)?;
         Ok(Self { id: first.id.clone(), url: first.url.clone(), messages, not_reached })

@@ -17,41 +17,24 @@ whole! {
     PairingList of PairingItem
 }
 
-/// Somebody's request to be let in.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct PairingItem {
-    /// The code that they were given, and that lets them in.
-    #[schema(example = "ABCD-EFGH")]
-    code: String,
-    /// The channel, for example `telegram.main`.
-    channel: String,
-    /// The platform's id of who asks.
-    id: String,
-    /// Their display name on the platform, which they chose themselves.
-    name: Option<String>,
-    /// Their unique name on the platform, without `@`.
-    username: Option<String>,
-    /// Where they asked: `CHANNEL/CHAT`, and `CHANNEL/CHAT/THREAD` in a thread.
-    conversation: String,
-    #[schema(format = DateTime)]
-    asked_at: String,
-    /// When the code expires.
-    #[schema(format = DateTime)]
-    expires_at: String,
-}
-
-impl From<&Pairing> for PairingItem {
-    fn from(pairing: &Pairing) -> Self {
-        Self {
-            code: pairing.shown_code(),
-            channel: pairing.identity.channel.to_string(),
-            id: pairing.identity.id.clone(),
-            name: pairing.name.clone(),
-            username: pairing.username.clone(),
-            conversation: pairing.conversation.to_string(),
-            asked_at: rfc3339(pairing.asked_at),
-            expires_at: rfc3339(pairing.expires_at),
-        }
+item! {
+    /// Somebody's request to be let in.
+    pub(crate) PairingItem of (pairing: &Pairing) {
+        /// The code that they were given, and that lets them in.
+        #[schema(example = "ABCD-EFGH")] code: String = pairing.shown_code(),
+        /// The channel, for example `telegram.main`.
+        channel: String = pairing.identity.channel.to_string(),
+        /// The platform's id of who asks.
+        id: String = pairing.identity.id.clone(),
+        /// Their display name on the platform, which they chose themselves.
+        name: Option<String> = pairing.name.clone(),
+        /// Their unique name on the platform, without `@`.
+        username: Option<String> = pairing.username.clone(),
+        /// Where they asked: `CHANNEL/CHAT`, and `CHANNEL/CHAT/THREAD` in a thread.
+        conversation: String = pairing.conversation.to_string(),
+        #[schema(format = DateTime)] asked_at: String = rfc3339(pairing.asked_at),
+        /// When the code expires.
+        #[schema(format = DateTime)] expires_at: String = rfc3339(pairing.expires_at),
     }
 }
 
@@ -61,21 +44,19 @@ impl From<&Pairing> for PairingItem {
 pub(super) async fn list(State(app): Shared, caller: Caller) -> Json<PairingList> {
     let pairings = app.engine.people().waiting();
     let visible = pairings.iter().filter(|pairing| caller.may_see(&pairing.identity.channel));
-    Json(visible.map(PairingItem::from).collect())
+    Json(visible.map(PairingItem::of).collect())
 }
 
-/// As whom somebody is let in.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Approval {
-    /// What operators call them; the name that the platform gave if it is missing.
-    #[schema(min_length = 1, max_length = 100)]
-    name: Option<String>,
-    /// What they may do; `member` if it is missing. Only a token with the role `admin` makes somebody an `owner`.
-    role: Option<PersonRoleName>,
-    /// Why, for the audit.
-    #[schema(max_length = 1000)]
-    reason: Option<String>,
+body! {
+    /// As whom somebody is let in.
+    Approval {
+        /// What operators call them; the name that the platform gave if it is missing.
+        #[schema(min_length = 1, max_length = 100)] name: Option<String>,
+        /// What they may do; `member` if it is missing. Only a token with the role `admin` makes somebody an `owner`.
+        role: Option<PersonRoleName>,
+        /// Why, for the audit.
+        #[schema(max_length = 1000)] reason: Option<String>,
+    }
 }
 
 /// Lets somebody in who was given this code, from now on, and tells them. Needs the role `operator`. A repeated request finds
@@ -96,7 +77,7 @@ pub(super) async fn approve(State(app): Shared, code: Segment, operation: Operat
     // The answer is not known before it is done, so it is not kept.
     let actor = Actor { answer: None, ..operation.actor(reason.as_deref(), StatusCode::OK, &())? };
     let person = app.engine.operations().approve(&code, NewPerson { name, role: role.into() }, actor).await?;
-    Ok(Json(PersonItem::seen_by(caller, &person, app.engine.people().home(&person).as_ref())))
+    Ok(Json(PersonItem::of(caller, &person, app.engine.people().home(&person).as_ref())))
 }
 
 /// Does not let somebody in who was given this code. They are told nothing, and cannot ask again for seven days. Needs the role
@@ -105,11 +86,7 @@ pub(super) async fn approve(State(app): Shared, code: Segment, operation: Operat
     params(("code" = String, Path, description = "The code, in any case, with or without its dash"), IdempotencyKey),
     request_body(content = Option<Reason>),
     responses((status = 204, description = "They are not let in"), TooManyCodes))]
-pub(super) async fn decline(
-    State(app): Shared,
-    code: Segment,
-    operation: Operation<Reason>,
-) -> Result<StatusCode, ApiError> {
+pub(super) async fn decline(State(app): Shared, code: Segment, operation: Operation<Reason>) -> Empty {
     let code = typed(code)?;
     let actor = operation.actor(operation.body.reason.as_deref(), StatusCode::NO_CONTENT, &())?;
     app.engine.operations().decline(&code, actor).await?;

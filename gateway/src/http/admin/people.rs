@@ -18,35 +18,36 @@ whole! {
     PersonList of PersonItem
 }
 
-/// Somebody who is known.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct PersonItem {
-    #[schema(format = "uuid")]
-    id: String,
-    /// What operators call them.
-    name: String,
-    role: PersonRoleName,
-    /// Since when they are known.
-    #[schema(format = DateTime)]
-    created_at: String,
-    /// Who they are on the channels that the token may see.
-    identities: Vec<IdentityItem>,
+item! {
+    /// Somebody who is known.
+    pub(crate) PersonItem of (caller: &Caller, person: &PersonRecord, home: Option<&Identity>) {
+        let visible = person.identities.iter().filter(|known| caller.may_see(&known.identity.channel));
+    } with {
+        #[schema(format = "uuid")] id: String = person.id.to_string(),
+        /// What operators call them.
+        name: String = person.name.clone(),
+        role: PersonRoleName = person.role.into(),
+        /// Since when they are known.
+        #[schema(format = DateTime)] created_at: String = rfc3339(person.created_at),
+        /// Who they are on the channels that the token may see.
+        identities: Vec<IdentityItem> = visible.map(|known| IdentityItem::of(known, home)).collect(),
+    }
 }
 
-/// Somebody as a channel knows them.
-#[derive(Debug, Serialize, ToSchema)]
-struct IdentityItem {
-    /// The channel, for example `telegram.main`.
-    channel: String,
-    /// The platform's id of the person.
-    id: String,
-    /// Whether they are reached here first: they chose it with `/home`, or the configuration says so.
-    is_home: bool,
-    /// Since when it is known.
-    #[schema(format = DateTime)]
-    added_at: String,
-    /// Who let them in: the name of a token, `configuration`, or the name of an owner.
-    added_by: String,
+item! {
+    /// Somebody as a channel knows them.
+    pub(crate) IdentityItem of (known: &KnownIdentity, home: Option<&Identity>) {
+        /// The channel, for example `telegram.main`.
+        channel: String = known.identity.channel.to_string(),
+        /// The platform's id of the person.
+        id: String = known.identity.id.clone(),
+        /// Whether they are reached here first: they chose it with `/home`, or the configuration says so.
+        is_home: bool = Some(&known.identity) == home,
+        /// Since when it is known.
+        #[schema(format = DateTime)] added_at: String = rfc3339(known.added_at),
+        /// Who let them in: the name of a token, `configuration`, or the name of an owner.
+        added_by: String = known.added_by.clone(),
+    }
 }
 
 names! {
@@ -60,32 +61,6 @@ names! {
     }
 }
 
-impl PersonItem {
-    /// A person whose home is `home`, as far as `caller` may see them.
-    pub(super) fn seen_by(caller: &Caller, person: &PersonRecord, home: Option<&Identity>) -> Self {
-        let visible = person.identities.iter().filter(|known| caller.may_see(&known.identity.channel));
-        Self {
-            id: person.id.to_string(),
-            name: person.name.clone(),
-            role: person.role.into(),
-            created_at: rfc3339(person.created_at),
-            identities: visible.map(|known| IdentityItem::of(known, home)).collect(),
-        }
-    }
-}
-
-impl IdentityItem {
-    fn of(KnownIdentity { identity, added_at, added_by }: &KnownIdentity, home: Option<&Identity>) -> Self {
-        Self {
-            channel: identity.channel.to_string(),
-            id: identity.id.clone(),
-            is_home: Some(identity) == home,
-            added_at: rfc3339(*added_at),
-            added_by: added_by.clone(),
-        }
-    }
-}
-
 /// Lists the people who are known, oldest first. They may write in direct chats where the policy is `pairing` or `allowlist`,
 /// and in groups where `group_allow_from` is empty.
 #[utoipa::path(get, path = "/people", operation_id = "list_people", params(Filter),
@@ -95,31 +70,26 @@ pub(super) async fn list(State(app): Shared, caller: Caller, Query(filter): Quer
         Some(person) => app.engine.people().called(&person),
         None => app.engine.people().all().await?,
     };
-    let seen =
-        people.iter().map(|person| PersonItem::seen_by(&caller, person, app.engine.people().home(person).as_ref()));
+    let seen = people.iter().map(|person| PersonItem::of(&caller, person, app.engine.people().home(person).as_ref()));
     Ok(Json(seen.filter(|person| !person.identities.is_empty()).collect()))
 }
 
-/// The filter of the list.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Filter {
-    /// Only the person of this name: by their name in any case, by `CHANNEL/ID`, or by the id.
-    #[param(max_length = 256)]
-    person: Option<String>,
+query! {
+    /// The filter of the list.
+    Filter {
+        /// Only the person of this name: by their name in any case, by `CHANNEL/ID`, or by the id.
+        #[param(max_length = 256)] person: Option<String>,
+    }
 }
 
-/// Who is not to be known any more.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Revocation {
-    /// The person: `CHANNEL/ID`, the id on this channel, or the name of somebody who is known on one channel.
-    #[schema(min_length = 1, max_length = 1000)]
-    person: String,
-    /// Why, for the audit.
-    #[schema(max_length = 1000)]
-    reason: Option<String>,
+body! {
+    /// Who is not to be known any more.
+    Revocation {
+        /// The person: `CHANNEL/ID`, the id on this channel, or the name of somebody who is known on one channel.
+        #[schema(min_length = 1, max_length = 1000)] person: String,
+        /// Why, for the audit.
+        #[schema(max_length = 1000)] reason: Option<String>,
+    }
 }
 
 /// What a revocation leaves.
@@ -144,16 +114,14 @@ pub(super) async fn revoke(State(app): Shared, operation: Operation<Revocation>)
     Ok(Json(revoked))
 }
 
-/// Whom to forget.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Forget {
-    /// The person: `CHANNEL/ID`, the id on this channel, or the name of somebody who is known on one channel.
-    #[schema(min_length = 1, max_length = 1000)]
-    person: String,
-    /// Why, for the audit.
-    #[schema(max_length = 1000)]
-    reason: Option<String>,
+body! {
+    /// Whom to forget.
+    Forget {
+        /// The person: `CHANNEL/ID`, the id on this channel, or the name of somebody who is known on one channel.
+        #[schema(min_length = 1, max_length = 1000)] person: String,
+        /// Why, for the audit.
+        #[schema(max_length = 1000)] reason: Option<String>,
+    }
 }
 
 /// How far a person is forgotten.

@@ -10,69 +10,76 @@ use rejoinder_core::{
 use super::{prelude::*, responses::ReadingOne};
 use crate::time::parse;
 
-/// A message that somebody could send.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct PossibleMessage {
-    /// The channel, for example `telegram.main`.
-    channel: String,
-    /// The platform's id of the chat; in a direct chat that of the person if it is missing.
-    #[schema(max_length = 1000)]
-    chat: Option<String>,
-    /// The platform's id of the thread or topic.
-    #[schema(max_length = 1000)]
-    thread: Option<String>,
-    /// The platform's id of the person, or the name of somebody who is known; the id of the chat if it is missing.
-    #[schema(max_length = 1000)]
-    person: Option<String>,
-    /// Whether the chat is a group. The message then counts as one that mentions the agent.
-    #[serde(default)]
-    group: bool,
-    /// What the person writes; empty if it is missing.
-    #[schema(max_length = 20_000)]
-    text: Option<String>,
-    /// When it comes, in RFC 3339; now if it is missing.
-    #[schema(format = DateTime)]
-    at: Option<String>,
+body! {
+    /// A message that somebody could send.
+    PossibleMessage {
+        /// The channel, for example `telegram.main`.
+        channel: String,
+        /// The platform's id of the chat; in a direct chat that of the person if it is missing.
+        #[schema(max_length = 1000)] chat: Option<String>,
+        /// The platform's id of the thread or topic.
+        #[schema(max_length = 1000)] thread: Option<String>,
+        /// The platform's id of the person, or the name of somebody who is known; the id of the chat if it is missing.
+        #[schema(max_length = 1000)] person: Option<String>,
+        /// Whether the chat is a group. The message then counts as one that mentions the agent.
+        #[serde(default)] group: bool,
+        /// What the person writes; empty if it is missing.
+        #[schema(max_length = 20_000)] text: Option<String>,
+        /// When it comes, in RFC 3339; now if it is missing.
+        #[schema(format = DateTime)] at: Option<String>,
+    }
 }
 
-/// How a message would be routed.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RouteItem {
-    /// When it would come.
-    #[schema(format = DateTime)]
-    at: String,
-    /// The name of the person, if they are known.
-    person: Option<String>,
-    /// The role of the person, if they are known.
-    role: Option<&'static str>,
-    /// The rules in their order. Those of groups come first.
-    rules: Vec<RuleItem>,
-    /// The rule that holds; null if none does.
-    rule: Option<String>,
-    /// Whether the person may write: `granted`, `denied_with_notice` (they are told so), `denied_with_code` (they are given a
-    /// code to be let in with) or `denied` (they are told nothing).
-    access: &'static str,
-    /// The agent that would answer; null if none would.
-    agent: Option<String>,
-    /// The agent that was chosen for the session with `/agent`, and comes before that of a rule.
-    chosen_agent: Option<String>,
-    /// The model that was chosen for the session with `/model`.
-    chosen_model: Option<String>,
-    /// The gateway's command that would answer.
-    command: Option<String>,
-    /// Whether an answer would be owed.
-    owed: bool,
-    /// The language of what the gateway would say.
-    language: Option<String>,
-    /// What would happen to the message while a turn runs, if nobody has chosen it for the conversation.
-    queue: &'static str,
-    /// The soft deadline in milliseconds; null: the gateway sends no deferrals on its own.
-    soft_deadline_ms: Option<u64>,
-    /// The hard deadline in milliseconds.
-    hard_deadline_ms: u64,
-    /// What would be tried for each cause, in order.
-    ladder: BTreeMap<&'static str, Vec<String>>,
+item! {
+    /// How a message would be routed.
+    pub(crate) RouteItem of (route: RouteExplanation) {
+        let RouteExplanation { rules, person, access, handler, chosen, language, queue, policy } = route;
+        let (name, role) = person.unzip();
+        let first = rules.iter().find(|rule| rule.verdict == RuleVerdict::Holds).map(|rule| rule.name.to_string());
+        let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let items = rules.into_iter().map(|rule| RuleItem::of(rule.name.to_string(), rule.verdict));
+        let (handler, expectation) = handler.unzip();
+        let rungs = |cause: Cause| (cause.as_str(), policy.ladder.rungs(cause).iter().map(Rung::to_string).collect());
+    } with {
+        /// When it would come.
+        #[schema(format = DateTime)] at: String = String::new(),
+        /// The name of the person, if they are known.
+        person: Option<String> = name,
+        /// The role of the person, if they are known.
+        role: Option<&'static str> = role.map(PersonRole::as_str),
+        /// The rules in their order. Those of groups come first.
+        rules: Vec<RuleItem> = items.collect(),
+        /// The rule that holds; null if none does.
+        rule: Option<String> = first,
+        /// Whether the person may write: `granted`, `denied_with_notice` (they are told so), `denied_with_code` (they are given a
+        /// code to be let in with) or `denied` (they are told nothing).
+        access: &'static str = match access {
+            RouteAccess::Granted => "granted",
+            RouteAccess::DeniedWithNotice => "denied_with_notice",
+            RouteAccess::DeniedWithCode => "denied_with_code",
+            RouteAccess::Denied => "denied",
+        },
+        /// The agent that would answer; null if none would.
+        agent: Option<String> = handler.as_ref().and_then(Handler::agent).map(ToString::to_string),
+        /// The agent that was chosen for the session with `/agent`, and comes before that of a rule.
+        chosen_agent: Option<String> = chosen.agent.map(|agent| agent.to_string()),
+        /// The model that was chosen for the session with `/model`.
+        chosen_model: Option<String> = chosen.model.map(|model| model.to_string()),
+        /// The gateway's command that would answer.
+        command: Option<String> = handler.filter(Handler::is_gateway).map(|command| command.to_string()),
+        /// Whether an answer would be owed.
+        owed: bool = expectation == Some(Expectation::Answer),
+        /// The language of what the gateway would say.
+        language: Option<String> = language.map(String::from),
+        /// What would happen to the message while a turn runs, if nobody has chosen it for the conversation.
+        queue: &'static str = queue.as_str(),
+        /// The soft deadline in milliseconds; null: the gateway sends no deferrals on its own.
+        soft_deadline_ms: Option<u64> = policy.soft_deadline.map(millis),
+        /// The hard deadline in milliseconds.
+        hard_deadline_ms: u64 = millis(policy.hard_deadline),
+        /// What would be tried for each cause, in order.
+        ladder: BTreeMap<&'static str, Vec<String>> = Cause::ALL.into_iter().map(rungs).collect(),
+    }
 }
 
 /// A rule, and whether it holds.
@@ -100,7 +107,7 @@ pub(super) async fn explain(State(app): Shared, operation: Operation<PossibleMes
     }
     let event = event(channel, &operation.body, &app)?;
     let at = rfc3339(event.received_at);
-    Ok(Json(RouteItem { at, ..app.engine.explain_route(event).await?.into() }))
+    Ok(Json(RouteItem { at, ..RouteItem::of(app.engine.explain_route(event).await?) }))
 }
 
 fn event(channel: ChannelId, message: &PossibleMessage, app: &App) -> Result<InboundEvent, ApiError> {
@@ -135,40 +142,6 @@ fn id_on(channel: &ChannelId, person: &str, app: &App) -> String {
     let mut identities = called.iter().flat_map(|person| &person.identities).map(|known| &known.identity);
     let known = identities.find(|identity| identity.channel == *channel);
     known.map_or_else(|| person.to_owned(), |identity| identity.id.clone())
-}
-
-impl From<RouteExplanation> for RouteItem {
-    fn from(route: RouteExplanation) -> Self {
-        let RouteExplanation { rules, person, access, handler, chosen, language, queue, policy } = route;
-        let (name, role) = person.unzip();
-        let first = rules.iter().find(|rule| rule.verdict == RuleVerdict::Holds).map(|rule| rule.name.to_string());
-        let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        let (handler, expectation) = handler.unzip();
-        let rungs = |cause| policy.ladder.rungs(cause).iter().map(Rung::to_string).collect();
-        Self {
-            at: String::new(),
-            person: name,
-            role: role.map(PersonRole::as_str),
-            rules: rules.into_iter().map(|rule| RuleItem::of(rule.name.to_string(), rule.verdict)).collect(),
-            rule: first,
-            access: match access {
-                RouteAccess::Granted => "granted",
-                RouteAccess::DeniedWithNotice => "denied_with_notice",
-                RouteAccess::DeniedWithCode => "denied_with_code",
-                RouteAccess::Denied => "denied",
-            },
-            agent: handler.as_ref().and_then(Handler::agent).map(ToString::to_string),
-            chosen_agent: chosen.agent.map(|agent| agent.to_string()),
-            chosen_model: chosen.model.map(|model| model.to_string()),
-            command: handler.filter(Handler::is_gateway).map(|command| command.to_string()),
-            owed: expectation == Some(Expectation::Answer),
-            language: language.map(String::from),
-            queue: queue.as_str(),
-            soft_deadline_ms: policy.soft_deadline.map(millis),
-            hard_deadline_ms: millis(policy.hard_deadline),
-            ladder: Cause::ALL.into_iter().map(|cause| (cause.as_str(), rungs(cause))).collect(),
-        }
-    }
 }
 
 impl RuleItem {

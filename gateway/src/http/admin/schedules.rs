@@ -30,68 +30,73 @@ pub(crate) struct ListedSchedule {
     last: Option<ScheduleRunItem>,
 }
 
-/// A schedule.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ScheduleItem {
-    #[schema(format = "uuid")]
-    id: String,
-    name: String,
-    /// The only time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(format = DateTime)]
-    at: Option<String>,
-    /// The distance between two times.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "6h")]
-    every: Option<String>,
-    /// The cron pattern.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "0 8 * * MON-FRI")]
-    cron: Option<String>,
-    /// The time zone of the cron pattern: its IANA name, or `system`.
-    time_zone: String,
-    /// For whom.
-    #[schema(example = "telegram.main/42")]
-    to: String,
-    /// The message that is sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<String>,
-    /// The prompt that is put before the agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    prompt: Option<String>,
-    /// Whether it tells what is open, with buttons.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    digest: bool,
-    /// The agent, if not that of the conversation.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    agent: Option<String>,
-    /// Whether the agent owes no answer.
-    quiet: bool,
-    /// Where the agent's words go, if not to the conversation.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "words.journal")]
-    words_to: Option<String>,
-    /// `copy`: the agent gets a copy of the session, which stays as it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<SessionName>)]
-    session: Option<PromptSession>,
-    /// What happens to times that passed while the gateway was down: `once`, `skip` or `all`.
-    #[schema(value_type = MissedName)]
-    missed: Missed,
-    /// `active`, `paused`, or `done`: its last time has passed.
-    state: &'static str,
-    /// Why it is paused.
-    why: Option<String>,
-    #[schema(format = DateTime)]
-    next_at: Option<String>,
-    /// How many of its latest runs failed in a row, as far as that was known at the last one. After five it is paused.
-    failures: u32,
-    /// `operator`, `configuration` or `agent`.
-    origin: &'static str,
-    /// Who made it.
-    by: String,
-    #[schema(format = DateTime)]
-    created_at: String,
+item! {
+    /// A schedule.
+    pub(crate) ScheduleItem of (schedule: &Schedule) {
+        let NewSchedule { name, when, time_zone, to, action, missed } = &schedule.new;
+        let (message, prompt, agent, quiet, words) = match action {
+            ScheduledAction::Message(message) => (Some(message.clone()), None, None, false, None),
+            ScheduledAction::Prompt { text, agent, quiet, words } => {
+                (None, Some(text.clone()), agent.as_ref(), *quiet, Some(words))
+            }
+            ScheduledAction::Digest => (None, None, None, false, None),
+        };
+        let words_to = words.map(|words| &words.to).filter(|to| **to != WordsTo::Chat);
+        let session = words.map(|words| words.session).filter(|session| *session != PromptSession::Current);
+    } with {
+        #[schema(format = "uuid")] id: String = schedule.id.to_string(),
+        name: String = name.clone(),
+        /// The only time.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(format = DateTime)]
+        at: Option<String> = if let When::At(at) = when { Some(rfc3339(*at)) } else { None },
+        /// The distance between two times.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(example = "6h")]
+        every: Option<String> = if let When::Every(every) = when { Some(print(*every)) } else { None },
+        /// The cron pattern.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(example = "0 8 * * MON-FRI")]
+        cron: Option<String> = if let When::Cron(cron) = when { Some(cron.clone()) } else { None },
+        /// The time zone of the cron pattern: its IANA name, or `system`.
+        time_zone: String = time_zone.to_string(),
+        /// For whom.
+        #[schema(example = "telegram.main/42")] to: String = to.to_string(),
+        /// The message that is sent.
+        #[serde(skip_serializing_if = "Option::is_none")] message: Option<String> = message,
+        /// The prompt that is put before the agent.
+        #[serde(skip_serializing_if = "Option::is_none")] prompt: Option<String> = prompt,
+        /// Whether it tells what is open, with buttons.
+        #[serde(skip_serializing_if = "std::ops::Not::not")] digest: bool = *action == ScheduledAction::Digest,
+        /// The agent, if not that of the conversation.
+        #[serde(skip_serializing_if = "Option::is_none")] agent: Option<String> = agent.map(ToString::to_string),
+        /// Whether the agent owes no answer.
+        quiet: bool = quiet,
+        /// Where the agent's words go, if not to the conversation.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(example = "words.journal")]
+        words_to: Option<String> = words_to.map(ToString::to_string),
+        /// `copy`: the agent gets a copy of the session, which stays as it is.
+        #[serde(skip_serializing_if = "Option::is_none")] session: Option<SessionName> = session.map(SessionName::from),
+        /// What happens to times that passed while the gateway was down: `once`, `skip` or `all`.
+        missed: MissedName = (*missed).into(),
+        /// `active`, `paused`, or `done`: its last time has passed.
+        state: &'static str = schedule.state.as_str(),
+        /// Why it is paused.
+        why: Option<String> = schedule.why.clone(),
+        #[schema(format = DateTime)] next_at: Option<String> = schedule.next_at.map(rfc3339),
+        /// How many of its latest runs failed in a row, as far as that was known at the last one. After five it is paused.
+        failures: u32 = schedule.failures,
+        /// `operator`, `configuration` or `agent`.
+        origin: &'static str = match schedule.origin {
+            ScheduleOrigin::Operator => "operator",
+            ScheduleOrigin::Configuration => "configuration",
+            ScheduleOrigin::Agent => "agent",
+        },
+        /// Who made it.
+        by: String = schedule.by.clone(),
+        #[schema(format = DateTime)] created_at: String = rfc3339(schedule.created_at),
+    }
 }
 
 /// A schedule, and what became of its times.
@@ -103,145 +108,68 @@ pub(crate) struct ScheduleDetail {
     runs: Vec<ScheduleRunItem>,
 }
 
-/// What became of one time of a schedule.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ScheduleRunItem {
-    /// The time.
-    #[schema(format = DateTime)]
-    due: String,
-    /// When it was acted on.
-    #[schema(format = DateTime)]
-    at: String,
-    /// The turns that were begun: they say what became of them.
-    turns: Vec<String>,
-    /// Why none was begun.
-    problem: Option<String>,
-    /// Who is meant and was not reached.
-    not_reached: Vec<NotReachedItem>,
-}
-
-/// What happens to times that passed while the gateway was down: one run makes up for all of them (`once`), none does (`skip`), or
-/// each is made up for, but no more than the last hundred (`all`).
-#[derive(ToSchema)]
-#[schema(as = MissedName, rename_all = "snake_case")]
-#[expect(dead_code, reason = "a schema")]
-enum MissedName {
-    Once,
-    Skip,
-    All,
-}
-
-/// A schedule to make.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Wanted {
-    /// One is made up if it is missing.
-    #[schema(max_length = 100)]
-    name: Option<String>,
-    /// Once: RFC 3339, or a time of `time_zone` without an offset (`2030-01-31T09:00`, `09:00`, `tomorrow 9:00`).
-    #[schema(max_length = 64)]
-    at: Option<String>,
-    /// Again and again: a duration such as `30m`, `6h` or `2d`, at least a minute. A day has 24 hours.
-    #[schema(max_length = 64)]
-    every: Option<String>,
-    /// At the times of a cron pattern: minute, hour, day of the month, month, day of the week.
-    #[schema(max_length = 200)]
-    cron: Option<String>,
-    /// An IANA name, or `system`; that of `[routing]` if it is missing.
-    #[schema(max_length = 100)]
-    time_zone: Option<String>,
-    /// For whom: as in a message.
-    #[schema(max_length = 1000)]
-    to: String,
-    /// A message that is sent, as Markdown.
-    #[schema(max_length = 20_000)]
-    message: Option<String>,
-    /// A prompt that is put before the agent, whose answer is sent.
-    #[schema(max_length = 20_000)]
-    prompt: Option<String>,
-    /// In place of both: what is open, with buttons. For people only: an owner is told of everything, others of their own turns.
-    #[serde(default)]
-    digest: bool,
-    /// The agent, if not that of the conversation.
-    #[schema(max_length = 256)]
-    agent: Option<String>,
-    /// Whether the agent owes no answer, and speaks only if it has something to say.
-    #[serde(default)]
-    quiet: bool,
-    /// Where the agent's words go, if not to the conversation: `nowhere` (recorded only), a place of `[channels.words]` such as
-    /// `words.journal`, another conversation, or the name of a person.
-    #[schema(max_length = 1000)]
-    words_to: Option<String>,
-    /// `copy`: the agent gets a copy of the session, which stays as it is.
-    #[serde(default)]
-    #[schema(value_type = Option<SessionName>)]
-    session: Option<PromptSession>,
-    #[serde(default)]
-    #[schema(value_type = MissedName)]
-    missed: Missed,
-    /// Why, for the audit.
-    #[schema(max_length = 1000)]
-    reason: Option<String>,
-}
-
-/// What a prompt does to the session: what is said is remembered there (`current`), or the agent gets a copy of it (`copy`).
-#[derive(ToSchema)]
-#[schema(as = SessionName, rename_all = "snake_case")]
-#[expect(dead_code, reason = "a schema")]
-enum SessionName {
-    Current,
-    Copy,
-}
-
-impl From<&Schedule> for ScheduleItem {
-    fn from(schedule: &Schedule) -> Self {
-        let NewSchedule { name, when, time_zone, to, action, missed } = &schedule.new;
-        let (message, prompt, agent, quiet, words) = match action {
-            ScheduledAction::Message(message) => (Some(message.clone()), None, None, false, None),
-            ScheduledAction::Prompt { text, agent, quiet, words } => {
-                (None, Some(text.clone()), agent.as_ref(), *quiet, Some(words))
-            }
-            ScheduledAction::Digest => (None, None, None, false, None),
-        };
-        let words_to = words.map(|words| &words.to).filter(|to| **to != WordsTo::Chat);
-        let session = words.map(|words| words.session).filter(|session| *session != PromptSession::Current);
-        Self {
-            id: schedule.id.to_string(),
-            name: name.clone(),
-            at: if let When::At(at) = when { Some(rfc3339(*at)) } else { None },
-            every: if let When::Every(every) = when { Some(print(*every)) } else { None },
-            cron: if let When::Cron(cron) = when { Some(cron.clone()) } else { None },
-            time_zone: time_zone.to_string(),
-            to: to.to_string(),
-            message,
-            prompt,
-            digest: *action == ScheduledAction::Digest,
-            agent: agent.map(ToString::to_string),
-            quiet,
-            words_to: words_to.map(ToString::to_string),
-            session,
-            missed: *missed,
-            state: schedule.state.as_str(),
-            why: schedule.why.clone(),
-            next_at: schedule.next_at.map(rfc3339),
-            failures: schedule.failures,
-            origin: match schedule.origin {
-                ScheduleOrigin::Operator => "operator",
-                ScheduleOrigin::Configuration => "configuration",
-                ScheduleOrigin::Agent => "agent",
-            },
-            by: schedule.by.clone(),
-            created_at: rfc3339(schedule.created_at),
-        }
+item! {
+    /// What became of one time of a schedule.
+    pub(crate) ScheduleRunItem of (run: ScheduleRun, name: impl Fn(Addressees) -> String) {
+        /// The time.
+        #[schema(format = DateTime)] due: String = rfc3339(run.due),
+        /// When it was acted on.
+        #[schema(format = DateTime)] at: String = rfc3339(run.at),
+        /// The turns that were begun: they say what became of them.
+        turns: Vec<String> = run.turns.iter().map(ToString::to_string).collect(),
+        /// Why none was begun.
+        problem: Option<String> = run.problem,
+        /// Who is meant and was not reached.
+        not_reached: Vec<NotReachedItem> = NotReachedItem::list(&run.not_reached, name),
     }
 }
 
-impl ScheduleRunItem {
-    fn of(run: ScheduleRun, name: impl Fn(Addressees) -> String) -> Self {
-        let turns = run.turns.iter().map(ToString::to_string).collect();
-        let not_reached = NotReachedItem::of(&run.not_reached, name);
-        Self { due: rfc3339(run.due), at: rfc3339(run.at), turns, problem: run.problem, not_reached }
+names! {
+    /// What happens to times that passed while the gateway was down: one run makes up for all of them (`once`), none does (`skip`),
+    /// or each is made up for, but no more than the last hundred (`all`).
+    #[derive(Default)]
+    MissedName of Missed { #[default] Once, Skip, All }
+}
+
+body! {
+    /// A schedule to make.
+    Wanted {
+        /// One is made up if it is missing.
+        #[schema(max_length = 100)] name: Option<String>,
+        /// Once: RFC 3339, or a time of `time_zone` without an offset (`2030-01-31T09:00`, `09:00`, `tomorrow 9:00`).
+        #[schema(max_length = 64)] at: Option<String>,
+        /// Again and again: a duration such as `30m`, `6h` or `2d`, at least a minute. A day has 24 hours.
+        #[schema(max_length = 64)] every: Option<String>,
+        /// At the times of a cron pattern: minute, hour, day of the month, month, day of the week.
+        #[schema(max_length = 200)] cron: Option<String>,
+        /// An IANA name, or `system`; that of `[routing]` if it is missing.
+        #[schema(max_length = 100)] time_zone: Option<String>,
+        /// For whom: as in a message.
+        #[schema(max_length = 1000)] to: String,
+        /// A message that is sent, as Markdown.
+        #[schema(max_length = 20_000)] message: Option<String>,
+        /// A prompt that is put before the agent, whose answer is sent.
+        #[schema(max_length = 20_000)] prompt: Option<String>,
+        /// In place of both: what is open, with buttons. For people only: an owner is told of everything, others of their own turns.
+        #[serde(default)] digest: bool,
+        /// The agent, if not that of the conversation.
+        #[schema(max_length = 256)] agent: Option<String>,
+        /// Whether the agent owes no answer, and speaks only if it has something to say.
+        #[serde(default)] quiet: bool,
+        /// Where the agent's words go, if not to the conversation: `nowhere` (recorded only), a place of `[channels.words]` such as
+        /// `words.journal`, another conversation, or the name of a person.
+        #[schema(max_length = 1000)] words_to: Option<String>,
+        /// `copy`: the agent gets a copy of the session, which stays as it is.
+        session: Option<SessionName>,
+        #[serde(default)] missed: MissedName,
+        /// Why, for the audit.
+        #[schema(max_length = 1000)] reason: Option<String>,
     }
+}
+
+names! {
+    /// What a prompt does to the session: what is said is remembered there (`current`), or the agent gets a copy of it (`copy`).
+    SessionName of PromptSession { Current, Copy }
 }
 
 fn print(every: Duration) -> String {
@@ -264,7 +192,7 @@ impl Wanted {
             when: self.when(&time_zone, now)?,
             to: self.to.parse().map_err(|wrong| bad(format!("`to` {wrong}")))?,
             action: self.action()?,
-            missed: self.missed,
+            missed: self.missed.into(),
             time_zone,
         })
     }
@@ -277,7 +205,7 @@ impl Wanted {
                 let agent = self.agent.as_deref().map(Into::into);
                 let to = self.words_to.as_deref().unwrap_or("chat").parse();
                 let to = to.map_err(|wrong: NotAPlaceForWords| bad(format!("`words_to` {wrong}")))?;
-                let words = Words { to, session: self.session.unwrap_or_default() };
+                let words = Words { to, session: self.session.map(PromptSession::from).unwrap_or_default() };
                 return Ok(ScheduledAction::Prompt { text: text.clone(), agent, quiet: self.quiet, words });
             }
             _ => return Err(bad("give one of `message`, `prompt` and `digest`")),
@@ -313,7 +241,7 @@ pub(super) async fn list(State(app): Shared, caller: Caller) -> Answer<ScheduleL
     let mut items = Vec::new();
     for schedule in app.engine.calendar().seen_by(caller.channels.as_deref()) {
         let last = app.engine.calendar().last_run(&schedule).await?.map(|run| ScheduleRunItem::of(run, name));
-        items.push(ListedSchedule { schedule: ScheduleItem::from(&schedule), last });
+        items.push(ListedSchedule { schedule: ScheduleItem::of(&schedule), last });
     }
     Ok(Json(items.into_iter().collect()))
 }
@@ -327,26 +255,23 @@ pub(super) async fn show(State(app): Shared, caller: Caller, name: Segment) -> A
     let (schedule, runs) = app.engine.calendar().with_runs(&named(name)?, &by).await?;
     let name = app.names(caller.channels.as_deref());
     let runs = runs.into_iter().map(|run| ScheduleRunItem::of(run, name)).collect();
-    Ok(Json(ScheduleDetail { schedule: ScheduleItem::from(&schedule), runs }))
+    Ok(Json(ScheduleDetail { schedule: ScheduleItem::of(&schedule), runs }))
 }
 
 /// Makes a schedule.
 #[utoipa::path(post, path = "/schedules", operation_id = "add_schedule", params(IdempotencyKey),
     request_body(content = Wanted), responses((status = 201, description = "It is made", body = ScheduleItem)))]
-pub(super) async fn add(
-    State(app): Shared,
-    operation: Operation<Wanted>,
-) -> Result<(StatusCode, Json<ScheduleItem>), ApiError> {
+pub(super) async fn add(State(app): Shared, operation: Operation<Wanted>) -> Answered<ScheduleItem> {
     let now = app.clock.now();
     let new = operation.body.read(&app.engine.time_zone(), now)?;
     new.check(now).map_err(|wrong| bad(wrong.to_string()))?;
     let stored = |done: Done<'_>| match done {
-        Done::Scheduled(schedule) => serde_json::to_string(&ScheduleItem::from(schedule)).ok(),
+        Done::Scheduled(schedule) => serde_json::to_string(&ScheduleItem::of(schedule)).ok(),
         Done::AsAsked | Done::Begun(_) => None,
     };
     let by = operation.actor_answering(operation.body.reason.as_deref(), StatusCode::CREATED, stored)?;
     let schedule = app.engine.schedules().add(new, &by).await?;
-    Ok((StatusCode::CREATED, Json(ScheduleItem::from(&schedule))))
+    Ok((StatusCode::CREATED, Json(ScheduleItem::of(&schedule))))
 }
 
 /// Begins what a schedule begins, now and beside its times.
@@ -354,11 +279,7 @@ pub(super) async fn add(
     params(("name" = String, Path, description = "The schedule's name or id"), IdempotencyKey),
     request_body(content = Option<Reason>),
     responses((status = 202, description = "It is begun", body = SentMessages)))]
-pub(super) async fn run(
-    State(app): Shared,
-    name: Segment,
-    operation: Operation<Reason>,
-) -> Result<(StatusCode, Json<SentMessages>), ApiError> {
+pub(super) async fn run(State(app): Shared, name: Segment, operation: Operation<Reason>) -> Answered<SentMessages> {
     let reason = operation.body.reason.as_deref();
     let by = operation.actor_answering(reason, StatusCode::ACCEPTED, SentMessages::stored)?;
     let key = operation.name(app.clock.now());
@@ -373,7 +294,7 @@ pub(super) async fn run(
     responses((status = 200, description = "It is paused", body = ScheduleItem)))]
 pub(super) async fn pause(State(app): Shared, name: Segment, operation: Operation<Reason>) -> Answer<ScheduleItem> {
     let schedule = app.engine.calendar().pause(&named(name)?, true, &actor(&operation)?).await?;
-    Ok(Json(ScheduleItem::from(&schedule)))
+    Ok(Json(ScheduleItem::of(&schedule)))
 }
 
 /// Resumes a schedule. Times that passed meanwhile are not made up for.
@@ -382,18 +303,14 @@ pub(super) async fn pause(State(app): Shared, name: Segment, operation: Operatio
     responses((status = 200, description = "It goes on", body = ScheduleItem)))]
 pub(super) async fn resume(State(app): Shared, name: Segment, operation: Operation<Reason>) -> Answer<ScheduleItem> {
     let schedule = app.engine.calendar().pause(&named(name)?, false, &actor(&operation)?).await?;
-    Ok(Json(ScheduleItem::from(&schedule)))
+    Ok(Json(ScheduleItem::of(&schedule)))
 }
 
 /// Removes a schedule, with its history. What it has begun goes on.
 #[utoipa::path(delete, path = "/schedules/{name}", operation_id = "remove_schedule",
     params(("name" = String, Path, description = "The schedule's name or id")), request_body(content = Option<Reason>),
     responses((status = 204, description = "It is removed")))]
-pub(super) async fn remove(
-    State(app): Shared,
-    name: Segment,
-    operation: Operation<Reason>,
-) -> Result<StatusCode, ApiError> {
+pub(super) async fn remove(State(app): Shared, name: Segment, operation: Operation<Reason>) -> Empty {
     app.engine.calendar().remove(&named(name)?, &actor(&operation)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -15,37 +15,27 @@ use crate::{callers::SessionEnd, http::sessions::COOKIE};
 /// The largest body of a request, in bytes.
 const MAX_BODY: usize = 4 * 1024;
 
-/// What opens a session: a code, or nothing beside a token in `Authorization`.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Opening {
-    /// The code of a link.
-    #[schema(max_length = 256)]
-    code: Option<String>,
+body! {
+    /// What opens a session: a code, or nothing beside a token in `Authorization`.
+    #[derive(Default)]
+    Opening {
+        /// The code of a link.
+        #[schema(max_length = 256)] code: Option<String>,
+    }
 }
 
-/// Who is signed in.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct SessionItem {
-    /// The name of the token, which the audit shows.
-    name: String,
-    role: RoleName,
-    /// The channels that it is limited to; null for all.
-    channels: Option<Vec<String>>,
-    /// When the session ends; null for a request with a token.
-    #[schema(format = DateTime)]
-    expires_at: Option<String>,
-}
-
-impl From<&Caller> for SessionItem {
-    fn from(caller: &Caller) -> Self {
+item! {
+    /// Who is signed in.
+    pub(crate) SessionItem of (caller: &Caller) {
         let names = |channels: &Vec<_>| channels.iter().map(ToString::to_string).collect();
-        Self {
-            name: caller.name.clone(),
-            role: caller.role.into(),
-            channels: caller.channels.as_ref().map(names),
-            expires_at: caller.session.map(|session| rfc3339(session.at)),
-        }
+    } with {
+        /// The name of the token, which the audit shows.
+        name: String = caller.name.clone(),
+        role: RoleName = caller.role.into(),
+        /// The channels that it is limited to; null for all.
+        channels: Option<Vec<String>> = caller.channels.as_ref().map(names),
+        /// When the session ends; null for a request with a token.
+        #[schema(format = DateTime)] expires_at: Option<String> = caller.session.map(|session| rfc3339(session.at)),
     }
 }
 
@@ -85,7 +75,7 @@ pub(super) async fn open(State(app): Shared, request: Request) -> Result<Respons
         "{COOKIE}={}; Path=/admin; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}",
         secret.expose_secret()
     );
-    Ok(([(header::SET_COOKIE, cookie)], Json(SessionItem::from(&caller))).into_response())
+    Ok(([(header::SET_COOKIE, cookie)], Json(SessionItem::of(&caller))).into_response())
 }
 
 /// Whether the page was loaded over TLS, which a proxy in front ends.
@@ -97,7 +87,7 @@ fn is_over_tls(headers: &HeaderMap) -> bool {
 #[utoipa::path(get, path = "/session", operation_id = "show_session",
     responses((status = 200, description = "Who is signed in", body = SessionItem)))]
 pub(super) async fn show(caller: Caller) -> Json<SessionItem> {
-    Json(SessionItem::from(&caller))
+    Json(SessionItem::of(&caller))
 }
 
 /// Signs out: the session is over, also for who has a copy of its cookie.
@@ -160,7 +150,7 @@ pub(super) async fn list(State(app): Shared, caller: Caller) -> Json<SessionList
 #[utoipa::path(delete, path = "/sessions/{id}", operation_id = "end_session",
     params(("id" = String, Path, description = "The id of the session"), IdempotencyKey),
     request_body(content = Option<Reason>), responses((status = 204, description = "It is over")))]
-pub(super) async fn end(State(app): Shared, id: Segment, operation: Operation<Reason>) -> Result<StatusCode, ApiError> {
+pub(super) async fn end(State(app): Shared, id: Segment, operation: Operation<Reason>) -> Empty {
     const UNKNOWN: &str = "there is no session with this id";
     let wanted: String = parsed(id, UNKNOWN)?;
     let open = app.sessions.records();
@@ -185,7 +175,7 @@ pub(crate) struct LinkItem {
 /// Makes a link that opens the page without a token, once, within ten minutes.
 #[utoipa::path(post, path = "/links", operation_id = "create_link",
     responses((status = 201, description = "The link", body = LinkItem)))]
-pub(super) async fn link(State(app): Shared, caller: Caller) -> Result<(StatusCode, Json<LinkItem>), ApiError> {
+pub(super) async fn link(State(app): Shared, caller: Caller) -> Answered<LinkItem> {
     let (path, until, changes) = app.sessions.link(&caller).map_err(|_| ApiError::Internal)?;
     app.engine.administration().change_sign_ins(changes, None).await?;
     Ok((StatusCode::CREATED, Json(LinkItem { path, expires_at: rfc3339(until) })))

@@ -17,23 +17,23 @@ whole! {
     TokenList of TokenItem
 }
 
-/// A token: never the secret itself.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct TokenItem {
-    #[schema(format = "uuid")]
-    id: String,
-    /// The name that the audit shows.
-    name: String,
-    role: RoleName,
-    /// The channels that it is limited to; null for all.
-    channels: Option<Vec<String>>,
-    #[schema(format = DateTime)]
-    created_at: String,
-    /// The name of the token with which it was made.
-    created_by: String,
-    /// From when on it opens nothing.
-    #[schema(format = DateTime)]
-    expires_at: Option<String>,
+item! {
+    /// A token: never the secret itself.
+    pub(crate) TokenItem of (token: &TokenRecord) {
+        let names = |channels: &Vec<ChannelId>| channels.iter().map(ToString::to_string).collect();
+    } with {
+        #[schema(format = "uuid")] id: String = token.id.to_string(),
+        /// The name that the audit shows.
+        name: String = token.name.clone(),
+        role: RoleName = token.role.into(),
+        /// The channels that it is limited to; null for all.
+        channels: Option<Vec<String>> = token.channels.as_ref().map(names),
+        #[schema(format = DateTime)] created_at: String = rfc3339(token.created_at),
+        /// The name of the token with which it was made.
+        created_by: String = token.created_by.clone(),
+        /// From when on it opens nothing.
+        #[schema(format = DateTime)] expires_at: Option<String> = token.expires_at.map(rfc3339),
+    }
 }
 
 names! {
@@ -43,45 +43,27 @@ names! {
     RoleName of Role { Chat, Viewer, Operator, Admin }
 }
 
-impl From<&TokenRecord> for TokenItem {
-    fn from(token: &TokenRecord) -> Self {
-        let names = |channels: &Vec<ChannelId>| channels.iter().map(ToString::to_string).collect();
-        Self {
-            id: token.id.to_string(),
-            name: token.name.clone(),
-            role: token.role.into(),
-            channels: token.channels.as_ref().map(names),
-            created_at: rfc3339(token.created_at),
-            created_by: token.created_by.clone(),
-            expires_at: token.expires_at.map(rfc3339),
-        }
-    }
-}
-
 /// Lists the tokens. Needs the role `admin`.
 #[utoipa::path(get, path = "/tokens", operation_id = "list_tokens",
     responses((status = 200, description = "The tokens", body = TokenList)))]
 pub(super) async fn list(State(app): Shared) -> Json<TokenList> {
-    Json(app.tokens.list().iter().map(TokenItem::from).collect())
+    Json(app.tokens.list().iter().map(TokenItem::of).collect())
 }
 
-/// A token to make.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct NewToken {
-    /// The name that the audit shows; no other token has it, or had it before it was revoked. If it is missing: the role and a
-    /// number.
-    #[schema(min_length = 1, max_length = 100)]
-    name: Option<String>,
-    role: RoleName,
-    /// The channels that it is limited to; all if it is missing.
-    channels: Option<Vec<String>>,
-    /// From when on it opens nothing; never if it is missing.
-    #[schema(format = DateTime, max_length = 64)]
-    expires_at: Option<String>,
-    /// Why, for the audit.
-    #[schema(max_length = 1000)]
-    reason: Option<String>,
+body! {
+    /// A token to make.
+    NewToken {
+        /// The name that the audit shows; no other token has it, or had it before it was revoked. If it is missing: the role and a
+        /// number.
+        #[schema(min_length = 1, max_length = 100)] name: Option<String>,
+        role: RoleName,
+        /// The channels that it is limited to; all if it is missing.
+        channels: Option<Vec<String>>,
+        /// From when on it opens nothing; never if it is missing.
+        #[schema(format = DateTime, max_length = 64)] expires_at: Option<String>,
+        /// Why, for the audit.
+        #[schema(max_length = 1000)] reason: Option<String>,
+    }
 }
 
 /// A token that was made.
@@ -96,10 +78,7 @@ pub(crate) struct MadeToken {
 /// Makes a token. Needs the role `admin`.
 #[utoipa::path(post, path = "/tokens", operation_id = "create_token", request_body(content = NewToken),
     responses((status = 201, description = "The token, which is shown only now", body = MadeToken)))]
-pub(super) async fn create(
-    State(app): Shared,
-    operation: Operation<NewToken>,
-) -> Result<(StatusCode, Json<MadeToken>), ApiError> {
+pub(super) async fn create(State(app): Shared, operation: Operation<NewToken>) -> Answered<MadeToken> {
     let NewToken { name, role, channels, expires_at, reason } = &operation.body;
     let name = match name {
         Some(name) => checked_name(name)?.to_owned(),
@@ -136,7 +115,7 @@ pub(super) async fn create(
         expires_at,
         revoked_at: None,
     };
-    let item = TokenItem::from(&record);
+    let item = TokenItem::of(&record);
     app.engine.administration().change_token(TokenChange::Create(record.clone()), actor).await?;
     app.tokens.add(record);
     Ok((StatusCode::CREATED, Json(MadeToken { token: secret.expose_secret().to_owned(), item })))
@@ -146,11 +125,7 @@ pub(super) async fn create(
 #[utoipa::path(delete, path = "/tokens/{id}", operation_id = "revoke_token",
     params(("id" = String, Path, description = "The id or the name of the token"), IdempotencyKey),
     request_body(content = Option<Reason>), responses((status = 204, description = "It is revoked")))]
-pub(super) async fn revoke(
-    State(app): Shared,
-    id: Segment,
-    operation: Operation<Reason>,
-) -> Result<StatusCode, ApiError> {
+pub(super) async fn revoke(State(app): Shared, id: Segment, operation: Operation<Reason>) -> Empty {
     const UNKNOWN: &str = "there is no token with this id or name";
     let wanted: String = parsed(id, UNKNOWN)?;
     let tokens = app.tokens.list();
