@@ -58,206 +58,98 @@ const CHANNEL: (&str, Values) = ("channel", Configured("", |parts, _| channels(p
 const HOOK_CHANNEL: (&str, Values) = ("channel", Configured("", |parts, _| channels(parts, is_hook)));
 const AGENT: (&str, Values) = ("agent", Configured("", |parts, _| agents(parts)));
 const MODEL: (&str, Values) = ("agent", Configured("", |parts, _| models(parts)));
+const MATRIX_CHANNEL: (&str, Values) =
+    ("channel", Configured("", |parts, _| channels(parts, |channel| channel.platform() == "matrix")));
+const PRICED_AGENT: (&str, Values) = (
+    "agent",
+    Configured("one with a price", |parts, _| parts.settings.prices.keys().map(ToString::to_string).collect()),
+);
 
+#[rustfmt::skip]
 const METRICS: &[Metric] = &[
     // Turns.
-    counter(
-        "rejoinder_events_total",
-        "Events accepted",
-        &[CHANNEL, ("result", Of(&["turn", "amended", "kept", "limited", "duplicate"]))],
-    ),
-    counter(
-        "rejoinder_refused_events_total",
-        "Events that the store rejects: at most a note of them is stored",
-        &[CHANNEL],
-    ),
-    counter(
-        "rejoinder_limited_events_total",
-        "Messages that opened no turn because their sender was over a limit",
-        &[("limit", Of(&["turns_per_minute", "turns_per_day", "tokens_per_day", "waiting_turns"]))],
-    ),
-    counter(
-        "rejoinder_settled_turns_total",
-        "Turns settled",
-        &[
-            CHANNEL,
-            ("agent", Configured("that of the channel, empty for what the gateway answers itself", handlers)),
-            ("signal", Of(&["reply", "reaction", "silence", "cancelled", "merged"])),
-        ],
-    ),
-    counter(
-        "rejoinder_fallbacks_total",
-        "Turns that the ladder answered",
-        &[
-            CHANNEL,
-            ("cause", Of(&["silent", "error", "timeout", "refused", "unreadable"])),
-            ("rung", Configured("such as `say:silent` or `handoff:second`", rungs)),
-        ],
-    ),
+    counter("rejoinder_events_total", "Events accepted",
+        &[CHANNEL, ("result", Of(&["turn", "amended", "kept", "limited", "duplicate"]))]),
+    counter("rejoinder_refused_events_total", "Events that the store rejects: at most a note of them is stored", &[CHANNEL]),
+    counter("rejoinder_limited_events_total", "Messages that opened no turn because their sender was over a limit",
+        &[("limit", Of(&["turns_per_minute", "turns_per_day", "tokens_per_day", "waiting_turns"]))]),
+    counter("rejoinder_settled_turns_total", "Turns settled",
+        &[CHANNEL, ("agent", Configured("that of the channel, empty for what the gateway answers itself", handlers)),
+            ("signal", Of(&["reply", "reaction", "silence", "cancelled", "merged"]))]),
+    counter("rejoinder_fallbacks_total", "Turns that the ladder answered",
+        &[CHANNEL, ("cause", Of(&["silent", "error", "timeout", "refused", "unreadable"])),
+            ("rung", Configured("such as `say:silent` or `handoff:second`", rungs))]),
     counter("rejoinder_deferrals_total", "Deferrals that were shown", &[CHANNEL]),
-    counter(
-        "rejoinder_digest_presses_total",
-        "Buttons pressed below digests",
-        &[("button", Of(&["approve", "decline", "answer", "snooze", "drop"]))],
-    ),
+    counter("rejoinder_digest_presses_total", "Buttons pressed below digests",
+        &[("button", Of(&["approve", "decline", "answer", "snooze", "drop"]))]),
     counter("rejoinder_dead_letters_total", "Turns given up as undeliverable", &[CHANNEL]),
     counter("rejoinder_unreadable_turns_total", "Turns that could not be read and are set aside as undeliverable", &[]),
-    histogram(
-        "rejoinder_first_signal_seconds",
+    histogram("rejoinder_first_signal_seconds",
         "Time from accepting a turn that is owed an answer to its first acknowledged signal: a reply, a reaction or a deferral",
-        &[CHANNEL],
-    ),
-    histogram(
-        "rejoinder_settlement_seconds",
-        "Time from accepting a turn that is owed an answer to the reply or reaction that settles it",
-        &[CHANNEL],
-    ),
+        &[CHANNEL]),
+    histogram("rejoinder_settlement_seconds",
+        "Time from accepting a turn that is owed an answer to the reply or reaction that settles it", &[CHANNEL]),
     gauge("rejoinder_open_turns", "Turns that are owed an answer and are not settled", &[]),
-    gauge(
-        "rejoinder_overdue_turns",
-        "Open turns that are late: the person should have seen a signal, or a deferral's answer, by now",
-        &[],
-    ),
-    gauge(
-        "rejoinder_oldest_open_turn_seconds",
-        "Age of the oldest open turn of a configured channel; 0 if there is none",
-        &[],
-    ),
+    gauge("rejoinder_overdue_turns",
+        "Open turns that are late: the person should have seen a signal, or a deferral's answer, by now", &[]),
+    gauge("rejoinder_oldest_open_turn_seconds",
+        "Age of the oldest open turn of a configured channel; 0 if there is none", &[]),
     gauge("rejoinder_waiting_turns", "Turns that wait for their agent to run", &[]),
     gauge("rejoinder_deferred_turns", "Turns whose answer is promised for later, and not on its way yet", &[]),
     gauge("rejoinder_absent_turns", "Unfinished turns whose channel is not configured", &[]),
     gauge("rejoinder_undeliverable_turns", "Turns that are dead letters", &[]),
     // Deliveries.
-    counter(
-        "rejoinder_attempts_total",
-        "Attempts to deliver",
-        &[
-            CHANNEL,
-            (
-                "result",
-                Of(&[
-                    "delivered",
-                    "limited",
-                    "not_sent",
-                    "unknown",
-                    "moved",
-                    "gone",
-                    "reply_gone",
-                    "refused",
-                    "unauthorized",
-                    "unsupported",
-                ]),
-            ),
-        ],
-    ),
+    counter("rejoinder_attempts_total", "Attempts to deliver",
+        &[CHANNEL, ("result", Of(&["delivered", "limited", "not_sent", "unknown", "moved", "gone", "reply_gone", "refused",
+            "unauthorized", "unsupported"]))]),
     histogram("rejoinder_attempt_seconds", "Duration of attempts to deliver", &[CHANNEL]),
-    counter(
-        "rejoinder_labelled_deliveries_total",
-        "Messages delivered with a label, such as that they may be there twice or come late",
-        &[CHANNEL],
-    ),
+    counter("rejoinder_labelled_deliveries_total",
+        "Messages delivered with a label, such as that they may be there twice or come late", &[CHANNEL]),
     counter("rejoinder_dead_callbacks_total", "Callbacks of hooks given up", &[HOOK_CHANNEL]),
     gauge("rejoinder_pending_deliveries", "Deliveries that wait for their next attempt", &[]),
-    gauge(
-        "rejoinder_parked_deliveries",
-        "Pending deliveries that get nowhere, and that later ones do not wait for",
-        &[],
-    ),
+    gauge("rejoinder_parked_deliveries",
+        "Pending deliveries that get nowhere, and that later ones do not wait for", &[]),
     gauge("rejoinder_dead_callbacks", "Callbacks of hooks that are dead letters", &[]),
     // Channels.
     gauge("rejoinder_channel_up", "Whether a channel has proved that it receives events: 1 or 0", &[CHANNEL]),
     gauge("rejoinder_channel_sends", "Whether a channel can send, as its latest sends tell: 1 or 0", &[CHANNEL]),
     gauge("rejoinder_channel_paused", "Whether an operator has paused a channel: 1 or 0", &[CHANNEL]),
-    gauge(
-        "rejoinder_channel_inbound_age_seconds",
-        "Time since a channel last proved that it receives events, or since the start; 0 while it only has to listen",
-        &[CHANNEL],
-    ),
-    gauge(
-        "rejoinder_rate_limited_seconds",
-        "How long the longest of a platform's rate limits still holds, on the account or one chat; 0 if there is none",
-        &[CHANNEL],
-    ),
+    gauge("rejoinder_channel_inbound_age_seconds",
+        "Time since a channel last proved that it receives events, or since the start; 0 while it only has to listen", &[CHANNEL]),
+    gauge("rejoinder_rate_limited_seconds",
+        "How long the longest of a platform's rate limits still holds, on the account or one chat; 0 if there is none", &[CHANNEL]),
     counter("rejoinder_channel_restarts_total", "Restarts of channels that failed", &[CHANNEL]),
-    counter(
-        "rejoinder_hook_requests_total",
-        "Requests to hooks",
-        &[("hook", Configured("its name, or `unknown`", hooks)), ("status", Configured("of HTTP", hook_statuses))],
-    ),
+    counter("rejoinder_hook_requests_total", "Requests to hooks",
+        &[("hook", Configured("its name, or `unknown`", hooks)), ("status", Configured("of HTTP", hook_statuses))]),
     counter("rejoinder_webchat_resyncs_total", "Chat pages that fell behind and reloaded", &[]),
-    counter(
-        "rejoinder_matrix_locked_total",
-        "Matrix events that arrived before their keys",
-        &[
-            ("channel", Configured("", |parts, _| channels(parts, |channel| channel.platform() == "matrix"))),
-            ("result", Of(&["waiting", "read_late", "unreadable"])),
-        ],
-    ),
+    counter("rejoinder_matrix_locked_total", "Matrix events that arrived before their keys",
+        &[MATRIX_CHANNEL, ("result", Of(&["waiting", "read_late", "unreadable"]))]),
     // Agents.
     gauge("rejoinder_agent_up", "Whether an agent works, as its latest runs tell: 1 or 0", &[AGENT]),
-    counter(
-        "rejoinder_runs_total",
-        "Runs of agents",
-        &[AGENT, ("result", Of(&["reply", "reaction", "deferral", "silent", "failed", "unreadable", "stopped"]))],
-    ),
-    histogram(
-        "rejoinder_run_seconds",
-        "Duration of agents' runs",
-        &[AGENT, ("end", Open("as `result` of `rejoinder_runs_total`"))],
-    ),
-    counter(
-        "rejoinder_agent_requests_total",
-        "Requests to agents' servers",
-        &[MODEL, ("result", Of(&["ok", "unreachable", "refused", "failed", "cut", "stalled", "broken"]))],
-    ),
+    counter("rejoinder_runs_total", "Runs of agents",
+        &[AGENT, ("result", Of(&["reply", "reaction", "deferral", "silent", "failed", "unreadable", "stopped"]))]),
+    histogram("rejoinder_run_seconds", "Duration of agents' runs",
+        &[AGENT, ("end", Open("as `result` of `rejoinder_runs_total`"))]),
+    counter("rejoinder_agent_requests_total", "Requests to agents' servers",
+        &[MODEL, ("result", Of(&["ok", "unreachable", "refused", "failed", "cut", "stalled", "broken"]))]),
     histogram("rejoinder_agent_first_token_seconds", "Time to the first token of an agent's answer", &[MODEL]),
-    counter(
-        "rejoinder_agent_tokens_total",
-        "Tokens that agents report",
-        &[AGENT, ("direction", Of(&["input", "output"]))],
-    ),
-    Metric {
-        kind: Kind::Sum,
-        ..counter(
-            "rejoinder_agent_cost_total",
-            "Cost of an agent's tokens, in the currency of its price",
-            &[(
-                "agent",
-                Configured("one with a price", |parts, _| {
-                    parts.settings.prices.keys().map(ToString::to_string).collect()
-                }),
-            )],
-        )
-    },
+    counter("rejoinder_agent_tokens_total", "Tokens that agents report", &[AGENT, ("direction", Of(&["input", "output"]))]),
+    sum("rejoinder_agent_cost_total", "Cost of an agent's tokens, in the currency of its price", &[PRICED_AGENT]),
     // The store and the process.
     gauge("rejoinder_store_up", "Whether the store can write: 1 or 0", &[]),
     histogram("rejoinder_store_batch_seconds", "Duration of the store's commits", &[]),
     histogram("rejoinder_store_batch_requests", "Requests that shared one commit", &[]),
     gauge("rejoinder_store_log_bytes", "Size of the database's log, after its last write", &[]),
     gauge("rejoinder_store_free_bytes", "Room on the disk of the database", &[]),
-    counter(
-        "rejoinder_refused_requests_total",
-        "Requests refused because of their secret",
-        &[
-            (
-                "surface",
-                Configured("`admin`, `metrics`, or a hook, chat page or API, such as `webhook.siri`", surfaces),
-            ),
-            ("reason", Of(&["wrong", "missing", "too_many"])),
-        ],
-    ),
-    counter(
-        "rejoinder_alerts_total",
-        "Alerts, by target: one for each",
-        &[("class", Of(&["alert", "digest", "test"])), ("result", Of(&["sent", "failed"]))],
-    ),
+    counter("rejoinder_refused_requests_total", "Requests refused because of their secret",
+        &[("surface", Configured("`admin`, `metrics`, or a hook, chat page or API, such as `webhook.siri`", surfaces)),
+            ("reason", Of(&["wrong", "missing", "too_many"]))]),
+    counter("rejoinder_alerts_total", "Alerts, by target: one for each",
+        &[("class", Of(&["alert", "digest", "test"])), ("result", Of(&["sent", "failed"]))]),
     counter("rejoinder_log_lines_dropped_total", "Log lines dropped because standard error was not read", &[]),
     gauge("rejoinder_start_time_seconds", "When the gateway started, since the Unix epoch", &[]),
     gauge("rejoinder_build_info", "Always 1", &[("version", Open("")), ("commit", Open(""))]),
-    Metric {
-        kind: Kind::Sum,
-        ..counter("process_cpu_seconds_total", "Processor time of the process, of user and system", &[])
-    },
+    sum("process_cpu_seconds_total", "Processor time of the process, of user and system", &[]),
     gauge("process_open_fds", "Open file descriptors", &[]),
     gauge("process_max_fds", "Largest number of open file descriptors", &[]),
     gauge("process_resident_memory_bytes", "Memory of the process that is in RAM", &[]),
@@ -267,17 +159,16 @@ const METRICS: &[Metric] = &[
     gauge("process_threads", "Threads of the process", &[]),
 ];
 
-const fn counter(name: &'static str, help: &'static str, labels: &'static [(&'static str, Values)]) -> Metric {
-    Metric { name, kind: Kind::Counter, help, labels }
+/// Declares the constructor of a kind.
+macro_rules! constructors {
+    ($($name:ident: $kind:ident),*) => {
+        $(const fn $name(name: &'static str, help: &'static str, labels: &'static [(&'static str, Values)]) -> Metric {
+            Metric { name, kind: Kind::$kind, help, labels }
+        })*
+    };
 }
 
-const fn gauge(name: &'static str, help: &'static str, labels: &'static [(&'static str, Values)]) -> Metric {
-    Metric { name, kind: Kind::Gauge, help, labels }
-}
-
-const fn histogram(name: &'static str, help: &'static str, labels: &'static [(&'static str, Values)]) -> Metric {
-    Metric { name, kind: Kind::Histogram, help, labels }
-}
+constructors!(counter: Counter, sum: Sum, gauge: Gauge, histogram: Histogram);
 
 fn channels(parts: &Parts, is_meant: impl Fn(&ChannelId) -> bool) -> Vec<String> {
     let all = parts.channels.iter().map(|adapter| adapter.channel());
@@ -407,7 +298,6 @@ pub(crate) struct CurrentState {
     pub(crate) agents: Vec<(AgentName, bool)>,
 }
 
-/// The state of a channel.
 pub(crate) struct ChannelState {
     pub(crate) channel: ChannelId,
     pub(crate) is_up: bool,
@@ -442,32 +332,20 @@ impl CurrentState {
     #[expect(clippy::cast_precision_loss, reason = "a gauge is a float, and no store holds 2^52 turns")]
     fn set(&self) {
         if let Some(backlog) = self.backlog {
-            let Backlog {
-                open,
-                overdue,
-                waiting,
-                pending_deliveries,
-                parked_deliveries,
-                absent,
-                undeliverable,
-                dead_copies,
-                deferred,
-                oldest_open,
-            } = backlog;
             for (name, count) in [
-                ("rejoinder_open_turns", open),
-                ("rejoinder_overdue_turns", overdue),
-                ("rejoinder_waiting_turns", waiting),
-                ("rejoinder_pending_deliveries", pending_deliveries),
-                ("rejoinder_parked_deliveries", parked_deliveries),
-                ("rejoinder_absent_turns", absent),
-                ("rejoinder_undeliverable_turns", undeliverable),
-                ("rejoinder_dead_callbacks", dead_copies),
-                ("rejoinder_deferred_turns", deferred),
+                ("rejoinder_open_turns", backlog.open),
+                ("rejoinder_overdue_turns", backlog.overdue),
+                ("rejoinder_waiting_turns", backlog.waiting),
+                ("rejoinder_pending_deliveries", backlog.pending_deliveries),
+                ("rejoinder_parked_deliveries", backlog.parked_deliveries),
+                ("rejoinder_absent_turns", backlog.absent),
+                ("rejoinder_undeliverable_turns", backlog.undeliverable),
+                ("rejoinder_dead_callbacks", backlog.dead_copies),
+                ("rejoinder_deferred_turns", backlog.deferred),
             ] {
                 gauge!(name).set(count as f64);
             }
-            let age = oldest_open.map_or(Duration::ZERO, |at| self.now.since(at));
+            let age = backlog.oldest_open.map_or(Duration::ZERO, |at| self.now.since(at));
             gauge!("rejoinder_oldest_open_turn_seconds").set(age.as_secs_f64());
         }
         gauge!("rejoinder_store_up").set(one_if(self.store_writes));
