@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+use jiff::{
+    Zoned,
+    civil::{Date, Time},
+    tz::TimeZone,
+};
 use rejoinder_config::duration::parse_with_days;
 pub(crate) use rejoinder_core::age;
 use rejoinder_core::{Timestamp, zone};
@@ -36,19 +41,31 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
 pub(crate) fn time_of_day(text: &str, time_zone: &str, now: Timestamp) -> Option<Timestamp> {
     let (day, time) = text.trim().rsplit_once(' ').unwrap_or(("", text.trim()));
     let (hour, minute) = time.split_once(':')?;
-    let time = jiff::civil::Time::new(hour.parse().ok()?, minute.parse().ok()?, 0, 0).ok()?;
+    let time = Time::new(hour.parse().ok()?, minute.parse().ok()?, 0, 0).ok()?;
     let zone = zone(time_zone)?;
-    let today = jiff::Timestamp::from_millisecond(now.as_millis()).ok()?.to_zoned(zone.clone()).date();
-    let on = |date: jiff::civil::Date| {
-        let at = date.to_datetime(time).to_zoned(zone.clone()).ok()?.timestamp();
-        Some(Timestamp::from_millis(at.as_millisecond()))
-    };
+    let today = zoned(now, &zone).date();
     match &*day.trim().to_ascii_lowercase() {
-        "today" => on(today),
-        "tomorrow" => on(today.tomorrow().ok()?),
-        "" => on(today).filter(|at| *at > now).or_else(|| on(today.tomorrow().ok()?)),
+        "today" => on(today, time, &zone),
+        "tomorrow" => on(today.tomorrow().ok()?, time, &zone),
+        "" => next(now, time, &zone),
         _ => None,
     }
+}
+
+/// When it is next this time of day. If the clocks skip it, the moment after.
+pub(crate) fn next(now: Timestamp, time: Time, zone: &TimeZone) -> Option<Timestamp> {
+    let today = zoned(now, zone).date();
+    on(today, time, zone).filter(|at| *at > now).or_else(|| on(today.tomorrow().ok()?, time, zone))
+}
+
+fn on(date: Date, time: Time, zone: &TimeZone) -> Option<Timestamp> {
+    let at = date.to_datetime(time).to_zoned(zone.clone()).ok()?.timestamp();
+    Some(Timestamp::from_millis(at.as_millisecond()))
+}
+
+/// A time in a zone.
+pub(crate) fn zoned(at: Timestamp, zone: &TimeZone) -> Zoned {
+    jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or_default().to_zoned(zone.clone())
 }
 
 /// A time on this machine's clock and in its time zone, to the second, with the zone.
@@ -57,7 +74,7 @@ pub(crate) fn local(at: Timestamp) -> String {
 }
 
 /// A time for people, with how long ago it was: `10:58 CET (5 min ago)`, with the day if it is another one.
-pub(crate) fn since(at: Timestamp, now: Timestamp, zone: &jiff::tz::TimeZone) -> String {
+pub(crate) fn since(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
     let zoned = |at: Timestamp| jiff::Timestamp::from_millisecond(at.as_millis()).map(|at| at.to_zoned(zone.clone()));
     let (Ok(then), Ok(today)) = (zoned(at), zoned(now)) else { return at.to_string() };
     let format = if then.date() == today.date() { "%H:%M %Z" } else { "%Y-%m-%d %H:%M %Z" };
@@ -108,5 +125,19 @@ mod tests {
         for text in ["", "yesterday", "-5m", "5 parsecs", "1 month"] {
             assert_eq!(parse_or_ago(text, now), None, "{text}");
         }
+    }
+
+    #[test]
+    fn the_next_time_of_day_follows_the_clocks_when_they_change() {
+        let zone = TimeZone::get("Europe/Vienna").unwrap();
+        let at = |text: &str| Timestamp::from_millis(text.parse::<jiff::Timestamp>().unwrap().as_millisecond());
+        let eight = Time::strptime("%H:%M", "08:00").unwrap();
+
+        assert_eq!(next(at("2026-03-28T05:00:00Z"), eight, &zone), Some(at("2026-03-28T07:00:00Z")));
+        assert_eq!(next(at("2026-03-28T07:00:00Z"), eight, &zone), Some(at("2026-03-29T06:00:00Z")));
+        assert_eq!(next(at("2026-10-24T12:00:00Z"), eight, &zone), Some(at("2026-10-25T07:00:00Z")));
+        // 02:30 does not exist on that day.
+        let skipped = Time::strptime("%H:%M", "02:30").unwrap();
+        assert_eq!(next(at("2026-03-28T12:00:00Z"), skipped, &zone), Some(at("2026-03-29T01:30:00Z")));
     }
 }

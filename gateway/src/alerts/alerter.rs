@@ -24,6 +24,7 @@ use crate::{
     client::http_client,
     figures::Figures,
     problems::{Problem, Problems, Waits},
+    time::{next, zoned},
 };
 
 /// How often it looks.
@@ -74,9 +75,6 @@ pub(crate) struct Means {
 
 impl Means {
     /// `None` if nobody is to be told.
-    ///
-    /// # Errors
-    /// When the key for signatures is wrong.
     pub(crate) fn of(settings: &Alerts) -> Result<Option<Self>> {
         if settings.to.is_empty() {
             return Ok(None);
@@ -183,7 +181,7 @@ impl Alerter {
 
     fn rules(&self, now: Timestamp) -> Rules<'_> {
         let Alerts { at_once, always, after, window, quiet_hours, .. } = &self.settings;
-        let time = digest::zoned(now, &self.settings.time_zone.zone).time();
+        let time = zoned(now, &self.settings.time_zone.zone).time();
         let is_quiet = quiet_hours.0.is_some_and(|hours| hours.contains(time));
         Rules { at_once, always, is_quiet, after: *after, window: *window }
     }
@@ -260,7 +258,7 @@ impl Alerter {
 
     fn next_digest(&self, now: Timestamp) -> Option<Timestamp> {
         let at = self.settings.digest.0?;
-        digest::next(now, at.0, &self.settings.time_zone.zone)
+        next(now, at.0, &self.settings.time_zone.zone)
     }
 
     async fn send_digest(&self, now: Timestamp) {

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use jiff::{ToSpan, Zoned, civil::Time, tz::TimeZone};
 use rejoinder_core::{
     OpenLoop, StoreError, Timestamp, open_loops,
     store::{OperatorStore, TurnFilter},
@@ -17,21 +16,6 @@ use crate::{
 
 /// How many open loops it lists.
 const LOOPS: usize = 10;
-
-/// A time in a zone.
-pub(super) fn zoned(at: Timestamp, zone: &TimeZone) -> Zoned {
-    jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or_default().to_zoned(zone.clone())
-}
-
-/// When it is next this time of day. If the clocks skip it, the moment after.
-pub(super) fn next(now: Timestamp, time: Time, zone: &TimeZone) -> Option<Timestamp> {
-    let today = zoned(now, zone).date();
-    let on = |date: jiff::civil::Date| {
-        let at = date.to_datetime(time).to_zoned(zone.clone()).ok()?;
-        Some(Timestamp::from_millis(at.timestamp().as_millisecond()))
-    };
-    on(today).filter(|at| *at > now).or_else(|| on(today.checked_add(1.day()).ok()?))
-}
 
 /// What was answered in 24 hours, what is owed and what is wrong.
 pub(super) async fn text(
@@ -71,23 +55,4 @@ fn line(OpenLoop { turn, kind, .. }: &OpenLoop, now: Timestamp) -> String {
     let who = turn.sender.as_ref().map(|sender| sender.name.clone().unwrap_or_else(|| sender.id.clone()));
     let (who, since) = (who.unwrap_or_default(), age(now.since(turn.accepted_at)));
     format!("{}, {since}: {who} on {}: {}", kind.as_str(), turn.conversation.channel, excerpt(&turn.text, 60))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_digest_comes_at_the_same_time_of_day_when_the_clocks_change() {
-        let zone = TimeZone::get("Europe/Vienna").unwrap();
-        let at = |text: &str| Timestamp::from_millis(text.parse::<jiff::Timestamp>().unwrap().as_millisecond());
-        let eight = Time::strptime("%H:%M", "08:00").unwrap();
-
-        assert_eq!(next(at("2026-03-28T05:00:00Z"), eight, &zone), Some(at("2026-03-28T07:00:00Z")));
-        assert_eq!(next(at("2026-03-28T07:00:00Z"), eight, &zone), Some(at("2026-03-29T06:00:00Z")));
-        assert_eq!(next(at("2026-10-24T12:00:00Z"), eight, &zone), Some(at("2026-10-25T07:00:00Z")));
-        // 02:30 does not exist on that day.
-        let skipped = Time::strptime("%H:%M", "02:30").unwrap();
-        assert_eq!(next(at("2026-03-28T12:00:00Z"), skipped, &zone), Some(at("2026-03-29T01:30:00Z")));
-    }
 }
