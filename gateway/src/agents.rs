@@ -15,7 +15,6 @@ use self::factory::AgentFactory;
 /// In the order of the manual.
 static FACTORIES: &[&dyn AgentFactory] = &[&front_desk::FrontDesk, &openai::OpenAi];
 
-/// The configuration sections of all kinds.
 pub(crate) fn sections() -> Vec<AgentKind> {
     FACTORIES.iter().map(|factory| factory.section()).collect()
 }

@@ -1,6 +1,6 @@
 //! What a kind of agent implements.
 
-use futures_util::future::BoxFuture;
+use async_trait::async_trait;
 use rejoinder_config::{Agent, AgentKind, Config};
 use rejoinder_core::AgentName;
 use reqwest::Client;
@@ -13,14 +13,12 @@ use crate::{
 };
 
 /// What the gateway needs to know about a kind of agent.
+#[async_trait]
 pub(crate) trait AgentFactory: Sync {
     /// The configuration section of its agents.
     fn section(&self) -> AgentKind;
 
     /// Builds an agent. Sends no request and starts no loop yet.
-    ///
-    /// # Errors
-    /// When its section is invalid.
     fn build(&self, name: &AgentName, agent: &Agent, materials: &Materials<'_>) -> Result<BuiltAgent, WiringError>;
 
     /// The OpenAPI description of the routes of its agents, with their whole paths: `/agents/{name}/…`.
@@ -44,11 +42,5 @@ pub(crate) trait AgentFactory: Sync {
     }
 
     /// Checks an agent for `rejoinder doctor`.
-    fn check<'a>(
-        &self,
-        name: &str,
-        agent: &'a Agent,
-        is_default: bool,
-        http: &'a Client,
-    ) -> BoxFuture<'a, Vec<Finding>>;
+    async fn check(&self, name: &str, agent: &Agent, is_default: bool, http: &Client) -> Vec<Finding>;
 }

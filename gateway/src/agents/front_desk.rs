@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use futures_util::{FutureExt, future::BoxFuture};
+use async_trait::async_trait;
 use rejoinder_agents::{FrontDeskSection, NextStep, Status};
 use rejoinder_config::{Agent, AgentKind, Config};
 use rejoinder_core::{AgentName, AgentRuntime, Timestamp};
@@ -21,6 +21,7 @@ use crate::{
 
 pub(super) struct FrontDesk;
 
+#[async_trait]
 impl AgentFactory for FrontDesk {
     fn section(&self) -> AgentKind {
         AgentKind::of::<FrontDeskSection>()
@@ -43,7 +44,7 @@ impl AgentFactory for FrontDesk {
         Some(format!("It answers without a model. Run `{init}` to connect an agent."))
     }
 
-    fn check<'a>(&self, name: &str, _: &'a Agent, is_default: bool, _: &'a Client) -> BoxFuture<'a, Vec<Finding>> {
+    async fn check(&self, name: &str, _: &Agent, is_default: bool, _: &Client) -> Vec<Finding> {
         let about = format!("agents.{name}");
         let finding = if is_default {
             Finding::ok(about, "the built-in front desk answers, without a model")
@@ -51,7 +52,7 @@ impl AgentFactory for FrontDesk {
         } else {
             Finding::ok(about, "the built-in front desk")
         };
-        async { vec![finding] }.boxed()
+        vec![finding]
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use futures_util::{FutureExt, future::BoxFuture};
+use async_trait::async_trait;
 use rejoinder_agents::{ModelStatus, ModelsError, OpenAiSection};
 use rejoinder_config::{Agent, AgentKind, Secret};
 use rejoinder_core::{AgentName, AgentRuntime};
@@ -21,6 +21,7 @@ const MAX_LISTED: usize = 10;
 
 pub(super) struct OpenAi;
 
+#[async_trait]
 impl AgentFactory for OpenAi {
     fn section(&self) -> AgentKind {
         AgentKind::of::<OpenAiSection>()
@@ -45,18 +46,12 @@ impl AgentFactory for OpenAi {
         })
     }
 
-    fn check<'a>(
-        &self,
-        name: &str,
-        agent: &'a Agent,
-        is_default: bool,
-        http: &'a Client,
-    ) -> BoxFuture<'a, Vec<Finding>> {
+    async fn check(&self, name: &str, agent: &Agent, is_default: bool, http: &Client) -> Vec<Finding> {
         let (about, server) = (format!("agents.{name}"), section(agent));
         let role = if is_default { ", the default" } else { "" };
         let url = rejoinder_agents::redacted_url(&server.base_url);
         let who = format!("{} at {}{role}", server.model, url.as_str().trim_end_matches('/'));
-        async move { vec![finding(about, &who, server, check_model(server, http).await)] }.boxed()
+        vec![finding(about, &who, server, check_model(server, http).await)]
     }
 }
 

@@ -7,8 +7,9 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
+use async_trait::async_trait;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
-use futures_util::{FutureExt, future::BoxFuture, future::LocalBoxFuture};
+use futures_util::future::BoxFuture;
 use rejoinder_config::IdFormat;
 use reqwest::Client;
 use secrecy::SecretString;
@@ -30,7 +31,6 @@ use crate::{
     },
 };
 
-/// A platform on which bots have tokens.
 pub(super) struct BotPlatform {
     /// The platform's name for people.
     pub(super) name: &'static str,
@@ -74,7 +74,6 @@ pub(super) struct Profile {
     pub(super) advice: String,
 }
 
-/// The options about a bot.
 #[derive(Clone)]
 pub(super) struct BotOptions<'a> {
     pub(super) platform: &'a BotPlatform,
@@ -128,6 +127,7 @@ impl BotPlatform {
     }
 }
 
+#[async_trait(?Send)]
 impl Setup for BotPlatform {
     fn options(&self) -> Vec<Arg> {
         let Self { name, token_issuer, api, options, .. } = self;
@@ -153,25 +153,19 @@ impl Setup for BotPlatform {
         self.example
     }
 
-    fn account_from_options<'a>(
-        &'a self,
-        matches: &'a ArgMatches,
-    ) -> LocalBoxFuture<'a, Result<Option<Account>, Failure>> {
-        async { BotOptions::of(self, matches).connect().await?.map(ConnectedBot::account).transpose() }.boxed_local()
+    async fn account_from_options(&self, matches: &ArgMatches) -> Result<Option<Account>, Failure> {
+        BotOptions::of(self, matches).connect().await?.map(ConnectedBot::account).transpose()
     }
 
-    fn interview<'a>(
-        &'a self,
-        matches: &'a ArgMatches,
-        terminal: &'a mut dyn Ask,
-        data_dir: &'a Path,
-    ) -> LocalBoxFuture<'a, Result<Option<Account>, Failure>> {
-        async move {
-            let options = BotOptions::of(self, matches);
-            let connected = options.interview(terminal, data_dir, self.token_from_environment()).await?;
-            connected.map(ConnectedBot::account).transpose()
-        }
-        .boxed_local()
+    async fn interview(
+        &self,
+        matches: &ArgMatches,
+        terminal: &mut dyn Ask,
+        data_dir: &Path,
+    ) -> Result<Option<Account>, Failure> {
+        let options = BotOptions::of(self, matches);
+        let connected = options.interview(terminal, data_dir, self.token_from_environment()).await?;
+        connected.map(ConnectedBot::account).transpose()
     }
 }
 
@@ -192,9 +186,6 @@ impl<'a> BotOptions<'a> {
     }
 
     /// The bot that the command line names, if any.
-    ///
-    /// # Errors
-    /// When the options are wrong, or the platform rejects the token.
     pub(super) async fn connect(&self) -> Result<Option<ConnectedBot<'a>>, Failure> {
         let BotPlatform { name: platform, options, .. } = self.platform;
         let Some(token) = SecretLocation::from_options(self.token_env.as_deref(), self.token_file.as_deref())? else {

@@ -2,9 +2,10 @@
 
 use std::{path::Path, sync::Arc};
 
+use async_trait::async_trait;
 use axum::Router;
 use clap::{Arg, ArgMatches};
-use futures_util::future::{BoxFuture, LocalBoxFuture};
+use futures_util::future::BoxFuture;
 use rejoinder_config::{Config, PlatformSection};
 use rejoinder_core::{ChannelAdapter, ChannelId, Intake};
 use reqwest::Client;
@@ -25,9 +26,6 @@ pub(crate) trait Platform: Sync {
     fn section(&self) -> PlatformSection;
 
     /// Builds its channels. Starts nothing and connects to nothing.
-    ///
-    /// # Errors
-    /// When a section is invalid, or a token can be neither read nor created.
     fn build(&self, materials: &Materials<'_>) -> Result<Built, WiringError>;
 
     /// Remarks on a valid configuration that the operator should know.
@@ -102,6 +100,7 @@ impl ChannelNotice {
 }
 
 /// How `rejoinder init` connects an account of a platform.
+#[async_trait(?Send)]
 pub(crate) trait Setup: Sync {
     /// Its command-line options. Their ids are their long names, which begin with the platform's key.
     fn options(&self) -> Vec<Arg>;
@@ -110,24 +109,15 @@ pub(crate) trait Setup: Sync {
     fn example(&self) -> &'static str;
 
     /// The account that the command line names, if any.
-    ///
-    /// # Errors
-    /// When the options are wrong, or the platform rejects the account.
-    fn account_from_options<'a>(
-        &'a self,
-        matches: &'a ArgMatches,
-    ) -> LocalBoxFuture<'a, Result<Option<Account>, Failure>>;
+    async fn account_from_options(&self, matches: &ArgMatches) -> Result<Option<Account>, Failure>;
 
     /// Asks for an account; `None` if the operator wants none. Typed secrets will be kept in `data_dir`.
-    ///
-    /// # Errors
-    /// When the questions get no answer.
-    fn interview<'a>(
-        &'a self,
-        matches: &'a ArgMatches,
-        terminal: &'a mut dyn Ask,
-        data_dir: &'a Path,
-    ) -> LocalBoxFuture<'a, Result<Option<Account>, Failure>>;
+    async fn interview(
+        &self,
+        matches: &ArgMatches,
+        terminal: &mut dyn Ask,
+        data_dir: &Path,
+    ) -> Result<Option<Account>, Failure>;
 }
 
 /// An account to write into the configuration.

@@ -6,8 +6,8 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
+use async_trait::async_trait;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
-use futures_util::{FutureExt, future::LocalBoxFuture};
 use rejoinder_matrix::{AccountProfile, ID_FORMAT, Login, MatrixSection};
 use url::Url;
 
@@ -29,6 +29,7 @@ use crate::{
 
 pub(super) struct Accounts;
 
+#[async_trait(?Send)]
 impl Setup for Accounts {
     fn options(&self) -> Vec<Arg> {
         let option = |name: &'static str, value: &'static str, help: &'static str| {
@@ -66,23 +67,17 @@ impl Setup for Accounts {
         "rejoinder init --yes --matrix-user @agent:example.org --matrix-password-env MATRIX_PASSWORD --matrix-allow @ada:example.org"
     }
 
-    fn account_from_options<'a>(
-        &'a self,
-        matches: &'a ArgMatches,
-    ) -> LocalBoxFuture<'a, Result<Option<Account>, Failure>> {
-        async { AccountOptions::of(matches).connect().await?.map(ConnectedAccount::account).transpose() }.boxed_local()
+    async fn account_from_options(&self, matches: &ArgMatches) -> Result<Option<Account>, Failure> {
+        AccountOptions::of(matches).connect().await?.map(ConnectedAccount::account).transpose()
     }
 
-    fn interview<'a>(
-        &'a self,
-        matches: &'a ArgMatches,
-        terminal: &'a mut dyn Ask,
-        data_dir: &'a Path,
-    ) -> LocalBoxFuture<'a, Result<Option<Account>, Failure>> {
-        async {
-            AccountOptions::of(matches).interview(terminal, data_dir).await?.map(ConnectedAccount::account).transpose()
-        }
-        .boxed_local()
+    async fn interview(
+        &self,
+        matches: &ArgMatches,
+        terminal: &mut dyn Ask,
+        data_dir: &Path,
+    ) -> Result<Option<Account>, Failure> {
+        AccountOptions::of(matches).interview(terminal, data_dir).await?.map(ConnectedAccount::account).transpose()
     }
 }
 
@@ -96,7 +91,6 @@ const RECOVERY_KEY_ENV: &str = "matrix-recovery-key-env";
 const RECOVERY_KEY_FILE: &str = "matrix-recovery-key-file";
 const ALLOW: &str = "matrix-allow";
 
-/// The options about an account.
 #[derive(Debug, Default)]
 pub(super) struct AccountOptions {
     pub(super) user: Option<String>,
@@ -161,9 +155,6 @@ impl AccountOptions {
     }
 
     /// The account that the command line names, if any.
-    ///
-    /// # Errors
-    /// When the options are wrong, or the homeserver rejects the account.
     pub(super) async fn connect(&self) -> Result<Option<ConnectedAccount>, Failure> {
         let Some(user) = &self.user else { return Ok(None) };
         if !MatrixSection::is_user(user) {
