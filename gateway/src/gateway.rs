@@ -58,7 +58,6 @@ pub struct Setup {
 
 impl Setup {
     /// A gateway with this configuration, data directory and the system clock.
-    #[must_use]
     pub fn new(config: Config, data_dir: impl Into<PathBuf>) -> Self {
         Self { config, data_dir: data_dir.into(), clock: Arc::new(SystemClock), agents: HashMap::new(), reload: None }
     }
@@ -271,10 +270,8 @@ impl Gateway {
         let tokens = Arc::new(recovered(tokens, &*store, &engine).await?);
         let upkeep = CancellationToken::new();
         tokio::spawn(upkeep.clone().run_until_cancelled_owned(keep_up(recorder.clone(), engine.clone())));
-        let url = parts
-            .public_url
-            .as_ref()
-            .map_or_else(|| url_of(address), |url| url.as_str().trim_end_matches('/').to_owned());
+        let public_url = parts.public_url.as_ref().map(|url| url.as_str().trim_end_matches('/').to_owned());
+        let url = public_url.clone().unwrap_or_else(|| url_of(address));
         let own_address = operator.as_ref().map_or(address, |(_, address)| *address);
         let admin_url = operator.as_ref().map_or_else(|| url.clone(), |(_, address)| url_of(*address));
         let sessions = Sessions::read(parts.admin_tokens.clone(), store.as_ref(), Arc::clone(&clock)).await;
@@ -290,11 +287,7 @@ impl Gateway {
             database: database.clone(),
             zone: Arc::new(ArcSwap::from_pointee(config.alerts.time_zone.zone.clone())),
             // The operator's own address is not public.
-            page: parts
-                .public_url
-                .as_ref()
-                .filter(|_| operator.is_none())
-                .map(|url| url.as_str().trim_end_matches('/').to_owned()),
+            page: public_url.filter(|_| operator.is_none()),
         };
         traces::follow(store.clone(), store.clone(), store.clone(), exporter, upkeep.clone()).await;
         let sources = Sources {
@@ -377,22 +370,8 @@ impl Gateway {
     /// When its store has ended by an internal error. Then it stops at once.
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) -> Result<(), RunError> {
         self.write_address();
-        let Self {
-            engine,
-            loops,
-            store,
-            router,
-            operator,
-            stop_waiting,
-            drain,
-            connections_per_peer,
-            proxies,
-            notes,
-            lines,
-            upkeep,
-            ..
-        } = self;
-        let places = Places::new(Bounds::new(open_files::most(), connections_per_peer));
+        let Self { engine, loops, store, router, operator, lines, upkeep, .. } = self;
+        let places = Places::new(Bounds::new(open_files::most(), self.connections_per_peer));
         let (broken, stopping) = (store.broken(), shutdown.child_token());
         let watching = tokio::spawn({
             let (broken, stopping) = (broken.clone(), stopping.clone());
@@ -403,9 +382,9 @@ impl Gateway {
         });
         let of_operator = async {
             let (listener, router) = operator?;
-            Some(http::accept(listener, router, Arc::clone(&places), Arc::clone(&proxies), &stopping).await)
+            Some(http::accept(listener, router, Arc::clone(&places), Arc::clone(&self.proxies), &stopping).await)
         };
-        let public = http::accept(listener, router, Arc::clone(&places), Arc::clone(&proxies), &stopping);
+        let public = http::accept(listener, router, Arc::clone(&places), Arc::clone(&self.proxies), &stopping);
         let (connections, of_operator) = tokio::join!(public, of_operator);
         watching.abort();
         // From now on channels and agents end because the gateway does.
@@ -414,8 +393,8 @@ impl Gateway {
             error!("stopping: the store has ended by an internal error");
             Duration::ZERO
         } else {
-            info!(drain_ms = drain.as_millis(), "stopping: waiting for running turns, accepting nothing new");
-            drain
+            info!(drain_ms = self.drain.as_millis(), "stopping: waiting for running turns, accepting nothing new");
+            self.drain
         };
         let closing = tokio::spawn(async move {
             let of_operator = async {
@@ -427,7 +406,7 @@ impl Gateway {
         });
         engine.stop(drain).await;
         // Callers do not wait for the loops.
-        stop_waiting.cancel();
+        self.stop_waiting.cancel();
         loops.stop().await;
         if tokio::time::timeout(CLOSE_TIMEOUT, closing).await.is_err() {
             warn!("some connections did not close in time");
@@ -437,7 +416,7 @@ impl Gateway {
         }
         store.close().await;
         // It may be gone already.
-        let _ = std::fs::remove_file(notes.data_dir.join(ADDRESS_FILE));
+        let _ = std::fs::remove_file(self.notes.data_dir.join(ADDRESS_FILE));
         info!("stopped");
         if broken.is_cancelled() { Err(RunError::StoreBroken) } else { Ok(()) }
     }
@@ -483,7 +462,6 @@ async fn keep_up(recorder: PrometheusHandle, engine: Engine) {
     }
 }
 
-/// A listener, and the address that it really has.
 async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), RunError> {
     let listening =
         TcpListener::bind(address).await.and_then(|listener| listener.local_addr().map(|own| (listener, own)));
@@ -506,9 +484,6 @@ async fn start(materials: &Materials<'_>, store: &Arc<dyn Store>) -> Result<(Par
 }
 
 /// Remarks on folders of the gateway that other users can read.
-///
-/// # Errors
-/// When others can write to one, or to a folder above it.
 fn check_exposure(data_dir: &Path, database: &Path) -> Result<Vec<String>, RunError> {
     let mut remarks = Vec::new();
     let beside = database.parent().filter(|folder| *folder != data_dir);

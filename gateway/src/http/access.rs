@@ -61,7 +61,11 @@ impl Access {
         if self.is_local(headers) {
             return Ok(());
         }
-        self.check(headers, extensions, "metrics", &[&self.admin, &self.metrics]).await
+        let open = |sent: &[u8]| {
+            let mut tokens = self.admin.iter().chain(&self.metrics);
+            tokens.any(|tokens| tokens.open_for(sent)).then_some(())
+        };
+        self.check(headers, extensions, "metrics", open).await
     }
 
     /// Who sent a request for the admin API: the token of the configuration, or a stored one.
@@ -71,20 +75,34 @@ impl Access {
         extensions: &Extensions,
         stored: &StoredTokens,
     ) -> Result<Caller, ApiError> {
+        let caller = |sent: &[u8]| {
+            let is_configured = self.admin.as_ref().is_some_and(|tokens| tokens.open_for(sent));
+            let caller = stored.caller(sent);
+            if is_configured { Some(Caller::configured()) } else { caller }
+        };
+        self.check(headers, extensions, "admin", caller).await
+    }
+
+    /// What `open` finds for the token of a request, unless too many wrong ones came from its address.
+    async fn check<T>(
+        &self,
+        headers: &HeaderMap,
+        extensions: &Extensions,
+        surface: &'static str,
+        open: impl FnOnce(&[u8]) -> Option<T>,
+    ) -> Result<T, ApiError> {
         let peer = Peer::of(extensions);
         let Some(sent) = bearer(headers) else {
-            self.guesses.missing(peer, "admin");
+            self.guesses.missing(peer, surface);
             return Err(ApiError::Unauthorized);
         };
-        self.guesses.turn_of(peer, "admin", sent).await?;
-        let is_configured = self.admin.as_ref().is_some_and(|tokens| tokens.open_for(sent));
-        let caller = stored.caller(sent);
-        let caller = if is_configured { Some(Caller::configured()) } else { caller };
-        match caller {
-            Some(_) => self.guesses.right(peer, "admin", sent),
-            None => self.guesses.wrong(peer, "admin"),
+        self.guesses.turn_of(peer, surface, sent).await?;
+        let opened = open(sent);
+        match opened {
+            Some(_) => self.guesses.right(peer, surface, sent),
+            None => self.guesses.wrong(peer, surface),
         }
-        caller.ok_or(ApiError::Unauthorized)
+        opened.ok_or(ApiError::Unauthorized)
     }
 
     /// Opens a link with `open`, unless too many wrong codes came from `peer`.
@@ -98,27 +116,6 @@ impl Access {
             self.guesses.wrong(peer, "admin");
             ApiError::Unauthorized
         })
-    }
-
-    async fn check(
-        &self,
-        headers: &HeaderMap,
-        extensions: &Extensions,
-        surface: &'static str,
-        tokens: &[&Option<Tokens>],
-    ) -> Result<(), ApiError> {
-        let peer = Peer::of(extensions);
-        let Some(sent) = bearer(headers) else {
-            self.guesses.missing(peer, surface);
-            return Err(ApiError::Unauthorized);
-        };
-        self.guesses.turn_of(peer, surface, sent).await?;
-        if tokens.iter().copied().flatten().any(|tokens| tokens.open_for(sent)) {
-            self.guesses.right(peer, surface, sent);
-            return Ok(());
-        }
-        self.guesses.wrong(peer, surface);
-        Err(ApiError::Unauthorized)
     }
 
     /// Whether the request's `Host` names this gateway. A request without any passes: browsers always send one.
