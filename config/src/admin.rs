@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Token, check::Section, text};
+use crate::{Token, text};
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -17,5 +17,3 @@ pub struct Admin {
     #[serde(default, deserialize_with = "text::socket_address_option")]
     pub listen: Option<SocketAddr>,
 }
-
-impl Section for Admin {}

@@ -3,7 +3,7 @@
 //! The section of a kind of agent is an [`AgentSection`] in the crate of its runtime; [`load`](crate::load) gets the list of
 //! kinds that are built in.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use rejoinder_core::{Price, ScheduleLimits};
 use serde::{Serialize, Serializer, de::DeserializeOwned};
@@ -14,8 +14,7 @@ use crate::{
     key::Key,
     names::{list, nearest},
     node::{Node, Table},
-    read::Reader,
-    read::entries,
+    read::{Reader, entries},
 };
 
 /// The section of one kind of agent, without the key `kind`.
@@ -48,7 +47,7 @@ pub trait AgentSection: Section + DeserializeOwned + Serialize + Send + Sync + '
 }
 
 /// A kind of agent that a configuration may name.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct AgentKind {
     /// The value of `kind` in the configuration.
     pub name: &'static str,
@@ -58,17 +57,9 @@ pub struct AgentKind {
 }
 
 impl AgentKind {
-    /// The kind of agent whose section is `T`.
-    #[must_use]
     pub const fn of<T: AgentSection>() -> Self {
         let read = |node: &Node, key: &Key, reader: &mut Reader<'_>| reader.read::<T>(node, key).map(Agent::new);
         Self { name: T::KIND, manual: T::MANUAL, read }
-    }
-}
-
-impl fmt::Debug for AgentKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AgentKind").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -101,7 +92,6 @@ impl Agent {
     }
 
     /// The section. `None` if `T` belongs to another kind.
-    #[must_use]
     pub fn section<T: AgentSection>(&self) -> Option<&T> {
         self.section.get()
     }

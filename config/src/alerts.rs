@@ -212,7 +212,6 @@ impl Zone {
     }
 
     /// The name, as it is written.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -66,7 +66,6 @@ enum Decision {
 impl Approvals {
     /// In the form that the core uses. A name refers only to the person in `[people]`, never to
     /// somebody with the same display name.
-    #[must_use]
     pub fn settings(&self, people: &Persons) -> ApprovalSettings {
         let rule = |rule: &WrittenRule| ApprovalRule {
             kind: rule.kind.clone(),

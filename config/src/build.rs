@@ -23,7 +23,6 @@ pub struct Build {
 impl Build {
     /// The manual of `rejoinder.toml`: every key with its default and a comment. It is also the lowest layer of every
     /// configuration.
-    #[must_use]
     pub fn manual(&self) -> String {
         let mut manual = String::new();
         for line in DEFAULT_TOML.lines() {

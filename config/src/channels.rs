@@ -22,7 +22,6 @@ use crate::{
     text,
 };
 
-/// The section of one channel.
 pub trait ChannelSection: Section + DeserializeOwned + Serialize + Send + Sync + 'static {
     /// The platform's name in the configuration.
     const PLATFORM: &'static str;
@@ -82,7 +81,6 @@ pub struct ChannelKeys {
 
 impl ChannelKeys {
     /// What the gateway reads of a channel with these keys.
-    #[must_use]
     pub fn common(&self, people: &People) -> Common {
         Common { keys: self.clone(), people: Some(people.clone()), ..Common::default() }
     }
@@ -105,14 +103,12 @@ pub struct DirectKeys {
 
 impl DirectKeys {
     /// What the gateway reads of a channel with these keys.
-    #[must_use]
     pub fn common(&self) -> Common {
         let Self { queue, agent, language } = self.clone();
         Common { keys: ChannelKeys { queue, agent, language, ..ChannelKeys::default() }, ..Common::default() }
     }
 }
 
-/// The account that a channel uses on its platform.
 #[derive(Clone, Copy, Debug)]
 pub struct Account<'a> {
     /// The key of the section that names the account.
@@ -124,7 +120,7 @@ pub struct Account<'a> {
 }
 
 /// A platform that a configuration may name.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct PlatformSection {
     /// The platform's name in the configuration.
     pub name: &'static str,
@@ -137,28 +133,18 @@ pub struct PlatformSection {
 type ReadChannels = fn(&Node, &Key, &mut Reader<'_>) -> BTreeMap<String, Channel>;
 
 impl PlatformSection {
-    /// The platform whose section is `T`.
-    #[must_use]
     pub const fn of<T: ChannelSection>() -> Self {
         Self { name: T::PLATFORM, manual: T::MANUAL, read: Some(read::<T>) }
     }
 
     /// A platform that was left out of the build. A configuration with a channel of it is rejected.
-    #[must_use]
     pub const fn left_out(name: &'static str) -> Self {
         Self { name, manual: "", read: None }
     }
 
     /// Whether this build includes the platform.
-    #[must_use]
     pub const fn is_built(&self) -> bool {
         self.read.is_some()
-    }
-}
-
-impl fmt::Debug for PlatformSection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PlatformSection").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -175,7 +161,6 @@ impl Channel {
     }
 
     /// The section. `None` if `T` belongs to another platform.
-    #[must_use]
     pub fn section<T: ChannelSection>(&self) -> Option<&T> {
         self.section.get()
     }
@@ -243,7 +228,6 @@ fn unknown(name: &str, platforms: &[PlatformSection]) -> String {
     format!("names a platform that this build does not have: it has {}{hint}", list(names.into_iter(), "and"))
 }
 
-/// The sorted names of the platforms in this build.
 pub(crate) fn sorted_names(platforms: &[PlatformSection]) -> Vec<&'static str> {
     let mut names: Vec<_> =
         platforms.iter().filter(|platform| platform.is_built()).map(|platform| platform.name).collect();

@@ -1,9 +1,6 @@
 //! Checks that involve more than one value.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use rejoinder_core::{ChannelId, Language};
 
@@ -47,12 +44,6 @@ pub struct Checks<'a> {
     problems: Vec<Problem>,
 }
 
-impl fmt::Debug for Checks<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Checks").field("key", &self.key).field("problems", &self.problems).finish_non_exhaustive()
-    }
-}
-
 impl<'a> Checks<'a> {
     pub(crate) fn new(key: &'a Key, node: &'a Node, names: &'a Names) -> Self {
         Self { names, key, node, problems: Vec::new() }
@@ -63,19 +54,16 @@ impl<'a> Checks<'a> {
     }
 
     /// The full key of the value at `names` in this section.
-    #[must_use]
     pub fn key(&self, names: &[&str]) -> Key {
         self.key.names(names)
     }
 
     /// Whether `server.public_url` is set: the gateway is reached through a proxy.
-    #[must_use]
     pub const fn has_public_url(&self) -> bool {
         self.names.has_public_url
     }
 
     /// Whether the value at `key` is the built-in default.
-    #[must_use]
     pub fn is_default(&self, key: &Key) -> bool {
         *self.node.place_of(key.below(self.key)) == Place::Default
     }

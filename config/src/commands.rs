@@ -35,7 +35,6 @@ impl Command {
 
 impl Commands {
     /// The commands in the form that the core uses.
-    #[must_use]
     pub fn own(&self) -> BTreeMap<String, OwnCommand> {
         let own = |(name, command): (&String, &Command)| {
             Some((name.clone(), OwnCommand { description: command.description.clone(), answer: command.answer()? }))

@@ -61,7 +61,6 @@ pub(crate) fn kept<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duratio
 }
 
 /// Parses a duration, also in days: a day has 24 hours.
-#[must_use]
 pub fn parse_with_days(text: &str) -> Option<SignedDuration> {
     let span: Span = text.parse().ok()?;
     span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()

@@ -19,7 +19,6 @@ pub struct Environment(pub(crate) BTreeMap<String, OsString>);
 
 impl Environment {
     /// The variables of this process.
-    #[must_use]
     pub fn of_process() -> Self {
         std::env::vars_os().collect()
     }
@@ -34,14 +33,12 @@ impl Environment {
     }
 
     /// The user's configuration directory: `$XDG_CONFIG_HOME` or `~/.config`. `None` if neither is known.
-    #[must_use]
     pub fn user_config_dir(&self) -> Option<PathBuf> {
         let dir = self.path("XDG_CONFIG_HOME").filter(|dir| dir.is_absolute());
         dir.or_else(|| Some(self.path("HOME")?.join(".config")))
     }
 
     /// The user's own configuration file: `rejoinder/rejoinder.toml` in the configuration directory.
-    #[must_use]
     pub fn user_config_file(&self) -> Option<PathBuf> {
         Some(self.user_config_dir()?.join("rejoinder").join(FILE_NAME))
     }

@@ -2,7 +2,7 @@
 //!
 //! They are one of the [`ChannelKeys`](crate::ChannelKeys). A platform's section checks the ids with [`Groups::check`].
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use rejoinder_core::{
     AgentName, ChannelId, ChatKind, Condition, ConversationRef, GroupPolicy, Language, PolicyChange, QueueMode, Rule,
@@ -12,8 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Guard, IdFormat,
     check::Checks,
-    duration,
-    guard::{Deadlines, Rungs, SoftDeadline, hard_option, reversed},
+    guard::{Deadlines, HardDeadline, Rungs, SoftDeadline, reversed},
     key::Key,
     text,
 };
@@ -41,12 +40,8 @@ pub struct Group {
     queue: Option<QueueMode>,
     #[serde(skip_serializing_if = "Option::is_none")]
     soft_deadline: Option<SoftDeadline>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "duration::write_or_off",
-        deserialize_with = "hard_option"
-    )]
-    hard_deadline: Option<Duration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hard_deadline: Option<HardDeadline>,
     #[serde(skip_serializing_if = "Rungs::is_empty")]
     ladder: Rungs,
 }
@@ -66,7 +61,7 @@ impl Group {
             queue: self.queue,
             policy: PolicyChange {
                 soft_deadline: self.soft_deadline.map(|SoftDeadline(soft)| soft),
-                hard_deadline: self.hard_deadline,
+                hard_deadline: self.hard_deadline.map(|HardDeadline(hard)| hard),
                 ladder: self.ladder.complete(),
             },
         };
@@ -90,7 +85,6 @@ impl Groups {
     }
 
     /// Whether nothing is set for any group.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

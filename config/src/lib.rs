@@ -74,8 +74,8 @@ pub use crate::{
     environment::Environment,
     groups::{Group, Groups},
     guard::{
-        Chats, Deadlines, Guard, Ladders, Questions, Rungs, ScopedDeadlines, SoftDeadline, TEMPLATES, Template,
-        Templates,
+        Chats, Deadlines, Guard, HardDeadline, Ladders, Questions, Rungs, ScopedDeadlines, SoftDeadline, TEMPLATES,
+        Template, Templates,
     },
     key::Key,
     limits::{Limits, SomeLimits},

@@ -3,7 +3,7 @@
 use rejoinder_core::{PersonLimits, PersonRole};
 use serde::{Deserialize, Serialize};
 
-use crate::{check::Section, number};
+use crate::number;
 
 const MOST_TOKENS: u32 = 4_000_000_000;
 
@@ -31,18 +31,14 @@ pub struct Limits {
     pub owner: SomeLimits,
 }
 
-impl Section for Limits {}
-
 impl Limits {
     /// What people may do whose role is not known, or has no limits of its own.
-    #[must_use]
     pub const fn general(&self) -> PersonLimits {
         let Self { turns_per_minute, turns_per_day, tokens_per_day, waiting_turns, .. } = *self;
         PersonLimits { turns_per_minute, turns_per_day, tokens_per_day, waiting_turns }
     }
 
     /// What people with a role may do.
-    #[must_use]
     pub fn of_role(&self, role: PersonRole) -> PersonLimits {
         let own = match role {
             PersonRole::Guest => self.guest,
@@ -81,7 +77,6 @@ impl SomeLimits {
     }
 
     /// These limits; in place of those that are not set, the `other` ones.
-    #[must_use]
     pub fn or(self, other: PersonLimits) -> PersonLimits {
         PersonLimits {
             turns_per_minute: self.turns_per_minute.map_or(other.turns_per_minute, |Limit(limit)| limit),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{check::Section, duration};
+use crate::duration;
 
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -17,9 +17,6 @@ pub struct Log {
     pub keep_level: KeepLevel,
 }
 
-impl Section for Log {}
-
-/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
@@ -62,20 +59,6 @@ impl From<KeepLevel> for LogLevel {
             KeepLevel::Warn => Self::Warn,
             KeepLevel::Info => Self::Info,
             KeepLevel::Debug => Self::Debug,
-        }
-    }
-}
-
-impl LogLevel {
-    /// The level's name in `tracing`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warn => "warn",
-            Self::Info => "info",
-            Self::Debug => "debug",
-            Self::Trace => "trace",
         }
     }
 }

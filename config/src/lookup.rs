@@ -37,7 +37,6 @@ pub struct Options {
 /// The configuration of an earlier start.
 #[derive(Clone, Debug)]
 pub struct Remembered {
-    /// Its path.
     pub path: PathBuf,
     /// Why it is not read.
     pub distrust: Option<String>,
@@ -65,7 +64,6 @@ pub enum ConfigSource {
 
 impl ConfigSource {
     /// The path as it was given or found.
-    #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::File(path) | Self::Remembered(path) => Some(path),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Token, check::Section};
+use crate::Token;
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
@@ -10,5 +10,3 @@ pub struct Metrics {
     /// The token of a reader on another machine. Without it, only the admin token opens them.
     pub token: Option<Token>,
 }
-
-impl Section for Metrics {}

@@ -12,13 +12,11 @@ pub struct Network(IpNet);
 
 impl Network {
     /// Whether every address belongs to it, of IPv4 or IPv6.
-    #[must_use]
     pub fn is_everything(&self) -> bool {
         self.0.prefix_len() == 0
     }
 
     /// Whether `address` belongs to it. An IPv4 address that is written as IPv6 is that IPv4 address.
-    #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(&address.to_canonical())
     }

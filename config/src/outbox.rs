@@ -5,7 +5,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    check::Section,
     duration::{self, HOUR, SECOND},
     number,
 };
@@ -21,5 +20,3 @@ pub struct Outbox {
     #[serde(deserialize_with = "number::between::<_, 1, 100>")]
     pub max_parts: u32,
 }
-
-impl Section for Outbox {}

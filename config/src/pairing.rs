@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::check::Section;
-
 /// How requests to be let in are handled.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -11,5 +9,3 @@ pub struct Pairing {
     /// Whether owners are told of each request, in their chats.
     pub notify_owners: bool,
 }
-
-impl Section for Pairing {}

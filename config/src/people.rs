@@ -32,7 +32,6 @@ impl AllowList {
     }
 
     /// Whether the list has no entries.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -118,7 +117,6 @@ pub struct IdFormat {
 
 impl IdFormat {
     /// Whether an entry of `allow_from` is valid: a person, or `*`.
-    #[must_use]
     pub fn may_be_person(&self, entry: &str) -> bool {
         entry == "*" || (self.is_person)(entry)
     }
@@ -126,7 +124,6 @@ impl IdFormat {
 
 impl People {
     /// The same settings in the form that the core uses.
-    #[must_use]
     pub fn access(&self) -> Access {
         Access {
             direct: self.dm_policy,

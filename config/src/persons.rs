@@ -43,7 +43,6 @@ struct Person {
 
 impl Persons {
     /// The people in the form that the core uses.
-    #[must_use]
     pub fn seeds(&self) -> Vec<SeedPerson> {
         let seed = |(name, person): (&String, &Person)| SeedPerson {
             name: name.clone(),
@@ -62,14 +61,12 @@ impl Persons {
     }
 
     /// The quiet hours of people who have some, by name.
-    #[must_use]
     pub fn quiet_hours(&self) -> BTreeMap<String, Hours> {
         let quiet = |(name, person): (&String, &Person)| Some((name.clone(), person.quiet_hours?.0));
         self.0.iter().filter_map(quiet).collect()
     }
 
     /// The limits of people who have some of their own, by name.
-    #[must_use]
     pub fn limits(&self, general: &Limits) -> BTreeMap<String, PersonLimits> {
         let own = self.0.iter().filter(|(_, person)| !person.limits.is_empty());
         own.map(|(name, person)| (name.clone(), person.limits.or(general.of_role(person.role)))).collect()
@@ -94,7 +91,6 @@ impl Persons {
 
 impl Persons {
     /// Whether it names somebody on a channel.
-    #[must_use]
     pub fn has_on(&self, channel: &str) -> bool {
         let mut identities = self.0.values().flat_map(|person| &person.identities);
         identities.any(|Written(identity)| identity.channel.as_str() == channel)

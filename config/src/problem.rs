@@ -33,7 +33,6 @@ impl fmt::Display for Place {
     }
 }
 
-/// One problem.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
     /// A key is unknown, missing, or has a value that cannot be used.
@@ -72,7 +71,6 @@ pub enum Problem {
 
 impl Problem {
     /// The key of a [`Problem::Key`].
-    #[must_use]
     pub const fn key(&self) -> Option<&Key> {
         match self {
             Self::Key { key, .. } => Some(key),
@@ -103,7 +101,6 @@ impl ConfigErrors {
     }
 
     /// In the order of the file.
-    #[must_use]
     pub fn problems(&self) -> &[Problem] {
         &self.0
     }

@@ -6,7 +6,6 @@ use rejoinder_core::{Backlog, Overflow, QueueMode};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    check::Section,
     duration::{self, SECOND},
     number,
 };
@@ -38,5 +37,3 @@ pub struct Queue {
     /// The reaction on a message that waits; empty: none.
     pub seen: String,
 }
-
-impl Section for Queue {}

@@ -204,7 +204,6 @@ impl<'a> Source<'a> {
         Self { node, key, context, taken: None }
     }
 
-    /// The value of `name` below this one.
     fn below(&self, name: &str, node: &'a Node) -> Self {
         Self::new(node, self.key.name(name), self.context)
     }

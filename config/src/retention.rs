@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{check::Section, duration};
+use crate::duration;
 
 /// How long rows are kept; `None`: forever.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
@@ -17,5 +17,3 @@ pub struct Retention {
     #[serde(serialize_with = "duration::write_or_forever", deserialize_with = "duration::kept_or_forever")]
     pub payloads: Option<Duration>,
 }
-
-impl Section for Retention {}

@@ -1,9 +1,6 @@
 //! `[routing]`: which agent handles a turn, and by which rules.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Weekday;
 use rejoinder_core::{
@@ -15,8 +12,7 @@ use crate::{
     Channels, Guard,
     alerts::Zone,
     check::{Checks, Section},
-    duration,
-    guard::{Deadlines, Rungs, SoftDeadline, hard_option},
+    guard::{Deadlines, HardDeadline, Rungs, SoftDeadline, reversed},
     key::Key,
     number,
     one_or_more::OneOrMore,
@@ -72,13 +68,8 @@ struct WrittenRule {
     language: Option<Language>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     soft_deadline: Option<SoftDeadline>,
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "duration::write_or_off",
-        deserialize_with = "hard_option"
-    )]
-    hard_deadline: Option<Duration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hard_deadline: Option<HardDeadline>,
     #[serde(default, skip_serializing_if = "Rungs::is_empty")]
     ladder: Rungs,
 }
@@ -110,7 +101,6 @@ impl<'de> Deserialize<'de> for Day {
 
 impl Routing {
     /// The rules in the form that the core uses, in their order.
-    #[must_use]
     pub fn rules(&self) -> Vec<Rule> {
         self.rules.iter().map(|rule| rule.rule(&self.time_zone)).collect()
     }
@@ -178,7 +168,7 @@ impl WrittenRule {
             queue: None,
             policy: PolicyChange {
                 soft_deadline: self.soft_deadline.map(|SoftDeadline(soft)| soft),
-                hard_deadline: self.hard_deadline,
+                hard_deadline: self.hard_deadline.map(|HardDeadline(hard)| hard),
                 ladder: self.ladder.complete(),
             },
         }
@@ -266,7 +256,7 @@ impl WrittenRule {
         let mut holding =
             channels.flat_map(|(id, _)| kinds.iter().map(move |kind| guard.deadlines(id.as_str(), *kind)));
         if own != Deadlines::default() && holding.any(|wider| own.or(wider).are_reversed()) {
-            let (name, what) = crate::guard::reversed(own);
+            let (name, what) = reversed(own);
             checks.wrong(key.name(name), what);
         }
     }

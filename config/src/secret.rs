@@ -31,13 +31,11 @@ pub struct Secret(SecretString);
 
 impl Secret {
     /// The wrapped secret. Read it with `expose_secret`.
-    #[must_use]
     pub fn get(&self) -> &SecretString {
         &self.0
     }
 
     /// The plain secret, to check its format.
-    #[must_use]
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
@@ -103,7 +101,6 @@ pub struct Token {
     pub former: Option<Secret>,
 }
 
-/// One token.
 #[derive(Clone, Debug)]
 pub enum TokenValue {
     /// Set by the operator.

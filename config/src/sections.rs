@@ -87,6 +87,15 @@ sections! {
     retention: Retention,
 }
 
+/// Sections of which each value can be judged alone.
+macro_rules! unchecked {
+    ($($section:ty),*) => {
+        $(impl Section for $section {})*
+    };
+}
+
+unchecked!(Admin, Limits, Log, Metrics, Outbox, Pairing, Queue, Retention, Sessions, Store);
+
 impl Config {
     /// Reads and checks the merged tree.
     pub(crate) fn read(mut tree: Node, context: &ResolveContext<'_>, build: &Build) -> Result<Self, Vec<Problem>> {

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     alerts::{TimeOfDay, Written},
-    check::Section,
     duration::{self, SECOND},
     text,
 };
@@ -47,7 +46,6 @@ text::as_text!(DayStart, "a time of day such as \"04:00\"", TimeOfDay::parse);
 
 impl Sessions {
     /// In the form that the core uses. Days begin in `zone`.
-    #[must_use]
     pub fn reset(&self, zone: &TimeZone) -> SessionReset {
         match self.reset {
             Reset::Never => SessionReset::Never,
@@ -56,5 +54,3 @@ impl Sessions {
         }
     }
 }
-
-impl Section for Sessions {}

@@ -12,7 +12,6 @@ impl Config {
     ///
     /// # Panics
     /// Never: every value of a configuration was read from TOML.
-    #[must_use]
     pub fn to_toml_redacted(&self) -> String {
         let mut document = toml_edit::ser::to_document(self).expect("values read from TOML can be written as TOML");
         Layout.visit_document_mut(&mut document);
@@ -25,7 +24,6 @@ impl Config {
     ///
     /// # Panics
     /// Never: every value of a configuration was read from TOML.
-    #[must_use]
     pub fn to_compare(&self) -> serde_json::Value {
         redacted::to_compare(|| serde_json::to_value(self).expect("values read from TOML can be written as JSON"))
     }

@@ -28,18 +28,15 @@ impl Size {
     const MAX: u32 = 64 << 20;
 
     /// `count` MiB; not checked against the limits.
-    #[must_use]
     pub const fn mib(count: u32) -> Self {
         Self(count << 20)
     }
 
     /// `count` bytes; not checked against the limits.
-    #[must_use]
     pub const fn of_bytes(count: u32) -> Self {
         Self(count)
     }
 
-    #[must_use]
     pub const fn bytes(self) -> usize {
         self.0 as usize
     }

@@ -7,15 +7,13 @@ use std::{
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-use crate::{check::Section, text};
+use crate::text;
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Store {
     pub url: StoreUrl,
 }
-
-impl Section for Store {}
 
 /// The URL of a database, such as `sqlite:rejoinder.db`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +24,6 @@ pub enum StoreUrl {
 
 impl StoreUrl {
     /// The path of the file, resolved against `data_dir`.
-    #[must_use]
     pub fn path(&self, data_dir: &Path) -> PathBuf {
         match self {
             Self::Sqlite(path) => data_dir.join(path),

@@ -25,7 +25,6 @@ impl Machine {
     ///
     /// # Panics
     /// When no temporary directory can be made.
-    #[must_use]
     pub fn of(build: Build) -> Self {
         let dir = TempDir::new().expect("a temporary directory can be made");
         let working_dir = dir.path().to_owned();
@@ -37,13 +36,11 @@ impl Machine {
     }
 
     /// A machine with this `./rejoinder.toml`, for a gateway with one platform and a front desk.
-    #[must_use]
     pub fn with_channel<T: ChannelSection>(toml: &str) -> Self {
         Self::of(platform::<T>()).with_file("rejoinder.toml", toml)
     }
 
     /// A machine with this `./rejoinder.toml`, for a gateway with one kind of agent and a front desk.
-    #[must_use]
     pub fn with_agent<T: AgentSection>(toml: &str) -> Self {
         Self::of(agent::<T>()).with_file("rejoinder.toml", toml)
     }
@@ -68,7 +65,6 @@ impl Machine {
     }
 
     /// The working directory.
-    #[must_use]
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
@@ -81,7 +77,6 @@ impl Machine {
 
     /// # Panics
     /// When the configuration is invalid.
-    #[must_use]
     pub fn config(&self) -> Config {
         self.load().expect("the configuration is valid").config
     }
@@ -90,7 +85,6 @@ impl Machine {
     ///
     /// # Panics
     /// When the configuration is valid.
-    #[must_use]
     pub fn errors(&self) -> String {
         let errors = self.load().expect_err("the configuration is invalid").to_string();
         errors.replace(&*self.dir.path().to_string_lossy(), "…")
@@ -98,13 +92,11 @@ impl Machine {
 }
 
 /// A gateway with one platform and a front desk.
-#[must_use]
 pub const fn platform<T: ChannelSection>() -> Build {
     Build { platforms: Only::<T>::PLATFORM, agents: FRONT_DESK }
 }
 
 /// A gateway with one kind of agent, a front desk and no platform.
-#[must_use]
 pub const fn agent<T: AgentSection>() -> Build {
     Build { platforms: &[], agents: Only::<T>::AGENT }
 }
@@ -223,7 +215,6 @@ impl Manual<'_> {
 ///
 /// # Panics
 /// When `errors` contain no such list.
-#[must_use]
 pub fn known_in(errors: &str, key: &str) -> BTreeSet<String> {
     let unknown = format!("`{key}` is unknown");
     let line = errors.lines().find(|line| line.contains(&unknown)).unwrap_or_else(|| panic!("{errors}"));
@@ -232,7 +223,6 @@ pub fn known_in(errors: &str, key: &str) -> BTreeSet<String> {
 }
 
 /// The manual with all settings switched on: `#key = value` is a setting, `# prose` is not.
-#[must_use]
 pub fn uncommented(manual: &str) -> String {
     let setting = |line: &str| {
         line.strip_prefix('#').filter(|rest| !rest.is_empty() && !rest.starts_with([' ', '#'])).map(str::to_owned)
@@ -260,7 +250,6 @@ pub fn every_key_has_a_comment(manual: &str) {
 ///
 /// # Panics
 /// When `item` is not a table.
-#[must_use]
 pub fn keys(item: &Item) -> BTreeSet<String> {
     item.as_table_like().expect("a table").iter().map(|(key, _)| key.to_owned()).collect()
 }

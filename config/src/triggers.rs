@@ -68,7 +68,6 @@ impl Default for Pause {
 
 impl Triggers {
     /// The triggers in the form that the core uses.
-    #[must_use]
     pub fn triggers(&self) -> Vec<ConversationTrigger> {
         self.0.iter().map(|(name, trigger)| trigger.trigger(name)).collect()
     }

@@ -49,7 +49,6 @@ impl Questions {
 
     /// The question `name` as somebody with this language gets it. What the operator wrote without a language comes before a
     /// built-in wording in the language.
-    #[must_use]
     pub fn question(&self, name: &str, language: Language) -> Option<Question> {
         let GuidedQuestion { question, choices, anyone, languages } = self.all.get(name)?;
         let built_in = self.built_in.get(name);

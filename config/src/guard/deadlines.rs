@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use rejoinder_core::ChatKind;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::scope::{check_scope, scopes};
 use crate::{
@@ -22,16 +22,10 @@ pub struct ScopedDeadlines(BTreeMap<String, OfScope>);
 struct OfScope {
     #[serde(skip_serializing_if = "Option::is_none")]
     soft_deadline: Option<SoftDeadline>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "duration::write_or_off",
-        deserialize_with = "hard_option"
-    )]
-    hard_deadline: Option<Duration>,
-    /// In a chat with one person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hard_deadline: Option<HardDeadline>,
     #[serde(skip_serializing_if = "Option::is_none")]
     direct: Option<Deadlines>,
-    /// In a group.
     #[serde(skip_serializing_if = "Option::is_none")]
     group: Option<Deadlines>,
 }
@@ -42,12 +36,8 @@ struct OfScope {
 pub struct Deadlines {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub soft_deadline: Option<SoftDeadline>,
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "duration::write_or_off",
-        deserialize_with = "hard_option"
-    )]
-    pub hard_deadline: Option<Duration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hard_deadline: Option<HardDeadline>,
 }
 
 /// A soft deadline; `None`: the gateway sends no deferrals on its own.
@@ -61,10 +51,12 @@ pub struct SoftDeadline(
     pub Option<Duration>,
 );
 
-/// A hard deadline, for an optional key.
-pub(crate) fn hard_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    duration::between::<D, 10, { 24 * HOUR }>(deserializer).map(Some)
-}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(transparent)]
+pub struct HardDeadline(
+    #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 10, { 24 * HOUR }>")]
+    pub  Duration,
+);
 
 impl ScopedDeadlines {
     /// The deadlines that are set for `channel` (`webhook.siri`): by the channel's own table, else by its platform's; each time
@@ -109,7 +101,7 @@ impl Deadlines {
     /// Whether a deferral would come too late.
     pub(crate) fn are_reversed(self) -> bool {
         let soft = self.soft_deadline.and_then(|SoftDeadline(soft)| soft);
-        soft.zip(self.hard_deadline).is_some_and(|(soft, hard)| soft >= hard)
+        soft.zip(self.hard_deadline).is_some_and(|(soft, HardDeadline(hard))| soft >= hard)
     }
 
     /// Reports at `table`, which sets `own`, that these deadlines are in the wrong order.

@@ -24,10 +24,8 @@ pub struct Ladders(BTreeMap<String, Chats>);
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Chats {
-    /// In a chat with one person.
     #[serde(skip_serializing_if = "Rungs::is_empty")]
     pub direct: Rungs,
-    /// In a group.
     #[serde(skip_serializing_if = "Rungs::is_empty")]
     pub group: Rungs,
 }
@@ -119,7 +117,6 @@ fn completed(cause: Cause, rungs: &[Rung]) -> Vec<Rung> {
 impl Ladders {
     /// The configured rungs for `channel` (`webhook.siri`): from the channel's own ladder, else its platform's, else the
     /// default.
-    #[must_use]
     pub fn rungs(&self, channel: &str, chat: ChatKind, cause: Cause) -> &[Rung] {
         self.chosen(channel, chat, cause).map(|(_, rungs)| rungs).unwrap_or_default()
     }

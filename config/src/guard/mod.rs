@@ -11,11 +11,11 @@ use std::{collections::BTreeSet, time::Duration};
 use rejoinder_core::{ChatKind, Language, LateAnswer, OnUnknown, Policy};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::deadlines::{hard_option, reversed};
+pub(crate) use self::deadlines::reversed;
 use self::ladder::Texts;
 pub use self::{
     clarify::Questions,
-    deadlines::{Deadlines, ScopedDeadlines, SoftDeadline},
+    deadlines::{Deadlines, HardDeadline, ScopedDeadlines, SoftDeadline},
     ladder::{Chats, Ladders, Rungs},
     templates::{TEMPLATES, Template, Templates},
 };
@@ -74,12 +74,11 @@ pub struct Guard {
 
 impl Guard {
     /// The policy for `channel` (`webhook.siri`). `on_unknown` is the channel's own setting, if it has one.
-    #[must_use]
     pub fn policy(&self, channel: &str, chat: ChatKind, on_unknown: Option<OnUnknown>) -> Policy {
         let Deadlines { soft_deadline, hard_deadline } = self.deadlines(channel, chat);
         Policy {
             soft_deadline: soft_deadline.map_or(self.soft_deadline, |SoftDeadline(soft)| soft),
-            hard_deadline: hard_deadline.unwrap_or(self.hard_deadline),
+            hard_deadline: hard_deadline.map_or(self.hard_deadline, |HardDeadline(hard)| hard),
             max_runs: self.max_runs,
             max_deferrals: self.max_deferrals,
             max_defer: self.max_defer,
@@ -99,7 +98,8 @@ impl Guard {
     }
 
     const fn general_deadlines(&self) -> Deadlines {
-        Deadlines { soft_deadline: Some(SoftDeadline(self.soft_deadline)), hard_deadline: Some(self.hard_deadline) }
+        let (soft, hard) = (SoftDeadline(self.soft_deadline), HardDeadline(self.hard_deadline));
+        Deadlines { soft_deadline: Some(soft), hard_deadline: Some(hard) }
     }
 
     /// What the rungs of a ladder name.

@@ -46,7 +46,6 @@ pub struct Templates {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Template {
-    /// A text.
     Text(String),
     /// The texts of the language, platform or channel that the key names. Those of a platform or channel may be in tables by
     /// language.
@@ -81,7 +80,6 @@ impl Template {
     }
 }
 
-/// The text at the end of a path.
 fn find<'a>(texts: &'a BTreeMap<String, Template>, path: &[&str]) -> Option<&'a str> {
     let (name, rest) = path.split_first()?;
     match texts.get(*name)? {
@@ -95,7 +93,6 @@ impl Templates {
     /// operator wrote in this language, what they wrote without a language, and what is built in. A text for the channel
     /// comes before one for its platform, and that before the general one; but a built-in text for the platform comes
     /// before what the operator wrote for all channels and languages. `None` if there is no such template.
-    #[must_use]
     pub fn text(&self, channel: &str, language: Language, name: &str) -> Option<&str> {
         let platform = channel.split_once('.').map_or(channel, |(platform, _)| platform);
         let built_in = |path: &[&str]| find(&self.built_in, path);
@@ -117,7 +114,6 @@ impl Templates {
     }
 
     /// The text of every template on `channel` in a language, by name.
-    #[must_use]
     pub fn for_channel(&self, channel: &str, language: Language) -> BTreeMap<&str, &str> {
         let names = self.all.iter().filter(|(_, template)| template.is_text());
         names.filter_map(|(name, _)| Some((name.as_str(), self.text(channel, language, name)?))).collect()
