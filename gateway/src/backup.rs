@@ -36,9 +36,6 @@ pub(crate) use self::{
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
 /// Completes a restore that was interrupted, and removes what killed backups and restores have left.
-///
-/// # Errors
-/// When a file cannot be moved, or a restore is running.
 pub(crate) fn recover(data_dir: &Path, database: &Path) -> Result<()> {
     let places = Places { database: database.to_owned(), data_dir: data_dir.to_owned() };
     begin_after(&places)?;

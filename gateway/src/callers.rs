@@ -48,7 +48,6 @@ impl Caller {
         }
     }
 
-    /// Whether the caller may see this channel.
     pub(crate) fn may_see(&self, channel: &ChannelId) -> bool {
         self.channels.as_ref().is_none_or(|channels| channels.contains(channel))
     }
@@ -77,8 +76,6 @@ pub(crate) struct StoredTokens {
 }
 
 impl StoredTokens {
-    /// # Errors
-    /// When the store cannot be read.
     pub(crate) async fn read(store: &dyn TokenStore, clock: SharedClock) -> Result<Self, StoreError> {
         Ok(Self { clock, known: RwLock::new(store.tokens().await?) })
     }
@@ -88,7 +85,6 @@ impl StoredTokens {
         Self { clock, known: RwLock::default() }
     }
 
-    /// Adds a token that was stored.
     pub(crate) fn add(&self, token: TokenRecord) {
         self.known.write().unwrap_or_else(PoisonError::into_inner).push(token);
     }
@@ -123,7 +119,6 @@ impl StoredTokens {
         found.filter(|token| is_open(token, now)).map(Caller::from)
     }
 
-    /// The caller with the token that has this id.
     pub(crate) fn caller_with(&self, id: Uuid) -> Option<Caller> {
         let now = self.clock.now();
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);

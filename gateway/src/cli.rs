@@ -195,7 +195,6 @@ enum Command {
 }
 
 /// Runs the command that the process's arguments name.
-#[must_use]
 pub fn main() -> ExitCode {
     umask::keep_private();
     // Exits with 0 for help and with 2 for wrong arguments.

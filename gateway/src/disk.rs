@@ -15,9 +15,6 @@ pub(crate) struct Room {
 
 impl Room {
     /// The room on the disk of a file or folder.
-    ///
-    /// # Errors
-    /// When there is no such file, or the system does not tell.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
         let disk = statvfs(path)?;
         let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);

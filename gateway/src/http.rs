@@ -85,7 +85,6 @@ fn public_routes(
     channel_routes.into_iter().map(|routes| routes.layer(named.clone())).fold(own, Router::merge)
 }
 
-/// The routes for the operator only.
 fn operator_routes(app: &Arc<App>) -> Router {
     let readers = Router::new()
         .route("/metrics", get(health::metrics))

@@ -67,7 +67,6 @@ use std::sync::LazyLock;
 use rejoinder_config::Build;
 
 /// The platforms and the kinds of agents that this build supports.
-#[must_use]
 pub fn build() -> Build {
     static BUILD: LazyLock<Build> =
         LazyLock::new(|| Build { platforms: platforms::sections().leak(), agents: agents::sections().leak() });

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    fmt, io,
+    io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -75,15 +75,7 @@ pub(crate) struct Materials<'a> {
     generated: Mutex<Vec<SecretString>>,
 }
 
-impl fmt::Debug for Materials<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Materials").field("data_dir", &self.data_dir).finish_non_exhaustive()
-    }
-}
-
 impl<'a> Materials<'a> {
-    /// # Errors
-    /// When the HTTP client cannot be created.
     pub(crate) fn new(
         config: &'a Config,
         data_dir: &'a Path,
@@ -113,9 +105,6 @@ impl<'a> Materials<'a> {
     }
 
     /// The tokens of one surface, and how to show the current one. `file` in the data directory holds a generated one.
-    ///
-    /// # Errors
-    /// When a generated token can be neither read nor created.
     pub(crate) fn tokens(&self, token: &Token, file: &str) -> Result<(Tokens, TokenSource), WiringError> {
         let former = token.former.as_ref().map(Secret::get);
         match &token.current {
@@ -130,9 +119,6 @@ impl<'a> Materials<'a> {
     }
 
     /// A generated token, which is kept in `file` of the data directory.
-    ///
-    /// # Errors
-    /// When it can be neither read nor created.
     pub(crate) fn generated_token(&self, file: &str) -> Result<GeneratedToken, WiringError> {
         let made = match self.token_mode {
             TokenMode::Create => secrets::read_or_create(self.data_dir, file),

@@ -220,9 +220,6 @@ impl Waits {
 
 impl Problems {
     /// Reads what waits, and the new errors.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     pub(crate) async fn waits(&self, now: Timestamp) -> Result<Waits, StoreError> {
         let backlog = self.lists.backlog().await?;
         let is_stuck = backlog.overdue + backlog.parked_deliveries + backlog.undeliverable > 0;

@@ -40,9 +40,6 @@ pub(crate) fn read_or_create(data_dir: &Path, file: &str) -> io::Result<Generate
 }
 
 /// The token in `file` of `data_dir`. If there is none, generates one and stores it nowhere.
-///
-/// # Errors
-/// When the file exists and cannot be read.
 pub(crate) fn read_or_throwaway(data_dir: &Path, file: &str) -> io::Result<GeneratedToken> {
     let path = data_dir.join(file);
     match read_token(&path)? {
@@ -52,9 +49,6 @@ pub(crate) fn read_or_throwaway(data_dir: &Path, file: &str) -> io::Result<Gener
 }
 
 /// The token in `file` of `data_dir`, if there is one.
-///
-/// # Errors
-/// When the file exists and cannot be read.
 pub(crate) fn read(data_dir: &Path, file: &str) -> io::Result<Option<SecretString>> {
     read_token(&data_dir.join(file))
 }
@@ -75,9 +69,6 @@ fn read_token(path: &Path) -> io::Result<Option<SecretString>> {
 }
 
 /// A random token.
-///
-/// # Errors
-/// When the system has no randomness.
 pub(crate) fn new_token() -> io::Result<SecretString> {
     let mut bytes = [0; BYTES];
     rand::rngs::OsRng.try_fill_bytes(&mut bytes).map_err(io::Error::other)?;

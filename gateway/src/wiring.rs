@@ -82,9 +82,6 @@ pub(crate) const ADMIN_TOKEN_FILE: &str = "admin-token";
 pub(crate) const CONFIG_PATH_FILE: &str = "config-path";
 
 /// The token that a command on this machine sends to `/admin`; `None` if it is not generated yet, or `/admin` is switched off.
-///
-/// # Errors
-/// When its file cannot be read.
 pub(crate) fn admin_token(config: &Config, data_dir: &Path) -> io::Result<Option<SecretString>> {
     match &config.admin.token.current {
         _ if !config.admin.enabled => Ok(None),
@@ -110,17 +107,11 @@ pub(crate) fn database(config: &Config, data_dir: &Path) -> PathBuf {
 }
 
 /// Builds the parts. Starts nothing and connects to nothing.
-///
-/// # Errors
-/// When a token can be neither read nor created, or a section is invalid.
 pub(crate) fn parts(materials: &Materials<'_>) -> Result<Parts, WiringError> {
     Wiring(materials).parts()
 }
 
 /// Builds the parts as a start would, and drops them. Starts nothing and writes nothing.
-///
-/// # Errors
-/// As [`parts`].
 pub(crate) fn check(config: &Config, data_dir: &Path) -> Result<(), WiringError> {
     let clock: SharedClock = Arc::new(SystemClock);
     parts(&Materials::new(config, data_dir, TokenMode::CheckOnly, &clock, &HashMap::new())?).map(drop)

@@ -108,7 +108,6 @@ impl Item {
         (self.problem, self.gone, self.is_remembered, self.is_explained) = (problem, None, false, false);
     }
 
-    /// Whether something of it has lasted for `after`.
     fn has_lasted(&self, now: Timestamp, after: Duration) -> bool {
         let is_old = |since: &Timestamp| now.since(*since) >= after;
         if self.seen.is_empty() { is_old(&self.since) } else { self.seen.values().any(is_old) }

@@ -114,9 +114,6 @@ pub(crate) async fn restore(from: &Path, places: &Places) -> Result<Manifest> {
 
 /// Completes a restore that was interrupted after its files were checked, and removes what is left of another one. Returns what
 /// it restored, also if no gateway has started since.
-///
-/// # Errors
-/// When a file cannot be moved, or a restore is still at it.
 pub(crate) fn finish(places: &Places) -> Result<Option<Manifest>> {
     let (checked, in_place) = (Checked::of(places), places.data_dir.join(IN_PLACE));
     if in_place.exists() || !checked.data.exists() {
@@ -131,9 +128,6 @@ pub(crate) fn finish(places: &Places) -> Result<Option<Manifest>> {
 }
 
 /// Completes a restore that was interrupted, before a start.
-///
-/// # Errors
-/// As [`finish`].
 pub(super) fn begin_after(places: &Places) -> Result<()> {
     finish(places)?;
     remove_file(&places.data_dir.join(IN_PLACE))

@@ -31,7 +31,6 @@ impl Drop for Link {
 }
 
 impl Staging {
-    /// A new folder in `parent`.
     pub(super) fn new(parent: &Path, prefix: &str) -> io::Result<Self> {
         loop {
             let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(parent)?;

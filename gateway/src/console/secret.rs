@@ -28,9 +28,6 @@ pub(crate) enum SecretRead {
 
 impl SecretLocation {
     /// The place that the command line names: a variable or a file.
-    ///
-    /// # Errors
-    /// When the working directory is unknown.
     pub(crate) fn from_options(variable: Option<&str>, file: Option<&Path>) -> Result<Option<Self>, Failure> {
         Ok(match (variable, file) {
             (Some(name), _) => Some(Self::Variable(name.to_owned())),
@@ -42,9 +39,6 @@ impl SecretLocation {
     }
 
     /// Reads the secret. `what` names it in errors, such as "access token".
-    ///
-    /// # Errors
-    /// When it is in a file that cannot be read.
     pub(crate) fn read(&self, what: &str) -> Result<SecretRead, Failure> {
         Ok(match self {
             Self::Variable(name) => variable(name)
@@ -59,9 +53,6 @@ impl SecretLocation {
     }
 
     /// Writes a typed secret to its file, which only its owner can read.
-    ///
-    /// # Errors
-    /// When the file or its directory cannot be written.
     pub(crate) fn write(&self) -> Result<(), Failure> {
         let Self::Typed(secret, path) = self else { return Ok(()) };
         let created = path.parent().map_or(Ok(()), secrets::make_private_dir).map_err(anyhow::Error::new);
@@ -70,9 +61,6 @@ impl SecretLocation {
     }
 
     /// The value of its configuration key: `{ env = … }` or `{ file = … }`.
-    ///
-    /// # Errors
-    /// When the name or path cannot be written as TOML.
     pub(crate) fn reference(&self) -> Result<String, Failure> {
         match self {
             Self::Variable(name) => Ok(format!("{{ env = {} }}", toml_text(name)?)),

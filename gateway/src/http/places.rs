@@ -222,7 +222,6 @@ impl Place {
         Some(RequestPermit { place: Some(Arc::clone(self)) })
     }
 
-    /// Restarts the connection's idle time.
     pub(super) fn restart_idle_time(&self) {
         if let Some(connection) = self.places.occupancy().connections.get_mut(&self.id) {
             connection.activity = Activity::Idle(Instant::now());

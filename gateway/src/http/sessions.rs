@@ -59,8 +59,6 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// # Errors
-    /// When the store cannot be read.
     pub(crate) async fn read(
         key: Option<Tokens>,
         store: &dyn TokenStore,

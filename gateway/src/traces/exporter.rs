@@ -47,9 +47,6 @@ pub(super) enum ExportError {
 
 impl Exporter {
     /// The one that is configured; `None` without a collector.
-    ///
-    /// # Errors
-    /// When the HTTP client cannot be created.
     pub(crate) fn of(settings: &Telemetry) -> Result<Option<Self>> {
         let Some(base) = &settings.otlp_endpoint else { return Ok(None) };
         let base = base.as_str().trim_end_matches('/');
