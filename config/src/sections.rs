@@ -203,7 +203,7 @@ fn names(tree: &Node, build: &Build) -> Names {
     let default_agent = tree.get("routing").and_then(|routing| routing.get("default_agent"));
     let agent_of = |channel: &Node| channel.get("agent").or(default_agent).and_then(Node::text).map(ToOwned::to_owned);
     let mut names = Names {
-        agents: names_in(tree.get("agents")).collect(),
+        agents: tree.get("agents").and_then(Node::table).into_iter().flat_map(Table::keys).cloned().collect(),
         has_public_url: tree.get("server").is_some_and(|server| server.get("public_url").is_some()),
         platforms: build.platforms.iter().map(|platform| platform.name.to_owned()).collect(),
         channels: channels
@@ -261,10 +261,6 @@ fn names_nowhere(tree: &Node) -> Option<Place> {
     let of_prompts = [tree.get("schedules"), tree.get("triggers"), hooks].into_iter().flatten();
     let mut named = of_prompts.filter_map(Node::table).flat_map(Table::values).filter_map(|node| node.get("words_to"));
     named.find(|to| to.text() == Some(WordsTo::NOWHERE)).map(|to| to.place.clone())
-}
-
-fn names_in(node: Option<&Node>) -> impl Iterator<Item = String> {
-    node.and_then(Node::table).into_iter().flat_map(Table::keys).cloned()
 }
 
 /// Makes the operator's only agent the default, if none is set. Returns the problem of several agents without a default.

@@ -25,7 +25,7 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-use crate::log_lines::{self, LineCollector};
+use crate::log_lines;
 
 /// The size of the buffer, in lines.
 const LINES: usize = 4096;
@@ -44,8 +44,9 @@ pub(crate) fn start(log: Log) {
     let dropped = writer.error_counter();
     // Fails if the process already has a subscriber; that one stays.
     let collector = (!log.keep.is_zero()).then(|| log_lines::start(Arc::new(SystemClock)));
+    let collected = collector.map(|collector| collector.with_filter(kept(log.keep_level)).boxed());
     let (filter, handle) = reload::Layer::new(filter(log.level));
-    if subscriber(log.format, filter, writer, kept_lines(log, collector)).try_init().is_ok() {
+    if subscriber(log.format, filter, writer, collected).try_init().is_ok() {
         DROPPED.get_or_init(|| dropped);
         FILTER.get_or_init(|| handle);
         *WRITER.lock().unwrap_or_else(PoisonError::into_inner) = Some(guard);
@@ -116,10 +117,6 @@ impl Write for Stderr {
 }
 
 type Lines = Box<dyn Layer<Registry> + Send + Sync>;
-
-fn kept_lines(log: Log, collector: Option<LineCollector>) -> Option<Lines> {
-    collector.map(|collector| collector.with_filter(kept(log.keep_level)).boxed())
-}
 
 fn subscriber<W, F>(format: LogFormat, filter: F, writer: W, kept: Option<Lines>) -> Dispatch
 where

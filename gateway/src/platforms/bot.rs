@@ -103,11 +103,6 @@ impl BotPlatform {
         format!("{}-main-token", self.key)
     }
 
-    /// A token in the platform's usual variable.
-    pub(super) fn token_from_environment(&self) -> Option<SecretString> {
-        variable(self.token_variable)
-    }
-
     /// The rest of an error that begins with an invalid entry.
     fn invalid_person_text(&self) -> String {
         format!("is not an id or username on {}", self.name)
@@ -120,10 +115,6 @@ impl BotPlatform {
                 "channels.{key}.{channel}.api_url begins with http://: the token and all messages can be read on the way."
             )
         })
-    }
-
-    fn default_api_url(&self) -> Url {
-        self.api_url.parse().expect("a constant address")
     }
 }
 
@@ -164,7 +155,7 @@ impl Setup for BotPlatform {
         data_dir: &Path,
     ) -> Result<Option<Account>, Failure> {
         let options = BotOptions::of(self, matches);
-        let connected = options.interview(terminal, data_dir, self.token_from_environment()).await?;
+        let connected = options.interview(terminal, data_dir, variable(self.token_variable)).await?;
         connected.map(ConnectedBot::account).transpose()
     }
 }
@@ -247,7 +238,8 @@ impl<'a> BotOptions<'a> {
     }
 
     async fn check(&self, token: &SecretString) -> Result<CheckResult<Profile>, Failure> {
-        let api_url = self.api_url.clone().unwrap_or_else(|| self.platform.default_api_url());
+        let usual = || self.platform.api_url.parse().expect("a constant address");
+        let api_url = self.api_url.clone().unwrap_or_else(usual);
         let http = client::http_client().with_context(|| format!("cannot ask {}", self.platform.name))?;
         Ok(match (self.platform.fetch_profile)(&http, &api_url, token).await {
             Ok(profile) => CheckResult::Valid(profile),
