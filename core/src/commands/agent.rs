@@ -12,21 +12,11 @@ use crate::{
     ports::store::error::StoreError,
 };
 
-pub(super) const AGENT: Command = Command {
-    name: "agent",
-    texts: &["/agent"],
-    arguments: 1,
-    description: "Which agent answers",
-    act: |call| Box::pin(agent(call)),
-};
+pub(super) const AGENT: Command =
+    Command::new("agent", &["/agent"], 1, "Which agent answers", |call| Box::pin(agent(call)));
 
-pub(super) const MODEL: Command = Command {
-    name: "model",
-    texts: &["/model"],
-    arguments: 1,
-    description: "Which model answers",
-    act: |call| Box::pin(model(call)),
-};
+pub(super) const MODEL: Command =
+    Command::new("model", &["/model"], 1, "Which model answers", |call| Box::pin(model(call)));
 
 async fn agent(call: &Call<'_>) -> Result<Answer, StoreError> {
     let routed: AgentName = call.configured_agent().into();

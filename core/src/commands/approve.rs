@@ -14,21 +14,15 @@ use crate::{
     ports::store::transition::Seen,
 };
 
-pub(super) const APPROVE: Command = Command {
-    name: "approve",
-    texts: &["/approve"],
-    arguments: 3,
-    description: "Let somebody in who was given this code",
-    act: |call| Box::pin(async { Ok(decide(call, approve)) }),
-};
+pub(super) const APPROVE: Command =
+    Command::new("approve", &["/approve"], 3, "Let somebody in who was given this code", |call| {
+        Box::pin(async { Ok(decide(call, approve)) })
+    });
 
-pub(super) const DECLINE: Command = Command {
-    name: "decline",
-    texts: &["/decline"],
-    arguments: 3,
-    description: "Do not let somebody in who was given this code",
-    act: |call| Box::pin(async { Ok(decide(call, decline)) }),
-};
+pub(super) const DECLINE: Command =
+    Command::new("decline", &["/decline"], 3, "Do not let somebody in who was given this code", |call| {
+        Box::pin(async { Ok(decide(call, decline)) })
+    });
 
 /// An owner's decision on the request with the code that they wrote.
 fn decide(call: &Call<'_>, decision: impl Fn(&Call<'_>, &str, &Pairing, Seen) -> Answer) -> Answer {

@@ -158,9 +158,20 @@ impl Answer {
 }
 
 impl Command {
-    /// A command that no text invokes.
+    /// A command that people write as one of `texts`, with at most so many words after it.
+    pub(super) const fn new(
+        name: &'static str,
+        texts: &'static [&'static str],
+        arguments: usize,
+        description: &'static str,
+        act: Act,
+    ) -> Self {
+        Self { name, texts, arguments, description, act }
+    }
+
+    /// A notice, which nobody writes.
     pub(super) const fn notice(name: &'static str, description: &'static str, act: Act) -> Self {
-        Self { name, texts: &[], arguments: 0, description, act }
+        Self::new(name, &[], 0, description, act)
     }
 
     pub(crate) fn handler(&self) -> Handler {

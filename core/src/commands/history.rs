@@ -28,21 +28,11 @@ const MAX_BYTES: usize = 1 << 20;
 /// What is between two lines: they are paragraphs of Markdown.
 const GAP: &str = "\n\n";
 
-pub(super) const HISTORY: Command = Command {
-    name: "history",
-    texts: &["/history"],
-    arguments: 0,
-    description: "What was said last",
-    act: |call| Box::pin(history(call)),
-};
+pub(super) const HISTORY: Command =
+    Command::new("history", &["/history"], 0, "What was said last", |call| Box::pin(history(call)));
 
-pub(super) const EXPORT: Command = Command {
-    name: "export",
-    texts: &["/export"],
-    arguments: 0,
-    description: "Everything that was said, as a file",
-    act: |call| Box::pin(export(call)),
-};
+pub(super) const EXPORT: Command =
+    Command::new("export", &["/export"], 0, "Everything that was said, as a file", |call| Box::pin(export(call)));
 
 async fn history(call: &Call<'_>) -> Result<Answer, StoreError> {
     let lines = call.sessions.store.transcript(call.turn.session, LOOKED_AT).await?;

@@ -18,13 +18,8 @@ const OFF: &str = "off";
 /// What may follow the command.
 pub(super) const WORDS: [&str; 2] = [HERE, OFF];
 
-pub(super) const HOME: Command = Command {
-    name: "home",
-    texts: &["/home"],
-    arguments: 1,
-    description: "Where I reach you",
-    act: |call| Box::pin(async { Ok(home(call)) }),
-};
+pub(super) const HOME: Command =
+    Command::new("home", &["/home"], 1, "Where I reach you", |call| Box::pin(async { Ok(home(call)) }));
 
 fn home(call: &Call<'_>) -> Answer {
     let event = &call.turn.event;

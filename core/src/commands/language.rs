@@ -9,13 +9,10 @@ use crate::{
 /// What people write to have the language of their app again.
 const AUTO: &str = "auto";
 
-pub(super) const LANGUAGE: Command = Command {
-    name: "language",
-    texts: &["/language"],
-    arguments: 1,
-    description: "The language in which I tell you something",
-    act: |call| Box::pin(async { Ok(language(call)) }),
-};
+pub(super) const LANGUAGE: Command =
+    Command::new("language", &["/language"], 1, "The language in which I tell you something", |call| {
+        Box::pin(async { Ok(language(call)) })
+    });
 
 /// What may follow the command.
 pub(super) fn words(settings: &Settings) -> Vec<String> {

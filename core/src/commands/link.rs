@@ -19,12 +19,8 @@ use crate::{
     ports::store::{error::StoreError, transition::Seen},
 };
 
-pub(crate) const LINK: Command = Command {
-    name: "link",
-    texts: &["/link"],
-    arguments: 3,
-    description: "Be the same person to me on another channel",
-    act: |call| {
+pub(crate) const LINK: Command =
+    Command::new("link", &["/link"], 3, "Be the same person to me on another channel", |call| {
         Box::pin(async {
             Ok(match (refusal(call), code_in(&call.turn.event.text)) {
                 (refusal, Some(typed)) => use_code(call, &typed, refusal),
@@ -32,23 +28,17 @@ pub(crate) const LINK: Command = Command {
                 (None, None) => give_code(call),
             })
         })
-    },
-};
+    });
 
-pub(super) const UNLINK: Command = Command {
-    name: "unlink",
-    texts: &["/unlink"],
-    arguments: 0,
-    description: "Be nobody to me on this channel that you linked",
-    act: |call| {
+pub(super) const UNLINK: Command =
+    Command::new("unlink", &["/unlink"], 0, "Be nobody to me on this channel that you linked", |call| {
         Box::pin(async {
             Ok(match refusal(call) {
                 Some(refusal) => refusal,
                 None => leave(call),
             })
         })
-    },
-};
+    });
 
 /// The code in a message that is `/link` with one.
 pub(crate) fn code_in(text: &str) -> Option<String> {

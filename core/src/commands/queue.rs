@@ -6,13 +6,13 @@ use crate::{model::queue::QueueMode, ports::store::error::StoreError};
 /// What chooses the mode of the configuration again.
 const AS_CONFIGURED: &str = "auto";
 
-pub(super) const QUEUE: Command = Command {
-    name: "queue",
-    texts: &["/queue"],
-    arguments: 1,
-    description: "What happens to messages that come while I work: followup, collect, steer, interrupt or auto",
-    act: |call| Box::pin(queue(call)),
-};
+pub(super) const QUEUE: Command = Command::new(
+    "queue",
+    &["/queue"],
+    1,
+    "What happens to messages that come while I work: followup, collect, steer, interrupt or auto",
+    |call| Box::pin(queue(call)),
+);
 
 /// What may follow the command.
 pub(super) fn words() -> Vec<String> {

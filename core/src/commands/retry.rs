@@ -8,21 +8,11 @@ use crate::{base::words::excerpt, model::session::SessionChange, ports::store::e
 /// How many characters of a question are told.
 const EXCERPT: usize = 100;
 
-pub(crate) const RETRY: Command = Command {
-    name: "retry",
-    texts: &["/retry"],
-    arguments: 0,
-    description: "Try the last question again",
-    act: |call| Box::pin(retry(call)),
-};
+pub(crate) const RETRY: Command =
+    Command::new("retry", &["/retry"], 0, "Try the last question again", |call| Box::pin(retry(call)));
 
-pub(super) const UNDO: Command = Command {
-    name: "undo",
-    texts: &["/undo"],
-    arguments: 0,
-    description: "Forget the last question and its answer",
-    act: |call| Box::pin(undo(call)),
-};
+pub(super) const UNDO: Command =
+    Command::new("undo", &["/undo"], 0, "Forget the last question and its answer", |call| Box::pin(undo(call)));
 
 async fn retry(call: &Call<'_>) -> Result<Answer, StoreError> {
     let event = &call.turn.event;

@@ -31,21 +31,18 @@ const ALL: &str = "all";
 /// How many words a name has at most.
 const NAME_WORDS: usize = 8;
 
-pub(super) const SESSION: Command = Command {
-    name: "session",
-    texts: &["/session", "/sessions"],
-    arguments: 1 + NAME_WORDS,
-    description: "Sessions: list, new, use, rename, delete",
-    act: |call| Box::pin(session(call)),
-};
+pub(super) const SESSION: Command = Command::new(
+    "session",
+    &["/session", "/sessions"],
+    1 + NAME_WORDS,
+    "Sessions: list, new, use, rename, delete",
+    |call| Box::pin(session(call)),
+);
 
-pub(super) const NEW: Command = Command {
-    name: "new",
-    texts: &["/new", "/reset"],
-    arguments: NAME_WORDS,
-    description: "Start afresh: what was said before is left behind",
-    act: |call| Box::pin(async { begin(call, &rest_of(call, 1)).await }),
-};
+pub(super) const NEW: Command =
+    Command::new("new", &["/new", "/reset"], NAME_WORDS, "Start afresh: what was said before is left behind", |call| {
+        Box::pin(async { begin(call, &rest_of(call, 1)).await })
+    });
 
 async fn session(call: &Call<'_>) -> Result<Answer, StoreError> {
     let (verb, rest) = (rest_of(call, 1), rest_of(call, 2));

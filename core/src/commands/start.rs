@@ -2,10 +2,5 @@
 
 use super::command::{Answer, Command};
 
-pub(super) const START: Command = Command {
-    name: "start",
-    texts: &["/start"],
-    arguments: 1,
-    description: "Say hello",
-    act: |_| Box::pin(async { Ok(Answer::of("start")) }),
-};
+pub(super) const START: Command =
+    Command::new("start", &["/start"], 1, "Say hello", |_| Box::pin(async { Ok(Answer::of("start")) }));

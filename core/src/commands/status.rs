@@ -15,13 +15,8 @@ const MOST: usize = 5;
 /// How many characters of a message are told.
 const EXCERPT: usize = 60;
 
-pub(super) const STATUS: Command = Command {
-    name: "status",
-    texts: &["/status"],
-    arguments: 0,
-    description: "What is being worked on",
-    act: |call| Box::pin(status(call)),
-};
+pub(super) const STATUS: Command =
+    Command::new("status", &["/status"], 0, "What is being worked on", |call| Box::pin(status(call)));
 
 async fn status(call: &Call<'_>) -> Result<Answer, StoreError> {
     let mut open = call.open_before().await?;

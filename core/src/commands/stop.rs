@@ -10,13 +10,8 @@ use crate::{
     ports::store::error::StoreError,
 };
 
-pub(super) const STOP: Command = Command {
-    name: "stop",
-    texts: &["/stop", "/cancel"],
-    arguments: 0,
-    description: "Stop what is being worked on",
-    act: |call| Box::pin(stop(call)),
-};
+pub(super) const STOP: Command =
+    Command::new("stop", &["/stop", "/cancel"], 0, "Stop what is being worked on", |call| Box::pin(stop(call)));
 
 async fn stop(call: &Call<'_>) -> Result<Answer, StoreError> {
     if call.is_guest_of_group() {
