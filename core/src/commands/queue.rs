@@ -16,8 +16,7 @@ pub(super) const QUEUE: Command = Command::new(
 
 /// What may follow the command.
 pub(super) fn words() -> Vec<String> {
-    let modes = QueueMode::ALL.map(QueueMode::as_str);
-    modes.into_iter().chain([AS_CONFIGURED]).map(ToOwned::to_owned).collect()
+    QueueMode::ALL.iter().map(|mode| mode.as_str()).chain([AS_CONFIGURED]).map(ToOwned::to_owned).collect()
 }
 
 async fn queue(call: &Call<'_>) -> Result<Answer, StoreError> {

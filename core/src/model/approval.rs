@@ -3,42 +3,30 @@
 use std::sync::Arc;
 
 use rejoinder_guard::{ApprovalRequest, Timestamp};
-use serde::{Deserialize, Serialize};
 
 use crate::model::{
     conversation::ChannelId,
     ids::{ApprovalId, PersonId, TurnId},
 };
 
-/// What became of an approval that an agent asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ApprovalState {
-    /// Nobody has decided it yet.
-    Waiting,
-    /// The answer was yes.
-    Approved,
-    /// The answer was no.
-    Declined,
-    /// Nobody decided it in time.
-    Expired,
-    /// The turn was cancelled, or ended in another way.
-    Dropped,
+named! {
+    /// What became of an approval that an agent asked for.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ApprovalState {
+        /// Nobody has decided it yet.
+        Waiting = "waiting",
+        /// The answer was yes.
+        Approved = "approved",
+        /// The answer was no.
+        Declined = "declined",
+        /// Nobody decided it in time.
+        Expired = "expired",
+        /// The turn was cancelled, or ended in another way.
+        Dropped = "dropped",
+    }
 }
 
 impl ApprovalState {
-    /// The name in records and interfaces.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Approved => "approved",
-            Self::Declined => "declined",
-            Self::Expired => "expired",
-            Self::Dropped => "dropped",
-        }
-    }
-
     /// The name in the audit.
     pub(crate) const fn audit_action(self) -> &'static str {
         match self {

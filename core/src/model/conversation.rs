@@ -96,23 +96,13 @@ impl fmt::Display for ConversationRef {
     }
 }
 
-/// Whether a chat is between one person and the agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ChatKind {
-    /// A chat between one person and the agent.
-    Direct,
-    /// A chat of several people.
-    Group,
-}
-
-impl ChatKind {
-    /// The name in the configuration.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Direct => "direct",
-            Self::Group => "group",
-        }
+named! {
+    /// Whether a chat is between one person and the agent.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum ChatKind {
+        /// A chat between one person and the agent.
+        Direct = "direct",
+        /// A chat of several people.
+        Group = "group",
     }
 }

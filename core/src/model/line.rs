@@ -3,7 +3,6 @@
 //! They are not the [log](super::log), which has an entry for each step of each turn and is complete. Lines may be missing.
 
 use rejoinder_guard::Timestamp;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::model::{conversation::ChannelId, ids::TurnId};
@@ -11,30 +10,18 @@ use crate::model::{conversation::ChannelId, ids::TurnId};
 /// The place of a line: larger than that of every line that was stored before.
 pub type LineId = i64;
 
-/// How important a line is, the most important first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LineLevel {
-    /// The operator must act.
-    Error,
-    /// The operator may have to act.
-    Warn,
-    /// Something notable happened.
-    Info,
-    /// A decision, or a detail.
-    Debug,
-}
-
-impl LineLevel {
-    /// Its name.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warn => "warn",
-            Self::Info => "info",
-            Self::Debug => "debug",
-        }
+named! {
+    /// How important a line is, the most important first.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum LineLevel {
+        /// The operator must act.
+        Error = "error",
+        /// The operator may have to act.
+        Warn = "warn",
+        /// Something notable happened.
+        Info = "info",
+        /// A decision, or a detail.
+        Debug = "debug",
     }
 }
 

@@ -1,5 +1,8 @@
 //! The data types of the core: plain data that uses nothing else of this crate.
 
+#[macro_use]
+mod named;
+
 pub(crate) mod access;
 pub(crate) mod agent;
 pub(crate) mod approval;

@@ -3,7 +3,6 @@
 use std::{collections::HashMap, fmt};
 
 use rejoinder_guard::Timestamp;
-use serde::{Deserialize, Serialize};
 
 use crate::model::{
     conversation::{ChannelId, ConversationRef},
@@ -27,28 +26,17 @@ impl fmt::Display for Identity {
     }
 }
 
-/// What a person may do besides talking to the agent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PersonRole {
-    /// Nothing. Rules and limits can tell guests from members.
-    Guest,
-    /// Nothing.
-    #[default]
-    Member,
-    /// Lets others in, with `/approve`.
-    Owner,
-}
-
-impl PersonRole {
-    /// The name in records and interfaces.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Guest => "guest",
-            Self::Member => "member",
-            Self::Owner => "owner",
-        }
+named! {
+    /// What a person may do besides talking to the agent.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum PersonRole {
+        /// Nothing. Rules and limits can tell guests from members.
+        Guest = "guest",
+        /// Nothing.
+        #[default]
+        Member = "member",
+        /// Lets others in, with `/approve`.
+        Owner = "owner",
     }
 }
 
@@ -171,30 +159,18 @@ pub struct Pairing {
     pub linked_by: Option<TurnId>,
 }
 
-/// What became of a request to be let in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PairingState {
-    /// Nobody has decided it yet.
-    Waiting,
-    /// The answer was no.
-    Declined,
-    /// They are let in, and were not told yet.
-    Approved,
-    /// No request: somebody who is known made the code, to be known by it on another channel. Once it is used, they are asked.
-    Links,
-}
-
-impl PairingState {
-    /// The name in records.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Declined => "declined",
-            Self::Approved => "approved",
-            Self::Links => "links",
-        }
+named! {
+    /// What became of a request to be let in.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum PairingState {
+        /// Nobody has decided it yet.
+        Waiting = "waiting",
+        /// The answer was no.
+        Declined = "declined",
+        /// They are let in, and were not told yet.
+        Approved = "approved",
+        /// No request: somebody who is known made the code, to be known by it on another channel. Once it is used, they are asked.
+        Links = "links",
     }
 }
 

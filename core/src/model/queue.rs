@@ -1,6 +1,6 @@
 //! What happens to messages that come while a turn of their conversation runs.
 
-use std::{collections::HashMap, fmt, str::FromStr, time::Duration};
+use std::{collections::HashMap, str::FromStr, time::Duration};
 
 use rejoinder_guard::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,40 +10,19 @@ use crate::model::{
     event::{EventKind, InboundEvent},
 };
 
-/// What happens to a message that comes while a turn of its conversation runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum QueueMode {
-    /// It waits, and is answered by itself.
-    #[default]
-    Followup,
-    /// It waits, also for a moment when nothing runs, and is answered together with the others that wait.
-    Collect,
-    /// The agent that runs gets it, if it can take messages while it works; otherwise it waits, and is answered by itself.
-    Steer,
-    /// It stops the run, which begins again with all that wait.
-    Interrupt,
-}
-
-impl QueueMode {
-    /// Every mode.
-    pub const ALL: [Self; 4] = [Self::Followup, Self::Collect, Self::Steer, Self::Interrupt];
-
-    /// The name in the configuration and in the command `/queue`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Followup => "followup",
-            Self::Collect => "collect",
-            Self::Steer => "steer",
-            Self::Interrupt => "interrupt",
-        }
-    }
-}
-
-impl fmt::Display for QueueMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+named! {
+    /// What happens to a message that comes while a turn of its conversation runs.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub enum QueueMode {
+        /// It waits, and is answered by itself.
+        #[default]
+        Followup = "followup",
+        /// It waits, also for a moment when nothing runs, and is answered together with the others that wait.
+        Collect = "collect",
+        /// The agent that runs gets it, if it can take messages while it works; otherwise it waits, and is answered by itself.
+        Steer = "steer",
+        /// It stops the run, which begins again with all that wait.
+        Interrupt = "interrupt",
     }
 }
 
@@ -56,7 +35,7 @@ impl FromStr for QueueMode {
     type Err = NotAQueueMode;
 
     fn from_str(text: &str) -> Result<Self, NotAQueueMode> {
-        Self::ALL.into_iter().find(|mode| mode.as_str() == text).ok_or(NotAQueueMode)
+        Self::ALL.iter().copied().find(|mode| mode.as_str() == text).ok_or(NotAQueueMode)
     }
 }
 

@@ -110,27 +110,16 @@ pub enum ScheduleOrigin {
     Agent,
 }
 
-/// Whether a schedule begins anything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ScheduleState {
-    /// It does, at its times.
-    Active,
-    /// It does not until it is resumed.
-    Paused,
-    /// Its last time has passed.
-    Done,
-}
-
-impl ScheduleState {
-    /// The name in records and interfaces.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Paused => "paused",
-            Self::Done => "done",
-        }
+named! {
+    /// Whether a schedule begins anything.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ScheduleState {
+        /// It does, at its times.
+        Active = "active",
+        /// It does not until it is resumed.
+        Paused = "paused",
+        /// Its last time has passed.
+        Done = "done",
     }
 }
 

@@ -9,60 +9,35 @@ use crate::model::{
     ids::{ConversationId, DeliveryId, TurnId},
 };
 
-/// The state of a delivery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DeliveryState {
-    /// Waiting for its next attempt.
-    Pending,
-    /// Waiting for the operator, who holds its turn.
-    Held,
-    /// An attempt has begun and has no result.
-    Sending,
-    /// The platform acknowledged it, or our own row is the receipt.
-    Delivered,
-    /// Withdrawn before it was sent.
-    Withdrawn,
-    /// The platform will never accept it.
-    Refused,
-    /// Out of attempts and age, or held for the operator; the payload is kept.
-    Dead,
-}
-
-impl DeliveryState {
-    /// The state's name in records and interfaces.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Held => "held",
-            Self::Sending => "sending",
-            Self::Delivered => "delivered",
-            Self::Withdrawn => "withdrawn",
-            Self::Refused => "refused",
-            Self::Dead => "dead",
-        }
+named! {
+    /// The state of a delivery.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum DeliveryState {
+        /// Waiting for its next attempt.
+        Pending = "pending",
+        /// Waiting for the operator, who holds its turn.
+        Held = "held",
+        /// An attempt has begun and has no result.
+        Sending = "sending",
+        /// The platform acknowledged it, or our own row is the receipt.
+        Delivered = "delivered",
+        /// Withdrawn before it was sent.
+        Withdrawn = "withdrawn",
+        /// The platform will never accept it.
+        Refused = "refused",
+        /// Out of attempts and age, or held for the operator; the payload is kept.
+        Dead = "dead",
     }
 }
 
-/// A text of the operator's that is put before a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Label {
-    /// It is sent again and may be a second copy.
-    Resent,
-    /// It replaces a draft or a deferral that may still be in the chat.
-    Replaces,
-}
-
-impl Label {
-    /// The name in records, and of the template.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Resent => "resent",
-            Self::Replaces => "replaces",
-        }
+named! {
+    /// A text of the operator's that is put before a message.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Label {
+        /// It is sent again and may be a second copy.
+        Resent = "resent",
+        /// It replaces a draft or a deferral that may still be in the chat.
+        Replaces = "replaces",
     }
 }
 

@@ -49,8 +49,8 @@ impl FromStr for Target {
     fn from_str(text: &str) -> Result<Self, NotATarget> {
         let text = text.trim();
         if let Some(role) = text.strip_prefix(ROLE) {
-            let roles = [PersonRole::Guest, PersonRole::Member, PersonRole::Owner];
-            return roles.into_iter().find(|known| known.as_str() == role).map(Self::Role).ok_or(NotATarget);
+            let role = PersonRole::ALL.iter().copied().find(|known| known.as_str() == role);
+            return role.map(Self::Role).ok_or(NotATarget);
         }
         match ConversationRef::parse(text) {
             Some(place) => Ok(Self::Conversation(place)),

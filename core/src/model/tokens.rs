@@ -1,36 +1,23 @@
 //! The tokens with which operators use the admin API.
 
 use rejoinder_guard::Timestamp;
-use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::model::conversation::ChannelId;
 
-/// What a token allows. Each role from the viewer on may do what the ones before it may in the admin API, of which `Chat` may
-/// do nothing; agents are run by all roles but the viewer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// Talks to agents over HTTP, and does nothing else.
-    Chat,
-    /// Reads everything but the audit and the tokens.
-    Viewer,
-    /// Mends deliveries: retries, redirects, discards, cancels, holds, sends.
-    Operator,
-    /// Also manages tokens.
-    Admin,
-}
-
-impl Role {
-    /// The name in records and interfaces.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Chat => "chat",
-            Self::Viewer => "viewer",
-            Self::Operator => "operator",
-            Self::Admin => "admin",
-        }
+named! {
+    /// What a token allows. Each role from the viewer on may do what the ones before it may in the admin API, of which `Chat` may
+    /// do nothing; agents are run by all roles but the viewer.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Role {
+        /// Talks to agents over HTTP, and does nothing else.
+        Chat = "chat",
+        /// Reads everything but the audit and the tokens.
+        Viewer = "viewer",
+        /// Mends deliveries: retries, redirects, discards, cancels, holds, sends.
+        Operator = "operator",
+        /// Also manages tokens.
+        Admin = "admin",
     }
 }
 
