@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{
     brief::Brief,
-    conversation::{ChatKind, ConversationRef},
+    conversation::{ChannelId, ChatKind, ConversationRef},
     ids::{ApprovalId, PersonId, TurnId},
     language::Language,
     people::{Identity, KnownPeople, PersonRole},
@@ -274,17 +274,19 @@ pub enum Amends {
     Withdraws,
 }
 
-/// One received event, normalised.
+/// One received event, normalised. Its JSON leaves out what the store keeps in columns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InboundEvent {
     /// The address of the conversation.
+    #[serde(skip, default = "nowhere")]
     pub conversation: ConversationRef,
     /// Whether the chat is direct or a group.
     pub chat: ChatKind,
     /// The platform's id of the event; with `revision` it is the key that deduplicates events of a channel.
+    #[serde(skip)]
     pub external_id: String,
     /// 0, or the revision of an edited message.
-    #[serde(default)]
+    #[serde(skip)]
     pub revision: i64,
     /// The platform's id of the message, which a reply or reaction refers to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -296,6 +298,7 @@ pub struct InboundEvent {
     /// How it is directed at the agent; decides whether an answer is owed.
     pub directed: Directed,
     /// The message text; empty if there is none.
+    #[serde(skip)]
     pub text: String,
     /// What the person wrote, if that was made a pick: the text is then the choice. Set by the core.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -337,9 +340,19 @@ pub struct InboundEvent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_at: Option<Timestamp>,
     /// When the gateway received it.
+    #[serde(skip, default = "never")]
     pub received_at: Timestamp,
     /// The payload as it was received, for the operator.
+    #[serde(skip)]
     pub raw: String,
+}
+
+fn nowhere() -> ConversationRef {
+    ConversationRef::new(ChannelId::from_stored(""), "")
+}
+
+const fn never() -> Timestamp {
+    Timestamp::from_millis(0)
 }
 
 impl InboundEvent {

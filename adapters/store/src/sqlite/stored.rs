@@ -1,74 +1,12 @@
 //! Values of the core as columns.
 
-use std::{borrow::Cow, fmt, time::Duration};
+use std::fmt;
 
 use rejoinder_core::{
-    Amends, Attachment, Author, Brief, CallerTrace, ChannelId, ChatKind, ConversationRef, Directed, EventKind,
-    Expectation, InboundEvent, Language, Obligation, Quote, Sender, StoreError, Timestamp, json_error, store::TurnSeq,
+    ChannelId, ConversationRef, Expectation, InboundEvent, Obligation, StoreError, Timestamp, json_error,
+    store::TurnSeq,
 };
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
-
-/// The JSON column `details` of an event: the fields that have no column of their own.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Details<'a> {
-    pub(super) chat: ChatKind,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) message_id: Option<Cow<'a, str>>,
-    pub(super) sender: Cow<'a, Sender>,
-    pub(super) kind: Cow<'a, EventKind>,
-    pub(super) directed: Directed,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) said: Option<Cow<'a, str>>,
-    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
-    pub(super) attachments: Cow<'a, [Attachment]>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) quoted: Option<Cow<'a, Quote>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) forwarded: Option<Cow<'a, Author>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) patience: Option<Duration>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) amends: Option<Amends>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) part_of: Option<Cow<'a, str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) more_within: Option<Duration>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) language: Option<Language>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) brief: Option<Cow<'a, Brief>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) trace: Option<Cow<'a, CallerTrace>>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) waits_in_quiet_hours: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) sent_at: Option<Timestamp>,
-}
-
-impl<'a> Details<'a> {
-    pub(super) fn of(event: &'a InboundEvent) -> Self {
-        Self {
-            chat: event.chat,
-            message_id: event.message_id.as_deref().map(Cow::Borrowed),
-            sender: Cow::Borrowed(&event.sender),
-            kind: Cow::Borrowed(&event.kind),
-            directed: event.directed,
-            said: event.said.as_deref().map(Cow::Borrowed),
-            attachments: Cow::Borrowed(&event.attachments),
-            quoted: event.quoted.as_ref().map(Cow::Borrowed),
-            forwarded: event.forwarded.as_ref().map(Cow::Borrowed),
-            patience: event.patience,
-            amends: event.amends,
-            part_of: event.part_of.as_deref().map(Cow::Borrowed),
-            more_within: event.more_within,
-            language: event.language,
-            brief: event.brief.as_deref().map(Cow::Borrowed),
-            trace: event.trace.as_ref().map(Cow::Borrowed),
-            waits_in_quiet_hours: event.waits_in_quiet_hours,
-            sent_at: event.sent_at,
-        }
-    }
-}
+use serde::de::DeserializeOwned;
 
 /// The columns of a [`StoredEvent`] in a `select`, from the table `e`.
 macro_rules! event_columns {
@@ -93,32 +31,16 @@ pub(super) struct StoredEvent {
 
 impl StoredEvent {
     pub(super) fn event(self) -> Result<InboundEvent, StoreError> {
-        let details: Details<'static> = parse("details", &self.details)?;
+        // The other fields are in the column `details`.
+        let event: InboundEvent = parse("details", &self.details)?;
         Ok(InboundEvent {
             conversation: address(&self.channel, &self.chat, &self.thread),
-            chat: details.chat,
             external_id: self.external_id,
             revision: self.revision,
-            message_id: details.message_id.map(Into::into),
-            sender: details.sender.into_owned(),
-            kind: details.kind.into_owned(),
-            directed: details.directed,
             text: self.text,
-            said: details.said.map(Into::into),
-            attachments: details.attachments.into_owned(),
-            quoted: details.quoted.map(Cow::into_owned),
-            forwarded: details.forwarded.map(Cow::into_owned),
-            patience: details.patience,
-            amends: details.amends,
-            part_of: details.part_of.map(Cow::into_owned),
-            more_within: details.more_within,
-            language: details.language,
-            brief: details.brief.map(|brief| Box::new(brief.into_owned())),
-            trace: details.trace.map(Cow::into_owned),
-            waits_in_quiet_hours: details.waits_in_quiet_hours,
-            sent_at: details.sent_at,
             received_at: Timestamp::from_millis(self.received_at),
             raw: self.raw.unwrap_or_default(),
+            ..event
         })
     }
 }

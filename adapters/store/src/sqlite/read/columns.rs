@@ -1,7 +1,7 @@
 //! Reads columns as values of the core.
 
-use rejoinder_core::{AgentName, ConversationRef, Handler, StoreError, Timestamp, TurnId};
-use serde::de::DeserializeOwned;
+use rejoinder_core::{AgentName, ConversationRef, Handler, Sender, StoreError, Timestamp, TurnId};
+use serde::{Deserialize, de::DeserializeOwned};
 use sqlx::{Decode, Row, Sqlite, Type, sqlite::SqliteRow};
 use uuid::Uuid;
 
@@ -52,6 +52,16 @@ pub(super) trait Columns {
             (None, Some(command)) => Ok(Handler::Gateway(command.into())),
             (None, None) => Err(StoreError::Corrupt("a turn has neither an agent nor a command".to_owned())),
         }
+    }
+
+    /// The sender of an event, if it is stored and can be read.
+    fn sender(&self) -> Option<Sender> {
+        #[derive(Deserialize)]
+        struct Details {
+            sender: Sender,
+        }
+        let details: Option<Details> = self.json_maybe("details").ok().flatten();
+        details.map(|details| details.sender)
     }
 
     /// The columns `channel`, `chat` and `thread`.

@@ -12,7 +12,7 @@ use crate::sqlite::{
     error::store_error,
     request::{WriteRequest, WriteResult},
     store::SqliteStore,
-    stored::{Details, thread},
+    stored::thread,
 };
 
 /// What an event needs to know of its conversation.
@@ -134,11 +134,10 @@ pub(in crate::sqlite) async fn conversations(
 
 fn summary(row: &SqliteRow) -> Result<ConversationSummary, StoreError> {
     let count = |column| row.value::<i64>(column).map(|count| u64::try_from(count).unwrap_or(0));
-    let details = row.json_maybe::<Details<'static>>("details").ok().flatten();
     Ok(ConversationSummary {
         id: row.id("id")?,
         conversation: row.conversation()?,
-        sender: details.map(|details| details.sender.into_owned()),
+        sender: row.sender(),
         text: row.value::<Option<String>>("text")?.unwrap_or_default(),
         last_at: row.at("accepted_at")?,
         turns: count("turns")?,

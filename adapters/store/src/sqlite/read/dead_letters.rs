@@ -14,7 +14,7 @@ use super::{
     deliveries::{delivery, select_deliveries},
     names,
 };
-use crate::sqlite::{error::store_error, stored::Details};
+use crate::sqlite::error::store_error;
 
 pub(in crate::sqlite) async fn dead_letters(
     pool: &SqlitePool,
@@ -92,14 +92,13 @@ fn dead_letter(row: &SqliteRow, turn: TurnId, deliveries: &[DeliveryRecord]) -> 
         }
         (None, None) => (None, "its record cannot be read".to_owned()),
     };
-    let details = row.json_maybe::<Details<'static>>("details").ok().flatten();
     Ok(DeadLetter {
         id: copy.or(delivery.map(|one| one.id.as_uuid())).unwrap_or_else(|| turn.as_uuid()),
         turn,
         is_copy: copy.is_some(),
         conversation_id: row.id("conversation_id")?,
         conversation: row.conversation()?,
-        sender: details.map(|details| details.sender.into_owned()),
+        sender: row.sender(),
         question: row.value::<Option<String>>("text")?.unwrap_or_default(),
         accepted_at: row.at("accepted_at")?,
         ended_at: row.at_maybe("ended_at")?,

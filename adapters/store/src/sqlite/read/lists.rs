@@ -18,7 +18,7 @@ use super::{
     containing, conversations, dead_letters, deliveries, names, push_person, stuck,
     turns::{self, cost},
 };
-use crate::sqlite::{error::store_error, store::SqliteStore, stored::Details};
+use crate::sqlite::{error::store_error, store::SqliteStore};
 
 pub(in crate::sqlite) async fn list(
     pool: &SqlitePool,
@@ -267,9 +267,8 @@ fn summary(row: &SqliteRow) -> Result<TurnSummary, StoreError> {
     };
     let error: Option<String> = row.value("error")?;
     let is_paused: bool = row.value("is_paused")?;
-    let details = row.json_maybe::<Details<'static>>("details").ok().flatten();
     Ok(TurnSummary {
-        sender: details.map(|details| details.sender.into_owned()),
+        sender: row.sender(),
         text: row.value::<Option<String>>("text")?.unwrap_or_default(),
         why: obligation.as_ref().and_then(|obligation| why(obligation, is_paused, error)),
         turn_id: row.id("id")?,

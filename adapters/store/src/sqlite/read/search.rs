@@ -13,7 +13,6 @@ use crate::sqlite::{
     request::{WriteRequest, WriteResult},
     search::{self, LONGEST},
     store::SqliteStore,
-    stored::Details,
 };
 
 #[async_trait]
@@ -99,7 +98,6 @@ const MOST: u32 = 300;
 
 fn line(row: &SqliteRow, query: &SearchQuery) -> Result<FoundLine, StoreError> {
     let place = row.value("place")?;
-    let sender = row.json_maybe::<Details<'static>>("details").ok().flatten().map(|it| it.sender.into_owned());
     Ok(FoundLine {
         place,
         turn: row.id("turn")?,
@@ -107,7 +105,7 @@ fn line(row: &SqliteRow, query: &SearchQuery) -> Result<FoundLine, StoreError> {
         conversation: row.conversation()?,
         at: row.at("at")?,
         speaker: search::speaker(place),
-        name: sender.and_then(|it| it.name.or(it.username)).or(row.value("agent")?),
+        name: row.sender().and_then(|it| it.name.or(it.username)).or(row.value("agent")?),
         excerpt: query.excerpt(&row.value::<Option<String>>("text")?.unwrap_or_default()),
     })
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ConversationRef, Obligation, Shown, StoreError, TurnId, TurnStatus, TurnView, agent_of,
+    ConversationRef, InboundEvent, Obligation, Shown, StoreError, TurnId, TurnStatus, TurnView, agent_of,
     store::{DeliveryRecord, TurnSeq, ViewStore},
 };
 use sqlx::{SqliteConnection, sqlite::SqliteRow};
@@ -13,11 +13,7 @@ use super::{
     columns::{Columns, readable},
     deliveries::{delivery, select_deliveries},
 };
-use crate::sqlite::{
-    error::store_error,
-    store::SqliteStore,
-    stored::{Details, thread},
-};
+use crate::sqlite::{error::store_error, store::SqliteStore, stored::thread};
 
 /// `select` of a view without its signal.
 macro_rules! select_views {
@@ -116,13 +112,13 @@ async fn with_signals(connection: &mut SqliteConnection, rows: &[SqliteRow]) -> 
 fn view_of(row: &SqliteRow, parts: &HashMap<TurnId, Vec<DeliveryRecord>>) -> Result<TurnView, StoreError> {
     let turn_id = row.id("id")?;
     let obligation: Obligation = row.json("body")?;
-    let details: Details<'static> = row.json("details")?;
+    let event: InboundEvent = row.json("details")?;
     let parts = parts.get(&turn_id).map_or(&[][..], Vec::as_slice);
     let agent = agent_of(&row.handler()?, &obligation);
     // Once its time has come, the agent works again, and the debt is due with the run.
     let is_working = obligation.is_running() || obligation.is_waiting();
     let due = obligation.due().filter(|_| !is_working);
-    let (text, attachments) = TurnView::said(details.sender.kind, row.value("text")?, details.attachments.into_owned());
+    let (text, attachments) = TurnView::said(event.sender.kind, row.value("text")?, event.attachments);
     Ok(TurnView {
         turn_id,
         seq: row.value("seq")?,

@@ -15,7 +15,7 @@ use super::{
     runs,
     sessions::{self, Current},
 };
-use crate::sqlite::stored::{Details, ObligationColumns, thread};
+use crate::sqlite::stored::{ObligationColumns, thread};
 
 /// Inserts an event that changes no earlier rows, and opens its turn.
 pub(super) fn one(transaction: &Transaction<'_>, new: &NewEvent) -> Result<Stored, StoreError> {
@@ -77,7 +77,7 @@ fn insert(
         event.revision,
         turn.map(TurnId::as_uuid),
         is_whole.then_some(&event.text),
-        is_whole.then(|| json(&Details::of(event))),
+        is_whole.then(|| json(event)),
         Some(&event.raw).filter(|raw| content != Content::None && !raw.is_empty()),
         event.received_at.as_millis(),
     ];
