@@ -94,7 +94,6 @@ const fn is_quote(c: char) -> bool {
     matches!(c, '`' | '"' | '\'' | '“' | '‘' | '„' | '«')
 }
 
-/// Whether a quotation may begin after `c`.
 fn is_before_quotation(c: char) -> bool {
     is_invisible(c) || "([{=,:;<>/|-–—".contains(c)
 }
@@ -128,9 +127,7 @@ struct Word {
     text: String,
     /// How many of its bytes are markers and their wrapping.
     matched: usize,
-    /// The first marker in it.
     marker: Option<&'static str>,
-    /// Whether it has wrapping.
     has_wrapping: bool,
 }
 
@@ -222,7 +219,6 @@ impl Gap {
 struct Held {
     before: Gap,
     word: String,
-    /// Whether it has no wrapping.
     bare: bool,
 }
 

@@ -20,7 +20,6 @@ use crate::{
 /// How long a channel must run for its restart pause to be reset.
 const FORGIVEN_AFTER: Duration = Duration::from_mins(10);
 
-/// Every configured channel.
 pub(crate) struct Channels(HashMap<ChannelId, Arc<dyn ChannelAdapter>>);
 
 impl Channels {

@@ -27,7 +27,6 @@ impl Timer {
         }
     }
 
-    /// Wakes the sweep now.
     pub(crate) fn wake_now(&self) {
         self.wake_at(Timestamp::from_millis(i64::MIN));
     }

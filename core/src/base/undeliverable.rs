@@ -13,7 +13,6 @@ impl Undeliverable {
         (Self(turns), undeliverable)
     }
 
-    /// Queues `turn`.
     pub(crate) fn send_elsewhere(&self, turn: TurnId) {
         // Sending fails only after the gateway has ended: the next start finds the turn.
         let _ = self.0.send(turn);

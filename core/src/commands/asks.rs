@@ -208,7 +208,6 @@ pub(super) async fn decide_approval(
     })
 }
 
-/// The turn that waits for an approval.
 async fn waiting(call: &Call<'_>, turn: TurnId) -> Result<Option<TurnRecord>, StoreError> {
     let turn = call.store.readable_turn(turn).await?;
     Ok(turn.filter(|turn| turn.obligation.decide_by().is_some()))

@@ -83,7 +83,6 @@ impl Deref for Call<'_> {
     }
 }
 
-/// What a command replies with.
 pub(super) enum Words {
     /// Templates, each on a line of its own.
     Templates(Vec<Filled>),
@@ -109,9 +108,7 @@ pub(super) struct Filled {
 #[derive(Default)]
 pub(super) struct Answer {
     pub(super) words: Words,
-    /// Events for other turns.
     pub(super) turn_events: Vec<TurnEvents>,
-    /// Changes of sessions.
     pub(super) sessions: Vec<SessionChange>,
     /// What happens from now on to messages of the conversation that come while a turn runs; `Some(None)`: as it is
     /// configured.
@@ -125,7 +122,6 @@ pub(super) struct Answer {
     pub(super) closes: Vec<TurnId>,
     /// What is done with another turn, as an operator does it. Its events are among those for other turns.
     pub(super) step: Option<OperatorStep>,
-    /// Entries of the log.
     pub(super) log: Vec<NewLogEntry>,
     /// The language of the reply, if not the sender's.
     pub(super) language: Option<Language>,

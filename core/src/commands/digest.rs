@@ -69,7 +69,6 @@ struct Item {
 
 /// What the guard decides on when something is answered.
 struct Step {
-    /// Its name in the audit.
     action: &'static str,
     event: Event,
 }
@@ -160,7 +159,6 @@ async fn next(call: &Call<'_>, digest: &Digest, place: usize) -> Result<Option<I
     Ok(None)
 }
 
-/// The button that an entry of the log tells of.
 pub(super) fn button(entry: &NewLogEntry) -> Option<&'static str> {
     if let LogEvent::DigestPressed { button, .. } = entry.event { Some(button) } else { None }
 }
@@ -210,7 +208,6 @@ impl Item {
         Ok(Some(Self { letter: letter(place), turn, kind, approval, may_drop, question, deliveries }))
     }
 
-    /// How it begins.
     fn text(&self) -> String {
         let event = &self.turn.event;
         let text = match (&self.approval, &self.question) {
@@ -353,7 +350,6 @@ fn decides(call: &Call<'_>, person: PersonId) -> bool {
     known.identities(person).iter().any(|one| call.settings.approvals.is_approver(one, &known))
 }
 
-/// Whether the reader of the digest is an owner.
 fn is_owner(call: &Call<'_>) -> bool {
     let (known, event) = (call.people.known(), &call.turn.event);
     let role = match event.kind {

@@ -109,7 +109,6 @@ pub fn is_command(name: &str) -> bool {
     all().any(|command| command.texts.iter().any(|text| text.strip_prefix('/') == Some(name)))
 }
 
-/// Executes commands.
 pub(crate) struct Commands {
     pub(crate) reads: Reads,
     pub(crate) ledger: Arc<Ledger>,

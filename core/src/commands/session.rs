@@ -16,7 +16,6 @@ use crate::{
     ports::store::error::StoreError,
 };
 
-/// How many sessions are listed.
 const LISTED: usize = 20;
 
 /// How many sessions a number or a name is looked up in.
@@ -152,7 +151,6 @@ fn new(call: &Call<'_>, name: Option<String>) -> SessionChange {
     SessionChange::New { id, conversation, name, owner, at: call.now }
 }
 
-/// The session with a number or a name.
 fn find<'a>(sessions: &'a [SessionRecord], wanted: &str) -> Option<&'a SessionRecord> {
     let number = wanted.parse::<u32>().ok();
     let name = name(wanted);

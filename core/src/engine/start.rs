@@ -206,7 +206,6 @@ impl Ground {
             albums: CommandAlbums::default(), permits: Arc::default(), started_at: clock.now(), owner: self.owner)
     }
 
-    /// Creates the owners.
     async fn connect(&self, opened: mpsc::UnboundedReceiver<Opened>, runtimes: Runtimes) -> Result<Owners, StoreError> {
         let ground = self;
         let (leftovers, left) = Leftovers::new(ground.lifecycle.clone());
@@ -277,12 +276,10 @@ impl Ground {
     }
 }
 
-/// The owners that the start uses.
 struct Owners {
     engine: Engine,
     acceptor: Arc<Acceptor>,
     sweep: Arc<Sweep>,
-    /// The loops that begin first.
     first: [Loop; 2],
     /// Those that begin once what earlier processes left is settled.
     loops: Vec<Loop>,

@@ -14,7 +14,6 @@ pub(crate) struct TurnEvents {
     pub(crate) events: Vec<Event>,
 }
 
-/// A run that was decided on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) handler: Handler,

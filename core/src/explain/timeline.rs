@@ -30,7 +30,6 @@ enum Rank {
     End,
 }
 
-/// The steps of a claim, in order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ClaimStep {
     Cleared,

@@ -46,7 +46,6 @@ pub(crate) enum Hurry {
     Look,
 }
 
-/// The lanes of one channel.
 #[derive(Default)]
 struct LaneCount {
     open: u32,
@@ -60,7 +59,6 @@ struct OpenLane {
     more: bool,
 }
 
-/// A lane that was opened, for the dispatcher.
 pub(crate) struct Opened {
     pub(crate) conversation: ConversationId,
     /// Counts the lane as work that a stop waits for.

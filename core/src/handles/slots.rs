@@ -40,7 +40,6 @@ struct State {
 }
 
 struct AgentPermits {
-    /// The permits of the agent that are left.
     free: usize,
     /// 0: every conversation whose next turn is for this agent holds a slot. Otherwise the scheduler must look for
     /// rows, and no new turn may run before those that wait. It counts up, so that the scheduler notices rows that
@@ -52,11 +51,9 @@ struct AgentPermits {
 struct ChannelPermits {
     /// How many of its turns run.
     running: usize,
-    /// The number of the last permit that it was given.
     last: u64,
 }
 
-/// A run that can be stopped.
 #[derive(Clone)]
 struct HeldRun {
     turn: TurnId,
@@ -72,13 +69,11 @@ struct HeldRun {
 /// What tells a run to stop.
 #[derive(Clone)]
 pub(crate) struct RunTokens {
-    /// Stops the run.
     pub(crate) stop: CancellationToken,
     /// Ends its drafts and its typing notice: also when the ladder has answered for it and it goes on.
     pub(crate) show: CancellationToken,
 }
 
-/// The state of a slot that is held.
 struct Held {
     run: HeldRun,
     /// The agents of further rows of this conversation that came since the holder looked.
@@ -283,7 +278,6 @@ impl Slots {
         }
     }
 
-    /// Begins a round of the scheduler.
     pub(crate) fn begin_round(&self) -> Round {
         let state = self.state();
         let behind = state.agents.iter().filter(|(_, permits)| permits.behind != 0);
@@ -394,7 +388,6 @@ impl Slots {
         self.wake_if_someone_is_next(&state);
     }
 
-    /// The turn that holds the slot of `conversation`.
     pub(crate) fn holder(&self, conversation: ConversationId) -> Option<TurnId> {
         self.state().held.get(&conversation).map(|held| held.run.turn)
     }
@@ -478,7 +471,6 @@ impl State {
         }
     }
 
-    /// Takes back the permit of the slot of `conversation`, if it has one.
     fn take_back_from(&mut self, conversation: ConversationId) {
         if let Some(permit) = self.held.get_mut(&conversation).and_then(|held| held.permit.take()) {
             self.take_back(&permit);

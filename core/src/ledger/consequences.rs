@@ -31,7 +31,6 @@ pub(super) struct Consequences {
     pub(super) runs_again: Option<AgentName>,
     /// The number of the run that goes on past its deadline.
     pub(super) run_goes_on: Option<u32>,
-    /// The number of the run to stop.
     pub(super) stop_run: Option<u32>,
     /// The turn became a dead letter, for this reason.
     pub(super) dead_letter: Option<String>,

@@ -15,12 +15,10 @@ use crate::{
     ports::store::transition::{AttemptEnd, DeliveryChange},
 };
 
-/// A signal was cleared.
 pub(super) fn claimed(signal: &Signal) -> LogEvent {
     LogEvent::TurnClaimed { claim: signal.claim, signal: signal.kind(), fallback: FallbackView::of(&signal.via) }
 }
 
-/// What a decision that changed a turn from `before` to `after` did.
 pub(super) fn turn_changed(before: &TurnRecord, after: &TurnRecord, now: Timestamp) -> Vec<NewLogEntry> {
     let (was, is) = (&before.obligation, &after.obligation);
     let waited_ms = u64::try_from(now.since(after.event.received_at).as_millis()).unwrap_or(u64::MAX);
@@ -71,7 +69,6 @@ pub(super) const fn settled_by(settlement: &Settlement) -> (&'static str, Option
     }
 }
 
-/// An attempt ended, and `change` is what became of its delivery.
 pub(super) fn attempt_ended(ended: &AttemptEnded, change: &DeliveryChange, now: Timestamp) -> Vec<NewLogEntry> {
     let (delivery_id, AttemptEnd { number: attempt, result, detail: error, .. }) = (change.id, &ended.end);
     let (attempt, failed) = (*attempt, || LogEvent::DeliveryFailed {

@@ -51,7 +51,6 @@ pub(crate) struct DecisionContext {
     pub(crate) settings: LiveSettings,
     pub(crate) channels: Arc<Channels>,
     pub(crate) people: Arc<People>,
-    /// The names of the configured agents.
     pub(crate) agents: HashSet<AgentName>,
     /// This process, the owner of the runs that it starts.
     pub(crate) owner: OwnerId,
@@ -93,7 +92,6 @@ pub(super) struct TurnDecision {
     /// The turn after the change; `None` if it does not change.
     pub(super) next: Option<TurnRecord>,
     pub(super) consequences: Consequences,
-    /// What happens to the turns that were merged into it.
     pub(super) to_merged: Vec<(TurnId, Event)>,
 }
 
@@ -457,7 +455,6 @@ impl<'a> Transaction<'a> {
         self.transition.approvals.push(ApprovalChange::Asked(Box::new(asked)));
     }
 
-    /// Closes the approval that a turn waited for.
     fn close_approval(&mut self, turn: &TurnRecord, state: ApprovalState) {
         self.transition.approvals.push(ApprovalChange::Closed { turn: turn.id, state, at: self.now });
         let why = match state {

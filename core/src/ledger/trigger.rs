@@ -28,7 +28,6 @@ pub(crate) enum Trigger {
     /// A run ended.
     RunEnded {
         end: RunEnd,
-        /// A remark for `explain`.
         remark: Option<Remark>,
         /// What decides the approval that the run asks for.
         at_once: Option<DecidedAtOnce>,
@@ -36,7 +35,6 @@ pub(crate) enum Trigger {
     /// A command was executed.
     Command {
         end: RunEnd,
-        /// Changes of sessions.
         sessions: Vec<SessionChange>,
         /// What happens to messages of the conversation that come while a turn runs.
         queue: Option<(ConversationId, Option<QueueMode>)>,
@@ -48,7 +46,6 @@ pub(crate) enum Trigger {
         closes: Vec<TurnId>,
         /// What the command does with another turn, as an operator does.
         step: Option<Box<OperatorStep>>,
-        /// What the log says of it.
         log: Vec<NewLogEntry>,
         /// What it was decided on beside turns.
         seen: Vec<Seen>,
@@ -130,7 +127,6 @@ pub(crate) struct DecidedApproval {
 pub(crate) struct OperatorStep {
     /// For the audit; `None` if the gateway itself does it.
     pub(crate) operation: Option<Operation>,
-    /// A remark for `explain`.
     pub(crate) remark: Remark,
     /// The deliveries of the turn, as they were read with it.
     pub(crate) deliveries: Vec<DeliveryRecord>,
@@ -140,16 +136,13 @@ pub(crate) struct OperatorStep {
     pub(crate) said: Option<String>,
 }
 
-/// The end of an attempt.
 #[expect(clippy::struct_excessive_bools, reason = "facts about an attempt: each by itself")]
 #[derive(Clone, Debug)]
 pub(crate) struct AttemptEnded {
-    /// The delivery, as it was attempted.
     pub(crate) delivery: DeliveryRecord,
     pub(crate) end: AttemptEnd,
     /// The change of the delivery, unless the guard resends it, withdraws it or makes it a dead letter.
     pub(crate) change: DeliveryChange,
-    /// Whether the parts after this one are withdrawn.
     pub(crate) withdraws_later_parts: bool,
     /// Whether it is out of attempts and age, and so is not sent again.
     pub(crate) is_spent: bool,
@@ -164,6 +157,5 @@ pub(crate) struct AttemptEnded {
 pub(crate) struct Decided {
     /// The run to start; set only after [`Event::Begin`].
     pub(crate) run: Option<Run>,
-    /// Whether a signal was claimed.
     pub(crate) claimed: bool,
 }

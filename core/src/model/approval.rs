@@ -27,7 +27,6 @@ named! {
 }
 
 impl ApprovalState {
-    /// The name in the audit.
     pub(crate) const fn audit_action(self) -> &'static str {
         match self {
             Self::Approved => "approve_action",
@@ -74,7 +73,6 @@ pub struct Approval {
 }
 
 impl Approval {
-    /// Whether it can be decided.
     pub(crate) fn is_open(&self, now: Timestamp) -> bool {
         self.state == ApprovalState::Waiting && self.expires_at.is_none_or(|at| at > now)
     }

@@ -36,7 +36,6 @@ pub struct ApprovalRule {
 }
 
 impl ApprovalSettings {
-    /// Whether a person with this role, and known by these, may decide.
     pub(crate) fn may_decide(&self, role: PersonRole, identities: &[Identity]) -> bool {
         self.owners && role == PersonRole::Owner || identities.iter().any(|known| self.people.contains(known))
     }

@@ -38,20 +38,14 @@ pub struct ConversationTrigger {
 /// What was said in a conversation since a trigger last fired there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Said {
-    /// How many messages.
     pub(crate) messages: u32,
-    /// The turn of the last one.
     pub(crate) last: TurnId,
-    /// The place of that turn.
     pub(crate) seq: TurnSeq,
-    /// When that was accepted.
     pub(crate) last_at: Timestamp,
-    /// When the trigger last fired.
     pub(crate) fired_at: Option<Timestamp>,
 }
 
 impl ConversationTrigger {
-    /// Whether it is for the conversation of this message.
     pub(crate) fn is_for(&self, event: &InboundEvent, known: &KnownPeople) -> bool {
         self.conditions.iter().all(|condition| condition.holds(event, known))
     }

@@ -123,7 +123,6 @@ fn parse(pattern: &str) -> Result<Cron, CronError> {
     CronParser::builder().seconds(Seconds::Disallowed).build().parse(pattern)
 }
 
-/// The fields of a pattern, and what they may be.
 const FIELDS: [(&str, &str); 5] = [
     ("minute", "0 to 59"),
     ("hour", "0 to 23"),

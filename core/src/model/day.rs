@@ -13,7 +13,6 @@ pub(crate) struct Day {
 }
 
 impl Day {
-    /// The day of `at`.
     pub(crate) fn of(at: Timestamp, zone: &TimeZone) -> Self {
         let zoned = jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or_default().to_zoned(zone.clone());
         let epoch = Date::constant(1970, 1, 1);

@@ -151,7 +151,6 @@ pub enum ErrorMark {
 }
 
 impl ErrorMark {
-    /// The name in the audit.
     pub(crate) const fn audit_action(self) -> &'static str {
         match self {
             Self::Acknowledged => "acknowledge_error",

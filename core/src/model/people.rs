@@ -128,7 +128,6 @@ pub struct SeedPerson {
 }
 
 impl SeedPerson {
-    /// Who they are on their home channel.
     pub(crate) fn homes(&self) -> impl Iterator<Item = &Identity> {
         self.identities.iter().filter(|identity| Some(&identity.channel) == self.home.as_ref())
     }
@@ -281,12 +280,10 @@ impl KnownPeople {
         self.find(channel, id).is_some()
     }
 
-    /// The role and the name of the person with this id.
     pub(crate) fn get(&self, channel: &ChannelId, id: &str) -> Option<(PersonRole, &str)> {
         self.find(channel, id).map(|known| (known.role, known.name.as_str()))
     }
 
-    /// The person who has this id.
     pub(crate) fn person(&self, channel: &ChannelId, id: &str) -> Option<PersonId> {
         self.find(channel, id).map(|known| known.person)
     }

@@ -63,7 +63,6 @@ pub enum QuestionFilter<'a> {
     DueAt(Timestamp),
 }
 
-/// A text with its choices as a numbered list.
 pub(crate) fn numbered(text: &str, choices: &[String]) -> String {
     let lines = (1..).zip(choices).map(|(number, choice)| format!("\n{number}. {choice}"));
     std::iter::once(format!("{text}\n")).chain(lines).collect()

@@ -47,7 +47,6 @@ pub struct PolicyChange {
 }
 
 impl PolicyChange {
-    /// The policy with the change.
     pub(crate) fn apply(&self, policy: &Policy) -> Policy {
         let ladder =
             self.ladder.iter().fold(policy.ladder.clone(), |ladder, (cause, rungs)| ladder.with(*cause, rungs.clone()));
@@ -98,7 +97,6 @@ impl Hours {
         if from <= until { from <= time && time < until } else { from <= time || time < until }
     }
 
-    /// When they end, if `at` is within them.
     pub(crate) fn end(&self, at: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let now = zoned(at, zone);
         if !self.contains(now.time()) {
@@ -156,7 +154,6 @@ impl Rule {
         })
     }
 
-    /// The names and identities of the people for whom it is.
     pub(crate) fn people(&self) -> impl Iterator<Item = &str> {
         let people = self.conditions.iter().filter_map(|condition| match condition {
             Condition::Person(people) => Some(people),

@@ -389,7 +389,6 @@ impl Schedule {
         self.state == ScheduleState::Done || (has_no_time && matches!(self.new.when, When::At(_)))
     }
 
-    /// Whether that was before `before`.
     pub(crate) fn was_over_before(&self, before: Timestamp) -> bool {
         self.is_over() && matches!(self.new.when, When::At(at) if at < before)
     }

@@ -169,7 +169,6 @@ impl LiveSettings {
         Self(Arc::new(ArcSwap::from_pointee(settings)))
     }
 
-    /// The settings as they are now.
     pub(crate) fn get(&self) -> Arc<Settings> {
         self.0.load_full()
     }
@@ -244,7 +243,6 @@ impl Settings {
         }
     }
 
-    /// What the sender of an event may do.
     pub(crate) fn limits(&self, event: &InboundEvent, known: &KnownPeople) -> PersonLimits {
         let SpecialLimits { roles, people } = &self.special_limits;
         let special = event.known_as(known);
@@ -278,7 +276,6 @@ impl Settings {
         of_rule.unwrap_or_else(|| self.queues.mode(&event.conversation.channel, event.chat))
     }
 
-    /// The rule with this name, if there is one.
     pub(crate) fn rule(&self, name: Option<&str>) -> Option<&Rule> {
         let name = name?;
         self.rules.iter().find(|rule| *rule.name == *name)

@@ -10,7 +10,6 @@ use crate::model::{
     people::PersonRole,
 };
 
-/// What stands before a role.
 const ROLE: &str = "role:";
 
 /// For whom something is. Written `telegram.main/42`, `ada` or `role:owner`.

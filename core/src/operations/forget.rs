@@ -21,7 +21,6 @@ use crate::{
     schedules::Calendar,
 };
 
-/// The most rows of one step.
 const STEP: u32 = 500;
 
 /// The pause before another look at turns that have not ended.

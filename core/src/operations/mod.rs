@@ -91,7 +91,6 @@ struct Step {
     elsewhere: Option<ConversationRef>,
 }
 
-/// A dead letter.
 enum DeadLetter {
     Turn(Box<TurnRecord>),
     /// A copy of an answer, which settles nothing, and its turn, if that can be read.

@@ -17,7 +17,6 @@ pub(crate) struct OwnCall<'a> {
     /// As configured, without the slash.
     pub(crate) name: &'a str,
     pub(crate) command: &'a OwnCommand,
-    /// What follows the name.
     pub(crate) rest: &'a str,
 }
 

@@ -61,7 +61,6 @@ pub(crate) struct Attempts {
     pub(crate) owner: OwnerId,
 }
 
-/// An attempt that has begun.
 pub(crate) struct StartedAttempt {
     pub(crate) delivery: DeliveryRecord,
     /// The attempt's number within the delivery, counted from 1.
@@ -69,7 +68,6 @@ pub(crate) struct StartedAttempt {
     pub(crate) at: Timestamp,
     /// Whether it is a new message, and later deliveries of the conversation were sent before it.
     pub(crate) is_overtaken: bool,
-    /// The language of the person who gets it.
     pub(crate) language: Option<Language>,
     /// The turn as stored when the attempt began; `None` if that is not known, or of a copy.
     turn: Option<TurnRecord>,
@@ -274,7 +272,6 @@ impl Attempts {
         Ok(())
     }
 
-    /// Ends an attempt without a result as unknown.
     pub(crate) async fn end_as_unknown(&self, delivery: DeliveryRecord, why: &str) -> Result<(), StoreError> {
         let number = self.store.last_attempt(delivery.id).await?.unwrap_or(delivery.attempts);
         let (at, is_overtaken, language) = (self.clock.now(), false, None);

@@ -15,7 +15,6 @@ use crate::{
     ports::clock::SharedClock,
 };
 
-/// Calls adapters.
 pub(crate) struct Caller {
     pub(crate) calls: Calls,
     pub(crate) late_edits: LateEdits,

@@ -56,7 +56,6 @@ const DRAFT_PATIENCE: Duration = Duration::from_millis(250);
 /// The pause of a lane after a store error.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
 
-/// The pause of a lane after a panic.
 const PANIC_PAUSE: Duration = Duration::from_mins(1);
 
 /// Sends the stored deliveries.

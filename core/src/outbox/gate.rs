@@ -106,7 +106,6 @@ impl RateGate {
             .or_insert(scope.until);
     }
 
-    /// Pauses a channel, or resumes it.
     pub(crate) fn pause(&self, channel: &ChannelId, pause: Option<Pause>) {
         match pause {
             Some(pause) => drop(self.paused.insert(channel.clone(), pause)),
@@ -114,7 +113,6 @@ impl RateGate {
         }
     }
 
-    /// Who paused a channel, if it is paused.
     pub(crate) fn paused(&self, channel: &ChannelId) -> Option<Pause> {
         self.paused.get(channel).map(|pause| pause.clone())
     }

@@ -179,7 +179,6 @@ impl Health {
         self.unauthorized.get(channel).map(|until| *until).filter(|until| *until > self.clock.now())
     }
 
-    /// Whether a channel is known to be down.
     pub(crate) fn is_down(&self, channel: &ChannelId) -> bool {
         let lasts = |failing: &Failing| self.clock.now().since(failing.since) >= DOWN_AFTER;
         self.failing.get(channel).is_some_and(|failing| failing.failures >= FAILURES && lasts(&failing))

@@ -26,7 +26,6 @@ pub(crate) struct Hub {
     channels: DashMap<ChannelId, Followers>,
 }
 
-/// The followers of one channel.
 #[derive(Debug)]
 struct Followers {
     sender: broadcast::Sender<Arc<TurnView>>,

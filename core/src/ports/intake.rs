@@ -159,7 +159,6 @@ pub enum NewsError {
 /// Takes news: the core's side of [`Intake::report`].
 #[async_trait]
 pub(crate) trait NewsDesk: Send + Sync {
-    /// Takes what `channel` reports.
     async fn take(&self, channel: &ChannelId, news: News) -> Result<Reached, NewsError>;
 }
 
@@ -175,16 +174,13 @@ pub(crate) trait Inlet: Send + Sync {
         beside: Option<Beside<Accepted>>,
     ) -> Result<Vec<Accepted>, IntakeError>;
 
-    /// See [`Intake::commands`].
     fn commands(&self, channel: &ChannelId) -> Vec<CommandHelp>;
 
     /// The agent that the turns of `channel` are routed to.
     fn agent(&self, channel: &ChannelId) -> AgentName;
 
-    /// See [`Intake::lets_in`].
     fn lets_in(&self, id: &str, username: Option<&str>, kind: ChatKind, place: &ConversationRef) -> bool;
 
-    /// See [`Intake::may_invite`].
     fn may_invite(&self, id: &str, channel: &ChannelId) -> bool;
 
     /// The platform of `channel` works again; see [`Intake::report_recovered`].

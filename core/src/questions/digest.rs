@@ -73,7 +73,6 @@ impl Button {
         }
     }
 
-    /// The template of its words.
     pub(crate) const fn template(self) -> &'static str {
         match self {
             Self::Approve => "approval_approve",
@@ -88,9 +87,7 @@ impl Button {
 /// What somebody was told of what is open.
 #[derive(Clone, Debug)]
 pub(crate) struct Digest {
-    /// Who was told.
     pub(crate) person: PersonId,
-    /// The turns that it lists.
     pub(crate) items: Vec<TurnId>,
 }
 

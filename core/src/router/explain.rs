@@ -72,7 +72,6 @@ pub enum RouteAccess {
     Denied,
 }
 
-/// Explains how an event would be routed.
 pub(crate) fn explain(mut event: InboundEvent, settings: &Settings, people: &People) -> RouteExplanation {
     let known = &people.known();
     let holds = rule(&event, settings, known);

@@ -21,7 +21,6 @@ use crate::{
     people::{People, access::Permit},
 };
 
-/// The route of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     /// It is stored and opens no turn.

@@ -89,7 +89,6 @@ impl Calendar {
         })
     }
 
-    /// All schedules, in the order of their names.
     pub(crate) fn all(&self) -> Vec<Schedule> {
         let mut all: Vec<_> = self.known().schedules.values().cloned().collect();
         all.sort_by(|one, other| one.new.name.cmp(&other.new.name));
@@ -395,7 +394,6 @@ impl Calendar {
     }
 }
 
-/// Reads the schedules that are stored.
 async fn read(store: &dyn ScheduleStore, now: Timestamp) -> Result<Known, StoreError> {
     let version = store.version(Noun::Schedules).await?;
     let schedules = store.schedules().await?.into_iter().map(|it| (it.id, it.not_ahead_of(now))).collect();

@@ -32,12 +32,10 @@ const ANSWER_FILE: (&str, &str) = ("answer.md", "text/markdown");
 /// How many characters the person is told of an action that waits for approval.
 const ACTION: usize = 300;
 
-/// A rendered signal.
 pub(crate) struct Rendered {
     pub(crate) deliveries: Vec<NewDelivery>,
     pub(crate) transcript: Vec<TranscriptLine>,
     pub(crate) shown: Shown,
-    /// The question that it asks.
     pub(crate) question: Option<AskedQuestion>,
 }
 
@@ -290,7 +288,6 @@ pub(crate) fn answer_file(text: &str) -> Attachment {
     text_file(name, media_type, text)
 }
 
-/// A file with a text.
 pub(crate) fn text_file(name: &str, media_type: &str, text: &str) -> Attachment {
     let url = format!("data:{media_type};base64,{}", BASE64_STANDARD.encode(text));
     Attachment { name: name.to_owned(), media_type: media_type.to_owned(), url }

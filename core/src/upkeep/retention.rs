@@ -21,7 +21,6 @@ use crate::{
     schedules::Calendar,
 };
 
-/// The most rows of one step.
 const STEP: u32 = 100;
 
 /// The shortest and the longest time between two sweeps. They are shorter if a lifetime is shorter.

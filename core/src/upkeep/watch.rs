@@ -54,7 +54,6 @@ pub(crate) struct Watch {
     pub(crate) health: Arc<Health>,
     pub(crate) agents: Arc<Agents>,
     pub(crate) clock: SharedClock,
-    /// When the engine started.
     pub(crate) started: Timestamp,
     pub(crate) known: Mutex<Known>,
 }
@@ -120,7 +119,6 @@ impl Watch {
         self.known().unwritable.map(|(since, _)| since)
     }
 
-    /// What is down now, and how.
     pub(crate) fn down(&self) -> HashMap<Part, Down> {
         let now = self.clock.now();
         let is_starting = now.since(self.started) < TIME_TO_CONNECT;

@@ -29,7 +29,6 @@ impl AgentHealth {
     }
 }
 
-/// Every configured agent.
 pub(crate) struct Agents {
     known: DashMap<AgentName, AgentHealth>,
     clock: SharedClock,
@@ -54,7 +53,6 @@ impl Agents {
         }
     }
 
-    /// The health of every agent, in the order of their names.
     pub(crate) fn all(&self) -> Vec<(AgentName, AgentHealth)> {
         let mut all: Vec<_> = self.known.iter().map(|agent| (agent.key().clone(), agent.value().clone())).collect();
         all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));

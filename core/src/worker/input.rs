@@ -65,7 +65,6 @@ pub(crate) struct Inputs {
     pub(crate) file_budget: FileBudget,
 }
 
-/// A run that can begin.
 pub(super) struct PreparedRun {
     pub(super) runtime: Arc<dyn AgentRuntime>,
     pub(super) input: AgentTurn,

@@ -80,7 +80,6 @@ pub(crate) struct Worker {
     pub(crate) lifecycle: Lifecycle,
 }
 
-/// How a run ended.
 enum RunResult {
     /// The runtime returned.
     Returned(Result<Outcome, AgentError>),
@@ -94,7 +93,6 @@ enum RunResult {
     GatewayStopped,
 }
 
-/// A run that has ended.
 struct FinishedRun {
     result: RunResult,
     usage: Option<Usage>,
@@ -393,7 +391,6 @@ fn silent(capabilities: &Capabilities) -> Capabilities {
     Capabilities { drafts: Support::No, typing: Support::No, ..capabilities.clone() }
 }
 
-/// Counts a run that has ended.
 fn count(run: &Run, end: &'static str, usage: Option<Usage>, cost: Option<Cost>) {
     let agent = || run.handler.to_string();
     metrics::counter!("rejoinder_runs_total", "agent" => agent(), "result" => end).increment(1);

@@ -36,7 +36,6 @@ impl<'a> Recorder<'a> {
         self.content.input = Some(input);
     }
 
-    /// Keeps a tool call.
     pub(super) fn tool(&mut self, call: ToolUse) {
         if self.content.tools.len() == MOST_CALLS {
             self.content.tools_left_out = self.content.tools_left_out.saturating_add(1);

@@ -47,7 +47,6 @@ impl Candidate {
         matches!(self, Self::Outcome(NormalisedOutcome::Reply(_) | NormalisedOutcome::React(_)) | Self::Sent(_))
     }
 
-    /// Whether it waits for an approval.
     pub(super) const fn is_approval(&self) -> bool {
         matches!(self, Self::Outcome(NormalisedOutcome::Approval(_)))
     }

@@ -147,7 +147,6 @@ pub(super) enum Late {
 pub(super) enum Drafting {
     /// Its delivery is stored.
     Sending {
-        /// Whether an attempt has begun.
         attempted: bool,
         /// Whether an attempt had an unknown result.
         in_doubt: bool,
@@ -170,7 +169,6 @@ pub(super) struct Undelivered {
     pub(super) stays_here: bool,
 }
 
-/// How a turn is merged with others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Merging {

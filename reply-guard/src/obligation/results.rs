@@ -213,7 +213,6 @@ impl Obligation {
         context.emit(Effect::Resend { claim, labelled: context.policy.on_unknown == OnUnknown::Label });
     }
 
-    /// Whether `claim` is the late answer and is in flight.
     fn is_late_in_flight(&self, claim: u32) -> bool {
         self.late == Some(Late::Sending) && claim == self.claims
     }

@@ -16,7 +16,6 @@ use sqlx::{
 /// How many connections read for turns.
 const READERS: u32 = 3;
 
-/// How many connections read for the operator.
 const OPERATOR_READERS: u32 = 2;
 
 /// How long a query of the operator may take. While it reads, the log cannot start again from its beginning.
@@ -100,17 +99,14 @@ fn pool(connections: u32) -> SqlitePoolOptions {
         .test_before_acquire(false)
 }
 
-/// The connections that read for turns.
 pub(super) fn readers(options: SqliteConnectOptions) -> SqlitePool {
     pool(READERS).connect_lazy_with(options)
 }
 
-/// The connections that read for the operator.
 pub(super) fn operator_readers(options: SqliteConnectOptions) -> SqlitePool {
     limited_readers(options, OPERATOR_READERS, OPERATOR_LIMIT)
 }
 
-/// The connection that counts all rows.
 pub(super) fn counter(options: SqliteConnectOptions) -> SqlitePool {
     limited_readers(options, 1, COUNT_LIMIT)
 }

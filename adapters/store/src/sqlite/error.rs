@@ -26,7 +26,6 @@ pub(super) trait SqliteError: Error + Send + Sync + 'static {
     fn origin(&self) -> Origin;
 }
 
-/// Where an error comes from.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Origin {
     /// SQLite, with its extended result code.

@@ -7,7 +7,6 @@ use rejoinder_core::{
     store::{AbsentChannel, Beside, BlockedScope, Commit, LogLine, LogSeq, NewEvent, Removal, Stored, Transition},
 };
 
-/// A request to the writer.
 #[derive(Debug)]
 pub(super) enum WriteRequest {
     Accept {
@@ -41,7 +40,6 @@ pub(super) enum WriteRequest {
     },
 }
 
-/// The result of a [`WriteRequest`].
 #[derive(Debug)]
 pub(super) enum WriteResult {
     Accepted(Vec<Stored>),

@@ -37,7 +37,6 @@ impl CachedLine {
     }
 }
 
-/// The cached lines of a session.
 #[derive(Debug, Default)]
 struct CachedSession {
     /// The last lines, oldest first; `None` until they are read.
@@ -74,7 +73,6 @@ impl CachedSession {
         self.trim();
     }
 
-    /// The person has seen all of a claim.
     fn seen(&mut self, turn: TurnId, claim: u32) {
         let Some(lines) = &mut self.lines else { return self.forget() };
         self.epoch += 1;
@@ -203,7 +201,6 @@ impl Reading {
 pub(super) struct Writing<'a> {
     transcripts: &'a Transcripts,
     lines: Vec<TranscriptLine>,
-    /// Claims that were seen.
     seen: Vec<(SessionId, TurnId, u32)>,
     /// Sessions whose lines change otherwise.
     changed: Vec<SessionId>,

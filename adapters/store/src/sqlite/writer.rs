@@ -100,7 +100,6 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread.
     pub(super) fn start(database: Database) -> io::Result<Self> {
         let (commands, receiver) = mpsc::channel(WAITING);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
@@ -154,7 +153,6 @@ impl Writer {
         compacted.map_err(|_| closed())?.map(|()| true)
     }
 
-    /// Whether a [`compact`](Self::compact) goes on.
     pub(super) async fn is_compacting(&self) -> bool {
         self.compacting.lock().await.is_some()
     }
@@ -246,7 +244,6 @@ pub(super) struct Database {
     connection: Option<Connection>,
     /// Whether the file failed, so that the connection must be reopened.
     must_reopen: bool,
-    /// How the connection is opened.
     open: fn(&Path, Duration) -> rusqlite::Result<Connection>,
     /// Released once the connection is closed.
     lock: Arc<Lock>,

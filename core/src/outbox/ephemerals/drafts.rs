@@ -33,7 +33,6 @@ pub(crate) struct Drafting {
     interval: Option<Duration>,
     /// Cancelled when the run ends or drafts pause: no draft is sent after that.
     stop: CancellationToken,
-    /// Whether drafts are messages on this platform.
     are_messages: bool,
     shim: Shim,
     text: Arc<DraftText>,
@@ -41,7 +40,6 @@ pub(crate) struct Drafting {
     is_paused: bool,
 }
 
-/// The result of showing a draft.
 enum DraftResult {
     Shown,
     /// The first draft was claimed as a delivery.
@@ -185,7 +183,6 @@ impl DraftTask {
         draft.is_some_and(|draft| visibility::shows_anything(&draft.get().text, channel))
     }
 
-    /// Shows a draft on a platform where drafts are messages.
     async fn show_message(&mut self, text: &str) -> DraftResult {
         if !matches!(self.turn.obligation.draft_place(), DraftPlace::Message(_)) {
             // The first draft or a deferral may have been delivered meanwhile.

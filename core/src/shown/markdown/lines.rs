@@ -70,7 +70,6 @@ pub(super) enum Shape {
     Item(usize),
 }
 
-/// A code fence.
 #[derive(Debug)]
 pub(super) struct Fence {
     /// The opening line, with its info string and without indentation.

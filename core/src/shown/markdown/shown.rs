@@ -84,7 +84,6 @@ fn is_address(destination: &str) -> bool {
     destination.split_once(':').is_some_and(|(scheme, rest)| is_scheme(scheme) && !rest.is_empty())
 }
 
-/// A link that is open.
 struct Link<'a> {
     address: CowStr<'a>,
     has_words: bool,

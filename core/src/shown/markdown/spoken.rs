@@ -26,7 +26,6 @@ struct Speech {
     table: Table,
 }
 
-/// The open table.
 #[derive(Default)]
 struct Table {
     headings: Vec<String>,

@@ -10,7 +10,6 @@ use crate::sqlite::{
     stored::{address, parse},
 };
 
-/// Reads columns by name.
 pub(super) trait Columns {
     fn value<T: for<'r> Decode<'r, Sqlite> + Type<Sqlite>>(&self, column: &str) -> Result<T, StoreError>;
 

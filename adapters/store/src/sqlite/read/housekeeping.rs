@@ -275,7 +275,6 @@ fn run_id(row: &SqliteRow) -> Result<(TurnId, u32), StoreError> {
     Ok((row.id("id")?, row.value("number")?))
 }
 
-/// The pages of the file.
 struct Pages {
     size: i64,
     all: i64,

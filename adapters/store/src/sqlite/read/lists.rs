@@ -91,7 +91,6 @@ pub(in crate::sqlite) async fn list(
 /// How long a question waits for its answer, in milliseconds: a week. Then it is forgotten.
 const ASKED_FOR: i64 = 7 * 24 * 60 * 60 * 1000;
 
-/// Where the turns of a list are read from.
 fn push_source(sql: &mut QueryBuilder<Sqlite>, filter: &TurnFilter, now: Timestamp) {
     // Partial indexes of the obligations find the few open, overdue, absent or undeliverable turns of a long history.
     let source = match filter.state {
@@ -115,7 +114,6 @@ fn push_source(sql: &mut QueryBuilder<Sqlite>, filter: &TurnFilter, now: Timesta
     sql.push(source);
 }
 
-/// The condition that the turns are in this state.
 fn push_state(sql: &mut QueryBuilder<Sqlite>, state: Option<TurnListState>, now: Timestamp) {
     match state {
         None => {}
@@ -319,7 +317,6 @@ fn first_id(since: Timestamp) -> uuid::Uuid {
     uuid::Uuid::from_u128(millis << 80)
 }
 
-/// The status by the column `state`.
 fn status_of(state: &str) -> TurnStatus {
     match state {
         "settled" => TurnStatus::Answered,

@@ -76,7 +76,6 @@ impl PeopleStore for SqliteStore {
         query.fetch_all(&self.readers).await.map_err(store_error)?.iter().map(pairing).collect()
     }
 
-    /// The languages that people chose.
     async fn languages(&self) -> Result<Vec<(Identity, Language)>, StoreError> {
         let rows = sqlx::query("select * from languages order by channel, id")
             .fetch_all(&self.readers)

@@ -68,7 +68,6 @@ fn change_obligation(transaction: &Transaction<'_>, change: &TurnChange) -> Resu
     rows::change_one(transaction, "obligations", CHANGE_OBLIGATION, values)
 }
 
-/// Writes the other rows of a transition.
 fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), StoreError> {
     for change in &transition.sessions {
         sessions::change(transaction, change)?;

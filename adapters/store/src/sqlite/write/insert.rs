@@ -84,13 +84,11 @@ fn insert(
     Ok(rows::change(transaction, INSERT_EVENT, values)? == 1)
 }
 
-/// The result of an event that was not inserted.
 fn duplicate(transaction: &Transaction<'_>, event: &InboundEvent) -> Result<Stored, StoreError> {
     let known = known(transaction, event)?;
     known.ok_or_else(|| StoreError::Failed("an event was neither inserted nor found".to_owned()))
 }
 
-/// The result of an event that was accepted before.
 fn known(transaction: &Transaction<'_>, event: &InboundEvent) -> Result<Option<Stored>, StoreError> {
     let values = params![event.conversation.channel.as_str(), event.external_id, event.revision];
     rows::one(transaction, SELECT_DUPLICATE, values, |row| {

@@ -9,7 +9,6 @@ const MOST_KNOWN: usize = 64;
 #[derive(Debug, Default)]
 pub(in crate::sqlite) struct KnownSettings(HashMap<String, KnownRow>);
 
-/// The row of settings.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownRow {
     pub(super) id: i64,

@@ -8,7 +8,6 @@ use rusqlite::params;
 
 use super::rows::{self, Transaction, json};
 
-/// Adds an entry.
 pub(super) fn add(transaction: &Transaction<'_>, entry: &NewLogEntry) -> Result<(), StoreError> {
     let NewLogEntry { at, subject: Subject { turn_id, conversation_id, channel }, event } = entry;
     let values = params![

@@ -32,7 +32,6 @@ pub(super) use rows::Transaction;
 
 use super::request::{WriteRequest, WriteResult};
 
-/// Writes a request in a transaction that has begun.
 pub(super) fn request(transaction: &Transaction<'_>, request: &WriteRequest) -> Result<WriteResult, StoreError> {
     match request {
         WriteRequest::Accept { events, beside } => {

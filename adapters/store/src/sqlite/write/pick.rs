@@ -33,7 +33,6 @@ pub(super) fn ask(transaction: &Transaction<'_>, question: &AskedQuestion) -> Re
     rows::change_one(transaction, "questions", WRITE_QUESTION, values)
 }
 
-/// Accepts a pick from the question that answered a turn.
 pub(super) fn accept(transaction: &Transaction<'_>, new: &NewEvent, question: TurnId) -> Result<Stored, StoreError> {
     let (conversation, picked) = rows::one(transaction, SELECT_PICKED, [question.as_uuid()], picked)?.unzip();
     let result = rules::pick(picked.as_ref(), &new.event);

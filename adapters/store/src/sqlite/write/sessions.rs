@@ -15,7 +15,6 @@ use super::{
     versions,
 };
 
-/// The current session of a conversation.
 pub(super) struct Current {
     pub(super) id: SessionId,
     session: CurrentSession,
