@@ -4,7 +4,6 @@ use quick_cache::sync::Cache;
 
 use crate::model::{ids::TurnId, turn::TurnRecord};
 
-/// How many turns are kept.
 const TURNS: usize = 512;
 
 /// How much text and payload a turn that is kept may have, in bytes.

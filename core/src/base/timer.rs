@@ -48,7 +48,6 @@ impl Timer {
         }
     }
 
-    /// Returns once the time was brought forward.
     pub(crate) async fn brought_forward(&self) {
         self.earlier.notified().await;
     }

@@ -54,14 +54,12 @@ pub(super) fn owner_of(call: &Call<'_>) -> Option<String> {
     }
 }
 
-/// An owner lets somebody in.
 pub(super) fn approve(call: &Call<'_>, owner: &str, pairing: &Pairing, seen: Seen) -> Answer {
     let is_taken = |name: &str| call.people.is_called(name) || call.settings.names_person(name);
     let (changes, _) = pairing.approved(NewPerson::default(), is_taken, owner, call.now);
     decided(call, (APPROVE.name, "approved"), owner, pairing, changes, seen)
 }
 
-/// An owner does not let somebody in.
 pub(super) fn decline(call: &Call<'_>, owner: &str, pairing: &Pairing, seen: Seen) -> Answer {
     let changes = vec![call.people.declined(pairing.clone())];
     decided(call, (DECLINE.name, "declined"), owner, pairing, changes, seen)

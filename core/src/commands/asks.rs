@@ -213,7 +213,6 @@ async fn waiting(call: &Call<'_>, turn: TurnId) -> Result<Option<TurnRecord>, St
     Ok(turn.filter(|turn| turn.obligation.decide_by().is_some()))
 }
 
-/// What is said of an approval that does not wait any more.
 fn was_decided(approval: &Approval) -> Answer {
     let template = match approval.state {
         ApprovalState::Approved => "approval_was_approved",

@@ -116,7 +116,6 @@ pub(super) struct Answer {
     pub(super) queue: Option<Option<QueueMode>>,
     /// A change of what is known of people.
     pub(super) person: Option<DecidedPerson>,
-    /// What was decided about the wish of an agent.
     pub(super) approval: Option<DecidedApproval>,
     /// The turns that were answered with questions which this closes.
     pub(super) closes: Vec<TurnId>,

@@ -103,7 +103,6 @@ async fn earlier(call: &Call<'_>) -> Result<Vec<TurnId>, StoreError> {
     Ok(open.into_iter().map(|it| it.question.turn).collect())
 }
 
-/// What somebody presses, if they still may.
 async fn pressed(call: &Call<'_>) -> Result<Option<Press>, StoreError> {
     let pressed = digest::press(&*call.questions, &call.turn.event).await?;
     let known = call.people.known();
@@ -163,7 +162,6 @@ pub(super) fn button(entry: &NewLogEntry) -> Option<&'static str> {
     if let LogEvent::DigestPressed { button, .. } = entry.event { Some(button) } else { None }
 }
 
-/// Counts a press that is stored.
 pub(super) fn count(button: &'static str) {
     metrics::counter!("rejoinder_digest_presses_total", "button" => button).increment(1);
 }

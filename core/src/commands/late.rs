@@ -39,7 +39,6 @@ async fn expire(call: &Call<'_>) -> Result<Answer, StoreError> {
     Ok(Answer { turn_events: each(late, &call.cancelled()), ..Answer::of("late_messages") })
 }
 
-/// Asks, if there still is something to ask about.
 async fn ask(call: &Call<'_>) -> Result<Answer, StoreError> {
     if call.backlog_question.postponed(call.turn.conversation).await?.is_empty() {
         return Ok(Answer::nothing());

@@ -128,7 +128,6 @@ pub(super) async fn asks(call: &Call<'_>, turn: TurnId) -> Result<Answer, StoreE
     Ok(Answer::saying(Words::Own(question)))
 }
 
-/// What the sender of an event calls themselves.
 fn called(event: &InboundEvent) -> Option<String> {
     const LONGEST: usize = 80;
     let name = event.sender.name.as_ref().or(event.sender.username.as_ref());

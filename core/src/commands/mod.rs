@@ -90,7 +90,6 @@ const UNLISTED: [&Command; 15] = [
     &message::MESSAGE,
 ];
 
-/// Every command and notice of the gateway.
 fn all() -> impl Iterator<Item = &'static Command> {
     LISTED.into_iter().chain(UNLISTED)
 }

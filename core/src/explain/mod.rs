@@ -136,7 +136,6 @@ fn headline(dossier: &Dossier) -> String {
     }
 }
 
-/// Who gave a turn up.
 fn giver(dossier: &Dossier) -> String {
     let given_up = dossier.remarks.iter().rfind(|remark| matches!(&*remark.kind, "cancel" | "discard"));
     let dropped = given_up.and_then(|remark| remark.detail.strip_prefix("by ")?.strip_suffix(FROM_DIGEST));

@@ -49,7 +49,6 @@ impl Marks {
         Some(removed)
     }
 
-    /// Ends the mark of a message that waits no more.
     pub(crate) fn end(&self, turn: &TurnRecord, leftovers: &Leftovers) {
         match self.remove(turn) {
             Some(waiting) => waiting.ended.cancel(),

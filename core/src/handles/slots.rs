@@ -130,7 +130,6 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Whether it has the same agent and channel as `other`.
     fn is_like(&self, other: &Self) -> bool {
         self.agent == other.agent && self.waiting.channel == other.waiting.channel
     }

@@ -25,7 +25,6 @@ use crate::{
 pub(super) struct Consequences {
     /// The signal to show to clients.
     pub(super) shown: Option<Shown>,
-    /// Where there are deliveries to send.
     pub(super) lane: Option<(ChannelId, ConversationId)>,
     /// The turn waits for another run, of this agent.
     pub(super) runs_again: Option<AgentName>,
@@ -34,7 +33,6 @@ pub(super) struct Consequences {
     pub(super) stop_run: Option<u32>,
     /// The turn became a dead letter, for this reason.
     pub(super) dead_letter: Option<String>,
-    /// What the log says about the turn.
     pub(super) happened: Vec<LogEvent>,
 }
 

@@ -14,7 +14,6 @@ use crate::{
 /// How often the store may reject a write, other than because it cannot write, before it is given up.
 const MAX_REJECTED: u32 = 10;
 
-/// The retries of one write.
 pub(crate) struct StoreRetry {
     what: &'static str,
     turn: TurnId,

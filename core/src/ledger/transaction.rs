@@ -76,7 +76,6 @@ impl DecisionContext {
     }
 }
 
-/// A transaction that is being built.
 pub(super) struct Transaction<'a> {
     context: &'a DecisionContext,
     trigger: &'a Trigger,

@@ -40,9 +40,7 @@ pub(crate) enum Trigger {
         queue: Option<(ConversationId, Option<QueueMode>)>,
         /// What is known of people from now on.
         person: Option<Box<DecidedPerson>>,
-        /// What was decided about the wish of an agent.
         approval: Option<Box<DecidedApproval>>,
-        /// The turns that were answered with questions which are closed.
         closes: Vec<TurnId>,
         /// What the command does with another turn, as an operator does.
         step: Option<Box<OperatorStep>>,
@@ -122,7 +120,6 @@ pub(crate) struct DecidedApproval {
     pub(crate) log: NewLogEntry,
 }
 
-/// Something that an operator does with a turn.
 #[derive(Clone, Debug)]
 pub(crate) struct OperatorStep {
     /// For the audit; `None` if the gateway itself does it.

@@ -40,7 +40,6 @@ impl ApprovalSettings {
         self.owners && role == PersonRole::Owner || identities.iter().any(|known| self.people.contains(known))
     }
 
-    /// Whether the person who is known by an identity may decide.
     pub(crate) fn is_approver(&self, identity: &Identity, known: &KnownPeople) -> bool {
         let role = known.get(&identity.channel, &identity.id).map(|(role, _)| role);
         let person = known.person(&identity.channel, &identity.id);

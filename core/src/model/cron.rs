@@ -34,7 +34,6 @@ impl CronClock {
         self.pattern.pattern.hours.values().len() == 24
     }
 
-    /// The first time after `at`.
     pub(crate) fn next(&self, at: Timestamp) -> Option<Timestamp> {
         let start = zoned(at, self.zone.clone())?;
         if self.is_hourly() {

@@ -293,7 +293,6 @@ impl KnownPeople {
         self.identities.get(&person).map_or(&[], Vec::as_slice)
     }
 
-    /// All identities of the person with this identity.
     pub(crate) fn all_of(&self, identity: &Identity) -> Vec<Identity> {
         match self.person(&identity.channel, &identity.id) {
             Some(person) => self.identities(person).to_vec(),

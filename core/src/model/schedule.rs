@@ -16,7 +16,6 @@ use crate::model::{
     words::Words,
 };
 
-/// The name of the time zone of the machine.
 const SYSTEM_ZONE: &str = "system";
 
 /// The longest name, in characters.
@@ -352,7 +351,6 @@ impl NewSchedule {
         }
     }
 
-    /// A pattern on the clocks of its time zone.
     fn cron(&self, pattern: &str) -> Result<CronClock, NotASchedule> {
         let zone = zone(&self.time_zone).ok_or_else(|| NotASchedule::Zone(Arc::clone(&self.time_zone)))?;
         CronClock::new(pattern, zone).map_err(NotASchedule::Cron)

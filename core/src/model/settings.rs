@@ -65,7 +65,6 @@ pub struct PersonLimits {
 }
 
 impl PersonLimits {
-    /// Whether what is used of a day is limited.
     pub(crate) const fn has_daily(&self) -> bool {
         self.turns_per_day.is_some() || self.tokens_per_day.is_some()
     }
@@ -264,7 +263,6 @@ impl Settings {
         self.special_limits.people.keys().any(|person| folded(person) == name) || self.rules.iter().any(is_meant)
     }
 
-    /// The agent for turns of an event for which a rule holds.
     pub(crate) fn agent_for(&self, event: &InboundEvent, rule: Option<&str>) -> &AgentName {
         let of_rule = self.rule(rule).and_then(|rule| rule.agent.as_ref());
         of_rule.unwrap_or_else(|| self.agent(&event.conversation.channel))

@@ -122,7 +122,6 @@ pub(crate) fn approval_dropped(question: &AskedQuestion, action: &str, settings:
     filled(template, &[("action", plain(action))])
 }
 
-/// What people are told of a question that has expired.
 pub(crate) fn question_expired(
     channel: &ChannelId,
     language: Option<Language>,

@@ -83,7 +83,6 @@ impl Farewell {
     }
 }
 
-/// What an operator does to one turn.
 struct Step {
     action: &'static str,
     target: Uuid,

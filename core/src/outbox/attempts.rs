@@ -80,7 +80,6 @@ impl StartedAttempt {
         people.link_of(&turn.event.identity()).map(|link| link.shown_code())
     }
 
-    /// The row of the attempt's end.
     fn end(&self, result: &Result<Receipt, DeliveryError>, at: Timestamp) -> AttemptEnd {
         let (name, detail) = match result {
             Ok(receipt) => ("delivered", receipt.message_id.clone()),
@@ -91,7 +90,6 @@ impl StartedAttempt {
     }
 }
 
-/// The consequences of an attempt's result.
 struct AttemptResult {
     /// The events for the guard, in order.
     events: Vec<Event>,
@@ -388,7 +386,6 @@ impl Attempts {
         self.ledger.decide_on(&mut turn, events, trigger).await.map(drop)
     }
 
-    /// Whether the delivery of a failed attempt gets nowhere.
     async fn gets_nowhere(&self, begun: &StartedAttempt, at: Timestamp) -> Result<bool, StoreError> {
         let since = match begun.delivery.attempts {
             0 | 1 => None,

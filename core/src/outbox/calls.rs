@@ -43,7 +43,6 @@ impl Drop for Call<'_> {
     }
 }
 
-/// A delivery that waits for a call in flight.
 struct Waiting(Arc<Slot>);
 
 impl Drop for Waiting {

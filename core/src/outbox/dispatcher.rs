@@ -53,7 +53,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The same for a first draft, which is dropped after it.
 const DRAFT_PATIENCE: Duration = Duration::from_millis(250);
 
-/// The pause of a lane after a store error.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
 
 const PANIC_PAUSE: Duration = Duration::from_mins(1);
@@ -84,7 +83,6 @@ enum Next {
     End,
 }
 
-/// What became of an attempt.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sent {
     Delivered,
@@ -167,7 +165,6 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Sends the next delivery of a conversation, if it is due.
     async fn send_next(&self, conversation: ConversationId, round: &mut Round) -> Result<Next, StoreError> {
         self.begin_round(conversation, round).await?;
         let (mut place, mut permit) = (None::<Place>, None);

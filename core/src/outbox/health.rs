@@ -145,7 +145,6 @@ impl Health {
         }
     }
 
-    /// Pauses a channel whose credentials were refused.
     pub(crate) fn refuse_credentials(&self, channel: &ChannelId) {
         self.unauthorized.insert(channel.clone(), self.clock.now() + UNAUTHORIZED_PAUSE);
     }

@@ -32,7 +32,6 @@ impl LateEdits {
         EditInFlight { edits: self, message: message.map(|message| (conversation, message.to_owned())) }
     }
 
-    /// Whether an abandoned edit may still change a message.
     pub(crate) fn may_change(&self, conversation: ConversationId, message: &str) -> bool {
         let key = (conversation, message.to_owned());
         self.until.get(&key).is_some_and(|until| *until > self.clock.now())

@@ -56,7 +56,6 @@ impl Place {
         self.line.places().waiting.first_key_value().is_some_and(|(key, _)| *key == self.key)
     }
 
-    /// Waits until it is the first place.
     pub(crate) async fn first(&self) {
         while !self.is_first() {
             self.is_first.notified().await;

@@ -25,7 +25,6 @@ pub(crate) struct Round {
     asked: Option<DeliveryId>,
     /// The delivery that failed last: the round goes on with the one after it.
     failed: Option<DeliveryId>,
-    /// The number of failures in a row.
     failures: u32,
     /// Another delivery than the one that failed last is tried next.
     tries_another: bool,

@@ -176,7 +176,6 @@ pub(crate) trait Inlet: Send + Sync {
 
     fn commands(&self, channel: &ChannelId) -> Vec<CommandHelp>;
 
-    /// The agent that the turns of `channel` are routed to.
     fn agent(&self, channel: &ChannelId) -> AgentName;
 
     fn lets_in(&self, id: &str, username: Option<&str>, kind: ChatKind, place: &ConversationRef) -> bool;

@@ -40,7 +40,6 @@ impl Approvals {
         }
     }
 
-    /// Waits until an agent asks for an approval.
     pub(crate) async fn until_asked(&self) {
         self.asked.notified().await;
     }

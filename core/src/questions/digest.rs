@@ -31,7 +31,6 @@ const STEPS: usize = 2 * LISTED;
 /// For how long something that was snoozed is left out.
 pub(crate) const SNOOZED: Duration = Duration::from_hours(24);
 
-/// How many presses are looked at.
 const PRESSES: u32 = 10_000;
 
 /// How many open questions of a conversation are looked at.
@@ -43,7 +42,6 @@ pub(crate) const FROM_DIGEST: &str = ", from a digest";
 /// The topic of a press in the log.
 const PRESSED: &str = "digest.pressed";
 
-/// A button below what a digest lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Button {
     Approve,

@@ -80,7 +80,6 @@ impl Scheduler {
         });
     }
 
-    /// Runs the turns that wait in the conversation of a slot.
     pub(crate) fn run_waiting(self: &Arc<Self>, slot: Slot) {
         self.spawn(move |scheduler| scheduler.run_waiting_turns(slot, None));
     }

@@ -326,7 +326,6 @@ impl Calendar {
         self.known().schedules.get(&id).filter(|it| is_due(it, now)).cloned()
     }
 
-    /// When the next schedule is due.
     pub(crate) fn next(&self) -> Option<Timestamp> {
         let known = self.known();
         known.schedules.values().filter(|it| it.state == ScheduleState::Active).filter_map(|it| it.next_at).min()
@@ -367,7 +366,6 @@ impl Calendar {
         Ok(true)
     }
 
-    /// A schedule was made, changed or removed.
     pub(crate) async fn changed(&self) {
         self.changed.notified().await;
     }

@@ -20,7 +20,6 @@ pub(super) const fn place(turn: TurnSeq, speaker: Speaker) -> i64 {
         }
 }
 
-/// Who wrote the line at a place.
 pub(super) const fn speaker(place: i64) -> Speaker {
     match place & 3 {
         0 => Speaker::Person,

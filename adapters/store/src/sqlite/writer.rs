@@ -254,7 +254,6 @@ pub(super) struct Database {
     settings: RefCell<write::KnownSettings>,
     /// When the log is written back, unless something is written before; `None` if nothing was written since.
     checkpoint_at: Option<Instant>,
-    /// The log's file.
     log: PathBuf,
     /// How much the log holds, in bytes, when it is written back next.
     log_limit: u64,

@@ -63,7 +63,6 @@ impl Drafting {
         }
     }
 
-    /// Adds more text of the run on `turn`.
     pub(crate) fn add(&mut self, turn: &TurnRecord, delta: &str) {
         let Some(interval) = self.interval else { return };
         let retractions = self.shim.retractions();
@@ -115,7 +114,6 @@ impl Drafting {
     }
 }
 
-/// The task that shows the drafts of one run.
 struct DraftTask {
     ephemerals: Arc<Ephemerals>,
     turn: TurnRecord,
@@ -201,7 +199,6 @@ impl DraftTask {
         self.show_draft(&draft, Some(message)).await
     }
 
-    /// Claims the first draft as a delivery.
     async fn claim_message(&mut self, text: &str) -> DraftResult {
         let event = Event::Draft { text: text.to_owned() };
         let drafted = match self.ephemerals.ledger.decide(&mut self.turn, event, Trigger::Event).await {
@@ -216,7 +213,6 @@ impl DraftTask {
         drafted
     }
 
-    /// Shows a draft on a platform where drafts are not messages.
     async fn show_text(&self, text: &str) -> DraftResult {
         match self.turn.obligation.clear_draft(text) {
             Some(draft) => self.show_draft(&draft, None).await,

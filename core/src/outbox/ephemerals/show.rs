@@ -109,7 +109,6 @@ impl Ephemerals {
         }
     }
 
-    /// The current address of a turn's conversation.
     async fn address(&self, turn: &TurnRecord) -> Option<ConversationRef> {
         self.conversations.address(turn.conversation).await.unwrap_or_else(|error| {
             debug!(turn = %turn.id, %error, "cannot read the address of a conversation");

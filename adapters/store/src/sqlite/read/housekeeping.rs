@@ -255,7 +255,6 @@ const UNENDED: &str = concat!(
     ") limit ?3"
 );
 
-/// A query of what is stored about a person.
 fn query_of<'a>(
     sql: &'static str,
     person: &'a Identity,

@@ -285,7 +285,6 @@ fn summary(row: &SqliteRow) -> Result<TurnSummary, StoreError> {
     })
 }
 
-/// Why a turn is not answered.
 fn why(obligation: &Obligation, is_paused: bool, error: Option<String>) -> Option<String> {
     let what = match obligation.state() {
         ObligationState::Undeliverable { reason } => return Some(reason.clone()),

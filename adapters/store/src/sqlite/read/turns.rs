@@ -391,7 +391,6 @@ fn record(row: &SqliteRow) -> Result<TurnRecord, StoreError> {
     })
 }
 
-/// An event from the columns of `event_columns!`.
 fn event(row: &SqliteRow) -> Result<InboundEvent, StoreError> {
     let stored = StoredEvent {
         channel: row.value("channel")?,

@@ -60,7 +60,6 @@ fn find(transaction: &Transaction<'_>, event: &InboundEvent) -> Result<Option<(U
     Ok(Some((turn, EarlierTurn { event: stored.event()?, is_command, is_waiting, is_put_off })))
 }
 
-/// An event from the columns of `event_columns!`.
 fn stored(row: &Row<'_>) -> rusqlite::Result<StoredEvent> {
     Ok(StoredEvent {
         channel: row.get("channel")?,

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-/// How many settings are known.
 const MOST_KNOWN: usize = 64;
 
 /// Settings that are stored, by their body.

@@ -35,7 +35,6 @@ pub(super) fn add(transaction: &Transaction<'_>, lines: &[LogLine]) -> Result<()
     Ok(())
 }
 
-/// Stores what an operator says of an error.
 pub(super) fn mark(transaction: &Transaction<'_>, id: i64, mark: ErrorMark, at: i64) -> Result<(), StoreError> {
     let sql = match mark {
         ErrorMark::Acknowledged => "update errors set acknowledged_at = ?2 where id = ?1",

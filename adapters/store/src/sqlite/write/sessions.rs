@@ -116,7 +116,6 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &SessionChange) -> R
     }
 }
 
-/// Leaves turns out of what agents are shown.
 pub(super) fn leave_out(transaction: &Transaction<'_>, turns: &[TurnId]) -> Result<(), StoreError> {
     for turn in turns {
         rows::change(transaction, LEAVE_OUT, [turn.as_uuid()])?;

@@ -35,7 +35,6 @@ pub(super) fn count(transaction: &Transaction<'_>, transition: &Transition) -> R
     transition.sessions.iter().try_for_each(|change| count_session(transaction, change))
 }
 
-/// Counts a change of the sessions of a person.
 pub(super) fn count_of(transaction: &Transaction<'_>, person: PersonId) -> Result<(), StoreError> {
     rows::change(transaction, COUNT_OF, [person.as_uuid()]).map(drop)
 }
