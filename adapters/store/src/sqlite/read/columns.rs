@@ -1,8 +1,20 @@
 //! Reads columns as values of the core.
 
-use rejoinder_core::{AgentName, ConversationRef, Handler, Sender, StoreError, Timestamp, TurnId};
+use std::sync::Arc;
+
+use rejoinder_core::{
+    Action, AgentName, ApprovalId, ApprovalState, ChannelId, Class, ConversationId, ConversationRef, Currency,
+    DeliveryId, EventId, Handler, InboundEvent, Language, NotReached, Obligation, PersonId, PersonRole, Sender,
+    SessionId, SignalKind, StoreError, Timestamp, ToolUse, TurnId, Usage, Via,
+    store::{DeliveryState, Label, LineLevel, PairingState, Role, Schedule},
+};
 use serde::{Deserialize, de::DeserializeOwned};
-use sqlx::{Decode, Row, Sqlite, Type, sqlite::SqliteRow};
+use serde_json::{Map, Value};
+use sqlx::{
+    Row, Sqlite, SqlitePool, ValueRef,
+    query::Query,
+    sqlite::{SqliteArguments, SqliteRow},
+};
 use uuid::Uuid;
 
 use crate::sqlite::{
@@ -11,36 +23,7 @@ use crate::sqlite::{
 };
 
 pub(super) trait Columns {
-    fn value<T: for<'r> Decode<'r, Sqlite> + Type<Sqlite>>(&self, column: &str) -> Result<T, StoreError>;
-
-    fn id<T: From<Uuid>>(&self, column: &str) -> Result<T, StoreError> {
-        self.value::<Uuid>(column).map(T::from)
-    }
-
-    fn at(&self, column: &str) -> Result<Timestamp, StoreError> {
-        self.value(column).map(Timestamp::from_millis)
-    }
-
-    fn at_maybe(&self, column: &str) -> Result<Option<Timestamp>, StoreError> {
-        Ok(self.value::<Option<i64>>(column)?.map(Timestamp::from_millis))
-    }
-
-    fn json<T: DeserializeOwned>(&self, column: &str) -> Result<T, StoreError> {
-        parse(column, &self.value::<String>(column)?)
-    }
-
-    fn json_maybe<T: DeserializeOwned>(&self, column: &str) -> Result<Option<T>, StoreError> {
-        self.value::<Option<String>>(column)?.map(|text| parse(column, &text)).transpose()
-    }
-
-    /// A value that is stored as its bare serde name.
-    fn name<T: DeserializeOwned>(&self, column: &str) -> Result<T, StoreError> {
-        parse_name(column, self.value(column)?)
-    }
-
-    fn name_maybe<T: DeserializeOwned>(&self, column: &str) -> Result<Option<T>, StoreError> {
-        self.value::<Option<String>>(column)?.map(|name| parse_name(column, name)).transpose()
-    }
+    fn value<T: Column>(&self, column: &str) -> Result<T, StoreError>;
 
     /// The columns `agent` and `command`.
     fn handler(&self) -> Result<Handler, StoreError> {
@@ -59,7 +42,7 @@ pub(super) trait Columns {
         struct Details {
             sender: Sender,
         }
-        let details: Option<Details> = self.json_maybe("details").ok().flatten();
+        let details: Option<Details> = self.value("details").ok().flatten();
         details.map(|details| details.sender)
     }
 
@@ -71,14 +54,85 @@ pub(super) trait Columns {
 }
 
 impl Columns for SqliteRow {
-    fn value<T: for<'r> Decode<'r, Sqlite> + Type<Sqlite>>(&self, column: &str) -> Result<T, StoreError> {
-        self.try_get(column).map_err(store_error)
+    fn value<T: Column>(&self, column: &str) -> Result<T, StoreError> {
+        T::read(self, column)
     }
+}
+
+/// A record whose fields are columns: `field`, or `field: column`. After a semicolon come its other fields.
+macro_rules! record {
+    ($row:ident => $record:ident {
+        $($field:ident $(: $column:ident)?),* $(; $($other:ident $(: $value:expr)?),*)? $(,)?
+    }) => {
+        $record {
+            $($field: $row.value(record!(@column $field $($column)?))?,)*
+            $($($other $(: $value)?,)*)?
+        }
+    };
+    (@column $field:ident) => { stringify!($field) };
+    (@column $field:ident $column:ident) => { stringify!($column) };
+}
+pub(super) use record;
+
+/// A type with one way in which it is stored in a column.
+pub(super) trait Column: Sized {
+    fn read(row: &SqliteRow, column: &str) -> Result<Self, StoreError>;
+}
+
+impl<T: Column> Column for Option<T> {
+    fn read(row: &SqliteRow, column: &str) -> Result<Self, StoreError> {
+        let is_null = row.try_get_raw(column).map_err(store_error)?.is_null();
+        (!is_null).then(|| T::read(row, column)).transpose()
+    }
+}
+
+/// Types that are read as `from`, and made of it by `made`.
+macro_rules! columns {
+    ($made:expr; $from:ty => $($type:ty),*) => {
+        $(impl Column for $type {
+            fn read(row: &SqliteRow, column: &str) -> Result<Self, StoreError> {
+                let stored: $from = row.try_get(column).map_err(store_error)?;
+                $made(column, stored)
+            }
+        })*
+    };
+}
+
+columns!(|_, stored| Ok(stored); Self => bool, i64, u16, u32, String, Vec<u8>, Uuid);
+columns!(|_, stored: i64| Ok(u64::try_from(stored).unwrap_or(0)); i64 => u64);
+columns!(|_, stored| Ok(Self::from_millis(stored)); i64 => Timestamp);
+columns!(|_, stored: String| Ok(Self::from(stored)); String => Arc<str>);
+columns!(|_, stored: String| Ok(Self::from_stored(&stored)); String => ChannelId);
+columns!(|_, stored: Uuid| Ok(Self::from(stored)); Uuid =>
+    ApprovalId, ConversationId, DeliveryId, EventId, PersonId, SessionId, TurnId);
+// Bare names.
+columns!(parse_name; String =>
+    ApprovalState, Class, Currency, DeliveryState, Label, Language, LineLevel, PairingState, PersonRole, Role, SignalKind);
+columns!(|column, stored: String| parse(column, &stored); String =>
+    Action, InboundEvent, Map<String, Value>, Obligation, Schedule, Usage, Value, Vec<ChannelId>, Vec<NotReached>,
+    Vec<PersonId>, Vec<String>, Vec<ToolUse>, Vec<TurnId>, Via);
+
+/// Reads the rows that a query finds.
+pub(super) async fn all<T>(
+    pool: &SqlitePool,
+    query: Query<'_, Sqlite, SqliteArguments>,
+    read: impl Fn(&SqliteRow) -> Result<T, StoreError>,
+) -> Result<Vec<T>, StoreError> {
+    query.fetch_all(pool).await.map_err(store_error)?.iter().map(read).collect()
+}
+
+/// Reads the first row that a query finds, if there is one.
+pub(super) async fn one<T>(
+    pool: &SqlitePool,
+    query: Query<'_, Sqlite, SqliteArguments>,
+    read: impl FnOnce(&SqliteRow) -> Result<T, StoreError>,
+) -> Result<Option<T>, StoreError> {
+    query.fetch_optional(pool).await.map_err(store_error)?.as_ref().map(read).transpose()
 }
 
 /// The error of a row that cannot be read, with the turn in its column `turn`.
 pub(super) fn of_turn(row: &SqliteRow, turn: &str, error: StoreError) -> StoreError {
-    match (error, row.id(turn)) {
+    match (error, row.value(turn)) {
         (StoreError::Corrupt(reason), Ok(turn)) => StoreError::CorruptTurn { turn, reason },
         (error, _) => error,
     }
@@ -94,7 +148,7 @@ pub(super) fn readable<T>(
     let read = |row| match read(row) {
         Ok(value) => Some(value),
         Err(error) => {
-            let turn = row.id::<TurnId>(turn).ok().map(tracing::field::display);
+            let turn = row.value::<TurnId>(turn).ok().map(tracing::field::display);
             tracing::error!(turn, %error, "a stored row cannot be read, and is left out");
             None
         }
@@ -103,6 +157,6 @@ pub(super) fn readable<T>(
 }
 
 fn parse_name<T: DeserializeOwned>(column: &str, name: String) -> Result<T, StoreError> {
-    let name = serde_json::Value::String(name);
+    let name = Value::String(name);
     serde_json::from_value(name).map_err(|error| StoreError::Corrupt(format!("{column}: {error}")))
 }

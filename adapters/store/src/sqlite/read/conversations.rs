@@ -7,7 +7,11 @@ use rejoinder_core::{
 };
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
-use super::{LATELY, columns::Columns, containing, names, push_person};
+use super::{
+    LATELY,
+    columns::{Columns, all, one, record},
+    containing, names, push_person,
+};
 use crate::sqlite::{
     error::store_error,
     request::{WriteRequest, WriteResult},
@@ -32,14 +36,12 @@ const ARRIVAL: &str = "
 impl ChannelStore for SqliteStore {
     async fn conversation(&self, address: &ConversationRef) -> Result<Option<ConversationId>, StoreError> {
         let sql = "select id from conversations where channel = ? and chat = ? and thread = ? and succeeded_by is null";
-        let row = sqlx::query(sql)
-            .bind(address.channel.as_str())
-            .bind(&*address.chat)
-            .bind(thread(address))
-            .fetch_optional(&self.readers)
-            .await
-            .map_err(store_error)?;
-        row.map(|row| row.id("id")).transpose()
+        one(
+            &self.readers,
+            sqlx::query(sql).bind(address.channel.as_str()).bind(&*address.chat).bind(thread(address)),
+            |row| row.value("id"),
+        )
+        .await
     }
 
     async fn arrival(&self, address: &ConversationRef) -> Result<Option<KnownConversation>, StoreError> {
@@ -58,9 +60,7 @@ impl ChannelStore for SqliteStore {
 
     async fn address(&self, conversation: ConversationId) -> Result<Option<ConversationRef>, StoreError> {
         let sql = "select channel, chat, thread from conversations where id = ?";
-        let row =
-            sqlx::query(sql).bind(conversation.as_uuid()).fetch_optional(&self.readers).await.map_err(store_error)?;
-        row.map(|row| row.conversation()).transpose()
+        one(&self.readers, sqlx::query(sql).bind(conversation.as_uuid()), |row| row.conversation()).await
     }
 
     async fn set_channels(&self, channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError> {
@@ -128,21 +128,16 @@ pub(in crate::sqlite) async fn conversations(
             .push(")");
     }
     sql.push(" order by l.last desc limit ").push_bind(filter.limit);
-    let rows = sql.build().fetch_all(pool).await.map_err(store_error)?;
-    rows.iter().map(summary).collect()
+    all(pool, sql.build(), summary).await
 }
 
 fn summary(row: &SqliteRow) -> Result<ConversationSummary, StoreError> {
-    let count = |column| row.value::<i64>(column).map(|count| u64::try_from(count).unwrap_or(0));
-    Ok(ConversationSummary {
-        id: row.id("id")?,
+    Ok(record!(row => ConversationSummary {
+        id, last_at: accepted_at, turns, open;
         conversation: row.conversation()?,
         sender: row.sender(),
         text: row.value::<Option<String>>("text")?.unwrap_or_default(),
-        last_at: row.at("accepted_at")?,
-        turns: count("turns")?,
-        open: count("open")?,
-    })
+    }))
 }
 
 pub(in crate::sqlite) async fn sessions(
@@ -155,12 +150,11 @@ pub(in crate::sqlite) async fn sessions(
         from sessions as s join conversations as c on c.id = s.conversation_id
         where s.conversation_id = ? order by s.created_at desc, s.id desc limit ?";
     let query = sqlx::query(sql).bind(conversation.as_uuid()).bind(limit);
-    let rows = query.fetch_all(pool).await.map_err(store_error)?;
     let session = |row: &SqliteRow| {
         let is_current = row.value::<Option<bool>>("is_current")?.unwrap_or(false);
-        Ok(SessionSummary { id: row.id("id")?, created_at: row.at("created_at")?, is_current })
+        Ok(record!(row => SessionSummary { id, created_at; is_current }))
     };
-    rows.iter().map(session).collect()
+    all(pool, query, session).await
 }
 
 #[cfg(test)]

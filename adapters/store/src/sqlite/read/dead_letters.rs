@@ -10,7 +10,7 @@ use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 use uuid::Uuid;
 
 use super::{
-    columns::{Columns, readable},
+    columns::{Columns, readable, record},
     deliveries::{delivery, select_deliveries},
     names,
 };
@@ -49,7 +49,7 @@ pub(in crate::sqlite) async fn dead_letters(
     }
     sql.push(" order by dead.seq desc, coalesce(dead.copy, x'') desc limit ").push_bind(filter.limit);
     let rows = sql.build().fetch_all(&mut *reading).await.map_err(store_error)?;
-    let turns: Vec<TurnId> = rows.iter().map(|row| row.id("turn_id")).collect::<Result<_, _>>()?;
+    let turns: Vec<TurnId> = rows.iter().map(|row| row.value("turn_id")).collect::<Result<_, _>>()?;
     let turns = serde_json::to_string(&turns).expect("ids are text");
     let sql = select_deliveries!(
         "from json_each(?) as j cross join deliveries as d on d.turn_id = unhex(j.value, '-')
@@ -64,7 +64,7 @@ pub(in crate::sqlite) async fn dead_letters(
     }
     let none = Vec::new();
     let of = |row: &SqliteRow| {
-        let turn = row.id("turn_id")?;
+        let turn = row.value("turn_id")?;
         dead_letter(row, turn, deliveries.get(&turn).unwrap_or(&none))
     };
     rows.iter().map(of).collect()
@@ -73,7 +73,7 @@ pub(in crate::sqlite) async fn dead_letters(
 fn dead_letter(row: &SqliteRow, turn: TurnId, deliveries: &[DeliveryRecord]) -> Result<DeadLetter, StoreError> {
     let copy: Option<Uuid> = row.value("copy")?;
     // The operator sees also what cannot be read, as far as the columns tell.
-    let obligation: Option<Obligation> = row.json("body").ok();
+    let obligation: Option<Obligation> = row.value("body").ok();
     let (delivery, reason) = match (copy, &obligation) {
         (Some(copy), _) => {
             let delivery = deliveries.iter().find(|one| one.id.as_uuid() == copy);
@@ -92,17 +92,15 @@ fn dead_letter(row: &SqliteRow, turn: TurnId, deliveries: &[DeliveryRecord]) -> 
         }
         (None, None) => (None, "its record cannot be read".to_owned()),
     };
-    Ok(DeadLetter {
+    Ok(record!(row => DeadLetter {
+        conversation_id, accepted_at, ended_at;
         id: copy.or(delivery.map(|one| one.id.as_uuid())).unwrap_or_else(|| turn.as_uuid()),
         turn,
         is_copy: copy.is_some(),
-        conversation_id: row.id("conversation_id")?,
         conversation: row.conversation()?,
         sender: row.sender(),
         question: row.value::<Option<String>>("text")?.unwrap_or_default(),
-        accepted_at: row.at("accepted_at")?,
-        ended_at: row.at_maybe("ended_at")?,
         reason,
         delivery: delivery.cloned(),
-    })
+    }))
 }

@@ -11,7 +11,7 @@ use rejoinder_core::{
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
 use super::{
-    columns::{Columns, of_turn, readable},
+    columns::{Columns, all, of_turn, one, readable, record},
     names, push_person,
 };
 use crate::sqlite::{error::store_error, request::WriteRequest, store::SqliteStore};
@@ -140,7 +140,7 @@ pub(in crate::sqlite) const UPCOMING: &str = concat!(
 const LAST_TURNS: u32 = 1000;
 
 pub(super) fn pause(row: &SqliteRow) -> Result<Pause, StoreError> {
-    Ok(Pause { since: row.at("since")?, by: row.value("by")?, reason: row.value("reason")? })
+    Ok(record!(row => Pause { since, by, reason }))
 }
 
 #[async_trait]
@@ -182,8 +182,7 @@ impl OutboxStore for SqliteStore {
 
     async fn upcoming(&self, channel: &ChannelId, limit: u32) -> Result<Vec<(ConversationId, Timestamp)>, StoreError> {
         let query = sqlx::query(UPCOMING).bind(channel.as_str()).bind(limit);
-        let rows = query.fetch_all(&self.readers).await.map_err(store_error)?;
-        rows.iter().map(|row| Ok((row.id("conversation_id")?, row.at("at")?))).collect()
+        all(&self.readers, query, |row| Ok((row.value("conversation_id")?, row.value("at")?))).await
     }
 
     async fn next_probe(
@@ -208,8 +207,7 @@ impl OutboxStore for SqliteStore {
             order by copies, next_attempt_at limit 1"
         );
         let query = sqlx::query(sql).bind(channel.as_str()).bind(now.as_millis());
-        let row = query.fetch_optional(&self.readers).await.map_err(store_error)?;
-        row.map(|row| Ok((row.id("conversation_id")?, row.id("id")?))).transpose()
+        one(&self.readers, query, |row| Ok((row.value("conversation_id")?, row.value("id")?))).await
     }
 
     async fn has_unsent(&self, channel: &ChannelId) -> Result<bool, StoreError> {
@@ -263,16 +261,14 @@ impl OutboxStore for SqliteStore {
             where d.turn_id = ?
             order by d.claim, d.part, d.is_copy, d.seq"
         );
-        let rows = sqlx::query(sql).bind(turn.as_uuid()).fetch_all(&self.readers).await.map_err(store_error)?;
-        rows.iter().map(delivery).collect()
+        all(&self.readers, sqlx::query(sql).bind(turn.as_uuid()), delivery).await
     }
 
     async fn delivery(&self, id: DeliveryId) -> Result<Option<DeliveryRecord>, StoreError> {
         let sql = select_deliveries!(
             "from deliveries as d join conversations as c on c.id = d.conversation_id where d.id = ?"
         );
-        let row = sqlx::query(sql).bind(id.as_uuid()).fetch_optional(&self.readers).await.map_err(store_error)?;
-        row.as_ref().map(delivery).transpose()
+        one(&self.readers, sqlx::query(sql).bind(id.as_uuid()), delivery).await
     }
 
     async fn last_attempt(&self, delivery: DeliveryId) -> Result<Option<u32>, StoreError> {
@@ -281,23 +277,21 @@ impl OutboxStore for SqliteStore {
     }
 
     async fn blocked(&self, now: Timestamp) -> Result<Vec<BlockedScope>, StoreError> {
-        let rows = sqlx::query("select channel, account, chat, until from blocked where until > ?")
-            .bind(now.as_millis())
-            .fetch_all(&self.readers)
-            .await
-            .map_err(store_error)?;
         let scope = |row: &SqliteRow| {
             let chat = if row.value("account")? { None } else { Some(row.value("chat")?) };
-            let channel = ChannelId::from_stored(&row.value::<String>("channel")?);
-            Ok(BlockedScope { channel, chat, until: row.at("until")? })
+            Ok(record!(row => BlockedScope { channel, until; chat }))
         };
-        rows.iter().map(scope).collect()
+        all(
+            &self.readers,
+            sqlx::query("select channel, account, chat, until from blocked where until > ?").bind(now.as_millis()),
+            scope,
+        )
+        .await
     }
 
     async fn paused(&self) -> Result<Vec<(ChannelId, Pause)>, StoreError> {
         let query = sqlx::query("select channel, since, by, reason from paused");
-        let rows = query.fetch_all(&self.readers).await.map_err(store_error)?;
-        rows.iter().map(|row| Ok((ChannelId::from_stored(&row.value::<String>("channel")?), pause(row)?))).collect()
+        all(&self.readers, query, |row| Ok((row.value("channel")?, pause(row)?))).await
     }
 
     async fn block(&self, blocked: BlockedScope) -> Result<(), StoreError> {
@@ -307,33 +301,12 @@ impl OutboxStore for SqliteStore {
 
 /// A delivery from a row of `select_deliveries!`.
 pub(super) fn delivery(row: &SqliteRow) -> Result<DeliveryRecord, StoreError> {
-    Ok(DeliveryRecord {
-        id: row.id("id")?,
-        turn: row.id("turn_id")?,
-        claim: row.value("claim")?,
-        part: row.value("part")?,
-        parts: row.value("parts")?,
-        conversation_id: row.id("conversation_id")?,
+    Ok(record!(row => DeliveryRecord {
+        id, turn: turn_id, claim, part, parts, conversation_id, class, signal, via, is_copy, action, state, attempts,
+        next_attempt_at, label, parked, copies, resend_from, message_ids, error, created_at, retried_at, delivered_at,
+        fetched_at;
         conversation: row.conversation()?,
-        class: row.name("class")?,
-        signal: row.name("signal")?,
-        via: row.json("via")?,
-        is_copy: row.value("is_copy")?,
-        action: row.json("action")?,
-        state: row.name("state")?,
-        attempts: row.value("attempts")?,
-        next_attempt_at: row.at("next_attempt_at")?,
-        label: row.name_maybe("label")?,
-        parked: row.value("parked")?,
-        copies: row.value("copies")?,
-        resend_from: row.at_maybe("resend_from")?,
-        message_ids: row.json("message_ids")?,
-        error: row.value("error")?,
-        created_at: row.at("created_at")?,
-        retried_at: row.at_maybe("retried_at")?,
-        delivered_at: row.at_maybe("delivered_at")?,
-        fetched_at: row.at_maybe("fetched_at")?,
-    })
+    }))
 }
 
 #[cfg(test)]

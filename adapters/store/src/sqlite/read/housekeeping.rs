@@ -12,7 +12,7 @@ use sqlx::{
     sqlite::{SqliteArguments, SqliteRow},
 };
 
-use super::columns::Columns;
+use super::columns::{Columns, record};
 use crate::sqlite::{
     error::store_error,
     request::{WriteRequest, WriteResult},
@@ -266,12 +266,12 @@ fn query_of<'a>(
 }
 
 fn ids<T: From<uuid::Uuid>>(rows: &[SqliteRow]) -> Result<Vec<T>, StoreError> {
-    rows.iter().map(|row| row.id("id")).collect()
+    rows.iter().map(|row| row.value("id")).collect()
 }
 
 /// A run: its turn and its number.
 fn run_id(row: &SqliteRow) -> Result<(TurnId, u32), StoreError> {
-    Ok((row.id("id")?, row.value("number")?))
+    Ok((row.value("id")?, row.value("number")?))
 }
 
 struct Pages {
@@ -288,12 +288,7 @@ impl Pages {
             select page_size as size, page_count as pages, freelist_count as free, auto_vacuum = 2 as can_shrink
             from pragma_page_size, pragma_page_count, pragma_freelist_count, pragma_auto_vacuum";
         let row = sqlx::query(sql).fetch_one(pool).await.map_err(store_error)?;
-        Ok(Self {
-            size: row.value("size")?,
-            all: row.value("pages")?,
-            free: row.value("free")?,
-            can_shrink: row.value("can_shrink")?,
-        })
+        Ok(record!(row => Self { size, all: pages, free, can_shrink }))
     }
 
     /// The number of free pages to give back next, at most `limit`.

@@ -14,7 +14,7 @@ use rejoinder_core::{
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
 use super::{
-    columns::Columns,
+    columns::{Columns, all, record},
     containing, conversations, dead_letters, deliveries, names, push_person, stuck,
     turns::{self, cost},
 };
@@ -84,8 +84,7 @@ pub(in crate::sqlite) async fn list(
         sql.push(" and t.accepted_at < ").push_bind(until.as_millis());
     }
     sql.push(" order by t.seq desc limit ").push_bind(filter.limit);
-    let rows = sql.build().fetch_all(pool).await.map_err(store_error)?;
-    rows.iter().map(summary).collect()
+    all(pool, sql.build(), summary).await
 }
 
 /// How long a question waits for its answer, in milliseconds: a week. Then it is forgotten.
@@ -167,19 +166,10 @@ pub(in crate::sqlite) async fn backlog(pool: &SqlitePool, now: Timestamp) -> Res
         (select accepted_at from turns where seq = (select min(seq) from obligations
             where ended_at is null and owed = 1 and absent = 0)) as oldest_open";
     let row = sqlx::query(sql).bind(now.as_millis()).fetch_one(pool).await.map_err(store_error)?;
-    let count = |column| row.value::<i64>(column).map(|count| u64::try_from(count).unwrap_or(0));
-    Ok(Backlog {
-        open: count("open")?,
-        overdue: count("overdue")?,
-        waiting: count("waiting")?,
-        pending_deliveries: count("pending")?,
-        parked_deliveries: count("parked")?,
-        absent: count("absent")?,
-        undeliverable: count("undeliverable")?,
-        dead_copies: count("dead_copies")?,
-        deferred: count("deferred")?,
-        oldest_open: row.at_maybe("oldest_open")?,
-    })
+    Ok(record!(row => Backlog {
+        open, overdue, waiting, pending_deliveries: pending, parked_deliveries: parked, absent, undeliverable, dead_copies,
+        deferred, oldest_open
+    }))
 }
 
 #[async_trait]
@@ -196,20 +186,19 @@ impl OperatorStore for SqliteStore {
         let query = sqlx::query(sql).bind(first_id(since)).bind(since.as_millis()).bind(limit);
         let mut agents: BTreeMap<String, (AgentFigures, Vec<u64>)> = BTreeMap::new();
         for row in query.fetch_all(&self.operator).await.map_err(store_error)? {
-            let unsigned = |column| row.value::<i64>(column).map(|number| u64::try_from(number).unwrap_or(0));
             let agent: String = row.value("agent")?;
             let (figures, times) = agents.entry(agent).or_default();
             figures.runs += 1;
-            figures.failed += unsigned("failed")?;
-            figures.usage.input_tokens += unsigned("input")?;
-            figures.usage.output_tokens += unsigned("output")?;
+            figures.failed += row.value::<u64>("failed")?;
+            figures.usage.input_tokens += row.value::<u64>("input")?;
+            figures.usage.output_tokens += row.value::<u64>("output")?;
             if let Some(cost) = cost(&row)? {
                 let sum = figures.cost.get_or_insert(Cost { micros: 0, currency: cost.currency });
                 if sum.currency == cost.currency {
                     sum.micros = sum.micros.saturating_add(cost.micros);
                 }
             }
-            times.push(unsigned("took")?);
+            times.push(row.value("took")?);
         }
         let figures = agents.into_iter().map(|(agent, (figures, mut times))| {
             times.sort_unstable();
@@ -257,7 +246,7 @@ impl OperatorStore for SqliteStore {
 fn summary(row: &SqliteRow) -> Result<TurnSummary, StoreError> {
     let state: String = row.value("state")?;
     // The operator sees also what cannot be read, as far as the columns tell.
-    let obligation = row.json::<Obligation>("body").ok();
+    let obligation = row.value::<Obligation>("body").ok();
     let status = obligation.as_ref().map_or_else(|| status_of(&state), TurnStatus::of);
     let (signal, fallback) = match obligation.as_ref().map(Obligation::state) {
         Some(ObligationState::Settled(Settlement::Signal { signal, via, .. })) => (Some(*signal), fallback(via)),
@@ -265,24 +254,19 @@ fn summary(row: &SqliteRow) -> Result<TurnSummary, StoreError> {
     };
     let error: Option<String> = row.value("error")?;
     let is_paused: bool = row.value("is_paused")?;
-    Ok(TurnSummary {
+    Ok(record!(row => TurnSummary {
+        turn_id: id, conversation_id, accepted_at, owed, wake_at, ended_at;
         sender: row.sender(),
         text: row.value::<Option<String>>("text")?.unwrap_or_default(),
         why: obligation.as_ref().and_then(|obligation| why(obligation, is_paused, error)),
-        turn_id: row.id("id")?,
-        conversation_id: row.id("conversation_id")?,
         conversation: row.conversation()?,
-        accepted_at: row.at("accepted_at")?,
         handler: row.handler()?,
-        owed: row.value("owed")?,
         state,
         status,
         is_unreadable: obligation.is_none(),
         signal,
         fallback,
-        wake_at: row.at_maybe("wake_at")?,
-        ended_at: row.at_maybe("ended_at")?,
-    })
+    }))
 }
 
 fn why(obligation: &Obligation, is_paused: bool, error: Option<String>) -> Option<String> {

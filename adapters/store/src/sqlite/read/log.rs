@@ -8,25 +8,18 @@ use rejoinder_core::{
 use sqlx::{QueryBuilder, Sqlite, sqlite::SqliteRow};
 use uuid::Uuid;
 
-use super::{columns::Columns, names};
+use super::{
+    columns::{Columns, all, record},
+    names,
+};
 use crate::sqlite::{error::store_error, store::SqliteStore};
 
 fn entry(row: &SqliteRow) -> Result<LogEntry, StoreError> {
-    Ok(LogEntry {
-        seq: row.value("seq")?,
-        at: row.at("at")?,
-        topic: row.value("topic")?,
-        subject: subject(row)?,
-        data: row.json("data")?,
-    })
+    Ok(record!(row => LogEntry { seq, at, topic, data; subject: subject(row)? }))
 }
 
 fn subject(row: &SqliteRow) -> Result<Subject, StoreError> {
-    Ok(Subject {
-        turn_id: row.value::<Option<Uuid>>("turn_id")?.map(Into::into),
-        conversation_id: row.value::<Option<Uuid>>("conversation_id")?.map(Into::into),
-        channel: row.value::<Option<String>>("channel")?.map(|channel| ChannelId::from_stored(&channel)),
-    })
+    Ok(record!(row => Subject { turn_id, conversation_id, channel }))
 }
 
 #[async_trait]
@@ -50,8 +43,7 @@ impl LogStore for SqliteStore {
         }
         sql.push(if *newest_first { " order by seq desc" } else { " order by seq" });
         sql.push(" limit ").push_bind(limit);
-        let rows = sql.build().fetch_all(&self.operator).await.map_err(store_error)?;
-        rows.iter().map(entry).collect()
+        all(&self.operator, sql.build(), entry).await
     }
 
     /// The place before the first entry of `at` or later. Entries are in the order of their times, but for clocks that are set.
@@ -63,7 +55,7 @@ impl LogStore for SqliteStore {
             let middle = low + (high - low) / 2;
             let query = sqlx::query("select at from log where seq > ? order by seq limit 1").bind(middle);
             match query.fetch_optional(&self.operator).await.map_err(store_error)? {
-                Some(row) if row.at("at")? < at => low = middle + 1,
+                Some(row) if row.value("at")? < at => low = middle + 1,
                 _ => high = middle,
             }
         }
@@ -73,21 +65,13 @@ impl LogStore for SqliteStore {
     async fn audit(&self, filter: &AuditFilter) -> Result<Vec<AuditRecord>, StoreError> {
         let sql = "select * from audit where id < ? order by id desc limit ?";
         let query = sqlx::query(sql).bind(filter.before.unwrap_or(i64::MAX)).bind(filter.limit);
-        let rows = query.fetch_all(&self.operator).await.map_err(store_error)?;
         let record = |row: &SqliteRow| {
-            Ok(AuditRecord {
-                id: row.value("id")?,
-                at: row.at("at")?,
-                entry: AuditEntry {
-                    by: row.value("by")?,
-                    action: row.value("action")?,
-                    target: row.value("target")?,
-                    reason: row.value("reason")?,
-                    not_reached: row.json("not_reached")?,
-                },
+            Ok(record!(row => AuditRecord {
+                id, at;
+                entry: record!(row => AuditEntry { by, action, target, reason, not_reached }),
                 subject: subject(row)?,
-            })
+            }))
         };
-        rows.iter().map(record).collect()
+        all(&self.operator, query, record).await
     }
 }

@@ -10,7 +10,10 @@ use rejoinder_core::{
 use sqlx::{QueryBuilder, Sqlite, sqlite::SqliteRow};
 use uuid::Uuid;
 
-use super::{columns::Columns, containing, names};
+use super::{
+    columns::{Columns, all, record},
+    containing, names,
+};
 use crate::sqlite::{error::store_error, request::WriteRequest, store::SqliteStore};
 
 #[async_trait]
@@ -41,8 +44,7 @@ impl LineStore for SqliteStore {
             sql.push(" or fields like ").push_bind(containing(text)).push(" escape '\\')");
         }
         sql.push(" order by id desc limit ").push_bind(limit);
-        let rows = sql.build().fetch_all(&self.operator).await.map_err(store_error)?;
-        rows.iter().map(line).collect()
+        all(&self.operator, sql.build(), line).await
     }
 
     async fn errors(&self, filter: &ErrorFilter) -> Result<Vec<ErrorRecord>, StoreError> {
@@ -58,8 +60,7 @@ impl LineStore for SqliteStore {
                 .push_bind(since.as_millis());
         }
         sql.push(" order by last_line desc limit ").push_bind(limit);
-        let rows = sql.build().fetch_all(&self.operator).await.map_err(store_error)?;
-        rows.iter().map(error).collect()
+        all(&self.operator, sql.build(), error).await
     }
 
     async fn keep_lines(&self, lines: Arc<[LogLine]>) -> Result<(), StoreError> {
@@ -83,33 +84,15 @@ fn push_channels(sql: &mut QueryBuilder<Sqlite>, channels: Option<&[ChannelId]>)
 fn line(row: &SqliteRow) -> Result<LogLineRecord, StoreError> {
     Ok(LogLineRecord {
         id: row.value("id")?,
-        line: LogLine {
-            at: row.at("at")?,
-            level: row.name("level")?,
-            target: row.value("target")?,
-            message: row.value("message")?,
-            channel: channel(row)?,
-            turn_id: row.value::<Option<Uuid>>("turn_id")?.map(Into::into),
-            fields: row.json("fields")?,
-        },
+        line: record!(row => LogLine { at, level, target, message, channel, turn_id, fields }),
     })
 }
 
 fn error(row: &SqliteRow) -> Result<ErrorRecord, StoreError> {
-    Ok(ErrorRecord {
-        id: row.value("id")?,
-        last_line: row.value("last_line")?,
-        level: row.name("level")?,
-        target: row.value("target")?,
-        message: row.value("message")?,
-        channel: channel(row)?,
-        count: u64::try_from(row.value::<i64>("count")?).unwrap_or(0),
-        first_at: row.at("first_at")?,
-        last_at: row.at("last_at")?,
-        fields: row.json("fields")?,
-        acknowledged_at: row.at_maybe("acknowledged_at")?,
-        is_muted: row.value("muted")?,
-    })
+    Ok(record!(row => ErrorRecord {
+        id, last_line, level, target, message, channel, count, first_at, last_at, fields, acknowledged_at,
+        is_muted: muted
+    }))
 }
 
 fn channel(row: &SqliteRow) -> Result<Option<ChannelId>, StoreError> {

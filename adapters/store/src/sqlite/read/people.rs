@@ -8,40 +8,29 @@ use rejoinder_core::{
 use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
-use super::columns::Columns;
+use super::columns::{Columns, all, one, record};
 use crate::sqlite::{error::store_error, store::SqliteStore};
 
 /// The identity in a row of [`SELECT_PEOPLE`]; `None` for a person without one.
 fn known_identity(row: &SqliteRow) -> Result<Option<KnownIdentity>, StoreError> {
-    let Some(channel) = row.value::<Option<String>>("channel")? else { return Ok(None) };
-    Ok(Some(KnownIdentity {
-        identity: Identity { channel: ChannelId::from_stored(&channel), id: row.value("identity")? },
-        added_at: row.at("added_at")?,
-        added_by: row.value("added_by")?,
-    }))
+    let Some(channel) = row.value("channel")? else { return Ok(None) };
+    let identity = Identity { channel, id: row.value("identity")? };
+    Ok(Some(record!(row => KnownIdentity { added_at, added_by; identity })))
 }
 
 fn pairing(row: &SqliteRow) -> Result<Pairing, StoreError> {
     let conversation = row.conversation()?;
-    Ok(Pairing {
-        code: row.value("code")?,
+    Ok(record!(row => Pairing {
+        code, name, username, language, asked_at, expires_at, state, linked_by;
         identity: Identity { channel: conversation.channel.clone(), id: row.value("id")? },
-        name: row.value("name")?,
-        username: row.value("username")?,
-        language: row.name_maybe("language")?,
         conversation,
-        asked_at: row.at("asked_at")?,
-        expires_at: row.at("expires_at")?,
-        state: row.name("state")?,
-        linked_by: row.value::<Option<Uuid>>("linked_by")?.map(TurnId::from),
-    })
+    }))
 }
 
 fn direct_chat(row: &SqliteRow) -> Result<DirectChat, StoreError> {
     let conversation = row.conversation()?;
     let identity = Identity { channel: conversation.channel.clone(), id: row.value("id")? };
-    let (is_home, language) = (row.value("is_home")?, row.name_maybe("language")?);
-    Ok(DirectChat { identity, conversation, since: row.at("since")?, is_home, language })
+    Ok(record!(row => DirectChat { since, is_home, language; identity, conversation }))
 }
 
 /// A row for each identity, and one for a person without any.
@@ -55,17 +44,15 @@ impl PeopleStore for SqliteStore {
     async fn people(&self) -> Result<Vec<PersonRecord>, StoreError> {
         let mut people: Vec<PersonRecord> = Vec::new();
         for row in &sqlx::query(SELECT_PEOPLE).fetch_all(&self.readers).await.map_err(store_error)? {
-            let id: PersonId = row.id("id")?;
+            let id: PersonId = row.value("id")?;
             let identity = known_identity(row)?;
             match people.last_mut() {
                 Some(last) if last.id == id => last.identities.extend(identity),
-                _ => people.push(PersonRecord {
+                _ => people.push(record!(row => PersonRecord {
+                    name, role, created_at;
                     id,
-                    name: row.value("name")?,
-                    role: row.name("role")?,
-                    created_at: row.at("created_at")?,
                     identities: identity.into_iter().collect(),
-                }),
+                })),
             }
         }
         Ok(people)
@@ -73,37 +60,28 @@ impl PeopleStore for SqliteStore {
 
     async fn pairings(&self) -> Result<Vec<Pairing>, StoreError> {
         let query = sqlx::query("select * from pairings order by asked_at, channel, id");
-        query.fetch_all(&self.readers).await.map_err(store_error)?.iter().map(pairing).collect()
+        all(&self.readers, query, pairing).await
     }
 
     async fn languages(&self) -> Result<Vec<(Identity, Language)>, StoreError> {
-        let rows = sqlx::query("select * from languages order by channel, id")
-            .fetch_all(&self.readers)
-            .await
-            .map_err(store_error)?;
-        let chosen = |row: &SqliteRow| {
-            let channel = ChannelId::from_stored(&row.value::<String>("channel")?);
-            Ok((Identity { channel, id: row.value("id")? }, row.name("language")?))
-        };
-        rows.iter().map(chosen).collect()
+        let chosen = |row: &SqliteRow| Ok((record!(row => Identity { channel, id }), row.value("language")?));
+        all(&self.readers, sqlx::query("select * from languages order by channel, id"), chosen).await
     }
 
     async fn direct_chats(&self) -> Result<Vec<DirectChat>, StoreError> {
-        let rows = sqlx::query("select * from direct_chats order by channel, id").fetch_all(&self.readers).await;
-        rows.map_err(store_error)?.iter().map(direct_chat).collect()
+        let query = sqlx::query("select * from direct_chats order by channel, id");
+        all(&self.readers, query, direct_chat).await
     }
 
     async fn direct_chat(&self, of: &Identity) -> Result<Option<DirectChat>, StoreError> {
         let query = sqlx::query("select * from direct_chats where channel = ? and id = ?");
-        let query = query.bind(of.channel.as_str()).bind(&of.id);
-        query.fetch_optional(&self.readers).await.map_err(store_error)?.as_ref().map(direct_chat).transpose()
+        one(&self.readers, query.bind(of.channel.as_str()).bind(&of.id), direct_chat).await
     }
 
     async fn guesses(&self) -> Result<Vec<Guess>, StoreError> {
         let query = sqlx::query("select who, code, since from guesses");
-        let guess =
-            |row: &SqliteRow| Ok(Guess { who: row.value("who")?, code: row.value("code")?, since: row.at("since")? });
-        query.fetch_all(&self.readers).await.map_err(store_error)?.iter().map(guess).collect()
+        let guess = |row: &SqliteRow| Ok(record!(row => Guess { who, code, since }));
+        all(&self.readers, query, guess).await
     }
 
     async fn day_use(&self, who: &Identity, day: i64) -> Result<DayUse, StoreError> {
@@ -112,8 +90,7 @@ impl PeopleStore for SqliteStore {
         let Some(row) = query.fetch_optional(&self.readers).await.map_err(store_error)? else {
             return Ok(DayUse::default());
         };
-        let number = |column| row.value::<i64>(column).map(|number| u64::try_from(number).unwrap_or(0));
-        Ok(DayUse { turns: number("turns")?, tokens: number("tokens")? })
+        Ok(record!(row => DayUse { turns, tokens }))
     }
 
     async fn tokens_since(&self, conversation: ConversationId, since: Timestamp) -> Result<u64, StoreError> {

@@ -8,7 +8,7 @@ use rejoinder_core::{
 use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
-use super::columns::{Columns, readable};
+use super::columns::{Columns, all, readable, record};
 use crate::sqlite::{error::store_error, store::SqliteStore};
 
 /// `select` of questions `q`, with the current address of their conversations.
@@ -33,25 +33,15 @@ macro_rules! select_questions {
 }
 
 fn question(row: &SqliteRow) -> Result<QuestionRecord, StoreError> {
-    let question = AskedQuestion {
-        turn: row.id("turn_id")?,
-        claim: row.value("claim")?,
-        conversation: row.id("conversation_id")?,
+    let question = record!(row => AskedQuestion {
+        turn: turn_id, claim, conversation: conversation_id, chooser, text, choices, free_text, asked_at, expires_at,
+        language;
         place: row.conversation()?,
-        chooser: row.value("chooser")?,
-        text: row.value("text")?,
-        choices: row.json("choices")?,
-        free_text: row.value("free_text")?,
-        asked_at: row.at("asked_at")?,
-        expires_at: row.at_maybe("expires_at")?,
-        language: row.name_maybe("language")?,
-    };
-    Ok(QuestionRecord {
+    });
+    Ok(record!(row => QuestionRecord {
+        is_shown, is_overtaken, message_ids;
         question,
-        is_shown: row.value("is_shown")?,
-        is_overtaken: row.value("is_overtaken")?,
-        message_ids: row.json("message_ids")?,
-    })
+    }))
 }
 
 /// `select` of approvals `a`, with who was told of each.
@@ -146,24 +136,8 @@ impl QuestionStore for SqliteStore {
 }
 
 fn approval(row: &SqliteRow) -> Result<Approval, StoreError> {
-    let told: Vec<Uuid> = row.json("told")?;
-    Ok(Approval {
-        id: row.id("id")?,
-        turn: row.id("turn_id")?,
-        channel: ChannelId::from_stored(&row.value::<String>("channel")?),
-        agent: row.value::<String>("agent")?.into(),
-        person: row.value("person")?,
-        request: ApprovalRequest {
-            action: row.value("action")?,
-            details: row.value("details")?,
-            kind: row.value("kind")?,
-        },
-        asked_at: row.at("asked_at")?,
-        expires_at: row.at_maybe("expires_at")?,
-        state: row.name("state")?,
-        decided_at: row.at_maybe("decided_at")?,
-        decided_by: row.value("decided_by")?,
-        note: row.value("note")?,
-        told: told.into_iter().map(Into::into).collect(),
-    })
+    Ok(record!(row => Approval {
+        id, turn: turn_id, channel, agent, person, asked_at, expires_at, state, decided_at, decided_by, note, told;
+        request: record!(row => ApprovalRequest { action, details, kind }),
+    }))
 }

@@ -7,7 +7,7 @@ use rejoinder_core::{
 };
 use sqlx::sqlite::SqliteRow;
 
-use super::columns::{Columns, readable};
+use super::columns::{Columns, all, readable, record};
 use crate::sqlite::{error::store_error, store::SqliteStore};
 
 #[async_trait]
@@ -15,24 +15,16 @@ impl ScheduleStore for SqliteStore {
     async fn schedules(&self) -> Result<Vec<Schedule>, StoreError> {
         let sql = "select id, body from schedules order by name";
         let rows = sqlx::query(sql).fetch_all(&self.readers).await.map_err(store_error)?;
-        Ok(readable(&rows, "id", |row| row.json("body")))
+        Ok(readable(&rows, "id", |row| row.value("body")))
     }
 
     async fn schedule_runs(&self, schedule: ScheduleId, limit: u32) -> Result<Vec<ScheduleRun>, StoreError> {
         let sql = "select * from schedule_runs where schedule_id = ? order by due_at desc limit ?";
         let query = sqlx::query(sql).bind(schedule.as_uuid()).bind(limit);
-        let rows = query.fetch_all(&self.readers).await.map_err(store_error)?;
-        rows.iter().map(run).collect()
+        all(&self.readers, query, run).await
     }
 }
 
 fn run(row: &SqliteRow) -> Result<ScheduleRun, StoreError> {
-    Ok(ScheduleRun {
-        schedule: row.id("schedule_id")?,
-        due: row.at("due_at")?,
-        at: row.at("at")?,
-        turns: row.json("turns")?,
-        problem: row.value("problem")?,
-        not_reached: row.json("not_reached")?,
-    })
+    Ok(record!(row => ScheduleRun { schedule: schedule_id, due: due_at, at, turns, problem, not_reached }))
 }

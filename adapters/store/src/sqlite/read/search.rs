@@ -7,7 +7,10 @@ use rejoinder_core::{
 };
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
-use super::{columns::Columns, names};
+use super::{
+    columns::{Columns, all, record},
+    names,
+};
 use crate::sqlite::{
     error::store_error,
     request::{WriteRequest, WriteResult},
@@ -56,8 +59,7 @@ impl SearchStore for SqliteStore {
             sql.push(" and s.rowid < ").push_bind(before);
         }
         sql.push(" order by s.rowid desc limit ").push_bind(limit);
-        let rows = sql.build().fetch_all(&self.operator).await.map_err(store_error)?;
-        rows.iter().map(|row| line(row, query)).collect()
+        all(&self.operator, sql.build(), |row| line(row, query)).await
     }
 
     async fn index(&self, limit: u32) -> Result<LogSeq, StoreError> {
@@ -98,14 +100,12 @@ const MOST: u32 = 300;
 
 fn line(row: &SqliteRow, query: &SearchQuery) -> Result<FoundLine, StoreError> {
     let place = row.value("place")?;
-    Ok(FoundLine {
+    Ok(record!(row => FoundLine {
+        turn, conversation_id, at;
         place,
-        turn: row.id("turn")?,
-        conversation_id: row.id("conversation_id")?,
         conversation: row.conversation()?,
-        at: row.at("at")?,
         speaker: search::speaker(place),
         name: row.sender().and_then(|it| it.name.or(it.username)).or(row.value("agent")?),
         excerpt: query.excerpt(&row.value::<Option<String>>("text")?.unwrap_or_default()),
-    })
+    }))
 }

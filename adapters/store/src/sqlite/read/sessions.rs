@@ -8,7 +8,10 @@ use rejoinder_core::{
 use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
-use super::{columns::Columns, turns};
+use super::{
+    columns::{Columns, all, one, record},
+    turns,
+};
 use crate::sqlite::{error::store_error, store::SqliteStore, transcript};
 
 #[async_trait]
@@ -25,13 +28,10 @@ impl SessionStore for SqliteStore {
             from conversations as c cross join sessions as s on s.id = c.session_id where c.id = ?";
         let query = sqlx::query(sql).bind(conversation.as_uuid());
         let Some(row) = query.fetch_optional(&self.readers).await.map_err(store_error)? else { return Ok(None) };
-        let current = CurrentSession {
-            owner: row.value::<Option<Uuid>>("owner")?.map(PersonId::from),
-            is_named: row.value("is_named")?,
-            began_here: row.value("began_here")?,
-            used_at: row.at("used")?,
-        };
-        if current.admits(owner) { Ok(Some((row.id("id")?, choice(&row)?))) } else { Ok(None) }
+        let current = record!(row => CurrentSession {
+            owner, is_named, began_here, used_at: used
+        });
+        if current.admits(owner) { Ok(Some((row.value("id")?, choice(&row)?))) } else { Ok(None) }
     }
 
     async fn session_about(&self, turn: TurnId) -> Result<Option<SessionId>, StoreError> {
@@ -39,8 +39,7 @@ impl SessionStore for SqliteStore {
             select s.id from asides as a cross join conversations as c on c.id = a.conversation_id
                 cross join sessions as s on s.id = c.session_id
             where a.turn_id = ?";
-        let row = sqlx::query(sql).bind(turn.as_uuid()).fetch_optional(&self.readers).await.map_err(store_error)?;
-        row.map(|row| row.id("id")).transpose()
+        one(&self.readers, sqlx::query(sql).bind(turn.as_uuid()), |row| row.value("id")).await
     }
 
     async fn last_about(
@@ -52,8 +51,7 @@ impl SessionStore for SqliteStore {
             select t.id, t.accepted_at from asides as a cross join turns as t on t.id = a.turn_id
             where a.conversation_id = ? and a.sender = ? order by t.seq desc limit 1";
         let query = sqlx::query(sql).bind(conversation.as_uuid()).bind(sender);
-        let row = query.fetch_optional(&self.readers).await.map_err(store_error)?;
-        row.map(|row| Ok((row.id("id")?, row.at("accepted_at")?))).transpose()
+        one(&self.readers, query, |row| Ok((row.value("id")?, row.value("accepted_at")?))).await
     }
 
     async fn usable_sessions(
@@ -77,21 +75,13 @@ impl SessionStore for SqliteStore {
             from (select * from usable order by used desc, number desc limit ?3) as u
             order by u.used desc, u.number desc";
         let query = sqlx::query(sql).bind(conversation.as_uuid()).bind(owner.map(PersonId::as_uuid)).bind(limit);
-        let rows = query.fetch_all(&self.readers).await.map_err(store_error)?;
         let session = |row: &SqliteRow| {
-            Ok(SessionRecord {
-                id: row.id("id")?,
-                number: row.value("number")?,
-                name: row.value("name")?,
+            Ok(record!(row => SessionRecord {
+                id, number, name, used_at: used, began_here, is_current, is_elsewhere, begins;
                 choice: choice(row)?,
-                used_at: row.at("used")?,
-                began_here: row.value("began_here")?,
-                is_current: row.value("is_current")?,
-                is_elsewhere: row.value("is_elsewhere")?,
-                begins: row.value("begins")?,
-            })
+            }))
         };
-        rows.iter().map(session).collect()
+        all(&self.readers, query, session).await
     }
 
     /// Looks at all turns that have not ended.

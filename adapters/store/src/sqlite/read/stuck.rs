@@ -6,7 +6,7 @@ use rejoinder_core::{
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};
 
-use super::columns::Columns;
+use super::columns::{Columns, record};
 use crate::sqlite::error::store_error;
 
 const LATE: &str = "
@@ -38,36 +38,17 @@ pub(in crate::sqlite) async fn stuck(pool: &SqlitePool, now: Timestamp, limit: u
 }
 
 fn late(row: &SqliteRow) -> Result<LateTurn, StoreError> {
-    Ok(LateTurn {
-        seq: row.value("seq")?,
-        channel: channel(row)?,
-        agent: AgentName::from(row.value::<String>("agent")?),
-        person: row.value("person")?,
-        is_claimed: row.value("is_claimed")?,
-        since: row.at("overdue_at")?,
-    })
+    Ok(record!(row => LateTurn {
+        seq, channel, agent, person, is_claimed, since: overdue_at
+    }))
 }
 
 fn parked(row: &SqliteRow) -> Result<ParkedDelivery, StoreError> {
-    Ok(ParkedDelivery {
-        seq: row.value("seq")?,
-        channel: channel(row)?,
-        person: row.value("person")?,
-        owed: row.value("owed")?,
-        error: row.value("error")?,
-        since: row.at("created_at")?,
-    })
+    Ok(record!(row => ParkedDelivery {
+        seq, channel, person, owed, error, since: created_at
+    }))
 }
 
 fn dead(row: &SqliteRow) -> Result<DeadTurn, StoreError> {
-    Ok(DeadTurn {
-        seq: row.value("seq")?,
-        person: row.value("person")?,
-        owed: row.value("owed")?,
-        since: row.at("ended_at")?,
-    })
-}
-
-fn channel(row: &SqliteRow) -> Result<ChannelId, StoreError> {
-    Ok(ChannelId::from_stored(&row.value::<String>("channel")?))
+    Ok(record!(row => DeadTurn { seq, person, owed, since: ended_at }))
 }

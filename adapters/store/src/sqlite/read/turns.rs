@@ -14,7 +14,7 @@ use rejoinder_core::{
 use sqlx::{SqlitePool, sqlite::SqliteRow};
 
 use super::{
-    columns::{Columns, of_turn},
+    columns::{Columns, all, of_turn, one, record},
     deliveries::{delivery, select_deliveries},
 };
 use crate::sqlite::{
@@ -70,27 +70,16 @@ impl QueueStore for SqliteStore {
             "where o.conversation_id = ? and o.work = 'waiting' and o.absent = 0
             order by o.rank limit 1"
         );
-        let row =
-            sqlx::query(sql).bind(conversation.as_uuid()).fetch_optional(&self.readers).await.map_err(store_error)?;
-        row.as_ref().map(record_or_its_turn).transpose()
+        one(&self.readers, sqlx::query(sql).bind(conversation.as_uuid()), record_or_its_turn).await
     }
 
     async fn waiting(&self, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
-        let rows = sqlx::query(WAITING).bind(limit).fetch_all(&self.readers).await.map_err(store_error)?;
         let turn = |row: &SqliteRow| {
-            Ok(WaitingTurn {
-                turn: row.id("turn_id")?,
-                version: row.value("version")?,
-                conversation: row.id("conversation_id")?,
-                channel: ChannelId::from_stored(&row.value::<String>("channel")?),
-                agent: row.value::<String>("agent")?.into(),
-                owed: row.value("owed")?,
-                rank: row.value("rank")?,
-                place: row.value("place")?,
-                is_alone: row.value("is_alone")?,
-            })
+            Ok(record!(row => WaitingTurn {
+                turn: turn_id, version, conversation: conversation_id, channel, agent, owed, rank, place, is_alone
+            }))
         };
-        rows.iter().map(turn).collect()
+        all(&self.readers, sqlx::query(WAITING).bind(limit), turn).await
     }
 
     /// Those that cannot be read are left out.
@@ -138,25 +127,20 @@ impl QueueStore for SqliteStore {
         let sql = "
             select distinct conversation_id from obligations
             where ended_at is null and work is null and iif(json_valid(body), json_extract(body, '$.work'), null) = 'postponed'";
-        let rows = sqlx::query(sql).fetch_all(&self.readers).await.map_err(store_error)?;
-        rows.iter().map(|row| row.id("conversation_id")).collect()
+        all(&self.readers, sqlx::query(sql), |row| row.value("conversation_id")).await
     }
 }
 
 #[async_trait]
 impl TurnStore for SqliteStore {
     async fn turn(&self, turn: TurnId) -> Result<Option<TurnRecord>, StoreError> {
-        let row = sqlx::query(select_turns!("where o.turn_id = ?"))
-            .bind(turn.as_uuid())
-            .fetch_optional(&self.readers)
+        one(&self.readers, sqlx::query(select_turns!("where o.turn_id = ?")).bind(turn.as_uuid()), record_or_its_turn)
             .await
-            .map_err(store_error)?;
-        row.as_ref().map(record_or_its_turn).transpose()
     }
 
     async fn runs(&self, turn: TurnId) -> Result<Vec<RunRecord>, StoreError> {
         let query = sqlx::query("select * from runs where turn_id = ? order by number").bind(turn.as_uuid());
-        query.fetch_all(&self.readers).await.map_err(store_error)?.iter().map(run).collect()
+        all(&self.readers, query, run).await
     }
 
     async fn open_turns(&self, conversation: ConversationId) -> Result<Vec<TurnId>, StoreError> {
@@ -168,8 +152,7 @@ impl TurnStore for SqliteStore {
                 select turn_id, seq from obligations indexed by obligations_running
                 where work = 'running' and absent = 0 and conversation_id in here)
             order by seq";
-        let rows = sqlx::query(sql).bind(conversation.as_uuid()).fetch_all(&self.readers).await.map_err(store_error)?;
-        rows.iter().map(|row| row.id("turn_id")).collect()
+        all(&self.readers, sqlx::query(sql).bind(conversation.as_uuid()), |row| row.value("turn_id")).await
     }
 
     /// Looks at all turns that have not ended.
@@ -180,8 +163,7 @@ impl TurnStore for SqliteStore {
                 select 1 from obligations as f
                 where f.turn_id = unhex(iif(json_valid(o.body), json_extract(o.body, '$.state.merged.into'), null), '-') and f.ended_at is null)
             order by o.seq limit ?";
-        let rows = sqlx::query(sql).bind(limit).fetch_all(&self.readers).await.map_err(store_error)?;
-        rows.iter().map(|row| row.id("turn_id")).collect()
+        all(&self.readers, sqlx::query(sql).bind(limit), |row| row.value("turn_id")).await
     }
 
     async fn readable_turn(&self, id: TurnId) -> Result<Option<TurnRecord>, StoreError> {
@@ -229,15 +211,16 @@ pub(in crate::sqlite) async fn last_question(
                     and json_extract(v.details, '$.kind.prompt') is null
                 order by q.seq desc limit 1)))"
     );
-    let row = sqlx::query(sql)
-        .bind(session.as_uuid())
-        .bind(conversation.map(ConversationId::as_uuid))
-        .bind(by.map(|by| by.channel.as_str()))
-        .bind(by.map(|by| by.id.as_str()))
-        .fetch_optional(pool)
-        .await
-        .map_err(store_error)?;
-    row.as_ref().map(record_or_its_turn).transpose()
+    one(
+        pool,
+        sqlx::query(sql)
+            .bind(session.as_uuid())
+            .bind(conversation.map(ConversationId::as_uuid))
+            .bind(by.map(|by| by.channel.as_str()))
+            .bind(by.map(|by| by.id.as_str())),
+        record_or_its_turn,
+    )
+    .await
 }
 
 #[async_trait]
@@ -246,9 +229,7 @@ impl DeadlineStore for SqliteStore {
         let sql = "
             select turn_id from obligations
             where wake_at is not null and absent = 0 and wake_at <= ? order by wake_at, seq limit ?";
-        let rows =
-            sqlx::query(sql).bind(now.as_millis()).bind(limit).fetch_all(&self.readers).await.map_err(store_error)?;
-        rows.iter().map(|row| row.id("turn_id")).collect()
+        all(&self.readers, sqlx::query(sql).bind(now.as_millis()).bind(limit), |row| row.value("turn_id")).await
     }
 
     async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError> {
@@ -264,8 +245,7 @@ impl DeadlineStore for SqliteStore {
                 select 1 from runs as r where r.turn_id = o.turn_id and r.ended_at is null and r.owner = ?)
             order by o.turn_id limit ?";
         let query = sqlx::query(sql).bind(id_after(after)).bind(owner.as_uuid()).bind(limit);
-        let rows = query.fetch_all(&self.readers).await.map_err(store_error)?;
-        rows.iter().map(|row| row.id("turn_id")).collect()
+        all(&self.readers, query, |row| row.value("turn_id")).await
     }
 
     async fn ended_last(&self, span: Duration, waited: Duration, limit: u32) -> Result<Vec<TurnId>, StoreError> {
@@ -283,8 +263,7 @@ impl DeadlineStore for SqliteStore {
             order by turn_id";
         let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         let query = sqlx::query(sql).bind(limit).bind(millis(span)).bind(millis(waited));
-        let rows = query.fetch_all(&self.readers).await.map_err(store_error)?;
-        rows.iter().map(|row| row.id("turn_id")).collect()
+        all(&self.readers, query, |row| row.value("turn_id")).await
     }
 }
 
@@ -345,8 +324,8 @@ pub(in crate::sqlite) async fn dossier(pool: &SqlitePool, turn: TurnId) -> Resul
 
     Ok(Some(Dossier {
         turn: record(&row)?,
-        accepted_at: row.at("accepted_at")?,
-        ended_at: row.at_maybe("ended_at")?,
+        accepted_at: row.value("accepted_at")?,
+        ended_at: row.value("ended_at")?,
         absent,
         paused: paused.as_ref().map(super::deliveries::pause).transpose()?,
         runs: runs.iter().map(run).collect::<Result<_, _>>()?,
@@ -375,52 +354,31 @@ fn record_or_its_turn(row: &SqliteRow) -> Result<TurnRecord, StoreError> {
 
 /// A turn from a row of `select_turns!`.
 fn record(row: &SqliteRow) -> Result<TurnRecord, StoreError> {
-    Ok(TurnRecord {
-        id: row.id("id")?,
-        seq: row.value("seq")?,
-        version: row.value("version")?,
-        obligation: row.json("body")?,
-        conversation: row.id("conversation_id")?,
-        session: row.id("session_id")?,
+    Ok(record!(row => TurnRecord {
+        id, seq, version, obligation: body, conversation: conversation_id, session: session_id, rule, model, runs,
+        has_history;
         handler: row.handler()?,
-        rule: row.value::<Option<String>>("rule")?.map(Into::into),
-        model: row.value::<Option<String>>("model")?.map(Into::into),
-        runs: row.value("runs")?,
-        has_history: row.value("has_history")?,
         event: Arc::new(event(row)?),
-    })
+    }))
 }
 
 fn event(row: &SqliteRow) -> Result<InboundEvent, StoreError> {
-    let stored = StoredEvent {
-        channel: row.value("channel")?,
-        chat: row.value("chat")?,
-        thread: row.value("thread")?,
-        external_id: row.value("external_id")?,
-        revision: row.value("revision")?,
-        text: row.value("text")?,
-        details: row.value("details")?,
-        raw: row.value("raw")?,
-        received_at: row.value("received_at")?,
-    };
+    let stored = record!(row => StoredEvent {
+        channel, chat, thread, external_id, revision, text, details, raw, received_at
+    });
     stored.event()
 }
 
 fn run(row: &SqliteRow) -> Result<RunRecord, StoreError> {
-    Ok(RunRecord {
-        number: row.value("number")?,
+    Ok(record!(row => RunRecord {
+        number, started_at, ended_at, end: ending, detail, usage;
         handler: row.handler()?,
-        started_at: row.at("started_at")?,
-        ended_at: row.at_maybe("ended_at")?,
-        end: row.value("ending")?,
-        detail: row.value("detail")?,
-        usage: row.json_maybe("usage")?,
         cost: cost(row)?,
-    })
+    }))
 }
 
 pub(super) fn cost(row: &SqliteRow) -> Result<Option<Cost>, StoreError> {
-    let (micros, currency) = (row.value::<Option<i64>>("cost_micros")?, row.name_maybe("currency")?);
+    let (micros, currency) = (row.value::<Option<i64>>("cost_micros")?, row.value("currency")?);
     let micros = micros.and_then(|micros| u64::try_from(micros).ok());
     Ok(micros.zip(currency).map(|(micros, currency)| Cost { micros, currency }))
 }
@@ -432,25 +390,18 @@ fn content(row: &SqliteRow) -> Result<(u32, RunContent), StoreError> {
     let messages = messages.map(|stored| decompress("messages", &stored)).transpose()?;
     let content = RunContent {
         input: messages.map(|messages| ModelInput { settings, messages, left_out }),
-        tools: row.json_maybe("tools")?.unwrap_or_default(),
+        tools: row.value("tools")?.unwrap_or_default(),
         tools_left_out: row.value("tools_left_out")?,
     };
     Ok((row.value("number")?, content))
 }
 
 fn attempt(row: &SqliteRow) -> Result<AttemptRecord, StoreError> {
-    Ok(AttemptRecord {
-        delivery: row.id("delivery_id")?,
-        number: row.value("number")?,
-        started_at: row.at("started_at")?,
-        ended_at: row.at_maybe("ended_at")?,
-        result: row.value("result")?,
-        detail: row.value("detail")?,
-    })
+    Ok(record!(row => AttemptRecord { delivery: delivery_id, number, started_at, ended_at, result, detail }))
 }
 
 fn remark(row: &SqliteRow) -> Result<Remark, StoreError> {
-    Ok(Remark { turn: row.id("turn_id")?, at: row.at("at")?, kind: row.value("kind")?, detail: row.value("detail")? })
+    Ok(record!(row => Remark { turn: turn_id, at, kind, detail }))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use rejoinder_core::{
 use sqlx::{SqliteConnection, sqlite::SqliteRow};
 
 use super::{
-    columns::{Columns, readable},
+    columns::{Columns, readable, record},
     deliveries::{delivery, select_deliveries},
 };
 use crate::sqlite::{error::store_error, store::SqliteStore, stored::thread};
@@ -87,7 +87,7 @@ impl ViewStore for SqliteStore {
 
 /// The views of turns in the order of `rows`, each with the signal that was shown.
 async fn with_signals(connection: &mut SqliteConnection, rows: &[SqliteRow]) -> Result<Vec<TurnView>, StoreError> {
-    let turns: Vec<TurnId> = rows.iter().map(|row| row.id("id")).collect::<Result<_, _>>()?;
+    let turns: Vec<TurnId> = rows.iter().map(|row| row.value("id")).collect::<Result<_, _>>()?;
     let turns = serde_json::to_string(&turns).expect("ids are text");
     // The parts of the latest claim of which all parts were delivered.
     let sql = select_deliveries!(
@@ -110,25 +110,23 @@ async fn with_signals(connection: &mut SqliteConnection, rows: &[SqliteRow]) -> 
 }
 
 fn view_of(row: &SqliteRow, parts: &HashMap<TurnId, Vec<DeliveryRecord>>) -> Result<TurnView, StoreError> {
-    let turn_id = row.id("id")?;
-    let obligation: Obligation = row.json("body")?;
-    let event: InboundEvent = row.json("details")?;
+    let turn_id = row.value("id")?;
+    let obligation: Obligation = row.value("body")?;
+    let event: InboundEvent = row.value("details")?;
     let parts = parts.get(&turn_id).map_or(&[][..], Vec::as_slice);
     let agent = agent_of(&row.handler()?, &obligation);
     // Once its time has come, the agent works again, and the debt is due with the run.
     let is_working = obligation.is_running() || obligation.is_waiting();
     let due = obligation.due().filter(|_| !is_working);
     let (text, attachments) = TurnView::said(event.sender.kind, row.value("text")?, event.attachments);
-    Ok(TurnView {
+    Ok(record!(row => TurnView {
+        seq, at: accepted_at, picked;
         turn_id,
-        seq: row.value("seq")?,
         conversation: row.conversation()?,
-        at: row.at("accepted_at")?,
         text,
         attachments,
         status: TurnStatus::of(&obligation),
         shown: Shown::of(parts, agent.as_ref(), due),
-        picked: row.value("picked")?,
         merged_into: TurnView::merged_into(&obligation),
-    })
+    }))
 }
