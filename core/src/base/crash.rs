@@ -3,7 +3,6 @@
 /// Whether this crash point is passed for the n-th time and `REJOINDER_CRASH_AT` is `name:n`. Exists only with the
 /// feature `crash-points`.
 #[cfg(feature = "crash-points")]
-#[must_use]
 pub fn crash_point_is_reached(name: &str) -> bool {
     use std::sync::{
         OnceLock,

@@ -3,7 +3,6 @@
 use serde_json::error::Category;
 
 /// Why JSON cannot be read, without quoting it: it may contain messages and keys, and errors are logged.
-#[must_use]
 pub fn json_error(error: &serde_json::Error) -> String {
     let what = match error.classify() {
         Category::Io => return "it cannot be read".to_owned(),

@@ -33,7 +33,6 @@ pub(crate) fn excerpt(text: &str, most: usize) -> String {
 }
 
 /// A duration in its largest unit: `5 min`.
-#[must_use]
 pub fn age(age: Duration) -> String {
     match age.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),

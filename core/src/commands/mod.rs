@@ -103,7 +103,6 @@ pub(crate) fn find(text: &str) -> Option<&'static Command> {
 }
 
 /// Whether the gateway executes `/name` itself.
-#[must_use]
 pub fn is_command(name: &str) -> bool {
     all().any(|command| command.texts.iter().any(|text| text.strip_prefix('/') == Some(name)))
 }

@@ -45,7 +45,6 @@ impl LoopKind {
     }
 
     /// The name in records and interfaces.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Late => "late",

@@ -22,7 +22,6 @@ pub struct CurrentSession {
 
 impl CurrentSession {
     /// Whether a turn of this person may be in it: the session is theirs, or the conversation's own.
-    #[must_use]
     pub fn admits(&self, person: Option<PersonId>) -> bool {
         if self.owner.is_some() { self.owner == person } else { self.began_here }
     }
@@ -50,7 +49,6 @@ pub enum SessionOfTurn {
 }
 
 /// In which session a turn is that an agent (`is_agents`) or a command answers.
-#[must_use]
 pub fn session_of_turn(
     current: Option<&CurrentSession>,
     wanted: &SessionUse,

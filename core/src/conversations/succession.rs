@@ -14,7 +14,6 @@ pub struct MovedConversation {
 }
 
 /// The conversations that others succeed, each with its successor: of several in one thread the one whose turns began first.
-#[must_use]
 pub fn successors(mut conversations: Vec<MovedConversation>) -> Vec<(ConversationId, ConversationId)> {
     conversations.sort_by(|a, b| (&a.thread, a.first_turn, a.id).cmp(&(&b.thread, b.first_turn, b.id)));
     let of_threads = conversations.chunk_by(|a, b| a.thread == b.thread);

@@ -127,7 +127,6 @@ impl Engine {
     }
 
     /// What operators do with turns, deliveries, people and channels.
-    #[must_use]
     pub fn operations(&self) -> &Operations {
         &self.operations
     }
@@ -145,25 +144,21 @@ impl Engine {
     }
 
     /// Messages that operators have sent.
-    #[must_use]
     pub fn initiative(&self) -> &Initiative {
         &self.initiative
     }
 
     /// The schedules, as they are stored.
-    #[must_use]
     pub fn calendar(&self) -> &Calendar {
         &self.calendar
     }
 
     /// New schedules, and what they begin.
-    #[must_use]
     pub fn schedules(&self) -> &Schedules {
         &self.schedules
     }
 
     /// Who is known, and who asks to be let in.
-    #[must_use]
     pub fn people(&self) -> &People {
         &self.people
     }
@@ -177,7 +172,6 @@ impl Engine {
     }
 
     /// The name of the operator's time zone; `system` if it has none.
-    #[must_use]
     pub fn time_zone(&self) -> String {
         self.settings.get().time_zone.iana_name().unwrap_or("system").to_owned()
     }
@@ -204,7 +198,6 @@ impl Engine {
     }
 
     /// The name under which the configuration, as it was read last, knows somebody. The next start lets them in again.
-    #[must_use]
     pub fn configured_as(&self, identity: &Identity) -> Option<String> {
         let settings = self.settings.get();
         let seed = settings.people.iter().find(|seed| seed.identities.contains(identity));
@@ -212,13 +205,11 @@ impl Engine {
     }
 
     /// What an agent is, and where it runs.
-    #[must_use]
     pub fn describe_agent(&self, name: &AgentName) -> Option<String> {
         Some(self.runtimes.get(name)?.describe())
     }
 
     /// How a reader of these channels (`None`: of all) is told who was not reached.
-    #[must_use]
     pub fn name_addressees(&self, addressees: Addressees, channels: Option<&[ChannelId]>) -> String {
         let sees = |channel: &ChannelId| channels.is_none_or(|channels| channels.contains(channel));
         let name = if let Addressees::Person(person) = addressees { self.people.name_of(person, sees) } else { None };
@@ -226,7 +217,6 @@ impl Engine {
     }
 
     /// The health of every channel, in the order of their ids.
-    #[must_use]
     pub fn channels(&self) -> Vec<(ChannelId, ChannelHealth)> {
         self.channels.health()
     }
@@ -238,49 +228,41 @@ impl Engine {
     }
 
     /// What is down now, and how.
-    #[must_use]
     pub fn down(&self) -> HashMap<Part, Down> {
         self.watch.down()
     }
 
     /// Since when the store cannot write, as far as [`watch`](Self::watch) has seen it.
-    #[must_use]
     pub fn unwritable_since(&self) -> Option<Timestamp> {
         self.watch.unwritable_since()
     }
 
     /// Whether a channel can send, as its latest sends tell.
-    #[must_use]
     pub fn outbound(&self, channel: &ChannelId) -> Outbound {
         self.caller.health.outbound(channel)
     }
 
     /// How the agents' latest runs ended, by name.
-    #[must_use]
     pub fn agents(&self) -> Vec<(AgentName, AgentHealth)> {
         self.agents.all()
     }
 
     /// Who paused a channel, if it is paused.
-    #[must_use]
     pub fn paused(&self, channel: &ChannelId) -> Option<Pause> {
         self.caller.gate.paused(channel)
     }
 
     /// When the platform's rate limit of a channel's whole account ends, if it is limited.
-    #[must_use]
     pub fn limited_until(&self, channel: &ChannelId) -> Option<Timestamp> {
         self.caller.gate.account_blocked_until(channel)
     }
 
     /// When the last of the platform's rate limits on a channel ends, that of its account or of a single chat.
-    #[must_use]
     pub fn last_limit(&self, channel: &ChannelId) -> Option<Timestamp> {
         self.caller.gate.last_block(channel)
     }
 
     /// The intake of a channel, and its view of its own turns.
-    #[must_use]
     pub fn intake(&self, channel: &ChannelId) -> Intake {
         Intake {
             channel: channel.clone(),

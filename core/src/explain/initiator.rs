@@ -25,7 +25,6 @@ pub enum Initiator<'a> {
 
 impl<'a> Initiator<'a> {
     /// Who began the turn of this event. The key of what the gateway begins tells.
-    #[must_use]
     pub fn of(event: &'a InboundEvent) -> Self {
         let name = event.sender.id.as_str();
         if event.sender.kind != SenderKind::Operator {
@@ -51,7 +50,6 @@ impl<'a> Initiator<'a> {
     }
 
     /// The kind, in interfaces.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Person => "person",

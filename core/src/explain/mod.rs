@@ -51,7 +51,6 @@ pub struct Explanation {
 }
 
 /// Explains a turn. `now` is what remaining and overdue times are measured from.
-#[must_use]
 pub fn explain(dossier: &Dossier, now: Timestamp) -> Explanation {
     Explanation {
         turn: dossier.turn.id,

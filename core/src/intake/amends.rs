@@ -22,7 +22,6 @@ pub enum Changes<'a> {
 
 impl<'a> Changes<'a> {
     /// What an event changes. A pick or an expiry changes its question only if it `brings_turn`: a turn that it may open.
-    #[must_use]
     pub const fn of(event: &'a InboundEvent, brings_turn: bool) -> Self {
         match &event.kind {
             EventKind::Moved { chat } => Self::Chat(chat.as_str()),
@@ -59,7 +58,6 @@ pub enum Amendment {
 }
 
 /// What an event that [changes an earlier one](Changes::Earlier) does.
-#[must_use]
 pub fn amendment(earlier: Option<&EarlierTurn>, later: &InboundEvent, brings_turn: bool) -> Amendment {
     match earlier.filter(|earlier| may_be_amended(earlier, later)) {
         None => Amendment::Nothing,

@@ -83,13 +83,11 @@ impl<T: AsRef<str>> FromIterator<T> for AllowList {
 
 impl AllowList {
     /// Whether the list has no entries.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Whether the sender with this id is let in, whatever their name.
-    #[must_use]
     pub fn has_sender(&self, id: &str) -> bool {
         let server = || id.split_once(':').map(|(_, server)| Entry::Server(server.to_lowercase()));
         self.0.contains(&Entry::Everyone)
@@ -153,7 +151,6 @@ impl Default for Access {
 
 impl Access {
     /// Everyone may write everywhere: for channels that authenticate their callers themselves.
-    #[must_use]
     pub fn open() -> Self {
         Self { direct: DirectPolicy::Open, group: GroupPolicy::All, ..Self::default() }
     }

@@ -48,7 +48,6 @@ pub enum LineState {
 
 impl LineState {
     /// Whether the line is a part of what was said.
-    #[must_use]
     pub const fn is_said(&self) -> bool {
         matches!(self, Self::Seen | Self::Stopped)
     }
@@ -140,7 +139,6 @@ pub enum Surface {
 
 impl Surface {
     /// A chat named after the platform of `channel`.
-    #[must_use]
     pub fn of(channel: &ChannelId) -> Self {
         Self::Chat(channel.platform().to_owned().into())
     }

@@ -11,31 +11,26 @@ pub struct ChannelId(Arc<str>);
 
 impl ChannelId {
     /// The channel `name` on `platform`.
-    #[must_use]
     pub fn new(platform: &str, name: &str) -> Self {
         Self(format!("{platform}.{name}").into())
     }
 
     /// Parses the stored form, `platform.name`, without checking it.
-    #[must_use]
     pub fn from_stored(text: &str) -> Self {
         Self(text.into())
     }
 
     /// The platform: `telegram` of `telegram.main`.
-    #[must_use]
     pub fn platform(&self) -> &str {
         self.0.split_once('.').map_or(&*self.0, |(platform, _)| platform)
     }
 
     /// The name: `main` of `telegram.main`.
-    #[must_use]
     pub fn name(&self) -> &str {
         self.0.split_once('.').map_or("", |(_, name)| name)
     }
 
     /// The id as `platform.name`.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -61,13 +56,11 @@ pub struct ConversationRef {
 
 impl ConversationRef {
     /// The chat `chat` on `channel`, without a thread.
-    #[must_use]
     pub fn new(channel: ChannelId, chat: &str) -> Self {
         Self { channel, chat: chat.into(), thread: None }
     }
 
     /// Reads what [`Display`](fmt::Display) writes: `telegram.main/42`, or with a thread.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.trim().splitn(3, '/');
         let (channel, chat) = (parts.next()?, parts.next()?);

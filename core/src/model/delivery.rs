@@ -145,75 +145,63 @@ impl Delivery {
     }
 
     /// The delivery's id, the same for every attempt: the idempotency key where the platform accepts one.
-    #[must_use]
     pub const fn id(&self) -> DeliveryId {
         self.id
     }
 
     /// The address to deliver to.
-    #[must_use]
     pub const fn conversation(&self) -> &ConversationRef {
         &self.conversation
     }
 
     /// The channel to deliver on.
-    #[must_use]
     pub const fn channel(&self) -> &ChannelId {
         &self.conversation.channel
     }
 
     /// The turn it belongs to.
-    #[must_use]
     pub const fn turn(&self) -> TurnId {
         self.turn
     }
 
     /// The part's number, counted from 1, and the number of parts.
-    #[must_use]
     pub const fn part(&self) -> (u32, u32) {
         (self.part, self.parts)
     }
 
     /// The signal it carries; `None` for drafts and typing.
-    #[must_use]
     pub const fn signal(&self) -> Option<SignalKind> {
         self.signal
     }
 
     /// Whether it is the message of a draft, which the answer replaces.
-    #[must_use]
     pub const fn is_draft(&self) -> bool {
         matches!(self.via, Some(Via::Draft))
     }
 
     /// How the signal came to be; `None` for ephemerals.
-    #[must_use]
     pub const fn via(&self) -> Option<&Via> {
         self.via.as_ref()
     }
 
     /// The action to perform.
-    #[must_use]
     pub const fn action(&self) -> &Action {
         &self.action
     }
 
     /// The number of this attempt, counted from 1.
-    #[must_use]
     pub const fn attempt(&self) -> u32 {
         self.attempt
     }
 
     /// Whether later deliveries of its conversation were sent before it: it is to be linked to the message that it
     /// answers, in a direct chat too.
-    #[must_use]
     pub const fn is_overtaken(&self) -> bool {
         self.is_overtaken
     }
 
     /// A text to put before the content: this may be a second copy, replaces what may still be in
     /// the chat, or belongs to an earlier message.
-    #[must_use]
     pub fn label(&self) -> Option<&str> {
         self.label.as_deref()
     }
@@ -320,7 +308,6 @@ impl DeliveryError {
     }
 
     /// The error's name in records and metrics.
-    #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Limited { .. } => "limited",

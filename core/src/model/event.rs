@@ -66,7 +66,6 @@ pub struct Author {
 
 impl Author {
     /// An author of whom nothing is known, not even that they are a member of the chat.
-    #[must_use]
     pub fn unknown() -> Self {
         Self::default().elsewhere()
     }
@@ -78,7 +77,6 @@ impl Author {
     }
 
     /// The agent, under our account.
-    #[must_use]
     pub fn ourselves() -> Self {
         Self { kind: SenderKind::Ourselves, ..Self::default() }
     }
@@ -107,13 +105,11 @@ pub struct Quote {
 
 impl Quote {
     /// A quote of a message of ours.
-    #[must_use]
     pub fn of_ours(text: &str) -> Self {
         Self { author: Author::ourselves(), text: text.to_owned(), ..Self::default() }
     }
 
     /// Whether it has neither text nor files.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.text.is_empty() && self.attachments.is_empty()
     }
@@ -142,19 +138,16 @@ pub enum SenderKind {
 
 impl SenderKind {
     /// Whether it is a person who can be told apart from others.
-    #[must_use]
     pub fn is_person(&self) -> bool {
         *self == Self::Person
     }
 
     /// Whether it is a person, or a program that speaks for one.
-    #[must_use]
     pub fn is_human(&self) -> bool {
         *self == Self::Person || self.is_anybody()
     }
 
     /// Whether the channel cannot tell who of its people it is.
-    #[must_use]
     pub fn is_anybody(&self) -> bool {
         matches!(self, Self::Unnamed | Self::KeyHolder)
     }
@@ -357,7 +350,6 @@ const fn never() -> Timestamp {
 
 impl InboundEvent {
     /// An empty ambient message at revision 0; callers set the other fields.
-    #[must_use]
     pub const fn new(
         conversation: ConversationRef,
         chat: ChatKind,
@@ -395,7 +387,6 @@ impl InboundEvent {
 
     /// The key of the sender within the channel, for shares and limits. Where the channel cannot tell people apart, each
     /// conversation counts as a person. A scheduled prompt counts for the person who had an agent schedule it.
-    #[must_use]
     pub fn person(&self) -> &str {
         match &self.kind {
             EventKind::Prompt { asked_by: Some(person), .. } => person,
@@ -409,7 +400,6 @@ impl InboundEvent {
     }
 
     /// Who the sender is: see [`person`](Self::person).
-    #[must_use]
     pub fn identity(&self) -> Identity {
         Identity { channel: self.conversation.channel.clone(), id: self.person().to_owned() }
     }
@@ -456,7 +446,6 @@ impl InboundEvent {
     }
 
     /// Whether the message was deleted.
-    #[must_use]
     pub fn is_withdrawn(&self) -> bool {
         self.amends == Some(Amends::Withdraws)
     }

@@ -8,7 +8,6 @@ use crate::model::{
 };
 
 /// `name` as names are compared: without regard to case, blanks around it and an `@` before it.
-#[must_use]
 pub fn folded(name: &str) -> String {
     let name = name.trim();
     let name: String = name.strip_prefix('@').unwrap_or(name).nfkc().collect();
@@ -18,7 +17,6 @@ pub fn folded(name: &str) -> String {
 
 impl Identity {
     /// Reads `CHANNEL/ID`.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (channel, id) = text.trim().split_once('/')?;
         let is_identity = channel.contains('.') && !id.is_empty();
@@ -35,7 +33,6 @@ impl PersonRecord {
 }
 
 /// The people whom `text` means: by their name, else by their name in another case, else by an identity.
-#[must_use]
 pub fn meant<'a>(people: &'a [PersonRecord], text: &str) -> Vec<&'a PersonRecord> {
     let (name, folded_name) = (text.trim(), folded(text));
     let ways: [&dyn Fn(&PersonRecord) -> bool; 3] =
@@ -70,7 +67,6 @@ pub struct PersonFilter {
 
 impl PersonFilter {
     /// Reads `CHANNEL/ID`, an id, or a part of a name, of `people` and of others; `chats`: where people are reached.
-    #[must_use]
     pub fn new(text: &str, people: &[PersonRecord], chats: &[DirectChat]) -> Self {
         let (identity, name) = (Identity::parse(text), folded(text));
         let is_named = |person: &PersonRecord| identity.is_none() && folded(&person.name).contains(&name);

@@ -15,13 +15,11 @@ macro_rules! id {
 
         impl $name {
             /// A new id that sorts by `at`.
-            #[must_use]
             pub fn new(at: Timestamp) -> Self {
                 Self(uuid_at(at))
             }
 
             /// The id as a UUID.
-            #[must_use]
             pub const fn as_uuid(self) -> Uuid {
                 self.0
             }

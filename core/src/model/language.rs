@@ -14,7 +14,6 @@ impl Language {
     pub const ENGLISH: Self = Self(*b"en\0");
 
     /// The language of a tag, as platforms and browsers write them: `de`, `de-AT` or `de_AT`. `None` for anything else.
-    #[must_use]
     pub fn of(tag: &str) -> Option<Self> {
         let primary = tag.trim().split(['-', '_']).next()?;
         if !(2..=3).contains(&primary.len()) || !primary.bytes().all(|byte| byte.is_ascii_alphabetic()) {
@@ -28,13 +27,11 @@ impl Language {
     }
 
     /// The tag: two or three letters.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or_default().trim_end_matches('\0')
     }
 
     /// The English name of a language that is spoken by many.
-    #[must_use]
     pub fn english_name(self) -> Option<&'static str> {
         Some(match self.as_str() {
             "ar" => "Arabic",

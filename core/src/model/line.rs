@@ -46,19 +46,16 @@ pub struct LogLine {
 
 impl LogLine {
     /// Whether it is counted among the equal ones: those with the same level, target, message, channel and [cause](Self::cause).
-    #[must_use]
     pub fn is_counted(&self) -> bool {
         self.level <= LineLevel::Warn
     }
 
     /// Whether it is news also after an equal one was acknowledged.
-    #[must_use]
     pub fn is_always_news(&self) -> bool {
         self.level == LineLevel::Error && self.message == "a panic"
     }
 
     /// Why, without what differs from one to the next: numbers, except the codes of HTTP, and ids.
-    #[must_use]
     pub fn cause(&self) -> String {
         let texts = CAUSES.iter().filter_map(|name| self.fields.get(*name)?.as_str());
         let text = texts.collect::<Vec<_>>().join("; ");

@@ -46,7 +46,6 @@ pub struct Subject {
 
 impl Subject {
     /// A channel alone.
-    #[must_use]
     pub fn channel(channel: &ChannelId) -> Self {
         Self { channel: Some(channel.clone()), ..Self::default() }
     }
@@ -305,7 +304,6 @@ pub enum LogEvent {
 
 impl LogEvent {
     /// The topic, under which entries are followed: a kind of subject, a dot, and what happened.
-    #[must_use]
     pub fn topic(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::TurnAccepted { .. } => "turn.accepted",

@@ -29,7 +29,6 @@ impl Masker {
     ///
     /// # Panics
     /// When the secrets have gigabytes.
-    #[must_use]
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Self {
         let secrets = secrets.into_iter().map(str::trim).filter(|secret| secret.chars().count() >= SHORTEST);
         let mut patterns: Vec<String> = secrets
@@ -48,7 +47,6 @@ impl Masker {
     }
 
     /// The text without secrets.
-    #[must_use]
     pub fn text(&self, text: String) -> String {
         match &self.0 {
             Some(secrets) if secrets.is_match(&text) => replaced(secrets, &text),
@@ -57,7 +55,6 @@ impl Masker {
     }
 
     /// The JSON without secrets. It stays JSON.
-    #[must_use]
     pub fn json(&self, json: String) -> String {
         let Some(secrets) = self.0.as_ref().filter(|secrets| secrets.is_match(&json)) else { return json };
         // A secret may begin within an escape (`\n`), so the texts are masked, and not what JSON makes of them.

@@ -9,7 +9,6 @@ pub(crate) fn clean(name: &str, most: usize) -> String {
 }
 
 /// Whether a character shows nothing: zero-width marks, fillers, tags, and the marks of bidirectional text.
-#[must_use]
 pub const fn is_hidden(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'

@@ -19,7 +19,6 @@ macro_rules! named {
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
             /// The name.
-            #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*

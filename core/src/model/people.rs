@@ -181,7 +181,6 @@ impl Pairing {
     pub(crate) const HIDDEN_CODE: &str = "••••-••••";
 
     /// The code as it is shown: with a dash in the middle.
-    #[must_use]
     pub fn shown_code(&self) -> String {
         let (first, last) = self.code.split_at_checked(Self::CODE_LENGTH / 2).unwrap_or((&self.code, ""));
         format!("{first}-{last}")
@@ -275,7 +274,6 @@ impl KnownPeople {
     }
 
     /// Whether somebody is known.
-    #[must_use]
     pub fn has(&self, channel: &ChannelId, id: &str) -> bool {
         self.find(channel, id).is_some()
     }

@@ -112,7 +112,6 @@ impl Queues {
     }
 
     /// The mode of the chats of a kind on a channel.
-    #[must_use]
     pub fn mode(&self, channel: &ChannelId, chat: ChatKind) -> QueueMode {
         self.modes.get(&(channel.clone(), chat)).copied().unwrap_or(self.mode)
     }

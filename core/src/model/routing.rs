@@ -91,7 +91,6 @@ pub struct Hours {
 
 impl Hours {
     /// Whether a time of day is within them.
-    #[must_use]
     pub fn contains(&self, time: Time) -> bool {
         let Self { from, until } = *self;
         if from <= until { from <= time && time < until } else { from <= time || time < until }
@@ -126,7 +125,6 @@ fn time_of_day(time: Time) -> String {
 }
 
 /// The name of a day of the week in the configuration: `mon`.
-#[must_use]
 pub const fn day_name(day: Weekday) -> &'static str {
     match day {
         Weekday::Monday => "mon",

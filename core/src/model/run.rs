@@ -42,7 +42,6 @@ pub struct RunContent {
 
 impl RunContent {
     /// Whether there is nothing to store.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.input.is_none() && self.tools.is_empty()
     }
@@ -60,7 +59,6 @@ impl Currency {
     ///
     /// # Panics
     /// Never: they are ASCII.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("only letters are accepted")
     }

@@ -75,7 +75,6 @@ pub enum ScheduledAction {
 
 impl ScheduledAction {
     /// The message, or the prompt; `None` if the gateway writes the text.
-    #[must_use]
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::Message(text) | Self::Prompt { text, .. } => Some(text),
@@ -393,7 +392,6 @@ impl Schedule {
 
     /// Whether it is paused because it failed, or because its next time cannot be computed, and not by an operator: who pauses it
     /// knows of its failures, and they are counted anew.
-    #[must_use]
     pub fn has_paused_itself(&self) -> bool {
         self.state == ScheduleState::Paused && (self.failures > 0 || self.next_at.is_none())
     }
@@ -473,7 +471,6 @@ impl Schedule {
 }
 
 /// The time zone with a name.
-#[must_use]
 pub fn zone(name: &str) -> Option<TimeZone> {
     match name {
         SYSTEM_ZONE => Some(TimeZone::system()),
@@ -483,7 +480,6 @@ pub fn zone(name: &str) -> Option<TimeZone> {
 
 /// A point in time (`2030-01-31T09:00:00Z`, or with the name of a zone, `2030-01-31T09:00[Europe/Vienna]`), or a time of day on a
 /// date in `time_zone` (`2030-01-31T09:00`).
-#[must_use]
 pub fn read_time(text: &str, time_zone: &str) -> Option<Timestamp> {
     let text = text.trim();
     let point = || text.parse::<jiff::Timestamp>().ok();

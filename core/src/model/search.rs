@@ -30,7 +30,6 @@ pub struct SearchTerm {
 impl SearchQuery {
     /// Reads what somebody typed: words, and phrases in quotation marks. The last word may go on, unless it is quoted or has
     /// only one or two characters. `None` if there is no word in it.
-    #[must_use]
     pub fn parse(typed: &str) -> Option<Self> {
         let typed: String = typed.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let mut terms = Vec::new();
@@ -49,14 +48,12 @@ impl SearchQuery {
     }
 
     /// The terms, of which there is at least one.
-    #[must_use]
     pub fn terms(&self) -> &[SearchTerm] {
         &self.terms
     }
 
     /// The part of a line around the first term in it, at most about 200 characters, on one line. `…` stands for what is left
     /// out.
-    #[must_use]
     pub fn excerpt(&self, line: &str) -> String {
         let (begin, end) = self.first_match(line).unwrap_or((0, 0));
         let mut from = nth_before(line, begin, BEFORE);
@@ -94,7 +91,6 @@ impl SearchQuery {
 
 impl SearchTerm {
     /// What comes before the last word, and that word in lower case, without diacritics.
-    #[must_use]
     pub fn split_last(&self) -> (&str, String) {
         let (begin, word) = words(&self.text).last().unwrap_or((self.text.len(), ""));
         (&self.text[..begin], folded(word).collect())
@@ -137,7 +133,6 @@ fn folded(word: &str) -> impl Iterator<Item = char> {
 
 /// Whether a character is searched for like a word, because its script has no spaces between words: Thai, Lao, Burmese,
 /// Khmer, Japanese, Chinese.
-#[must_use]
 pub const fn is_word_alone(c: char) -> bool {
     matches!(c,
         '\u{0E00}'..='\u{0EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}' | '\u{3005}'..='\u{3007}'

@@ -66,7 +66,6 @@ pub struct SessionUse {
 
 impl SessionUse {
     /// The current session, or the first one of a new conversation.
-    #[must_use]
     pub const fn current(id: SessionId) -> Self {
         Self { id, owner: None, is_checked: false, unused_since: None, is_untouched: false }
     }
@@ -139,7 +138,6 @@ pub enum SessionReset {
 
 impl SessionReset {
     /// Since when a session must have been used to go on now. A time that jiff cannot express resets nothing.
-    #[must_use]
     pub fn unused_since(&self, now: Timestamp) -> Option<Timestamp> {
         match self {
             Self::Never => None,

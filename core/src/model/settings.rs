@@ -280,7 +280,6 @@ impl Settings {
     }
 
     /// The agent that a channel's turns are routed to.
-    #[must_use]
     pub fn agent(&self, channel: &ChannelId) -> &AgentName {
         self.channel_agents.get(channel).unwrap_or(&self.default_agent)
     }
@@ -312,7 +311,6 @@ pub struct Policies {
 
 impl Policies {
     /// Policies that are `default` everywhere.
-    #[must_use]
     pub fn new(default: Policy) -> Self {
         Self { default, by_name: HashMap::new() }
     }
@@ -325,7 +323,6 @@ impl Policies {
     }
 
     /// The most specific policy for `chat` on `channel`.
-    #[must_use]
     pub fn of(&self, channel: &ChannelId, chat: ChatKind) -> &Policy {
         let find = |name: &str| self.by_name.get(&(name.to_owned(), chat));
         find(channel.as_str()).or_else(|| find(channel.platform())).unwrap_or(&self.default)
@@ -384,13 +381,11 @@ impl Templates {
     }
 
     /// The languages that have texts.
-    #[must_use]
     pub const fn languages(&self) -> &BTreeSet<Language> {
         &self.languages
     }
 
     /// The language of the texts for a person on `channel` whose language is `language`.
-    #[must_use]
     pub fn language(&self, channel: &ChannelId, language: Option<Language>) -> Option<Language> {
         let known = language.filter(|language| self.languages.contains(language));
         let default = || scopes(channel).into_iter().find_map(|scope| self.default_languages.get(scope)).copied();
@@ -398,7 +393,6 @@ impl Templates {
     }
 
     /// The text of the template `name` on `channel`, for a person with this language; `None` if there is no such template.
-    #[must_use]
     pub fn text(&self, channel: &ChannelId, language: Option<Language>, name: &str) -> Option<&str> {
         let language = self.language(channel, language);
         let find = |language: Option<Language>| {
@@ -411,13 +405,11 @@ impl Templates {
     /// The text of the template `name` on `channel`, for a person with this language.
     ///
     /// For an unknown name it is a plain apology, so that the person gets an answer nevertheless.
-    #[must_use]
     pub fn template(&self, channel: &ChannelId, language: Option<Language>, name: &str) -> &str {
         self.text(channel, language, name).unwrap_or("Sorry, I have no answer to that.")
     }
 
     /// The guided question `name`, as a person with this language gets it, if the operator configured it.
-    #[must_use]
     pub fn question(&self, channel: &ChannelId, language: Option<Language>, name: &str) -> Option<&Question> {
         let find = |language| self.questions.get(&(language, name.to_owned()));
         find(self.language(channel, language)).or_else(|| find(None))

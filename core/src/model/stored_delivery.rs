@@ -98,25 +98,21 @@ pub struct DeliveryRecord {
 
 impl DeliveryRecord {
     /// Whether it is the message of a draft and carries no signal.
-    #[must_use]
     pub const fn is_draft(&self) -> bool {
         self.claim == Draft::CLAIM
     }
 
     /// Whether it waits for the end of somebody's quiet hours: it is passed over like one that gets nowhere, and was never tried.
-    #[must_use]
     pub const fn is_quiet(&self) -> bool {
         self.parked && self.attempts == 0
     }
 
     /// Whether it was tried, and gets nowhere.
-    #[must_use]
     pub const fn is_stuck(&self) -> bool {
         self.parked && self.attempts > 0
     }
 
     /// The name of its state for the operator: that of its [`DeliveryState`], or `parked`.
-    #[must_use]
     pub const fn state_name(&self) -> &'static str {
         match self.state {
             DeliveryState::Pending if self.is_stuck() => "parked",

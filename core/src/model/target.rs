@@ -26,7 +26,6 @@ pub enum Target {
 
 impl Target {
     /// The channel of a conversation; `None`: where people are reached may change.
-    #[must_use]
     pub const fn channel(&self) -> Option<&ChannelId> {
         match self {
             Self::Conversation(place) => Some(&place.channel),
@@ -122,7 +121,6 @@ pub enum Addressees {
 
 impl Addressees {
     /// How many they are.
-    #[must_use]
     pub const fn count(self) -> usize {
         match self {
             Self::Person(_) => 1,

@@ -21,7 +21,6 @@ pub struct CallerTrace {
 
 impl CallerTrace {
     /// Reads the headers `traceparent` and `tracestate`. `None` if the first one is wrong: the turn begins a trace then.
-    #[must_use]
     pub fn read(parent: &str, state: Option<&str>) -> Option<Self> {
         let state = state.filter(|state| state.len() <= MAX_STATE).unwrap_or_default();
         Some(Self { parent: TraceParent::read(parent)?, state: state.to_owned() })
@@ -108,37 +107,31 @@ pub struct TurnTrace {
 
 impl TurnTrace {
     /// The trace of a turn, whose caller may be in one already.
-    #[must_use]
     pub const fn new(turn: TurnId, caller: Option<CallerTrace>) -> Self {
         Self { turn, caller }
     }
 
     /// The trace: the caller's, or the turn's id.
-    #[must_use]
     pub fn id(&self) -> u128 {
         self.caller.as_ref().map_or(self.turn.as_uuid().as_u128(), |caller| caller.parent.trace)
     }
 
     /// The caller's span, in which the turn is.
-    #[must_use]
     pub fn parent(&self) -> Option<u64> {
         self.caller.as_ref().map(|caller| caller.parent.span)
     }
 
     /// Whether the trace is recorded: the caller decides, if it is in one.
-    #[must_use]
     pub fn is_sampled(&self) -> bool {
         self.caller.as_ref().is_none_or(|caller| caller.parent.is_sampled)
     }
 
     /// The caller's `tracestate`; empty without one.
-    #[must_use]
     pub fn state(&self) -> &str {
         self.caller.as_ref().map_or("", |caller| &caller.state)
     }
 
     /// The id of a span: never 0.
-    #[must_use]
     pub fn span(&self, span: Span) -> u64 {
         let turn = self.turn.as_uuid();
         let (of, kind, number) = match span {
@@ -153,7 +146,6 @@ impl TurnTrace {
     }
 
     /// The headers of a request that belongs to `span`.
-    #[must_use]
     pub fn headers(&self, span: Span) -> TraceHeaders {
         let parent = TraceParent { trace: self.id(), span: self.span(span), is_sampled: self.is_sampled() };
         TraceHeaders { parent: parent.to_string(), state: self.state().to_owned() }

@@ -24,7 +24,6 @@ pub enum Handler {
 
 impl Handler {
     /// The agent's name; `None` for a command.
-    #[must_use]
     pub const fn agent(&self) -> Option<&AgentName> {
         match self {
             Self::Agent(agent) => Some(agent),
@@ -33,14 +32,12 @@ impl Handler {
     }
 
     /// Whether it is the gateway's own command of this name.
-    #[must_use]
     pub fn is_command(&self, name: &str) -> bool {
         matches!(self, Self::Gateway(own) if &**own == name)
     }
 
     /// Whether what it answers is a part of the conversation that the agent is told of: what an agent answers, operators'
     /// messages, and that messages are not answered. No command is.
-    #[must_use]
     pub fn is_recorded(&self) -> bool {
         const RECORDED: [&str; 3] = ["dropped", "late_messages", "message"];
         match self {
@@ -50,7 +47,6 @@ impl Handler {
     }
 
     /// Whether the gateway answers the turn itself.
-    #[must_use]
     pub const fn is_gateway(&self) -> bool {
         matches!(self, Self::Gateway(_))
     }

@@ -42,7 +42,6 @@ pub struct TurnView {
 
 impl TurnView {
     /// The turn that answers for a turn with this obligation, if there is one.
-    #[must_use]
     pub fn merged_into(obligation: &Obligation) -> Option<TurnId> {
         match obligation.state() {
             ObligationState::Merged { into } | ObligationState::Settled(Settlement::Merged { into }) => {
@@ -54,13 +53,11 @@ impl TurnView {
 
     /// What a turn's sender said, as it is shown to them: nothing if the gateway began the turn by itself. A prompt's text is for
     /// the agent, and that of a message is its answer.
-    #[must_use]
     pub fn said(sender: SenderKind, text: String, attachments: Vec<Attachment>) -> (String, Vec<Attachment>) {
         if sender == SenderKind::Operator { (String::new(), Vec::new()) } else { (text, attachments) }
     }
 
     /// What the person was told when the turn was given up. A deferral that was shown before is no longer true.
-    #[must_use]
     pub fn farewell(&self) -> Option<&Shown> {
         let is_given_up = self.status == TurnStatus::Cancelled;
         self.shown.as_ref().filter(|shown| is_given_up && shown.signal != SignalKind::Deferral)
@@ -93,7 +90,6 @@ pub enum TurnStatus {
 
 impl TurnStatus {
     /// The status of a turn with this obligation.
-    #[must_use]
     pub fn of(obligation: &Obligation) -> Self {
         match obligation.state() {
             // The signal after a deferral is still in flight: the person sees the deferral.
@@ -110,7 +106,6 @@ impl TurnStatus {
     }
 
     /// Whether the status will not change any more.
-    #[must_use]
     pub const fn is_final(self) -> bool {
         !matches!(self, Self::Accepted | Self::Deferred)
     }
@@ -146,7 +141,6 @@ pub struct Shown {
 impl Shown {
     /// The signal that `parts` carry: all parts of one claim, in order. `agent` is the agent that has the turn, and `due`
     /// when the debt is due; both are left out of what the gateway itself says. `None` if there are no parts.
-    #[must_use]
     pub fn of(parts: &[DeliveryRecord], agent: Option<&AgentName>, due: Option<Timestamp>) -> Option<Self> {
         let first = parts.first()?;
         let is_agents = agent.is_some() && !first.via.is_gateways();
@@ -181,7 +175,6 @@ impl Shown {
 
 /// The agent that has a turn: the one that the ladder handed it to, else the one that it was routed to. `None` for a
 /// command.
-#[must_use]
 pub fn agent_of(handler: &Handler, obligation: &Obligation) -> Option<AgentName> {
     let routed = handler.agent()?;
     Some(obligation.handoff().map_or_else(|| routed.clone(), AgentName::from))
@@ -198,7 +191,6 @@ pub struct FallbackView {
 
 impl FallbackView {
     /// The rung that produced a signal, if one did.
-    #[must_use]
     pub fn of(via: &Via) -> Option<Self> {
         match via {
             Via::Fallback { cause, rung } => Some(Self { cause: *cause, rung: rung.to_string() }),

@@ -43,7 +43,6 @@ impl PromptSession {
 
 impl Words {
     /// Whether they are said in the chat, and remembered there.
-    #[must_use]
     pub fn are_ordinary(&self) -> bool {
         *self == Self::default()
     }
@@ -70,7 +69,6 @@ impl WordsTo {
     pub const NOWHERE: &str = NOWHERE;
 
     /// The channel that it names.
-    #[must_use]
     pub const fn channel(&self) -> Option<&ChannelId> {
         match self {
             Self::Chat => None,

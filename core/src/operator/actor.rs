@@ -54,7 +54,6 @@ impl Answer {
     }
 
     /// An answer that is known before.
-    #[must_use]
     pub fn known(answer: IdempotentAnswer) -> Self {
         Self::new(move |_| Some(answer.clone()))
     }
@@ -68,7 +67,6 @@ impl fmt::Debug for Answer {
 
 impl Actor {
     /// Somebody with this name, who is limited to no channels.
-    #[must_use]
     pub const fn named(name: String) -> Self {
         Self { name, reason: None, channels: None, answer: None }
     }

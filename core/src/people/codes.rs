@@ -125,7 +125,6 @@ impl People {
     }
 
     /// The channels on which strangers are turned away, because as many requests to be let in wait as may.
-    #[must_use]
     pub fn turning_away(&self) -> Vec<ChannelId> {
         let mut channels: Vec<_> = self.turned_away().into_iter().map(|(channel, _)| channel).collect();
         channels.sort_unstable();
@@ -170,7 +169,6 @@ impl People {
     }
 
     /// The requests that wait, oldest first.
-    #[must_use]
     pub fn waiting(&self) -> Vec<Pairing> {
         let now = self.clock.now();
         self.state().pairings.iter().filter(|it| it.is_waiting(now)).cloned().collect()

@@ -58,19 +58,16 @@ impl People {
     }
 
     /// The people whom a text means, as [`meant`](crate::meant).
-    #[must_use]
     pub fn called(&self, name: &str) -> Vec<PersonRecord> {
         meant(&self.state().people, name).into_iter().cloned().collect()
     }
 
     /// The name of somebody who is known and among these that may have been meant.
-    #[must_use]
     pub fn nearest(&self, name: &str, among: impl Fn(&PersonRecord) -> bool) -> Option<String> {
         nearest(self.state().people.iter().filter(|person| among(person)), name).map(ToOwned::to_owned)
     }
 
     /// Whom a list is about, as [`PersonFilter::new`].
-    #[must_use]
     pub fn filter(&self, text: &str) -> PersonFilter {
         let state = self.state();
         let chats: Vec<_> = state.chats.values().cloned().collect();
@@ -167,7 +164,6 @@ impl People {
     }
 
     /// Where somebody is reached first: what they chose, or else what the configuration says. `None`: where they wrote last.
-    #[must_use]
     pub fn home(&self, person: &PersonRecord) -> Option<Identity> {
         self.home_of(&person.identities.first()?.identity)
     }

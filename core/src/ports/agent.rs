@@ -48,7 +48,6 @@ pub struct RunEvents(mpsc::Sender<RunEvent>);
 
 impl RunEvents {
     /// Creates the channel: the first half is for the runtime, the second for the core.
-    #[must_use]
     pub fn channel() -> (Self, mpsc::Receiver<RunEvent>) {
         Self::with_room(64)
     }

@@ -33,7 +33,6 @@ pub struct ChannelHealth {
 
 impl ChannelHealth {
     /// Whether inbound works at `now`: no problem is reported and `inbound_at` is not stale.
-    #[must_use]
     pub fn is_live(&self, now: Timestamp) -> bool {
         self.problem.is_none()
             && self.inbound_at.is_some_and(|at| self.stale_after.is_none_or(|stale| now.since(at) <= stale))

@@ -92,7 +92,6 @@ pub struct Watch {
 
 impl Watch {
     /// The watched turn.
-    #[must_use]
     pub const fn turn(&self) -> TurnId {
         self.turn
     }

@@ -74,7 +74,6 @@ pub enum Accepted {
 
 impl Accepted {
     /// The turn that it opened, if it did.
-    #[must_use]
     pub const fn opened(&self) -> Option<TurnId> {
         match self {
             Self::Turn(turn) | Self::Answers { turn, .. } => Some(*turn),
@@ -84,7 +83,6 @@ impl Accepted {
 
     /// If `event` picks from a question: the turn that was answered with the question, and the line that is shown below it
     /// now. That is the choice that answers it, its own if it was the first and else the earlier one, or that it has expired.
-    #[must_use]
     pub fn closing(&self, event: &InboundEvent) -> Option<(TurnId, String)> {
         let line = |choice: &str| if choice.is_empty() { String::new() } else { format!("✓ {choice}") };
         match (self, &event.kind) {
@@ -262,26 +260,22 @@ impl Intake {
     }
 
     /// The commands in the order in which a platform's menu lists them.
-    #[must_use]
     pub fn commands(&self) -> Vec<CommandHelp> {
         self.inlet.commands(&self.channel)
     }
 
     /// The name of the agent that answers on this channel, unless the ladder hands a turn to another one.
-    #[must_use]
     pub fn agent(&self) -> AgentName {
         self.inlet.agent(&self.channel)
     }
 
     /// Whether the writer with this id and unique name may talk to the agent in a chat. Adapters ask before they spend much on
     /// an event that will not be heard.
-    #[must_use]
     pub fn lets_in(&self, id: &str, username: Option<&str>, kind: ChatKind, place: &ConversationRef) -> bool {
         self.inlet.lets_in(id, username, kind, place)
     }
 
     /// Whether the person with this id may bring the agent into a chat.
-    #[must_use]
     pub fn may_invite(&self, id: &str) -> bool {
         self.inlet.may_invite(id, &self.channel)
     }
@@ -301,14 +295,12 @@ impl Intake {
     }
 
     /// Watches a turn for changes from now on.
-    #[must_use]
     pub fn watch(&self, turn: TurnId) -> Watch {
         self.hub.watch(turn)
     }
 
     /// Subscribes to the changes of all turns of this channel, from now on. A receiver that lags must read the
     /// store again.
-    #[must_use]
     pub fn follow(&self) -> broadcast::Receiver<Arc<TurnView>> {
         self.hub.follow(&self.channel)
     }
@@ -356,7 +348,6 @@ impl Intake {
     }
 
     /// The gateway's clock.
-    #[must_use]
     pub fn clock(&self) -> &SharedClock {
         &self.clock
     }

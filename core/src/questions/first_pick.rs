@@ -39,7 +39,6 @@ pub enum PickResult {
 
 /// What a pick does to its question; `None`: that is unknown. Words are always answered, also if they come too late to be the
 /// first pick.
-#[must_use]
 pub fn pick(question: Option<&PickedQuestion>, event: &InboundEvent) -> PickResult {
     let Some(PickedQuestion { state, chooser, expires_at }) = question else { return PickResult::OpensTurn };
     let is_in_time = expires_at.is_none_or(|end| event.received_at < end);
@@ -77,7 +76,6 @@ pub enum Expiry {
 }
 
 /// What the end of its time does to a question; `None`: no such question is open.
-#[must_use]
 pub fn expiry(question: Option<ExpiringQuestion>) -> Expiry {
     match question {
         None => Expiry::TooLate,

@@ -11,21 +11,18 @@ pub const AMBIENT_LAG: i64 = 1000;
 pub const PERSON_STEP: i64 = 32;
 
 /// The [rank](crate::store::WaitingTurn::rank) of a turn among those of its conversation.
-#[must_use]
 pub const fn rank(seq: TurnSeq, owed: bool) -> i64 {
     if owed { seq } else { seq + AMBIENT_LAG }
 }
 
 /// The [place](crate::store::WaitingTurn::place) of a conversation whose first waiting turn has this rank. `had` is its place
 /// with the turn before; `last_of_person` is the last place of a conversation that waits with such a turn of the same person.
-#[must_use]
 pub fn place(rank: i64, had: Option<i64>, last_of_person: Option<i64>) -> i64 {
     let after = [had, last_of_person].into_iter().flatten().map(|place| place + PERSON_STEP);
     after.fold(rank, i64::max)
 }
 
 /// Whether another turn of the conversation may be the first one after a turn changed. `place`: that of the turn before.
-#[must_use]
 pub const fn may_change_first(place: Option<i64>, is_waiting: bool) -> bool {
     is_waiting != place.is_some()
 }

@@ -192,7 +192,6 @@ impl Calendar {
     }
 
     /// The schedules that a caller with these channels may see (`None`: all channels), in the order of their names.
-    #[must_use]
     pub fn seen_by(&self, channels: Option<&[ChannelId]>) -> Vec<Schedule> {
         self.all().into_iter().filter(|schedule| schedule.is_seen_by(channels)).collect()
     }

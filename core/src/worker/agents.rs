@@ -23,7 +23,6 @@ pub struct AgentHealth {
 
 impl AgentHealth {
     /// Whether several runs in a row failed.
-    #[must_use]
     pub const fn is_down(&self) -> bool {
         self.failures >= FAILURES
     }

@@ -168,7 +168,6 @@ impl<T: ?Sized> TransitionOf<T> {
     }
 
     /// The transition that follows from this one.
-    #[must_use]
     pub fn of(&self, what: &T) -> Transition {
         (self.0)(what)
     }

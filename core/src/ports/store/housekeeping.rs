@@ -62,7 +62,6 @@ pub struct Cutoffs {
 
 impl Cutoffs {
     /// The times at `now`.
-    #[must_use]
     pub fn at(now: Timestamp, lifetimes: &Lifetimes) -> Self {
         let before = |lifetime: Option<Duration>| {
             let millis = lifetime.and_then(|lifetime| i64::try_from(lifetime.as_millis()).ok());

@@ -138,7 +138,6 @@ impl Origin {
     pub const ASKS_AGAIN: &str = "asks_again";
 
     /// The name in interfaces.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Turn => "turn",

@@ -153,7 +153,6 @@ pub struct BlockedScope {
 
 impl BlockedScope {
     /// The chat or the account of `conversation`, depending on `scope`.
-    #[must_use]
     pub fn of(conversation: &ConversationRef, scope: &Scope, until: Timestamp) -> Self {
         let chat = match scope {
             Scope::Conversation => Some(conversation.chat.to_string()),

@@ -95,13 +95,11 @@ pub struct Transition {
 
 impl Transition {
     /// Whether it holds no change.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     /// Whether it changes a schedule, and not only what became of its times.
-    #[must_use]
     pub fn changes_schedules(&self) -> bool {
         self.schedules.iter().any(|change| !matches!(change, ScheduleChange::Ran(_)))
     }
@@ -196,7 +194,6 @@ impl NewDelivery {
     }
 
     /// The row to insert.
-    #[must_use]
     pub const fn record(&self) -> &DeliveryRecord {
         &self.record
     }
@@ -255,7 +252,6 @@ pub struct DeliveryChange {
 
 impl DeliveryChange {
     /// A change that keeps everything as `delivery` has it, to build others on.
-    #[must_use]
     pub fn of(delivery: &DeliveryRecord) -> Self {
         Self {
             id: delivery.id,

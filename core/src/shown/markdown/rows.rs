@@ -8,7 +8,6 @@ use pulldown_cmark::{Event, Tag};
 
 /// Splits a row of a table into its cells, as written in the source: at most `columns`, of which the last one contains any
 /// surplus. A pipe inside code does not separate cells if there would be too many.
-#[must_use]
 pub fn row_cells(row: &str, columns: usize) -> Vec<&str> {
     let surplus = surplus(row, columns);
     let mut cells = Vec::new();

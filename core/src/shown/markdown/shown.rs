@@ -19,7 +19,6 @@ const OPTIONS: Options = Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHRO
 /// * a number alone (`42.`) is a paragraph, not an empty list;
 /// * the cells of a row beyond those of its heading belong to its last cell;
 /// * an inline `<br>` is a line break.
-#[must_use]
 pub fn read_markdown(markdown: &str) -> Vec<Event<'_>> {
     let mut parser = Parser::new_ext(markdown, OPTIONS).into_offset_iter();
     let events: Vec<_> = parser.by_ref().collect();
@@ -40,7 +39,6 @@ pub fn read_markdown(markdown: &str) -> Vec<Event<'_>> {
 }
 
 /// Whether Markdown renders to anything visible. An empty list, quote, table or heading does not.
-#[must_use]
 pub fn shows_anything(markdown: &str) -> bool {
     read_markdown(markdown).iter().any(is_seen)
 }

@@ -8,7 +8,6 @@ use super::shown::read_markdown;
 
 /// The words of Markdown, to be read aloud. A link is its text, a picture its description, and a row of a table names the
 /// column of each cell. Markdown that shows nothing is returned as it is.
-#[must_use]
 pub fn spoken(markdown: &str) -> String {
     let mut speech = Speech::default();
     for event in read_markdown(markdown) {
