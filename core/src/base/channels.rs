@@ -9,12 +9,8 @@ use super::{
     pauses::{self, GrowingPause},
 };
 use crate::{
-    model::{capabilities::Receipts, conversation::ChannelId, people::DirectChat},
-    ports::{
-        channel::{ChannelAdapter, ChannelError, ChannelHealth},
-        clock::SharedClock,
-        intake::Intake,
-    },
+    model::{ChannelId, DirectChat, Receipts},
+    ports::{ChannelAdapter, ChannelError, ChannelHealth, Intake, SharedClock},
 };
 
 /// How long a channel must run for its restart pause to be reset.

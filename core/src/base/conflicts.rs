@@ -1,6 +1,6 @@
 //! Decisions that are made anew, because what they were made on was changed meanwhile.
 
-use crate::ports::store::error::StoreError;
+use crate::ports::StoreError;
 
 /// How often a decision is made before it fails.
 pub(crate) const TRIES: u32 = 50;

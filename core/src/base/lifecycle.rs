@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::ports::clock::SharedClock;
+use crate::ports::SharedClock;
 
 /// The tokens of the two steps, and the tasks that shutdown waits for. Cheap to clone.
 #[derive(Clone)]

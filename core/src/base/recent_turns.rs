@@ -2,7 +2,7 @@
 
 use quick_cache::sync::Cache;
 
-use crate::model::{ids::TurnId, turn::TurnRecord};
+use crate::model::{TurnId, TurnRecord};
 
 const TURNS: usize = 512;
 

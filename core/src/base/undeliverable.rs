@@ -2,7 +2,7 @@
 
 use tokio::sync::mpsc;
 
-use crate::model::ids::TurnId;
+use crate::model::TurnId;
 
 /// The sending end of the queue.
 pub(crate) struct Undeliverable(mpsc::UnboundedSender<TurnId>);

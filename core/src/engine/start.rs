@@ -34,12 +34,7 @@ use crate::{
     intake::{accept::Acceptor, event_router::EventRouter, limits::Limits, pairs::Pairs, stages::album::CommandAlbums},
     ledger::{Ledger, consequences::ConsequenceExecutor, transaction::DecisionContext},
     merges::Merges,
-    model::{
-        agent::AgentName,
-        conversation::ChannelId,
-        ids::OwnerId,
-        settings::{LiveSettings, Settings},
-    },
+    model::{AgentName, ChannelId, LiveSettings, OwnerId, Settings},
     operations::{Operations, administration::Administration, forget::Erasure},
     outbox::{
         attempts::Attempts,
@@ -52,13 +47,7 @@ use crate::{
         late_edits::LateEdits,
     },
     people::People,
-    ports::{
-        channel::ChannelAdapter,
-        clock::SharedClock,
-        hub::Hub,
-        intake::Inlet,
-        store::{Store, error::StoreError, record::AbsentChannel},
-    },
+    ports::{AbsentChannel, ChannelAdapter, Hub, Inlet, SharedClock, Store, StoreError},
     questions::{approvals::Approvals, backlog_question::BacklogQuestion, expirer::Expirer, open::Questions},
     scheduler::Scheduler,
     schedules::Calendar,

@@ -5,7 +5,7 @@ pub(crate) mod subjects;
 
 use rejoinder_guard::{Event, Timestamp};
 
-use crate::model::turn::{Handler, TurnRecord};
+use crate::model::{Handler, TurnRecord};
 
 /// The events of one turn: the guard decides on them in order, in one transaction.
 #[derive(Clone, Debug)]

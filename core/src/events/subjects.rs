@@ -1,6 +1,6 @@
 //! Which turn, conversation and channel an entry of the log is about.
 
-use crate::model::{log::Subject, stored_delivery::DeliveryRecord, turn::TurnRecord};
+use crate::model::{DeliveryRecord, Subject, TurnRecord};
 
 pub(crate) fn subject_of(turn: &TurnRecord) -> Subject {
     Subject {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::model::event::{EventKind, InboundEvent, Sender, SenderKind};
+use crate::model::{EventKind, InboundEvent, Sender, SenderKind};
 
 /// Who began a turn, by the names that operators know them by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

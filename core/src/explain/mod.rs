@@ -23,13 +23,8 @@ use self::{
 };
 use crate::{
     base::words::rfc3339,
-    model::{
-        conversation::ChannelId,
-        event::{Directed, SenderKind},
-        ids::TurnId,
-        stored_delivery::{DeliveryRecord, DeliveryState},
-    },
-    ports::store::record::{Dossier, Pause},
+    model::{ChannelId, DeliveryRecord, DeliveryState, Directed, SenderKind, TurnId},
+    ports::{Dossier, Pause},
     questions::digest::FROM_DIGEST,
 };
 

@@ -12,16 +12,10 @@ use super::*;
 use crate::{
     conformance::answer,
     model::{
-        agent::Usage,
-        brief::Brief,
-        conversation::{ChannelId, ChatKind, ConversationRef},
-        delivery::{Action, Content},
-        event::{Directed, InboundEvent, Sender, SenderKind},
-        ids::{ConversationId, DeliveryId, SessionId},
-        stored_delivery::{DeliveryRecord, DeliveryState},
-        turn::{Handler, TurnRecord},
+        Action, Brief, ChannelId, ChatKind, Content, ConversationId, ConversationRef, DeliveryId, DeliveryRecord,
+        DeliveryState, Directed, Handler, InboundEvent, Sender, SenderKind, SessionId, TurnRecord, Usage,
     },
-    ports::store::record::{AttemptRecord, Dossier, Remark, RunRecord},
+    ports::{AttemptRecord, Dossier, Remark, RunRecord},
 };
 
 /// Plays a turn: gives events to the guard and records the effects as the core does, on a platform with receipts.

@@ -10,13 +10,8 @@ use super::{
     text::{clip, quote, span},
 };
 use crate::{
-    model::{
-        delivery::Action,
-        stored_delivery::{DeliveryRecord, DeliveryState},
-        turn::Handler,
-        view::Shown,
-    },
-    ports::store::record::{AttemptRecord, Dossier, Remark, RunRecord},
+    model::{Action, DeliveryRecord, DeliveryState, Handler, Shown},
+    ports::{AttemptRecord, Dossier, Remark, RunRecord},
 };
 
 /// The order of entries that have the same millisecond.

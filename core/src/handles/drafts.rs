@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use dashmap::DashMap;
 use tokio::sync::Notify;
 
-use crate::model::ids::TurnId;
+use crate::model::TurnId;
 
 /// All text of a run so far.
 #[derive(Default)]

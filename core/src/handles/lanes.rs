@@ -8,10 +8,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::{
     base::{lifecycle::Lifecycle, timer::Timer},
-    model::{
-        conversation::ChannelId,
-        ids::{ConversationId, DeliveryId},
-    },
+    model::{ChannelId, ConversationId, DeliveryId},
 };
 
 /// The number of open lanes of one channel at which the sweep opens no more: the other deliveries that are due wait as

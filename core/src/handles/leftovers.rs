@@ -3,7 +3,7 @@
 use tokio::sync::mpsc;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::{base::lifecycle::Lifecycle, model::turn::TurnRecord};
+use crate::{base::lifecycle::Lifecycle, model::TurnRecord};
 
 /// The sending end of the queue.
 pub(crate) struct Leftovers {

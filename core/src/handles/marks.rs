@@ -5,10 +5,7 @@ use rejoinder_guard::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::leftovers::Leftovers;
-use crate::model::{
-    ids::{ConversationId, TurnId},
-    turn::TurnRecord,
-};
+use crate::model::{ConversationId, TurnId, TurnRecord};
 
 /// How many messages of a conversation are marked at once: of a flood only the first.
 const MOST: usize = 5;

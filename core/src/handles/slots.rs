@@ -11,12 +11,8 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    model::{
-        agent::AgentName,
-        conversation::ChannelId,
-        ids::{ConversationId, TurnId},
-    },
-    ports::{clock::SharedClock, store::record::WaitingTurn},
+    model::{AgentName, ChannelId, ConversationId, TurnId},
+    ports::{SharedClock, WaitingTurn},
 };
 
 /// The conversations that hold a slot, and the permits that bound how many of them run a turn.

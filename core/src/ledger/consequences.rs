@@ -9,15 +9,10 @@ use crate::{
     base::{lifecycle::Lifecycle, timer::Timer, undeliverable::Undeliverable},
     handles::{drafts::Drafts, lanes::Lanes, leftovers::Leftovers, marks::Marks, slots::Slots},
     model::{
-        agent::AgentName,
-        conversation::ChannelId,
-        ids::ConversationId,
-        log::LogEvent,
-        stored_delivery::{DeliveryRecord, DeliveryState},
-        turn::TurnRecord,
-        view::{FallbackView, Shown, TurnStatus, TurnView},
+        AgentName, ChannelId, ConversationId, DeliveryRecord, DeliveryState, FallbackView, LogEvent, Shown, TurnRecord,
+        TurnStatus, TurnView,
     },
-    ports::{hub::Hub, store::turns::ViewStore},
+    ports::{Hub, ViewStore},
 };
 
 /// What must be done after a decision on one turn is stored.

@@ -6,13 +6,8 @@ use super::trigger::AttemptEnded;
 use crate::{
     base::words::rfc3339,
     events::subjects::{subject_of, subject_of_delivery},
-    model::{
-        log::{LogEvent, NewLogEntry},
-        stored_delivery::DeliveryState,
-        turn::TurnRecord,
-        view::FallbackView,
-    },
-    ports::store::transition::{AttemptEnd, DeliveryChange},
+    model::{DeliveryState, FallbackView, LogEvent, NewLogEntry, TurnRecord},
+    ports::{AttemptEnd, DeliveryChange},
 };
 
 pub(super) fn claimed(signal: &Signal) -> LogEvent {

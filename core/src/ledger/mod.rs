@@ -25,15 +25,8 @@ use crate::{
     base::{crash::crash_point, lifecycle::Lifecycle, recent_turns::RecentTurns},
     conversations::addresses::{Addresses, ChangedConversations},
     events::TurnEvents,
-    model::{ids::TurnId, stored_delivery::DeliveryState, turn::TurnRecord},
-    ports::{
-        clock::SharedClock,
-        store::{
-            error::StoreError,
-            transition::{Commit, DeliveryChange, LineChange, Noun, Transition, TurnChange},
-            turns::TurnStore,
-        },
-    },
+    model::{DeliveryState, TurnId, TurnRecord},
+    ports::{Commit, DeliveryChange, LineChange, Noun, SharedClock, StoreError, Transition, TurnChange, TurnStore},
     questions::{approvals::Approvals, open::Questions},
 };
 

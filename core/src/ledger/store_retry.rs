@@ -7,8 +7,8 @@ use crate::{
         lifecycle::Lifecycle,
         pauses::{self, GrowingPause},
     },
-    model::ids::TurnId,
-    ports::store::error::StoreError,
+    model::TurnId,
+    ports::StoreError,
 };
 
 /// How often the store may reject a write, other than because it cannot write, before it is given up.

@@ -22,23 +22,14 @@ use crate::{
         subjects::{subject_of, subject_of_delivery},
     },
     model::{
-        agent::{AgentName, LineState},
-        approval::{Approval, ApprovalChange, ApprovalState},
-        capabilities::Receipts,
-        conversation::ChannelId,
-        ids::{ApprovalId, OwnerId, TurnId},
-        log::{AuditEntry, LogEvent, NewLogEntry, Subject},
-        settings::LiveSettings,
-        stored_delivery::{DeliveryRecord, DeliveryState, Label},
-        turn::{Handler, TurnRecord},
+        AgentName, Approval, ApprovalChange, ApprovalId, ApprovalState, AuditEntry, ChannelId, DeliveryRecord,
+        DeliveryState, Handler, Label, LineState, LiveSettings, LogEvent, NewLogEntry, OwnerId, Receipts, Subject,
+        TurnId, TurnRecord,
     },
     people::{People, quiet_hours::quiet_until},
-    ports::store::{
-        record::Remark,
-        transition::{
-            ClosedQuestion, DeliveryChange, LineChange, NewDelivery, Operation, RunStart, Transition, TurnChange,
-            Withdrawal,
-        },
+    ports::{
+        ClosedQuestion, DeliveryChange, LineChange, NewDelivery, Operation, Remark, RunStart, Transition, TurnChange,
+        Withdrawal,
     },
     shown::{
         render::{self, Target},

@@ -3,19 +3,10 @@
 use crate::{
     events::Run,
     model::{
-        approval::ApprovalChange,
-        ids::{ConversationId, TurnId},
-        log::{NewLogEntry, Subject},
-        people::PeopleChange,
-        queue::QueueMode,
-        session::SessionChange,
-        stored_delivery::DeliveryRecord,
-        turn::TurnRecord,
+        ApprovalChange, ConversationId, DeliveryRecord, NewLogEntry, PeopleChange, QueueMode, SessionChange, Subject,
+        TurnId, TurnRecord,
     },
-    ports::store::{
-        record::Remark,
-        transition::{AttemptEnd, AttemptStart, DeliveryChange, Operation, RunEnd, Seen},
-    },
+    ports::{AttemptEnd, AttemptStart, DeliveryChange, Operation, Remark, RunEnd, Seen},
 };
 
 /// Where the events come from. Its rows are stored with the decision, whatever the guard decides.

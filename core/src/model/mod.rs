@@ -39,3 +39,10 @@ pub(crate) mod trace;
 pub(crate) mod turn;
 pub(crate) mod view;
 pub(crate) mod words;
+
+pub(crate) use self::{
+    access::*, agent::*, approval::*, brief::*, capabilities::*, command::*, conversation::*, delivery::*, event::*,
+    finding::*, ids::*, language::*, line::*, log::*, masker::*, people::*, question::*, queue::*, routing::*, run::*,
+    schedule::*, search::*, session::*, settings::*, stored_delivery::*, target::*, tokens::*, trace::*, turn::*,
+    view::*, words::*,
+};

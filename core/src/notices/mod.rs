@@ -6,13 +6,8 @@ use rejoinder_guard::Timestamp;
 use crate::{
     base::words::{excerpt, filled, plain},
     model::{
-        conversation::{ChannelId, ChatKind, ConversationRef},
-        event::{EventKind, InboundEvent, Sender, SenderKind},
-        ids::{ApprovalId, PersonId, TurnId},
-        language::Language,
-        people::{DirectChat, Pairing},
-        question::AskedQuestion,
-        settings::Settings,
+        ApprovalId, AskedQuestion, ChannelId, ChatKind, ConversationRef, DirectChat, EventKind, InboundEvent, Language,
+        Pairing, PersonId, Sender, SenderKind, Settings, TurnId,
     },
     people::People,
 };

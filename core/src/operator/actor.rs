@@ -8,15 +8,8 @@ use std::{
 use rejoinder_guard::Timestamp;
 
 use crate::{
-    model::{
-        conversation::{ChannelId, ConversationRef},
-        log::{AuditEntry, Subject},
-        schedule::Schedule,
-        stored_delivery::DeliveryRecord,
-        target::Reached,
-        turn::TurnRecord,
-    },
-    ports::store::transition::{IdempotentAnswer, Operation},
+    model::{AuditEntry, ChannelId, ConversationRef, DeliveryRecord, Reached, Schedule, Subject, TurnRecord},
+    ports::{IdempotentAnswer, Operation},
 };
 
 /// Who does something, and why.

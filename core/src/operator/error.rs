@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::ports::store::error::StoreError;
+use crate::ports::StoreError;
 
 /// Why an operation was not done.
 #[derive(Debug, thiserror::Error)]

@@ -4,11 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     base::words::filled,
-    model::{
-        command::{CommandAnswer, OwnCommand},
-        settings::Settings,
-        turn::Handler,
-    },
+    model::{CommandAnswer, Handler, OwnCommand, Settings},
 };
 
 /// A text that invokes one of the operator's commands.

@@ -8,11 +8,8 @@ use rejoinder_guard::Timestamp;
 use super::{calls::Calls, gate::RateGate, health::Health, late_edits::LateEdits};
 use crate::{
     base::lifecycle::Lifecycle,
-    model::{
-        conversation::ConversationRef,
-        delivery::{DeliveryError, Receipt},
-    },
-    ports::clock::SharedClock,
+    model::{ConversationRef, DeliveryError, Receipt},
+    ports::SharedClock,
 };
 
 pub(crate) struct Caller {

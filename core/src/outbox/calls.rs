@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dashmap::DashMap;
 use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
-use crate::model::ids::ConversationId;
+use crate::model::ConversationId;
 
 /// The conversations with an adapter call in flight.
 #[derive(Debug, Default)]

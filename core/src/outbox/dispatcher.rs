@@ -24,20 +24,11 @@ use crate::{
     base::{channels::Channels, crash::crash_point, lifecycle::Lifecycle, timer::Timer},
     handles::lanes::{Hurry, Lanes, Opened},
     model::{
-        capabilities::Support,
-        conversation::ChannelId,
-        delivery::{Action, Class, Delivery, DeliveryError, Receipt},
-        ids::{ConversationId, DeliveryId},
-        people::Pairing,
-        settings::LiveSettings,
-        stored_delivery::{DeliveryRecord, DeliveryState},
+        Action, ChannelId, Class, ConversationId, Delivery, DeliveryError, DeliveryId, DeliveryRecord, DeliveryState,
+        LiveSettings, Pairing, Receipt, Support,
     },
     people::People,
-    ports::{
-        channel::ChannelAdapter,
-        clock::SharedClock,
-        store::{error::StoreError, outbox::OutboxStore, record::NextDeliveries},
-    },
+    ports::{ChannelAdapter, NextDeliveries, OutboxStore, SharedClock, StoreError},
     shown::{render, retry},
 };
 

@@ -14,16 +14,9 @@ use dashmap::DashMap;
 use rejoinder_guard::Timestamp;
 
 use crate::{
-    model::{
-        capabilities::{Capabilities, Rate},
-        conversation::{ChannelId, ConversationRef},
-        delivery::Class,
-    },
+    model::{Capabilities, ChannelId, Class, ConversationRef, Rate},
     outbox::line::Line,
-    ports::{
-        clock::SharedClock,
-        store::record::{BlockedScope, Pause},
-    },
+    ports::{BlockedScope, Pause, SharedClock},
 };
 
 /// The number of sends after which the budgets of idle chats are removed.

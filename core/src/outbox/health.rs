@@ -14,15 +14,8 @@ use tracing::debug;
 use crate::{
     base::lifecycle::Lifecycle,
     handles::lanes::Lanes,
-    model::{
-        conversation::ChannelId,
-        delivery::{DeliveryError, Receipt},
-        ids::{ConversationId, DeliveryId},
-    },
-    ports::{
-        clock::SharedClock,
-        store::{error::StoreError, outbox::OutboxStore},
-    },
+    model::{ChannelId, ConversationId, DeliveryError, DeliveryId, Receipt},
+    ports::{OutboxStore, SharedClock, StoreError},
     shown::retry,
 };
 

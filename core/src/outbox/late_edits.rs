@@ -5,7 +5,7 @@ use std::time::Duration;
 use dashmap::DashMap;
 use rejoinder_guard::Timestamp;
 
-use crate::{model::ids::ConversationId, ports::clock::SharedClock};
+use crate::{model::ConversationId, ports::SharedClock};
 
 /// How long an abandoned edit may still be applied.
 const LATE: Duration = Duration::from_mins(2);

@@ -7,7 +7,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use crate::model::delivery::Class;
+use crate::model::Class;
 
 /// The places of a line: final signals first, and of one class who waits longest.
 #[derive(Default)]

@@ -6,10 +6,7 @@
 
 use rejoinder_guard::Timestamp;
 
-use crate::model::{
-    ids::DeliveryId,
-    stored_delivery::{DeliveryRecord, Label},
-};
+use crate::model::{DeliveryId, DeliveryRecord, Label};
 
 /// The number of failures in a row after which what waits for a channel that is down is hurried no longer.
 const IN_VAIN: u32 = 3;

@@ -5,11 +5,7 @@ use rejoinder_guard::{Outcome, Reply};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::model::{
-    agent::{AgentMessage, AgentTurn, Usage},
-    run::{ModelInput, ToolUse},
-    schedule::{Schedule, ScheduleCall},
-};
+use crate::model::{AgentMessage, AgentTurn, ModelInput, Schedule, ScheduleCall, ToolUse, Usage};
 
 /// An event that a runtime reports during a run.
 #[derive(Debug)]

@@ -8,12 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    model::{
-        agent::Surface,
-        capabilities::Capabilities,
-        conversation::{ChannelId, ConversationRef},
-        delivery::{Delivery, DeliveryError, Receipt},
-    },
+    model::{Capabilities, ChannelId, ConversationRef, Delivery, DeliveryError, Receipt, Surface},
     ports::intake::Intake,
 };
 

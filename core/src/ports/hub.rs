@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use dashmap::DashMap;
 use tokio::sync::{broadcast, watch};
 
-use crate::model::{conversation::ChannelId, ids::TurnId, turn::Version, view::TurnView};
+use crate::model::{ChannelId, TurnId, TurnView, Version};
 
 /// How many changes a slow follower may lag behind before it must read the store again.
 const FOLLOWER_CAPACITY: usize = 1024;

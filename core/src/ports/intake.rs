@@ -15,14 +15,8 @@ use super::{
     },
 };
 use crate::model::{
-    agent::{AgentName, Usage},
-    command::CommandHelp,
-    conversation::{ChannelId, ChatKind, ConversationRef},
-    event::{EventKind, InboundEvent},
-    ids::TurnId,
-    target::{Reached, Target},
-    view::TurnView,
-    words::Words,
+    AgentName, ChannelId, ChatKind, CommandHelp, ConversationRef, EventKind, InboundEvent, Reached, Target, TurnId,
+    TurnView, Usage, Words,
 };
 
 /// The result of accepting an event. In every case the adapter may acknowledge it to the platform.

@@ -7,3 +7,9 @@ pub(crate) mod clock;
 pub(crate) mod hub;
 pub(crate) mod intake;
 pub(crate) mod store;
+
+pub(crate) use self::store::{
+    Store, accept::*, channels::*, error::*, housekeeping::*, list::*, log::*, outbox::*, questions::*, record::*,
+    schedules::*, sessions::*, state::*, transition::*, turns::*,
+};
+pub(crate) use self::{agent::*, channel::*, clock::*, hub::*, intake::*};

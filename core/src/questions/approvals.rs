@@ -5,11 +5,8 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use crate::{
-    model::{
-        approval::{Approval, ApprovalChange, ApprovalFilter, ApprovalState},
-        ids::ApprovalId,
-    },
-    ports::store::{error::StoreError, questions::QuestionStore},
+    model::{Approval, ApprovalChange, ApprovalFilter, ApprovalId, ApprovalState},
+    ports::{QuestionStore, StoreError},
 };
 
 /// How many approvals are read at once.

@@ -7,13 +7,8 @@ use std::sync::Arc;
 use rejoinder_guard::Timestamp;
 
 use crate::{
-    model::{
-        event::{Directed, InboundEvent},
-        ids::ConversationId,
-        question::{QuestionFilter, QuestionRecord},
-        turn::TurnRecord,
-    },
-    ports::store::{error::StoreError, questions::QuestionStore},
+    model::{ConversationId, Directed, InboundEvent, QuestionFilter, QuestionRecord, TurnRecord},
+    ports::{QuestionStore, StoreError},
 };
 
 /// The command that asks about late messages, as the handler of its turns names it.

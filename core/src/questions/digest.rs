@@ -10,16 +10,11 @@ use serde::Deserialize;
 
 use crate::{
     model::{
-        conversation::{ChatKind, ConversationRef},
-        event::{EventKind, InboundEvent, Sender},
-        ids::{PersonId, TurnId},
-        log::{LogEntry, LogFilter},
-        people::KnownPeople,
-        question::{AskedQuestion, QuestionFilter},
-        turn::{Handler, TurnRecord},
+        AskedQuestion, ChatKind, ConversationRef, EventKind, Handler, InboundEvent, KnownPeople, LogEntry, LogFilter,
+        PersonId, QuestionFilter, Sender, TurnId, TurnRecord,
     },
     people::People,
-    ports::store::{error::StoreError, list::Origin, log::LogStore, questions::QuestionStore, turns::TurnStore},
+    ports::{LogStore, Origin, QuestionStore, StoreError, TurnStore},
 };
 
 /// How many turns a digest lists.

@@ -8,17 +8,9 @@ use tracing::warn;
 use super::open::{PAGE, Questions};
 use crate::{
     base::{lifecycle::Lifecycle, pauses},
-    model::{
-        ids::TurnId,
-        question::{QuestionFilter, QuestionRecord},
-        settings::LiveSettings,
-    },
+    model::{LiveSettings, QuestionFilter, QuestionRecord, TurnId},
     notices::expired,
-    ports::{
-        clock::SharedClock,
-        intake::{Inlet, IntakeError},
-        store::questions::QuestionStore,
-    },
+    ports::{Inlet, IntakeError, QuestionStore, SharedClock},
 };
 
 /// Closes the questions that nobody picked from in time, and says so in their conversations. Both are one row's change: a

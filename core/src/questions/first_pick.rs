@@ -2,7 +2,7 @@
 
 use rejoinder_guard::Timestamp;
 
-use crate::{model::event::InboundEvent, ports::store::accept::Stored};
+use crate::{model::InboundEvent, ports::Stored};
 
 /// What became of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,10 +89,7 @@ pub fn expiry(question: Option<ExpiringQuestion>) -> Expiry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{
-        conversation::{ChannelId, ChatKind, ConversationRef},
-        event::{Sender, SenderKind},
-    };
+    use crate::model::{ChannelId, ChatKind, ConversationRef, Sender, SenderKind};
 
     const END: Timestamp = Timestamp::from_millis(50);
 

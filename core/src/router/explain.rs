@@ -6,10 +6,7 @@ use rejoinder_guard::{Expectation, Policy};
 
 use super::{Route, language, route, rule};
 use crate::{
-    model::{
-        event::InboundEvent, language::Language, people::PersonRole, queue::QueueMode, session::SessionChoice,
-        settings::Settings, turn::Handler,
-    },
+    model::{Handler, InboundEvent, Language, PersonRole, QueueMode, SessionChoice, Settings},
     people::People,
 };
 

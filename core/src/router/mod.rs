@@ -8,14 +8,7 @@ use rejoinder_guard::Expectation;
 use crate::{
     commands::{self, asks::ASKS, digest::DIGEST, link, message::MESSAGE},
     model::{
-        access::Access,
-        conversation::ChatKind,
-        event::{Directed, EventKind, InboundEvent, SenderKind},
-        language::Language,
-        people::KnownPeople,
-        routing::Rule,
-        settings::Settings,
-        turn::Handler,
+        Access, ChatKind, Directed, EventKind, Handler, InboundEvent, KnownPeople, Language, Rule, SenderKind, Settings,
     },
     operator::own_commands,
     people::{People, access::Permit},

@@ -44,9 +44,9 @@ use crate::{
         trigger::{Decided, Trigger},
     },
     merges::{self, Gathered, Merges},
-    model::{agent::AgentName, event::EventKind, ids::TurnId, turn::TurnRecord},
+    model::{AgentName, EventKind, TurnId, TurnRecord},
     outbox::ephemerals::marker::Marker,
-    ports::store::{error::StoreError, record::WaitingTurn, turns::QueueStore},
+    ports::{QueueStore, StoreError, WaitingTurn},
     worker::Worker,
 };
 

@@ -1,7 +1,7 @@
 //! The order of what waits for a run: of the turns of a conversation, and of the conversations of a channel. A store calls
 //! this in the transaction in which a turn begins or ceases to wait.
 
-use crate::model::turn::TurnSeq;
+use crate::model::TurnSeq;
 
 /// How many turns that are owed an answer pass one that is not, when they come after it.
 pub const AMBIENT_LAG: i64 = 1000;

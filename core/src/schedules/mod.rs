@@ -13,29 +13,14 @@ use tokio::sync::Notify;
 use crate::{
     base::conflicts::decide_anew,
     model::{
-        conversation::ChannelId,
-        ids::ScheduleId,
-        log::Subject,
-        people::Identity,
-        schedule::{
-            Asker, NewSchedule, Schedule, ScheduleChange, ScheduleLimits, ScheduleOrigin, ScheduleRun, ScheduleState,
-            When,
-        },
-        target::Target,
-        turn::{TurnRecord, Version},
+        Asker, ChannelId, Identity, NewSchedule, Schedule, ScheduleChange, ScheduleId, ScheduleLimits, ScheduleOrigin,
+        ScheduleRun, ScheduleState, Subject, Target, TurnRecord, Version, When,
     },
     operator::{
         actor::{Actor, Done, operation, operation_done},
         error::OperationError,
     },
-    ports::{
-        clock::SharedClock,
-        store::{
-            error::StoreError,
-            schedules::ScheduleStore,
-            transition::{Commit, Noun, Operation, Seen, Transition},
-        },
-    },
+    ports::{Commit, Noun, Operation, ScheduleStore, Seen, SharedClock, StoreError, Transition},
 };
 
 /// The name under which the configuration's schedules are made.
@@ -461,7 +446,7 @@ fn planted(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::schedule::{Missed, ScheduledAction};
+    use crate::model::{Missed, ScheduledAction};
 
     fn new(text: &str) -> NewSchedule {
         NewSchedule {

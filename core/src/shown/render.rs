@@ -8,22 +8,11 @@ use rejoinder_guard::{Attachment, Body, Choices, Cleared, Draft, Reply, Signal, 
 use crate::{
     base::words::{excerpt, filled, plain},
     model::{
-        agent::{HistoryLine, LineState, Speaker},
-        capabilities::{Capabilities, Receipts, Resend, Support},
-        conversation::ChatKind,
-        delivery::{Action, Class, Content, Delivery},
-        event::{Author, SenderKind},
-        ids::DeliveryId,
-        question::{AskedQuestion, numbered},
-        settings::{Question, Settings, Templates},
-        stored_delivery::{DeliveryRecord, DeliveryState, Label},
-        turn::TurnRecord,
-        view::{Shown, agent_of},
+        Action, AskedQuestion, Author, Capabilities, ChatKind, Class, Content, Delivery, DeliveryId, DeliveryRecord,
+        DeliveryState, HistoryLine, Label, LineState, Question, Receipts, Resend, SenderKind, Settings, Shown, Speaker,
+        Support, Templates, TurnRecord, agent_of, numbered,
     },
-    ports::{
-        channel::ChannelAdapter,
-        store::transition::{NewDelivery, TranscriptLine},
-    },
+    ports::{ChannelAdapter, NewDelivery, TranscriptLine},
 };
 
 /// The name and the media type of the file that holds an answer of too many parts.

@@ -7,11 +7,8 @@ use rejoinder_guard::Timestamp;
 
 use crate::{
     base::pauses,
-    model::{
-        settings::Settings,
-        stored_delivery::{DeliveryRecord, DeliveryState},
-    },
-    ports::store::transition::DeliveryChange,
+    model::{DeliveryRecord, DeliveryState, Settings},
+    ports::DeliveryChange,
 };
 
 /// How long what may have arrived waits at least before it is sent again, after the first such attempt, the second, and so on:

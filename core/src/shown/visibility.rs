@@ -5,7 +5,7 @@ use rejoinder_guard::{Outcome, Reply, Shim};
 use std::panic::AssertUnwindSafe;
 use tracing::warn;
 
-use crate::ports::channel::ChannelAdapter;
+use crate::ports::ChannelAdapter;
 
 /// Replaces text that shows nothing on the channel: an answer without visible text or files becomes silence, and an
 /// invisible note of a deferral is dropped.

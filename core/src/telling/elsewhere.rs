@@ -8,16 +8,10 @@ use tracing::warn;
 
 use crate::{
     base::{crash::crash_point, lifecycle::Lifecycle, pauses},
-    model::{ids::TurnId, settings::LiveSettings},
+    model::{LiveSettings, TurnId},
     operations::Operations,
     operator::error::OperationError,
-    ports::{
-        clock::SharedClock,
-        store::{
-            error::StoreError,
-            list::{DeadLetterFilter, OperatorStore},
-        },
-    },
+    ports::{DeadLetterFilter, OperatorStore, SharedClock, StoreError},
 };
 
 /// How long after it became a dead letter a turn is looked at by the next start.

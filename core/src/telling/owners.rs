@@ -13,13 +13,10 @@ use tracing::warn;
 
 use crate::{
     base::{channels::Channels, lifecycle::Lifecycle, pauses},
-    model::{conversation::ChannelId, ids::TurnId, people::Pairing, settings::LiveSettings},
+    model::{ChannelId, LiveSettings, Pairing, TurnId},
     notices::{approval_asked, asks, link_asked, turned_away},
     people::People,
-    ports::{
-        clock::SharedClock,
-        intake::{Inlet, IntakeError},
-    },
+    ports::{Inlet, IntakeError, SharedClock},
     questions::approvals::Approvals,
 };
 

@@ -6,17 +6,10 @@ use tracing::warn;
 
 use crate::{
     base::{conflicts::decide_anew, lifecycle::Lifecycle, pauses},
-    model::{
-        people::{Identity, PeopleChange},
-        settings::LiveSettings,
-    },
+    model::{Identity, LiveSettings, PeopleChange},
     notices::paired,
     people::People,
-    ports::{
-        clock::SharedClock,
-        intake::{Inlet, IntakeError},
-        store::{error::StoreError, transition::Transition},
-    },
+    ports::{Inlet, IntakeError, SharedClock, StoreError, Transition},
 };
 
 /// Tells people that they were let in.

@@ -11,11 +11,8 @@ use tracing::warn;
 
 use crate::{
     base::lifecycle::Lifecycle,
-    model::log::LogSeq,
-    ports::{
-        clock::SharedClock,
-        store::{error::StoreError, log::SearchStore},
-    },
+    model::LogSeq,
+    ports::{SearchStore, SharedClock, StoreError},
 };
 
 /// The most entries of the log of one step: those of some 80 turns.

@@ -10,14 +10,8 @@ use tracing::{info, warn};
 
 use crate::{
     base::{crash::crash_point, lifecycle::Lifecycle},
-    model::settings::LiveSettings,
-    ports::{
-        clock::SharedClock,
-        store::{
-            error::StoreError,
-            housekeeping::{Cutoffs, HousekeepingStore, Removal},
-        },
-    },
+    model::LiveSettings,
+    ports::{Cutoffs, HousekeepingStore, Removal, SharedClock, StoreError},
     schedules::Calendar,
 };
 

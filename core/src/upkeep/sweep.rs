@@ -21,16 +21,9 @@ use crate::{
         slots::Slots,
     },
     ledger::{Ledger, trigger::Trigger},
-    model::{
-        conversation::ChannelId,
-        ids::{ConversationId, OwnerId, TurnId},
-        turn::TurnRecord,
-    },
+    model::{ChannelId, ConversationId, OwnerId, TurnId, TurnRecord},
     outbox::{attempts::Attempts, ephemerals::marker::MARK_AFTER},
-    ports::{
-        clock::SharedClock,
-        store::{error::StoreError, outbox::OutboxStore, record::Remark, transition::RunEnd, turns::DeadlineStore},
-    },
+    ports::{DeadlineStore, OutboxStore, Remark, RunEnd, SharedClock, StoreError},
 };
 
 /// The number of rows read at once.

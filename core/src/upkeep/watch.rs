@@ -11,18 +11,9 @@ use tracing::{info, warn};
 
 use crate::{
     base::channels::Channels,
-    model::{
-        conversation::ChannelId,
-        log::{LogEvent, NewLogEntry, Subject},
-    },
+    model::{ChannelId, LogEvent, NewLogEntry, Subject},
     outbox::health::Health,
-    ports::{
-        clock::SharedClock,
-        store::{
-            state::StoreState,
-            transition::{Transition, Transitions},
-        },
-    },
+    ports::{SharedClock, StoreState, Transition, Transitions},
     worker::agents::Agents,
 };
 

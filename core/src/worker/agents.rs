@@ -3,7 +3,7 @@
 use dashmap::DashMap;
 use rejoinder_guard::Timestamp;
 
-use crate::{model::agent::AgentName, ports::clock::SharedClock};
+use crate::{model::AgentName, ports::SharedClock};
 
 /// The number of failed runs in a row after which an agent counts as down.
 const FAILURES: u32 = 3;

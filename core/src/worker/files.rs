@@ -15,12 +15,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::warn;
 
 use crate::{
-    model::agent::AgentFile,
-    ports::{
-        agent::AgentRuntime,
-        channel::{ChannelAdapter, FetchError},
-        clock::SharedClock,
-    },
+    model::AgentFile,
+    ports::{AgentRuntime, ChannelAdapter, FetchError, SharedClock},
 };
 
 /// The time limit for fetching all files of a turn.

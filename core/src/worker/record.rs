@@ -4,11 +4,7 @@ use std::{fmt::Write as _, sync::Arc};
 
 use serde_json::{Value, value::RawValue};
 
-use crate::model::{
-    agent::Usage,
-    masker::Masker,
-    run::{ModelInput, RunContent, ToolUse},
-};
+use crate::model::{Masker, ModelInput, RunContent, ToolUse, Usage};
 
 /// How large the arguments and the result of a tool call may be, in bytes.
 const MOST_TEXT: usize = 4 << 10;

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use arc_swap::ArcSwap;
 
-use crate::{model::agent::AgentName, ports::agent::AgentRuntime};
+use crate::{model::AgentName, ports::AgentRuntime};
 
 /// The configured agents. A run keeps the runtime with which it began.
 pub(crate) struct Runtimes(ArcSwap<HashMap<AgentName, Arc<dyn AgentRuntime>>>);

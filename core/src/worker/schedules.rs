@@ -3,11 +3,7 @@
 use super::{Worker, input::schedule_limits};
 use crate::{
     events::Run,
-    model::{
-        schedule::{Missed, NewSchedule, Schedule, ScheduleCall},
-        target::Target,
-        turn::TurnRecord,
-    },
+    model::{Missed, NewSchedule, Schedule, ScheduleCall, Target, TurnRecord},
     operator::{actor::Actor, error::OperationError},
 };
 

@@ -27,6 +27,10 @@ struct Module {
     imports: BTreeMap<String, ModulePath>,
     /// The imported names that are re-exported.
     re_exported: BTreeSet<String>,
+    /// The modules all of whose items are re-exported.
+    globs: BTreeSet<ModulePath>,
+    /// The names of the items that are defined here.
+    items: BTreeSet<String>,
     /// All used items, as paths from the crate's root.
     used: BTreeSet<ModulePath>,
 }
@@ -97,8 +101,17 @@ impl Modules {
                 let source: ModulePath = source.iter().chain(&rest[1..]).cloned().collect();
                 self.resolve(&source, through.or_else(|| Some(module.to_vec())), depth + 1)
             }
-            _ => Some((module.to_vec(), name.clone(), through)),
+            _ => match self.glob_with(module, name) {
+                Some(owner) => Some((owner.clone(), name.clone(), through.or_else(|| Some(module.to_vec())))),
+                None => Some((module.to_vec(), name.clone(), through)),
+            },
         }
+    }
+
+    /// The module whose items are all re-exported by `module`, and one of which has this name.
+    fn glob_with(&self, module: &[String], name: &str) -> Option<&ModulePath> {
+        let is_there = |glob: &&ModulePath| self.0.get(*glob).is_some_and(|inner| inner.items.contains(name));
+        self.0[module].globs.iter().find(is_there)
     }
 }
 
@@ -181,7 +194,12 @@ impl Reader<'_> {
             UseTree::Rename(rename) => {
                 self.add_import(&with(rename.ident.to_string()), Some(rename.rename.to_string()), is_re_exported);
             }
-            UseTree::Glob(_) => self.add_import(&with("*".to_owned()), None, is_re_exported),
+            UseTree::Glob(_) => {
+                self.add_import(&with("*".to_owned()), None, is_re_exported);
+                if let Some(source) = self.absolute(before).filter(|_| is_re_exported) {
+                    self.module.globs.insert(source);
+                }
+            }
         }
     }
 
@@ -252,9 +270,21 @@ fn name_after_colons(tokens: Cursor<'_>) -> Option<(String, Cursor<'_>)> {
 impl<'ast> Visit<'ast> for Reader<'_> {
     fn visit_file(&mut self, file: &'ast syn::File) {
         for item in &file.items {
-            if let Item::Mod(module) = item {
-                self.module.children.insert(module.ident.to_string());
-            }
+            let defined = match item {
+                Item::Mod(module) => {
+                    self.module.children.insert(module.ident.to_string());
+                    continue;
+                }
+                Item::Const(item) => &item.ident,
+                Item::Enum(item) => &item.ident,
+                Item::Fn(item) => &item.sig.ident,
+                Item::Static(item) => &item.ident,
+                Item::Struct(item) => &item.ident,
+                Item::Trait(item) => &item.ident,
+                Item::Type(item) => &item.ident,
+                _ => continue,
+            };
+            self.module.items.insert(defined.to_string());
         }
         visit::visit_file(self, file);
     }

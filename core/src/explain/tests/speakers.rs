@@ -1,7 +1,7 @@
 //! Who began a turn, and who says what in it, whatever becomes of it.
 
 use super::*;
-use crate::{explain::Initiator, model::event::EventKind};
+use crate::{explain::Initiator, model::EventKind};
 
 /// Who can begin a turn, and whether an agent answers it.
 fn origins() -> Vec<(Initiator<'static>, bool, InboundEvent)> {

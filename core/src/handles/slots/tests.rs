@@ -1,7 +1,7 @@
 use rejoinder_guard::Timestamp;
 
 use super::*;
-use crate::ports::clock::SystemClock;
+use crate::ports::SystemClock;
 
 fn main() -> AgentName {
     AgentName::from("main")

@@ -15,11 +15,7 @@ use crate::{
     base::crash::crash_point,
     handles::drafts::DraftText,
     ledger::trigger::Trigger,
-    model::{
-        capabilities::{Capabilities, Support},
-        delivery::{Action, Class},
-        turn::TurnRecord,
-    },
+    model::{Action, Capabilities, Class, Support, TurnRecord},
     shown::visibility,
 };
 

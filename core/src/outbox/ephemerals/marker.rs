@@ -12,13 +12,7 @@ use super::show::Ephemerals;
 use crate::{
     base::pauses,
     handles::marks::Marks,
-    model::{
-        capabilities::{Receipts, Support},
-        delivery::{Action, Class, DeliveryError, Receipt},
-        event::EventKind,
-        settings::LiveSettings,
-        turn::TurnRecord,
-    },
+    model::{Action, Class, DeliveryError, EventKind, LiveSettings, Receipt, Receipts, Support, TurnRecord},
 };
 
 /// How long a message waits before it is marked: what begins sooner needs no mark.

@@ -9,17 +9,9 @@ use crate::{
     base::{channels::Channels, lifecycle::Lifecycle},
     handles::drafts::Drafts,
     ledger::Ledger,
-    model::{
-        conversation::ConversationRef,
-        delivery::{Action, Class, Delivery, DeliveryError, Receipt},
-        ids::DeliveryId,
-        turn::TurnRecord,
-    },
+    model::{Action, Class, ConversationRef, Delivery, DeliveryError, DeliveryId, Receipt, TurnRecord},
     outbox::caller::{Caller, TIMEOUT},
-    ports::{
-        clock::SharedClock,
-        store::{channels::ChannelStore, outbox::OutboxStore},
-    },
+    ports::{ChannelStore, OutboxStore, SharedClock},
 };
 
 /// How long a draft in flight may delay a delivery of its conversation. Most end by then, and the delivery can edit the

@@ -12,12 +12,7 @@ use super::{
 use crate::{
     base::pauses,
     handles::leftovers::Leftover,
-    model::{
-        capabilities::Support,
-        delivery::{Action, Class},
-        stored_delivery::{DeliveryRecord, DeliveryState},
-        turn::TurnRecord,
-    },
+    model::{Action, Class, DeliveryRecord, DeliveryState, Support, TurnRecord},
 };
 
 /// Removes drafts and deferrals that no signal replaced, and marks that an earlier process left.

@@ -6,11 +6,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::show::{Ephemerals, MIN_PAUSE};
-use crate::model::{
-    capabilities::Capabilities,
-    delivery::{Action, Class, DeliveryError},
-    turn::TurnRecord,
-};
+use crate::model::{Action, Capabilities, Class, DeliveryError, TurnRecord};
 
 /// The delay before the first notice: a faster answer needs none.
 const TYPING_AFTER: Duration = Duration::from_millis(200);

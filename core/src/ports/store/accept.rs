@@ -11,13 +11,7 @@ use super::{
     state::StoreState,
     transition::{RunStart, Transition},
 };
-use crate::model::{
-    conversation::ChannelId,
-    event::InboundEvent,
-    ids::{ConversationId, EventId, SessionId, TurnId},
-    session::SessionUse,
-    turn::{Handler, TurnSeq},
-};
+use crate::model::{ChannelId, ConversationId, EventId, Handler, InboundEvent, SessionId, SessionUse, TurnId, TurnSeq};
 
 /// Events on their way in, and when a caller read an answer.
 #[async_trait]

@@ -4,10 +4,7 @@ use super::{
     error::StoreError,
     record::{AbsentChannel, KnownConversation},
 };
-use crate::model::{
-    conversation::{ChannelId, ConversationRef},
-    ids::ConversationId,
-};
+use crate::model::{ChannelId, ConversationId, ConversationRef};
 
 store_trait! {
     /// Channels, their cursors and their conversations.

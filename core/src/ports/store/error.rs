@@ -1,6 +1,6 @@
 //! Why calls to the store fail.
 
-use crate::model::ids::TurnId;
+use crate::model::TurnId;
 
 /// Why a call to the store failed.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -6,13 +6,7 @@ use rejoinder_guard::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::error::StoreError;
-use crate::model::{
-    ids::{EventId, TurnId},
-    line::LineId,
-    log::LogSeq,
-    people::Identity,
-    settings::Lifetimes,
-};
+use crate::model::{EventId, Identity, Lifetimes, LineId, LogSeq, TurnId};
 
 store_trait! {
     /// Removing what is past its time, or about a person.

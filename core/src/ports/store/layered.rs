@@ -13,7 +13,7 @@ use super::{
     error::StoreError,
     state::StoreState,
 };
-use crate::model::{ids::TurnId, log::LogSeq};
+use crate::model::{LogSeq, TurnId};
 
 /// Intercepts the calls of a store: it sees each one first and may reject writes.
 #[async_trait]

@@ -12,18 +12,9 @@ use super::{
     transition::{IdempotentAnswer, Transitions},
 };
 use crate::model::{
-    agent::{AgentName, Speaker, Usage},
-    conversation::{ChannelId, ConversationRef},
-    event::Sender,
-    finding::PersonFilter,
-    ids::{ConversationId, DeliveryId, SessionId, TurnId},
-    log::{AuditEntry, Subject},
-    run::Cost,
-    search::SearchQuery,
-    stored_delivery::{DeliveryRecord, DeliveryState},
-    tokens::{LinkRecord, SignInRecord, TokenRecord},
-    turn::Handler,
-    view::{FallbackView, TurnStatus},
+    AgentName, AuditEntry, ChannelId, ConversationId, ConversationRef, Cost, DeliveryId, DeliveryRecord, DeliveryState,
+    FallbackView, Handler, LinkRecord, PersonFilter, SearchQuery, Sender, SessionId, SignInRecord, Speaker, Subject,
+    TokenRecord, TurnId, TurnStatus, Usage,
 };
 
 store_trait! {

@@ -9,10 +9,7 @@ use super::{
     list::{AuditFilter, AuditRecord, FoundLine, SearchFilter},
     state::StoreState,
 };
-use crate::model::{
-    line::{ErrorFilter, ErrorRecord, LogLine, LogLineFilter, LogLineRecord},
-    log::{LogEntry, LogFilter, LogSeq},
-};
+use crate::model::{ErrorFilter, ErrorRecord, LogEntry, LogFilter, LogLine, LogLineFilter, LogLineRecord, LogSeq};
 
 store_trait! {
     /// The log of what happened, and what operators did.

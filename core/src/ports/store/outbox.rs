@@ -7,11 +7,7 @@ use super::{
     record::{BlockedScope, NextDeliveries, Pause},
     turns::TurnStore,
 };
-use crate::model::{
-    conversation::ChannelId,
-    ids::{ConversationId, DeliveryId, OwnerId, TurnId},
-    stored_delivery::DeliveryRecord,
-};
+use crate::model::{ChannelId, ConversationId, DeliveryId, DeliveryRecord, OwnerId, TurnId};
 
 store_trait! {
     /// Deliveries, their attempts, and the platforms' rate limits.

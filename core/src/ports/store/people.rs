@@ -3,11 +3,7 @@
 use rejoinder_guard::Timestamp;
 
 use super::{accept::DayUse, error::StoreError, transition::Transitions};
-use crate::model::{
-    ids::ConversationId,
-    language::Language,
-    people::{DirectChat, Guess, Identity, Pairing, PersonRecord},
-};
+use crate::model::{ConversationId, DirectChat, Guess, Identity, Language, Pairing, PersonRecord};
 
 store_trait! {
     /// Who is known, who asks to be known, where and how people are reached, and what they have used.

@@ -3,11 +3,7 @@
 use rejoinder_guard::Timestamp;
 
 use super::{error::StoreError, turns::TurnStore};
-use crate::model::{
-    approval::{Approval, ApprovalFilter},
-    conversation::ChannelId,
-    question::{QuestionFilter, QuestionRecord},
-};
+use crate::model::{Approval, ApprovalFilter, ChannelId, QuestionFilter, QuestionRecord};
 
 store_trait! {
     /// Questions and approvals: what waits for a person.

@@ -6,14 +6,8 @@ use rejoinder_guard::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    agent::{AgentName, Usage},
-    conversation::{ChannelId, ConversationRef},
-    delivery::Scope,
-    ids::{ConversationId, DeliveryId, TurnId},
-    queue::QueueMode,
-    run::{Cost, RunContent},
-    stored_delivery::DeliveryRecord,
-    turn::{Handler, TurnRecord, TurnSeq, Version},
+    AgentName, ChannelId, ConversationId, ConversationRef, Cost, DeliveryId, DeliveryRecord, Handler, QueueMode,
+    RunContent, Scope, TurnId, TurnRecord, TurnSeq, Usage, Version,
 };
 
 /// The deliveries of a conversation that may be sent next, in order.

@@ -1,10 +1,7 @@
 //! Schedules.
 
 use super::{error::StoreError, turns::TurnStore};
-use crate::model::{
-    ids::ScheduleId,
-    schedule::{Schedule, ScheduleRun},
-};
+use crate::model::{Schedule, ScheduleId, ScheduleRun};
 
 store_trait! {
     /// Schedules and their runs.

@@ -4,11 +4,7 @@ use rejoinder_guard::Timestamp;
 
 use super::{error::StoreError, turns::TurnStore};
 use crate::model::{
-    agent::HistoryLine,
-    ids::{ConversationId, PersonId, SessionId, TurnId},
-    people::Identity,
-    session::{SessionChoice, SessionRecord},
-    turn::TurnRecord,
+    ConversationId, HistoryLine, Identity, PersonId, SessionChoice, SessionId, SessionRecord, TurnId, TurnRecord,
 };
 
 store_trait! {

@@ -5,7 +5,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::error::StoreError;
-use crate::model::log::LogSeq;
+use crate::model::LogSeq;
 
 /// The store as a whole.
 #[async_trait]

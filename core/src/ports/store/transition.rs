@@ -9,22 +9,10 @@ use super::{
     record::{Pause, Remark},
 };
 use crate::model::{
-    agent::{HistoryLine, Usage},
-    approval::ApprovalChange,
-    conversation::ChannelId,
-    delivery::Action,
-    ids::{ConversationId, DeliveryId, OwnerId, PersonId, SessionId, TurnId},
-    line::ErrorMark,
-    log::{AuditEntry, NewLogEntry, Subject},
-    people::PeopleChange,
-    question::AskedQuestion,
-    queue::QueueMode,
-    run::{Cost, RunContent},
-    schedule::ScheduleChange,
-    session::SessionChange,
-    stored_delivery::{DeliveryRecord, DeliveryState, Label},
-    tokens::{SignInChange, TokenChange},
-    turn::{Handler, TurnSeq, Version},
+    Action, ApprovalChange, AskedQuestion, AuditEntry, ChannelId, ConversationId, Cost, DeliveryId, DeliveryRecord,
+    DeliveryState, ErrorMark, Handler, HistoryLine, Label, NewLogEntry, OwnerId, PeopleChange, PersonId, QueueMode,
+    RunContent, ScheduleChange, SessionChange, SessionId, SignInChange, Subject, TokenChange, TurnId, TurnSeq, Usage,
+    Version,
 };
 
 store_trait! {

@@ -9,12 +9,7 @@ use super::{
     record::{RunRecord, WaitingTurn},
     transition::Transitions,
 };
-use crate::model::{
-    conversation::{ChannelId, ConversationRef},
-    ids::{ConversationId, OwnerId, TurnId},
-    turn::TurnRecord,
-    view::TurnView,
-};
+use crate::model::{ChannelId, ConversationId, ConversationRef, OwnerId, TurnId, TurnRecord, TurnView};
 
 store_trait! {
     /// Turns, their obligations and runs.
