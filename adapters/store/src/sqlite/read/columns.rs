@@ -11,7 +11,7 @@ use rejoinder_core::{
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use sqlx::{
-    Row, Sqlite, SqlitePool, ValueRef,
+    Row, Sqlite, SqliteExecutor, ValueRef,
     query::Query,
     sqlite::{SqliteArguments, SqliteRow},
 };
@@ -114,20 +114,20 @@ columns!(|column, stored: String| parse(column, &stored); String =>
 
 /// Reads the rows that a query finds.
 pub(super) async fn all<T>(
-    pool: &SqlitePool,
+    reader: impl SqliteExecutor<'_>,
     query: Query<'_, Sqlite, SqliteArguments>,
     read: impl Fn(&SqliteRow) -> Result<T, StoreError>,
 ) -> Result<Vec<T>, StoreError> {
-    query.fetch_all(pool).await.map_err(store_error)?.iter().map(read).collect()
+    query.fetch_all(reader).await.map_err(store_error)?.iter().map(read).collect()
 }
 
 /// Reads the first row that a query finds, if there is one.
 pub(super) async fn one<T>(
-    pool: &SqlitePool,
+    reader: impl SqliteExecutor<'_>,
     query: Query<'_, Sqlite, SqliteArguments>,
     read: impl FnOnce(&SqliteRow) -> Result<T, StoreError>,
 ) -> Result<Option<T>, StoreError> {
-    query.fetch_optional(pool).await.map_err(store_error)?.as_ref().map(read).transpose()
+    query.fetch_optional(reader).await.map_err(store_error)?.as_ref().map(read).transpose()
 }
 
 /// The error of a row that cannot be read, with the turn in its column `turn`.

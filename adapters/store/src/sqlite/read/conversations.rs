@@ -36,12 +36,8 @@ const ARRIVAL: &str = "
 impl ChannelStore for SqliteStore {
     async fn conversation(&self, address: &ConversationRef) -> Result<Option<ConversationId>, StoreError> {
         let sql = "select id from conversations where channel = ? and chat = ? and thread = ? and succeeded_by is null";
-        one(
-            &self.readers,
-            sqlx::query(sql).bind(address.channel.as_str()).bind(&*address.chat).bind(thread(address)),
-            |row| row.value("id"),
-        )
-        .await
+        let query = sqlx::query(sql).bind(address.channel.as_str()).bind(&*address.chat).bind(thread(address));
+        one(&self.readers, query, |row| row.value("id")).await
     }
 
     async fn arrival(&self, address: &ConversationRef) -> Result<Option<KnownConversation>, StoreError> {

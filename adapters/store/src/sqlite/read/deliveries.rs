@@ -281,12 +281,8 @@ impl OutboxStore for SqliteStore {
             let chat = if row.value("account")? { None } else { Some(row.value("chat")?) };
             Ok(record!(row => BlockedScope { channel, until; chat }))
         };
-        all(
-            &self.readers,
-            sqlx::query("select channel, account, chat, until from blocked where until > ?").bind(now.as_millis()),
-            scope,
-        )
-        .await
+        let sql = "select channel, account, chat, until from blocked where until > ?";
+        all(&self.readers, sqlx::query(sql).bind(now.as_millis()), scope).await
     }
 
     async fn paused(&self) -> Result<Vec<(ChannelId, Pause)>, StoreError> {

@@ -12,7 +12,7 @@ use sqlx::{
     sqlite::{SqliteArguments, SqliteRow},
 };
 
-use super::columns::{Columns, record};
+use super::columns::{Column, Columns, all, one, record};
 use crate::sqlite::{
     error::store_error,
     request::{WriteRequest, WriteResult},
@@ -97,13 +97,13 @@ const EXPIRED_CONTENTS: &str = "
 
 /// The oldest entries of the log, as far as they are past their time; never the last one of all.
 const EXPIRED_LOG: &str = "
-    select max(seq) as through, count(*) as entries
+    select max(seq) as through, count(*) as count
     from (select seq, at from log order by seq limit ?2)
     where at < ?1 and seq < (select max(seq) from log)";
 
 /// The oldest lines, as far as they are past their time.
 const EXPIRED_LINES: &str = "
-    select max(id) as through, count(*) as lines from (select id, at from log_lines order by id limit ?2) where at < ?1";
+    select max(id) as through, count(*) as count from (select id, at from log_lines order by id limit ?2) where at < ?1";
 
 /// Turns that can be removed: `o` has ended, and nothing of it is under way.
 macro_rules! removable {
@@ -265,8 +265,8 @@ fn query_of<'a>(
     sqlx::query(sql).bind(person.channel.as_str()).bind(&person.id).bind(limit).bind(whole).bind(asked)
 }
 
-fn ids<T: From<uuid::Uuid>>(rows: &[SqliteRow]) -> Result<Vec<T>, StoreError> {
-    rows.iter().map(|row| row.value("id")).collect()
+fn id<T: Column>(row: &SqliteRow) -> Result<T, StoreError> {
+    row.value("id")
 }
 
 /// A run: its turn and its number.
@@ -301,21 +301,20 @@ impl Pages {
 #[async_trait]
 impl HousekeepingStore for SqliteStore {
     async fn stored_of(&self, person: &Identity, limit: u32) -> Result<Option<Removal>, StoreError> {
-        let rows =
-            async |sql: &'static str| query_of(sql, person, limit).fetch_all(&self.counter).await.map_err(store_error);
+        let query = |sql| query_of(sql, person, limit);
         // First what is found by their turns.
         for sql in [SHARED_CONTENTS, SHARED_CONTENTS_ELSEWHERE] {
-            let contents: Vec<_> = rows(sql).await?.iter().map(run_id).collect::<Result<_, _>>()?;
+            let contents = all(&self.counter, query(sql), run_id).await?;
             if !contents.is_empty() {
                 return Ok(Some(Removal::Contents(contents)));
             }
         }
-        let quotes = ids(&rows(SHARED_QUOTES).await?)?;
+        let quotes = all(&self.counter, query(SHARED_QUOTES), id).await?;
         if !quotes.is_empty() {
             return Ok(Some(Removal::Quotes(quotes)));
         }
         for sql in [BEGUN_THERE, ABOUT_THERE, ABOUT_THEM, TURNS_OF_THEM] {
-            let turns = ids(&rows(sql).await?)?;
+            let turns = all(&self.counter, query(sql), id).await?;
             if !turns.is_empty() {
                 return Ok(Some(Removal::Turns(turns)));
             }
@@ -324,7 +323,7 @@ impl HousekeepingStore for SqliteStore {
     }
 
     async fn unended_of(&self, person: &Identity) -> Result<Vec<TurnId>, StoreError> {
-        ids(&query_of(UNENDED, person, u32::MAX).fetch_all(&self.counter).await.map_err(store_error)?)
+        all(&self.counter, query_of(UNENDED, person, u32::MAX), id).await
     }
 
     async fn stats(&self, cutoffs: &Cutoffs) -> Result<StoreStats, StoreError> {
@@ -391,42 +390,37 @@ impl HousekeepingStore for SqliteStore {
 
     async fn expired(&self, cutoffs: &Cutoffs, limit: u32) -> Result<Option<Removal>, StoreError> {
         let events = async |sql: &'static str, before: Timestamp| {
-            let query = sqlx::query(sql).bind(before.as_millis()).bind(limit);
-            ids(&query.fetch_all(&self.operator).await.map_err(store_error)?)
+            all(&self.operator, sqlx::query(sql).bind(before.as_millis()).bind(limit), id).await
         };
         let payloads = events(expired_payloads!("id", "order by received_at limit ?2"), cutoffs.payloads).await?;
         if !payloads.is_empty() {
             return Ok(Some(Removal::Payloads(payloads)));
         }
         let contents = sqlx::query(EXPIRED_CONTENTS).bind(cutoffs.payloads.as_millis()).bind(limit);
-        let contents = contents.fetch_all(&self.operator).await.map_err(store_error)?;
-        let contents: Vec<_> = contents.iter().map(run_id).collect::<Result<_, _>>()?;
+        let contents = all(&self.operator, contents, run_id).await?;
         if !contents.is_empty() {
             return Ok(Some(Removal::Contents(contents)));
         }
         let turns = sqlx::query(expired_turns!("o.turn_id as id", "order by o.ended_at limit ?3"))
             .bind(cutoffs.turns.as_millis())
             .bind(cutoffs.dead_letters.as_millis())
-            .bind(limit)
-            .fetch_all(&self.operator)
-            .await
-            .map_err(store_error)?;
+            .bind(limit);
+        let turns = all(&self.operator, turns, id).await?;
         if !turns.is_empty() {
-            return Ok(Some(Removal::Turns(ids(&turns)?)));
+            return Ok(Some(Removal::Turns(turns)));
         }
         let keys = events(expired_keys!("id", "order by received_at limit ?2"), cutoffs.keys).await?;
         if !keys.is_empty() {
             return Ok(Some(Removal::Keys(keys)));
         }
+        let through = |row: &SqliteRow| Ok((row.value("through")?, row.value("count")?));
         let log = sqlx::query(EXPIRED_LOG).bind(cutoffs.turns.as_millis()).bind(limit);
-        let log = log.fetch_one(&self.operator).await.map_err(store_error)?;
-        if let Some(through) = log.value("through")? {
-            return Ok(Some(Removal::Log { through, entries: log.value("entries")? }));
+        if let Some((Some(through), entries)) = one(&self.operator, log, through).await? {
+            return Ok(Some(Removal::Log { through, entries }));
         }
         let lines = sqlx::query(EXPIRED_LINES).bind(cutoffs.lines.as_millis()).bind(limit);
-        let lines = lines.fetch_one(&self.operator).await.map_err(store_error)?;
-        if let Some(through) = lines.value("through")? {
-            return Ok(Some(Removal::Lines { through, lines: lines.value("lines")? }));
+        if let Some((Some(through), lines)) = one(&self.operator, lines, through).await? {
+            return Ok(Some(Removal::Lines { through, lines }));
         }
         let pages = Pages::read(&self.operator).await?;
         Ok(pages.spare(limit).map(Removal::Pages))

@@ -15,7 +15,7 @@ use sqlx::{SqlitePool, sqlite::SqliteRow};
 
 use super::{
     columns::{Columns, all, of_turn, one, record},
-    deliveries::{delivery, select_deliveries},
+    deliveries::{delivery, pause, select_deliveries},
 };
 use crate::sqlite::{
     error::store_error,
@@ -134,8 +134,8 @@ impl QueueStore for SqliteStore {
 #[async_trait]
 impl TurnStore for SqliteStore {
     async fn turn(&self, turn: TurnId) -> Result<Option<TurnRecord>, StoreError> {
-        one(&self.readers, sqlx::query(select_turns!("where o.turn_id = ?")).bind(turn.as_uuid()), record_or_its_turn)
-            .await
+        let query = sqlx::query(select_turns!("where o.turn_id = ?")).bind(turn.as_uuid());
+        one(&self.readers, query, record_or_its_turn).await
     }
 
     async fn runs(&self, turn: TurnId) -> Result<Vec<RunRecord>, StoreError> {
@@ -211,16 +211,9 @@ pub(in crate::sqlite) async fn last_question(
                     and json_extract(v.details, '$.kind.prompt') is null
                 order by q.seq desc limit 1)))"
     );
-    one(
-        pool,
-        sqlx::query(sql)
-            .bind(session.as_uuid())
-            .bind(conversation.map(ConversationId::as_uuid))
-            .bind(by.map(|by| by.channel.as_str()))
-            .bind(by.map(|by| by.id.as_str())),
-        record_or_its_turn,
-    )
-    .await
+    let (channel, person) = by.map(|by| (by.channel.as_str(), by.id.as_str())).unzip();
+    let query = sqlx::query(sql).bind(session.as_uuid()).bind(conversation.map(ConversationId::as_uuid));
+    one(pool, query.bind(channel).bind(person), record_or_its_turn).await
 }
 
 #[async_trait]
@@ -270,70 +263,37 @@ impl DeadlineStore for SqliteStore {
 pub(in crate::sqlite) async fn dossier(pool: &SqlitePool, turn: TurnId) -> Result<Option<Dossier>, StoreError> {
     // One transaction: all rows are from the same moment.
     let mut reading = pool.begin().await.map_err(store_error)?;
-    let row = sqlx::query(select_turns!("where o.turn_id = ?"))
-        .bind(turn.as_uuid())
-        .fetch_optional(&mut *reading)
-        .await
-        .map_err(store_error)?;
-    let Some(row) = row else { return Ok(None) };
-    let absent = sqlx::query_scalar(
+    let of_it = |sql: &'static str| sqlx::query(sql).bind(turn.as_uuid());
+    let query = of_it(select_turns!("where o.turn_id = ?"));
+    let Some(row) = query.fetch_optional(&mut *reading).await.map_err(store_error)? else { return Ok(None) };
+    let absent = of_it(
         "select exists (select 1 from obligations where turn_id = ?1 and absent = 1)
-            or exists (select 1 from deliveries where turn_id = ?1 and absent = 1)",
-    )
-    .bind(turn.as_uuid())
-    .fetch_one(&mut *reading)
-    .await
-    .map_err(store_error)?;
-    let paused = sqlx::query("select since, by, reason from paused where channel = ?")
-        .bind(row.value::<String>("channel")?)
-        .fetch_optional(&mut *reading)
-        .await
-        .map_err(store_error)?;
-    let runs = sqlx::query("select * from runs where turn_id = ? order by number")
-        .bind(turn.as_uuid())
-        .fetch_all(&mut *reading)
-        .await
-        .map_err(store_error)?;
-    let contents = sqlx::query(SELECT_CONTENTS)
-        .bind(row.value::<TurnSeq>("seq")?)
-        .fetch_all(&mut *reading)
-        .await
-        .map_err(store_error)?;
-    let deliveries = sqlx::query(select_deliveries!(
+            or exists (select 1 from deliveries where turn_id = ?1 and absent = 1) as absent",
+    );
+    let paused = sqlx::query("select since, by, reason from paused where channel = ?");
+    let contents = sqlx::query(SELECT_CONTENTS).bind(row.value::<TurnSeq>("seq")?);
+    let deliveries = of_it(select_deliveries!(
         "from deliveries as d join conversations as c on c.id = d.conversation_id
         where d.turn_id = ? order by d.claim, d.part, d.is_copy, d.seq"
-    ))
-    .bind(turn.as_uuid())
-    .fetch_all(&mut *reading)
-    .await
-    .map_err(store_error)?;
-    let attempts = sqlx::query(
+    ));
+    let attempts = of_it(
         "select a.* from deliveries as d cross join attempts as a on a.delivery_id = d.id
         where d.turn_id = ? order by a.started_at, d.claim, d.part, d.seq, a.number",
-    )
-    .bind(turn.as_uuid())
-    .fetch_all(&mut *reading)
-    .await
-    .map_err(store_error)?;
-    let remarks = sqlx::query("select * from remarks where turn_id = ? order by id")
-        .bind(turn.as_uuid())
-        .fetch_all(&mut *reading)
-        .await
-        .map_err(store_error)?;
-    reading.commit().await.map_err(store_error)?;
-
-    Ok(Some(Dossier {
+    );
+    let dossier = Dossier {
         turn: record(&row)?,
         accepted_at: row.value("accepted_at")?,
         ended_at: row.value("ended_at")?,
-        absent,
-        paused: paused.as_ref().map(super::deliveries::pause).transpose()?,
-        runs: runs.iter().map(run).collect::<Result<_, _>>()?,
-        contents: contents.iter().map(content).collect::<Result<_, _>>()?,
-        deliveries: deliveries.iter().map(delivery).collect::<Result<_, _>>()?,
-        attempts: attempts.iter().map(attempt).collect::<Result<_, _>>()?,
-        remarks: remarks.iter().map(remark).collect::<Result<_, _>>()?,
-    }))
+        absent: one(&mut *reading, absent, |row| row.value("absent")).await?.unwrap_or_default(),
+        paused: one(&mut *reading, paused.bind(row.value::<String>("channel")?), pause).await?,
+        runs: all(&mut *reading, of_it("select * from runs where turn_id = ? order by number"), run).await?,
+        contents: all(&mut *reading, contents, content).await?.into_iter().collect(),
+        deliveries: all(&mut *reading, deliveries, delivery).await?,
+        attempts: all(&mut *reading, attempts, attempt).await?,
+        remarks: all(&mut *reading, of_it("select * from remarks where turn_id = ? order by id"), remark).await?,
+    };
+    reading.commit().await.map_err(store_error)?;
+    Ok(Some(dossier))
 }
 
 /// Settings that are missing although a run refers to them are an empty object: the rest is worth reading.
