@@ -153,7 +153,6 @@ async fn decide(call: &Call<'_>) -> Result<Answer, StoreError> {
     }
 }
 
-/// An owner's decision on the request that they were told of.
 fn decide_person(call: &Call<'_>, told: Option<EventKind>, is_yes: Option<bool>) -> Answer {
     let Some(owner) = owner_of(call) else { return Answer::of("owners_only") };
     let seen = call.people.seen();

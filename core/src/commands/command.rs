@@ -114,7 +114,6 @@ pub(super) struct Answer {
     /// configured.
     #[expect(clippy::option_option, reason = "the outer one says whether anything is chosen")]
     pub(super) queue: Option<Option<QueueMode>>,
-    /// A change of what is known of people.
     pub(super) person: Option<DecidedPerson>,
     pub(super) approval: Option<DecidedApproval>,
     /// The turns that were answered with questions which this closes.
@@ -235,7 +234,6 @@ impl Call<'_> {
         }
     }
 
-    /// Cancels a turn because of this command.
     pub(super) fn cancelled(&self) -> Event {
         Event::Cancelled { by: CancelledBy::Turn(self.turn.id.to_string()) }
     }

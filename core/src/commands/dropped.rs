@@ -10,7 +10,6 @@ use crate::{
     ports::store::error::StoreError,
 };
 
-/// How many turns are dropped at once.
 const MOST: u32 = 1000;
 
 /// How many characters of a message are told.

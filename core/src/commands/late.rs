@@ -13,7 +13,6 @@ use crate::{
     questions::backlog_question::ASKS,
 };
 
-/// How many turns are given up at once.
 const MOST: u32 = 10_000;
 
 /// How long somebody may take to say whether late messages are to be answered.

@@ -40,7 +40,6 @@ fn argument(template: &str, choices: Vec<String>, settings: &Settings, channel: 
     ArgumentHelp { description, descriptions, choices }
 }
 
-/// The entries of the operator's commands.
 fn own<'a>(settings: &'a Settings, channel: &ChannelId) -> impl Iterator<Item = CommandHelp> + use<'a> {
     let argument = argument(TEXT, Vec::new(), settings, channel);
     settings.commands.iter().map(move |(name, command)| CommandHelp {

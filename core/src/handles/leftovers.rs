@@ -11,7 +11,6 @@ pub(crate) struct Leftovers {
     lifecycle: Lifecycle,
 }
 
-/// What a turn may have left in the chat.
 pub(crate) struct Leftover {
     pub(crate) turn: TurnRecord,
     /// Whether it is the mark of its message, which waits no more. Otherwise the turn has ended and may have left messages.

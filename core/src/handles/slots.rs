@@ -45,7 +45,6 @@ struct AgentPermits {
 
 #[derive(Default)]
 struct ChannelPermits {
-    /// How many of its turns run.
     running: usize,
     last: u64,
 }

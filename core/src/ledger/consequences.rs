@@ -18,7 +18,6 @@ use crate::{
 /// What must be done after a decision on one turn is stored.
 #[derive(Default)]
 pub(super) struct Consequences {
-    /// The signal to show to clients.
     pub(super) shown: Option<Shown>,
     pub(super) lane: Option<(ChannelId, ConversationId)>,
     /// The turn waits for another run, of this agent.
@@ -26,7 +25,6 @@ pub(super) struct Consequences {
     /// The number of the run that goes on past its deadline.
     pub(super) run_goes_on: Option<u32>,
     pub(super) stop_run: Option<u32>,
-    /// The turn became a dead letter, for this reason.
     pub(super) dead_letter: Option<String>,
     pub(super) happened: Vec<LogEvent>,
 }
@@ -40,7 +38,6 @@ impl Consequences {
     }
 }
 
-/// The handles of the owners that act on decisions.
 pub(crate) struct ConsequenceExecutor {
     pub(crate) store: Arc<dyn ViewStore>,
     pub(crate) timer: Arc<Timer>,

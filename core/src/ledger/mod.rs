@@ -30,7 +30,6 @@ use crate::{
     questions::{approvals::Approvals, open::Questions},
 };
 
-/// How many merged turns are read at once.
 const MERGED_AT_ONCE: u32 = 100;
 
 /// Lets the guard decide, stores the decision, and passes it to the executor.
@@ -252,7 +251,6 @@ impl Ledger {
         }
     }
 
-    /// Reads a turn that must exist.
     pub(crate) async fn turn(&self, turn: TurnId) -> Result<TurnRecord, StoreError> {
         self.store.turn(turn).await?.ok_or_else(|| StoreError::Corrupt(format!("turn {turn} is gone")))
     }

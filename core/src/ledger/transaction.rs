@@ -130,7 +130,6 @@ impl<'a> Transaction<'a> {
         Self { context, trigger, now, transition, delivery }
     }
 
-    /// Returns all rows to write.
     pub(super) fn into_transition(mut self) -> Transition {
         if let (Trigger::AttemptEnded(ended), Some(change)) = (self.trigger, &self.delivery) {
             let entries = log::attempt_ended(ended, change, self.now);

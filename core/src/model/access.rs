@@ -103,7 +103,6 @@ impl AllowList {
             || username.is_some_and(|name| self.has_name(name))
     }
 
-    /// Whether the sender with this unique name is let in.
     pub(crate) fn has_name(&self, name: &str) -> bool {
         self.0.contains(&Entry::Name(name.to_lowercase()))
     }

@@ -290,7 +290,6 @@ impl Settings {
         self.channel_agents.values().chain(of_rules).chain(&self.sessions.agents).chain([&self.default_agent])
     }
 
-    /// How many turns of an agent run at once.
     pub(crate) fn agent_turns(&self, agent: &AgentName) -> usize {
         self.agent_turns.get(agent).copied().unwrap_or(self.max_concurrent_turns)
     }

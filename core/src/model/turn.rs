@@ -97,7 +97,6 @@ pub struct TurnRecord {
 }
 
 impl TurnRecord {
-    /// Whether it leaves lines in its session.
     pub(crate) fn is_recorded(&self) -> bool {
         self.handler.is_recorded() && !self.event.is_on_copy()
     }

@@ -34,7 +34,6 @@ const MIN_LIMIT_PAUSE: Duration = Duration::from_millis(250);
 /// was sent meanwhile.
 const EDITS: (u32, Duration) = (8, Duration::from_mins(3));
 
-/// Stores attempts and the consequences of their results.
 pub(crate) struct Attempts {
     pub(crate) store: Arc<dyn OutboxStore>,
     pub(crate) inbox: Arc<dyn InboxStore>,

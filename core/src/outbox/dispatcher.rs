@@ -48,7 +48,6 @@ const STORE_PAUSE: Duration = Duration::from_secs(1);
 
 const PANIC_PAUSE: Duration = Duration::from_mins(1);
 
-/// Sends the stored deliveries.
 pub(crate) struct Dispatcher {
     pub(crate) store: Arc<dyn OutboxStore>,
     pub(crate) attempts: Arc<Attempts>,

@@ -9,13 +9,11 @@ use crate::{
     ports::{QuestionStore, StoreError},
 };
 
-/// How many approvals are read at once.
 pub(crate) const PAGE: u32 = 500;
 
 /// How many may wait that agents have asked for while they answer one person.
 pub(crate) const MOST_WAITING: u32 = 20;
 
-/// How many of those that wait are read at once.
 const AT_ONCE: u32 = 100;
 
 /// The approvals that agents ask for. They are rows; memory holds none.

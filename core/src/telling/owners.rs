@@ -25,7 +25,6 @@ const MOST: usize = 3;
 
 const SPAN: Duration = Duration::from_hours(1);
 
-/// Tells people what they may decide.
 pub(crate) struct Notifier {
     pub(crate) people: Arc<People>,
     pub(crate) approvals: Arc<Approvals>,

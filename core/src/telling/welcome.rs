@@ -12,7 +12,6 @@ use crate::{
     ports::{Inlet, IntakeError, SharedClock, StoreError, Transition},
 };
 
-/// Tells people that they were let in.
 pub(crate) struct Welcomer {
     pub(crate) people: Arc<People>,
     pub(crate) inlet: Arc<dyn Inlet>,

@@ -30,7 +30,6 @@ const PAUSE_FACTORS: (u32, u32) = (3, 30);
 /// The shortest and the longest pause after a step.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(5));
 
-/// The pause after an error of the store.
 const RETRY: Duration = Duration::from_mins(1);
 
 /// Makes the lines of ended turns searchable.

@@ -36,7 +36,6 @@ const LEFTOVERS: Duration = Duration::from_mins(5);
 /// The number of turns decided on concurrently: enough to share commits.
 const AT_ONCE: usize = 64;
 
-/// Keeps deadlines and retries.
 pub(crate) struct Sweep {
     pub(crate) store: Arc<dyn DeadlineStore>,
     pub(crate) outbox: Arc<dyn OutboxStore>,

@@ -9,7 +9,6 @@ use crate::model::{Masker, ModelInput, RunContent, ToolUse, Usage};
 /// How large the arguments and the result of a tool call may be, in bytes.
 const MOST_TEXT: usize = 4 << 10;
 
-/// How many tool calls are kept.
 const MOST_CALLS: usize = 64;
 
 /// How large the messages may be, and the settings, in bytes.

@@ -18,7 +18,6 @@ use crate::{
 /// How long a message waits before it is marked: what begins sooner needs no mark.
 pub(crate) const MARK_AFTER: Duration = Duration::from_secs(2);
 
-/// Shows marks, and takes them away.
 pub(crate) struct Marker {
     pub(crate) ephemerals: Arc<Ephemerals>,
     pub(crate) marks: Arc<Marks>,
