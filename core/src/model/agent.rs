@@ -56,7 +56,6 @@ impl LineState {
 /// One line of a session's transcript.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryLine {
-    /// Who wrote it.
     pub speaker: Speaker,
     /// The person, in group chats. Of a line of the agent's that the sender's program tells: ourselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,11 +86,8 @@ pub struct AgentFile {
 /// The message that a turn replies or reacts to.
 #[derive(Clone, Debug)]
 pub struct AgentQuote {
-    /// Who wrote it.
     pub author: Author,
-    /// The text.
     pub text: String,
-    /// Its files.
     pub files: Vec<AgentFile>,
 }
 
@@ -149,13 +145,10 @@ impl Surface {
 pub struct AgentMessage {
     /// The person who wrote it.
     pub sender: Sender,
-    /// The text.
     pub text: String,
     /// Who first wrote the text and the files, if the sender forwarded them.
     pub forwarded: Option<Author>,
-    /// Files that came with it.
     pub attachments: Vec<AgentFile>,
-    /// The message that it replies to.
     pub quoted: Option<AgentQuote>,
 }
 
@@ -164,7 +157,6 @@ pub struct AgentMessage {
 pub struct AgentTurn {
     /// The turn's id: the same for every run, so that a runtime can recognise it.
     pub turn: TurnId,
-    /// The address of the conversation.
     pub conversation: ConversationRef,
     /// Whether the chat is direct or a group.
     pub chat: ChatKind,
@@ -191,7 +183,6 @@ pub struct AgentTurn {
     pub sender: Sender,
     /// Their language, if it is known.
     pub language: Option<Language>,
-    /// The message text.
     pub text: String,
     /// Who first wrote the text and the files, if the sender forwarded them.
     pub forwarded: Option<Author>,

@@ -17,7 +17,6 @@ named! {
         Waiting = "waiting",
         /// The answer was yes.
         Approved = "approved",
-        /// The answer was no.
         Declined = "declined",
         /// Nobody decided it in time.
         Expired = "expired",
@@ -44,23 +43,17 @@ impl ApprovalState {
 /// An approval that an agent asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approval {
-    /// Its id.
     pub id: ApprovalId,
     /// The turn that waits for it.
     pub turn: TurnId,
-    /// The channel of the turn.
     pub channel: ChannelId,
-    /// The agent that asks.
     pub agent: Arc<str>,
     /// For whom: the name of who wrote the turn, or their id.
     pub person: String,
-    /// What it wants to do.
     pub request: ApprovalRequest,
-    /// When it asked.
     pub asked_at: Timestamp,
     /// Until when it can be decided; `None` if a rule has decided it.
     pub expires_at: Option<Timestamp>,
-    /// What became of it.
     pub state: ApprovalState,
     /// When it was decided, or closed.
     pub decided_at: Option<Timestamp>,
@@ -84,25 +77,12 @@ pub enum ApprovalChange {
     /// An agent asks for it, or has asked, and a rule has decided.
     Asked(Box<Approval>),
     /// Somebody decided one that waits.
-    Decided {
-        /// Which.
-        id: ApprovalId,
-        /// What they decided.
-        state: ApprovalState,
-        /// When.
-        at: Timestamp,
-        /// Who.
-        by: String,
-        /// What they say about it.
-        note: Option<String>,
-    },
+    Decided { id: ApprovalId, state: ApprovalState, at: Timestamp, by: String, note: Option<String> },
     /// The one that a turn waits for is closed: nobody decided it in time, or it is not waited for any more.
     Closed {
-        /// The turn.
         turn: TurnId,
         /// `Expired` or `Dropped`.
         state: ApprovalState,
-        /// When.
         at: Timestamp,
     },
 }
@@ -110,7 +90,6 @@ pub enum ApprovalChange {
 /// Which approvals are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApprovalFilter {
-    /// The one with this id.
     Is(ApprovalId),
     /// Those of a turn, in the order in which its agent asked.
     Of(TurnId),

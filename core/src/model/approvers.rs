@@ -12,7 +12,6 @@ use crate::model::{
 /// Who may decide, and what is decided by rules.
 #[derive(Clone, Debug, Default)]
 pub struct ApprovalSettings {
-    /// Whether owners may decide.
     pub owners: bool,
     /// The other people who may, each by one of their identities.
     pub people: Vec<Identity>,
@@ -31,7 +30,6 @@ pub struct ApprovalRule {
     pub people: Vec<Identity>,
     /// What else must hold for the event of the turn.
     pub conditions: Vec<Condition>,
-    /// The decision.
     pub approves: bool,
 }
 

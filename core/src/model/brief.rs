@@ -28,6 +28,5 @@ pub struct EarlierLine {
     /// Whether the agent said it, and not the person.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_agents: bool,
-    /// The text.
     pub text: String,
 }

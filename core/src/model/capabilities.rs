@@ -56,7 +56,6 @@ pub enum TextUnit {
 pub struct TextLimit {
     /// The maximum, in `unit`.
     pub max: usize,
-    /// The unit of `max`.
     pub unit: TextUnit,
 }
 

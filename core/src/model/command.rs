@@ -33,7 +33,6 @@ pub struct ArgumentHelp {
 pub struct OwnCommand {
     /// A short phrase, shown to people.
     pub description: String,
-    /// How it is answered.
     pub answer: CommandAnswer,
 }
 

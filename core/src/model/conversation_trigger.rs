@@ -31,7 +31,6 @@ pub struct ConversationTrigger {
     pub agent: Option<AgentName>,
     /// Whether the agent owes nothing.
     pub quiet: bool,
-    /// What becomes of its words.
     pub words: Words,
 }
 

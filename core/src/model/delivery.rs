@@ -30,9 +30,7 @@ pub struct Content {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// Send a message.
     Send {
-        /// The content of the message.
         content: Content,
         /// The platform's id of the message it replies to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,7 +40,6 @@ pub enum Action {
     Edit {
         /// The platform's id of the message to edit.
         message: String,
-        /// The new content.
         content: Content,
         /// The platform's id of the message it replies to; set on the first part of an answer only.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,20 +66,15 @@ pub enum Action {
     },
     /// Show or end the typing notice. Ended only where
     /// [`typing_ends_by_itself`](crate::Capabilities::typing_ends_by_itself) is false.
-    Typing {
-        /// Whether to show it.
-        on: bool,
-    },
+    Typing { on: bool },
     /// Put a reaction on a message of a person's that waits, or take it away. Never a signal.
     Mark {
         /// The platform's id of the message.
         message: String,
         /// The emoji, as Unicode text.
         emoji: String,
-        /// Whether to show it.
         on: bool,
     },
-    /// Delete a message of ours.
     Delete {
         /// The platform's id of the message.
         message: String,

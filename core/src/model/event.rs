@@ -95,7 +95,6 @@ pub struct Quote {
     pub author: Author,
     /// The text, or the part of it that is quoted.
     pub text: String,
-    /// Its files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
     /// The platform's id of the message; `None` if it is in another chat, or has none.
@@ -157,9 +156,7 @@ impl SenderKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Directed {
-    /// Sent in a direct chat.
     DirectChat,
-    /// The agent was mentioned.
     Mention,
     /// A reply to something we sent.
     ReplyToUs,
@@ -175,7 +172,6 @@ pub enum Directed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
-    /// A message.
     Message,
     /// A person picked a choice of the question that answered `turn`. The event's text is the
     /// choice. Only the first pick opens a turn, and only by the person who was asked. The core also makes messages that pick
@@ -207,7 +203,6 @@ pub enum EventKind {
     Unreadable,
     /// Somebody asks to be let in, with this code: a message of the gateway's to an owner.
     PersonAsks {
-        /// The code that they were given.
         code: String,
     },
     /// Somebody has used the code of a person who links another channel: a message of the gateway's that asks that person.
@@ -217,7 +212,6 @@ pub enum EventKind {
     },
     /// An agent asks for this approval: a message of the gateway's to somebody who may decide it.
     ApprovalAsked {
-        /// The approval.
         approval: ApprovalId,
         /// Who is told, and nobody else decides by an answer to it.
         person: PersonId,
@@ -270,7 +264,6 @@ pub enum Amends {
 /// One received event, normalised. Its JSON leaves out what the store keeps in columns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InboundEvent {
-    /// The address of the conversation.
     #[serde(skip, default = "nowhere")]
     pub conversation: ConversationRef,
     /// Whether the chat is direct or a group.
@@ -332,7 +325,6 @@ pub struct InboundEvent {
     /// When it was sent, as far as the platform tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_at: Option<Timestamp>,
-    /// When the gateway received it.
     #[serde(skip, default = "never")]
     pub received_at: Timestamp,
     /// The payload as it was received, for the operator.

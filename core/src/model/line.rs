@@ -28,19 +28,14 @@ named! {
 /// A line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogLine {
-    /// When it was written.
     pub at: Timestamp,
-    /// How important it is.
     pub level: LineLevel,
     /// The module that wrote it: `rejoinder_core::worker`.
     pub target: String,
     /// What happened, in words.
     pub message: String,
-    /// The channel that it is about.
     pub channel: Option<ChannelId>,
-    /// The turn that it is about.
     pub turn_id: Option<TurnId>,
-    /// Its other fields.
     pub fields: Map<String, Value>,
 }
 
@@ -84,9 +79,7 @@ const MOST_CAUSE: usize = 200;
 /// A line, as it is stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogLineRecord {
-    /// Its place.
     pub id: LineId,
-    /// The line.
     pub line: LogLine,
 }
 
@@ -97,7 +90,6 @@ pub struct LogLineFilter {
     pub level: Option<LineLevel>,
     /// Only lines about these channels; `None` for all, and for what is about no channel.
     pub channels: Option<Vec<ChannelId>>,
-    /// Only lines about this turn.
     pub turn: Option<TurnId>,
     /// Only lines with this text in their message or fields, in any case of its ASCII letters.
     pub text: Option<String>,
@@ -110,7 +102,6 @@ pub struct LogLineFilter {
 /// Errors or warnings that are equal: of the same level, module, message, channel and cause.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ErrorRecord {
-    /// Its id.
     pub id: i64,
     /// The place of the latest of them, which is the cursor for the next page.
     pub last_line: LineId,
@@ -120,11 +111,8 @@ pub struct ErrorRecord {
     pub target: String,
     /// What happened, in words.
     pub message: String,
-    /// The channel that they are about.
     pub channel: Option<ChannelId>,
-    /// How many there were.
     pub count: u64,
-    /// When the first of them was written.
     pub first_at: Timestamp,
     /// When the latest of them was written.
     pub last_at: Timestamp,
@@ -162,7 +150,6 @@ impl ErrorMark {
 pub struct ErrorFilter {
     /// Only those about these channels; `None` for all, and for what is about no channel.
     pub channels: Option<Vec<ChannelId>>,
-    /// Only the one with this id.
     pub id: Option<i64>,
     /// Only those of [`LineLevel::Error`] that no operator has acknowledged or muted and that happened since then.
     pub news_since: Option<Timestamp>,

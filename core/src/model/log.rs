@@ -22,24 +22,18 @@ pub type LogSeq = i64;
 /// An entry to write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewLogEntry {
-    /// When it happened.
     pub at: Timestamp,
-    /// What it is about.
     pub subject: Subject,
-    /// What happened.
     pub event: LogEvent,
 }
 
 /// What an entry is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subject {
-    /// The turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<TurnId>,
-    /// The conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation_id: Option<ConversationId>,
-    /// The channel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<ChannelId>,
 }
@@ -56,11 +50,9 @@ impl Subject {
 pub struct LogEntry {
     /// Its place in the log.
     pub seq: LogSeq,
-    /// When it happened.
     pub at: Timestamp,
     /// What happened: `turn.settled`.
     pub topic: String,
-    /// What it is about.
     #[serde(flatten)]
     pub subject: Subject,
     /// The fields of its [`LogEvent`], as JSON.
@@ -76,7 +68,6 @@ pub enum LogEvent {
         /// The agent or the command that it is for.
         #[serde(flatten)]
         handler: Handler,
-        /// Whether an answer is owed.
         owed: bool,
     },
     /// `turn.started`: a run began.
@@ -91,7 +82,6 @@ pub enum LogEvent {
     TurnClaimed {
         /// The claim's number.
         claim: u32,
-        /// The kind of signal.
         signal: SignalKind,
         /// The rung of the ladder, if it is a fallback.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -138,14 +128,12 @@ pub enum LogEvent {
     TurnResumed,
     /// `delivery.attempted`: an attempt is about to send its first byte.
     DeliveryAttempted {
-        /// The delivery.
         delivery_id: DeliveryId,
         /// The attempt's number.
         attempt: u32,
     },
     /// `delivery.delivered`: the platform acknowledged it.
     DeliveryDelivered {
-        /// The delivery.
         delivery_id: DeliveryId,
         /// The attempt's number.
         attempt: u32,
@@ -154,7 +142,6 @@ pub enum LogEvent {
     },
     /// `delivery.failed`: an attempt failed; another one may follow.
     DeliveryFailed {
-        /// The delivery.
         delivery_id: DeliveryId,
         /// The attempt's number.
         attempt: u32,
@@ -164,34 +151,19 @@ pub enum LogEvent {
         error: Option<String>,
     },
     /// `delivery.parked`: it gets nowhere, and what comes after it does not wait for it.
-    DeliveryParked {
-        /// The delivery.
-        delivery_id: DeliveryId,
-    },
+    DeliveryParked { delivery_id: DeliveryId },
     /// `delivery.dead`: it is kept for the operator.
-    DeliveryDead {
-        /// The delivery.
-        delivery_id: DeliveryId,
-    },
+    DeliveryDead { delivery_id: DeliveryId },
     /// `delivery.retried`: the operator has it sent again.
-    DeliveryRetried {
-        /// The delivery.
-        delivery_id: DeliveryId,
-    },
+    DeliveryRetried { delivery_id: DeliveryId },
     /// `delivery.discarded`: the operator gave it up.
-    DeliveryDiscarded {
-        /// The delivery.
-        delivery_id: DeliveryId,
-    },
+    DeliveryDiscarded { delivery_id: DeliveryId },
     /// `question.picked`: a person picked a choice of the question that answered the turn.
     QuestionPicked,
     /// `question.expired`: nobody did so in time.
     QuestionExpired,
     /// `approval.asked`: an agent asks for an approval.
-    ApprovalAsked {
-        /// The approval.
-        approval_id: ApprovalId,
-    },
+    ApprovalAsked { approval_id: ApprovalId },
     /// `approval.decided`: it was decided, or is not waited for any more.
     ApprovalDecided {
         /// The approval; none if nobody decided it: the turn says which.
@@ -203,27 +175,17 @@ pub enum LogEvent {
     /// `channel.up`: the channel receives events and can send.
     ChannelUp,
     /// `channel.down`: it does not.
-    ChannelDown {
-        /// What is wrong.
-        problem: String,
-    },
+    ChannelDown { problem: String },
     /// `agent.up`: a run of the agent succeeded after others had failed.
-    AgentUp {
-        /// The agent.
-        agent: String,
-    },
+    AgentUp { agent: String },
     /// `agent.down`: several runs in a row failed.
     AgentDown {
-        /// The agent.
         agent: String,
         /// The latest error, without what the agent said.
         error: String,
     },
     /// `store.down`: the store could not write from then on. Logged once it can again.
-    StoreDown {
-        /// Why.
-        problem: String,
-    },
+    StoreDown { problem: String },
     /// `store.up`: it can write again.
     StoreUp,
     /// `alert.raised`: people were told that something is wrong, or that there is more of it.
@@ -233,7 +195,6 @@ pub enum LogEvent {
         /// The channel or agent.
         #[serde(skip_serializing_if = "Option::is_none")]
         about: Option<String>,
-        /// What is wrong.
         text: String,
         /// How many turns or deliveries it is about.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -256,43 +217,29 @@ pub enum LogEvent {
     AgentsInterrupted {
         /// The other agent: `CHANNEL/ID`.
         identity: String,
-        /// Where.
         conversation: String,
         /// Until when, in RFC 3339.
         until: String,
     },
     /// `schedule.ran`: a schedule's time has come.
     ScheduleRan {
-        /// Its name.
         schedule: String,
         /// The time, in RFC 3339.
         due: String,
         /// Why nothing was begun.
         #[serde(skip_serializing_if = "Option::is_none")]
         problem: Option<String>,
-        /// Who was not reached.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         not_reached: Vec<NotReached>,
     },
     /// `schedule.missed`: times of a schedule passed while the gateway was down, and are not made up for one by one.
-    ScheduleMissed {
-        /// Its name.
-        schedule: String,
-        /// How many.
-        times: usize,
-    },
+    ScheduleMissed { schedule: String, times: usize },
     /// `schedule.paused`: a schedule failed too often in a row, and begins nothing until an operator resumes it.
-    SchedulePaused {
-        /// Its name.
-        schedule: String,
-        /// What failed.
-        why: String,
-    },
+    SchedulePaused { schedule: String, why: String },
     /// `digest.pressed`: somebody pressed a button below what a digest listed.
     DigestPressed {
         /// The button: `answer`, `snooze` or `drop`.
         button: &'static str,
-        /// Who.
         person: PersonId,
         /// Until when it is left out of their digests, in RFC 3339.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -357,7 +304,6 @@ pub struct AuditEntry {
     /// Why, in the operator's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Who was not reached by it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_reached: Vec<NotReached>,
 }
@@ -373,7 +319,6 @@ pub struct LogFilter {
     pub channels: Option<Vec<ChannelId>>,
     /// Only entries before this place.
     pub before: Option<LogSeq>,
-    /// Whether the newest come first.
     pub newest_first: bool,
     /// The maximum number of entries.
     pub limit: u32,

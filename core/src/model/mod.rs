@@ -1,5 +1,7 @@
 //! The data types of the core: plain data that uses nothing else of this crate.
 
+#![expect(missing_docs, reason = "a field or a variant has a comment where its name does not say it all")]
+
 #[macro_use]
 mod named;
 

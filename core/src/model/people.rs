@@ -13,7 +13,6 @@ use crate::model::{
 /// Somebody as a channel knows them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Identity {
-    /// The channel.
     pub channel: ChannelId,
     /// The key by which the channel knows them: see [`InboundEvent::person`](crate::InboundEvent::person).
     pub id: String,
@@ -43,11 +42,9 @@ named! {
 /// A person, with everything by which channels know them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PersonRecord {
-    /// Their id.
     pub id: PersonId,
     /// What operators call them.
     pub name: String,
-    /// What they may do.
     pub role: PersonRole,
     /// Since when they are known.
     pub created_at: Timestamp,
@@ -60,7 +57,6 @@ pub struct PersonRecord {
 pub struct KnownIdentity {
     /// The channel, and the id there.
     pub identity: Identity,
-    /// Since when it is known.
     pub added_at: Timestamp,
     /// Who let them in: the name of an operator's token, `configuration`, or the name of an owner.
     pub added_by: String,
@@ -78,7 +74,6 @@ pub struct KnownAs {
     pub identity: Identity,
     /// What operators call them.
     pub name: String,
-    /// What they may do.
     pub role: PersonRole,
 }
 
@@ -100,9 +95,7 @@ impl fmt::Display for KnownAs {
 /// The direct chat in which somebody who is known is reached on a channel: the last one in which they wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectChat {
-    /// Who they are there.
     pub identity: Identity,
-    /// The address of the chat.
     pub conversation: ConversationRef,
     /// Since when they write there, and not on another of their channels.
     pub since: Timestamp,
@@ -115,11 +108,8 @@ pub struct DirectChat {
 /// A person whom the configuration names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeedPerson {
-    /// Their name.
     pub name: String,
-    /// What they may do.
     pub role: PersonRole,
-    /// Who they are on channels.
     pub identities: Vec<Identity>,
     /// The channel on which they are reached unless they chose another one; `None`: that where they wrote last.
     pub home: Option<ChannelId>,
@@ -138,7 +128,6 @@ impl SeedPerson {
 pub struct Pairing {
     /// The code that they were given: 8 characters without a dash.
     pub code: String,
-    /// Who asks.
     pub identity: Identity,
     /// The display name that the platform gave.
     pub name: Option<String>,
@@ -146,13 +135,10 @@ pub struct Pairing {
     pub username: Option<String>,
     /// Their language, if it was known when they asked.
     pub language: Option<Language>,
-    /// Where they asked.
     pub conversation: ConversationRef,
-    /// When they asked.
     pub asked_at: Timestamp,
     /// When the code expires. Of a declined request: until when they cannot ask again.
     pub expires_at: Timestamp,
-    /// What became of it.
     pub state: PairingState,
     /// Of a code to link with: the turn in which somebody used it.
     pub linked_by: Option<TurnId>,
@@ -164,7 +150,6 @@ named! {
     pub enum PairingState {
         /// Nobody has decided it yet.
         Waiting = "waiting",
-        /// The answer was no.
         Declined = "declined",
         /// They are let in, and were not told yet.
         Approved = "approved",
@@ -192,7 +177,6 @@ impl Pairing {
 pub struct Guess {
     /// Whose try it is: an operator's name, an identity, or a channel of which all key holders share their tries.
     pub who: String,
-    /// The code.
     pub code: String,
     /// When the first of the tries came that count together.
     pub since: Timestamp,
@@ -223,7 +207,6 @@ pub enum PeopleChange {
     /// Somebody tried a code that does not exist. Tries since another time than this one are no longer counted for them, and
     /// those since `forgets` or before for nobody.
     CodeTried {
-        /// The try.
         guess: Guess,
         /// Until when tries are forgotten.
         forgets: Timestamp,
@@ -235,7 +218,6 @@ pub enum PeopleChange {
 pub struct KnownPeople {
     /// By channel and by their id there.
     by_id: HashMap<ChannelId, HashMap<String, Known>>,
-    /// Who they are on channels.
     identities: HashMap<PersonId, Vec<Identity>>,
 }
 

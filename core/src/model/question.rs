@@ -11,11 +11,9 @@ use crate::model::{
 /// A question with choices: the answer to a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AskedQuestion {
-    /// The turn that it answers.
     pub turn: TurnId,
     /// The claim whose deliveries ask it.
     pub claim: u32,
-    /// The conversation in which it is asked.
     pub conversation: ConversationId,
     /// The address of that conversation; one that was read has the current address.
     pub place: ConversationRef,
@@ -23,11 +21,9 @@ pub struct AskedQuestion {
     pub chooser: Option<String>,
     /// The question, without its choices.
     pub text: String,
-    /// The choices.
     pub choices: Vec<String>,
     /// Whether the person may also answer in their own words.
     pub free_text: bool,
-    /// When it was asked.
     pub asked_at: Timestamp,
     /// From when on nothing may be picked; `None`: never.
     pub expires_at: Option<Timestamp>,
@@ -38,7 +34,6 @@ pub struct AskedQuestion {
 /// A question, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuestionRecord {
-    /// The question.
     pub question: AskedQuestion,
     /// Whether a person may have seen it.
     pub is_shown: bool,

@@ -40,9 +40,7 @@ pub struct Rule {
 pub struct PolicyChange {
     /// The soft deadline; `Some(None)`: the gateway sends no deferrals on its own.
     pub soft_deadline: Option<Option<Duration>>,
-    /// The hard deadline.
     pub hard_deadline: Option<Duration>,
-    /// The rungs for some causes.
     pub ladder: Vec<(Cause, Vec<Rung>)>,
 }
 
@@ -70,7 +68,6 @@ pub enum Condition {
     Person(Vec<String>),
     /// The roles of people who are known.
     Role(Vec<PersonRole>),
-    /// Kinds of chats.
     Chat(Vec<ChatKind>),
     /// The words with which a message begins, in capital or small letters.
     Command(Vec<String>),
@@ -83,9 +80,7 @@ pub enum Condition {
 /// From one time of day until another, perhaps of the next day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hours {
-    /// When they begin.
     pub from: Time,
-    /// When they have ended.
     pub until: Time,
 }
 

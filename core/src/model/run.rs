@@ -122,7 +122,6 @@ impl Price {
 pub struct Cost {
     /// In millionths of the currency.
     pub micros: u64,
-    /// The currency.
     pub currency: Currency,
 }
 

@@ -41,7 +41,6 @@ const MOST_MISSED: usize = 100;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum When {
-    /// Once.
     At(Timestamp),
     /// Again and again, in the same distance, from the making of the schedule on.
     Every(Duration),
@@ -53,7 +52,6 @@ pub enum When {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScheduledAction {
-    /// A message.
     Message(String),
     /// A turn: a prompt that is put before an agent.
     Prompt {
@@ -65,7 +63,6 @@ pub enum ScheduledAction {
         /// Whether the agent owes no answer: it speaks only if it has something to say.
         #[serde(default)]
         quiet: bool,
-        /// What becomes of its words.
         #[serde(default, skip_serializing_if = "Words::are_ordinary")]
         words: Words,
     },
@@ -100,11 +97,9 @@ pub enum Missed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScheduleOrigin {
-    /// An operator.
     Operator,
     /// The configuration: it goes when it is removed there.
     Configuration,
-    /// An agent.
     Agent,
 }
 
@@ -130,9 +125,7 @@ pub struct NewSchedule {
     pub when: When,
     /// The time zone of a cron pattern: its IANA name, or `system`.
     pub time_zone: Arc<str>,
-    /// For whom.
     pub to: Target,
-    /// What.
     pub action: ScheduledAction,
     /// What happens to times that passed while the gateway was down.
     pub missed: Missed,
@@ -141,7 +134,6 @@ pub struct NewSchedule {
 /// What the configuration says of schedules.
 #[derive(Clone, Debug, Default)]
 pub struct ScheduleSettings {
-    /// Those that it makes.
     pub seeds: Vec<NewSchedule>,
     /// How many runs of a schedule may fail in a row before it is paused.
     pub max_failures: u32,
@@ -159,7 +151,6 @@ pub struct ScheduleLimits {
 /// What an agent wants of the schedules that agents have made in a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScheduleCall {
-    /// Makes one.
     Add {
         /// Its name; changed if there is one with it already.
         name: String,
@@ -167,14 +158,10 @@ pub enum ScheduleCall {
         when: When,
         /// The time zone of a cron pattern.
         time_zone: Arc<str>,
-        /// What.
         action: ScheduledAction,
     },
-    /// Shows them.
     List,
-    /// Removes one.
     Remove {
-        /// Its name.
         name: String,
     },
 }
@@ -186,7 +173,6 @@ pub struct Asker {
     pub person: String,
     /// As the platform knew them.
     pub sender: Sender,
-    /// The kind of the chat in which they asked.
     pub chat: ChatKind,
 }
 
@@ -206,21 +192,14 @@ impl Asker {
 /// A schedule, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
-    /// Its id.
     pub id: ScheduleId,
-    /// What it is.
     pub new: NewSchedule,
-    /// Who made it.
     pub origin: ScheduleOrigin,
-    /// The name of who made it.
     pub by: String,
-    /// The turn in which an agent made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
-    /// Who asked the agent for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<Asker>,
-    /// When it was made.
     pub created_at: Timestamp,
     /// Whether it begins anything.
     pub state: ScheduleState,
@@ -239,17 +218,12 @@ pub struct Schedule {
 /// What became of one time of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleRun {
-    /// The schedule.
     pub schedule: ScheduleId,
-    /// The time.
     pub due: Timestamp,
-    /// When it was acted on.
     pub at: Timestamp,
-    /// The turns that were begun.
     pub turns: Vec<TurnId>,
     /// Why none was begun.
     pub problem: Option<String>,
-    /// Who was not reached.
     pub not_reached: Vec<NotReached>,
 }
 
@@ -276,10 +250,8 @@ pub enum NotASchedule {
     /// The text is empty or long.
     #[error("the text must have 1 to {MAX_TEXT} characters")]
     Text,
-    /// A digest is for a conversation.
     #[error("a digest is for a person or a role, not for a conversation: it shows a person's own turns")]
     Digest,
-    /// Its only time has passed.
     #[error("`at` must be in the future")]
     Passed,
     /// It would act too often, or hardly ever.
@@ -291,7 +263,6 @@ pub enum NotASchedule {
     /// The pattern has no time to come.
     #[error("`cron` has no time that is still to come")]
     Never,
-    /// There is no such time zone.
     #[error("there is no time zone `{0}`: use one such as Europe/Vienna, or system")]
     Zone(Arc<str>),
 }

@@ -19,17 +19,14 @@ const MAX_NAME: usize = 40;
 /// A session that can be used in a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRecord {
-    /// Its id.
     pub id: SessionId,
     /// Its place among the sessions that can be used in the conversation, the oldest first, counted from 1.
     pub number: u32,
     /// The name that somebody gave it.
     pub name: Option<String>,
-    /// What was chosen for it.
     pub choice: SessionChoice,
     /// When something was last put before an agent in it, to the minute; before that, when it began.
     pub used_at: Timestamp,
-    /// Whether it began in the conversation.
     pub began_here: bool,
     /// Whether the conversation continues in it.
     pub is_current: bool,
@@ -76,50 +73,36 @@ impl SessionUse {
 pub enum SessionChange {
     /// A conversation's new current session.
     New {
-        /// The id of the new session.
         id: SessionId,
-        /// The conversation in which it begins.
         conversation: ConversationId,
-        /// The name, if it has one.
         name: Option<String>,
         /// Whose it is; `None`: it belongs to its conversation.
         owner: Option<PersonId>,
-        /// When it begins.
         at: Timestamp,
     },
     /// A conversation continues in a session.
     Use {
-        /// The conversation.
         conversation: ConversationId,
-        /// The session.
         session: SessionId,
         /// When: an unused session is not left at once.
         at: Timestamp,
     },
-    /// A session gets a name.
     Rename {
-        /// The session.
         session: SessionId,
-        /// The name.
         name: String,
     },
     /// An agent and a model are chosen for a session.
     Choose {
-        /// The session.
         session: SessionId,
-        /// What is chosen.
         choice: SessionChoice,
     },
     /// A session goes, with the lines of its transcript. No conversation may continue in it.
     Delete {
-        /// The session.
         session: SessionId,
     },
     /// Turns of a session are left out of what agents are shown of it.
     LeaveOut {
-        /// The session.
         session: SessionId,
-        /// The turns.
         turns: Vec<TurnId>,
     },
 }
@@ -127,7 +110,6 @@ pub enum SessionChange {
 /// When a conversation begins a new session by itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum SessionReset {
-    /// Never.
     #[default]
     Never,
     /// With the first message after this time of each day.
@@ -161,11 +143,9 @@ impl SessionReset {
 pub struct SessionSettings {
     /// When a conversation begins a new session by itself.
     pub reset: SessionReset,
-    /// The agents that may be chosen.
     pub agents: Vec<AgentName>,
     /// The models of agents, for those of which one may be chosen: the agent's own first.
     pub models: BTreeMap<AgentName, Vec<Arc<str>>>,
-    /// Who may begin a new session in a group.
     pub new_in_groups: NewInGroups,
 }
 
@@ -173,7 +153,6 @@ pub struct SessionSettings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NewInGroups {
-    /// Owners.
     Owners,
     /// All but guests, and strangers who may write there.
     #[default]

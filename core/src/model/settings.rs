@@ -39,7 +39,6 @@ pub struct Question {
     /// The question; not blank.
     #[serde(rename = "question", deserialize_with = "filled")]
     pub text: String,
-    /// The choices to offer.
     pub choices: Vec<String>,
     /// Whether everyone in a group may pick, not only the person who was asked.
     #[serde(default)]
@@ -54,9 +53,7 @@ fn filled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error
 /// How many turns one person may open; `None`: as many as they like. Commands do not count.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PersonLimits {
-    /// Within a minute.
     pub turns_per_minute: Option<u32>,
-    /// On a calendar day.
     pub turns_per_day: Option<u32>,
     /// How many tokens agents may use for them on a calendar day. A turn that begins below it may run over it.
     pub tokens_per_day: Option<u32>,

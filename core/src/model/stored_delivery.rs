@@ -21,7 +21,6 @@ named! {
         Sending = "sending",
         /// The platform acknowledged it, or our own row is the receipt.
         Delivered = "delivered",
-        /// Withdrawn before it was sent.
         Withdrawn = "withdrawn",
         /// The platform will never accept it.
         Refused = "refused",
@@ -46,7 +45,6 @@ named! {
 pub struct DeliveryRecord {
     /// The delivery's id, also its idempotency key.
     pub id: DeliveryId,
-    /// The turn it belongs to.
     pub turn: TurnId,
     /// The claim of the turn that it carries; [`Draft::CLAIM`] for the message of a draft.
     pub claim: u32,
@@ -54,7 +52,6 @@ pub struct DeliveryRecord {
     pub part: u32,
     /// The number of parts of the claim.
     pub parts: u32,
-    /// The conversation it is sent to.
     pub conversation_id: ConversationId,
     /// The address of that conversation when the row was read.
     pub conversation: ConversationRef,
@@ -66,7 +63,6 @@ pub struct DeliveryRecord {
     pub via: Via,
     /// Whether it is a copy of a row that is the receipt itself (a hook's callback); it settles nothing.
     pub is_copy: bool,
-    /// The action to perform.
     pub action: Action,
     /// Whether it waits, is being sent or has ended, and how.
     pub state: DeliveryState,
@@ -74,7 +70,6 @@ pub struct DeliveryRecord {
     pub attempts: u32,
     /// The time of the next attempt, while the state is pending.
     pub next_attempt_at: Timestamp,
-    /// The label that it is sent with.
     pub label: Option<Label>,
     /// Whether it gets nowhere: later claims of its conversation are sent without waiting for it.
     pub parked: bool,
@@ -90,7 +85,6 @@ pub struct DeliveryRecord {
     pub created_at: Timestamp,
     /// When the operator last had it sent again: its age counts from then.
     pub retried_at: Option<Timestamp>,
-    /// When it was acknowledged.
     pub delivered_at: Option<Timestamp>,
     /// When the row was first written to, or fetched by, the client that reads it.
     pub fetched_at: Option<Timestamp>,

@@ -16,7 +16,6 @@ const ROLE: &str = "role:";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Target {
-    /// A conversation, by its address.
     Conversation(ConversationRef),
     /// Somebody who is known, by their name: in the direct chat in which they are reached.
     Person(String),
@@ -87,14 +86,12 @@ impl From<Target> for String {
 pub struct Begun {
     /// The turn to which everything about it belongs.
     pub turn: TurnId,
-    /// Where.
     pub to: ConversationRef,
 }
 
 /// What was begun for a target, and for whom of it nothing was.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reached {
-    /// What was begun.
     pub begun: Vec<Begun>,
     /// Those for whom nothing was begun.
     pub missed: Vec<NotReached>,
@@ -103,7 +100,6 @@ pub struct Reached {
 /// Those who are meant by a target, and for whom nothing was begun.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotReached {
-    /// Who they are.
     pub who: Addressees,
     /// Why nothing was begun.
     pub why: String,

@@ -24,30 +24,25 @@ named! {
 /// A token, as it is stored: never the token itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenRecord {
-    /// Its id.
     pub id: Uuid,
     /// The name that the audit shows.
     pub name: String,
     /// The SHA-256 of the token.
     pub hash: [u8; 32],
-    /// What it allows.
     pub role: Role,
     /// The channels that it is limited to; `None` for all.
     pub channels: Option<Vec<ChannelId>>,
-    /// When it was made.
     pub created_at: Timestamp,
     /// The name of the token with which it was made.
     pub created_by: String,
     /// From when on it opens nothing.
     pub expires_at: Option<Timestamp>,
-    /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
 }
 
 /// A session of the operator's page, as it is stored: never its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignInRecord {
-    /// Its id.
     pub id: Uuid,
     /// A keyed digest of its secret.
     pub hash: [u8; 32],
@@ -55,7 +50,6 @@ pub struct SignInRecord {
     pub token: Option<Uuid>,
     /// What the browser calls itself.
     pub browser: String,
-    /// When it was opened.
     pub opened_at: Timestamp,
     /// From when on it opens nothing.
     pub expires_at: Timestamp,
@@ -81,7 +75,6 @@ pub enum SignInChange {
     Open(SignInRecord),
     /// The session with this id is over.
     End(Uuid),
-    /// A new link.
     MakeLink(LinkRecord),
     /// The link with this digest opens nothing any more.
     EndLink([u8; 32]),
@@ -90,13 +83,10 @@ pub enum SignInChange {
 /// A change of the tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenChange {
-    /// A new token.
     Create(TokenRecord),
     /// This one opens nothing any more, and its sessions are over.
     Revoke {
-        /// Its id.
         id: Uuid,
-        /// When it was revoked.
         at: Timestamp,
     },
 }

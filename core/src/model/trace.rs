@@ -31,11 +31,8 @@ impl CallerTrace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TraceParent {
-    /// The trace.
     pub trace: u128,
-    /// The span.
     pub span: u64,
-    /// Whether the trace is recorded.
     pub is_sampled: bool,
 }
 
@@ -92,7 +89,6 @@ pub enum Span {
     Intake,
     /// The wait for the first run.
     Wait,
-    /// The run with this number.
     Run(u32),
     /// The attempt with this number to send a delivery.
     Attempt(DeliveryId, u32),

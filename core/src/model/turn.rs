@@ -70,7 +70,6 @@ pub type TurnSeq = i64;
 /// A turn with everything that the guard's decision on it needs.
 #[derive(Clone, Debug)]
 pub struct TurnRecord {
-    /// The turn's id.
     pub id: TurnId,
     /// When it was accepted, compared to other turns.
     pub seq: TurnSeq,
@@ -78,7 +77,6 @@ pub struct TurnRecord {
     pub version: Version,
     /// The guard's state for the turn.
     pub obligation: Obligation,
-    /// The conversation it was sent in.
     pub conversation: ConversationId,
     /// The agent's memory key, as it was when the turn was accepted.
     pub session: SessionId,

@@ -16,13 +16,10 @@ use crate::model::{
 /// A turn, as clients of hooks and of the chat page see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnView {
-    /// The turn's id.
     pub turn_id: TurnId,
     /// Its place in the order of acceptance.
     pub seq: TurnSeq,
-    /// The address of its conversation.
     pub conversation: ConversationRef,
-    /// When it was accepted.
     pub at: Timestamp,
     /// The person's message; empty if the gateway began the turn by itself.
     pub text: String,
@@ -114,7 +111,6 @@ impl TurnStatus {
 /// A signal, as a person sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shown {
-    /// The kind of signal.
     pub signal: SignalKind,
     /// The agent that said it; `None`: the gateway, with the operator's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -15,10 +15,8 @@ const NOWHERE: &str = "nowhere";
 /// What becomes of the words of a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Words {
-    /// Where they go.
     #[serde(default, skip_serializing_if = "WordsTo::is_chat")]
     pub to: WordsTo,
-    /// What the run does to the session.
     #[serde(default, skip_serializing_if = "PromptSession::is_current")]
     pub session: PromptSession,
 }

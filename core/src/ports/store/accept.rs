@@ -51,7 +51,6 @@ pub struct NewEvent {
 /// A turn to open.
 #[derive(Clone, Debug)]
 pub struct NewTurn {
-    /// The turn's id.
     pub id: TurnId,
     /// The agent or the command that answers it.
     pub handler: Handler,
@@ -71,7 +70,6 @@ pub struct NewTurn {
     pub conversation: ConversationId,
     /// The conversation whose history its agent gets, if not its own.
     pub about: Option<ConversationId>,
-    /// In which session it is.
     pub session: SessionUse,
     /// The day on which it counts, if what its sender uses of a day is limited: days since 1970-01-01.
     pub day: Option<i64>,
@@ -89,7 +87,6 @@ pub struct DayUse {
 /// Turns whose question is put before the agent again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repeated {
-    /// Their session.
     pub session: SessionId,
     /// Their ids: several if they were answered together.
     pub turns: Vec<TurnId>,
@@ -98,7 +95,6 @@ pub struct Repeated {
 /// The result of accepting an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stored {
-    /// It opened the turn.
     Turn {
         /// The turn's place in the order of acceptance.
         seq: TurnSeq,
@@ -110,10 +106,7 @@ pub enum Stored {
         has_history: bool,
     },
     /// It changed a turn that waits for its run, or for what put it off; see [`Amends`](crate::Amends).
-    Amended {
-        /// The turn that was changed.
-        turn: TurnId,
-    },
+    Amended { turn: TurnId },
     /// It is new and opened no turn.
     Kept,
     /// It was only looked for, and is not known: nothing was stored.
@@ -182,7 +175,6 @@ impl<T: ?Sized> fmt::Debug for TransitionOf<T> {
 /// A new position of a channel's cursor; written with the events that it covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CursorMove {
-    /// The channel whose cursor it is.
     pub channel: ChannelId,
     /// The name of the cursor: `updates`, or a room's id.
     pub name: String,

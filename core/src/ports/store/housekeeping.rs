@@ -75,7 +75,6 @@ impl Cutoffs {
 /// One step of removing: what one transaction removes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Removal {
-    /// The payloads of events.
     Payloads(Vec<EventId>),
     /// The contents of runs, by their turns and numbers.
     Contents(Vec<(TurnId, u32)>),
@@ -93,14 +92,12 @@ pub enum Removal {
     Log {
         /// The last one to remove. There is one after it: numbers are not used again.
         through: LogSeq,
-        /// How many they are.
         entries: u32,
     },
     /// The lines of the gateway's own log up to this one, and the errors that came last in one of them.
     Lines {
         /// The last one to remove.
         through: LineId,
-        /// How many they are.
         lines: u32,
     },
     /// Pages that removed rows left free: the file shrinks by these.
@@ -110,15 +107,10 @@ pub enum Removal {
 /// The number of rows that are past their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpiredRows {
-    /// Turns.
     pub turns: u64,
-    /// Payloads of events.
     pub payloads: u64,
-    /// Contents of runs.
     pub contents: u64,
-    /// Keys of events.
     pub keys: u64,
-    /// Entries of the log.
     pub log: u64,
     /// Lines of the gateway's own log.
     pub lines: u64,
@@ -133,7 +125,6 @@ pub struct StoreStats {
     pub free_bytes: u64,
     /// The number of rows by table.
     pub rows: BTreeMap<String, u64>,
-    /// When the oldest turn was accepted.
     pub oldest_turn: Option<Timestamp>,
     /// The rows that are past their time.
     pub expired: ExpiredRows,

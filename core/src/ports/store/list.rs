@@ -70,13 +70,10 @@ store_trait! {
 /// A filter for the list of turns, which is newest first.
 #[derive(Clone, Debug, Default)]
 pub struct TurnFilter {
-    /// Only turns in this state.
     pub state: Option<TurnListState>,
     /// Only turns of these channels; `None` for all.
     pub channels: Option<Vec<ChannelId>>,
-    /// Only turns of this conversation.
     pub conversation: Option<ConversationId>,
-    /// Only turns that were routed to this agent.
     pub agent: Option<AgentName>,
     /// Only turns of these people, and what others sent them.
     pub person: Option<PersonFilter>,
@@ -140,17 +137,14 @@ impl Origin {
 /// A filter for the list of deliveries, which is newest first.
 #[derive(Clone, Debug, Default)]
 pub struct DeliveryFilter {
-    /// Only deliveries in this state.
     pub state: Option<DeliveryListState>,
     /// Only deliveries to these channels; `None` for all.
     pub channels: Option<Vec<ChannelId>>,
     /// Only deliveries of the latest 1,000 turns of this conversation.
     pub conversation: Option<ConversationId>,
-    /// Only deliveries of this turn.
     pub turn: Option<TurnId>,
     /// Only deliveries for turns of these people, and what others sent them.
     pub person: Option<PersonFilter>,
-    /// Only deliveries with this origin.
     pub origin: Option<Origin>,
     /// Only deliveries claimed before this one: the cursor for the next page.
     pub before: Option<DeliveryId>,
@@ -161,7 +155,6 @@ pub struct DeliveryFilter {
 /// A delivery in the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedDelivery {
-    /// The delivery.
     pub delivery: DeliveryRecord,
     /// Whose idea it was.
     pub origin: Origin,
@@ -170,7 +163,6 @@ pub struct ListedDelivery {
 /// A filter for the list of conversations, those with the latest turn first.
 #[derive(Clone, Debug, Default)]
 pub struct ConversationFilter {
-    /// Only this one.
     pub id: Option<ConversationId>,
     /// Only conversations of these channels; `None` for all.
     pub channels: Option<Vec<ChannelId>>,
@@ -187,7 +179,6 @@ pub struct ConversationFilter {
 /// A conversation in the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationSummary {
-    /// The conversation.
     pub id: ConversationId,
     /// Its current address.
     pub conversation: ConversationRef,
@@ -206,9 +197,7 @@ pub struct ConversationSummary {
 /// A session of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionSummary {
-    /// The session.
     pub id: SessionId,
-    /// When it began.
     pub created_at: Timestamp,
     /// Whether new turns belong to it.
     pub is_current: bool,
@@ -217,7 +206,6 @@ pub struct SessionSummary {
 /// A filter for the list of dead letters, which is newest first.
 #[derive(Clone, Debug, Default)]
 pub struct DeadLetterFilter {
-    /// Only dead letters of these channels.
     pub channels: Option<Vec<ChannelId>>,
     /// Only dead letters after this one in the list: the cursor for the next page.
     pub before: Option<Uuid>,
@@ -230,7 +218,6 @@ pub struct DeadLetterFilter {
 pub struct DeadLetter {
     /// Its id: that of the delivery that a retry sends first, or that of the turn if there is nothing to send.
     pub id: Uuid,
-    /// The turn that it belongs to.
     pub turn: TurnId,
     /// Whether it is a copy of an answer, which settles nothing.
     pub is_copy: bool,
@@ -242,11 +229,8 @@ pub struct DeadLetter {
     pub sender: Option<Sender>,
     /// What the sender wrote.
     pub question: String,
-    /// When the turn was accepted.
     pub accepted_at: Timestamp,
-    /// When the turn ended.
     pub ended_at: Option<Timestamp>,
-    /// Why it is a dead letter.
     pub reason: String,
     /// The delivery that a retry sends first.
     pub delivery: Option<DeliveryRecord>,
@@ -255,11 +239,9 @@ pub struct DeadLetter {
 /// How an agent's runs ended within a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentFigures {
-    /// The agent.
     pub agent: AgentName,
     /// The number of runs that ended.
     pub runs: u64,
-    /// How many of them failed.
     pub failed: u64,
     /// The time that half of the runs took at most.
     pub p50: Duration,
@@ -278,7 +260,6 @@ pub struct SearchFilter {
     pub query: SearchQuery,
     /// Only lines of these channels; `None` for all.
     pub channels: Option<Vec<ChannelId>>,
-    /// Only lines of this conversation.
     pub conversation: Option<ConversationId>,
     /// Only lines before this one: the cursor for the next page.
     pub before: Option<i64>,
@@ -291,7 +272,6 @@ pub struct SearchFilter {
 pub struct FoundLine {
     /// Its place among all lines: in the order of the turns, the person's line first.
     pub place: i64,
-    /// The turn.
     pub turn: TurnId,
     /// The id of the turn's conversation.
     pub conversation_id: ConversationId,
@@ -299,7 +279,6 @@ pub struct FoundLine {
     pub conversation: ConversationRef,
     /// When the message was received, or the answer was claimed.
     pub at: Timestamp,
-    /// Who wrote it.
     pub speaker: Speaker,
     /// The person's name or the agent's, if it is known.
     pub name: Option<String>,
@@ -319,13 +298,9 @@ pub struct AuditFilter {
 /// Something that an operator did, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditRecord {
-    /// Its place in the audit.
     pub id: i64,
-    /// When.
     pub at: Timestamp,
-    /// Who did what, and why.
     pub entry: AuditEntry,
-    /// What it was done to.
     pub subject: Subject,
 }
 
@@ -350,24 +325,19 @@ pub enum TurnListState {
 /// An entry of the list of turns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnSummary {
-    /// The turn's id.
     pub turn_id: TurnId,
-    /// The id of its conversation.
     pub conversation_id: ConversationId,
     /// The current address of its conversation.
     pub conversation: ConversationRef,
-    /// When it was accepted.
     pub accepted_at: Timestamp,
     /// The agent or the command that answers it.
     #[serde(flatten)]
     pub handler: Handler,
     /// Who sent it; `None` if that cannot be read.
     pub sender: Option<Sender>,
-    /// The message.
     pub text: String,
     /// Why it is not answered: what it waits for, or why it was given up. `None` if it was answered, or nothing is owed.
     pub why: Option<String>,
-    /// Whether an answer is owed.
     pub owed: bool,
     /// The state of its obligation: `open`, `claimed`, `deferred`, `settled`, `merged`, `undeliverable`.
     pub state: String,

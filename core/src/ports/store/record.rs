@@ -24,15 +24,11 @@ pub struct NextDeliveries {
 pub struct WaitingTurn {
     /// The turn that runs next in the conversation: the one with the lowest rank.
     pub turn: TurnId,
-    /// The version of its obligation.
     pub version: Version,
-    /// The conversation it waits in.
     pub conversation: ConversationId,
-    /// The channel of the conversation.
     pub channel: ChannelId,
     /// The agent that the turn waits for, as it was routed or handed over; empty for a command.
     pub agent: AgentName,
-    /// Whether an answer is owed.
     pub owed: bool,
     /// Its place among the turns of the conversation: that in the order of acceptance, and
     /// [`AMBIENT_LAG`](crate::store::rules::AMBIENT_LAG) later if no answer is owed.
@@ -53,7 +49,6 @@ pub struct RunRecord {
     /// The agent or the command that ran.
     #[serde(flatten)]
     pub handler: Handler,
-    /// When it started.
     pub started_at: Timestamp,
     /// When it ended; `None` while it is in flight.
     pub ended_at: Option<Timestamp>,
@@ -63,14 +58,12 @@ pub struct RunRecord {
     pub detail: Option<String>,
     /// The tokens that the runtime reported.
     pub usage: Option<Usage>,
-    /// What they cost.
     pub cost: Option<Cost>,
 }
 
 /// An attempt, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptRecord {
-    /// The delivery that was attempted.
     pub delivery: DeliveryId,
     /// The attempt's number within the delivery, counted from 1.
     pub number: u32,
@@ -87,9 +80,7 @@ pub struct AttemptRecord {
 /// A remark on a turn, for `explain`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remark {
-    /// The turn that the remark is about.
     pub turn: TurnId,
-    /// When it was made.
     pub at: Timestamp,
     /// The kind of remark: `suppressed`, `dead_letter`, `recovered`, `rerouted`, `set_aside`.
     pub kind: String,
@@ -102,13 +93,11 @@ pub struct Remark {
 pub struct Dossier {
     /// The turn with its obligation and event.
     pub turn: TurnRecord,
-    /// When it was accepted.
     pub accepted_at: Timestamp,
     /// When it was settled or became a dead letter.
     pub ended_at: Option<Timestamp>,
     /// Whether it is unfinished and its channel is not configured.
     pub absent: bool,
-    /// Who paused its channel, if it is paused.
     pub paused: Option<Pause>,
     /// Its runs, by number.
     pub runs: Vec<RunRecord>,
@@ -126,7 +115,6 @@ pub struct Dossier {
 /// A channel to which nothing is sent, because an operator wants it so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pause {
-    /// Since when.
     pub since: Timestamp,
     /// The name of the operator's token.
     pub by: String,
@@ -137,11 +125,9 @@ pub struct Pause {
 /// A scope that a platform's rate limit blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockedScope {
-    /// The channel that is limited.
     pub channel: ChannelId,
     /// The platform's id of the chat; `None` for the whole account.
     pub chat: Option<String>,
-    /// When the block ends.
     pub until: Timestamp,
 }
 
@@ -181,7 +167,6 @@ impl KnownConversation {
 /// A channel that is not configured and has unfinished turns or deliveries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AbsentChannel {
-    /// The id of the channel.
     pub channel: ChannelId,
     /// The number of turns that wait for it.
     pub turns: u64,
@@ -231,7 +216,6 @@ pub struct Stuck {
 pub struct LateTurn {
     /// Its place in the order of acceptance.
     pub seq: TurnSeq,
-    /// Its channel.
     pub channel: ChannelId,
     /// The agent that its next run is for; empty for a command of the gateway.
     pub agent: AgentName,
@@ -248,7 +232,6 @@ pub struct LateTurn {
 pub struct ParkedDelivery {
     /// Its place in the order of claims.
     pub seq: i64,
-    /// Its channel.
     pub channel: ChannelId,
     /// As in [`LateTurn`]: who began its turn, if nobody asked for it.
     pub person: String,
@@ -269,6 +252,5 @@ pub struct DeadTurn {
     pub person: String,
     /// Whether a person was owed an answer. Otherwise it is a message that nobody asked for.
     pub owed: bool,
-    /// When it was given up.
     pub since: Timestamp,
 }

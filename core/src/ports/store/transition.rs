@@ -41,15 +41,10 @@ pub struct Transition {
     pub closed_questions: Vec<ClosedQuestion>,
     /// Claims whose pending deliveries are withdrawn.
     pub withdrawn: Vec<Withdrawal>,
-    /// Changed deliveries.
     pub delivery_changes: Vec<DeliveryChange>,
-    /// Attempts that begin.
     pub attempts_started: Vec<AttemptStart>,
-    /// Attempts that ended.
     pub attempts_ended: Vec<AttemptEnd>,
-    /// Runs that start.
     pub runs_started: Vec<RunStart>,
-    /// Runs that ended.
     pub runs_ended: Vec<RunEnd>,
     /// Lines for the transcript. Whether the line of a claim was seen follows from the deliveries of the claim.
     pub transcript: Vec<TranscriptLine>,
@@ -59,11 +54,9 @@ pub struct Transition {
     pub sessions: Vec<SessionChange>,
     /// Remarks for `explain`.
     pub remarks: Vec<Remark>,
-    /// Entries for the log.
     pub log: Vec<NewLogEntry>,
     /// What an operator did, which is also written to the log.
     pub operation: Option<Operation>,
-    /// A change of the operators' tokens.
     pub token: Option<TokenChange>,
     /// An error of the gateway's own log, by its id, and what an operator says of it.
     pub error: Option<(i64, ErrorMark)>,
@@ -104,14 +97,12 @@ pub enum Noun {
     SessionsIn(ConversationId),
     /// The sessions of a person, as far as people change them.
     SessionsOf(PersonId),
-    /// The operators' tokens.
     Tokens,
 }
 
 /// The version of a noun that a decision was made on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// The noun.
     pub noun: Noun,
     /// Its version, read before its rows were.
     pub version: Version,
@@ -120,11 +111,8 @@ pub struct Seen {
 /// Something that an operator did.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operation {
-    /// When.
     pub at: Timestamp,
-    /// Who did what, and why.
     pub entry: AuditEntry,
-    /// What it was done to.
     pub subject: Subject,
     /// The answer that a repeated request gets.
     pub answer: Option<IdempotentAnswer>,
@@ -139,9 +127,7 @@ pub struct IdempotentAnswer {
     pub key: String,
     /// A digest of what was asked.
     pub request: Vec<u8>,
-    /// The HTTP status of the answer.
     pub status: u16,
-    /// The body of the answer, JSON.
     pub body: String,
 }
 
@@ -161,7 +147,6 @@ pub struct TurnChange {
 /// The result of committing a transition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Commit {
-    /// It was applied.
     #[default]
     Done,
     /// A turn or a noun was not at its expected version, or a channel was paused or resumed already: nothing was changed.
@@ -192,7 +177,6 @@ impl NewDelivery {
 pub struct Withdrawal {
     /// The turn whose claim it is.
     pub turn: TurnId,
-    /// The claim to withdraw.
     pub claim: u32,
     /// The reason, for the operator; stored as the deliveries' error.
     pub reason: String,
@@ -201,26 +185,19 @@ pub struct Withdrawal {
 /// Closes a question if it is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClosedQuestion {
-    /// The turn that was answered with it.
     pub turn: TurnId,
-    /// When.
     pub at: Timestamp,
 }
 
 /// The new values of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryChange {
-    /// The delivery to change.
     pub id: DeliveryId,
-    /// The new state.
     pub state: DeliveryState,
     /// The number of attempts that count.
     pub attempts: u32,
-    /// The time of the next attempt.
     pub next_attempt_at: Timestamp,
-    /// The label that it is sent with.
     pub label: Option<Label>,
-    /// Whether it gets nowhere.
     pub parked: bool,
     /// The number of attempts that may each have shown it.
     pub copies: u32,
@@ -234,7 +211,6 @@ pub struct DeliveryChange {
     pub error: Option<String>,
     /// When the operator last had it sent again.
     pub retried_at: Option<Timestamp>,
-    /// When it was acknowledged.
     pub delivered_at: Option<Timestamp>,
 }
 
@@ -262,24 +238,19 @@ impl DeliveryChange {
 /// An attempt that begins; stored before its first byte is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptStart {
-    /// The delivery to attempt.
     pub delivery: DeliveryId,
     /// The attempt's number, counted from 1; unique within the delivery.
     pub number: u32,
-    /// The process that makes the attempt.
     pub owner: OwnerId,
-    /// When it begins.
     pub at: Timestamp,
 }
 
 /// The end of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptEnd {
-    /// The delivery that was attempted.
     pub delivery: DeliveryId,
     /// The attempt's number within the delivery.
     pub number: u32,
-    /// When it ended.
     pub at: Timestamp,
     /// `delivered`, or [`DeliveryError::as_str`](crate::DeliveryError::as_str).
     pub result: String,
@@ -290,26 +261,21 @@ pub struct AttemptEnd {
 /// A run that starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunStart {
-    /// The turn that is run.
     pub turn: TurnId,
     /// The run's number within the turn, counted from 1 over all agents.
     pub number: u32,
     /// The agent or the command that runs.
     pub handler: Handler,
-    /// The process that it runs in.
     pub owner: OwnerId,
-    /// When it starts.
     pub at: Timestamp,
 }
 
 /// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEnd {
-    /// The turn that was run.
     pub turn: TurnId,
     /// The run's number within the turn.
     pub number: u32,
-    /// When it ended.
     pub at: Timestamp,
     /// `reply`, `reaction`, `deferral`, `approval`, `silent`, `failed`, `unreadable`, `stopped`, `crashed` or `interrupted`.
     pub end: String,
@@ -326,9 +292,7 @@ pub struct RunEnd {
 /// One line of a transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TranscriptLine {
-    /// The session it belongs to.
     pub session: SessionId,
-    /// The turn it belongs to.
     pub turn: TurnId,
     /// The turn's place in the order of acceptance, which is that of the lines.
     pub seq: TurnSeq,
@@ -343,16 +307,11 @@ pub struct TranscriptLine {
 pub enum LineChange {
     /// The person has seen all of this claim.
     Seen {
-        /// The session of its turn.
         session: SessionId,
-        /// The turn.
         turn: TurnId,
-        /// The number of the claim.
         claim: u32,
     },
-    /// Any other.
     Other {
-        /// The session.
         session: SessionId,
     },
 }
