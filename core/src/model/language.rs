@@ -1,12 +1,9 @@
 //! Languages of people.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
+use std::{fmt, str::FromStr};
 
 /// A language: the primary part of a tag such as `de-AT` (BCP 47), in lower case.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Language([u8; 3]);
 
 impl Language {
@@ -80,19 +77,15 @@ impl fmt::Debug for Language {
     }
 }
 
-impl TryFrom<String> for Language {
-    type Error = &'static str;
+impl FromStr for Language {
+    type Err = &'static str;
 
-    fn try_from(tag: String) -> Result<Self, Self::Error> {
-        Self::of(&tag).ok_or("no tag of a language")
+    fn from_str(tag: &str) -> Result<Self, Self::Err> {
+        Self::of(tag).ok_or("no tag of a language")
     }
 }
 
-impl From<Language> for String {
-    fn from(language: Language) -> Self {
-        language.as_str().to_owned()
-    }
-}
+stored_as_text!(Language);
 
 #[cfg(test)]
 mod tests {

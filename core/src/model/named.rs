@@ -1,4 +1,4 @@
-//! Enums whose variants have names.
+//! Types that are stored as a text, and enums whose variants have names.
 
 /// An enum with the name of each variant, for records, interfaces and the configuration.
 macro_rules! named {
@@ -31,5 +31,24 @@ macro_rules! named {
                 f.write_str(self.as_str())
             }
         }
+    };
+}
+
+/// Stores types as the text that `Display` writes and `FromStr` reads.
+macro_rules! stored_as_text {
+    ($($type:ty),*) => {
+        $(
+            impl serde::Serialize for $type {
+                fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                    serializer.collect_str(self)
+                }
+            }
+
+            impl<'de> serde::Deserialize<'de> for $type {
+                fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                    <String as serde::Deserialize>::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+                }
+            }
+        )*
     };
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+use serde::{Deserialize, Serialize};
 
 use crate::model::agent::Usage;
 
@@ -78,17 +78,13 @@ impl FromStr for Currency {
     }
 }
 
-impl Serialize for Currency {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
+impl fmt::Display for Currency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
-impl<'de> Deserialize<'de> for Currency {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
-    }
-}
+stored_as_text!(Currency);
 
 /// What an agent's tokens cost, per million.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -131,7 +127,7 @@ impl fmt::Display for Cost {
         let decimals = format!("{micros:06}");
         // At least two of them, as people write money.
         let kept = decimals.trim_end_matches('0').len().max(2);
-        write!(f, "{whole}.{} {}", &decimals[..kept], self.currency.as_str())
+        write!(f, "{whole}.{} {}", &decimals[..kept], self.currency)
     }
 }
 

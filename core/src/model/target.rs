@@ -13,8 +13,7 @@ use crate::model::{
 const ROLE: &str = "role:";
 
 /// For whom something is. Written `telegram.main/42`, `ada` or `role:owner`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     Conversation(ConversationRef),
     /// Somebody who is known, by their name: in the direct chat in which they are reached.
@@ -67,19 +66,7 @@ impl fmt::Display for Target {
     }
 }
 
-impl TryFrom<String> for Target {
-    type Error = NotATarget;
-
-    fn try_from(text: String) -> Result<Self, NotATarget> {
-        text.parse()
-    }
-}
-
-impl From<Target> for String {
-    fn from(target: Target) -> Self {
-        target.to_string()
-    }
-}
+stored_as_text!(Target);
 
 /// What was begun in one conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]

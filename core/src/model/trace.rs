@@ -1,6 +1,6 @@
 //! Traces: how a turn is named in those of other programs (<https://www.w3.org/TR/trace-context/>).
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
@@ -28,8 +28,7 @@ impl CallerTrace {
 }
 
 /// A span within a trace, written as in the header `traceparent`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceParent {
     pub trace: u128,
     pub span: u64,
@@ -57,19 +56,15 @@ impl fmt::Display for TraceParent {
     }
 }
 
-impl TryFrom<String> for TraceParent {
-    type Error = &'static str;
+impl FromStr for TraceParent {
+    type Err = &'static str;
 
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        Self::read(&text).ok_or("not a traceparent")
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::read(text).ok_or("not a traceparent")
     }
 }
 
-impl From<TraceParent> for String {
-    fn from(parent: TraceParent) -> Self {
-        parent.to_string()
-    }
-}
+stored_as_text!(TraceParent);
 
 /// The headers that tell a program which trace a request belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]

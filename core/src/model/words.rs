@@ -47,8 +47,7 @@ impl Words {
 }
 
 /// Where the words of a prompt go. Written `chat`, `nowhere`, `words.journal`, `telegram.main/42` or `ada`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum WordsTo {
     /// The conversation whose history the agent gets.
     #[default]
@@ -132,19 +131,7 @@ impl fmt::Display for WordsTo {
     }
 }
 
-impl TryFrom<String> for WordsTo {
-    type Error = NotAPlaceForWords;
-
-    fn try_from(text: String) -> Result<Self, NotAPlaceForWords> {
-        text.parse()
-    }
-}
-
-impl From<WordsTo> for String {
-    fn from(to: WordsTo) -> Self {
-        to.to_string()
-    }
-}
+stored_as_text!(WordsTo);
 
 #[cfg(test)]
 mod tests {
