@@ -25,7 +25,6 @@ impl Cause {
     pub const ALL: [Self; 5] = [Self::Silent, Self::Error, Self::Timeout, Self::Refused, Self::Unreadable];
 
     /// The name that configuration and records use.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Silent => "silent",
@@ -88,7 +87,6 @@ impl Ladder {
     }
 
     /// The rungs for `cause`, first to last; empty when none are set.
-    #[must_use]
     pub fn rungs(&self, cause: Cause) -> &[Rung] {
         self.0.get(&cause).map_or(&[], Vec::as_slice)
     }

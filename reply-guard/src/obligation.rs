@@ -88,38 +88,32 @@ impl Obligation {
     }
 
     /// The current state.
-    #[must_use]
     pub const fn state(&self) -> &ObligationState {
         &self.state
     }
 
     /// Whether the turn was owed an answer at intake. A deferral makes an answer owed in any case.
-    #[must_use]
     pub const fn expectation(&self) -> Expectation {
         self.owed
     }
 
     /// Whether the turn waits for a run: [`Event::Begin`] has an effect.
-    #[must_use]
     pub fn is_waiting(&self) -> bool {
         self.work == Work::Waiting && self.is_undecided() && !self.held
     }
 
     /// Whether the operator holds the turn.
-    #[must_use]
     pub const fn is_held(&self) -> bool {
         self.held
     }
 
     /// Whether the turn waits until somebody says whether it is still to be answered.
-    #[must_use]
     pub const fn is_postponed(&self) -> bool {
         matches!(self.work, Work::Postponed)
     }
 
     /// The number of the claim whose deliveries may be attempted: the one in flight, or a late answer. `None` if there is
     /// none.
-    #[must_use]
     pub fn claim_in_flight(&self) -> Option<u32> {
         match &self.state {
             ObligationState::Claimed(claim) => Some(claim.number),
@@ -131,55 +125,46 @@ impl Obligation {
     }
 
     /// Whether a run is in flight that has not been stopped.
-    #[must_use]
     pub const fn is_running(&self) -> bool {
         matches!(self.work, Work::Running { .. } | Work::Late { .. })
     }
 
     /// The agent that the ladder handed the turn to; `None` for the one that it was routed to.
-    #[must_use]
     pub fn handoff(&self) -> Option<&str> {
         self.runs.handoff.as_deref()
     }
 
     /// How many deferrals there were, by agents and by the gateway, shown or not.
-    #[must_use]
     pub const fn deferrals(&self) -> u32 {
         self.deferrals.agents + self.deferrals.own
     }
 
     /// How often an agent has deferred the turn.
-    #[must_use]
     pub const fn agents_deferrals(&self) -> u32 {
         self.deferrals.agents
     }
 
     /// The time that the agent named in its latest deferral, within [`Policy::max_defer`].
-    #[must_use]
     pub const fn named_time(&self) -> Option<Timestamp> {
         self.deferrals.named
     }
 
     /// How many deferrals were shown to the person, the gateway's own included.
-    #[must_use]
     pub fn shown_deferrals(&self) -> u32 {
         self.debt.as_ref().map_or(0, |debt| debt.shown)
     }
 
     /// The number of the latest claim; 0 before the first.
-    #[must_use]
     pub const fn claims(&self) -> u32 {
         self.claims
     }
 
     /// When the debt is due; `None` until a deferral is delivered, or the agent's own cannot be.
-    #[must_use]
     pub fn due(&self) -> Option<Timestamp> {
         self.debt.as_ref().map(|debt| debt.due)
     }
 
     /// Why the ladder is climbed: the cause, and the detail for the operator.
-    #[must_use]
     pub fn fallback(&self) -> Option<(Cause, &str)> {
         self.climb.as_ref().map(|climb| (climb.cause, climb.why.as_str()))
     }

@@ -80,7 +80,6 @@ const fn is_modifier(c: char) -> bool {
 }
 
 /// Whether a text, shown unfiltered, has nothing visible in it.
-#[must_use]
 pub fn is_blank(text: &str) -> bool {
     text.chars().all(|c| is_invisible(c) || is_modifier(c))
 }
@@ -275,7 +274,6 @@ pub struct Shim {
 
 impl Shim {
     /// Filters a whole text.
-    #[must_use]
     pub fn whole(text: &str) -> String {
         let mut shim = Self::default();
         shim.push(text) + &shim.finish().0
@@ -283,7 +281,6 @@ impl Shim {
 
     /// Filters the next chunk and returns what may be shown now. Text that may be the beginning of a marker or a tag is
     /// held back.
-    #[must_use]
     pub fn push(&mut self, chunk: &str) -> String {
         let mut out = String::with_capacity(chunk.len());
         let mut rest = chunk;
@@ -305,19 +302,16 @@ impl Shim {
     }
 
     /// How often all the text shown so far had to be removed, because a closing reasoning tag came without an opening one.
-    #[must_use]
     pub const fn retractions(&self) -> u32 {
         self.retractions
     }
 
     /// Whether reasoning has ended: what follows is meant for the person.
-    #[must_use]
     pub const fn has_ended_reasoning(&self) -> bool {
         self.has_ended_reasoning
     }
 
     /// Ends the stream. Returns the rest of the text to show, and whether the stream meant silence.
-    #[must_use]
     pub fn finish(mut self) -> (String, Option<Silence>) {
         let mut out = String::new();
         if matches!(self.mode, Mode::Word) {

@@ -20,7 +20,6 @@ pub enum SignalKind {
 
 impl SignalKind {
     /// The name that records and interfaces use.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Reply => "reply",
@@ -66,7 +65,6 @@ pub enum Via {
 
 impl Via {
     /// Whether the gateway speaks and no agent: its own deferral, or a rung that is no handoff.
-    #[must_use]
     pub const fn is_gateways(&self) -> bool {
         match self {
             Self::Deferral | Self::GivenUp { .. } => true,
@@ -114,7 +112,6 @@ pub struct Signal {
 
 impl Signal {
     /// The kind that the body makes it: text, question and template are replies.
-    #[must_use]
     pub const fn kind(&self) -> SignalKind {
         match self.body {
             Body::Reply(_) | Body::Say(_) | Body::Ask(_) => SignalKind::Reply,

@@ -17,13 +17,11 @@ impl Timestamp {
     }
 
     /// Milliseconds since the Unix epoch.
-    #[must_use]
     pub const fn as_millis(self) -> i64 {
         self.0
     }
 
     /// The time passed since `earlier`; zero when `earlier` is later.
-    #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }

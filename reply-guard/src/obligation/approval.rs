@@ -9,7 +9,6 @@ use crate::{ApprovalRequest, Body, Cause, Timestamp, Via, outcome::NormalisedOut
 
 impl Obligation {
     /// Until when the turn waits for an approval; `None` if it does not.
-    #[must_use]
     pub const fn decide_by(&self) -> Option<Timestamp> {
         match self.work {
             Work::Approval { until } => Some(until),
@@ -18,7 +17,6 @@ impl Obligation {
     }
 
     /// Whether a run of the turn has asked for an approval.
-    #[must_use]
     pub const fn has_asked_approval(&self) -> bool {
         self.approvals > 0
     }

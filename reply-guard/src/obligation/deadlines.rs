@@ -13,14 +13,12 @@ const GRACE: Duration = Duration::from_secs(5);
 
 impl Obligation {
     /// When the gateway's own deferral is due; `None` unless the state is [`ObligationState::Open`].
-    #[must_use]
     pub fn soft_deadline(&self) -> Option<Timestamp> {
         self.first_signal.filter(|_| self.state == ObligationState::Open)?.soft_at
     }
 
     /// When the ladder answers for the run in flight, or when a run that went on after that is stopped; `None` without
     /// a run.
-    #[must_use]
     pub const fn hard_deadline(&self) -> Option<Timestamp> {
         match self.work {
             Work::Running { hard_at: at } | Work::Late { until: at } => Some(at),
@@ -30,7 +28,6 @@ impl Obligation {
 
     /// When the turn counts as overdue, whatever it waits for: the person has seen no signal by the soft deadline, or no
     /// answer by the time that a deferral named, if they saw one. `None` if nothing is owed any more.
-    #[must_use]
     pub fn overdue_at(&self) -> Option<Timestamp> {
         match &self.state {
             _ if self.is_postponed() => None,
@@ -55,7 +52,6 @@ impl Obligation {
     }
 
     /// The next time at which [`Event::Tick`](crate::Event::Tick) changes anything.
-    #[must_use]
     pub fn wake_at(&self) -> Option<Timestamp> {
         let other = match &self.state {
             _ if self.held || self.is_postponed() => None,

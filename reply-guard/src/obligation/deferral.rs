@@ -11,28 +11,24 @@ use crate::{Body, Cause, End, Policy, Timestamp, Via, outcome::NormalisedOutcome
 
 impl Obligation {
     /// How often an agent may still defer the turn.
-    #[must_use]
     pub const fn deferrals_left(&self, policy: &Policy) -> u32 {
         policy.max_deferrals.saturating_sub(self.agents_deferrals())
     }
 
     /// Whether the turn is deferred and waits for the time that the agent named: [`Event::Hurried`](crate::Event::Hurried) has
     /// the agent asked now.
-    #[must_use]
     pub fn may_be_hurried(&self) -> bool {
         self.asked_at().is_some() && !self.held
     }
 
     /// Whether an answer is still to come and no run is in flight or waited for: the turn waits for the time that a deferral
     /// named, or for an approval.
-    #[must_use]
     pub fn is_put_off(&self) -> bool {
         self.asked_at().is_some() || self.decide_by().is_some()
     }
 
     /// When the agent is asked for what it deferred, also while its note is on its way. `None` while it runs or waits for its
     /// run, and if it deferred nothing.
-    #[must_use]
     pub fn asked_at(&self) -> Option<Timestamp> {
         match &self.state {
             _ if self.work != Work::Idle => None,

@@ -35,13 +35,11 @@ impl Obligation {
     }
 
     /// Whether drafts may be shown: a run is in flight, at most a deferral has been claimed, and the turn is not held.
-    #[must_use]
     pub fn may_draft(&self) -> bool {
         self.runs_in_time() && self.is_undecided() && !self.held
     }
 
     /// Where the next draft goes, on a platform where drafts are messages.
-    #[must_use]
     pub fn draft_place(&self) -> DraftPlace<'_> {
         if !self.may_draft() {
             return DraftPlace::Nowhere;
@@ -58,7 +56,6 @@ impl Obligation {
     }
 
     /// The platform's id of the message that shows the draft.
-    #[must_use]
     pub fn draft_message(&self) -> Option<&str> {
         match &self.draft {
             Some(Drafting::Shown { message }) => Some(message),
@@ -85,7 +82,6 @@ impl Obligation {
 
     /// Whether a draft or a deferral may be in the chat that no edit can replace: the answer may look like a second
     /// one.
-    #[must_use]
     pub fn has_lost_message(&self) -> bool {
         self.draft == Some(Drafting::Lost)
     }
@@ -97,7 +93,6 @@ impl Obligation {
     }
 
     /// Whether the draft's delivery is still to be sent.
-    #[must_use]
     pub const fn is_draft_pending(&self) -> bool {
         matches!(self.draft, Some(Drafting::Sending { .. }))
     }

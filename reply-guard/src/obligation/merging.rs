@@ -14,7 +14,6 @@ use crate::{CancelledBy, Expectation};
 impl Obligation {
     /// The turns that this one answers for as well, in the order in which they were accepted. Some may have been cancelled
     /// by themselves since.
-    #[must_use]
     pub fn merged_turns(&self) -> &[MergedTurn] {
         match &self.merging {
             Merging::Of(turns) => turns,
@@ -23,7 +22,6 @@ impl Obligation {
     }
 
     /// The turn that this one was merged into, also if both are dead letters.
-    #[must_use]
     pub fn merged_into(&self) -> Option<&str> {
         match &self.merging {
             Merging::Into(into) => Some(into),
@@ -32,7 +30,6 @@ impl Obligation {
     }
 
     /// Whether the turn can answer for others as well: it waits for its run, or the run that will answer it is in flight.
-    #[must_use]
     pub fn may_absorb(&self) -> bool {
         // What the agent has said already, and waits to be sent, is no answer to what comes now.
         let runs = self.runs_in_time() && self.is_undecided() && self.pending().is_none();
@@ -41,7 +38,6 @@ impl Obligation {
 
     /// Whether the turn can be merged into another one: it waits for its first run, and nothing of it is in flight that may
     /// have been seen.
-    #[must_use]
     pub fn may_be_merged(&self) -> bool {
         let is_unseen = match &self.state {
             ObligationState::Open | ObligationState::Deferred => true,

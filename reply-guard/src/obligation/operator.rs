@@ -19,7 +19,6 @@ impl Undelivered {
 impl Obligation {
     /// The number of the claim that [`Event::Retried`](crate::Event::Retried) sends again, if the turn is a dead letter and
     /// has one.
-    #[must_use]
     pub fn undelivered_claim(&self) -> Option<u32> {
         let is_dead = matches!(self.state, ObligationState::Undeliverable { .. });
         self.undelivered.as_ref().filter(|_| is_dead).map(|undelivered| undelivered.claim.number)
@@ -27,7 +26,6 @@ impl Obligation {
 
     /// Whether the person may get the answer of this dead letter elsewhere: an agent gave it, nobody can have seen anything of it
     /// or of a fallback, and it was not tried before.
-    #[must_use]
     pub fn may_go_elsewhere(&self) -> bool {
         let is_dead = matches!(self.state, ObligationState::Undeliverable { .. });
         let may_go = |Undelivered { claim, stays_here }: &Undelivered| {

@@ -31,7 +31,6 @@ pub enum ObligationState {
 
 impl ObligationState {
     /// The state's name, as records and interfaces use it.
-    #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -45,7 +44,6 @@ impl ObligationState {
 
     /// Whether nothing more happens by itself, except that a late answer may still be sent. The operator can still
     /// retry, redirect or discard a dead letter; a settled turn stays settled.
-    #[must_use]
     pub const fn is_final(&self) -> bool {
         matches!(self, Self::Settled(_) | Self::Undeliverable { .. })
     }
