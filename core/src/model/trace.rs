@@ -29,10 +29,10 @@ impl CallerTrace {
 
 /// A span within a trace, written as in the header `traceparent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TraceParent {
-    pub trace: u128,
-    pub span: u64,
-    pub is_sampled: bool,
+struct TraceParent {
+    trace: u128,
+    span: u64,
+    is_sampled: bool,
 }
 
 impl TraceParent {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rejoinder_core::{
     Action, AgentName, ApprovalId, ApprovalState, ChannelId, Class, ConversationId, ConversationRef, Currency,
-    DeliveryId, EventId, Handler, InboundEvent, Language, NotReached, Obligation, PersonId, PersonRole, Sender,
-    SessionId, SignalKind, StoreError, Timestamp, ToolUse, TurnId, Usage, Via,
+    DeliveryId, EventId, Handler, InboundEvent, Language, NotReached, Obligation, PersonId, PersonRole, ScheduleId,
+    Sender, SessionId, SignalKind, StoreError, Timestamp, ToolUse, TurnId, Usage, Via,
     store::{DeliveryState, Label, LineLevel, PairingState, Role, Schedule},
 };
 use serde::{Deserialize, de::DeserializeOwned};
@@ -42,8 +42,8 @@ pub(super) trait Columns {
         struct Details {
             sender: Sender,
         }
-        let details: Option<Details> = self.value("details").ok().flatten();
-        details.map(|details| details.sender)
+        let details: Option<String> = self.value("details").ok()?;
+        parse("details", &details?).ok().map(|Details { sender }| sender)
     }
 
     /// The columns `channel`, `chat` and `thread`.
@@ -104,7 +104,7 @@ columns!(|_, stored| Ok(Self::from_millis(stored)); i64 => Timestamp);
 columns!(|_, stored: String| Ok(Self::from(stored)); String => Arc<str>);
 columns!(|_, stored: String| Ok(Self::from_stored(&stored)); String => ChannelId);
 columns!(|_, stored: Uuid| Ok(Self::from(stored)); Uuid =>
-    ApprovalId, ConversationId, DeliveryId, EventId, PersonId, SessionId, TurnId);
+    ApprovalId, ConversationId, DeliveryId, EventId, PersonId, ScheduleId, SessionId, TurnId);
 // Bare names.
 columns!(parse_name; String =>
     ApprovalState, Class, Currency, DeliveryState, Label, Language, LineLevel, PairingState, PersonRole, Role, SignalKind);

@@ -2,11 +2,10 @@
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ChannelId, StoreError, Timestamp,
+    StoreError, Timestamp,
     store::{AuditEntry, AuditFilter, AuditRecord, LogEntry, LogFilter, LogSeq, LogStore, Subject},
 };
 use sqlx::{QueryBuilder, Sqlite, sqlite::SqliteRow};
-use uuid::Uuid;
 
 use super::{
     columns::{Columns, all, record},
@@ -55,7 +54,7 @@ impl LogStore for SqliteStore {
             let middle = low + (high - low) / 2;
             let query = sqlx::query("select at from log where seq > ? order by seq limit 1").bind(middle);
             match query.fetch_optional(&self.operator).await.map_err(store_error)? {
-                Some(row) if row.value("at")? < at => low = middle + 1,
+                Some(row) if row.value::<Timestamp>("at")? < at => low = middle + 1,
                 _ => high = middle,
             }
         }

@@ -8,13 +8,12 @@ use rejoinder_core::{
     store::{ErrorFilter, ErrorRecord, LineLevel, LineStore, LogLine, LogLineFilter, LogLineRecord},
 };
 use sqlx::{QueryBuilder, Sqlite, sqlite::SqliteRow};
-use uuid::Uuid;
 
 use super::{
     columns::{Columns, all, record},
     containing, names,
 };
-use crate::sqlite::{error::store_error, request::WriteRequest, store::SqliteStore};
+use crate::sqlite::{request::WriteRequest, store::SqliteStore};
 
 #[async_trait]
 impl LineStore for SqliteStore {

@@ -2,11 +2,10 @@
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ChannelId, ConversationId, Identity, Language, PersonId, StoreError, Timestamp, TurnId,
+    ConversationId, Identity, Language, PersonId, StoreError, Timestamp,
     store::{DayUse, DirectChat, Guess, KnownIdentity, Pairing, PeopleStore, PersonRecord},
 };
 use sqlx::sqlite::SqliteRow;
-use uuid::Uuid;
 
 use super::columns::{Columns, all, one, record};
 use crate::sqlite::{error::store_error, store::SqliteStore};

@@ -6,7 +6,6 @@ use rejoinder_core::{
     store::{Approval, ApprovalFilter, AskedQuestion, QuestionFilter, QuestionRecord, QuestionStore},
 };
 use sqlx::sqlite::SqliteRow;
-use uuid::Uuid;
 
 use super::columns::{Columns, all, readable, record};
 use crate::sqlite::{error::store_error, store::SqliteStore};

@@ -6,7 +6,6 @@ use rejoinder_core::{
     store::{SessionChoice, SessionRecord, SessionStore, TurnRecord, rules::CurrentSession},
 };
 use sqlx::sqlite::SqliteRow;
-use uuid::Uuid;
 
 use super::{
     columns::{Columns, all, one, record},

@@ -1,7 +1,7 @@
 //! What is late, gets nowhere, or was given up.
 
 use rejoinder_core::{
-    AgentName, ChannelId, StoreError, Timestamp,
+    StoreError, Timestamp,
     store::{DeadTurn, LateTurn, ParkedDelivery, Stuck},
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};

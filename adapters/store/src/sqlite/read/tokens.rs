@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ChannelId, StoreError,
+    StoreError,
     store::{IdempotentAnswer, LinkRecord, SignInRecord, TokenRecord, TokenStore},
 };
 use sqlx::sqlite::SqliteRow;

@@ -350,7 +350,7 @@ fn content(row: &SqliteRow) -> Result<(u32, RunContent), StoreError> {
     let messages = messages.map(|stored| decompress("messages", &stored)).transpose()?;
     let content = RunContent {
         input: messages.map(|messages| ModelInput { settings, messages, left_out }),
-        tools: row.value("tools")?.unwrap_or_default(),
+        tools: row.value::<Option<_>>("tools")?.unwrap_or_default(),
         tools_left_out: row.value("tools_left_out")?,
     };
     Ok((row.value("number")?, content))
