@@ -6,7 +6,7 @@ use rejoinder_core::{
 };
 use rusqlite::params;
 
-use super::rows::{self, Transaction};
+use super::rows::{self, Transaction, insert_into};
 
 pub(super) fn change(transaction: &Transaction<'_>, change: &ApprovalChange) -> Result<(), StoreError> {
     match change {
@@ -27,38 +27,35 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &ApprovalChange) -> 
 }
 
 fn ask(transaction: &Transaction<'_>, approval: &Approval) -> Result<(), StoreError> {
-    let values = params![
-        approval.id.as_uuid(),
-        approval.turn.as_uuid(),
-        approval.channel.as_str(),
-        &*approval.agent,
-        approval.person,
-        approval.request.action,
-        approval.request.details,
-        approval.request.kind,
-        approval.asked_at.as_millis(),
-        approval.expires_at.map(Timestamp::as_millis),
-        approval.state.as_str(),
-        approval.decided_at.map(Timestamp::as_millis),
-        approval.decided_by,
-        approval.note,
-    ];
-    rows::change_one(transaction, "approvals", ASK, values)
+    insert_into!(
+        transaction,
+        approvals {
+            id: approval.id.as_uuid(),
+            turn_id: approval.turn.as_uuid(),
+            channel: approval.channel.as_str(),
+            agent: &*approval.agent,
+            person: approval.person,
+            action: approval.request.action,
+            details: approval.request.details,
+            kind: approval.request.kind,
+            asked_at: approval.asked_at.as_millis(),
+            expires_at: approval.expires_at.map(Timestamp::as_millis),
+            state: approval.state.as_str(),
+            decided_at: approval.decided_at.map(Timestamp::as_millis),
+            decided_by: approval.decided_by,
+            note: approval.note,
+        }
+    )
 }
 
 /// Notes who is told of an approval by the turn that an event has opened.
 pub(super) fn note_told(transaction: &Transaction<'_>, new: &NewEvent) -> Result<(), StoreError> {
     if let (EventKind::ApprovalAsked { approval, person }, Some(turn)) = (&new.event.kind, &new.turn) {
-        let values = params![approval.as_uuid(), person.as_uuid(), turn.id.as_uuid()];
-        rows::change(transaction, NOTE_TOLD, values)?;
+        let (approval_id, person_id, turn_id) = (approval.as_uuid(), person.as_uuid(), turn.id.as_uuid());
+        insert_into!(transaction, approval_notices { approval_id, person_id, turn_id }, "on conflict do nothing")?;
     }
     Ok(())
 }
-
-const ASK: &str = "
-    insert into approvals
-        (id, turn_id, channel, agent, person, action, details, kind, asked_at, expires_at, state, decided_at, decided_by, note)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 const DECIDE: &str = "
     update approvals set state = ?2, decided_at = ?3, decided_by = ?4, note = ?5 where id = ?1 and state = 'waiting'";
@@ -71,6 +68,3 @@ const EXPIRE_QUESTIONS: &str = "
     where state = 'open' and turn_id in (
         select n.turn_id from approvals as a cross join approval_notices as n on n.approval_id = a.id
         where a.turn_id = ?1 and a.state = 'waiting')";
-
-const NOTE_TOLD: &str = "
-    insert into approval_notices (approval_id, person_id, turn_id) values (?, ?, ?) on conflict do nothing";

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{
     approvals, lines, log,
-    rows::{self, Transaction, json},
+    rows::{self, Transaction, insert_into, json},
 };
 use crate::sqlite::stored::ObligationColumns;
 
@@ -47,8 +47,8 @@ pub(super) fn set(
     ] {
         rows::change(transaction, sql, params![turn.as_uuid(), at.as_millis(), reason])?;
     }
-    let remark = "insert into remarks (turn_id, at, kind, detail) values (?, ?, 'set_aside', ?)";
-    rows::change(transaction, remark, params![turn.as_uuid(), at.as_millis(), format!("{reason}: {body}")])?;
+    let (turn_id, detail) = (turn.as_uuid(), format!("{reason}: {body}"));
+    insert_into!(transaction, remarks { turn_id, at: at.as_millis(), kind: "set_aside", detail })?;
     if let Some(channel) = open_on {
         let subject = Subject {
             turn_id: Some(turn),

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::{
     approvals, channels, lines, log, log_lines, people, pick,
-    rows::{self, Transaction, json, name},
+    rows::{self, Transaction, insert_into, json, name},
     runs, schedules, sessions, tokens, versions,
 };
 use crate::sqlite::stored::ObligationColumns;
@@ -93,8 +93,8 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
         change_delivery(transaction, change)?;
     }
     for AttemptStart { delivery, number, owner, at } in &transition.attempts_started {
-        let values = params![delivery.as_uuid(), number, owner.as_uuid(), at.as_millis()];
-        rows::change_one(transaction, "attempts", INSERT_ATTEMPT, values)?;
+        let (delivery_id, owner, started_at) = (delivery.as_uuid(), owner.as_uuid(), at.as_millis());
+        insert_into!(transaction, attempts { delivery_id, number, owner, started_at })?;
     }
     for AttemptEnd { delivery, number, at, result, detail } in &transition.attempts_ended {
         let values = params![delivery.as_uuid(), number, at.as_millis(), result, detail];
@@ -118,7 +118,7 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
         rows::change(transaction, WRITE_TRANSCRIPT, values)?;
     }
     for Remark { turn, at, kind, detail } in &transition.remarks {
-        rows::change_one(transaction, "remarks", INSERT_REMARK, params![turn.as_uuid(), at.as_millis(), kind, detail])?;
+        insert_into!(transaction, remarks { turn_id: turn.as_uuid(), at: at.as_millis(), kind, detail })?;
     }
     for entry in &transition.log {
         log::add(transaction, entry)?;
@@ -152,32 +152,34 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
 }
 
 fn insert_delivery(transaction: &Transaction<'_>, record: &DeliveryRecord) -> Result<(), StoreError> {
-    let values = params![
-        record.id.as_uuid(),
-        record.turn.as_uuid(),
-        record.claim,
-        record.part,
-        record.parts,
-        record.conversation_id.as_uuid(),
-        record.conversation.channel.as_str(),
-        name(record.class),
-        record.signal.as_str(),
-        json(&record.via),
-        record.is_copy,
-        json(&record.action),
-        record.state.as_str(),
-        record.attempts,
-        record.next_attempt_at.as_millis(),
-        record.label.map(Label::as_str),
-        record.parked,
-        json(&record.message_ids),
-        record.error,
-        record.created_at.as_millis(),
-        record.retried_at.map(Timestamp::as_millis),
-        record.delivered_at.map(Timestamp::as_millis),
-        record.fetched_at.map(Timestamp::as_millis),
-    ];
-    rows::change_one(transaction, "deliveries", INSERT_DELIVERY, values)
+    insert_into!(
+        transaction,
+        deliveries {
+            id: record.id.as_uuid(),
+            turn_id: record.turn.as_uuid(),
+            claim: record.claim,
+            part: record.part,
+            parts: record.parts,
+            conversation_id: record.conversation_id.as_uuid(),
+            channel: record.conversation.channel.as_str(),
+            class: name(record.class),
+            signal: record.signal.as_str(),
+            via: json(&record.via),
+            is_copy: record.is_copy,
+            action: json(&record.action),
+            state: record.state.as_str(),
+            attempts: record.attempts,
+            next_attempt_at: record.next_attempt_at.as_millis(),
+            label: record.label.map(Label::as_str),
+            parked: record.parked,
+            message_ids: json(&record.message_ids),
+            error: record.error,
+            created_at: record.created_at.as_millis(),
+            retried_at: record.retried_at.map(Timestamp::as_millis),
+            delivered_at: record.delivered_at.map(Timestamp::as_millis),
+            fetched_at: record.fetched_at.map(Timestamp::as_millis),
+        }
+    )
 }
 
 fn change_delivery(transaction: &Transaction<'_>, change: &DeliveryChange) -> Result<(), StoreError> {
@@ -213,20 +215,11 @@ const CHANGE_QUEUE: &str = "update conversations set queue = ?2 where id = ?1";
 const WITHDRAW: &str = "
     update deliveries set state = 'withdrawn', error = ?3, absent = 0 where turn_id = ?1 and claim = ?2 and state in ('pending', 'held')";
 
-const INSERT_DELIVERY: &str = "
-    insert into deliveries
-        (id, turn_id, claim, part, parts, conversation_id, channel, class, signal, via, is_copy, action, state,
-        attempts, next_attempt_at, label, parked, message_ids, error, created_at, retried_at, delivered_at,
-        fetched_at)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
-
 const CHANGE_DELIVERY: &str = "
     update deliveries set
         state = ?2, attempts = ?3, next_attempt_at = ?4, label = ?5, parked = ?6, action = coalesce(?7, action),
         message_ids = ?8, error = ?9, retried_at = ?10, delivered_at = ?11, copies = ?12, resend_from = ?13
     where id = ?1";
-
-const INSERT_ATTEMPT: &str = "insert into attempts (delivery_id, number, owner, started_at) values (?, ?, ?, ?)";
 
 const END_ATTEMPT: &str =
     "update attempts set ended_at = ?3, result = ?4, detail = ?5 where delivery_id = ?1 and number = ?2";
@@ -251,5 +244,3 @@ const WRITE_TRANSCRIPT: &str = "
         ?8, ?9, ?10)
     on conflict do update set author = excluded.author, forwarded = excluded.forwarded,
         text = excluded.text, at = excluded.at, stopped = excluded.stopped";
-
-const INSERT_REMARK: &str = "insert into remarks (turn_id, at, kind, detail) values (?, ?, ?, ?)";

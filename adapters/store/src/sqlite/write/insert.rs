@@ -11,7 +11,7 @@ use super::{
     approvals, daily_use,
     lines::{self, Candidate},
     log,
-    rows::{self, Transaction, json},
+    rows::{self, Transaction, insert_into, json},
     runs,
     sessions::{self, Current},
 };
@@ -68,20 +68,24 @@ fn insert(
 ) -> Result<bool, StoreError> {
     let address = &event.conversation;
     let is_whole = content == Content::All;
-    let values = params![
-        id.as_uuid(),
-        address.channel.as_str(),
-        if is_whole { &*address.chat } else { "" },
-        if is_whole { thread(address) } else { "" },
-        event.external_id,
-        event.revision,
-        turn.map(TurnId::as_uuid),
-        is_whole.then_some(&event.text),
-        is_whole.then(|| json(event)),
-        Some(&event.raw).filter(|raw| content != Content::None && !raw.is_empty()),
-        event.received_at.as_millis(),
-    ];
-    Ok(rows::change(transaction, INSERT_EVENT, values)? == 1)
+    let inserted = insert_into!(
+        transaction,
+        events {
+            id: id.as_uuid(),
+            channel: address.channel.as_str(),
+            chat: if is_whole { &*address.chat } else { "" },
+            thread: if is_whole { thread(address) } else { "" },
+            external_id: event.external_id,
+            revision: event.revision,
+            turn_id: turn.map(TurnId::as_uuid),
+            text: is_whole.then_some(&event.text),
+            details: is_whole.then(|| json(event)),
+            raw: Some(&event.raw).filter(|raw| content != Content::None && !raw.is_empty()),
+            received_at: event.received_at.as_millis(),
+        },
+        "on conflict do nothing"
+    );
+    Ok(inserted? == 1)
 }
 
 fn duplicate(transaction: &Transaction<'_>, event: &InboundEvent) -> Result<Stored, StoreError> {
@@ -119,9 +123,16 @@ fn current_session(
     let (conversation, has_history, current) = if let Some((conversation, has_history, current)) = found {
         (ConversationId::from(conversation), has_history, current)
     } else {
-        let id = turn.conversation.as_uuid();
-        let values = params![id, address.channel.as_str(), address.chat, thread(address), at.as_millis()];
-        rows::change_one(transaction, "conversations", OPEN_CONVERSATION, values)?;
+        insert_into!(
+            transaction,
+            conversations {
+                id: turn.conversation.as_uuid(),
+                channel: address.channel.as_str(),
+                chat: address.chat,
+                thread: thread(address),
+                created_at: at.as_millis(),
+            }
+        )?;
         (turn.conversation, false, None)
     };
     let (session, goes_on) = sessions::for_turn(transaction, conversation, current, turn, at)?;
@@ -138,19 +149,21 @@ fn open(
     let (address, at) = (&event.conversation, event.received_at);
     let CurrentSession { conversation, session, has_history } = current_session(transaction, address, turn, at)?;
     let (agent, command) = runs::handler(&turn.handler);
-    let values = params![
-        turn.id.as_uuid(),
-        event_id.as_uuid(),
-        conversation.as_uuid(),
-        session.as_uuid(),
-        agent,
-        command,
-        at.as_millis(),
-        address.channel.as_str(),
-        turn.rule.as_deref(),
-        turn.model.as_deref(),
-    ];
-    rows::change_one(transaction, "turns", INSERT_TURN, values)?;
+    insert_into!(
+        transaction,
+        turns {
+            id: turn.id.as_uuid(),
+            event_id: event_id.as_uuid(),
+            conversation_id: conversation.as_uuid(),
+            session_id: session.as_uuid(),
+            agent,
+            command,
+            accepted_at: at.as_millis(),
+            channel: address.channel.as_str(),
+            rule: turn.rule.as_deref(),
+            model: turn.model.as_deref(),
+        }
+    )?;
     let seq: TurnSeq = transaction.connection.last_insert_rowid();
     let ObligationColumns { owed, state, work, wake_at, overdue_at, ended } = ObligationColumns::of(&turn.obligation);
     let (conversation_id, rank) = (conversation.as_uuid(), rules::rank(seq, owed));
@@ -161,24 +174,27 @@ fn open(
     } else {
         None
     };
-    let values = params![
-        seq,
-        turn.id.as_uuid(),
-        conversation_id,
-        address.channel.as_str(),
-        event.person(),
-        agent.unwrap_or(""),
-        rank,
-        place,
-        owed,
-        state,
-        work,
-        wake_at.map(Timestamp::as_millis),
-        overdue_at.map(Timestamp::as_millis),
-        ended.then_some(at.as_millis()),
-        json(&turn.obligation),
-    ];
-    rows::change_one(transaction, "obligations", INSERT_OBLIGATION, values)?;
+    insert_into!(
+        transaction,
+        obligations {
+            seq,
+            turn_id: turn.id.as_uuid(),
+            conversation_id,
+            channel: address.channel.as_str(),
+            person: event.person(),
+            agent: agent.unwrap_or(""),
+            rank,
+            place,
+            owed,
+            state,
+            work,
+            wake_at: wake_at.map(Timestamp::as_millis),
+            overdue_at: overdue_at.map(Timestamp::as_millis),
+            ended_at: ended.then_some(at.as_millis()),
+            body: json(&turn.obligation),
+            version: 1,
+        }
+    )?;
     if let Some(day) = turn.day {
         daily_use::count(transaction, &event.identity(), day)?;
     }
@@ -190,12 +206,12 @@ fn open(
     let accepted = LogEvent::TurnAccepted { handler: turn.handler.clone(), owed };
     log::add(transaction, &NewLogEntry { at, subject: subject.clone(), event: accepted })?;
     if let Some(detail) = &turn.remark {
-        let values = params![turn.id.as_uuid(), at.as_millis(), "choice_gone", detail];
-        rows::change_one(transaction, "remarks", INSERT_REMARK, values)?;
+        let (turn_id, at) = (turn.id.as_uuid(), at.as_millis());
+        insert_into!(transaction, remarks { turn_id, at, kind: "choice_gone", detail })?;
     }
     if let Some(about) = turn.about {
-        let values = params![turn.id.as_uuid(), about.as_uuid(), event.sender.id];
-        rows::change_one(transaction, "asides", INSERT_ASIDE, values)?;
+        let (turn_id, conversation_id) = (turn.id.as_uuid(), about.as_uuid());
+        insert_into!(transaction, asides { turn_id, conversation_id, sender: event.sender.id })?;
     }
     if let Some(repeated) = &turn.repeats {
         sessions::leave_out(transaction, &repeated.turns)?;
@@ -208,11 +224,6 @@ fn open(
     Ok(Stored::Turn { seq, conversation, session, has_history })
 }
 
-const INSERT_EVENT: &str = "
-    insert into events (id, channel, chat, thread, external_id, revision, turn_id, text, details, raw, received_at)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    on conflict do nothing";
-
 const SELECT_DUPLICATE: &str = "
     select turn_id, coalesce(json_extract(details, '$.said'), text), json_extract(details, '$.sender.id') from events
     where channel = ? and external_id = ? and revision = ?";
@@ -222,19 +233,3 @@ const SELECT_CURRENT_SESSION: &str = "
         s.name is not null, s.conversation_id = c.id, coalesce(s.used_at, s.created_at), s.agent, s.model
     from conversations as c left join sessions as s on s.id = c.session_id
     where c.channel = ? and c.chat = ? and c.thread = ? and c.succeeded_by is null";
-
-const OPEN_CONVERSATION: &str = "
-    insert into conversations (id, channel, chat, thread, created_at) values (?, ?, ?, ?, ?)";
-
-const INSERT_TURN: &str = "
-    insert into turns (id, event_id, conversation_id, session_id, agent, command, accepted_at, channel, rule, model)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
-
-const INSERT_OBLIGATION: &str = "
-    insert into obligations (seq, turn_id, conversation_id, channel, person, agent, rank, place, owed, state, work,
-        wake_at, overdue_at, ended_at, body, version)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)";
-
-const INSERT_ASIDE: &str = "insert into asides (turn_id, conversation_id, sender) values (?, ?, ?)";
-
-const INSERT_REMARK: &str = "insert into remarks (turn_id, at, kind, detail) values (?, ?, ?, ?)";

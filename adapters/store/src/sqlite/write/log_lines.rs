@@ -7,7 +7,7 @@ use rejoinder_core::{
 use rusqlite::params;
 use sha2::{Digest, Sha256};
 
-use super::rows::{self, Transaction, json};
+use super::rows::{self, Transaction, insert_into, json};
 
 /// Adds lines, and counts the errors and warnings among them.
 pub(super) fn add(transaction: &Transaction<'_>, lines: &[LogLine]) -> Result<(), StoreError> {
@@ -21,10 +21,8 @@ pub(super) fn add(transaction: &Transaction<'_>, lines: &[LogLine]) -> Result<()
             }
             (channel, _) => channel.as_ref().map(ChannelId::as_str),
         };
-        let (at, fields) = (at.as_millis(), json(fields));
-        let turn = turn_id.map(TurnId::as_uuid);
-        let values = params![at, level.as_str(), target, message, channel, turn, fields];
-        rows::change_one(transaction, "log lines", INSERT_LINE, values)?;
+        let (at, fields, turn_id) = (at.as_millis(), json(fields), turn_id.map(TurnId::as_uuid));
+        insert_into!(transaction, log_lines { at, level: level.as_str(), target, message, channel, turn_id, fields })?;
         if line.is_counted() {
             let id = transaction.connection.last_insert_rowid();
             let key: [u8; 32] = Sha256::digest(json(&(level, target, message, channel, line.cause()))).into();
@@ -49,9 +47,6 @@ pub(super) fn mark(transaction: &Transaction<'_>, id: i64, mark: ErrorMark, at: 
 }
 
 const SELECT_CHANNEL: &str = "select channel from turns where id = ?";
-
-const INSERT_LINE: &str =
-    "insert into log_lines (at, level, target, message, channel, turn_id, fields) values (?, ?, ?, ?, ?, ?, ?)";
 
 const COUNT_ERROR: &str = "
     insert into errors (key, level, target, message, channel, count, first_at, last_at, last_line, fields)

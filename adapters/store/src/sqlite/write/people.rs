@@ -8,7 +8,7 @@ use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
-    rows::{self, Transaction},
+    rows::{self, Transaction, insert_into},
     sessions,
 };
 use crate::sqlite::stored::thread;
@@ -53,21 +53,29 @@ fn save_pairing(transaction: &Transaction<'_>, pairing: &Pairing) -> Result<(), 
     let Pairing { code, identity, name, username, language, conversation, asked_at, expires_at, state, linked_by } =
         pairing;
     rows::change(transaction, DELETE_EXPIRED, [asked_at.as_millis()])?;
-    let values = params![
-        identity.channel.as_str(),
-        identity.id,
-        code,
-        name,
-        username,
-        language.as_ref().map(Language::as_str),
-        conversation.chat,
-        thread(conversation),
-        asked_at.as_millis(),
-        expires_at.as_millis(),
-        state.as_str(),
-        linked_by.map(TurnId::as_uuid),
-    ];
-    rows::change_one(transaction, "pairings", WRITE_PAIRING, values)
+    // Fails if somebody else's request has the code.
+    insert_into!(
+        transaction,
+        pairings {
+            channel: identity.channel.as_str(),
+            id: identity.id,
+            code,
+            name,
+            username,
+            language: language.as_ref().map(Language::as_str),
+            chat: conversation.chat,
+            thread: thread(conversation),
+            asked_at: asked_at.as_millis(),
+            expires_at: expires_at.as_millis(),
+            state: state.as_str(),
+            linked_by: linked_by.map(TurnId::as_uuid),
+        },
+        "on conflict (channel, id) do update set code = excluded.code, name = excluded.name,
+            username = excluded.username, language = excluded.language, chat = excluded.chat,
+            thread = excluded.thread, asked_at = excluded.asked_at, expires_at = excluded.expires_at,
+            state = excluded.state, linked_by = excluded.linked_by"
+    )
+    .map(drop)
 }
 
 fn save_person(transaction: &Transaction<'_>, person: &PersonRecord) -> Result<(), StoreError> {
@@ -107,15 +115,6 @@ fn person_of(transaction: &Transaction<'_>, identity: &Identity) -> Result<Optio
 }
 
 const DELETE_EXPIRED: &str = "delete from pairings where expires_at <= ?";
-
-/// Fails if somebody else's request has the code.
-const WRITE_PAIRING: &str = "
-    insert into pairings (channel, id, code, name, username, language, chat, thread, asked_at, expires_at, state,
-        linked_by)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    on conflict (channel, id) do update set code = excluded.code, name = excluded.name, username = excluded.username,
-        language = excluded.language, chat = excluded.chat, thread = excluded.thread, asked_at = excluded.asked_at,
-        expires_at = excluded.expires_at, state = excluded.state, linked_by = excluded.linked_by";
 
 const WRITE_PERSON: &str = "
     insert into people (id, name, role, created_at) values (?, ?, ?, ?)

@@ -12,25 +12,34 @@ use uuid::Uuid;
 
 use super::{
     insert, log,
-    rows::{self, Transaction, json},
+    rows::{self, Transaction, insert_into, json},
 };
 
 /// Inserts a question, in place of an earlier one of its turn.
 pub(super) fn ask(transaction: &Transaction<'_>, question: &AskedQuestion) -> Result<(), StoreError> {
-    let values = params![
-        question.turn.as_uuid(),
-        question.claim,
-        question.conversation.as_uuid(),
-        question.place.channel.as_str(),
-        question.chooser,
-        question.text,
-        json(&question.choices),
-        question.free_text,
-        question.asked_at.as_millis(),
-        question.expires_at.map(Timestamp::as_millis),
-        question.language.as_ref().map(Language::as_str),
-    ];
-    rows::change_one(transaction, "questions", WRITE_QUESTION, values)
+    insert_into!(
+        transaction,
+        questions {
+            turn_id: question.turn.as_uuid(),
+            claim: question.claim,
+            conversation_id: question.conversation.as_uuid(),
+            channel: question.place.channel.as_str(),
+            chooser: question.chooser,
+            text: question.text,
+            choices: json(&question.choices),
+            free_text: question.free_text,
+            asked_at: question.asked_at.as_millis(),
+            expires_at: question.expires_at.map(Timestamp::as_millis),
+            language: question.language.as_ref().map(Language::as_str),
+            state: "open",
+        },
+        "on conflict (turn_id) do update set
+            claim = excluded.claim, conversation_id = excluded.conversation_id, channel = excluded.channel,
+            chooser = excluded.chooser, text = excluded.text, choices = excluded.choices,
+            free_text = excluded.free_text, asked_at = excluded.asked_at, expires_at = excluded.expires_at,
+            language = excluded.language, state = excluded.state, picked = null"
+    )
+    .map(drop)
 }
 
 pub(super) fn accept(transaction: &Transaction<'_>, new: &NewEvent, question: TurnId) -> Result<Stored, StoreError> {
@@ -110,16 +119,6 @@ fn log_end(
     };
     log::add(transaction, &NewLogEntry { at: new.event.received_at, subject, event })
 }
-
-const WRITE_QUESTION: &str = "
-    insert into questions
-        (turn_id, claim, conversation_id, channel, chooser, text, choices, free_text, asked_at, expires_at, language, state)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open')
-    on conflict (turn_id) do update set
-        claim = excluded.claim, conversation_id = excluded.conversation_id, channel = excluded.channel,
-        chooser = excluded.chooser, text = excluded.text, choices = excluded.choices, free_text = excluded.free_text,
-        asked_at = excluded.asked_at, expires_at = excluded.expires_at,
-        language = excluded.language, state = 'open', picked = null";
 
 const SELECT_PICKED: &str =
     "select conversation_id, state, picked, chooser, expires_at from questions where turn_id = ?";

@@ -46,6 +46,33 @@ impl<'a> Transaction<'a> {
     }
 }
 
+/// Inserts a row of these columns. With what happens on a conflict, it returns how many rows changed.
+macro_rules! insert_into {
+    (@mark $column:ident) => { ", ?" };
+    (@value $column:ident) => { $column };
+    (@value $column:ident $value:expr) => { $value };
+    ($transaction:expr, $table:ident { $($column:ident $(: $value:expr)?),* $(,)? }) => {
+        insert_into!($transaction, $table { $($column $(: $value)?),* }, "").map(drop)
+    };
+    (
+        $transaction:expr,
+        $table:ident { $first:ident $(: $of_first:expr)? $(, $column:ident $(: $value:expr)?)* $(,)? },
+        $conflict:literal
+    ) => {
+        $crate::sqlite::write::rows::change(
+            $transaction,
+            concat!(
+                "insert into ", stringify!($table), " (", stringify!($first), $(", ", stringify!($column),)*
+                ") values (?", $(insert_into!(@mark $column),)* ") ", $conflict
+            ),
+            rusqlite::params![
+                insert_into!(@value $first $($of_first)?), $(insert_into!(@value $column $($value)?)),*
+            ],
+        )
+    };
+}
+pub(super) use insert_into;
+
 /// Executes a statement, and returns how many rows it changed.
 pub(super) fn change(
     transaction: &Transaction<'_>,

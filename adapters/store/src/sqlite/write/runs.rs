@@ -8,15 +8,15 @@ use rusqlite::params;
 
 use super::{
     daily_use,
-    rows::{self, Transaction, json},
+    rows::{self, Transaction, insert_into, json},
     settings,
 };
 use crate::sqlite::stored::{compress, run_key};
 
 pub(super) fn start(transaction: &Transaction<'_>, run: &RunStart) -> Result<(), StoreError> {
     let (agent, command) = handler(&run.handler);
-    let values = params![run.turn.as_uuid(), run.number, agent, command, run.owner.as_uuid(), run.at.as_millis()];
-    rows::change_one(transaction, "runs", INSERT_RUN, values)
+    let (turn_id, owner, started_at) = (run.turn.as_uuid(), run.owner.as_uuid(), run.at.as_millis());
+    insert_into!(transaction, runs { turn_id, number: run.number, agent, command, owner, started_at })
 }
 
 pub(super) fn end(transaction: &Transaction<'_>, run: &RunEnd) -> Result<(), StoreError> {
@@ -60,9 +60,6 @@ pub(super) fn handler(handler: &Handler) -> (Option<&str>, Option<&str>) {
         Handler::Gateway(command) => (None, Some(command)),
     }
 }
-
-const INSERT_RUN: &str =
-    "insert into runs (turn_id, number, agent, command, owner, started_at) values (?, ?, ?, ?, ?, ?)";
 
 const END_RUN: &str =
     "update runs set ended_at = ?3, ending = ?4, detail = ?5, usage = ?6, cost_micros = ?7, currency = ?8

@@ -6,24 +6,26 @@ use rejoinder_core::{
 };
 use rusqlite::params;
 
-use super::rows::{self, Transaction, json};
+use super::rows::{self, Transaction, insert_into, json};
 
 pub(super) fn change(transaction: &Transaction<'_>, change: &TokenChange) -> Result<(), StoreError> {
     match change {
         TokenChange::Create(token) => {
             let TokenRecord { id, name, hash, role, channels, created_at, created_by, expires_at, revoked_at } = token;
-            let values = params![
-                id,
-                name,
-                hash,
-                role.as_str(),
-                channels.as_ref().map(json),
-                created_at.as_millis(),
-                created_by,
-                expires_at.map(Timestamp::as_millis),
-                revoked_at.map(Timestamp::as_millis),
-            ];
-            rows::change_one(transaction, "tokens", CREATE, values)
+            insert_into!(
+                transaction,
+                tokens {
+                    id,
+                    name,
+                    hash,
+                    role: role.as_str(),
+                    channels: channels.as_ref().map(json),
+                    created_at: created_at.as_millis(),
+                    created_by,
+                    expires_at: expires_at.map(Timestamp::as_millis),
+                    revoked_at: revoked_at.map(Timestamp::as_millis),
+                }
+            )
         }
         TokenChange::Revoke { id, at } => {
             rows::change_one(transaction, "tokens", REVOKE, params![id, at.as_millis()])?;
@@ -36,14 +38,13 @@ pub(super) fn change_sign_in(transaction: &Transaction<'_>, change: &SignInChang
     match change {
         SignInChange::Open(SignInRecord { id, hash, token, browser, opened_at, expires_at }) => {
             rows::change(transaction, END_LINKS, params![opened_at.as_millis()])?;
-            let values = params![id, hash, token, browser, opened_at.as_millis(), expires_at.as_millis()];
-            rows::change_one(transaction, "sign_ins", SIGN_IN, values)
+            let (opened_at, expires_at) = (opened_at.as_millis(), expires_at.as_millis());
+            insert_into!(transaction, sign_ins { id, hash, token, browser, opened_at, expires_at })
         }
         // Two may end it at once.
         SignInChange::End(id) => rows::change(transaction, "delete from sign_ins where id = ?", params![id]).map(drop),
         SignInChange::MakeLink(LinkRecord { code, token, session, expires_at }) => {
-            let values = params![code, token, session, expires_at.as_millis()];
-            rows::change_one(transaction, "links", MAKE_LINK, values)
+            insert_into!(transaction, sign_in_links { code, token, session, expires_at: expires_at.as_millis() })
         }
         SignInChange::EndLink(code) => {
             rows::change(transaction, "delete from sign_in_links where code = ?", params![code]).map(drop)
@@ -53,14 +54,5 @@ pub(super) fn change_sign_in(transaction: &Transaction<'_>, change: &SignInChang
 
 /// Links that are over, which a start forgets in memory alone.
 const END_LINKS: &str = "delete from sign_in_links where expires_at <= ?";
-
-const MAKE_LINK: &str = "insert into sign_in_links (code, token, session, expires_at) values (?, ?, ?, ?)";
-
-const SIGN_IN: &str = "
-    insert into sign_ins (id, hash, token, browser, opened_at, expires_at) values (?, ?, ?, ?, ?, ?)";
-
-const CREATE: &str = "
-    insert into tokens (id, name, hash, role, channels, created_at, created_by, expires_at, revoked_at)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 const REVOKE: &str = "update tokens set revoked_at = ?2 where id = ?1 and revoked_at is null";
