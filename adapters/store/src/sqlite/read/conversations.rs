@@ -56,7 +56,7 @@ impl ChannelStore for SqliteStore {
 
     async fn address(&self, conversation: ConversationId) -> Result<Option<ConversationRef>, StoreError> {
         let sql = "select channel, chat, thread from conversations where id = ?";
-        one(&self.readers, sqlx::query(sql).bind(conversation.as_uuid()), |row| row.conversation()).await
+        one(&self.readers, sqlx::query(sql).bind(conversation.as_uuid()), Columns::conversation).await
     }
 
     async fn set_channels(&self, channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError> {

@@ -93,7 +93,3 @@ fn error(row: &SqliteRow) -> Result<ErrorRecord, StoreError> {
         is_muted: muted
     }))
 }
-
-fn channel(row: &SqliteRow) -> Result<Option<ChannelId>, StoreError> {
-    Ok(row.value::<Option<String>>("channel")?.map(|channel| ChannelId::from_stored(&channel)))
-}
