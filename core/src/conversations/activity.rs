@@ -12,12 +12,7 @@ use rejoinder_guard::Timestamp;
 use tokio::sync::Notify;
 
 use crate::model::{
-    conversation::ConversationRef,
-    conversation_trigger::{ConversationTrigger, Said},
-    event::{EventKind, InboundEvent},
-    ids::TurnId,
-    people::KnownPeople,
-    turn::{TurnRecord, TurnSeq},
+    ConversationRef, ConversationTrigger, EventKind, InboundEvent, KnownPeople, Said, TurnId, TurnRecord, TurnSeq,
 };
 
 /// A trigger, by its name, in a conversation.

@@ -19,11 +19,8 @@ use quick_cache::sync::{Cache, EntryAction};
 use crate::{
     base::timer::Timer,
     handles::slots::Slots,
-    model::{conversation::ConversationRef, ids::ConversationId, session::SessionChange, turn::TurnRecord},
-    ports::{
-        clock::SharedClock,
-        store::{channels::ChannelStore, error::StoreError, record::KnownConversation, transition::Transition},
-    },
+    model::{ConversationId, ConversationRef, SessionChange, TurnRecord},
+    ports::{ChannelStore, KnownConversation, SharedClock, StoreError, Transition},
 };
 
 /// The number of conversations cached: more than are usually active at once, because each miss costs a read.

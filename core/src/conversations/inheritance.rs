@@ -1,7 +1,7 @@
 //! What becomes of the sessions of a person who is no longer known. A store calls this in the transaction that removes the
 //! person's last identity, or gives it to another person.
 
-use crate::model::ids::{PersonId, SessionId};
+use crate::model::{PersonId, SessionId};
 
 /// A session of a person who is no longer known.
 #[derive(Clone, Debug, PartialEq, Eq)]

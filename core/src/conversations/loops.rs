@@ -5,11 +5,8 @@ use std::{cmp::Reverse, collections::HashSet};
 use rejoinder_guard::{Obligation, ObligationState, Settlement, Timestamp};
 
 use crate::{
-    model::view::TurnStatus,
-    ports::store::{
-        error::StoreError,
-        list::{OperatorStore, Origin, TurnFilter, TurnListState, TurnSummary},
-    },
+    model::TurnStatus,
+    ports::{OperatorStore, Origin, StoreError, TurnFilter, TurnListState, TurnSummary},
     questions::digest::is_agents,
 };
 

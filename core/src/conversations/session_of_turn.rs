@@ -2,7 +2,7 @@
 
 use rejoinder_guard::Timestamp;
 
-use crate::model::{ids::PersonId, session::SessionUse};
+use crate::model::{PersonId, SessionUse};
 
 /// How old the time of the last use may be before it is stored anew, in milliseconds.
 const USE_STEP: i64 = 60_000;
@@ -73,7 +73,7 @@ pub fn session_of_turn(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ids::SessionId;
+    use crate::model::SessionId;
 
     const fn at(seconds: i64) -> Timestamp {
         Timestamp::from_millis(seconds * 1000)

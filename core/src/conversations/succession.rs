@@ -1,6 +1,6 @@
 //! Which conversation goes on when two have one address. A store calls this in the transaction that gives a chat another id.
 
-use crate::model::{ids::ConversationId, turn::TurnSeq};
+use crate::model::{ConversationId, TurnSeq};
 
 /// A conversation of a chat that gets another id, or of the chat that has this id already.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,9 +1,6 @@
 //! What an event changes that is stored already. A store calls this in the transaction that accepts the event.
 
-use crate::model::{
-    event::{EventKind, InboundEvent},
-    ids::TurnId,
-};
+use crate::model::{EventKind, InboundEvent, TurnId};
 
 /// What an event changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,10 +96,7 @@ mod tests {
     use rejoinder_guard::{Attachment, Timestamp};
 
     use super::*;
-    use crate::model::{
-        conversation::{ChannelId, ChatKind, ConversationRef},
-        event::{Amends, Sender, SenderKind},
-    };
+    use crate::model::{Amends, ChannelId, ChatKind, ConversationRef, Sender, SenderKind};
 
     const NOW: Timestamp = Timestamp::from_millis(0);
 

@@ -11,16 +11,8 @@ use super::{
 use crate::{
     conversations::addresses::Addresses,
     handles::slots::Slot,
-    model::{
-        event::{Directed, InboundEvent},
-        ids::{ConversationId, TurnId},
-        language::Language,
-        people::KnownPeople,
-        queue::QueueMode,
-        settings::Settings,
-        turn::Handler,
-    },
-    ports::store::{accept::Repeated, error::StoreError, record::KnownConversation},
+    model::{ConversationId, Directed, Handler, InboundEvent, KnownPeople, Language, QueueMode, Settings, TurnId},
+    ports::{KnownConversation, Repeated, StoreError},
 };
 
 /// What a stage decides: the event goes on to the next stage, or opens no turn.

@@ -33,23 +33,11 @@ use crate::{
     handles::slots::{Slot, Slots},
     merges::Merges,
     model::{
-        conversation::{ChannelId, ChatKind, ConversationRef},
-        event::InboundEvent,
-        ids::{ConversationId, EventId, OwnerId, SessionId, TurnId},
-        language::Language,
-        queue::QueueMode,
-        settings::LiveSettings,
-        turn::Handler,
+        ChannelId, ChatKind, ConversationId, ConversationRef, EventId, Handler, InboundEvent, Language, LiveSettings,
+        OwnerId, QueueMode, SessionId, TurnId,
     },
     people::{People, quiet_hours::quiet_until},
-    ports::{
-        clock::SharedClock,
-        store::{
-            accept::{NewEvent, NewTurn},
-            error::StoreError,
-            transition::RunStart,
-        },
-    },
+    ports::{NewEvent, NewTurn, RunStart, SharedClock, StoreError},
     questions::{backlog_question::BacklogQuestion, open::Questions},
 };
 

@@ -13,24 +13,10 @@ use rejoinder_guard::Timestamp;
 
 use crate::{
     model::{
-        conversation::ChatKind,
-        day::Day,
-        event::{InboundEvent, SenderKind},
-        ids::{ConversationId, PersonId},
-        people::{Identity, KnownPeople},
-        queue::{Overflow, Queues},
-        settings::LiveSettings,
+        ChatKind, ConversationId, Day, Identity, InboundEvent, KnownPeople, LiveSettings, Overflow, PersonId, Queues,
+        SenderKind,
     },
-    ports::{
-        clock::SharedClock,
-        store::{
-            accept::DayUse,
-            error::StoreError,
-            list::{OperatorStore, TurnFilter, TurnSummary},
-            people::PeopleStore,
-            turns::QueueStore,
-        },
-    },
+    ports::{DayUse, OperatorStore, PeopleStore, QueueStore, SharedClock, StoreError, TurnFilter, TurnSummary},
 };
 
 /// How many turns of the last minute the start reads, and how many at once.

@@ -8,7 +8,7 @@ use std::{
 use rejoinder_guard::Timestamp;
 use tracing::warn;
 
-use crate::model::conversation::ChannelId;
+use crate::model::ChannelId;
 
 /// The most notices of a channel in an hour. A stranger without one gets it when they write again later.
 const PER_HOUR: u32 = 60;

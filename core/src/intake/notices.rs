@@ -16,12 +16,9 @@ use crate::{
         pairing::{CROWDED, PAIRING},
         stranger::STRANGER,
     },
-    model::{
-        event::{EventKind, InboundEvent},
-        ids::TurnId,
-    },
+    model::{EventKind, InboundEvent, TurnId},
     people::codes::Asked,
-    ports::store::error::StoreError,
+    ports::StoreError,
 };
 
 const HOUR_MS: i64 = 60 * 60 * 1000;

@@ -13,18 +13,8 @@ use tracing::warn;
 
 use crate::{
     base::words::rfc3339,
-    model::{
-        conversation::ConversationRef,
-        event::{InboundEvent, SenderKind},
-        log::{LogEvent, NewLogEntry, Subject},
-    },
-    ports::{
-        clock::SharedClock,
-        store::{
-            error::StoreError,
-            transition::{Transition, Transitions},
-        },
-    },
+    model::{ConversationRef, InboundEvent, LogEvent, NewLogEntry, SenderKind, Subject},
+    ports::{SharedClock, StoreError, Transition, Transitions},
 };
 
 /// How many messages of another agent are answered within which time: 20 messages of both in a minute, and 100 in an hour, so

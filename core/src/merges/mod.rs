@@ -12,17 +12,8 @@ use crate::{
     base::channels::Channels,
     conversations::addresses::Addresses,
     events::TurnEvents,
-    model::{
-        capabilities::Receipts,
-        event::{EventKind, InboundEvent},
-        queue::{Backlog, Overflow, QueueMode},
-        settings::LiveSettings,
-        turn::TurnRecord,
-    },
-    ports::{
-        clock::SharedClock,
-        store::{error::StoreError, record::KnownConversation, turns::QueueStore},
-    },
+    model::{Backlog, EventKind, InboundEvent, LiveSettings, Overflow, QueueMode, Receipts, TurnRecord},
+    ports::{KnownConversation, QueueStore, SharedClock, StoreError},
 };
 
 /// For how many windows `collect` waits at most.

@@ -43,8 +43,8 @@ pub(crate) mod view;
 pub(crate) mod words;
 
 pub(crate) use self::{
-    access::*, agent::*, approval::*, brief::*, capabilities::*, command::*, conversation::*, delivery::*, event::*,
-    finding::*, ids::*, language::*, line::*, log::*, masker::*, people::*, question::*, queue::*, routing::*, run::*,
-    schedule::*, search::*, session::*, settings::*, stored_delivery::*, target::*, tokens::*, trace::*, turn::*,
-    view::*, words::*,
+    access::*, agent::*, approval::*, approvers::*, brief::*, capabilities::*, command::*, conversation::*,
+    conversation_trigger::*, day::*, delivery::*, event::*, finding::*, ids::*, language::*, line::*, log::*,
+    masker::*, name::clean, people::*, question::*, queue::*, routing::*, run::*, schedule::*, search::*, session::*,
+    settings::*, stored_delivery::*, target::*, tokens::*, trace::*, turn::*, view::*, words::*,
 };

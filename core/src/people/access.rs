@@ -1,10 +1,8 @@
 //! Decides who may talk to the agent, for every channel.
 
 use crate::model::{
-    access::{Access, AllowList, DirectPolicy, GroupPolicy},
-    conversation::{ChannelId, ChatKind, ConversationRef},
-    event::{Author, Directed, InboundEvent, SenderKind},
-    people::KnownPeople,
+    Access, AllowList, Author, ChannelId, ChatKind, ConversationRef, DirectPolicy, Directed, GroupPolicy, InboundEvent,
+    KnownPeople, SenderKind,
 };
 
 impl AllowList {
@@ -99,11 +97,7 @@ impl Access {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{
-        event::Sender,
-        ids::PersonId,
-        people::{Identity, KnownIdentity, PersonRecord, PersonRole},
-    };
+    use crate::model::{Identity, KnownIdentity, PersonId, PersonRecord, PersonRole, Sender};
     use rejoinder_guard::Timestamp;
 
     fn event(chat: ChatKind, directed: Directed) -> InboundEvent {

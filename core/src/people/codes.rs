@@ -12,16 +12,10 @@ use super::{
 use crate::{
     base::conflicts::decide_anew,
     model::{
-        conversation::ChannelId,
-        event::{InboundEvent, SenderKind},
-        ids::TurnId,
-        log::{LogEvent, NewLogEntry, Subject},
-        people::{Guess, Identity, Pairing, PairingState, PeopleChange},
+        ChannelId, Guess, Identity, InboundEvent, LogEvent, NewLogEntry, Pairing, PairingState, PeopleChange,
+        SenderKind, Subject, TurnId,
     },
-    ports::store::{
-        error::StoreError,
-        transition::{Seen, Transition},
-    },
+    ports::{Seen, StoreError, Transition},
 };
 
 /// How long a code is valid, and how long somebody who was given one is not told again.

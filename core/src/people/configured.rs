@@ -2,10 +2,7 @@
 
 use rejoinder_guard::Timestamp;
 
-use crate::model::{
-    ids::PersonId,
-    people::{Identity, KnownIdentity, PeopleChange, PersonRecord, SeedPerson},
-};
+use crate::model::{Identity, KnownIdentity, PeopleChange, PersonId, PersonRecord, SeedPerson};
 
 /// The name under which the configuration's people are let in.
 const CONFIGURATION: &str = "configuration";
@@ -111,7 +108,7 @@ mod tests {
     use proptest::{collection::vec, prelude::*, sample::select};
 
     use super::*;
-    use crate::model::{conversation::ChannelId, people::PersonRole};
+    use crate::model::{ChannelId, PersonRole};
 
     /// The same as the function, and changes `people` as a store does.
     fn planted(

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use rejoinder_guard::Timestamp;
 
-use crate::model::people::{Guess, PeopleChange};
+use crate::model::{Guess, PeopleChange};
 
 /// How many codes that do not exist somebody may try within an hour.
 pub(super) const GUESSES: usize = 10;

@@ -3,11 +3,7 @@
 use std::collections::HashMap;
 
 use super::{People, State};
-use crate::model::{
-    conversation::ConversationRef,
-    language::Language,
-    people::{DirectChat, Identity},
-};
+use crate::model::{ConversationRef, DirectChat, Identity, Language};
 
 impl People {
     /// The language of the gateway's messages in a direct chat.

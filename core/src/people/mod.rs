@@ -32,24 +32,10 @@ use self::{
 use crate::{
     base::{conflicts::decide_anew, lifecycle::Lifecycle, pauses},
     model::{
-        approvers::ApprovalSettings,
-        conversation::ChannelId,
-        ids::PersonId,
-        language::Language,
-        people::{
-            DirectChat, Guess, Identity, KnownAs, KnownIdentity, KnownPeople, Pairing, PeopleChange, PersonRecord,
-            SeedPerson, is_hidden,
-        },
-        turn::Version,
+        ApprovalSettings, ChannelId, DirectChat, Guess, Identity, KnownAs, KnownIdentity, KnownPeople, Language,
+        Pairing, PeopleChange, PersonId, PersonRecord, SeedPerson, Version, is_hidden,
     },
-    ports::{
-        clock::SharedClock,
-        store::{
-            error::StoreError,
-            people::PeopleStore,
-            transition::{Commit, Noun, Seen, Transition},
-        },
-    },
+    ports::{Commit, Noun, PeopleStore, Seen, SharedClock, StoreError, Transition},
 };
 
 /// Who is known, and who asks to be let in.

@@ -3,7 +3,7 @@
 use rejoinder_guard::Timestamp;
 
 use crate::{
-    model::{event::InboundEvent, settings::Settings},
+    model::{InboundEvent, Settings},
     people::People,
 };
 

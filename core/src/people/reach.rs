@@ -6,14 +6,8 @@ use super::{People, State};
 use crate::{
     base::channels::Channels,
     model::{
-        approvers::ApprovalSettings,
-        conversation::{ChatKind, ConversationRef},
-        event::InboundEvent,
-        finding::{PersonFilter, meant, nearest},
-        ids::PersonId,
-        language::Language,
-        people::{DirectChat, Identity, KnownIdentity, PeopleChange, PersonRecord, PersonRole},
-        target::Target,
+        ApprovalSettings, ChatKind, ConversationRef, DirectChat, Identity, InboundEvent, KnownIdentity, Language,
+        PeopleChange, PersonFilter, PersonId, PersonRecord, PersonRole, Target, meant, nearest,
     },
 };
 

@@ -10,14 +10,11 @@ use super::{
 };
 use crate::{
     model::{
-        approval::{Approval, ApprovalChange, ApprovalFilter, ApprovalState},
-        event::{EventKind, InboundEvent},
-        ids::{ApprovalId, ConversationId, PersonId, TurnId},
-        question::{AskedQuestion, QuestionFilter, QuestionRecord},
-        settings::Settings,
+        Approval, ApprovalChange, ApprovalFilter, ApprovalId, ApprovalState, AskedQuestion, ConversationId, EventKind,
+        InboundEvent, PersonId, QuestionFilter, QuestionRecord, Settings, TurnId,
     },
     notices::{approval_dropped, question_expired},
-    ports::store::{error::StoreError, list::Origin, questions::QuestionStore},
+    ports::{Origin, QuestionStore, StoreError},
 };
 
 /// The number of questions read at once.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::{
     intake::arrival::{Arrival, Notice, Verdict, end},
-    model::event::Amends,
+    model::Amends,
     people::People,
     router::{self, Route},
 };

@@ -7,7 +7,7 @@ use crate::{
         sessions::{self, Sessions},
     },
     intake::arrival::{Arrival, Verdict},
-    model::{event::EventKind, turn::Handler},
+    model::{EventKind, Handler},
 };
 
 pub(in crate::intake) async fn handling(arrival: &mut Arrival, addresses: &Addresses, sessions: &Sessions) -> Verdict {

@@ -4,7 +4,7 @@ use rejoinder_guard::Timestamp;
 
 use crate::{
     intake::arrival::{Arrival, Notice, Verdict, end},
-    model::queue::Backlog,
+    model::Backlog,
     questions::backlog_question::may_be_asked,
 };
 

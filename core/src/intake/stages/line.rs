@@ -10,7 +10,7 @@ use crate::{
         limits::{Full, Limits, is_limited},
     },
     merges::{Merges, waits_for_more},
-    model::{event::EventKind, turn::Handler},
+    model::{EventKind, Handler},
 };
 
 pub(in crate::intake) async fn line(

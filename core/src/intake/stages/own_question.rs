@@ -7,7 +7,7 @@ use crate::{
         link,
     },
     intake::arrival::{Arrival, Verdict},
-    model::event::EventKind,
+    model::EventKind,
     people::People,
     questions::{
         digest,

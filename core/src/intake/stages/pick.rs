@@ -5,12 +5,8 @@ use std::time::Duration;
 use crate::{
     conversations::addresses::Addresses,
     intake::arrival::{Arrival, Verdict},
-    model::{
-        event::{Directed, EventKind, InboundEvent, Quote},
-        ids::ConversationId,
-        question::{AskedQuestion, QuestionRecord},
-    },
-    ports::store::error::StoreError,
+    model::{AskedQuestion, ConversationId, Directed, EventKind, InboundEvent, QuestionRecord, Quote},
+    ports::StoreError,
     questions::{
         backlog_question::BacklogQuestion,
         open::{Asks, PAGE, Questions},

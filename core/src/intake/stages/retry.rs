@@ -7,9 +7,9 @@ use crate::{
         sessions::{self, Sessions},
     },
     intake::arrival::{Arrival, Verdict},
-    model::event::EventKind,
+    model::EventKind,
     people::People,
-    ports::store::accept::Repeated,
+    ports::Repeated,
     router::{self, Route},
 };
 

@@ -5,12 +5,7 @@ use crate::{
     base::channels::Channels,
     commands::bang,
     intake::arrival::{Arrival, Verdict, end},
-    model::{
-        access::Access,
-        event::{Author, InboundEvent, Quote, SenderKind},
-        name::clean,
-        people::KnownPeople,
-    },
+    model::{Access, Author, InboundEvent, KnownPeople, Quote, SenderKind, clean},
 };
 
 /// How many characters of a name are kept. Names are chosen by people who may mean harm.

@@ -42,16 +42,11 @@ impl ChannelStore for SqliteStore {
 
     async fn arrival(&self, address: &ConversationRef) -> Result<Option<KnownConversation>, StoreError> {
         let query = sqlx::query(ARRIVAL).bind(address.channel.as_str()).bind(&*address.chat).bind(thread(address));
-        let known = |row: SqliteRow| {
-            Ok(KnownConversation {
-                id: row.id("id")?,
-                queue: row.value::<Option<String>>("queue")?.and_then(|queue| queue.parse().ok()),
-                has_open_question: row.value("has_open_question")?,
-                has_postponed: row.value("has_postponed")?,
-                has_choice: row.value("has_choice")?,
-            })
+        let known = |row: &SqliteRow| {
+            let queue = row.value::<Option<String>>("queue")?.and_then(|queue| queue.parse().ok());
+            Ok(record!(row => KnownConversation { id, has_open_question, has_postponed, has_choice; queue }))
         };
-        query.fetch_optional(&self.readers).await.map_err(store_error)?.map(known).transpose()
+        one(&self.readers, query, known).await
     }
 
     async fn address(&self, conversation: ConversationId) -> Result<Option<ConversationRef>, StoreError> {
