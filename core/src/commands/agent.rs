@@ -4,12 +4,8 @@ use std::sync::Arc;
 
 use super::command::{Answer, Call, Command};
 use crate::{
-    model::{
-        agent::AgentName,
-        session::{SessionChange, SessionChoice},
-        settings::Settings,
-    },
-    ports::store::error::StoreError,
+    model::{AgentName, SessionChange, SessionChoice, Settings},
+    ports::StoreError,
 };
 
 pub(super) const AGENT: Command =

@@ -4,14 +4,11 @@ use super::command::{Answer, Call, Command};
 use crate::{
     base::words::plain,
     ledger::trigger::DecidedPerson,
-    model::{
-        conversation::ChatKind,
-        people::{Pairing, PeopleChange, PersonRole},
-    },
+    model::{ChatKind, Pairing, PeopleChange, PersonRole},
     operations::people::NewPerson,
     operator::actor::{Actor, operation},
     people::codes::WrongCode,
-    ports::store::transition::Seen,
+    ports::Seen,
 };
 
 pub(super) const APPROVE: Command =

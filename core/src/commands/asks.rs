@@ -15,17 +15,11 @@ use crate::{
     base::words::{excerpt, filled, plain},
     events::TurnEvents,
     model::{
-        approval::{Approval, ApprovalState},
-        conversation::ChatKind,
-        event::{EventKind, InboundEvent},
-        ids::{ApprovalId, PersonId, TurnId},
-        people::{KnownPeople, Pairing},
-        question::QuestionFilter,
-        settings::Settings,
-        turn::TurnRecord,
+        Approval, ApprovalId, ApprovalState, ChatKind, EventKind, InboundEvent, KnownPeople, Pairing, PersonId,
+        QuestionFilter, Settings, TurnId, TurnRecord,
     },
     operator::actor::Actor,
-    ports::store::error::StoreError,
+    ports::StoreError,
 };
 
 /// How many characters of what the agent should answer are told.

@@ -5,12 +5,7 @@ use std::collections::BTreeMap;
 use super::find;
 use crate::{
     base::channels::Channels,
-    model::{
-        command::OwnCommand,
-        event::{EventKind, InboundEvent},
-        routing::Rule,
-        settings::Settings,
-    },
+    model::{EventKind, InboundEvent, OwnCommand, Rule, Settings},
     operator::own_commands,
 };
 

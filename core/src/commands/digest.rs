@@ -14,18 +14,11 @@ use crate::{
     events::{TurnEvents, subjects::subject_of},
     ledger::trigger::OperatorStep,
     model::{
-        approval::{Approval, ApprovalFilter},
-        conversation::ConversationRef,
-        event::{EventKind, SenderKind},
-        ids::{PersonId, TurnId},
-        log::{LogEvent, NewLogEntry},
-        people::PersonRole,
-        question::{AskedQuestion, QuestionFilter},
-        stored_delivery::DeliveryRecord,
-        turn::TurnRecord,
+        Approval, ApprovalFilter, AskedQuestion, ConversationRef, DeliveryRecord, EventKind, LogEvent, NewLogEntry,
+        PersonId, PersonRole, QuestionFilter, SenderKind, TurnId, TurnRecord,
     },
     operator::actor::{Actor, operation, sent_to},
-    ports::store::{error::StoreError, list::Origin, record::Remark},
+    ports::{Origin, Remark, StoreError},
     questions::digest::{self, Button, Digest, FROM_DIGEST, Press, QUESTIONS, SNOOZED, letter},
 };
 

@@ -6,8 +6,8 @@ use super::command::{Answer, Call, Command};
 use crate::{
     base::words::excerpt,
     events::TurnEvents,
-    model::{event::EventKind, turn::TurnRecord},
-    ports::store::error::StoreError,
+    model::{EventKind, TurnRecord},
+    ports::StoreError,
 };
 
 const MOST: u32 = 1000;

@@ -5,11 +5,8 @@ use rejoinder_guard::Reply;
 use super::command::{Answer, Call, Command, Filled, Words};
 use crate::{
     base::words::excerpt,
-    model::{
-        agent::{HistoryLine, Speaker},
-        event::SenderKind,
-    },
-    ports::store::error::StoreError,
+    model::{HistoryLine, SenderKind, Speaker},
+    ports::StoreError,
     shown::render::text_file,
 };
 

@@ -3,10 +3,7 @@
 use super::command::{Answer, Call, Command};
 use crate::{
     ledger::trigger::DecidedPerson,
-    model::{
-        conversation::ChatKind,
-        people::{Identity, PeopleChange},
-    },
+    model::{ChatKind, Identity, PeopleChange},
 };
 
 /// What people write to be reached in this chat.

@@ -3,7 +3,7 @@
 use super::command::{Answer, Call, Command};
 use crate::{
     ledger::trigger::DecidedPerson,
-    model::{language::Language, people::PeopleChange, settings::Settings},
+    model::{Language, PeopleChange, Settings},
 };
 
 /// What people write to have the language of their app again.

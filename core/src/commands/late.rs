@@ -8,8 +8,8 @@ use rejoinder_guard::{Choices, Event, Reply};
 use super::command::{Answer, Call, Command, Words};
 use crate::{
     events::TurnEvents,
-    model::{queue::Backlog, turn::TurnRecord},
-    ports::store::error::StoreError,
+    model::{Backlog, TurnRecord},
+    ports::StoreError,
     questions::backlog_question::ASKS,
 };
 

@@ -1,7 +1,7 @@
 //! The notices to a person who wrote more than the limits allow.
 
 use super::command::{Answer, Call, Command};
-use crate::{base::words::age, model::day::Day};
+use crate::{base::words::age, model::Day};
 
 pub(crate) const LIMITED: Command =
     Command::notice("limited", "Tell a person that they wrote too much at once", |_| {

@@ -9,14 +9,12 @@ use crate::{
     base::words::{excerpt, filled, plain},
     ledger::trigger::DecidedPerson,
     model::{
-        conversation::ChatKind,
-        event::{InboundEvent, SenderKind},
-        ids::TurnId,
-        people::{Identity, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord, PersonRole},
+        ChatKind, Identity, InboundEvent, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord, PersonRole,
+        SenderKind, TurnId,
     },
     operator::actor::{Actor, operation},
     people::{People, codes::WrongCode},
-    ports::store::{error::StoreError, transition::Seen},
+    ports::{Seen, StoreError},
 };
 
 pub(crate) const LINK: Command =

@@ -3,12 +3,7 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{LISTED, agent, command::Command, home, language, queue};
-use crate::model::{
-    command::{ArgumentHelp, CommandHelp},
-    conversation::ChannelId,
-    language::Language,
-    settings::Settings,
-};
+use crate::model::{ArgumentHelp, ChannelId, CommandHelp, Language, Settings};
 
 /// The commands in the order in which the menu of a channel lists them: the gateway's, and the operator's.
 pub(crate) fn listed(settings: &Settings, channel: &ChannelId) -> Vec<CommandHelp> {

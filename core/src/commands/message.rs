@@ -6,7 +6,7 @@ use super::{
     command::{Answer, Command, Words},
     late::{self, LATE_ASKS},
 };
-use crate::{model::event::EventKind, ports::store::list::Origin};
+use crate::{model::EventKind, ports::Origin};
 
 pub(crate) const MESSAGE: Command = Command::notice(Origin::MESSAGE, "Send a message of the operator's", |call| {
     Box::pin(async {

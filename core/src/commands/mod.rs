@@ -42,11 +42,8 @@ use crate::{
     conversations::{addresses::Addresses, sessions},
     events::TurnEvents,
     ledger::{Ledger, trigger::Trigger},
-    model::{ids::TurnId, settings::LiveSettings},
-    ports::{
-        clock::SharedClock,
-        store::{error::StoreError, transition::RunEnd},
-    },
+    model::{LiveSettings, TurnId},
+    ports::{RunEnd, SharedClock, StoreError},
 };
 
 /// The commands for everybody, in the order in which menus list them.

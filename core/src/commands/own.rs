@@ -5,7 +5,7 @@ use rejoinder_guard::Reply;
 use super::command::{Answer, Call, Words};
 use crate::{
     base::words::filled,
-    model::command::CommandAnswer,
+    model::CommandAnswer,
     operator::own_commands::{OwnCall, find},
 };
 

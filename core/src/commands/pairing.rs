@@ -1,7 +1,7 @@
 //! The notice to somebody who is not known, with the code that lets them in.
 
 use super::command::{Answer, Command};
-use crate::model::people::PairingState;
+use crate::model::PairingState;
 
 pub(crate) const CROWDED: Command =
     Command::notice("pairing_full", "Tell a sender who is not known that too many others wait to be let in", |_| {

@@ -6,10 +6,7 @@ use proptest::{collection::vec, prelude::*, sample::select};
 
 use super::{all, bang, find, spoken};
 use crate::{
-    model::{
-        command::{CommandAnswer, OwnCommand},
-        routing::{Condition, PolicyChange, Rule},
-    },
+    model::{CommandAnswer, Condition, OwnCommand, PolicyChange, Rule},
     operator::own_commands,
 };
 

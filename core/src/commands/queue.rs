@@ -1,7 +1,7 @@
 //! `/queue`: tells, or chooses, what happens to messages that come while the agent works.
 
 use super::command::{Answer, Call, Command};
-use crate::{model::queue::QueueMode, ports::store::error::StoreError};
+use crate::{model::QueueMode, ports::StoreError};
 
 /// What chooses the mode of the configuration again.
 const AS_CONFIGURED: &str = "auto";

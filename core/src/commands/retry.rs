@@ -3,7 +3,7 @@
 //! A `/retry` with a question to repeat is an agent's turn (see `intake`): the command only answers when there is none.
 
 use super::command::{Answer, Call, Command};
-use crate::{base::words::excerpt, model::session::SessionChange, ports::store::error::StoreError};
+use crate::{base::words::excerpt, model::SessionChange, ports::StoreError};
 
 /// How many characters of a question are told.
 const EXCERPT: usize = 100;

@@ -6,14 +6,8 @@ use super::{
 };
 use crate::{
     base::words::{age, excerpt, plain},
-    model::{
-        conversation::ChatKind,
-        event::SenderKind,
-        ids::SessionId,
-        people::PersonRole,
-        session::{NewInGroups, SessionChange, SessionRecord, name},
-    },
-    ports::store::error::StoreError,
+    model::{ChatKind, NewInGroups, PersonRole, SenderKind, SessionChange, SessionId, SessionRecord, name},
+    ports::StoreError,
 };
 
 const LISTED: usize = 20;

@@ -5,8 +5,8 @@ use rejoinder_guard::ObligationState;
 use super::command::{Answer, Call, Command, Filled, Words};
 use crate::{
     base::words::{age, excerpt},
-    model::{day::Day, turn::TurnRecord},
-    ports::store::{accept::DayUse, error::StoreError},
+    model::{Day, TurnRecord},
+    ports::{DayUse, StoreError},
 };
 
 /// How many open turns are told one by one.

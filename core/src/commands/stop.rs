@@ -6,8 +6,8 @@ use super::{
 };
 use crate::{
     events::TurnEvents,
-    model::{conversation::ChatKind, turn::TurnRecord},
-    ports::store::error::StoreError,
+    model::{ChatKind, TurnRecord},
+    ports::StoreError,
 };
 
 pub(super) const STOP: Command =

@@ -1,7 +1,7 @@
 //! `/whoami`: tells the sender who they are to the gateway.
 
 use super::command::{Answer, Command};
-use crate::model::{event::SenderKind, people::PersonRole};
+use crate::model::{PersonRole, SenderKind};
 
 pub(super) const WHOAMI: Command = Command::new("whoami", &["/whoami"], 0, "Who you are here", |call| {
     Box::pin(async {

@@ -9,20 +9,10 @@ use rejoinder_guard::{Obligation, ObligationState};
 
 use crate::{
     model::{
-        agent::AgentName,
-        conversation::ChatKind,
-        event::{EventKind, InboundEvent, SenderKind},
-        ids::{ConversationId, PersonId, SessionId, TurnId},
-        people::{Identity, KnownPeople},
-        session::{SessionChoice, SessionSettings, SessionUse},
-        turn::TurnRecord,
+        AgentName, ChatKind, ConversationId, EventKind, Identity, InboundEvent, KnownPeople, PersonId, SenderKind,
+        SessionChoice, SessionId, SessionSettings, SessionUse, TurnId, TurnRecord,
     },
-    ports::store::{
-        error::StoreError,
-        record::KnownConversation,
-        sessions::SessionStore,
-        transition::{Noun, Seen},
-    },
+    ports::{KnownConversation, Noun, Seen, SessionStore, StoreError},
 };
 
 /// Reads sessions.

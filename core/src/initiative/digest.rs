@@ -7,25 +7,11 @@ use rejoinder_guard::Timestamp;
 use super::recipients::Recipient;
 use crate::{
     conversations::loops::{OpenLoop, open_loops},
-    model::{
-        approval::ApprovalFilter,
-        event::{EventKind, InboundEvent},
-        finding::PersonFilter,
-        ids::PersonId,
-        schedule::NotASchedule,
-        settings::LiveSettings,
-    },
+    model::{ApprovalFilter, EventKind, InboundEvent, LiveSettings, NotASchedule, PersonFilter, PersonId},
     notices::message,
     operator::error::OperationError,
     people::People,
-    ports::{
-        clock::SharedClock,
-        store::{
-            error::StoreError,
-            list::{OperatorStore, TurnFilter},
-            log::LogStore,
-        },
-    },
+    ports::{LogStore, OperatorStore, SharedClock, StoreError, TurnFilter},
     questions::{
         approvals::Approvals,
         digest::{LISTED, is_theirs, snoozed},

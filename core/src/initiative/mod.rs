@@ -21,15 +21,9 @@ use self::{
 };
 use crate::{
     model::{
-        agent::AgentName,
-        conversation::ConversationRef,
-        event::{Directed, EventKind, InboundEvent},
-        ids::{EventId, PersonId, TurnId},
-        log::Subject,
-        schedule::{Asker, NewSchedule, Schedule, ScheduledAction},
-        settings::LiveSettings,
-        target::{Addressees, Begun, NotReached, Reached, Target},
-        words::{PromptSession, Words, WordsTo},
+        Addressees, AgentName, Asker, Begun, ConversationRef, Directed, EventId, EventKind, InboundEvent, LiveSettings,
+        NewSchedule, NotReached, PersonId, PromptSession, Reached, Schedule, ScheduledAction, Subject, Target, TurnId,
+        Words, WordsTo,
     },
     notices::message,
     operator::{
@@ -38,14 +32,8 @@ use crate::{
     },
     people::{People, access::Permit},
     ports::{
-        clock::SharedClock,
-        intake::{Accepted, Inlet, IntakeError},
-        store::{
-            accept::{Beside, InboxStore, NewEvent, Stored, TransitionOf},
-            error::StoreError,
-            transition::Transition,
-            turns::TurnStore,
-        },
+        Accepted, Beside, InboxStore, Inlet, IntakeError, NewEvent, SharedClock, StoreError, Stored, Transition,
+        TransitionOf, TurnStore,
     },
 };
 

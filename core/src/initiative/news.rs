@@ -4,14 +4,10 @@ use async_trait::async_trait;
 
 use super::{Initiative, Prompt, recipients::Recipient};
 use crate::{
-    model::{
-        conversation::{ChannelId, ConversationRef},
-        event::{Author, InboundEvent, Quote},
-        target::Reached,
-    },
+    model::{Author, ChannelId, ConversationRef, InboundEvent, Quote, Reached},
     notices::message,
     operator::error::OperationError,
-    ports::intake::{News, NewsDesk, NewsError, Task},
+    ports::{News, NewsDesk, NewsError, Task},
 };
 
 #[async_trait]

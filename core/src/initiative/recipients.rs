@@ -5,23 +5,12 @@ use std::{cmp::Reverse, sync::Arc};
 use crate::{
     base::channels::Channels,
     model::{
-        capabilities::Receipts,
-        conversation::{ChannelId, ChatKind, ConversationRef},
-        event::{InboundEvent, SenderKind},
-        finding::{PersonFilter, folded},
-        ids::PersonId,
-        people::{Identity, KnownIdentity, PersonRole, is_hidden},
-        target::{Addressees, NotReached, Target},
-        words::WordsTo,
+        Addressees, ChannelId, ChatKind, ConversationRef, Identity, InboundEvent, KnownIdentity, NotReached,
+        PersonFilter, PersonId, PersonRole, Receipts, SenderKind, Target, WordsTo, folded, is_hidden,
     },
     operator::error::OperationError,
     people::{People, reach::Unreachable},
-    ports::store::{
-        channels::ChannelStore,
-        error::StoreError,
-        list::{OperatorStore, TurnFilter},
-        turns::TurnStore,
-    },
+    ports::{ChannelStore, OperatorStore, StoreError, TurnFilter, TurnStore},
 };
 
 /// To how many people something may be sent at once.

@@ -12,22 +12,14 @@ use super::Initiative;
 use crate::{
     base::{conflicts::decide_anew, lifecycle::Lifecycle, pauses, words::rfc3339},
     model::{
-        agent::AgentName,
-        ids::{ScheduleId, TurnId},
-        log::{LogEvent, NewLogEntry, Subject},
-        schedule::{NewSchedule, Schedule, ScheduleChange, ScheduleRun, ScheduleState, ScheduledAction, When},
-        settings::LiveSettings,
-        target::{NotReached, Reached},
+        AgentName, LiveSettings, LogEvent, NewLogEntry, NewSchedule, NotReached, Reached, Schedule, ScheduleChange,
+        ScheduleId, ScheduleRun, ScheduleState, ScheduledAction, Subject, TurnId, When,
     },
     operator::{
         actor::{Actor, Done, operation_done},
         error::OperationError,
     },
-    ports::store::{
-        accept::TransitionOf,
-        error::StoreError,
-        transition::{Seen, Transition},
-    },
+    ports::{Seen, StoreError, Transition, TransitionOf},
     schedules::Calendar,
 };
 

@@ -16,24 +16,11 @@ use super::{Initiative, Prompt};
 use crate::{
     base::{channels::Channels, lifecycle::Lifecycle, pauses},
     conversations::activity::{Activity, Heard, Watched},
-    model::{
-        conversation::ConversationRef,
-        conversation_trigger::{ConversationTrigger, Said},
-        event::SenderKind,
-        ids::TurnId,
-        settings::LiveSettings,
-        words::WordsTo,
-    },
+    model::{ConversationRef, ConversationTrigger, LiveSettings, Said, SenderKind, TurnId, WordsTo},
     operator::error::OperationError,
     people::People,
     ports::{
-        clock::SharedClock,
-        store::{
-            channels::ChannelStore,
-            error::StoreError,
-            list::{ConversationFilter, OperatorStore, TurnFilter, TurnSummary},
-            sessions::SessionStore,
-        },
+        ChannelStore, ConversationFilter, OperatorStore, SessionStore, SharedClock, StoreError, TurnFilter, TurnSummary,
     },
 };
 

@@ -9,13 +9,8 @@ use crate::{
     base::{conflicts::decide_anew, pauses},
     events::TurnEvents,
     ledger::trigger::Trigger,
-    model::{
-        event::InboundEvent,
-        ids::{ConversationId, TurnId},
-        queue::Backlog,
-        turn::TurnRecord,
-    },
-    ports::store::{accept::Stored, error::StoreError},
+    model::{Backlog, ConversationId, InboundEvent, TurnId, TurnRecord},
+    ports::{StoreError, Stored},
     questions::backlog_question::may_be_asked,
 };
 

@@ -4,24 +4,12 @@ use std::sync::Arc;
 
 use crate::{
     base::conflicts::decide_anew,
-    model::{
-        event::Sender,
-        line::{ErrorFilter, ErrorMark},
-        log::Subject,
-        tokens::{SignInChange, TokenChange},
-    },
+    model::{ErrorFilter, ErrorMark, Sender, SignInChange, Subject, TokenChange},
     operator::{
         actor::{Actor, operation},
         error::OperationError,
     },
-    ports::{
-        clock::SharedClock,
-        store::{
-            list::TokenStore,
-            log::LineStore,
-            transition::{Commit, Noun, Seen, Transition},
-        },
-    },
+    ports::{Commit, LineStore, Noun, Seen, SharedClock, TokenStore, Transition},
 };
 
 /// Does what operators ask for with the gateway itself.

@@ -7,17 +7,12 @@ use crate::{
     base::conflicts::decide_anew,
     events::{TurnEvents, subjects::subject_of},
     ledger::trigger::{DecidedApproval, Trigger},
-    model::{
-        approval::{Approval, ApprovalChange, ApprovalFilter, ApprovalState},
-        ids::ApprovalId,
-        log::{LogEvent, NewLogEntry},
-        turn::TurnRecord,
-    },
+    model::{Approval, ApprovalChange, ApprovalFilter, ApprovalId, ApprovalState, LogEvent, NewLogEntry, TurnRecord},
     operator::{
         actor::{Actor, operation},
         error::OperationError,
     },
-    ports::store::record::Remark,
+    ports::Remark,
 };
 
 impl Approval {

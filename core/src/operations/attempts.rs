@@ -7,16 +7,13 @@ use super::{Operations, remark};
 use crate::{
     events::subjects::subject_of_delivery,
     model::{
-        conversation::{ChannelId, ConversationRef},
-        ids::{DeliveryId, TurnId},
-        log::{LogEvent, NewLogEntry, Subject},
-        stored_delivery::{DeliveryRecord, DeliveryState},
+        ChannelId, ConversationRef, DeliveryId, DeliveryRecord, DeliveryState, LogEvent, NewLogEntry, Subject, TurnId,
     },
     operator::{
         actor::{Actor, operation},
         error::OperationError,
     },
-    ports::store::{error::StoreError, record::Remark, transition::Transition},
+    ports::{Remark, StoreError, Transition},
 };
 
 impl Operations {

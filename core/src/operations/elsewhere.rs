@@ -8,10 +8,10 @@ use super::Operations;
 use crate::{
     events::TurnEvents,
     ledger::trigger::{OperatorStep, Trigger},
-    model::{conversation::ChatKind, event::InboundEvent, ids::TurnId, turn::TurnRecord},
+    model::{ChatKind, InboundEvent, TurnId, TurnRecord},
     notices::sent_elsewhere,
     operator::error::OperationError,
-    ports::store::{error::StoreError, record::Remark},
+    ports::{Remark, StoreError},
 };
 
 impl Operations {

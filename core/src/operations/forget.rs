@@ -5,19 +5,10 @@ use std::{sync::Arc, time::Duration};
 use super::{Farewell, Operations};
 use crate::{
     base::conflicts::decide_anew,
-    model::{
-        log::Subject,
-        people::{Identity, PeopleChange},
-    },
+    model::{Identity, PeopleChange, Subject},
     operator::{actor::Actor, error::OperationError},
     people::People,
-    ports::{
-        clock::SharedClock,
-        store::{
-            housekeeping::{HousekeepingStore, Removal},
-            transition::Transition,
-        },
-    },
+    ports::{HousekeepingStore, Removal, SharedClock, Transition},
     schedules::Calendar,
 };
 

@@ -6,16 +6,15 @@ use super::Operations;
 use crate::{
     base::conflicts::decide_anew,
     model::{
-        ids::PersonId,
-        log::Subject,
-        people::{DirectChat, Identity, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord, PersonRole},
+        DirectChat, Identity, KnownIdentity, Pairing, PairingState, PeopleChange, PersonId, PersonRecord, PersonRole,
+        Subject,
     },
     operator::{
         actor::{Actor, operation},
         error::OperationError,
     },
     people::codes::WrongCode,
-    ports::store::transition::{Seen, Transition},
+    ports::{Seen, Transition},
 };
 
 /// As whom somebody is let in.
