@@ -7,7 +7,7 @@ use rejoinder_core::{
 };
 use sqlx::sqlite::SqliteRow;
 
-use super::columns::{Columns, all, readable, record};
+use super::columns::{Columns, readable, record};
 use crate::sqlite::{error::store_error, store::SqliteStore};
 
 /// `select` of questions `q`, with the current address of their conversations.
