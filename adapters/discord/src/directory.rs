@@ -3,11 +3,9 @@
 //! Filled from Gateway events. A message does not carry these facts, and a resumed session does not repeat them, so
 //! missing ones are fetched over REST.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
-};
+use std::collections::{HashMap, HashSet};
 
+use parking_lot::RwLock;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
@@ -96,20 +94,20 @@ pub(crate) struct LatestMessage {
 
 impl Directory {
     pub(crate) fn channel(&self, channel: Snowflake) -> Option<ChannelInfo> {
-        self.read().channels.get(&channel).cloned()
+        self.0.read().channels.get(&channel).cloned()
     }
 
     pub(crate) fn channel_name(&self, channel: Snowflake) -> Option<String> {
-        self.read().channels.get(&channel)?.name.clone()
+        self.0.read().channels.get(&channel)?.name.clone()
     }
 
     pub(crate) fn role_name(&self, role: Snowflake) -> Option<String> {
-        self.read().roles.get(&role).cloned()
+        self.0.read().roles.get(&role).cloned()
     }
 
     /// Whether a server's role is ours; `None` if our roles there are unknown.
     pub(crate) fn is_our_role(&self, guild: Snowflake, role: Snowflake) -> Option<bool> {
-        let state = self.read();
+        let state = self.0.read();
         if state.application_roles.contains(&role) {
             return Some(true);
         }
@@ -119,16 +117,16 @@ impl Directory {
     /// Adds a channel or a thread. `guild` is its server if the channel does not name it.
     pub(crate) fn learn(&self, channel: &Channel, guild: Option<Snowflake>) {
         let info = ChannelInfo { guild: channel.guild_id.or(guild), ..ChannelInfo::from(channel) };
-        self.write().channels.insert(channel.id, info);
+        self.0.write().channels.insert(channel.id, info);
     }
 
     pub(crate) fn learn_direct(&self, channel: Snowflake) {
         let direct = || ChannelInfo { kind: kind::DIRECT[0], guild: None, parent: None, owner: None, name: None };
-        self.write().channels.entry(channel).or_insert_with(direct);
+        self.0.write().channels.entry(channel).or_insert_with(direct);
     }
 
     pub(crate) fn forget(&self, channel: Snowflake) {
-        self.write().channels.remove(&channel);
+        self.0.write().channels.remove(&channel);
     }
 
     /// Adds a server's channels and roles. Returns the last message of each channel.
@@ -152,23 +150,15 @@ impl Directory {
     }
 
     pub(crate) fn learn_our_roles(&self, guild: Snowflake, roles: Vec<Snowflake>) {
-        self.write().ours.insert(guild, roles.into_iter().collect());
+        self.0.write().ours.insert(guild, roles.into_iter().collect());
     }
 
     pub(crate) fn learn_role(&self, role: Role, us: Snowflake) {
-        let mut state = self.write();
+        let mut state = self.0.write();
         if role.tags.bot_id == Some(us) {
             state.application_roles.insert(role.id);
         }
         state.roles.insert(role.id, role.name);
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, DirectoryState> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, DirectoryState> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,13 +5,9 @@
 //! for fifteen minutes. Valid tokens are stored in the channel's cursor `interactions`, in the transaction that stores the
 //! event.
 
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use rejoinder_core::{Timestamp, TurnId};
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
@@ -121,7 +117,7 @@ impl Interactions {
     /// Loads what an earlier run stored. Returns the interactions that may still need their acknowledgement.
     pub(crate) fn load(&self, stored: &str, now: Timestamp) -> Vec<Arc<InteractionRecord>> {
         let records: Vec<InteractionRecord> = serde_json::from_str(stored).unwrap_or_default();
-        let mut entries = self.lock();
+        let mut entries = self.0.lock();
         let mut waiting = Vec::new();
         for record in records.into_iter().filter(|record| record.is_valid(now)) {
             let may_wait = now.since(record.at) < ACKNOWLEDGE_TIMEOUT;
@@ -137,7 +133,7 @@ impl Interactions {
 
     /// Adds an interaction, before it is stored.
     pub(crate) fn note(&self, record: InteractionRecord, now: Timestamp) -> Arc<InteractionRecord> {
-        let mut entries = self.lock();
+        let mut entries = self.0.lock();
         entries.retain(|_, entry| entry.record.is_valid(now));
         let record = Arc::new(record);
         let entry = entries.entry(record.id).or_insert_with(|| Entry {
@@ -149,14 +145,14 @@ impl Interactions {
 
     /// Notes the turn that an interaction opened.
     pub(crate) fn set_turn(&self, id: Snowflake, turn: TurnId) {
-        if let Some(entry) = self.lock().get_mut(&id) {
+        if let Some(entry) = self.0.lock().get_mut(&id) {
             entry.record = Arc::new(InteractionRecord { turn: Some(turn), ..InteractionRecord::clone(&entry.record) });
         }
     }
 
     /// The latest valid ones as JSON, for the cursor.
     pub(crate) fn to_text(&self, now: Timestamp) -> String {
-        let entries = self.lock();
+        let entries = self.0.lock();
         let mut records: Vec<Arc<InteractionRecord>> =
             entries.values().map(|entry| Arc::clone(&entry.record)).collect();
         drop(entries);
@@ -174,7 +170,7 @@ impl Interactions {
 
     /// The interaction that opened a turn, if it can still be answered.
     pub(crate) async fn of_turn(&self, turn: TurnId, now: Timestamp) -> Option<Arc<InteractionRecord>> {
-        let id = self.lock().values().find(|entry| entry.record.turn == Some(turn)).map(|entry| entry.record.id)?;
+        let id = self.0.lock().values().find(|entry| entry.record.turn == Some(turn)).map(|entry| entry.record.id)?;
         self.acknowledged(id, now).await
     }
 
@@ -189,14 +185,14 @@ impl Interactions {
             let record = &entry.record;
             record.is_private && record.user == user && record.chat.to_string() == chat
         };
-        let id = self.lock().values().filter(of_the_user).map(|entry| entry.record.id).max()?;
+        let id = self.0.lock().values().filter(of_the_user).map(|entry| entry.record.id).max()?;
         self.acknowledged(id, now).await
     }
 
     /// Waits until the acknowledgement has succeeded or failed. `None` if it failed.
     async fn acknowledged(&self, id: Snowflake, now: Timestamp) -> Option<Arc<InteractionRecord>> {
         let (record, mut acknowledged) = {
-            let entries = self.lock();
+            let entries = self.0.lock();
             let entry = entries.get(&id).filter(|entry| entry.record.is_valid(now))?;
             (Arc::clone(&entry.record), entry.acknowledged.subscribe())
         };
@@ -212,13 +208,9 @@ impl Interactions {
     }
 
     fn set_acknowledged(&self, id: Snowflake, state: Acknowledged) {
-        if let Some(entry) = self.lock().get(&id) {
+        if let Some(entry) = self.0.lock().get(&id) {
             entry.acknowledged.send_replace(state);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Snowflake, Entry>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

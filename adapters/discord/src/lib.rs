@@ -51,12 +51,10 @@ mod receive;
 mod section;
 mod snowflake;
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use quick_cache::sync::Cache;
 use rejoinder_core::{
     Attachment, Backoff, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef,
@@ -176,11 +174,11 @@ impl Discord {
     }
 
     fn identified_at(&self) -> Option<Timestamp> {
-        *self.identified_at.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.identified_at.lock()
     }
 
     fn note_identified(&self, at: Timestamp) {
-        *self.identified_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
+        *self.identified_at.lock() = Some(at);
     }
 
     /// Receives events until the run ends.

@@ -6,10 +6,11 @@ use std::{
     hash::{BuildHasher, RandomState},
     io,
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use futures_util::{SinkExt, StreamExt};
+use parking_lot::Mutex;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{Notify, broadcast, watch},
@@ -113,7 +114,7 @@ impl ChatServer {
     /// A person writes in a chat. Returns the id of the message.
     #[expect(clippy::must_use_candidate, reason = "most callers do not need the id")]
     pub fn writes(&self, person: &str, chat: &str, text: &str) -> String {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let id = state.next_id();
         let line = format!("message {id} {chat} {person} {}", escaped(text));
         state.unacknowledged.push_back((id.clone(), line));
@@ -125,20 +126,20 @@ impl ChatServer {
     /// Sends a `message` line as it is.
     pub fn inject(&self, line: &str) {
         let id = line.split(' ').nth(1).unwrap_or_default().to_owned();
-        lock(&self.state).unacknowledged.push_back((id, line.to_owned()));
+        self.state.lock().unacknowledged.push_back((id, line.to_owned()));
         self.arrived.notify_waiters();
     }
 
     /// Whether the gateway has acknowledged a message.
     #[must_use]
     pub fn is_acknowledged(&self, id: &str) -> bool {
-        lock(&self.state).acknowledged.contains(id)
+        self.state.lock().acknowledged.contains(id)
     }
 
     /// The agent's messages in a chat, in order.
     #[must_use]
     pub fn shown(&self, chat: &str) -> Vec<String> {
-        lock(&self.state).shown.iter().filter(|(place, _)| place == chat).map(|(_, text)| text.clone()).collect()
+        self.state.lock().shown.iter().filter(|(place, _)| place == chat).map(|(_, text)| text.clone()).collect()
     }
 
     /// The agent's future messages: chat and text.
@@ -159,18 +160,18 @@ impl ChatServer {
 
     /// Accepts new connections and says nothing on them.
     pub fn fall_silent(&self) {
-        lock(&self.state).is_silent = true;
+        self.state.lock().is_silent = true;
     }
 
     /// Whether somebody waits in vain since [`fall_silent`](Self::fall_silent).
     #[must_use]
     pub fn has_hanging_call(&self) -> bool {
-        lock(&self.state).has_hanging_call
+        self.state.lock().has_hanging_call
     }
 
     /// Makes the next `say`, or with [`Fault::Deny`] the next `hello`, fail.
     pub fn fail_next(&self, fault: Fault) {
-        lock(&self.state).fault = Some(fault);
+        self.state.lock().fault = Some(fault);
     }
 }
 
@@ -179,10 +180,6 @@ impl ChatState {
         self.latest += 1;
         format!("{:x}-{}", self.start, self.latest)
     }
-}
-
-fn lock(state: &Mutex<ChatState>) -> MutexGuard<'_, ChatState> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What the server does about a line.
@@ -235,7 +232,7 @@ impl Accepting {
         let (mut listens, mut brought) = (false, HashSet::new());
         loop {
             let arrived = self.arrived.notified();
-            let waiting: Vec<_> = lock(&self.state).unacknowledged.iter().cloned().collect();
+            let waiting: Vec<_> = self.state.lock().unacknowledged.iter().cloned().collect();
             for (id, line) in waiting.into_iter().filter(|_| listens) {
                 if brought.insert(id) {
                     lines.send(&line).await?;
@@ -258,13 +255,13 @@ impl Accepting {
     }
 
     fn is_silent(&self) -> bool {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.has_hanging_call |= state.is_silent;
         state.is_silent
     }
 
     fn denies(&self) -> bool {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.fault.take_if(|fault| *fault == Fault::Deny).is_some()
     }
 
@@ -273,7 +270,7 @@ impl Accepting {
         match words[..] {
             ["ping"] => Reaction::Answer("pong".to_owned()),
             ["ack", id] => {
-                let mut state = lock(&self.state);
+                let mut state = self.state.lock();
                 state.unacknowledged.retain(|(waiting, _)| waiting != id);
                 state.acknowledged.insert(id.to_owned());
                 Reaction::None
@@ -284,7 +281,7 @@ impl Accepting {
     }
 
     fn say(&self, key: &str, chat: &str, text: &str) -> Reaction {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if let Some(answer) = state.answers.get(key) {
             return Reaction::Answer(answer.clone());
         }

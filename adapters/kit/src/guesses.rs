@@ -5,7 +5,6 @@ use std::{
     fmt,
     net::IpAddr,
     num::NonZeroU32,
-    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -13,6 +12,7 @@ use axum::http::StatusCode;
 use governor::{
     Quota, RateLimiter, clock::Clock, middleware::StateInformationMiddleware, state::keyed::DefaultKeyedStateStore,
 };
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 use tracing::warn;
@@ -197,7 +197,7 @@ impl Guesses {
     /// # Errors
     /// When the wait would be longer than 5 s.
     pub async fn turn_of(&self, peer: Peer, surface: &str, secret: &[u8]) -> Result<(), TooManyGuesses> {
-        if self.is_slowed(peer, surface) && !self.known().contains(&mark(peer, surface, secret)) {
+        if self.is_slowed(peer, surface) && !self.right.lock().contains(&mark(peer, surface, secret)) {
             return self.turn(peer, surface).await;
         }
         Ok(())
@@ -206,7 +206,7 @@ impl Guesses {
     /// Notes that `peer` sent a right secret.
     pub fn right(&self, peer: Peer, surface: &str, secret: &[u8]) {
         let mark = mark(peer, surface, secret);
-        let mut known = self.known();
+        let mut known = self.right.lock();
         if known.len() >= MAX_PEERS && !known.contains(&mark) {
             // An address that is still there is noted again.
             known.clear();
@@ -226,14 +226,14 @@ impl Guesses {
     /// Notes that `peer` sent no secret where one is needed. That is no guess.
     pub fn missing(&self, peer: Peer, surface: &str) {
         count(surface, "missing");
-        let count = self.refusals().missing.count(Instant::now());
+        let count = self.refusals.lock().missing.count(Instant::now());
         if let Some(count) = count {
             warn!(peer = %peer.0, surface, reason = "missing", count, "refused callers without a secret");
         }
     }
 
     fn is_slowed(&self, peer: Peer, surface: &str) -> bool {
-        let refusals = self.refusals();
+        let refusals = self.refusals.lock();
         let is_slowed = |guesser: &Guesser| guesser.is_slowed(Instant::now());
         !refusals.peers.is_empty() && refusals.peers.get(&door(peer, surface)).is_some_and(is_slowed)
     }
@@ -242,7 +242,7 @@ impl Guesses {
     fn guessed(&self, peer: Peer, surface: &str, reason: &'static str, change: impl FnOnce(&mut Guesser, Instant)) {
         count(surface, reason);
         let (now, door) = (Instant::now(), door(peer, surface));
-        let mut refusals = self.refusals();
+        let mut refusals = self.refusals.lock();
         if !refusals.has_room_for(&door) {
             refusals.make_room(now);
             // Those whose line is empty.
@@ -255,14 +255,6 @@ impl Guesses {
         if let Some(count) = count {
             warn!(peer = %peer.0, surface, reason, count, "refused a caller without the right secret");
         }
-    }
-
-    fn known(&self) -> MutexGuard<'_, HashSet<[u8; 32]>> {
-        self.right.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn refusals(&self) -> MutexGuard<'_, Refusals> {
-        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -392,7 +384,7 @@ mod tests {
         guess_once_from(&guesses, 5000);
 
         assert!(guesses.is_slowed(EVE, "test"));
-        assert!(guesses.refusals().peers.len() <= MAX_PEERS);
+        assert!(guesses.refusals.lock().peers.len() <= MAX_PEERS);
     }
 
     #[tokio::test(start_paused = true)]
@@ -407,7 +399,7 @@ mod tests {
 
         assert!(!guesses.is_slowed(EVE, "test"));
         assert!(guesses.is_slowed(Peer(Ipv4Addr::from_bits(4095).into()), "test"));
-        assert!((MAX_PEERS / 4..=MAX_PEERS / 2 + 1).contains(&guesses.refusals().peers.len()));
+        assert!((MAX_PEERS / 4..=MAX_PEERS / 2 + 1).contains(&guesses.refusals.lock().peers.len()));
     }
 
     #[test]
@@ -417,14 +409,14 @@ mod tests {
             guesses.missing(Peer(Ipv4Addr::from_bits(number).into()), "test");
         }
 
-        let refusals = guesses.refusals();
+        let refusals = guesses.refusals.lock();
         assert_eq!((refusals.peers.len(), refusals.missing.since), (0, 4999));
     }
 
     #[tokio::test(start_paused = true)]
     async fn so_many_warnings_are_written_in_a_minute_and_no_more() {
         let guesses = Guesses::default();
-        let written = || (0..1000).filter(|_| guesses.refusals().may_warn(Instant::now())).count();
+        let written = || (0..1000).filter(|_| guesses.refusals.lock().may_warn(Instant::now())).count();
 
         let first = written();
         advance(MINUTE).await;

@@ -1,10 +1,8 @@
 //! The health of a channel.
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use rejoinder_core::{ChannelHealth, DeliveryError, Receipt, Timestamp};
 
 /// How many chats a notice names.
@@ -36,12 +34,12 @@ impl Health {
 
     /// Sets how old the last proof of inbound may be.
     pub fn set_stale_after(&self, stale_after: Duration) {
-        self.lock().stale_after = Some(stale_after);
+        self.0.lock().stale_after = Some(stale_after);
     }
 
     /// Reports that inbound works as of `now`: a poll completed, a heartbeat was acknowledged, a sync was read.
     pub fn inbound_works(&self, now: Timestamp) {
-        let mut parts = self.lock();
+        let mut parts = self.0.lock();
         parts.inbound_at = Some(now);
         parts.inbound = None;
     }
@@ -49,32 +47,32 @@ impl Health {
     /// Whether inbound was proved at least once since the start.
     #[must_use]
     pub fn has_worked(&self) -> bool {
-        self.lock().inbound_at.is_some()
+        self.0.lock().inbound_at.is_some()
     }
 
     /// Reports that no events arrive.
     pub fn inbound_fails(&self, problem: impl Into<String>) {
-        self.lock().inbound = Some(problem.into());
+        self.0.lock().inbound = Some(problem.into());
     }
 
     /// Reports that the store accepts events and returns cursors.
     pub fn storing_works(&self) {
-        self.lock().storing = None;
+        self.0.lock().storing = None;
     }
 
     /// Reports that the store does not accept events or return cursors.
     pub fn storing_fails(&self, problem: String) {
-        self.lock().storing = Some(problem);
+        self.0.lock().storing = Some(problem);
     }
 
     /// Reports that the platform accepts deliveries.
     pub fn outbound_works(&self) {
-        self.lock().outbound = None;
+        self.0.lock().outbound = None;
     }
 
     /// Reports that the platform accepts no deliveries at all.
     pub fn outbound_fails(&self, problem: impl Into<String>) {
-        self.lock().outbound = Some(problem.into());
+        self.0.lock().outbound = Some(problem.into());
     }
 
     /// Updates the outbound health from the result of a delivery. `refused` is the problem text for rejected credentials.
@@ -89,7 +87,7 @@ impl Health {
 
     /// Reports that the account lacks something that only its owner can grant. Returns whether the problem is new.
     pub fn setup_fails(&self, problem: &str) -> bool {
-        let mut parts = self.lock();
+        let mut parts = self.0.lock();
         let is_new = parts.setup.as_deref() != Some(problem);
         parts.setup = Some(problem.to_owned());
         is_new
@@ -97,7 +95,7 @@ impl Health {
 
     /// Reports that the account lacks nothing.
     pub fn setup_is_complete(&self) {
-        self.lock().setup = None;
+        self.0.lock().setup = None;
     }
 
     /// Reports the chats whose missed messages cannot be read at the moment. Empty: there are none.
@@ -105,13 +103,13 @@ impl Health {
         let named = chats.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
         let more = chats.len().checked_sub(NAMED).filter(|more| *more > 0);
         let more = more.map(|more| format!(" and {more} more")).unwrap_or_default();
-        self.lock().unread = (!chats.is_empty()).then(|| format!("missed messages cannot be read in {named}{more}"));
+        self.0.lock().unread = (!chats.is_empty()).then(|| format!("missed messages cannot be read in {named}{more}"));
     }
 
     /// The health that the core reads. Of several problems it names one: inbound, the store, outbound, setup, in this order.
     #[must_use]
     pub fn report(&self) -> ChannelHealth {
-        let parts = self.lock();
+        let parts = self.0.lock();
         let problems = [&parts.inbound, &parts.storing, &parts.outbound, &parts.setup];
         let problem = problems.into_iter().flatten().next().cloned();
         ChannelHealth {
@@ -120,10 +118,6 @@ impl Health {
             problem,
             notice: parts.unread.clone(),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HealthParts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,6 +1,8 @@
 //! A value that a channel has only while it runs.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
 
 /// A value that requests from outside need; it is set only while the channel runs.
 #[derive(Debug)]
@@ -29,11 +31,11 @@ impl<T> WhileRunning<T> {
     /// The value; `None` while the channel does not run.
     #[must_use]
     pub fn get(&self) -> Option<Arc<T>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.read().clone()
     }
 
     fn set(&self, value: Option<Arc<T>>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = value;
+        *self.0.write() = value;
     }
 }
 

@@ -1,10 +1,8 @@
 //! Tracks how many of the latest encrypted events could be decrypted.
 
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::VecDeque;
 
+use parking_lot::Mutex;
 /// How many of the latest encrypted events are considered.
 const WINDOW: usize = 50;
 
@@ -17,7 +15,7 @@ pub(crate) struct Decryption(Mutex<VecDeque<bool>>);
 
 impl Decryption {
     pub(crate) fn note(&self, was_read: bool) {
-        let mut latest = self.lock();
+        let mut latest = self.0.lock();
         if latest.len() == WINDOW {
             latest.pop_front();
         }
@@ -26,21 +24,17 @@ impl Decryption {
 
     /// The key of an event arrived later. Corrects the oldest event that could not be read.
     pub(crate) fn note_late(&self) {
-        if let Some(was_read) = self.lock().iter_mut().find(|was_read| !**was_read) {
+        if let Some(was_read) = self.0.lock().iter_mut().find(|was_read| !**was_read) {
             *was_read = true;
         }
     }
 
     /// A health problem, if more than half of the events cannot be read.
     pub(crate) fn problem(&self) -> Option<String> {
-        let latest = self.lock();
+        let latest = self.0.lock();
         let (count, unread) = (latest.len(), latest.iter().filter(|was_read| !**was_read).count());
         (count >= MIN_EVENTS && unread * 2 > count)
             .then(|| format!("{unread} of the last {count} encrypted events could not be read: their keys are missing"))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<bool>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,10 +1,8 @@
 //! The budget of drafts, which keeps them from using up the rate limit that answers need.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use rejoinder_core::{Rate, Timestamp};
 
 /// Limits optional requests: drafts, typing notices, and the removal of buttons.
@@ -22,13 +20,13 @@ struct BudgetState {
 impl Budget {
     /// Notes that the homeserver limits us.
     pub(crate) fn note_limited(&self, until: Timestamp) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         state.limited_until = Some(state.limited_until.map_or(until, |earlier| earlier.max(until)));
     }
 
     /// How long a rate limit of the homeserver still lasts.
     pub(crate) fn limit(&self, now: Timestamp) -> Option<Duration> {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.0.lock();
         state.limited_until.filter(|until| *until > now).map(|until| until.since(now))
     }
 
@@ -38,7 +36,7 @@ impl Budget {
             return Err(wait);
         }
         let Some(rate) = rate else { return Ok(()) };
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         let full_at = state.full_at.filter(|at| *at > now).unwrap_or(now);
         let (taken, most) = (full_at.since(now), rate.per * rate.burst.saturating_sub(1));
         if taken > most {

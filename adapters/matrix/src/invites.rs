@@ -5,7 +5,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -14,6 +14,7 @@ use matrix_sdk::{
     ruma::{OwnedRoomId, OwnedServerName, RoomId, api::client::membership::leave_room},
     sync::RoomUpdates,
 };
+use parking_lot::Mutex;
 use rejoinder_core::Timestamp;
 use rejoinder_kit::{Receiver, RunEnd};
 use tokio::sync::Semaphore;
@@ -75,12 +76,12 @@ impl RoomJoins {
     /// Whether to try a room now. If so, it counts as being tried until [`failed`](Self::failed) or
     /// [`joined`](Self::joined).
     fn begin(&self, room: &RoomId, now: Timestamp) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.may_try(room, now) && state.joining.insert(room.to_owned())
     }
 
     fn failed(&self, room: &RoomId, now: Timestamp) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let (times, next) = state.tried.entry(room.to_owned()).or_insert((0, now));
         *next = now + (MIN_PAUSE * 2_u32.saturating_pow((*times).min(16))).min(MAX_PAUSE);
         *times += 1;
@@ -88,7 +89,7 @@ impl RoomJoins {
     }
 
     fn joined(&self, room: &RoomId) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.tried.remove(room);
         state.invited.remove(room);
         state.joining.remove(room);
@@ -96,7 +97,7 @@ impl RoomJoins {
 
     /// Notes an invitation: a room that could not be joined without one is tried at once.
     fn note_invited(&self, room: &RoomId) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.invited.insert(room.to_owned()) {
             state.tried.remove(room);
         }
@@ -104,7 +105,7 @@ impl RoomJoins {
 
     /// How long until a room may have to be tried again.
     pub(crate) fn next_try(&self, now: Timestamp) -> Option<Duration> {
-        let state = self.lock();
+        let state = self.state.lock();
         let next = state.tried.values().filter(|(_, next)| *next > now).map(|(_, next)| next.since(now)).min();
         // A running attempt may fail.
         next.into_iter().chain((!state.joining.is_empty()).then_some(MIN_PAUSE)).min()
@@ -112,7 +113,7 @@ impl RoomJoins {
 
     /// Decides what happens to an invitation that is not accepted.
     fn refuse(&self, room: &RoomId) -> Refused {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.refused.contains(room) {
             Refused::IsOpen
         } else if state.refused.len() < MAX_REFUSED {
@@ -126,25 +127,21 @@ impl RoomJoins {
 
     /// Notes that an invitation is no longer open. Returns whether there was one: we declined it, or it was withdrawn.
     fn ended(&self, room: &RoomId) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.refused.remove(room) | state.invited.remove(room) | state.declined.remove(room)
     }
 
     /// The rooms whose next attempt is due.
     fn due(&self, now: Timestamp) -> Vec<OwnedRoomId> {
-        self.lock().tried.iter().filter(|(_, (_, next))| *next <= now).map(|(room, _)| room.clone()).collect()
+        self.state.lock().tried.iter().filter(|(_, (_, next))| *next <= now).map(|(room, _)| room.clone()).collect()
     }
 
     fn was_moved(&self, room: &RoomId) -> bool {
-        self.lock().moved.contains(room)
+        self.state.lock().moved.contains(room)
     }
 
     fn note_moved(&self, room: &RoomId) {
-        self.lock().moved.insert(room.to_owned());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, JoinState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().moved.insert(room.to_owned());
     }
 }
 
@@ -200,7 +197,7 @@ impl Matrix {
                 self.forget_in_background(session, room);
             }
         }
-        let is_first = !std::mem::replace(&mut self.joins.lock().has_looked, true);
+        let is_first = !std::mem::replace(&mut self.joins.state.lock().has_looked, true);
         let invited: Vec<Room> = if is_first {
             session.client.invited_rooms()
         } else {
@@ -392,14 +389,14 @@ mod tests {
 
         assert!(joins.begin(&room, at(0)) && !joins.begin(&room, at(0)), "an attempt is running");
         joins.failed(&room, at(0));
-        assert!(!joins.lock().may_try(&room, at(4)) && joins.lock().may_try(&room, at(5)));
+        assert!(!joins.state.lock().may_try(&room, at(4)) && joins.state.lock().may_try(&room, at(5)));
         assert_eq!(joins.next_try(at(2)), Some(Duration::from_secs(3)));
         assert_eq!(joins.next_try(at(9)), None, "no longer tried: the invitation is gone");
         joins.note_invited(&room);
-        assert!(joins.lock().may_try(&room, at(1)));
+        assert!(joins.state.lock().may_try(&room, at(1)));
         joins.failed(&room, at(1));
         joins.note_invited(&room);
-        assert!(!joins.lock().may_try(&room, at(2)), "the same invitation");
+        assert!(!joins.state.lock().may_try(&room, at(2)), "the same invitation");
         joins.joined(&room);
         assert_eq!(joins.next_try(at(2)), None);
     }

@@ -3,12 +3,9 @@
 //! Answers to one person do not use up a private chat's budget. So when several private chats are limited at the same
 //! time, the bot is. Groups have small budgets of their own, which say nothing about other chats.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
+use parking_lot::Mutex;
 use rejoinder_core::{Scope, Timestamp};
 
 /// How many private chats must be limited at the same time to conclude that the bot is.
@@ -21,7 +18,7 @@ pub(crate) struct LimitedChats(Mutex<HashMap<i64, Timestamp>>);
 impl LimitedChats {
     /// Notes that a 429 limits `chat` for `pause`, and returns what it blocks.
     pub(crate) fn scope(&self, chat: i64, pause: Duration, now: Timestamp) -> Scope {
-        let mut limited = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut limited = self.0.lock();
         limited.retain(|_, until| *until > now);
         limited.insert(chat, now + pause);
         let people = limited.keys().filter(|chat| **chat > 0).count();
@@ -30,7 +27,7 @@ impl LimitedChats {
 
     /// How much longer a chat is limited, so that ephemerals can be skipped.
     pub(crate) fn remaining(&self, chat: i64, now: Timestamp) -> Option<Duration> {
-        let limited = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let limited = self.0.lock();
         limited.get(&chat).map(|until| until.since(now)).filter(|left| !left.is_zero())
     }
 }

@@ -7,9 +7,10 @@
 use std::{
     collections::{BTreeMap, HashMap, hash_map::Entry},
     net::IpAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
+use parking_lot::Mutex;
 use rejoinder_kit::Peer;
 use tokio_util::sync::CancellationToken;
 
@@ -58,7 +59,7 @@ impl Places {
     /// A place for a socket of `peer` until its hello; `None` if the peer has too many. When there is none left in all, the
     /// oldest socket without a hello loses its own.
     pub(crate) fn take(self: &Arc<Self>, peer: Peer) -> Option<Place> {
-        let (mut taken, peer) = (self.taken(), peer.network());
+        let (mut taken, peer) = (self.taken.lock(), peer.network());
         if taken.new.values().filter(|socket| socket.peer == peer).count() >= MAX_NEW_PER_PEER {
             return None;
         }
@@ -72,10 +73,6 @@ impl Places {
         taken.new.insert(id, NewSocket { peer, evicted: evicted.clone() });
         Some(Place { places: Arc::clone(self), id, peer, is_greeted: false, evicted })
     }
-
-    fn taken(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Place {
@@ -86,7 +83,7 @@ impl Place {
 
     /// Moves the socket among the greeted. Returns whether there is a place.
     pub(crate) fn greet(&mut self) -> bool {
-        let mut taken = self.places.taken();
+        let mut taken = self.places.taken.lock();
         let of_peer = taken.peers.get(&self.peer).copied().unwrap_or_default();
         if taken.greeted >= MAX_GREETED || of_peer >= MAX_GREETED_PER_PEER || taken.new.remove(&self.id).is_none() {
             return false;
@@ -100,7 +97,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut taken = self.places.taken();
+        let mut taken = self.places.taken.lock();
         if self.is_greeted {
             taken.greeted -= 1;
             if let Entry::Occupied(mut of_peer) = taken.peers.entry(self.peer) {
@@ -183,7 +180,7 @@ mod tests {
 
         assert_eq!((greeted.len(), are_open), (MAX_GREETED, MAX_NEW));
         drop((greeted, silent));
-        let taken = places.taken();
+        let taken = places.taken.lock();
         assert_eq!((taken.greeted, taken.new.len(), taken.peers.len()), (0, 0, 0));
     }
 }

@@ -3,13 +3,11 @@
 //! Their number is bounded: of each turn only the latest change and the latest draft wait. A socket with too many
 //! changed turns reads the store again.
 
-use std::{
-    ops::Deref,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{ops::Deref, sync::Arc};
 
 use axum::extract::ws::Utf8Bytes;
 use dashmap::DashMap;
+use parking_lot::Mutex;
 use rejoinder_core::{Timestamp, TurnId, TurnStatus, TurnView};
 use tokio::sync::Notify;
 
@@ -140,7 +138,7 @@ pub(crate) struct Pending {
 
 impl Mailbox {
     pub(crate) fn put_turn(&self, turn: TurnId, progress: Progress, text: Utf8Bytes) {
-        let mut pending = self.lock();
+        let mut pending = self.pending.lock();
         if progress.is_final() {
             pending.drafts.retain(|(drafted, _)| *drafted != turn);
         }
@@ -157,7 +155,7 @@ impl Mailbox {
     }
 
     pub(crate) fn put_draft(&self, turn: TurnId, text: Utf8Bytes) {
-        let mut pending = self.lock();
+        let mut pending = self.pending.lock();
         if let Some(waiting) = pending.drafts.iter_mut().find(|waiting| waiting.0 == turn) {
             waiting.1 = text;
         } else if pending.drafts.len() < MAX_WAITING {
@@ -167,12 +165,12 @@ impl Mailbox {
     }
 
     pub(crate) fn put_typing(&self, text: Utf8Bytes) {
-        self.lock().typing = Some(text);
+        self.pending.lock().typing = Some(text);
         self.arrived.notify_one();
     }
 
     pub(crate) fn put_resync(&self) {
-        self.lock().resync = true;
+        self.pending.lock().resync = true;
         self.arrived.notify_one();
     }
 
@@ -183,12 +181,7 @@ impl Mailbox {
 
     /// Empties the mailbox.
     pub(crate) fn take(&self) -> Pending {
-        std::mem::take(&mut *self.lock())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Pending> {
-        // No code panics while it holds the lock, and a partial change would still be valid.
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        std::mem::take(&mut *self.pending.lock())
     }
 }
 

@@ -1,13 +1,9 @@
 //! Bounds what is in memory of bodies that are not authenticated yet.
 
-use std::{
-    collections::HashMap,
-    net::IpAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, net::IpAddr, sync::Arc, time::Duration};
 
 use axum::http::StatusCode;
+use parking_lot::Mutex;
 use rejoinder_kit::{Peer, Problem};
 
 /// How many bytes of bodies may be in memory before their signature is checked, in all and of one peer.
@@ -44,10 +40,6 @@ impl Bodies {
     pub(crate) fn of(self: &Arc<Self>, peer: Peer) -> UnprovedBody {
         UnprovedBody { bodies: Arc::clone(self), peer: peer.network(), bytes: 0 }
     }
-
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl UnprovedBody {
@@ -56,7 +48,7 @@ impl UnprovedBody {
     /// # Errors
     /// When there are too many bytes in memory already.
     pub(crate) fn add(&mut self, bytes: usize) -> Result<(), Problem> {
-        let mut held = self.bodies.held();
+        let mut held = self.bodies.held.lock();
         let of_peer = held.by_peer.get(&self.peer).copied().unwrap_or_default();
         let is_alone = of_peer == self.bytes;
         let most_of_peer = if is_alone { MAX_SIGNED } else { MAX_UNPROVED_PER_PEER };
@@ -79,7 +71,7 @@ impl UnprovedBody {
 
 impl Drop for UnprovedBody {
     fn drop(&mut self) {
-        let mut held = self.bodies.held();
+        let mut held = self.bodies.held.lock();
         held.all -= self.bytes;
         let of_peer = held.by_peer.entry(self.peer).or_default();
         *of_peer -= self.bytes;
@@ -112,7 +104,7 @@ mod tests {
         let bodies = Arc::default();
 
         assert_eq!((mebibytes(&bodies, [1; 100]), mebibytes(&bodies, 0..100)), (16, 64));
-        let held = bodies.held();
+        let held = bodies.held.lock();
         assert_eq!((held.all, held.by_peer.len()), (0, 0));
     }
 

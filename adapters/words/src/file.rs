@@ -7,10 +7,11 @@ use std::{
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use jiff::{Timestamp, tz::TimeZone};
+use parking_lot::Mutex;
 use rejoinder_core::{Attachment, Content, Delivery, DeliveryError, Receipt};
 use rejoinder_kit::files::is_on_the_web;
 
@@ -64,7 +65,7 @@ impl Journal {
 
     fn write(&self, at: Timestamp, entry: &Entry, may_be_there: bool) -> io::Result<()> {
         let path = self.pattern.path(at, &self.zone).ok_or_else(|| io::Error::other("the file has no name"))?;
-        let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _writing = WRITING.lock();
         let path = self.prepared(&path)?;
         let is_new = !path.exists();
         let mut file = private(OpenOptions::new().read(true).append(true).create(true)).open(&path)?;

@@ -1,11 +1,9 @@
 //! Which parts of the API a server supports. Each is assumed to be supported until the server refuses it and then accepts
 //! the same request without it.
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// How long a part is left out before it is tried again: the server may change, or its refusal may have been misread.
@@ -112,20 +110,16 @@ impl Learned {
 
 impl LearnedDialect {
     pub(super) fn get(&self) -> Dialect {
-        self.lock().current()
+        self.0.lock().current()
     }
 
     /// Learns that the server accepts `dialect` after it refused a part that is not in it. Returns whether that part was
     /// never refused before.
     pub(super) fn learn(&self, dialect: Dialect) -> bool {
-        let mut learned = self.lock();
+        let mut learned = self.0.lock();
         let (least, before) = (learned.least.and(dialect), learned.least);
         *learned = Learned { dialect: learned.current().and(dialect), at: Some(Instant::now()), least };
         least != before
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Learned> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,10 +3,10 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use rejoinder_core::{MAX_RETRY_AFTER, Scope, Timestamp};
 use reqwest::{Method, StatusCode, header::HeaderMap};
 
@@ -90,7 +90,7 @@ struct LimitState {
 impl Limits {
     /// Checks that no known limit blocks a call now.
     pub(crate) fn check(&self, route: &Route, now: Timestamp) -> Result<(), Limit> {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         if state.routes.get(route).is_some_and(|until| *until <= now) {
             state.routes.remove(route);
         }
@@ -110,7 +110,7 @@ impl Limits {
 
     /// Notes a response's status and its limits for later calls.
     pub(crate) fn note(&self, route: &Route, status: StatusCode, headers: &HeaderMap, now: Timestamp) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         // A 429 for a resource shared with others does not count towards a ban.
         let is_shared = text(headers, "x-ratelimit-scope") == Some("shared");
         if matches!(status.as_u16(), 401 | 403 | 429) && !is_shared {
@@ -146,7 +146,7 @@ impl Limits {
         let is_global = is_global
             || headers.contains_key("x-ratelimit-global")
             || text(headers, "x-ratelimit-scope") == Some("global");
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         if is_global {
             state.everything = state.everything.max(Some(now + retry_after));
         } else {
@@ -161,11 +161,7 @@ impl Limits {
 
     /// Whether all calls are held back.
     pub(crate) fn is_held_back(&self, now: Timestamp) -> bool {
-        self.lock().held_back.is_some_and(|until| until > now)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, LimitState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().held_back.is_some_and(|until| until > now)
     }
 }
 

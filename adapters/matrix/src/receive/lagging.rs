@@ -2,7 +2,6 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -11,6 +10,7 @@ use matrix_sdk::{
     deserialized_responses::TimelineEvent,
     ruma::{OwnedRoomId, RoomId},
 };
+use parking_lot::Mutex;
 use rejoinder_core::Backoff;
 use rejoinder_kit::{Receiver, RunEnd};
 use tokio::sync::{Notify, Semaphore};
@@ -56,7 +56,7 @@ struct Lag {
 impl LaggingRooms {
     /// Whether the room is behind, so that its new events are left for later. Keeps them if it is.
     pub(super) fn defer_events(&self, room: &RoomId, events: &[TimelineEvent]) -> bool {
-        let mut rooms = self.lock();
+        let mut rooms = self.rooms.lock();
         let kept: usize = rooms.values().map(|lag| lag.events.len()).sum();
         let Some(lag) = rooms.get_mut(room) else { return false };
         lag.deferred += 1;
@@ -66,25 +66,25 @@ impl LaggingRooms {
 
     /// Removes a room that was read to its end, unless more was left for later since. Returns whether it was removed.
     fn remove_if_caught_up(&self, room: &RoomId, deferred: u64) -> bool {
-        let mut rooms = self.lock();
+        let mut rooms = self.rooms.lock();
         let is_end = rooms.get(room).is_some_and(|lag| lag.deferred == deferred);
         is_end && rooms.remove(room).is_some()
     }
 
     fn get(&self, room: &RoomId) -> Option<Lag> {
-        self.lock().get(room).cloned()
+        self.rooms.lock().get(room).cloned()
     }
 
     /// Notes that reading a room failed.
     fn note_failed(&self, room: &RoomId) {
-        if let Some(lag) = self.lock().get_mut(room) {
+        if let Some(lag) = self.rooms.lock().get_mut(room) {
             lag.has_failed = true;
         }
     }
 
     /// The rooms that could not be read.
     fn failed(&self) -> Vec<String> {
-        let rooms = self.lock();
+        let rooms = self.rooms.lock();
         let mut failed: Vec<_> =
             rooms.iter().filter(|(_, lag)| lag.has_failed).map(|(room, _)| room.to_string()).collect();
         failed.sort_unstable();
@@ -92,13 +92,9 @@ impl LaggingRooms {
     }
 
     fn list(&self) -> String {
-        let rooms = self.lock();
+        let rooms = self.rooms.lock();
         let list: HashMap<_, _> = rooms.iter().map(|(room, lag)| (room, &lag.since)).collect();
         serde_json::to_string(&list).unwrap_or_default()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<OwnedRoomId, Lag>> {
-        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -108,7 +104,7 @@ impl Matrix {
         let stored = receiver.cursor(LIST).await?.unwrap_or_default();
         let stored: HashMap<OwnedRoomId, Option<String>> = serde_json::from_str(&stored).unwrap_or_default();
         let rooms = stored.into_iter().map(|(room, since)| (room, Lag { since, ..Lag::default() }));
-        self.lagging.lock().extend(rooms);
+        self.lagging.rooms.lock().extend(rooms);
         self.lagging.more.notify_one();
         Ok(())
     }
@@ -123,7 +119,7 @@ impl Matrix {
     ) -> Result<(), RunEnd> {
         tracing::warn!(channel = %self.channel, %room, "cannot read a room to its end, retrying; other rooms continue");
         let lag = Lag { since: since.map(str::to_owned), ..Lag::default() };
-        self.lagging.lock().entry(room.to_owned()).or_insert(lag);
+        self.lagging.rooms.lock().entry(room.to_owned()).or_insert(lag);
         self.lagging.defer_events(room, events);
         receiver.move_cursor(LIST, &self.lagging.list()).await?;
         self.lagging.more.notify_one();
@@ -136,7 +132,7 @@ impl Matrix {
         let mut reading: FuturesUnordered<BoxFuture<'_, Result<OwnedRoomId, RunEnd>>> = FuturesUnordered::new();
         let mut begun = HashSet::new();
         loop {
-            let rooms: Vec<_> = self.lagging.lock().keys().cloned().collect();
+            let rooms: Vec<_> = self.lagging.rooms.lock().keys().cloned().collect();
             for room in rooms {
                 if begun.insert(room.clone()) {
                     let catching_up = async move {
@@ -201,7 +197,7 @@ mod tests {
         let (lagging, room) = (LaggingRooms::default(), RoomId::parse("!a:example.org").expect("a room"));
 
         assert!(!lagging.defer_events(&room, &[]), "not behind");
-        lagging.lock().insert(room.clone(), Lag { since: Some("s1".to_owned()), ..Lag::default() });
+        lagging.rooms.lock().insert(room.clone(), Lag { since: Some("s1".to_owned()), ..Lag::default() });
         assert_eq!(lagging.list(), r#"{"!a:example.org":"s1"}"#);
         assert!(lagging.defer_events(&room, &[]));
 
