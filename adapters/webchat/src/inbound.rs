@@ -1,17 +1,18 @@
 //! Normalises a page's frames. Pure.
 
 use rejoinder_core::{
-    ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Sender, SenderKind, Timestamp, TurnId,
+    ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Sender, SenderKind, Timestamp,
 };
 use sha2::{Digest, Sha256};
 
 use crate::protocol::{MAX_TEXT_BYTES, Problem};
 
 /// The command that cancels the running turn.
-const STOP: &str = "/stop";
+pub(crate) const STOP: &str = "/stop";
 
 /// The command that deletes what agents are shown of a conversation and what is found in it, and cancels what is open in it.
-const DELETE: &str = "/session delete all";
+/// Its frame is not kept, because it has the conversation's secret id.
+pub(crate) const DELETE: &str = "/session delete all";
 
 /// The conversation with this secret id. The page generates the id: 22 random characters of 64, so 132 bits; other clients may use
 /// 16 characters or more. Its address is a digest: a reader of an address can neither read the conversation nor write in it.
@@ -41,34 +42,8 @@ pub(crate) fn message(
     event(conversation, id, EventKind::Message, text, raw, at)
 }
 
-/// A choice that the person picked from the question that answered `turn`.
-pub(crate) fn choice(
-    conversation: &ConversationRef,
-    id: &str,
-    turn: TurnId,
-    text: String,
-    raw: &str,
-    at: Timestamp,
-) -> Result<InboundEvent, Problem> {
-    event(conversation, id, EventKind::Choice { turn }, text, raw, at)
-}
-
-/// The person stops the running turn.
-pub(crate) fn stop(
-    conversation: &ConversationRef,
-    id: &str,
-    raw: &str,
-    at: Timestamp,
-) -> Result<InboundEvent, Problem> {
-    event(conversation, id, EventKind::Message, STOP.to_owned(), raw, at)
-}
-
-/// The person deletes what was said. The frame is not kept: it has the conversation's secret id.
-pub(crate) fn delete(conversation: &ConversationRef, id: &str, at: Timestamp) -> Result<InboundEvent, Problem> {
-    event(conversation, id, EventKind::Message, DELETE.to_owned(), "", at)
-}
-
-fn event(
+/// A message, a choice or a command of the person. `raw` is the frame as it came.
+pub(crate) fn event(
     conversation: &ConversationRef,
     id: &str,
     kind: EventKind,
@@ -98,6 +73,7 @@ fn is_id(text: &str, min: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use rejoinder_core::TurnId;
     use rstest::rstest;
 
     use super::*;
@@ -182,7 +158,7 @@ mod tests {
     fn a_pick_names_the_question_it_belongs_to() {
         let turn = TurnId::new(AT);
 
-        let event = choice(&here(), "12345678", turn, "Yes".to_owned(), "", AT).expect("an event");
+        let event = event(&here(), "12345678", EventKind::Choice { turn }, "Yes".to_owned(), "", AT).expect("an event");
 
         assert_eq!((event.kind, event.text.as_str()), (EventKind::Choice { turn }, "Yes"));
     }

@@ -109,30 +109,6 @@ impl WebchatAdapter {
         }
     }
 
-    fn id(&self) -> &ChannelId {
-        &self.channel
-    }
-
-    fn title(&self) -> &str {
-        &self.title
-    }
-
-    fn greeting(&self) -> &str {
-        &self.greeting
-    }
-
-    fn origins(&self) -> &[String] {
-        &self.origins
-    }
-
-    fn access(&self) -> &Access {
-        &self.access
-    }
-
-    fn rooms(&self) -> &Arc<Rooms> {
-        &self.rooms
-    }
-
     fn show(&self, view: &TurnView) {
         let frame = || ServerFrame::Turn { turn: Turn::from(view) }.to_text();
         self.rooms.broadcast(&view.conversation.chat, frame, |mailbox, text| {

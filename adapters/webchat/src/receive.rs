@@ -31,7 +31,7 @@ struct Assets;
 
 /// The routes of all web chats: `/chat` for the one named `main` (or the only one), `/chat/{name}` for each.
 pub fn router(chats: Vec<Arc<WebchatAdapter>>) -> Router {
-    let chats = Chats { by_name: chats.into_iter().map(|chat| (chat.id().name().to_owned(), chat)).collect() };
+    let chats = Chats { by_name: chats.into_iter().map(|chat| (chat.channel.name().to_owned(), chat)).collect() };
     Router::new()
         .route("/chat", get(main_page))
         .route("/chat/", get(async || Redirect::permanent("/chat")))
@@ -64,7 +64,7 @@ impl Chats {
             None => self.by_name.get(MAIN).or_else(|| self.by_name.values().next().filter(|_| self.by_name.len() == 1)),
         };
         let chat = chat.ok_or_else(no_such_chat)?;
-        let host = access::admit(chat.access(), parts)?;
+        let host = access::admit(&chat.access, parts)?;
         Ok((Arc::clone(chat), host))
     }
 }
@@ -137,7 +137,7 @@ fn page_of(chats: &Chats, name: Option<&str>, request: Request) -> Result<Respon
     let (parts, _) = request.into_parts();
     let (chat, host) = chats.find(name, &parts)?;
     let page = Assets::get("index.html").expect("the page is embedded");
-    let page = String::from_utf8_lossy(&page.data).replace("{{title}}", &format::escape(chat.title()));
+    let page = String::from_utf8_lossy(&page.data).replace("{{title}}", &format::escape(&chat.title));
     let mut response = cached(&parts.headers, "text/html; charset=utf-8", page.into_bytes());
     let policy = HeaderValue::from_str(&content_security_policy(&host)).expect("an authority is printable ASCII");
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
@@ -190,7 +190,7 @@ async fn named_socket(
 async fn socket_of(chats: &Chats, name: Option<&str>, request: Request) -> Result<Response, Problem> {
     let (mut parts, _) = request.into_parts();
     let (chat, host) = chats.find(name, &parts)?;
-    access::check_origin(&parts.headers, &host, chat.origins())?;
+    access::check_origin(&parts.headers, &host, &chat.origins)?;
     let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
         Ok(upgrade) => upgrade,
         Err(rejection) => {
@@ -219,7 +219,7 @@ async fn asset(
 ) -> Result<Response, Problem> {
     let (parts, _) = request.into_parts();
     // All chats share the assets: anybody who may open one of the chats may read them.
-    let is_open = chats.by_name.values().any(|chat| matches!(chat.access(), Access::Token(_)));
+    let is_open = chats.by_name.values().any(|chat| matches!(chat.access, Access::Token(_)));
     if !is_open {
         access::admit(&Access::Loopback, &parts)?;
     }

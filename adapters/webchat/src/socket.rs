@@ -70,7 +70,7 @@ pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket, peer: Pe
         return refuse(&mut sink, Problem::TOO_MANY_SOCKETS).await;
     }
     // Registered before the store is read, so that no change is missed.
-    let Some(handle) = chat.rooms().join(&conversation.chat) else {
+    let Some(handle) = chat.rooms.join(&conversation.chat) else {
         return refuse(&mut sink, Problem::BUSY).await;
     };
     let handle = Arc::new(handle);
@@ -81,8 +81,8 @@ pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket, peer: Pe
     let agent = intake.agent();
     let welcome = ServerFrame::Welcome {
         protocol: VERSION,
-        title: chat.title(),
-        greeting: chat.greeting(),
+        title: &chat.title,
+        greeting: &chat.greeting,
         agent: &agent,
         commands: intake.commands().into_iter().map(|help| Command::of(help, language)).collect(),
         max_text_bytes: MAX_TEXT_BYTES,
@@ -124,11 +124,11 @@ async fn read_hello(
     if protocol != VERSION {
         return Err(Problem::OTHER_PROTOCOL);
     }
-    if let Access::Token(tokens) = chat.access() {
+    if let Access::Token(tokens) = &chat.access {
         check_token(chat, tokens, token.as_ref(), peer).await?;
     }
     let language = language.as_deref().and_then(Language::of);
-    Ok((inbound::conversation(chat.id(), &conversation)?, language))
+    Ok((inbound::conversation(&chat.channel, &conversation)?, language))
 }
 
 async fn check_token(
@@ -137,7 +137,7 @@ async fn check_token(
     token: Option<&SecretString>,
     peer: Peer,
 ) -> Result<(), Problem> {
-    let surface = chat.id().as_str();
+    let surface = chat.channel.as_str();
     let Some(token) = token else {
         chat.guesses.missing(peer, surface);
         return Err(Problem::TOKEN_REQUIRED);
@@ -317,14 +317,18 @@ impl Reader {
             }
             ClientFrame::Choose { id, turn_id, choice } => {
                 let event = match self.choice_text(turn_id, choice).await {
-                    Ok(text) => inbound::choice(&self.conversation, &id, turn_id, text, raw, now),
+                    Ok(text) => {
+                        let kind = EventKind::Choice { turn: turn_id };
+                        inbound::event(&self.conversation, &id, kind, text, raw, now)
+                    }
                     Err(problem) => Err(problem),
                 };
                 Some(self.accept(&id, event).await)
             }
             ClientFrame::Stop => {
-                let id = TurnId::new(now).to_string();
-                Some(self.accept(&id, inbound::stop(&self.conversation, &id, raw, now)).await)
+                let (id, stop) = (TurnId::new(now).to_string(), inbound::STOP.to_owned());
+                let event = inbound::event(&self.conversation, &id, EventKind::Message, stop, raw, now);
+                Some(self.accept(&id, event).await)
             }
             ClientFrame::Delete { id, conversation } => Some(self.delete(&id, &conversation, now).await),
             ClientFrame::Older { before } => {
@@ -389,7 +393,7 @@ impl Reader {
             }
             Ok(Accepted::Duplicate { turn, .. }) => turn,
             Err(error) => {
-                tracing::warn!(channel = %self.chat.id(), %error, "could not accept a message");
+                tracing::warn!(channel = %self.chat.channel, %error, "could not accept a message");
                 return refusal(Some(id), Problem::UNAVAILABLE);
             }
         };
@@ -398,8 +402,9 @@ impl Reader {
 
     /// Deletes what was said in a conversation, in which anything may be said again.
     async fn delete(&self, id: &str, conversation: &str, now: Timestamp) -> Reply {
-        let event = inbound::conversation(self.chat.id(), conversation)
-            .and_then(|conversation| inbound::delete(&conversation, id, now));
+        let event = inbound::conversation(&self.chat.channel, conversation).and_then(|conversation| {
+            inbound::event(&conversation, id, EventKind::Message, inbound::DELETE.to_owned(), "", now)
+        });
         match event {
             Ok(event) => match self.intake.views(&event.conversation, None, 1).await {
                 Ok(turns) if turns.is_empty() => Reply::plain(&ServerFrame::Accepted { id, turn_id: None }),
@@ -413,7 +418,7 @@ impl Reader {
     /// Shows a new turn in other pages with the same conversation: otherwise they would not show it before its first
     /// signal.
     async fn show_others(&self, turn: TurnId) {
-        if self.chat.rooms().is_shared(&self.conversation.chat) {
+        if self.chat.rooms.is_shared(&self.conversation.chat) {
             self.show(turn).await;
         }
     }
