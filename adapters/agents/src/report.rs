@@ -11,7 +11,6 @@ pub(crate) struct AnswerUpdate {
     pub(crate) replaces_shown: bool,
     /// Whether the model made progress. An empty event only shows that the server is alive.
     pub(crate) progress: bool,
-    /// The tokens used so far.
     pub(crate) usage: Option<Usage>,
 }
 
@@ -110,7 +109,6 @@ impl<'a> Report<'a> {
         self.events.shown(input).await;
     }
 
-    /// Reports more text of the current answer.
     pub(crate) async fn text(&mut self, text: String) {
         if text.is_empty() {
             return;
@@ -120,7 +118,6 @@ impl<'a> Report<'a> {
         self.events.text(text).await;
     }
 
-    /// Reports what one event contained.
     pub(crate) async fn update(&mut self, update: AnswerUpdate) {
         if update.replaces_shown {
             self.text.clear();

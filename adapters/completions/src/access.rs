@@ -69,7 +69,6 @@ fn without_slash(name: &str) -> String {
 
 /// Who may use one API.
 pub(crate) struct Access {
-    /// The channel's own token.
     pub(crate) own: Option<Tokens>,
     pub(crate) guesses: Arc<Guesses>,
     /// The channel, for the log and the metrics.
@@ -78,9 +77,7 @@ pub(crate) struct Access {
 
 impl Access {
     /// Finds out whose token a request has.
-    ///
-    /// # Errors
-    /// When it has none that opens the API, or too many wrong ones came from the peer.
+    /// Fails when it has none that opens the API, or too many wrong ones came from the peer.
     pub(crate) async fn identify(
         &self,
         headers: &HeaderMap,

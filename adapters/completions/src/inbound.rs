@@ -70,7 +70,6 @@ struct Message {
 pub(crate) struct Question {
     /// As it was asked for.
     pub(crate) model: String,
-    /// Whether the answer is streamed.
     pub(crate) streams: bool,
     /// Whether a stream ends with the tokens that were used.
     pub(crate) wants_usage: bool,
@@ -89,7 +88,6 @@ pub(crate) struct Context<'a> {
     pub(crate) owner: &'a Owner,
     /// The caller's `Idempotency-Key`.
     pub(crate) key: Option<&'a str>,
-    /// How long the caller waits.
     pub(crate) wait: Duration,
     pub(crate) trace: Option<CallerTrace>,
     pub(crate) language: Option<Language>,
@@ -97,10 +95,7 @@ pub(crate) struct Context<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// Reads a body.
-///
-/// # Errors
-/// Names what is wrong, and where.
+/// Reads a body. The error names what is wrong, and where.
 pub(crate) fn read(body: &[u8], models: &Models) -> Result<Question, ApiError> {
     let mut reader = serde_json::Deserializer::from_slice(body);
     let body: Body = serde_path_to_error::deserialize(&mut reader).map_err(|error| not_readable(&error))?;

@@ -5,9 +5,7 @@ use rejoinder_core::{Action, Delivery, DeliveryError, Receipt};
 use crate::drafts::Drafts;
 
 /// Shows a draft. Succeeds even if nobody streams the answer: a draft settles nothing.
-///
-/// # Errors
-/// `Unsupported` for all other actions.
+/// All other actions are `Unsupported`.
 pub(crate) fn deliver(drafts: &Drafts, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
     match delivery.action() {
         Action::Draft { text, .. } => {

@@ -52,7 +52,6 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// The stream of a turn's answer. `view` is the turn's state, if it was asked before.
     pub(crate) fn begin(caller: Caller, turn: TurnId, watch: Watch, view: Option<Arc<TurnView>>) -> Self {
         let now = caller.adapter.clock.now();
         let mut stream = Self {

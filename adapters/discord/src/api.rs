@@ -19,10 +19,8 @@ use self::limits::Limits;
 pub(crate) use self::limits::Route;
 use crate::errors::{ApiError, Refusal};
 
-/// How long an ordinary call may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long an upload or a download may take.
 const FILE_TIMEOUT: Duration = Duration::from_secs(100);
 
 /// The largest response that is read, in bytes. A hundred messages are far smaller.
@@ -41,7 +39,6 @@ pub(crate) struct Api {
     clock: SharedClock,
 }
 
-/// The body of a request.
 pub(crate) enum Body {
     Empty,
     Json(Value),
@@ -49,7 +46,6 @@ pub(crate) enum Body {
     Files(Value, Vec<Upload>),
 }
 
-/// A file to upload.
 #[derive(Clone, Debug)]
 pub(crate) struct Upload {
     pub(crate) name: String,
@@ -80,7 +76,6 @@ impl Api {
         self.ask(Method::GET, path, Body::Empty).await
     }
 
-    /// Makes a call and parses the response.
     pub(crate) async fn ask<T: DeserializeOwned>(&self, method: Method, path: &str, body: Body) -> Result<T, ApiError> {
         let answer = self.call(method, path, body).await?;
         serde_json::from_slice(&answer)
@@ -97,7 +92,6 @@ impl Api {
         self.ask(method, path, Body::Json(json(payload))).await
     }
 
-    /// Makes a call and returns the raw body of the response.
     pub(crate) async fn call(&self, method: Method, path: &str, body: Body) -> Result<Vec<u8>, ApiError> {
         let route = Route::of(&method, path);
         if let Err(held) = self.limits.check(&route, self.clock.now()) {
@@ -200,7 +194,6 @@ impl Api {
     }
 }
 
-/// Serialises a payload.
 pub(crate) fn json(payload: &impl Serialize) -> Value {
     serde_json::to_value(payload).expect("payloads serialise to JSON")
 }

@@ -70,7 +70,6 @@ impl From<&Channel> for ChannelInfo {
     }
 }
 
-/// The known channels and roles.
 #[derive(Debug, Default)]
 pub(crate) struct Directory(RwLock<DirectoryState>);
 
@@ -129,7 +128,6 @@ impl Directory {
         self.0.write().channels.remove(&channel);
     }
 
-    /// Adds a server's channels and roles. Returns the last message of each channel.
     pub(crate) fn learn_guild(&self, guild: &Guild<'_>, us: Snowflake) -> Vec<LatestMessage> {
         let channels = readable::<Channel>(&guild.channels).chain(readable(&guild.threads));
         let mut latest = Vec::new();

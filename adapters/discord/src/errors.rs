@@ -28,7 +28,6 @@ pub(crate) mod code {
 /// Why a call failed. Never contains a token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ApiError {
-    /// The request was not written.
     #[error("{0}")]
     NotWritten(String),
     /// The request was written, but there is no readable response.
@@ -43,12 +42,10 @@ pub(crate) enum ApiError {
     /// The message to reply to cannot be replied to.
     #[error("{0}")]
     ReplyGone(Refusal),
-    /// The server responded with another error.
     #[error("{0}")]
     Refused(Refusal),
 }
 
-/// A rate limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Limit {
     pub(crate) retry_after: Duration,
@@ -56,11 +53,9 @@ pub(crate) struct Limit {
     pub(crate) why: String,
 }
 
-/// An error response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{status} {message} ({code}){details}")]
 pub(crate) struct Refusal {
-    /// The HTTP status.
     pub(crate) status: u16,
     /// Discord's own code; 0 for none.
     pub(crate) code: u64,
@@ -94,7 +89,6 @@ impl Refusal {
             || (self.code == code::INVALID_FORM && self.details.contains("message_reference"))
     }
 
-    /// The file is rejected.
     pub(crate) fn is_about_file(&self) -> bool {
         self.status == 413
             || self.code == code::TOO_LARGE
@@ -125,7 +119,6 @@ impl From<CallError> for ApiError {
 }
 
 impl ApiError {
-    /// The error response, unless it was a 429.
     pub(crate) const fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Refused(refusal) => Some(refusal),

@@ -21,7 +21,6 @@ pub(crate) fn parts(text: &str) -> Vec<String> {
     split_markdown(text, MESSAGE_UNITS, |part| units(part).max(units(&formatted(part))))
 }
 
-/// The length of a text in UTF-16 units.
 pub(crate) fn units(text: &str) -> usize {
     text.encode_utf16().count()
 }
@@ -64,7 +63,6 @@ fn fence_of(line: &str) -> Option<&str> {
     (length >= 3).then(|| &line[..length])
 }
 
-/// Turns a heading that is too deep into bold text.
 fn heading(line: &str) -> Cow<'_, str> {
     let title = line.trim_start_matches('#');
     let depth = line.len() - title.len();

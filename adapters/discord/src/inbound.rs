@@ -35,7 +35,6 @@ const PRIVATE: &str = "private:";
 /// The prefix of an interaction's id that takes the place of a message's id.
 const INTERACTION: &str = "interaction:";
 
-/// Reads events for one application.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     pub(crate) channel: &'a ChannelId,
@@ -46,7 +45,6 @@ pub(crate) struct Reader<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// An event that was read.
 #[derive(Debug)]
 pub(crate) struct ReadEvent {
     pub(crate) event: InboundEvent,

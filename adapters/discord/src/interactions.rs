@@ -37,7 +37,6 @@ const RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// The flag of a message that only one person sees.
 pub(crate) const EPHEMERAL: u64 = 1 << 6;
 
-/// An interaction and its token.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct InteractionRecord {
     pub(crate) id: Snowflake,
@@ -109,7 +108,6 @@ struct Entry {
     acknowledged: watch::Sender<Acknowledged>,
 }
 
-/// The interactions that can still be answered.
 #[derive(Default)]
 pub(crate) struct Interactions(Mutex<HashMap<Snowflake, Entry>>);
 
@@ -143,7 +141,6 @@ impl Interactions {
         Arc::clone(&entry.record)
     }
 
-    /// Notes the turn that an interaction opened.
     pub(crate) fn set_turn(&self, id: Snowflake, turn: TurnId) {
         if let Some(entry) = self.0.lock().get_mut(&id) {
             entry.record = Arc::new(InteractionRecord { turn: Some(turn), ..InteractionRecord::clone(&entry.record) });

@@ -109,7 +109,6 @@ pub struct Discord {
     thread_titles: Cache<Snowflake, Arc<str>>,
     /// Messages that no thread can be opened from.
     threadless: Cache<Snowflake, ()>,
-    /// When the last session was started.
     identified_at: Mutex<Option<Timestamp>>,
     /// Whether the interactions that an earlier run stored were loaded.
     loaded: watch::Sender<bool>,
@@ -166,7 +165,6 @@ impl Discord {
         });
     }
 
-    /// Waits until the interactions that an earlier run stored are loaded.
     async fn wait_until_loaded(&self) {
         let mut loaded = self.loaded.subscribe();
         // If that takes too long, the answer goes to the channel.
@@ -181,7 +179,6 @@ impl Discord {
         *self.identified_at.lock() = Some(at);
     }
 
-    /// Receives events until the run ends.
     async fn receive(&self, receiver: Receiver<'_>) -> Result<(), RunEnd> {
         let position = receiver.cursor(position::CURSOR).await?.unwrap_or_default();
         let known_chats = receiver.cursor(known_chats::CURSOR).await?.unwrap_or_default();

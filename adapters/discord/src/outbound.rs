@@ -28,7 +28,6 @@ use crate::{
     snowflake::Snowflake,
 };
 
-/// A direct chat that was opened.
 #[derive(Deserialize)]
 struct DirectChat {
     id: Snowflake,
@@ -195,7 +194,6 @@ impl Discord {
         Ok(Receipt::of(message))
     }
 
-    /// Edits a sent message.
     async fn change(&self, delivery: &Delivery, address: Address, outgoing: &Outgoing) -> Result<(), DeliveryError> {
         let body = || outgoing.body(outgoing.edit_payload());
         let gone = |why: &str| DeliveryError::Gone(why.to_owned());

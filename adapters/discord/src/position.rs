@@ -29,7 +29,6 @@ const OVERLAP: Duration = Duration::from_mins(5);
 pub(crate) struct Position {
     /// Shortly before the first start, as an id. Older messages are never answered.
     since: Snowflake,
-    /// The newest stored message.
     newest: Snowflake,
     /// The session, with its last stored event.
     pub(crate) session: Option<Session>,

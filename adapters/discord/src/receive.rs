@@ -23,7 +23,6 @@ use crate::{
     snowflake::Snowflake,
 };
 
-/// The most events that are stored together.
 const BATCH: usize = 100;
 
 /// How often an unknown channel is requested before it is treated as not being a thread.
@@ -262,7 +261,6 @@ impl<'a> EventStorer<'a> {
         self.store_position().await
     }
 
-    /// Updates the directory from other events.
     fn update_directory(&mut self, dispatch: &Dispatch) {
         let directory = &self.discord.directory;
         let data = &dispatch.data;

@@ -117,12 +117,9 @@ impl Pace {
     }
 }
 
-/// Rate limits; `None`: as fast as the server accepts messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// For one channel.
     pub(crate) conversation: Option<Rate>,
-    /// For all channels together.
     pub(crate) account: Option<Rate>,
 }
 

@@ -6,7 +6,6 @@ use rejoinder_kit::files::is_on_the_web;
 use crate::{Example, format, payload::Line};
 
 impl Example {
-    /// Performs a delivery.
     pub(crate) async fn perform(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
         let text = match delivery.action() {
             Action::Send { content, .. } => format::labelled(delivery, &shown(content)?),

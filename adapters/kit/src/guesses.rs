@@ -79,7 +79,6 @@ struct Refusals {
     minute: Option<(Instant, u32)>,
 }
 
-/// A peer that sent a wrong secret.
 struct Guesser {
     /// Wrong secrets, each within a minute of the one before.
     wrong: u32,
@@ -262,7 +261,6 @@ fn count(surface: &str, reason: &'static str) {
     metrics::counter!(REFUSED_REQUESTS, "surface" => surface.to_owned(), "reason" => reason).increment(1);
 }
 
-/// The time since this moment.
 struct TokioClock(Instant);
 
 impl Clock for TokioClock {

@@ -9,7 +9,6 @@ use axum::{
 };
 use serde::Serialize;
 
-/// The prefix of a problem's name in its `type`.
 const TYPE_PREFIX: &str = "urn:rejoinder:problem:";
 
 /// Why a request was rejected: a problem document (RFC 9457) with its status and headers.
@@ -119,7 +118,6 @@ fn begins_with_reason(title: &str, status: StatusCode) -> bool {
     title.get(..reason.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(reason))
 }
 
-/// The JSON body of the response.
 #[derive(Serialize)]
 struct ProblemDocument<'a> {
     #[serde(rename = "type")]

@@ -6,7 +6,6 @@ use std::{hash::Hash, sync::Arc};
 
 use quick_cache::sync::Cache;
 
-/// How many messages are kept.
 const CAPACITY: usize = 4096;
 
 /// How much of a message's text is kept, in characters.

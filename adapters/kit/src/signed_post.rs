@@ -13,7 +13,6 @@ use reqwest::{
 use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP, Webhook};
 use url::Url;
 
-/// How long one post may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The pause after a 429 without `Retry-After`.
@@ -82,7 +81,6 @@ impl SignedPost {
     }
 }
 
-/// Turns the receiver's status into the result of the delivery.
 fn classify(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(), DeliveryError> {
     if status.is_success() {
         return Ok(());
@@ -114,7 +112,6 @@ fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     Some(pause.min(MAX_PAUSE))
 }
 
-/// Turns a failed post into a delivery error.
 fn failure(error: &reqwest::Error) -> DeliveryError {
     // The URL is left out, because it may contain a secret.
     let mut detail = if error.is_timeout() { "no response in time".to_owned() } else { "the post failed".to_owned() };

@@ -6,7 +6,6 @@ use parking_lot::Mutex;
 /// How many of the latest encrypted events are considered.
 const WINDOW: usize = 50;
 
-/// How many events are needed for a verdict.
 const MIN_EVENTS: usize = 10;
 
 /// For each of the latest encrypted events, whether it could be decrypted.

@@ -11,7 +11,6 @@ pub(crate) struct Budget(Mutex<BudgetState>);
 
 #[derive(Debug, Default)]
 struct BudgetState {
-    /// When the budget is full again.
     full_at: Option<Timestamp>,
     /// When the homeserver's last rate limit ends.
     limited_until: Option<Timestamp>,
@@ -24,7 +23,6 @@ impl Budget {
         state.limited_until = Some(state.limited_until.map_or(until, |earlier| earlier.max(until)));
     }
 
-    /// How long a rate limit of the homeserver still lasts.
     pub(crate) fn limit(&self, now: Timestamp) -> Option<Duration> {
         let state = self.0.lock();
         state.limited_until.filter(|until| *until > now).map(|until| until.since(now))

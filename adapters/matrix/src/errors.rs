@@ -17,10 +17,15 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// A failure, classified by what to do next.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Rate limited.
-    Limited { retry_after: Duration, detail: String },
+    Limited {
+        retry_after: Duration,
+        detail: String,
+    },
     /// The session is invalid. `is_soft`: the homeserver keeps the device.
-    Unauthorized { is_soft: bool, detail: String },
+    Unauthorized {
+        is_soft: bool,
+        detail: String,
+    },
     /// The same reaction exists already.
     Duplicate(String),
     /// Permanent: do not retry.
@@ -55,7 +60,6 @@ impl From<Failure> for DeliveryError {
     }
 }
 
-/// Classifies an error of the SDK.
 pub(crate) fn sdk(error: &Error) -> Failure {
     match error {
         Error::Http(error) => http(error),
@@ -67,7 +71,6 @@ pub(crate) fn sdk(error: &Error) -> Failure {
     }
 }
 
-/// Classifies an error of a request.
 pub(crate) fn http(error: &HttpError) -> Failure {
     match error {
         HttpError::Reqwest(error) if error.is_connect() || error.is_builder() => Failure::NotSent(transport(error)),

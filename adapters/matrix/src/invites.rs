@@ -32,7 +32,6 @@ const JOIN_TIMEOUT: Duration = Duration::from_mins(1);
 /// The pause after the first failed attempt. It doubles with each further one.
 const MIN_PAUSE: Duration = Duration::from_secs(5);
 
-/// The longest pause.
 const MAX_PAUSE: Duration = Duration::from_hours(1);
 
 /// How many rooms we try to join at the same time.
@@ -41,7 +40,6 @@ const MAX_PARALLEL: usize = 8;
 /// How many invitations that we do not accept stay open, for the operator to see. Further ones are declined.
 const MAX_REFUSED: usize = 100;
 
-/// The rooms that we try to join.
 #[derive(Debug)]
 pub(crate) struct RoomJoins {
     /// Limits the attempts at the same time.
@@ -51,7 +49,6 @@ pub(crate) struct RoomJoins {
 
 #[derive(Debug, Default)]
 struct JoinState {
-    /// Rooms with a running attempt.
     joining: HashSet<OwnedRoomId>,
     /// How many attempts failed, and when the next one may begin.
     tried: HashMap<OwnedRoomId, (u32, Timestamp)>,

@@ -112,16 +112,13 @@ pub struct Matrix {
     tasks: TaskTracker,
 }
 
-/// Our logged-in device.
 struct Session {
     client: Client,
     user: String,
-    /// The account's display name.
     name: Option<String>,
 }
 
 impl Session {
-    /// Our user id.
     fn me(&self) -> &str {
         &self.user
     }

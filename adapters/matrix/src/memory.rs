@@ -9,17 +9,14 @@ const REMEMBERED: usize = 8192;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RememberedEvent {
-    /// The user id.
     pub(crate) sender: String,
     /// The body, after edits.
     pub(crate) text: String,
-    /// The root of the thread that it is in.
     pub(crate) thread: Option<String>,
     /// Set if it is a question of ours.
     pub(crate) question: Option<Question>,
     /// `None` if it was not normalised by this process.
     pub(crate) directed: Option<Directed>,
-    /// Whether it was redacted.
     pub(crate) is_redacted: bool,
 }
 
@@ -88,7 +85,6 @@ impl Memory {
         }
     }
 
-    /// Marks an event as redacted, if it is remembered.
     pub(crate) fn note_redacted(&self, room: &str, event: &str) {
         if let Some(known) = self.get(room, event) {
             self.insert(room, event, RememberedEvent { is_redacted: true, ..known });

@@ -49,7 +49,6 @@ const MOST_REACTIONS: u32 = 100;
 /// Shortest pause of a draft that exceeds the budget.
 const DRAFT_PAUSE: Duration = Duration::from_secs(1);
 
-/// A delivery, and where it goes.
 struct Target<'a> {
     session: Arc<Session>,
     room: Room,
@@ -280,7 +279,6 @@ impl Matrix {
         }
     }
 
-    /// Takes one draft from the budget.
     fn take_draft_budget(&self) -> Result<(), DeliveryError> {
         if let Err(wait) = self.budget.take(self.options.pace.of_drafts(), self.clock.now()) {
             // Not `Limited`: the homeserver would still accept an answer.

@@ -71,7 +71,6 @@ pub(crate) struct Message {
 /// The content of our own field in a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub(crate) struct OurField {
-    /// The delivery's id.
     #[serde(default)]
     pub(crate) id: String,
     /// The turn's id, if the message is a question with choices.
@@ -87,7 +86,6 @@ pub(crate) struct OurField {
     pub(crate) picked: Option<String>,
 }
 
-/// The metadata of a file.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Info {
     #[serde(default)]
@@ -103,7 +101,6 @@ pub(crate) struct Mentions {
     pub(crate) user_ids: Vec<String>,
 }
 
-/// The relation of an event (`m.relates_to`).
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Relation {
     #[serde(default)]
@@ -147,7 +144,6 @@ impl Relation {
         self.of_type("m.thread")
     }
 
-    /// The event that it edits.
     pub(crate) fn replaces(&self) -> Option<&str> {
         self.of_type("m.replace")
     }

@@ -48,7 +48,6 @@ const ROOM_PATIENCE: Duration = Duration::from_secs(5);
 const TIMELINE: u32 = 50;
 
 impl Matrix {
-    /// Receives events until the run ends.
     pub(crate) async fn receive(&self, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         let session = &self.open(receiver).await?;
         self.load_undecrypted(receiver).await?;

@@ -35,7 +35,6 @@ const NEW_DEVICE_FILE: &str = "start-anew";
 /// Timeout of a request, in addition to the time that it asks the homeserver to wait.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The content of `session.json`.
 #[derive(Serialize, Deserialize)]
 struct StoredSession {
     user: String,
@@ -43,7 +42,6 @@ struct StoredSession {
     /// `None` before the first login, after a soft logout, and if the configuration contains the token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     access_token: Option<String>,
-    /// Whether the device's keys were created.
     #[serde(default)]
     has_keys: bool,
 }
@@ -81,7 +79,6 @@ impl From<Failure> for SessionError {
     }
 }
 
-/// A client for the homeserver, with our stores.
 async fn client(options: &MatrixSection, folder: &Path, http: &reqwest::Client) -> Result<Client, SessionError> {
     let settings = EncryptionSettings {
         auto_enable_cross_signing: true,
@@ -358,7 +355,6 @@ async fn ask<T: for<'de> Deserialize<'de>>(
     Err(unreachable(detail, retry_after))
 }
 
-/// A random device id.
 fn device_name() -> String {
     matrix_sdk::ruma::DeviceId::new().to_string()
 }

@@ -72,7 +72,6 @@ pub(crate) struct UndecryptedEvents {
 }
 
 impl Matrix {
-    /// Loads the stored list.
     pub(crate) async fn load_undecrypted(&self, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         let stored = receiver.cursor(LIST).await?.unwrap_or_default();
         let mut events = self.undecrypted.events.lock().await;
@@ -82,7 +81,6 @@ impl Matrix {
         Ok(())
     }
 
-    /// Adds events to the list.
     pub(crate) async fn add_undecrypted(
         &self,
         new: Vec<UndecryptedEvent>,

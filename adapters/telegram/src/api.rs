@@ -15,10 +15,8 @@ use url::Url;
 
 use crate::errors::{ApiError, Refusal};
 
-/// How long an ordinary call may take.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long an upload or a download may take.
 pub(crate) const FILE_TIMEOUT: Duration = Duration::from_secs(100);
 
 /// The largest response that is read, in bytes. A hundred updates are far smaller.
@@ -57,7 +55,6 @@ impl Api {
         Self { http, base, token }
     }
 
-    /// Calls the method that `payload` belongs to.
     pub(crate) async fn call<P: Payload + Serialize, T: DeserializeOwned>(&self, payload: &P) -> Result<T, ApiError> {
         self.ask(P::NAME, payload, CALL_TIMEOUT).await
     }
@@ -75,7 +72,6 @@ impl Api {
         self.read(response).await
     }
 
-    /// Calls a method that uploads a file.
     pub(crate) async fn upload<T: DeserializeOwned>(&self, method: &str, form: Form) -> Result<T, ApiError> {
         let request = self.http.post(self.method(method)).multipart(form);
         let response =

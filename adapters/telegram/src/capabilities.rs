@@ -6,22 +6,18 @@ use rejoinder_core::{Capabilities, Receipts, Resend, Support, TextLimit, TextUni
 
 use crate::{format::MESSAGE_UNITS, section::Limits};
 
-/// What the capabilities of a conversation depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChatTraits {
-    /// A chat with one person.
     pub(crate) is_private: bool,
     pub(crate) drafts: Drafts,
 }
 
-/// How drafts are shown in a chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Drafts {
     /// As a message that is edited.
     Messages,
     /// With `sendMessageDraft`.
     Bubbles,
-    /// Not at all.
     No,
 }
 

@@ -11,7 +11,6 @@ use teloxide::{
 
 use crate::format::{MESSAGE_UNITS, utf16_len};
 
-/// How a question is closed.
 #[derive(Debug)]
 pub(crate) enum Closing {
     /// Appends a line to the text and removes the buttons.

@@ -8,18 +8,15 @@ use rejoinder_kit::calls::CallError;
 /// Why a call failed. Never contains the token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ApiError {
-    /// The request was not written.
     #[error("{0}")]
     NotWritten(String),
     /// The request was written, but there is no readable response.
     #[error("{0}")]
     NoAnswer(String),
-    /// The server responded with an error.
     #[error("{0}")]
     Refused(Refusal),
 }
 
-/// An error response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code} {description}")]
 pub(crate) struct Refusal {
@@ -53,7 +50,6 @@ impl Refusal {
         phrases.iter().any(|phrase| description.contains(&phrase.to_lowercase()))
     }
 
-    /// The edit changes nothing.
     pub(crate) fn is_not_modified(&self) -> bool {
         self.code == 400 && self.mentions(&["message is not modified"])
     }
@@ -81,7 +77,6 @@ impl Refusal {
         !self.is_from_telegram && matches!(self.code, 502 | 503)
     }
 
-    /// The entities are invalid.
     pub(crate) fn is_about_entities(&self) -> bool {
         self.code == 400 && self.mentions(&["can't parse entit", "can't parse messageentit", "ENTITY_", "ENTITIES_"])
     }
@@ -140,7 +135,6 @@ impl From<CallError> for ApiError {
 }
 
 impl ApiError {
-    /// The error response, if there was one.
     pub(crate) const fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Refused(refusal) => Some(refusal),

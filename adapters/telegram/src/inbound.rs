@@ -29,7 +29,6 @@ use crate::{
 /// Our own messages, by chat id and message id.
 pub(crate) type OwnMessages = SentMessages<(i64, i64)>;
 
-/// Reads updates for one bot.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     pub(crate) channel: &'a ChannelId,
@@ -38,7 +37,6 @@ pub(crate) struct Reader<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// An update that was read.
 #[derive(Debug)]
 pub(crate) struct ReadUpdate {
     /// The `update_id`; `None` if it is missing.

@@ -106,13 +106,11 @@ pub struct Telegram {
     lacks_drafts: AtomicBool,
     /// Checks the secret of posted updates; `None` when polling.
     webhook_secret: Option<WebhookSecret>,
-    /// Set while posted updates are accepted.
     webhook_context: WhileRunning<WebhookContext>,
     /// Background calls: acknowledging pressed buttons.
     tasks: TaskTracker,
 }
 
-/// What the webhook endpoint needs from a running channel.
 struct WebhookContext {
     intake: Intake,
     shutdown: CancellationToken,
@@ -155,7 +153,6 @@ impl Telegram {
         }
     }
 
-    /// Accepts updates until the run ends.
     async fn receive(&self, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         let classify = |error: &ApiError| match error.refusal() {
             Some(refusal) if refusal.is_about_token(true) => Err(self.unauthorized(refusal)),

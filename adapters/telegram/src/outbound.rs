@@ -298,13 +298,11 @@ fn labelled(text: &str, label: Option<&str>) -> String {
     }
 }
 
-/// Formats a text for Telegram. If a long label makes it too long, only its first part is kept.
 fn formatted(markdown: &str) -> Formatted {
     let formatted = format(markdown);
     if utf16_len(&formatted.text) <= MESSAGE_UNITS { formatted } else { format(&first_part(markdown)) }
 }
 
-/// As much of a text as fits in one message.
 fn first_part(text: &str) -> String {
     if utf16_len(text) <= PART_UNITS {
         return text.to_owned();

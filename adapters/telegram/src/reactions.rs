@@ -113,7 +113,6 @@ const REPLACEMENTS: [(&str, &str); 29] = [
     ("👋", "🤝"),
 ];
 
-/// Whether Telegram offers this reaction.
 pub(crate) fn is_allowed(emoji: &str) -> bool {
     ALLOWED.contains(&bare(emoji).as_str())
 }
@@ -136,7 +135,6 @@ impl Reactions {
         Self { replacements, known }
     }
 
-    /// The reaction for an emoji, if there is one.
     pub(crate) fn of(&self, emoji: &str) -> Option<String> {
         let emoji = bare(emoji);
         if let Some(reaction) = self.replacements.get(&emoji) {

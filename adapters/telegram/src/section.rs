@@ -160,14 +160,10 @@ impl Pace {
     }
 }
 
-/// Rate limits; `None`: as fast as the server accepts messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// For one private chat.
     pub(crate) chat: Option<Rate>,
-    /// For one group.
     pub(crate) group: Option<Rate>,
-    /// For all chats together.
     pub(crate) account: Option<Rate>,
 }
 

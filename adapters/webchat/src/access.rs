@@ -18,7 +18,6 @@ pub enum Access {
     Token(Tokens),
 }
 
-/// Why a request was rejected. The operator reads the text in the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum AccessError {
     #[error("the Host header is missing or malformed")]

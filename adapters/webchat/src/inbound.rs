@@ -25,7 +25,6 @@ pub(crate) fn conversation(channel: &ChannelId, id: &str) -> Result<Conversation
     Ok(ConversationRef::new(channel.clone(), &digest))
 }
 
-/// A message of the person.
 pub(crate) fn message(
     conversation: &ConversationRef,
     id: &str,

@@ -13,10 +13,7 @@ use crate::{
 /// Shows a draft or a typing notice in the pages that have the conversation `chat` open.
 ///
 /// Succeeds even if no page is open: neither is a signal nor settles anything, and a page that opens later reads the
-/// row.
-///
-/// # Errors
-/// `Unsupported` for all other actions.
+/// row. All other actions are `Unsupported`.
 pub(crate) fn show(rooms: &Rooms, chat: &str, turn_id: TurnId, action: &Action) -> Result<(), DeliveryError> {
     match action {
         Action::Draft { text, .. } => {

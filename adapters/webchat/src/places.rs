@@ -22,7 +22,6 @@ const MAX_GREETED_PER_PEER: usize = 256;
 const MAX_NEW: usize = 64;
 const MAX_NEW_PER_PEER: usize = 8;
 
-/// The places of a chat's sockets.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     taken: Mutex<Taken>,

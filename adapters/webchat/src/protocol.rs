@@ -33,16 +33,26 @@ pub(crate) enum ClientFrame {
         #[serde(default)]
         language: Option<String>,
     },
-    /// The person sent a message.
-    Message { id: String, text: String },
+    Message {
+        id: String,
+        text: String,
+    },
     /// The person picked one of the choices of a turn's answer.
-    Choose { id: String, turn_id: TurnId, choice: Pick },
+    Choose {
+        id: String,
+        turn_id: TurnId,
+        choice: Pick,
+    },
     /// Requests the turns before this one.
-    Older { before: TurnId },
-    /// The person stops the running turn.
+    Older {
+        before: TurnId,
+    },
     Stop,
     /// The person deletes what was said in a conversation: a holder of its id may.
-    Delete { id: String, conversation: String },
+    Delete {
+        id: String,
+        conversation: String,
+    },
     /// Asks for a pong.
     Ping,
     /// Answers a ping.
@@ -118,7 +128,6 @@ impl ServerFrame<'_> {
     }
 }
 
-/// A command, as the page's menu lists it.
 #[derive(Debug, Serialize)]
 pub(crate) struct Command {
     name: String,

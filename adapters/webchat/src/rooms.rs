@@ -123,7 +123,6 @@ impl Progress {
     }
 }
 
-/// The content of a mailbox.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     /// Changes were dropped: read the store.
@@ -179,7 +178,6 @@ impl Mailbox {
         self.arrived.notified().await;
     }
 
-    /// Empties the mailbox.
     pub(crate) fn take(&self) -> Pending {
         std::mem::take(&mut *self.pending.lock())
     }

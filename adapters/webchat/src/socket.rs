@@ -35,7 +35,6 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 const PING_EVERY: Duration = Duration::from_secs(25);
 /// How long a page may send no frame before it counts as gone: two pings and some more.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
-/// Timeout for writing one frame.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How many turns are sent at first, and for each `older`.
@@ -175,7 +174,6 @@ async fn close(sink: &mut Sink, code: u16) {
     write(sink, Message::Close(Some(CloseFrame { code, reason: Utf8Bytes::default() }))).await;
 }
 
-/// Whether the message was written out.
 async fn write(sink: &mut Sink, message: Message) -> bool {
     matches!(timeout(WRITE_TIMEOUT, sink.send(message)).await, Ok(Ok(())))
 }
@@ -211,7 +209,6 @@ impl Reply {
     }
 }
 
-/// Writes frames to the page.
 struct Writer {
     sink: Sink,
     handle: Arc<SocketHandle>,
@@ -277,7 +274,6 @@ impl Writer {
     }
 }
 
-/// Handles the page's frames.
 struct Reader {
     chat: Arc<WebchatAdapter>,
     intake: Intake,

@@ -50,7 +50,6 @@ pub(crate) enum Caller<'a> {
     ResultKey,
 }
 
-/// What the headers of a request prove.
 pub(crate) enum Proof<'a> {
     /// The caller has the token.
     Token,
@@ -90,8 +89,6 @@ pub(crate) struct Auth {
 }
 
 impl Auth {
-    /// # Errors
-    /// When no secret is configured, or one is unusable.
     pub(crate) fn new(settings: &WebhookSettings) -> Result<Self, SettingsError> {
         let signing_secret = filled(settings.section.signing_secret.as_ref().map(Secret::get), "signing_secret")?;
         let hub_secret = filled(settings.section.hub_secret.as_ref().map(Secret::get), "hub_secret")?;
@@ -118,9 +115,7 @@ impl Auth {
     }
 
     /// Authenticates by the headers: the token, or signatures that can hold, whose id, time and format are right.
-    ///
-    /// # Errors
-    /// When the token is missing or wrong, and there is no signature that could hold.
+    /// Fails when the token is missing or wrong, and there is no signature that could hold.
     pub(crate) fn proof<'a>(&self, headers: &'a HeaderMap, now: Timestamp) -> Result<Proof<'a>, AuthError> {
         let has_token = self.token_opens(headers);
         if has_token == Some(true) {
@@ -149,9 +144,6 @@ impl Auth {
     }
 
     /// Authenticates a caller who fetches the result of `turn`, by the token or by the `key` in its URL.
-    ///
-    /// # Errors
-    /// When both are missing or wrong.
     pub(crate) fn may_fetch(
         &self,
         headers: &HeaderMap,
@@ -198,9 +190,6 @@ impl<'a> Signatures<'a> {
     }
 
     /// Authenticates the caller, after the whole body.
-    ///
-    /// # Errors
-    /// When no signature is valid.
     pub(crate) fn caller(self) -> Result<Caller<'a>, AuthError> {
         if let Some(Standard { id, code, signatures }) = self.standard {
             let expected = code.finalize().into_bytes();
@@ -219,7 +208,6 @@ impl<'a> Signatures<'a> {
     }
 }
 
-/// A Standard Webhooks signature.
 struct Standard<'a> {
     id: &'a str,
     code: Code,

@@ -44,9 +44,7 @@ impl Bodies {
 
 impl UnprovedBody {
     /// Counts further bytes. One body alone may be larger than its peer's share, up to [`MAX_SIGNED`].
-    ///
-    /// # Errors
-    /// When there are too many bytes in memory already.
+    /// Fails when there are too many bytes in memory already.
     pub(crate) fn add(&mut self, bytes: usize) -> Result<(), Problem> {
         let mut held = self.bodies.held.lock();
         let of_peer = held.by_peer.get(&self.peer).copied().unwrap_or_default();

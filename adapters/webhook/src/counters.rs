@@ -38,7 +38,6 @@ impl Counters {
         Self { hook, by_status: [const { OnceLock::new() }; STATUSES.len()] }
     }
 
-    /// Counts one request that got `status`.
     pub(crate) fn count(&self, status: StatusCode) {
         let Some(at) = STATUSES.iter().position(|known| *known == status) else { return };
         self.by_status[at]

@@ -27,7 +27,6 @@ const SHOWN_HEADERS: &str = "x-";
 /// The headers that prove who calls.
 const PROOF: &str = "signature";
 
-/// What a hook does with events.
 #[derive(Debug)]
 pub(crate) struct Events {
     to: Target,
@@ -53,9 +52,6 @@ struct NotTold {
 
 impl Events {
     /// `None` if the hook is for messages.
-    ///
-    /// # Errors
-    /// When the template is none.
     pub(crate) fn of(section: &WebhookSection) -> Result<Option<Self>, SettingsError> {
         let Some(to) = section.deliver_to.clone() else { return Ok(None) };
         let quiet = section.owes == Owes::Nothing;
@@ -73,9 +69,7 @@ impl Events {
     }
 
     /// The event of a request; `None` if there is nothing to tell. `key` identifies the request.
-    ///
-    /// # Errors
-    /// When the body cannot be read, or the template does not fit it.
+    /// Fails when the body cannot be read, or the template does not fit it.
     pub(crate) fn read(
         &self,
         content_type: Option<&str>,

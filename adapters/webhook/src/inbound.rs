@@ -14,9 +14,7 @@ mod message;
 mod multipart;
 
 /// Reads a body according to its `Content-Type`. Without one, a body that starts with `{` is JSON, any other is text.
-///
-/// # Errors
-/// Names what is wrong, and where.
+/// The error names what is wrong, and where.
 pub(crate) fn read(content_type: Option<&str>, body: &[u8]) -> Result<CheckedMessage, Problem> {
     let media = Media::of(content_type)?;
     if let Some(Media::Multipart { boundary }) = media {
@@ -38,9 +36,7 @@ pub(crate) fn read(content_type: Option<&str>, body: &[u8]) -> Result<CheckedMes
 }
 
 /// Reads any body, whatever its fields: a text is a JSON string, and a form an object.
-///
-/// # Errors
-/// When it is not what its `Content-Type` says.
+/// Fails when it is not what its `Content-Type` says.
 pub(crate) fn read_any(content_type: Option<&str>, body: &str) -> Result<serde_json::Value, Problem> {
     let content = body.strip_prefix('\u{feff}').unwrap_or(body);
     match Media::of(content_type)? {
@@ -53,9 +49,6 @@ pub(crate) fn read_any(content_type: Option<&str>, body: &str) -> Result<serde_j
 }
 
 /// A body as text.
-///
-/// # Errors
-/// When it is not UTF-8.
 pub(crate) fn utf8(body: &[u8]) -> Result<&str, Problem> {
     std::str::from_utf8(body)
         .map_err(|error| not_utf8(format!("the body is not UTF-8 at byte {}", error.valid_up_to() + 1)))

@@ -6,7 +6,6 @@ use url::Url;
 
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Makes the URLs of one hook's results.
 pub(crate) struct ResultUrls {
     /// Without a final slash; `None` if it depends on the request.
     base: Option<String>,

@@ -14,7 +14,6 @@ const NAME: &str = "template";
 /// How many steps a template may take: a few for each of the values that it writes.
 const FUEL: u64 = 100_000;
 
-/// The longest text, in characters.
 const MAX_TEXT: usize = 20_000;
 
 /// Stands at the end of a text that is too long.
@@ -38,26 +37,17 @@ pub(crate) struct EventRequest<'a> {
 impl EventTemplate {
     /// Makes texts with this template, or of the whole body. For a person the values are escaped as Markdown; an agent gets them
     /// as they are.
-    ///
-    /// # Errors
-    /// When it is no template.
     pub(crate) fn new(template: Option<&str>, is_for_person: bool) -> Result<Self, Error> {
         let environment = template.map(|template| environment(template, is_for_person)).transpose()?;
         Ok(Self { environment, is_for_person })
     }
 
     /// Checks a template.
-    ///
-    /// # Errors
-    /// When it is none.
     pub(crate) fn check(template: &str) -> Result<(), Error> {
         environment(template, false).map(drop)
     }
 
-    /// The text of an event; empty if there is nothing to tell.
-    ///
-    /// # Errors
-    /// When the template does not fit the request.
+    /// The text of an event; empty if there is nothing to tell. Fails when the template does not fit the request.
     pub(crate) fn text(&self, request: &EventRequest<'_>) -> Result<String, Error> {
         let text = match &self.environment {
             Some(environment) => {
@@ -111,7 +101,6 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// A text in one line of code.
 fn code(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let longest = text.split(|character| character != '`').map(str::len).max().unwrap_or_default();

@@ -20,7 +20,6 @@ use crate::{Pattern, WordsAdapter, about};
 /// Several places may name one file: one entry is written at a time.
 static WRITING: Mutex<()> = Mutex::new(());
 
-/// The files of a place.
 #[derive(Debug)]
 pub(crate) struct Journal {
     folder: PathBuf,

@@ -25,7 +25,6 @@ const MAX_EVENT: usize = 4 * MAX_ANSWER;
 const MAX_ERROR_BODY: usize = 16 * 1024;
 const ERROR_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How many characters of a server's error message are kept.
 const MAX_DETAIL: usize = 300;
 
 /// The longest `Retry-After` that is waited for.
@@ -225,7 +224,6 @@ impl OpenAi {
         Ok(())
     }
 
-    /// Reads an unstreamed answer.
     async fn read_whole(
         &self,
         mut response: Response,

@@ -29,7 +29,6 @@ pub(super) struct Prompt<'a> {
     messages: Vec<ChatMessage<'a>>,
 }
 
-/// One message of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct ChatMessage<'a> {
     role: Role,
@@ -145,7 +144,6 @@ impl<'a> Prompt<'a> {
         Self { instructions: instructions::of(turn, &settings.system_prompt), messages: messages(turn, settings) }
     }
 
-    /// Adds a message.
     pub(super) fn push(&mut self, message: ChatMessage<'a>) {
         self.messages.push(message);
     }

@@ -168,7 +168,6 @@ impl Answer {
         Self { visible: VisibleText::new(thinks_first), ..Self::default() }
     }
 
-    /// Reads the data of one event.
     pub(super) fn event(&mut self, data: &str) -> Result<AnswerUpdate, AnswerError> {
         let data = data.trim();
         if data == DONE {

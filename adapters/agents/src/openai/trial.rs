@@ -15,13 +15,11 @@ use super::{
     stream::{Answer, AnswerError, error_message},
 };
 
-/// How long a server may take: it may have to load the model first.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The largest answer that is read, in bytes.
 const MAX_BODY: usize = 1024 * 1024;
 
-/// How many characters of a server's error message are kept.
 const MAX_DETAIL: usize = 300;
 
 /// Asks `model` to say hello, once and without the tools of a turn, and returns its answer.

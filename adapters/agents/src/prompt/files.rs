@@ -27,7 +27,6 @@ const MAX_PICTURES: usize = 10;
 /// How many bytes the pictures may have in total.
 const MAX_PICTURE_BYTES: usize = 32 << 20;
 
-/// The largest text file that is read, in bytes. Enough for [`MAX_TEXT`] in any script.
 const MAX_TEXT_BYTES: usize = 256 << 10;
 
 /// How many characters of text files a model gets in total.

@@ -38,7 +38,6 @@ const MAX_QUOTE: usize = 2_000;
 /// The same, of what a task is about.
 const MAX_NEWS: usize = 20_000;
 
-/// How many files are named.
 const MAX_FILES: usize = 20;
 
 /// A message with its context.

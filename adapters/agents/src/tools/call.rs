@@ -43,17 +43,19 @@ pub(crate) struct ToolCall {
 /// A valid tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Call {
-    /// The emoji.
     React(String),
-    /// The question.
-    Ask { question: String, choices: Choices },
+    Ask {
+        question: String,
+        choices: Choices,
+    },
     /// What somebody must approve before it is done.
     Approval(ApprovalRequest),
     /// `note` is shown to the person now; the answer is owed at `due`.
-    Defer { note: Option<String>, due: Timestamp },
-    /// The reason.
+    Defer {
+        note: Option<String>,
+        due: Timestamp,
+    },
     StaySilent(String),
-    /// The answer's text.
     Send(String),
     /// What it wants of the schedules of this chat.
     Schedule(ScheduleCall),
@@ -107,10 +109,7 @@ struct Send {
 }
 
 impl Call {
-    /// Parses a tool call, made now.
-    ///
-    /// # Errors
-    /// The text to return to the model if the call is invalid.
+    /// Parses a tool call, made now. The error is the text to return to the model if the call is invalid.
     pub(super) fn parse(name: &str, arguments: &str, turn: &AgentTurn, now: Timestamp) -> Result<Self, String> {
         let capabilities = &turn.capabilities;
         let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };

@@ -38,7 +38,6 @@ impl RunState {
         self.sent
     }
 
-    /// Whether text was shown.
     pub(crate) const fn has_shown(&self) -> bool {
         !self.shown.is_empty()
     }

@@ -34,10 +34,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// The call.
-    ///
-    /// # Errors
-    /// The text to return to the model.
+    /// The call. The error is the text to return to the model.
     pub(crate) fn call(self, now: Timestamp) -> Result<ScheduleCall, String> {
         match self.action.trim() {
             "list" => Ok(ScheduleCall::List),

@@ -13,7 +13,6 @@ const MAX_ATTACHMENTS: usize = 32;
 /// The longest URL of a file, in bytes, unless it holds the file.
 const MAX_URL: usize = 4096;
 
-/// The longest name of a file, in characters.
 const MAX_NAME: usize = 256;
 
 /// The media type of a file whose type is unknown.
@@ -28,9 +27,7 @@ pub(super) struct Content {
 
 impl Content {
     /// Reads the `content` of a message, which stands at `path` of the body.
-    ///
-    /// # Errors
-    /// Names the part that cannot be read.
+    /// The error names the part that cannot be read.
     pub(super) fn read(content: Value, path: &str) -> Result<Self, ApiError> {
         let mut read = Self::default();
         match content {

@@ -17,10 +17,8 @@ use url::Url;
 
 use crate::api::USER_AGENT;
 
-/// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long to wait for the reply to a close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The largest frame, in bytes. A large server arrives in one frame.
@@ -116,7 +114,6 @@ impl Connection {
         Ok(self.0.send(Message::text(text)).await?)
     }
 
-    /// Closes the connection so that the session can be resumed.
     pub(super) async fn close(mut self) {
         let closing = async {
             let frame = CloseFrame { code: KEEPS_SESSION.into(), reason: "".into() };

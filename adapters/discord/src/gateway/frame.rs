@@ -8,7 +8,6 @@ use serenity::{constants::Opcode, model::gateway::GatewayIntents};
 
 use super::session::Session;
 
-/// A frame from Discord.
 #[derive(Debug, Deserialize)]
 pub(super) struct Frame<'a> {
     op: u8,
@@ -19,7 +18,6 @@ pub(super) struct Frame<'a> {
     d: Option<&'a RawValue>,
 }
 
-/// The content of a frame.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Op<'a> {
     /// The connection is open; holds the heartbeat interval.
@@ -40,7 +38,6 @@ pub(super) enum Op<'a> {
     Other,
 }
 
-/// The payload of `HELLO`.
 #[derive(Deserialize)]
 struct Hello {
     heartbeat_interval: u64,

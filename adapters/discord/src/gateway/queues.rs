@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
-/// A raw event.
 #[derive(Debug)]
 pub(crate) struct Dispatch {
     /// The id of its session, and the URL to resume it.
@@ -33,7 +32,6 @@ pub(crate) struct Urgent {
 /// The queues between the connection and the tasks that store events.
 #[derive(Clone, Debug)]
 pub(crate) struct Queues {
-    /// All events, in order.
     pub(crate) all: mpsc::Sender<Dispatch>,
     /// The urgent ones. Each is in the bounded queue too, which bounds this one.
     pub(crate) urgent: mpsc::UnboundedSender<Urgent>,

@@ -40,7 +40,6 @@ pub(crate) struct Shard<'a> {
     receiver: Receiver<'a>,
     stored: Arc<StoredSeq>,
     queues: Queues,
-    /// The session to resume.
     session: Option<Session>,
     /// Discord denied the intent `MESSAGE_CONTENT`, so it is not requested again.
     is_content_denied: bool,
@@ -61,7 +60,6 @@ impl<'a> Shard<'a> {
 
 /// How a connection ended.
 enum ConnectionEnd {
-    /// The gateway is shutting down.
     Shutdown,
     /// The connection failed. The session is resumed, if there is one.
     Broken(String),
@@ -69,18 +67,15 @@ enum ConnectionEnd {
     SessionOver(Duration),
     /// Discord denied the intent `MESSAGE_CONTENT`.
     ContentDenied,
-    /// A permanent error.
     Fatal(ChannelError),
 }
 
-/// `GET /gateway/bot`.
 #[derive(Deserialize)]
 struct GatewayBot {
     url: String,
     session_start_limit: Option<StartLimit>,
 }
 
-/// How many sessions may still be started.
 #[derive(Clone, Copy, Debug, Deserialize)]
 struct StartLimit {
     total: u64,
@@ -103,7 +98,6 @@ impl StartLimit {
 }
 
 impl Shard<'_> {
-    /// Stays connected until the run ends.
     pub(crate) async fn run(mut self) -> Result<(), RunEnd> {
         let mut backoff = Backoff::default();
         let mut may_begin_at = Instant::now();
@@ -292,7 +286,6 @@ impl Shard<'_> {
         }
     }
 
-    /// Queues an interaction as urgent.
     fn queue_urgent(&self, seq: u64, kind: &str, data: &str) -> Option<oneshot::Receiver<()>> {
         if kind != "INTERACTION_CREATE" {
             return None;

@@ -146,7 +146,6 @@ fn whole_attachments(message: &Message) -> Vec<Attachment> {
     attachments(message.attachments.iter().chain(forwarded))
 }
 
-/// Converts files to attachments.
 pub(super) fn attachments<'a>(files: impl IntoIterator<Item = &'a File>) -> Vec<Attachment> {
     let attachment = |file: &File| Attachment {
         name: file.filename.clone(),

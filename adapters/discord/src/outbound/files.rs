@@ -10,7 +10,6 @@ use crate::{Discord, api::Upload, format::formatted};
 const FILE_SERVERS: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
 
 impl Discord {
-    /// Downloads a file from Discord.
     pub(crate) async fn fetch_file(&self, attachment: &Attachment, limit: usize) -> Result<Vec<u8>, FetchError> {
         let Some(url) = self.discord_url(&attachment.url) else {
             return Err(FetchError::NotOurs(attachment.name.clone()));

@@ -112,7 +112,6 @@ impl Outgoing {
         without_empty_fields(json(&message))
     }
 
-    /// The payload of an edit.
     pub(super) fn edit_payload(&self) -> Value {
         let mut message =
             EditMessage::new().content(&self.text).allowed_mentions(no_mentions()).components(self.rows.clone());
@@ -132,7 +131,6 @@ impl Outgoing {
         message
     }
 
-    /// The request body: `message`, with the files if there are any.
     pub(super) fn body(&self, message: Value) -> Body {
         if self.files.is_empty() { Body::Json(message) } else { Body::Files(message, self.files.clone()) }
     }

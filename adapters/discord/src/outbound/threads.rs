@@ -64,7 +64,6 @@ impl Discord {
         Ok(self.note_sent(&sent, outgoing))
     }
 
-    /// Opens the thread of a message; `false` if that is impossible.
     async fn open_thread(&self, channel: Snowflake, message: Snowflake) -> Result<bool, ApiError> {
         let path = format!("channels/{channel}/messages/{message}");
         let title = match self.thread_titles.get(&message) {

@@ -16,10 +16,8 @@ use tokio::task::JoinSet;
 
 use crate::{Discord, errors::ApiError, gateway::Dispatch, payload::Message, snowflake::Snowflake};
 
-/// The most messages per call.
 pub(super) const PAGE: usize = 100;
 
-/// The most channels that are read at once.
 const AT_ONCE: usize = 4;
 
 /// After this many failures in a row, a channel is reported.
@@ -67,7 +65,6 @@ pub(super) struct EndedChannel {
     pub(super) held: Vec<Dispatch>,
 }
 
-/// The result of one call.
 pub(super) struct Page {
     pub(super) channel: Snowflake,
     pub(super) messages: Result<Vec<Box<RawValue>>, ApiError>,
@@ -195,7 +192,6 @@ impl<'a> Backfill<'a> {
         self.end(channel)
     }
 
-    /// Stops reading a channel.
     pub(super) fn end(&mut self, channel: Snowflake) -> Option<EndedChannel> {
         let ended = self.unread.remove(&channel);
         self.read_next();

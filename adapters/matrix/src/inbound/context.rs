@@ -4,11 +4,9 @@ use rejoinder_core::{ChannelId, ChatKind, Timestamp};
 
 use crate::memory::RememberedEvent;
 
-/// The context of an event.
 #[derive(Clone, Debug)]
 pub(crate) struct EventContext<'a> {
     pub(crate) channel: &'a ChannelId,
-    /// Our user id.
     pub(crate) me: &'a str,
     /// Our display names: in the room, and the account's.
     pub(crate) names: &'a [String],

@@ -33,7 +33,6 @@ pub(super) const ROOMS_AT_ONCE: usize = 16;
 /// How many events are kept of all rooms, for a homeserver that does not let us read them back.
 const MAX_EVENTS: usize = 1000;
 
-/// The rooms that are behind.
 #[derive(Debug, Default)]
 pub(crate) struct LaggingRooms {
     rooms: Mutex<HashMap<OwnedRoomId, Lag>>,
@@ -99,7 +98,6 @@ impl LaggingRooms {
 }
 
 impl Matrix {
-    /// Loads the stored list.
     pub(super) async fn load_lagging(&self, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         let stored = receiver.cursor(LIST).await?.unwrap_or_default();
         let stored: HashMap<OwnedRoomId, Option<String>> = serde_json::from_str(&stored).unwrap_or_default();

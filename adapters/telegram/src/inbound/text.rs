@@ -6,7 +6,6 @@ use std::ops::Range;
 
 use crate::{check::BotProfile, payload::Entity};
 
-/// The result of reading a text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ReadText {
     /// Markdown; `None` if the text is blank.
@@ -15,7 +14,6 @@ pub(super) struct ReadText {
     pub(super) is_command: bool,
     /// It begins with a command that names another bot.
     pub(super) is_anothers_command: bool,
-    /// It mentions us anywhere.
     pub(super) mentions_us: bool,
 }
 

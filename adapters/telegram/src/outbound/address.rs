@@ -3,20 +3,17 @@
 use rejoinder_core::{ConversationRef, DeliveryError};
 use teloxide::types::{ChatId, MessageId, Recipient, ThreadId};
 
-/// Where a delivery goes.
 #[derive(Clone, Debug)]
 pub(super) struct Address {
     pub(super) chat: Recipient,
     /// The chat's id; 0 for a channel that is addressed by name.
     pub(super) number: i64,
     pub(super) thread: Option<ThreadId>,
-    /// A chat with one person.
     pub(super) is_private: bool,
 }
 
 impl Address {
-    /// # Errors
-    /// If a chat or topic id is not one that Telegram could have.
+    /// Fails if a chat or topic id is not one that Telegram could have.
     pub(super) fn of(conversation: &ConversationRef) -> Result<Self, DeliveryError> {
         let refused = |what: &str, id: &str| DeliveryError::Refused(format!("`{id}` is not a Telegram {what}"));
         let thread = match conversation.thread.as_deref() {
@@ -37,10 +34,6 @@ impl Address {
     }
 }
 
-/// Parses a message id.
-///
-/// # Errors
-/// If it is not a number.
 pub(super) fn message_id(text: &str) -> Result<MessageId, String> {
     text.parse().map(MessageId).map_err(|_| format!("`{text}` is not a Telegram message id"))
 }

@@ -73,7 +73,6 @@ pub(crate) fn stale_after(poll: Duration) -> Duration {
 }
 
 impl Telegram {
-    /// Polls for updates until the run ends.
     pub(crate) async fn poll(&self, me: &BotProfile, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         let mut cursor = receiver.cursor(CURSOR).await?.as_deref().and_then(Cursor::parse);
         let mut backoff = Backoff::default();

@@ -29,10 +29,8 @@ use crate::{
     section::TelegramWebhook,
 };
 
-/// The largest accepted update, in bytes.
 const BODY_LIMIT: usize = 1 << 20;
 
-/// How long a body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How long storing may take before Telegram is asked to post the update again.

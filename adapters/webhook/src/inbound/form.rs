@@ -10,9 +10,7 @@ use super::message::{self, HookMessage, is_field, not_utf8};
 
 /// Reads a form with the same fields as the JSON body. `attachments` may appear several times, each with one URL. A body that
 /// is no form at all is the message, because `curl -d` calls every body a form.
-///
-/// # Errors
-/// When a field is not UTF-8, is repeated or exceeds the limits, or when no field is for us.
+/// Fails when a field is not UTF-8, is repeated or exceeds the limits, or when no field is for us.
 pub(super) fn read(content: &str) -> Result<HookMessage, Problem> {
     if !is_json(content)
         && !has_field_of_ours(content)
@@ -44,9 +42,6 @@ pub(super) fn read(content: &str) -> Result<HookMessage, Problem> {
 
 /// Reads a form with any fields, or a text. Of a field that appears twice, the last counts. `curl -d '{…}'` sends JSON as a form
 /// unless its Content-Type is set.
-///
-/// # Errors
-/// When a field is not UTF-8.
 pub(super) fn read_any(content: &str) -> Result<serde_json::Value, Problem> {
     if is_json(content) {
         return super::json::read_any(content);

@@ -7,9 +7,7 @@ use serde_json::error::Category;
 use super::message::{HookMessage, invalid};
 
 /// Reads an object. Unknown fields are ignored.
-///
-/// # Errors
-/// 400 with line and column when it is not JSON, 422 with the field when a value is of the wrong type.
+/// Fails with 400 and line and column when it is not JSON, 422 with the field when a value is of the wrong type.
 pub(super) fn read(content: &str) -> Result<HookMessage, Problem> {
     // serde would read the fields of an object from a list, by position.
     if content.trim_start().starts_with('[') {
@@ -27,10 +25,7 @@ pub(super) fn read(content: &str) -> Result<HookMessage, Problem> {
     })
 }
 
-/// Reads any JSON.
-///
-/// # Errors
-/// With line and column when it is none.
+/// Reads any JSON. The error has line and column when it is none.
 pub(super) fn read_any(content: &str) -> Result<serde_json::Value, Problem> {
     serde_json::from_str(content).map_err(|error| not_json(&error))
 }

@@ -116,7 +116,6 @@ pub(crate) struct Context<'a> {
 }
 
 impl HookMessage {
-    /// Adds a file of a form.
     pub(super) fn add_file(&mut self, name: &str, media_type: Option<&str>, content: &[u8]) -> Result<(), Problem> {
         self.count_field()?;
         // Without parameters, which may contain a comma.
@@ -144,7 +143,6 @@ impl HookMessage {
         Ok(())
     }
 
-    /// Adds one field of a form.
     pub(super) fn add_field(&mut self, name: &str, value: String) -> Result<(), Problem> {
         self.count_field()?;
         let slot = match name {
@@ -238,9 +236,7 @@ impl File {
 
 impl CheckedMessage {
     /// Checks that there is the command that the body names. `listed` are those that menus list.
-    ///
-    /// # Errors
-    /// Names those that there are.
+    /// The error names those that there are.
     pub(crate) fn check_command(&self, listed: impl FnOnce() -> Vec<CommandHelp>) -> Result<(), Problem> {
         let Some(command) = self.command.as_deref().filter(|command| !is_command(command)) else { return Ok(()) };
         let listed = listed();

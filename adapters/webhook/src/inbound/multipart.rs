@@ -7,9 +7,7 @@ use super::message::{HookMessage, not_utf8};
 
 /// Reads a form with the same fields as the JSON body. `attachments` may appear several times, each with one URL. A part
 /// with a file name is a file, whatever its field is called.
-///
-/// # Errors
-/// When the form is malformed, or has a field that is not UTF-8, is repeated or exceeds the limits.
+/// Fails when the form is malformed, or has a field that is not UTF-8, is repeated or exceeds the limits.
 pub(super) fn read(content: &[u8], boundary: &str) -> Result<HookMessage, Problem> {
     let delimiter = format!("\r\n--{boundary}").into_bytes();
     let mut rest = match content.strip_prefix(&delimiter[2..]) {
