@@ -1,7 +1,7 @@
 //! Calls of a platform's API: the errors of a call without an answer, and the bytes of an answer. No error text contains
 //! the secret that is passed in.
 
-use std::error::Error as _;
+use std::{error::Error, iter};
 
 use reqwest::Response;
 use secrecy::{ExposeSecret, SecretString};
@@ -61,14 +61,14 @@ pub fn redacted(text: &str, secret: &SecretString) -> String {
 #[must_use]
 pub fn describe(error: reqwest::Error, secret: &SecretString) -> String {
     let error = error.without_url();
-    let mut detail = if error.is_timeout() { "no answer in time".to_owned() } else { error.to_string() };
-    let mut source = error.source();
-    while let Some(cause) = source {
-        detail.push_str(": ");
-        detail.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    redacted(&detail, secret)
+    let detail = if error.is_timeout() { "no answer in time".to_owned() } else { error.to_string() };
+    redacted(&with_causes(detail, &error), secret)
+}
+
+/// A text about an error, with the error's causes.
+pub(crate) fn with_causes(text: String, error: &dyn Error) -> String {
+    let causes = iter::successors(error.source(), |&cause| cause.source());
+    causes.fold(text, |text, cause| format!("{text}: {cause}"))
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fmt,
     net::IpAddr,
     num::NonZeroU32,
     time::Duration,
@@ -112,15 +111,6 @@ impl Guesser {
 }
 
 impl Refusals {
-    fn has_room_for(&self, door: &Door) -> bool {
-        self.peers.len() < MAX_PEERS || self.peers.contains_key(door)
-    }
-
-    /// The entry of a peer at a surface, new if there is none.
-    fn guesser(&mut self, door: Door, now: Instant) -> &mut Guesser {
-        self.peers.entry(door).or_insert_with(|| Guesser { wrong: 0, wrong_at: now, warnings: Warnings::default() })
-    }
-
     /// Removes half of the peers or more, so that this is rare.
     fn make_room(&mut self, now: Instant) {
         self.peers.retain(|_, guesser| guesser.is_slowed(now));
@@ -132,7 +122,6 @@ impl Refusals {
         }
     }
 
-    /// Whether a warning about a guesser may be written in this minute.
     fn may_warn(&mut self, now: Instant) -> bool {
         let (begun, written) = self.minute.filter(|(begun, _)| now - *begun < MINUTE).unwrap_or((now, 0));
         self.minute = Some((begun, written.saturating_add(1)));
@@ -146,14 +135,10 @@ pub struct TooManyGuesses;
 
 impl From<TooManyGuesses> for Problem {
     fn from(_: TooManyGuesses) -> Self {
+        let title = "Too many requests: too many wrong secrets";
         let detail = "too many wrong secrets came from this address: this one was not checked";
-        Self::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            "too-many-guesses",
-            "Too many requests: too many wrong secrets",
-            detail,
-        )
-        .retry_after(PACE * LINE.get())
+        let problem = Self::new(StatusCode::TOO_MANY_REQUESTS, "too-many-guesses", title, detail);
+        problem.retry_after(PACE * LINE.get())
     }
 }
 
@@ -163,12 +148,6 @@ impl Default for Guesses {
         let clock = TokioClock(Instant::now());
         let line = RateLimiter::new(quota, DefaultKeyedStateStore::default(), clock);
         Self { refusals: Mutex::default(), line, right: Mutex::default() }
-    }
-}
-
-impl fmt::Debug for Guesses {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guesses").finish_non_exhaustive()
     }
 }
 
@@ -242,12 +221,13 @@ impl Guesses {
         count(surface, reason);
         let (now, door) = (Instant::now(), door(peer, surface));
         let mut refusals = self.refusals.lock();
-        if !refusals.has_room_for(&door) {
+        if refusals.peers.len() >= MAX_PEERS && !refusals.peers.contains_key(&door) {
             refusals.make_room(now);
             // Those whose line is empty.
             self.line.retain_recent();
         }
-        let guesser = refusals.guesser(door, now);
+        let unknown = || Guesser { wrong: 0, wrong_at: now, warnings: Warnings::default() };
+        let guesser = refusals.peers.entry(door).or_insert_with(unknown);
         change(guesser, now);
         let count = guesser.warnings.count(now).filter(|_| refusals.may_warn(now));
         drop(refusals);

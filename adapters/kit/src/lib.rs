@@ -4,6 +4,8 @@
 //! * [`Health`]: when inbound was last proved, and what is wrong.
 //! * [`WhileRunning`]: a value that exists only while the channel runs, for requests from outside.
 //! * [`SentMessages`]: the channel's own latest messages, for reactions to them.
+//! * [`pick_data`]: what the buttons of a question carry.
+//! * [`created_at`]: when a delivery was created.
 //! * [`calls`]: the errors of a platform API call without an answer, and the bytes of an answer.
 //! * [`files`]: the bytes of a file that an agent sends.
 //! * [`links`]: where the links of an answer lead.
@@ -38,6 +40,7 @@ mod health;
 pub mod links;
 mod pages;
 mod peer;
+mod pick;
 mod private;
 mod problem;
 pub mod quoted;
@@ -54,12 +57,13 @@ pub use self::{
     embedded::{cached, embedded},
     guesses::{Guesses, REFUSED_REQUESTS, TooManyGuesses},
     health::Health,
-    pages::{problem_in_words, problem_pages},
+    pages::{escaped, problem_in_words, problem_pages, push_escaped},
     peer::{Peer, is_forwarded},
-    private::make_private,
+    pick::{pick_data, picked},
+    private::{make_private, make_private_folder, private_file},
     problem::Problem,
     receiver::{Receiver, RunEnd, ShuttingDown},
-    sent::{SentMessage, SentMessages},
+    sent::{SentMessage, SentMessages, created_at},
     signed_post::{SignedPost, signing_key},
     table::{Alignment, Table},
     tokens::{Tokens, bearer, token_digest},

@@ -1,6 +1,31 @@
 //! Files that only their owner may use.
 
-use std::path::Path;
+use std::{
+    fs::{DirBuilder, OpenOptions},
+    io,
+    path::Path,
+};
+
+/// Makes a folder that only its owner may use, unless there is one.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn make_private_folder(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(path)
+}
+
+/// Options of a file that only its owner may use, if it is made.
+#[must_use]
+pub fn private_file() -> OpenOptions {
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "there are no modes"))]
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
 
 /// Takes the access of other users to a file or folder away, and logs it. Does nothing if it does not exist.
 #[cfg(unix)]

@@ -8,6 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 const TYPE_PREFIX: &str = "urn:rejoinder:problem:";
 
@@ -118,6 +119,7 @@ fn begins_with_reason(title: &str, status: StatusCode) -> bool {
     title.get(..reason.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(reason))
 }
 
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct ProblemDocument<'a> {
     #[serde(rename = "type")]
@@ -125,11 +127,8 @@ struct ProblemDocument<'a> {
     title: &'a str,
     status: u16,
     detail: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     column: Option<usize>,
 }
 

@@ -5,6 +5,7 @@
 use std::{hash::Hash, sync::Arc};
 
 use quick_cache::sync::Cache;
+use rejoinder_core::{Delivery, Timestamp};
 
 const CAPACITY: usize = 4096;
 
@@ -42,6 +43,14 @@ impl<K: Eq + Hash> SentMessages<K> {
     pub fn get(&self, id: &K) -> Option<Arc<SentMessage>> {
         self.0.get(id)
     }
+}
+
+/// When a delivery was created, before its first attempt: the time in its id.
+#[must_use]
+pub fn created_at(delivery: &Delivery) -> Option<Timestamp> {
+    let (seconds, nanos) = delivery.id().as_uuid().get_timestamp()?.to_unix();
+    let millis = i64::try_from(seconds).ok()?.checked_mul(1000)? + i64::from(nanos / 1_000_000);
+    Some(Timestamp::from_millis(millis))
 }
 
 #[cfg(test)]

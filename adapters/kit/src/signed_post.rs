@@ -1,7 +1,7 @@
 //! One signed POST per delivery, as [Standard Webhooks](https://www.standardwebhooks.com) signs. The `webhook-id` is the delivery's
 //! id, by which a receiver recognises a repeated post.
 
-use std::{error::Error as _, fmt, ops::RangeInclusive, time::Duration};
+use std::{ops::RangeInclusive, time::Duration};
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use jiff::fmt::rfc2822;
@@ -12,6 +12,8 @@ use reqwest::{
 };
 use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP, Webhook};
 use url::Url;
+
+use crate::calls::with_causes;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -37,12 +39,6 @@ pub struct SignedPost {
     signer: Webhook,
     clock: SharedClock,
     http: Client,
-}
-
-impl fmt::Debug for SignedPost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SignedPost").finish_non_exhaustive()
-    }
 }
 
 impl SignedPost {
@@ -114,13 +110,8 @@ fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
 
 fn failure(error: &reqwest::Error) -> DeliveryError {
     // The URL is left out, because it may contain a secret.
-    let mut detail = if error.is_timeout() { "no response in time".to_owned() } else { "the post failed".to_owned() };
-    let mut source = error.source();
-    while let Some(cause) = source {
-        detail.push_str(": ");
-        detail.push_str(&cause.to_string());
-        source = cause.source();
-    }
+    let what = if error.is_timeout() { "no response in time" } else { "the post failed" };
+    let detail = with_causes(what.to_owned(), error);
     if error.is_connect() {
         DeliveryError::NotSent { retry_after: None, detail }
     } else if error.is_builder() || error.is_redirect() {

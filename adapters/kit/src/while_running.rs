@@ -24,7 +24,7 @@ impl<T> WhileRunning<T> {
     /// Sets the value until the returned guard is dropped.
     #[must_use = "the channel is closed when this is dropped"]
     pub fn open(&self, value: T) -> RunningGuard<'_, T> {
-        self.set(Some(Arc::new(value)));
+        *self.0.write() = Some(Arc::new(value));
         RunningGuard(self)
     }
 
@@ -32,10 +32,6 @@ impl<T> WhileRunning<T> {
     #[must_use]
     pub fn get(&self) -> Option<Arc<T>> {
         self.0.read().clone()
-    }
-
-    fn set(&self, value: Option<Arc<T>>) {
-        *self.0.write() = value;
     }
 }
 
@@ -45,7 +41,7 @@ pub struct RunningGuard<'a, T>(&'a WhileRunning<T>);
 
 impl<T> Drop for RunningGuard<'_, T> {
     fn drop(&mut self) {
-        self.0.set(None);
+        *self.0.0.write() = None;
     }
 }
 
