@@ -39,7 +39,6 @@ impl BotProfile {
 /// Why a token could not be checked. Never contains the token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckError {
-    /// It does not have the format of a token.
     #[error("this does not look like a token: BotFather gives a number, a colon, and letters, digits, `_` and `-`")]
     Malformed,
     #[error("Telegram does not know this token")]

@@ -6,7 +6,6 @@
 mod choice;
 mod files;
 mod message;
-mod pick;
 mod reaction;
 #[cfg(test)]
 mod tests;
@@ -20,7 +19,7 @@ use rejoinder_core::{
 use rejoinder_kit::SentMessages;
 use serde_json::Value;
 
-pub(crate) use self::{files::file_id, pick::pick_data};
+pub(crate) use self::files::file_id;
 use crate::{
     check::BotProfile,
     payload::{Chat, Message, Update, User},

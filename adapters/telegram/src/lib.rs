@@ -49,7 +49,6 @@ mod section;
 
 use std::{
     collections::BTreeSet,
-    fmt,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -198,12 +197,6 @@ fn menus(commands: &[CommandHelp]) -> Vec<SetMyCommands> {
     };
     let two_letters = languages.iter().filter(|language| language.as_str().len() == 2);
     std::iter::once(for_all).chain(two_letters.map(in_language)).collect()
-}
-
-impl fmt::Debug for Telegram {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Telegram").field("channel", &self.channel).finish_non_exhaustive()
-    }
 }
 
 #[async_trait]

@@ -4,117 +4,36 @@ use std::{collections::BTreeMap, sync::Arc};
 
 /// The emoji that bots may react with (<https://core.telegram.org/bots/api#reactiontypeemoji>). A chat may
 /// allow fewer.
-pub(crate) const ALLOWED: [&str; 73] = [
-    "👍",
-    "👎",
-    "❤",
-    "🔥",
-    "🥰",
-    "👏",
-    "😁",
-    "🤔",
-    "🤯",
-    "😱",
-    "🤬",
-    "😢",
-    "🎉",
-    "🤩",
-    "🤮",
-    "💩",
-    "🙏",
-    "👌",
-    "🕊",
-    "🤡",
-    "🥱",
-    "🥴",
-    "😍",
-    "🐳",
-    "❤‍🔥",
-    "🌚",
-    "🌭",
-    "💯",
-    "🤣",
-    "⚡",
-    "🍌",
-    "🏆",
-    "💔",
-    "🤨",
-    "😐",
-    "🍓",
-    "🍾",
-    "💋",
-    "🖕",
-    "😈",
-    "😴",
-    "😭",
-    "🤓",
-    "👻",
-    "👨‍💻",
-    "👀",
-    "🎃",
-    "🙈",
-    "😇",
-    "😨",
-    "🤝",
-    "✍",
-    "🤗",
-    "🫡",
-    "🎅",
-    "🎄",
-    "☃",
-    "💅",
-    "🤪",
-    "🗿",
-    "🆒",
-    "💘",
-    "🙉",
-    "🦄",
-    "😘",
-    "💊",
-    "🙊",
-    "😎",
-    "👾",
-    "🤷‍♂",
-    "🤷",
-    "🤷‍♀",
-    "😡",
-];
+pub(crate) const ALLOWED: &str = "\
+    👍 👎 ❤ 🔥 🥰 👏 😁 🤔 🤯 😱 🤬 😢 🎉 🤩 🤮 💩 🙏 👌 🕊 🤡 🥱 🥴 😍 🐳 ❤‍🔥 \
+    🌚 🌭 💯 🤣 ⚡ 🍌 🏆 💔 🤨 😐 🍓 🍾 💋 🖕 😈 😴 😭 🤓 👻 👨‍💻 👀 🎃 🙈 😇 😨 \
+    🤝 ✍ 🤗 🫡 🎅 🎄 ☃ 💅 🤪 🗿 🆒 💘 🙉 🦄 😘 💊 🙊 😎 👾 🤷‍♂ 🤷 🤷‍♀ 😡";
 
-/// Replacements for common emoji that are not [`ALLOWED`].
-const REPLACEMENTS: [(&str, &str); 29] = [
-    ("✅", "👍"),
-    ("☑", "👍"),
-    ("✔", "👍"),
-    ("🆗", "👌"),
-    ("🙂", "😁"),
-    ("😊", "😁"),
-    ("😀", "😁"),
-    ("😃", "😁"),
-    ("😄", "😁"),
-    ("😂", "🤣"),
-    ("🙌", "👏"),
-    ("💪", "🔥"),
-    ("🚀", "🔥"),
-    ("✨", "🎉"),
-    ("🥳", "🎉"),
-    ("⭐", "🏆"),
-    ("🌟", "🏆"),
-    ("💡", "🤔"),
-    ("❓", "🤔"),
-    ("⚠", "🤔"),
-    ("❗", "⚡"),
-    ("❌", "👎"),
-    ("🚫", "👎"),
-    ("⛔", "👎"),
-    ("⏳", "👀"),
-    ("⌛", "👀"),
-    ("🔍", "👀"),
-    ("📝", "✍"),
-    ("👋", "🤝"),
+/// Common emoji that are not [`ALLOWED`], by what replaces them.
+const REPLACEMENTS: [(&str, &str); 14] = [
+    ("👍", "✅ ☑ ✔"),
+    ("👌", "🆗"),
+    ("😁", "🙂 😊 😀 😃 😄"),
+    ("🤣", "😂"),
+    ("👏", "🙌"),
+    ("🔥", "💪 🚀"),
+    ("🎉", "✨ 🥳"),
+    ("🏆", "⭐ 🌟"),
+    ("🤔", "💡 ❓ ⚠"),
+    ("⚡", "❗"),
+    ("👎", "❌ 🚫 ⛔"),
+    ("👀", "⏳ ⌛ 🔍"),
+    ("✍", "📝"),
+    ("🤝", "👋"),
 ];
 
 pub(crate) fn is_allowed(emoji: &str) -> bool {
-    ALLOWED.contains(&bare(emoji).as_str())
+    let emoji = bare(emoji);
+    ALLOWED.split(' ').any(|allowed| allowed == emoji)
+}
+
+fn replacements() -> impl Iterator<Item = (&'static str, &'static str)> {
+    REPLACEMENTS.iter().flat_map(|(reaction, emoji)| emoji.split(' ').map(|emoji| (emoji, *reaction)))
 }
 
 /// Maps emoji to their replacements.
@@ -127,11 +46,11 @@ pub(crate) struct Reactions {
 impl Reactions {
     /// The operator's choices take precedence over the built-in ones.
     pub(crate) fn new(chosen: &BTreeMap<String, String>) -> Self {
-        let built_in = REPLACEMENTS.iter().map(|(emoji, reaction)| ((*emoji).to_owned(), (*reaction).to_owned()));
+        let built_in = replacements().map(|(emoji, reaction)| (emoji.to_owned(), reaction.to_owned()));
         let chosen = chosen.iter().map(|(emoji, reaction)| (bare(emoji), bare(reaction)));
         let replacements: BTreeMap<_, _> = built_in.chain(chosen).collect();
-        let mapped = replacements.keys().filter(|emoji| !ALLOWED.contains(&emoji.as_str()));
-        let known = ALLOWED.iter().map(|emoji| (*emoji).to_owned()).chain(mapped.cloned()).collect();
+        let mapped = replacements.keys().filter(|emoji| !is_allowed(emoji));
+        let known = ALLOWED.split(' ').map(str::to_owned).chain(mapped.cloned()).collect();
         Self { replacements, known }
     }
 
@@ -184,7 +103,7 @@ mod tests {
     fn everything_known_has_a_reaction() {
         let reactions = Reactions::new(&BTreeMap::new());
 
-        assert!(REPLACEMENTS.iter().all(|(emoji, to)| !is_allowed(emoji) && is_allowed(to)));
+        assert!(replacements().all(|(emoji, to)| !is_allowed(emoji) && is_allowed(to)));
         assert!(reactions.known().iter().all(|emoji| reactions.of(emoji).is_some_and(|to| is_allowed(&to))));
     }
 }

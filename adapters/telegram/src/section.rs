@@ -19,7 +19,6 @@ pub const API_URL: &str = "https://api.telegram.org";
 /// The ports that Telegram posts to (<https://core.telegram.org/bots/api#setwebhook>).
 const WEBHOOK_PORTS: [u16; 4] = [443, 80, 88, 8443];
 
-/// One bot's section.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TelegramSection {
@@ -215,10 +214,7 @@ impl TelegramSection {
             if !is_emoji(emoji) {
                 checks.wrong(key, "is not an emoji: write it as \"✅\" = \"👍\"");
             } else if !reactions::is_allowed(reaction) {
-                let what = format!(
-                    "must be an emoji that Telegram offers as a reaction, not {reaction:?}: {}",
-                    ALLOWED.join(" ")
-                );
+                let what = format!("must be an emoji that Telegram offers as a reaction, not {reaction:?}: {ALLOWED}");
                 checks.wrong(key, what);
             }
         }

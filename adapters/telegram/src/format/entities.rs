@@ -4,7 +4,7 @@ use std::{cmp::Reverse, ops::Range};
 
 use teloxide::types::{MessageEntity, MessageEntityKind};
 
-use super::formatted::utf16_len;
+use super::utf16_len;
 
 /// A style or link on a range of the text.
 #[derive(Debug)]

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use rejoinder_core::conformance::markdown::{PIECES, SEEN, sample};
 use teloxide::types::{MessageEntity, MessageEntityKind};
 
-use super::{LABEL_UNITS, MESSAGE_UNITS, PART_UNITS, format, formatted::utf16_len, parts, plain};
+use super::{LABEL_UNITS, MESSAGE_UNITS, PART_UNITS, format, parts, plain, utf16_len};
 
 /// The text that an entity covers; `None` if it starts or ends inside a character.
 fn covered(text: &str, entity: &MessageEntity) -> Option<String> {

@@ -6,8 +6,8 @@ use teloxide::types::MessageEntityKind;
 use url::Url;
 
 use super::{
+    Formatted,
     entities::{self, Mark},
-    formatted::Formatted,
 };
 
 /// The columns of monospace text that a phone shows without wrapping.

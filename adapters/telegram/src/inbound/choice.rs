@@ -1,8 +1,9 @@
 //! Reads a pressed button as a choice.
 
 use rejoinder_core::{ConversationRef, Directed, EventKind, InboundEvent};
+use rejoinder_kit::picked;
 
-use super::{Reader, chat_kind, pick::picked};
+use super::{Reader, chat_kind};
 use crate::payload::{CallbackQuery, Message};
 
 impl Reader<'_> {

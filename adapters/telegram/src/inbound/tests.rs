@@ -1,4 +1,5 @@
 use rejoinder_core::{Amends, Attachment, Author, ConversationRef, Directed, Language, Quote, TurnId};
+use rejoinder_kit::pick_data;
 use rstest::rstest;
 use serde_json::{Value, json};
 

@@ -3,15 +3,14 @@
 //! The bytes are on Telegram already (`telegram:…`, as in received files), in the answer itself (`data:`), or on the
 //! web, where Telegram fetches them. The gateway opens no address and no path from an agent.
 
-use rejoinder_core::{Attachment, Delivery, DeliveryError, Receipt};
+use rejoinder_core::{Attachment, DeliveryError, Receipt};
 use rejoinder_kit::files;
 use reqwest::multipart::{Form, Part};
 use serde_json::{Map, Value, json};
 use teloxide::types::ReplyParameters;
 
-use super::{Address, Repeat, is_refused};
+use super::{Address, Repeat, Sending, is_refused};
 use crate::{
-    Telegram,
     api::FILE_TIMEOUT,
     errors::{ApiError, Refusal},
     format::{format, utf16_len},
@@ -86,19 +85,17 @@ impl<'a> Source<'a> {
     }
 }
 
-impl Telegram {
+impl Sending<'_> {
     /// Sends a file by its media type. If Telegram rejects it, sends it as a document, and then as a link. If its topic is
     /// closed, sends it to the chat.
     pub(super) async fn send_file(
         &self,
-        delivery: &Delivery,
-        address: &Address,
         file: &Attachment,
         caption: &str,
         reply: Option<ReplyParameters>,
     ) -> Result<Receipt, DeliveryError> {
-        let source = Source::of(file, self.options.max_upload.bytes())?;
-        let mut parameters = parameters(address, caption, reply.as_ref())?;
+        let source = Source::of(file, self.telegram.options.max_upload.bytes())?;
+        let mut parameters = parameters(&self.address, caption, reply.as_ref())?;
         let kind = MediaKind::of(&file.media_type, source.size());
         let kinds = if kind == MediaKind::Document { vec![kind] } else { vec![kind, MediaKind::Document] };
         let mut refused = None;
@@ -111,20 +108,20 @@ impl Telegram {
             }
             match sent {
                 Ok(sent) => {
-                    self.note_sent(delivery, address, sent.message_id, &file.name);
+                    self.note_sent(sent.message_id, &file.name);
                     return Ok(Receipt::of(sent.message_id.to_string()));
                 }
                 Err(ApiError::Refused(refusal)) if refusal.is_about_file() => refused = Some(refusal),
-                Err(error) => return Err(self.classify(address, error, Repeat::Duplicates)),
+                Err(error) => return Err(self.classify(error, Repeat::Duplicates)),
             }
         }
         if files::is_on_the_web(&file.url) {
             // The person may be able to fetch the file even if Telegram could not.
             let gap = if caption.is_empty() { "" } else { "\n\n" };
             let name = file.name.replace(['[', ']'], "");
-            let mut payload = self.message(address, format(&format!("{caption}{gap}📎 [{name}](<{}>)", file.url)));
+            let mut payload = self.message(format(&format!("{caption}{gap}📎 [{name}](<{}>)", file.url)));
             payload.reply_parameters = reply;
-            return self.send_message(delivery, address, payload, Repeat::Duplicates).await;
+            return self.send_message(payload, Repeat::Duplicates).await;
         }
         let why = refused.as_ref().map(Refusal::to_string).unwrap_or_default();
         Err(DeliveryError::Refused(format!("Telegram rejected `{}`: {why}", file.name)))
@@ -142,7 +139,7 @@ impl Telegram {
             Source::Named(name) => {
                 let mut parameters = parameters.clone();
                 parameters.insert(field.to_owned(), json!(name));
-                self.api.ask(method, &parameters, FILE_TIMEOUT).await
+                self.telegram.api.ask(method, &parameters, FILE_TIMEOUT).await
             }
             Source::Bytes(bytes) => {
                 let part = Part::bytes(bytes.clone()).file_name(files::name(file));
@@ -155,7 +152,7 @@ impl Telegram {
                     let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                     form = form.text(name.clone(), value);
                 }
-                self.api.upload(method, form).await
+                self.telegram.api.upload(method, form).await
             }
         }
     }

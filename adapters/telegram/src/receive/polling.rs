@@ -36,7 +36,6 @@ pub(crate) const ALLOWED: [AllowedUpdate; 5] = [
     AllowedUpdate::MyChatMember,
 ];
 
-/// The position in the stream of updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cursor {
     /// The number of the next update.

@@ -39,7 +39,6 @@ const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 /// After how many seconds Telegram posts again.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 
-/// How often the webhook's status is queried.
 const WATCH_EVERY: Duration = Duration::from_mins(1);
 
 const SECRET: &str = "x-telegram-bot-api-secret-token";
