@@ -15,7 +15,6 @@ use crate::{api::Api, errors::ApiError, payload::User, section, snowflake::Snowf
 /// (<https://discord.com/developers/docs/resources/application#application-object-application-flags>).
 const READS_CONTENT: u64 = 1 << 18 | 1 << 19;
 
-/// Our own ids on Discord.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) user: Snowflake,
@@ -25,12 +24,10 @@ pub(crate) struct Identity {
 /// A description of an application and its bot user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BotProfile {
-    /// The bot user's id.
     pub id: String,
     pub username: String,
     /// The display name.
     pub name: String,
-    /// The application's id.
     pub application_id: String,
     /// Whether the intent `MESSAGE_CONTENT` is switched on, so that the bot may read messages in servers that do not mention
     /// it. `None`: Discord did not say.
@@ -44,7 +41,6 @@ pub struct BotProfile {
 /// Why a token could not be checked. Never contains the token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckError {
-    /// It does not have the format of a token.
     #[error(
         "this does not look like a bot's token: the developer portal has it under \"Bot\", three parts separated by dots"
     )]

@@ -16,16 +16,13 @@ use crate::{
     snowflake::Snowflake,
 };
 
-/// The command that asks the agent something.
 pub(crate) const ASK: &str = "ask";
 
-/// The option with the question.
 pub(crate) const QUESTION: &str = "question";
 
 /// The option with what follows a command.
 const TEXT: &str = "text";
 
-/// The option with a file.
 pub(crate) const FILE: &str = "file";
 
 /// The option for an answer that only the person sees.
@@ -83,46 +80,18 @@ fn option(argument: ArgumentHelp) -> CreateCommandOption {
     choices.into_iter().fold(option, |option, choice| option.add_string_choice(choice.clone(), choice))
 }
 
+/// The locales that Discord knows (<https://discord.com/developers/docs/reference#locales>). It refuses a command with any
+/// other.
+const LOCALES: &str = "bg cs da de el en-GB en-US es-ES es-419 fi fr hi hr hu id it ja ko lt nl no pl pt-BR ro ru sv-SE th tr \
+    uk vi zh-CN zh-TW";
+
 /// Texts with the locales of Discord for which they are.
 fn localized(texts: BTreeMap<Language, String>) -> impl Iterator<Item = (&'static str, String)> {
-    texts.into_iter().flat_map(|(language, text)| locales(language).iter().map(move |locale| (*locale, text.clone())))
-}
-
-/// The locales of a language that Discord knows (<https://discord.com/developers/docs/reference#locales>). It refuses a command
-/// with any other.
-fn locales(language: Language) -> &'static [&'static str] {
-    match language.as_str() {
-        "bg" => &["bg"],
-        "cs" => &["cs"],
-        "da" => &["da"],
-        "de" => &["de"],
-        "el" => &["el"],
-        "en" => &["en-GB", "en-US"],
-        "es" => &["es-ES", "es-419"],
-        "fi" => &["fi"],
-        "fr" => &["fr"],
-        "hi" => &["hi"],
-        "hr" => &["hr"],
-        "hu" => &["hu"],
-        "id" => &["id"],
-        "it" => &["it"],
-        "ja" => &["ja"],
-        "ko" => &["ko"],
-        "lt" => &["lt"],
-        "nl" => &["nl"],
-        "no" => &["no"],
-        "pl" => &["pl"],
-        "pt" => &["pt-BR"],
-        "ro" => &["ro"],
-        "ru" => &["ru"],
-        "sv" => &["sv-SE"],
-        "th" => &["th"],
-        "tr" => &["tr"],
-        "uk" => &["uk"],
-        "vi" => &["vi"],
-        "zh" => &["zh-CN", "zh-TW"],
-        _ => &[],
-    }
+    LOCALES.split(' ').filter_map(move |locale| {
+        let language = locale.split('-').next();
+        let (_, text) = texts.iter().find(|(of, _)| Some(of.as_str()) == language)?;
+        Some((locale, text.clone()))
+    })
 }
 
 impl Discord {

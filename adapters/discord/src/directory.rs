@@ -37,7 +37,6 @@ pub(crate) struct ChannelInfo {
 }
 
 impl ChannelInfo {
-    /// The channel that a thread belongs to.
     pub(crate) fn thread_of(&self) -> Option<Snowflake> {
         self.parent.filter(|_| kind::THREADS.contains(&self.kind))
     }
@@ -52,7 +51,6 @@ impl ChannelInfo {
         matches!(self.kind, kind::TEXT | kind::ANNOUNCEMENT)
     }
 
-    /// Whether it can contain messages.
     pub(crate) fn has_messages(&self) -> bool {
         !kind::WITHOUT_MESSAGES.contains(&self.kind)
     }
@@ -83,7 +81,6 @@ struct DirectoryState {
     ours: HashMap<Snowflake, HashSet<Snowflake>>,
 }
 
-/// The last message of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LatestMessage {
     pub(crate) channel: Snowflake,

@@ -134,7 +134,6 @@ impl ApiError {
         }
     }
 
-    /// Whether the error is transient.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::NotWritten(_) | Self::NoAnswer(_) | Self::Held(_) | Self::Limited(_) => true,

@@ -13,7 +13,6 @@ use rejoinder_kit::links;
 /// (<https://discord.com/developers/docs/resources/message#create-message>).
 pub const MESSAGE_UNITS: usize = 2000;
 
-/// The deepest heading level that Discord shows as a heading.
 const DEEPEST_HEADING: usize = 3;
 
 /// Splits a text into parts that fit in one message each.

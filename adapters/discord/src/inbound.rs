@@ -5,7 +5,6 @@
 
 mod interaction;
 mod message;
-mod pick;
 mod reaction;
 #[cfg(test)]
 mod tests;
@@ -19,7 +18,6 @@ use rejoinder_core::{
 use rejoinder_kit::SentMessages;
 use serde_json::Value;
 
-pub(crate) use self::pick::pick_id;
 use crate::{
     check::Identity,
     directory::{ChannelInfo, Directory},
@@ -105,7 +103,7 @@ impl Reader<'_> {
         Ok(read.map(|mut read| {
             read.event.raw = match &read.interaction {
                 // The token lets its holder send messages in our name for 15 minutes.
-                Some(record) => data.replace(record.token(), "…"),
+                Some(record) => data.replace(&record.token, "…"),
                 None => data.to_owned(),
             };
             read

@@ -31,7 +31,6 @@ const TOKEN_LIFETIME: Duration = Duration::from_secs(14 * 60 + 30);
 /// How many tokens are stored. The oldest above this are lost at a restart, and answered in their channels.
 const MAX_STORED: usize = 500;
 
-/// The pause between attempts to acknowledge.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 /// The flag of a message that only one person sees.
@@ -41,17 +40,17 @@ pub(crate) const EPHEMERAL: u64 = 1 << 6;
 pub(crate) struct InteractionRecord {
     pub(crate) id: Snowflake,
     pub(crate) application: Snowflake,
-    token: String,
+    pub(crate) token: String,
     pub(crate) user: Snowflake,
     /// Its channel; the parent channel if it is in a thread.
-    chat: Snowflake,
+    pub(crate) chat: Snowflake,
     /// Only the person sees the answer.
     pub(crate) is_private: bool,
     /// A command, whose answer replaces the "thinking" notice. Otherwise a button, whose answer is a new message.
     pub(crate) is_command: bool,
-    at: Timestamp,
+    pub(crate) at: Timestamp,
     /// The turn that it opened.
-    turn: Option<TurnId>,
+    pub(crate) turn: Option<TurnId>,
 }
 
 impl fmt::Debug for InteractionRecord {
@@ -61,24 +60,6 @@ impl fmt::Debug for InteractionRecord {
 }
 
 impl InteractionRecord {
-    #[expect(clippy::too_many_arguments, reason = "they are the fields, each once")]
-    pub(crate) const fn new(
-        id: Snowflake,
-        application: Snowflake,
-        token: String,
-        user: Snowflake,
-        chat: Snowflake,
-        is_private: bool,
-        is_command: bool,
-        at: Timestamp,
-    ) -> Self {
-        Self { id, application, token, user, chat, is_private, is_command, at, turn: None }
-    }
-
-    pub(crate) fn token(&self) -> &str {
-        &self.token
-    }
-
     /// The path to create messages in answer to it.
     pub(crate) fn followups(&self) -> String {
         format!("webhooks/{}/{}", self.application, self.token)
@@ -94,7 +75,6 @@ impl InteractionRecord {
     }
 }
 
-/// Whether an interaction was acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Acknowledged {
     NotYet,
@@ -160,15 +140,10 @@ impl Interactions {
         serde_json::to_string(&records).expect("records serialise to JSON")
     }
 
-    /// The interaction with this id, if it can still be answered.
-    pub(crate) async fn valid(&self, id: Snowflake, now: Timestamp) -> Option<Arc<InteractionRecord>> {
-        self.acknowledged(id, now).await
-    }
-
     /// The interaction that opened a turn, if it can still be answered.
     pub(crate) async fn of_turn(&self, turn: TurnId, now: Timestamp) -> Option<Arc<InteractionRecord>> {
         let id = self.0.lock().values().find(|entry| entry.record.turn == Some(turn)).map(|entry| entry.record.id)?;
-        self.acknowledged(id, now).await
+        self.valid(id, now).await
     }
 
     /// The latest interaction that can answer a person in private.
@@ -183,11 +158,11 @@ impl Interactions {
             record.is_private && record.user == user && record.chat.to_string() == chat
         };
         let id = self.0.lock().values().filter(of_the_user).map(|entry| entry.record.id).max()?;
-        self.acknowledged(id, now).await
+        self.valid(id, now).await
     }
 
-    /// Waits until the acknowledgement has succeeded or failed. `None` if it failed.
-    async fn acknowledged(&self, id: Snowflake, now: Timestamp) -> Option<Arc<InteractionRecord>> {
+    /// The interaction with this id, if it can still be answered. Waits until its acknowledgement has succeeded or failed.
+    pub(crate) async fn valid(&self, id: Snowflake, now: Timestamp) -> Option<Arc<InteractionRecord>> {
         let (record, mut acknowledged) = {
             let entries = self.0.lock();
             let entry = entries.get(&id).filter(|entry| entry.record.is_valid(now))?;
@@ -262,7 +237,17 @@ mod tests {
 
     fn record(id: u64, at: i64) -> InteractionRecord {
         let id = Snowflake::parse(&id.to_string()).expect("an id");
-        InteractionRecord::new(id, id, format!("token-{id}"), id, id, false, true, Timestamp::from_millis(at))
+        InteractionRecord {
+            id,
+            application: id,
+            token: format!("token-{id}"),
+            user: id,
+            chat: id,
+            is_private: false,
+            is_command: true,
+            at: Timestamp::from_millis(at),
+            turn: None,
+        }
     }
 
     #[tokio::test]

@@ -14,7 +14,7 @@ const REMEMBERED: usize = 1_000;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct KnownChats {
-    servers: BTreeSet<Snowflake>,
+    pub(crate) servers: BTreeSet<Snowflake>,
     /// The most recently used one is last.
     direct: Vec<Snowflake>,
 }
@@ -27,14 +27,6 @@ impl KnownChats {
 
     pub(crate) fn to_text(&self) -> String {
         serde_json::to_string(self).expect("the chats serialise to JSON")
-    }
-
-    pub(crate) fn has_server(&self, server: Snowflake) -> bool {
-        self.servers.contains(&server)
-    }
-
-    pub(crate) fn add_server(&mut self, server: Snowflake) {
-        self.servers.insert(server);
     }
 
     /// The direct chats, the most recently used first.

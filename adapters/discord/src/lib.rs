@@ -171,14 +171,6 @@ impl Discord {
         let _ = tokio::time::timeout(LOAD_TIMEOUT, loaded.wait_for(|loaded| *loaded)).await;
     }
 
-    fn identified_at(&self) -> Option<Timestamp> {
-        *self.identified_at.lock()
-    }
-
-    fn note_identified(&self, at: Timestamp) {
-        *self.identified_at.lock() = Some(at);
-    }
-
     async fn receive(&self, receiver: Receiver<'_>) -> Result<(), RunEnd> {
         let position = receiver.cursor(position::CURSOR).await?.unwrap_or_default();
         let known_chats = receiver.cursor(known_chats::CURSOR).await?.unwrap_or_default();
@@ -189,8 +181,8 @@ impl Discord {
         }
         let waiting = self.interactions.load(&interactions, self.clock.now());
         self.loaded.send_replace(true);
-        if let Some(at) = position.identified_at {
-            self.note_identified(at);
+        if position.identified_at.is_some() {
+            *self.identified_at.lock() = position.identified_at;
         }
         let classify = |error: &ApiError| {
             if error.refusal().is_some_and(Refusal::is_about_token) {
@@ -203,8 +195,14 @@ impl Discord {
         let (all, queued) = mpsc::channel(gateway::QUEUE);
         let (urgent, queued_urgent) = mpsc::unbounded_channel();
         let stored = Arc::new(StoredSeq::default());
-        let shard =
-            Shard::new(self, receiver, Arc::clone(&stored), Queues { all, urgent }, position.resumable_session());
+        let shard = Shard {
+            discord: self,
+            receiver,
+            stored: Arc::clone(&stored),
+            queues: Queues { all, urgent },
+            session: position.resumable_session(),
+            is_content_denied: false,
+        };
         let interaction_storer = InteractionStorer { discord: self, receiver, me };
         let event_storer = EventStorer::new(self, receiver, me, position, known_chats, stored);
         for record in waiting {

@@ -12,7 +12,7 @@ mod threads;
 
 use std::sync::Arc;
 
-use rejoinder_core::{Action, Content, ConversationRef, Delivery, DeliveryError, Receipt};
+use rejoinder_core::{Action, Content, Delivery, DeliveryError, Receipt};
 use reqwest::Method;
 use serde::Deserialize;
 
@@ -20,7 +20,7 @@ use self::{address::Address, message::Outgoing};
 use crate::{
     Discord, UNKNOWN_TOKEN,
     api::Body,
-    errors::{ApiError, code},
+    errors::{ApiError, Refusal, code},
     format,
     inbound::{interaction_in, private_to},
     interactions::InteractionRecord,
@@ -33,25 +33,31 @@ struct DirectChat {
     id: Snowflake,
 }
 
+/// A delivery that is performed.
+struct Sending<'a> {
+    discord: &'a Discord,
+    delivery: &'a Delivery,
+}
+
 impl Discord {
     pub(crate) async fn perform(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
-        let conversation = delivery.conversation();
-        let is_private = private_to(conversation).is_some();
+        let sending = Sending { discord: self, delivery };
+        let is_private = private_to(delivery.conversation()).is_some();
         match delivery.action() {
-            Action::Send { content, reply_to } => self.send(delivery, content, reply_to.as_deref()).await,
-            Action::Edit { message, content, .. } => self.edit(delivery, message, content).await,
+            Action::Send { content, reply_to } => sending.send(content, reply_to.as_deref()).await,
+            Action::Edit { message, content, .. } => sending.edit(message, content).await,
             Action::React { .. } | Action::Mark { .. } | Action::Draft { .. } | Action::Typing { .. } if is_private => {
                 Err(DeliveryError::Unsupported("a private answer has no reactions, drafts or typing".to_owned()))
             }
             Action::React { message: None, .. } => {
                 Err(DeliveryError::Unsupported("a reaction needs a message".to_owned()))
             }
-            Action::React { message: Some(message), emoji } => self.react(delivery, message, emoji).await,
-            Action::Mark { message, emoji, on } => self.mark(conversation, message, emoji, *on).await,
-            Action::Draft { text, message, .. } => self.draft(delivery, text, message.as_deref()).await,
-            Action::Typing { on: true } => self.typing(delivery).await,
+            Action::React { message: Some(message), emoji } => sending.react(message, emoji).await,
+            Action::Mark { message, emoji, on } => sending.mark(message, emoji, *on).await,
+            Action::Draft { text, message, .. } => sending.draft(text, message.as_deref()).await,
+            Action::Typing { on: true } => sending.typing().await,
             Action::Typing { on: false } => Err(DeliveryError::Unsupported("typing ends by itself".to_owned())),
-            Action::Delete { message } => self.delete(conversation, message).await,
+            Action::Delete { message } => sending.delete(message).await,
         }
     }
 
@@ -65,34 +71,23 @@ impl Discord {
             Err(_) => {}
         }
     }
+}
 
-    async fn send(
-        &self,
-        delivery: &Delivery,
-        content: &Content,
-        reply_to: Option<&str>,
-    ) -> Result<Receipt, DeliveryError> {
-        let outgoing = self.outgoing(delivery, content).await?;
-        match self.try_to_send(delivery, &outgoing, reply_to).await {
-            Err(error)
-                if outgoing.has_files() && error.refusal().is_some_and(crate::errors::Refusal::is_about_file) =>
-            {
+impl Sending<'_> {
+    async fn send(&self, content: &Content, reply_to: Option<&str>) -> Result<Receipt, DeliveryError> {
+        let outgoing = self.discord.outgoing(self.delivery, content).await?;
+        match self.try_to_send(&outgoing, reply_to).await {
+            Err(error) if outgoing.has_files() && error.refusal().is_some_and(Refusal::is_about_file) => {
                 // Names the rejected files instead, so that the person knows about them.
-                Ok(self.try_to_send(delivery, &outgoing.without_files(), reply_to).await?)
+                Ok(self.try_to_send(&outgoing.without_files(), reply_to).await?)
             }
             result => Ok(result?),
         }
     }
 
-    async fn try_to_send(
-        &self,
-        delivery: &Delivery,
-        outgoing: &Outgoing,
-        reply_to: Option<&str>,
-    ) -> Result<Receipt, ApiError> {
-        let conversation = delivery.conversation();
-        if let Some(user) = private_to(conversation) {
-            return self.send_privately(delivery, outgoing, user, reply_to).await;
+    async fn try_to_send(&self, outgoing: &Outgoing, reply_to: Option<&str>) -> Result<Receipt, ApiError> {
+        if let Some(user) = private_to(self.delivery.conversation()) {
+            return self.send_privately(outgoing, user, reply_to).await;
         }
         if let Some(interaction) = reply_to.and_then(interaction_in) {
             if let Some(record) = self.valid_interaction(interaction).await
@@ -100,21 +95,20 @@ impl Discord {
             {
                 return Ok(self.note_sent(&sent, outgoing));
             }
-            return self.send_in(delivery, outgoing, None).await;
+            return self.send_in(outgoing, None).await;
         }
-        self.send_in(delivery, outgoing, reply_to.and_then(Snowflake::parse)).await
+        self.send_in(outgoing, reply_to.and_then(Snowflake::parse)).await
     }
 
     /// Sends a private answer: by an interaction's token, or in the person's direct chat if no token is valid.
     async fn send_privately(
         &self,
-        delivery: &Delivery,
         outgoing: &Outgoing,
         user: Snowflake,
         reply_to: Option<&str>,
     ) -> Result<Receipt, ApiError> {
-        if let Some(record) = self.record_for(delivery, user, reply_to).await {
-            let is_first = delivery.part().0 == 1 && reply_to.and_then(interaction_in) == Some(record.id);
+        if let Some(record) = self.record_for(user, reply_to).await {
+            let is_first = self.delivery.part().0 == 1 && reply_to.and_then(interaction_in) == Some(record.id);
             let sent = if record.is_command && is_first {
                 self.answer(&record, outgoing).await?
             } else {
@@ -125,32 +119,27 @@ impl Discord {
             }
         }
         let recipient = serde_json::json!({"recipient_id": user});
-        let chat: DirectChat = self.api.ask_json(Method::POST, "users/@me/channels", &recipient).await?;
-        let sent = self.post(delivery, outgoing, chat.id, None).await?;
+        let chat: DirectChat = self.discord.api.ask_json(Method::POST, "users/@me/channels", &recipient).await?;
+        let sent = self.post(outgoing, chat.id, None).await?;
         Ok(Receipt::of(Address::Direct(chat.id, sent.id).to_text()))
     }
 
     /// The interaction whose token can send a private delivery.
-    async fn record_for(
-        &self,
-        delivery: &Delivery,
-        user: Snowflake,
-        reply_to: Option<&str>,
-    ) -> Option<Arc<InteractionRecord>> {
-        self.wait_until_loaded().await;
-        let now = self.clock.now();
+    async fn record_for(&self, user: Snowflake, reply_to: Option<&str>) -> Option<Arc<InteractionRecord>> {
+        self.discord.wait_until_loaded().await;
+        let now = self.discord.clock.now();
         if let Some(id) = reply_to.and_then(interaction_in) {
-            return self.interactions.valid(id, now).await;
+            return self.discord.interactions.valid(id, now).await;
         }
-        if let Some(record) = self.interactions.of_turn(delivery.turn(), now).await {
+        if let Some(record) = self.discord.interactions.of_turn(self.delivery.turn(), now).await {
             return Some(record);
         }
-        self.interactions.private_to(user, &delivery.conversation().chat, now).await
+        self.discord.interactions.private_to(user, &self.delivery.conversation().chat, now).await
     }
 
     async fn valid_interaction(&self, interaction: Snowflake) -> Option<Arc<InteractionRecord>> {
-        self.wait_until_loaded().await;
-        self.interactions.valid(interaction, self.clock.now()).await
+        self.discord.wait_until_loaded().await;
+        self.discord.interactions.valid(interaction, self.discord.clock.now()).await
     }
 
     /// Replaces the "thinking" notice of a command with the answer. `None` if the token is no longer valid.
@@ -176,25 +165,25 @@ impl Discord {
         path: &str,
         body: Body,
     ) -> Result<Option<SentMessage>, ApiError> {
-        match self.api.ask(method, path, body).await {
+        match self.discord.api.ask(method, path, body).await {
             Ok(sent) => Ok(Some(sent)),
-            Err(error) if error.refusal().is_some_and(crate::errors::Refusal::is_about_interaction) => {
-                self.interactions.mark_expired(record.id);
+            Err(error) if error.refusal().is_some_and(Refusal::is_about_interaction) => {
+                self.discord.interactions.mark_expired(record.id);
                 Ok(None)
             }
             Err(error) => Err(error),
         }
     }
 
-    async fn edit(&self, delivery: &Delivery, message: &str, content: &Content) -> Result<Receipt, DeliveryError> {
-        let outgoing = self.outgoing(delivery, content).await?;
+    async fn edit(&self, message: &str, content: &Content) -> Result<Receipt, DeliveryError> {
+        let outgoing = self.discord.outgoing(self.delivery, content).await?;
         let address =
             Address::parse(message).ok_or_else(|| DeliveryError::Gone(format!("`{message}` is not a message id")))?;
-        self.change(delivery, address, &outgoing).await?;
+        self.change(address, &outgoing).await?;
         Ok(Receipt::of(message))
     }
 
-    async fn change(&self, delivery: &Delivery, address: Address, outgoing: &Outgoing) -> Result<(), DeliveryError> {
+    async fn change(&self, address: Address, outgoing: &Outgoing) -> Result<(), DeliveryError> {
         let body = || outgoing.body(outgoing.edit_payload());
         let gone = |why: &str| DeliveryError::Gone(why.to_owned());
         let message = match address {
@@ -208,21 +197,23 @@ impl Discord {
             }
             Address::Direct(chat, message) => {
                 let path = format!("channels/{chat}/messages/{message}");
-                return self.api.call(Method::PATCH, &path, body()).await.map(|_| ()).map_err(classify_edit_error);
+                let changed = self.discord.api.call(Method::PATCH, &path, body()).await;
+                return changed.map(|_| ()).map_err(classify_edit_error);
             }
             Address::Message(message) => message,
         };
-        let error = match self.call_on_message(delivery.conversation(), message, Method::PATCH, "", body).await {
+        let error = match self.call_on_message(message, Method::PATCH, "", body).await {
             Ok(()) => {
-                self.sent.note(message, &outgoing.text, None);
+                self.discord.sent.note(message, &outgoing.text, None);
                 return Ok(());
             }
             Err(error) => error,
         };
         // An answer to a command can be edited by its token even if its channel is closed to us.
-        let is_closed = error.refusal().is_some_and(crate::errors::Refusal::is_about_channel);
+        let is_closed = error.refusal().is_some_and(Refusal::is_about_channel);
         if is_closed
-            && let Some(record) = self.interactions.of_turn(delivery.turn(), self.clock.now()).await
+            && let Some(record) =
+                self.discord.interactions.of_turn(self.delivery.turn(), self.discord.clock.now()).await
             && self
                 .call_by_token(&record, Method::PATCH, &record.message(&message.to_string()), body())
                 .await?
@@ -233,91 +224,72 @@ impl Discord {
         Err(classify_edit_error(error))
     }
 
-    async fn react(&self, delivery: &Delivery, message: &str, emoji: &str) -> Result<Receipt, DeliveryError> {
+    async fn react(&self, message: &str, emoji: &str) -> Result<Receipt, DeliveryError> {
         let Some(message) = Snowflake::parse(message) else {
             // A command is not a message, so the emoji is sent as the answer.
             let content = Content { text: emoji.to_owned(), ..Content::default() };
-            return self.send(delivery, &content, Some(message)).await;
+            return self.send(&content, Some(message)).await;
         };
-        self.set_reaction(delivery.conversation(), message, emoji, true).await
+        self.set_reaction(message, emoji, true).await
     }
 
-    async fn mark(
-        &self,
-        conversation: &ConversationRef,
-        message: &str,
-        emoji: &str,
-        on: bool,
-    ) -> Result<Receipt, DeliveryError> {
+    async fn mark(&self, message: &str, emoji: &str, on: bool) -> Result<Receipt, DeliveryError> {
         match Snowflake::parse(message) {
-            Some(message) => self.set_reaction(conversation, message, emoji, on).await,
+            Some(message) => self.set_reaction(message, emoji, on).await,
             None => Err(DeliveryError::Unsupported("a command has no reactions".to_owned())),
         }
     }
 
     /// Puts a reaction of ours on a message, or takes it away.
-    async fn set_reaction(
-        &self,
-        conversation: &ConversationRef,
-        message: Snowflake,
-        emoji: &str,
-        on: bool,
-    ) -> Result<Receipt, DeliveryError> {
+    async fn set_reaction(&self, message: Snowflake, emoji: &str, on: bool) -> Result<Receipt, DeliveryError> {
         let Some(emoji) = reaction(emoji) else {
             return Err(DeliveryError::Refused("not a valid emoji".to_owned()));
         };
         let method = if on { Method::PUT } else { Method::DELETE };
         let tail = format!("/reactions/{emoji}/@me");
-        self.call_on_message(conversation, message, method, &tail, || Body::Empty).await?;
+        self.call_on_message(message, method, &tail, || Body::Empty).await?;
         Ok(Receipt::of(message.to_string()))
     }
 
-    async fn draft(&self, delivery: &Delivery, text: &str, message: Option<&str>) -> Result<Receipt, DeliveryError> {
+    async fn draft(&self, text: &str, message: Option<&str>) -> Result<Receipt, DeliveryError> {
         let Some(message) = message else {
             return Err(DeliveryError::Unsupported("the first draft must be a message".to_owned()));
         };
         // Only the first part is shown. The other parts follow when the answer is complete.
         let text = format::parts(text).into_iter().next().unwrap_or_default();
-        let content = Content { text, ..Content::default() };
-        let outgoing = self.outgoing(delivery, &content).await?;
-        let address =
-            Address::parse(message).ok_or_else(|| DeliveryError::Gone(format!("`{message}` is not a message id")))?;
-        self.change(delivery, address, &outgoing).await?;
-        Ok(Receipt::of(message))
+        self.edit(message, &Content { text, ..Content::default() }).await
     }
 
-    async fn typing(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
-        let (chat, thread) = address::channels(delivery.conversation())?;
+    async fn typing(&self) -> Result<Receipt, DeliveryError> {
+        let (chat, thread) = address::channels(self.delivery.conversation())?;
         let path = |channel| format!("channels/{channel}/typing");
-        let typed = self.api.call(Method::POST, &path(thread.unwrap_or(chat)), Body::Empty).await;
+        let typed = self.discord.api.call(Method::POST, &path(thread.unwrap_or(chat)), Body::Empty).await;
         match typed {
             // The thread may be opened only with the answer.
             Err(error) if thread.is_some() && error.refusal().is_some_and(|it| it.code == code::UNKNOWN_CHANNEL) => {
-                self.api.call(Method::POST, &path(chat), Body::Empty).await?;
+                self.discord.api.call(Method::POST, &path(chat), Body::Empty).await?;
             }
             typed => {
                 typed?;
             }
         }
-        Ok(Receipt::of(delivery.id().to_string()))
+        Ok(Receipt::of(self.delivery.id().to_string()))
     }
 
-    async fn delete(&self, conversation: &ConversationRef, message: &str) -> Result<Receipt, DeliveryError> {
+    async fn delete(&self, message: &str) -> Result<Receipt, DeliveryError> {
         let deleted = match Address::parse(message) {
             None => return Err(DeliveryError::Refused(format!("`{message}` is not a message id"))),
             Some(Address::Interaction(interaction, id)) => {
                 let Some(record) = self.valid_interaction(interaction).await else {
                     return Err(DeliveryError::Refused("the time to delete it is over".to_owned()));
                 };
-                self.api.call(Method::DELETE, &record.message(&id.to_string()), Body::Empty).await.map(|_| ())
+                self.discord.api.call(Method::DELETE, &record.message(&id.to_string()), Body::Empty).await.map(|_| ())
             }
             Some(Address::Direct(chat, id)) => {
                 let path = format!("channels/{chat}/messages/{id}");
-                self.api.call(Method::DELETE, &path, Body::Empty).await.map(|_| ())
+                self.discord.api.call(Method::DELETE, &path, Body::Empty).await.map(|_| ())
             }
-            Some(Address::Message(id)) => {
-                self.call_on_message(conversation, id, Method::DELETE, "", || Body::Empty).await
-            }
+            Some(Address::Message(id)) => self.call_on_message(id, Method::DELETE, "", || Body::Empty).await,
         };
         match deleted {
             Err(error) if error.refusal().is_some_and(|it| it.status == 404) => {}
@@ -326,9 +298,8 @@ impl Discord {
         Ok(Receipt::of(message))
     }
 
-    /// Remembers a sent message and returns its receipt.
     fn note_sent(&self, sent: &SentMessage, outgoing: &Outgoing) -> Receipt {
-        self.sent.note(sent.id, &outgoing.text, None);
+        self.discord.sent.note(sent.id, &outgoing.text, None);
         Receipt::of(sent.id.to_string())
     }
 }

@@ -89,7 +89,6 @@ impl Position {
         self.gaps.remove(place);
     }
 
-    /// Notes that an event was handled.
     pub(crate) fn mark_handled(&mut self, dispatch: &Dispatch) {
         self.mark_handled_to(&dispatch.session, dispatch.seq);
     }

@@ -82,7 +82,6 @@ pub(crate) struct EventStorer<'a> {
     pub(crate) known_chats: KnownChats,
     pub(crate) stored: Arc<StoredSeq>,
     backfill: Backfill<'a>,
-    /// Events that were read but not stored yet.
     waiting: Vec<ReadEvent>,
 }
 
@@ -206,7 +205,7 @@ impl<'a> EventStorer<'a> {
         let servers: Vec<String> = ready.guilds.iter().map(|guild| guild.id.to_string()).collect();
         self.position.start_session(servers.iter().map(String::as_str), now);
         self.position.mark_handled(dispatch);
-        self.discord.note_identified(now);
+        *self.discord.identified_at.lock() = Some(now);
         self.store_position().await?;
         tracing::info!(channel = %self.discord.channel, servers = servers.len(), "connected to Discord");
         self.fill_direct().await
@@ -240,7 +239,7 @@ impl<'a> EventStorer<'a> {
         self.flush().await?;
         let latest = self.discord.directory.learn_guild(&guild, self.me.user);
         let (id, name) = (guild.id, guild.id.to_string());
-        let is_new = !self.known_chats.has_server(id);
+        let is_new = !self.known_chats.servers.contains(&id);
         if let Some(gap) = self.position.gap(&name) {
             // If we were added while offline, messages from before that are not answered.
             let joined = guild.joined_at.as_deref().and_then(|at| at.parse::<jiff::Timestamp>().ok());
@@ -254,7 +253,7 @@ impl<'a> EventStorer<'a> {
             self.close_gap_if_read(&name).await?;
         }
         if is_new {
-            self.known_chats.add_server(id);
+            self.known_chats.servers.insert(id);
             self.store_known_chats().await?;
         }
         self.position.mark_handled(dispatch);
@@ -355,7 +354,6 @@ impl<'a> EventStorer<'a> {
         self.store_events(waiting).await
     }
 
-    /// Stores events, with the position that covers them.
     pub(crate) async fn store_events(&mut self, read: Vec<ReadEvent>) -> Result<(), ShuttingDown> {
         for message in read.iter().filter_map(|read| read.message) {
             self.position.note_message(message);

@@ -17,7 +17,6 @@ use url::Url;
 /// Discord's own REST server.
 pub const API_URL: &str = "https://discord.com";
 
-/// One application's section.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]

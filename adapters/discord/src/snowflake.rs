@@ -16,7 +16,6 @@ impl Snowflake {
         Self(u64::try_from(at.as_millis() - EPOCH_MS).unwrap_or(0) << 22)
     }
 
-    /// The creation time in the id.
     pub(crate) fn created_at(self) -> Timestamp {
         Timestamp::from_millis(i64::try_from(self.0 >> 22).unwrap_or(0) + EPOCH_MS)
     }

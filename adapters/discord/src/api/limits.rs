@@ -22,7 +22,6 @@ const WINDOW: Duration = Duration::from_mins(10);
 /// ("Invalid Request Limit"), and other programs may share ours.
 const MAX_REFUSED: usize = 1_000;
 
-/// How long all calls are held back.
 const HELD_BACK: Duration = Duration::from_mins(1);
 
 /// How many limited routes are remembered. Above this, the half whose limits end first is forgotten.
@@ -75,7 +74,6 @@ impl Route {
     }
 }
 
-/// The known limits.
 #[derive(Default)]
 pub(crate) struct Limits(Mutex<LimitState>);
 
@@ -159,7 +157,6 @@ impl Limits {
         }
     }
 
-    /// Whether all calls are held back.
     pub(crate) fn is_held_back(&self, now: Timestamp) -> bool {
         self.0.lock().held_back.is_some_and(|until| until > now)
     }

@@ -30,7 +30,6 @@ const KEEPS_SESSION: u16 = 4000;
 
 pub(super) struct Connection(WebSocketStream<Upgraded>);
 
-/// Why a connection could not be opened, or ended.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ConnectionError {
     #[error("Discord's gateway cannot be reached: {0}")]

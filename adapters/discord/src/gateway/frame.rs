@@ -27,10 +27,8 @@ pub(super) enum Op<'a> {
         kind: &'a str,
         data: &'a str,
     },
-    /// Discord asks for a heartbeat now.
     HeartbeatRequest,
     Acknowledged,
-    /// Discord asks us to reconnect and resume.
     Reconnect,
     /// The session is invalid; holds whether it can be resumed.
     Invalid(bool),

@@ -10,7 +10,6 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// A session that can be resumed.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Session {
     pub(crate) id: Arc<str>,

@@ -23,7 +23,6 @@ use crate::{
     errors::{ApiError, Refusal},
 };
 
-/// How long a new connection may take to send `HELLO`.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The minimum time between the starts of two sessions
@@ -36,36 +35,22 @@ const NO_CONTENT: &str = "the MESSAGE CONTENT INTENT is not switched on for the 
 
 /// Stays connected and passes on the events.
 pub(crate) struct Shard<'a> {
-    discord: &'a Discord,
-    receiver: Receiver<'a>,
-    stored: Arc<StoredSeq>,
-    queues: Queues,
-    session: Option<Session>,
+    pub(crate) discord: &'a Discord,
+    pub(crate) receiver: Receiver<'a>,
+    pub(crate) stored: Arc<StoredSeq>,
+    pub(crate) queues: Queues,
+    /// The session to resume.
+    pub(crate) session: Option<Session>,
     /// Discord denied the intent `MESSAGE_CONTENT`, so it is not requested again.
-    is_content_denied: bool,
+    pub(crate) is_content_denied: bool,
 }
 
-impl<'a> Shard<'a> {
-    /// Creates a shard that resumes `session`, if there is one.
-    pub(crate) const fn new(
-        discord: &'a Discord,
-        receiver: Receiver<'a>,
-        stored: Arc<StoredSeq>,
-        queues: Queues,
-        session: Option<Session>,
-    ) -> Self {
-        Self { discord, receiver, stored, queues, session, is_content_denied: false }
-    }
-}
-
-/// How a connection ended.
 enum ConnectionEnd {
     Shutdown,
     /// The connection failed. The session is resumed, if there is one.
     Broken(String),
     /// The session is over. A new one may start after this pause.
     SessionOver(Duration),
-    /// Discord denied the intent `MESSAGE_CONTENT`.
     ContentDenied,
     Fatal(ChannelError),
 }
@@ -176,7 +161,8 @@ impl Shard<'_> {
             self.receiver.pause(pause).await?;
         }
         let begins_at = self.discord.clock.now();
-        let since_last = self.discord.identified_at().map_or(BETWEEN_SESSIONS, |last| begins_at.since(last));
+        let identified_at = *self.discord.identified_at.lock();
+        let since_last = identified_at.map_or(BETWEEN_SESSIONS, |last| begins_at.since(last));
         let wait =
             BETWEEN_SESSIONS.saturating_sub(since_last).max(may_begin_at.saturating_duration_since(Instant::now()));
         self.receiver.until_shutdown(tokio::time::sleep(wait)).await?;

@@ -1,13 +1,14 @@
 //! Reads slash commands and pressed buttons.
 
 use rejoinder_core::{ChatKind, Directed, EventKind, InboundEvent, Language};
+use rejoinder_kit::picked;
 use serde_json::Value;
 
-use super::{INTERACTION, ReadEvent, Reader, message::attachments, pick::picked};
+use super::{INTERACTION, ReadEvent, Reader, message::attachments};
 use crate::{
     commands::{ASK, FILE, PRIVATELY},
     directory::ChannelInfo,
-    interactions::InteractionRecord,
+    interactions::{EPHEMERAL, InteractionRecord},
     payload::{CommandOption, Interaction, Message, User},
     snowflake::Snowflake,
 };
@@ -17,9 +18,6 @@ mod kind {
     pub(super) const COMMAND: u64 = 2;
     pub(super) const COMPONENT: u64 = 3;
 }
-
-/// The flag of a message that only one person sees.
-const EPHEMERAL: u64 = 1 << 6;
 
 impl Reader<'_> {
     pub(super) fn interaction(&self, interaction: Interaction) -> Option<ReadEvent> {
@@ -46,16 +44,17 @@ impl Reader<'_> {
         } else {
             component(&interaction, event)
         };
-        let record = InteractionRecord::new(
-            interaction.id,
-            interaction.application_id,
-            interaction.token,
+        let record = InteractionRecord {
+            id: interaction.id,
+            application: interaction.application_id,
+            token: interaction.token,
             user,
-            chat_id,
+            chat: chat_id,
             is_private,
-            interaction.kind == kind::COMMAND,
-            self.now,
-        );
+            is_command: interaction.kind == kind::COMMAND,
+            at: self.now,
+            turn: None,
+        };
         Some(ReadEvent { event, message: None, interaction: Some(record), is_hidden: false })
     }
 }
@@ -102,7 +101,6 @@ fn component(interaction: &Interaction, event: InboundEvent) -> InboundEvent {
     InboundEvent { kind: EventKind::Choice { turn }, directed: Directed::ReplyToUs, text, ..event }
 }
 
-/// The button's label.
 fn label_of(message: &Message, custom_id: &str) -> Option<String> {
     let rows = message.components.iter().filter_map(|row| row.get("components")?.as_array());
     let mut buttons = rows.flatten();

@@ -1,5 +1,6 @@
 use proptest::{collection::vec, prelude::*, sample::select};
 use rejoinder_core::{Amends, Attachment, Author, Language, Quote, TurnId, conformance::growth::assert_linear};
+use rejoinder_kit::pick_data;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -301,7 +302,7 @@ fn a_question_is_a_command_and_its_token_is_kept_apart() {
     assert!(!event.raw.contains("SECRET"), "{}", event.raw);
     let record = read.interaction.expect("an interaction");
     assert!(record.is_command && !record.is_private);
-    assert_eq!(record.token(), "SECRET");
+    assert_eq!(record.token, "SECRET");
 }
 
 #[test]
@@ -346,7 +347,7 @@ fn the_language_of_a_persons_app_is_read() {
 #[test]
 fn a_pressed_button_is_a_choice() {
     let turn = TurnId::new(Timestamp::from_millis(1_700_000_000_000));
-    let pick = pick_id(turn, 1);
+    let pick = pick_data(turn, 1);
     let components = json!([{"type": 1, "components": [{"type": 2, "custom_id": pick, "label": "Tell me more"}]}]);
     let fields = json!({
         "type": 3,

@@ -11,7 +11,6 @@ use crate::{
     Discord,
     api::{Body, Upload, json},
     format::{MESSAGE_UNITS, formatted, parts, units},
-    inbound::pick_id,
     interactions::EPHEMERAL,
     snowflake::Snowflake,
 };
@@ -21,27 +20,26 @@ use crate::{
 const BUTTONS_PER_ROW: usize = 5;
 const MAX_ROWS: usize = 5;
 
-/// The longest label of a button, in characters.
 const MAX_LABEL: usize = 80;
 
 /// The name of the file that a text is sent as if it is too long for a message; Discord's own clients use it.
 const LONG_TEXT: &str = "message.txt";
 
 /// A message to send or to edit.
+#[derive(Default)]
 pub(super) struct Outgoing {
     /// In Discord's Markdown.
     pub(super) text: String,
     /// The text, also if it is too long for a message.
-    whole_text: String,
-    rows: Vec<CreateActionRow>,
+    pub(super) whole_text: String,
+    pub(super) rows: Vec<CreateActionRow>,
     pub(super) files: Vec<Upload>,
     /// The text that replaces the files if they are rejected.
-    file_lines: String,
-    suppress_embeds: bool,
+    pub(super) file_lines: String,
+    pub(super) suppress_embeds: bool,
 }
 
 impl Discord {
-    /// Builds the message of a delivery.
     pub(super) async fn outgoing(&self, delivery: &Delivery, content: &Content) -> Result<Outgoing, DeliveryError> {
         let (mut files, mut lines, file_lines) = self.files(&content.attachments).await?;
         lines.insert(0, formatted(&content.text).into_owned());
@@ -60,19 +58,6 @@ impl Discord {
 }
 
 impl Outgoing {
-    /// A message of text alone.
-    #[cfg(test)]
-    pub(super) fn of_text(text: &str) -> Self {
-        Self {
-            text: text.to_owned(),
-            whole_text: text.to_owned(),
-            rows: Vec::new(),
-            files: Vec::new(),
-            file_lines: String::new(),
-            suppress_embeds: false,
-        }
-    }
-
     pub(super) const fn has_files(&self) -> bool {
         !self.files.is_empty()
     }
@@ -174,7 +159,7 @@ fn without_empty_fields(mut message: Value) -> Value {
 fn buttons(turn: TurnId, choices: &[String]) -> (Vec<CreateActionRow>, Vec<String>) {
     let (on_buttons, rest) = choices.split_at(choices.len().min(BUTTONS_PER_ROW * MAX_ROWS));
     let button = |(index, choice): (usize, &String)| {
-        CreateButton::new(pick_id(turn, index)).label(label(choice)).style(ButtonStyle::Secondary)
+        CreateButton::new(pick_data(turn, index)).label(label(choice)).style(ButtonStyle::Secondary)
     };
     let buttons: Vec<CreateButton> = on_buttons.iter().enumerate().map(button).collect();
     let rows = buttons.chunks(BUTTONS_PER_ROW).map(|row| CreateActionRow::Buttons(row.to_vec())).collect();

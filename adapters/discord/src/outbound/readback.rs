@@ -1,13 +1,13 @@
-//! IdFormat for a message that an earlier attempt may have sent, once its nonce has expired.
+//! Looks for a message that an earlier attempt may have sent, once its nonce has expired.
 
 use std::time::Duration;
 
 use rejoinder_core::{Delivery, Timestamp};
+use rejoinder_kit::created_at;
 use serde_json::{Value, value::RawValue};
 
-use super::message::Outgoing;
+use super::{Sending, message::Outgoing};
 use crate::{
-    Discord,
     errors::ApiError,
     payload::{Message, SentMessage},
     snowflake::Snowflake,
@@ -23,7 +23,6 @@ const MARGIN: Duration = Duration::from_secs(30);
 /// How far to look back if the time of the first attempt is unknown.
 const SEARCH_WINDOW: Duration = Duration::from_hours(24);
 
-/// The most pages to read, for a busy channel.
 const MAX_PAGES: usize = 20;
 
 /// The nonce of a delivery: its id in 22 characters. Discord allows 25.
@@ -33,29 +32,26 @@ pub(super) fn nonce(delivery: &Delivery) -> String {
     URL_SAFE_NO_PAD.encode(delivery.id().as_uuid().as_bytes())
 }
 
-/// When a delivery was created, before its first attempt. `None` if the time in its id is in the future, so wrong.
-fn created_at(delivery: &Delivery, now: Timestamp) -> Option<Timestamp> {
-    let millis = delivery.id().as_uuid().as_u128() >> 80;
-    let created = Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX));
-    Some(created).filter(|created| *created <= now)
+/// When a delivery was created. `None` if the time in its id is in the future, so wrong.
+fn created_until(delivery: &Delivery, now: Timestamp) -> Option<Timestamp> {
+    created_at(delivery).filter(|created| *created <= now)
 }
 
-impl Discord {
-    /// IdFormat for the message of an earlier attempt. `None` if there was none, or if the nonce still prevents a copy.
+impl Sending<'_> {
+    /// Looks for the message of an earlier attempt. `None` if there was none, or if the nonce still prevents a copy.
     pub(super) async fn find_earlier_attempt(
         &self,
-        delivery: &Delivery,
         outgoing: &Outgoing,
         channel: Snowflake,
         reply_to: Option<Snowflake>,
     ) -> Result<Option<SentMessage>, ApiError> {
-        let now = self.clock.now();
-        let created = created_at(delivery, now);
-        if delivery.attempt() < 2 || created.is_some_and(|created| now.since(created) < NONCE_LIFETIME) {
+        let now = self.discord.clock.now();
+        let created = created_until(self.delivery, now);
+        if self.delivery.attempt() < 2 || created.is_some_and(|created| now.since(created) < NONCE_LIFETIME) {
             return Ok(None);
         }
         let since = created.unwrap_or_else(|| before(now, SEARCH_WINDOW));
-        let found = self.read_back(delivery, outgoing, channel, reply_to, since).await;
+        let found = self.read_back(outgoing, channel, reply_to, since).await;
         // Until the channel was read, the message may be there, so the result is unknown.
         found.map_err(|error| match error {
             ApiError::NotWritten(detail) => ApiError::NoAnswer(detail),
@@ -65,24 +61,23 @@ impl Discord {
 
     async fn read_back(
         &self,
-        delivery: &Delivery,
         outgoing: &Outgoing,
         channel: Snowflake,
         reply_to: Option<Snowflake>,
         since: Timestamp,
     ) -> Result<Option<SentMessage>, ApiError> {
-        let us = self.me().await?.user;
-        let nonce = nonce(delivery);
+        let us = self.discord.me().await?.user;
+        let nonce = nonce(self.delivery);
         let mut after = Snowflake::at(before(since, MARGIN));
         for _ in 0..MAX_PAGES {
             let path = format!("channels/{channel}/messages?after={after}&limit=100");
-            let page: Vec<Box<RawValue>> = self.api.get(&path).await?;
+            let page: Vec<Box<RawValue>> = self.discord.api.get(&path).await?;
             let mut messages: Vec<Message> =
                 page.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
             messages.sort_unstable_by_key(|message| message.id);
             if let Some(found) = messages.iter().find(|message| {
                 // A message in `sent` belongs to another delivery with the same text.
-                self.sent.get(&message.id).is_none() && is_same_message(message, us, &nonce, outgoing, reply_to)
+                self.discord.sent.get(&message.id).is_none() && is_same_message(message, us, &nonce, outgoing, reply_to)
             }) {
                 return Ok(Some(SentMessage { id: found.id }));
             }
@@ -139,7 +134,8 @@ mod tests {
         });
         message.as_object_mut().expect("an object").extend(fields.as_object().expect("fields").clone());
         let message = serde_json::from_value(message).expect("a message");
-        is_same_message(&message, id("7"), "ours", &Outgoing::of_text("sorry"), reply_to.map(id))
+        let sorry = Outgoing { text: "sorry".to_owned(), ..Outgoing::default() };
+        is_same_message(&message, id("7"), "ours", &sorry, reply_to.map(id))
     }
 
     #[test]
@@ -165,10 +161,10 @@ mod tests {
         assert!(nonce(&first).len() <= 25, "{}", nonce(&first));
         assert_eq!(nonce(&first), nonce(&first));
         assert_ne!(nonce(&first), nonce(&second));
-        let created = created_at(&first, Timestamp::from_millis(i64::MAX)).expect("a time");
-        assert_eq!(created_at(&first, created), Some(created));
+        let created = created_until(&first, Timestamp::from_millis(i64::MAX)).expect("a time");
+        assert_eq!(created_until(&first, created), Some(created));
         assert_eq!(
-            created_at(&first, before(created, Duration::from_millis(1))),
+            created_until(&first, before(created, Duration::from_millis(1))),
             None,
             "a time in the future is rejected"
         );

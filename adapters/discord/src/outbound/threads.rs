@@ -1,10 +1,10 @@
 //! Channels and threads: where a message is sent, where it is found, and threads that are opened with an answer.
 
-use rejoinder_core::{ConversationRef, Delivery, DeliveryError, Receipt};
+use rejoinder_core::{DeliveryError, Receipt};
 use reqwest::Method;
 use serenity::builder::CreateThread;
 
-use super::{address, message::Outgoing, readback::nonce};
+use super::{Sending, address, message::Outgoing, readback::nonce};
 use crate::{
     Discord,
     api::{Body, json},
@@ -27,36 +27,33 @@ impl Discord {
             self.thread_titles.insert(message, thread_name(text).into());
         }
     }
+}
 
+impl Sending<'_> {
     /// Sends to a conversation's channel or thread. With `auto_thread`, opens the thread if it does not exist yet.
-    pub(super) async fn send_in(
-        &self,
-        delivery: &Delivery,
-        outgoing: &Outgoing,
-        reply_to: Option<Snowflake>,
-    ) -> Result<Receipt, ApiError> {
-        let (chat, thread) = address::channels(delivery.conversation()).map_err(|error| no_channel(&error))?;
+    pub(super) async fn send_in(&self, outgoing: &Outgoing, reply_to: Option<Snowflake>) -> Result<Receipt, ApiError> {
+        let (chat, thread) = address::channels(self.delivery.conversation()).map_err(|error| no_channel(&error))?;
         let Some(thread) = thread else {
-            let is_direct = self.directory.channel(chat).is_some_and(|info| info.is_direct());
-            let sent = self.post(delivery, outgoing, chat, reply_to.filter(|_| !is_direct)).await?;
+            let is_direct = self.discord.directory.channel(chat).is_some_and(|info| info.is_direct());
+            let sent = self.post(outgoing, chat, reply_to.filter(|_| !is_direct)).await?;
             return Ok(self.note_sent(&sent, outgoing));
         };
         // In the channel, the answer replies to the message that the thread would have started from.
         let link = reply_to.and(Some(thread));
-        if self.threadless.get(&thread).is_some() {
-            let sent = self.post(delivery, outgoing, chat, link).await?;
+        if self.discord.threadless.get(&thread).is_some() {
+            let sent = self.post(outgoing, chat, link).await?;
             return Ok(self.note_sent(&sent, outgoing));
         }
         // The message that a thread starts from is in the channel, so a message in the thread cannot reply to it.
         let reply_to = reply_to.filter(|message| *message != thread);
         let is_unknown = |error: &ApiError| error.refusal().is_some_and(|it| it.code == code::UNKNOWN_CHANNEL);
-        let sent = match self.post(delivery, outgoing, thread, reply_to).await {
-            Err(error) if self.options.auto_thread && is_unknown(&error) => {
+        let sent = match self.post(outgoing, thread, reply_to).await {
+            Err(error) if self.discord.options.auto_thread && is_unknown(&error) => {
                 if self.open_thread(chat, thread).await? {
-                    self.post(delivery, outgoing, thread, reply_to).await?
+                    self.post(outgoing, thread, reply_to).await?
                 } else {
-                    self.threadless.insert(thread, ());
-                    self.post(delivery, outgoing, chat, link).await?
+                    self.discord.threadless.insert(thread, ());
+                    self.post(outgoing, chat, link).await?
                 }
             }
             sent => sent?,
@@ -66,18 +63,19 @@ impl Discord {
 
     async fn open_thread(&self, channel: Snowflake, message: Snowflake) -> Result<bool, ApiError> {
         let path = format!("channels/{channel}/messages/{message}");
-        let title = match self.thread_titles.get(&message) {
+        let title = match self.discord.thread_titles.get(&message) {
             Some(title) => title.to_string(),
             None => {
-                self.api.get::<Message>(&path).await.map_or_else(|_| NAMELESS.to_owned(), |it| thread_name(&it.content))
+                let message = self.discord.api.get::<Message>(&path).await;
+                message.map_or_else(|_| NAMELESS.to_owned(), |it| thread_name(&it.content))
             }
         };
         let thread = json(&CreateThread::new(title));
-        match self.api.ask_json::<SentMessage>(Method::POST, &format!("{path}/threads"), &thread).await {
+        match self.discord.api.ask_json::<SentMessage>(Method::POST, &format!("{path}/threads"), &thread).await {
             Ok(_) | Err(ApiError::Refused(Refusal { code: code::THREAD_EXISTS, .. })) => Ok(true),
             Err(error) if error.is_transient() => Err(error),
             Err(error) => {
-                tracing::info!(channel = %self.channel, %error, "the thread cannot be opened, answering in the channel");
+                tracing::info!(channel = %self.discord.channel, %error, "the thread cannot be opened, answering in the channel");
                 Ok(false)
             }
         }
@@ -86,24 +84,23 @@ impl Discord {
     /// Sends a message to a channel, unless an earlier attempt did.
     pub(super) async fn post(
         &self,
-        delivery: &Delivery,
         outgoing: &Outgoing,
         channel: Snowflake,
         reply_to: Option<Snowflake>,
     ) -> Result<SentMessage, ApiError> {
-        if let Some(sent) = self.find_earlier_attempt(delivery, outgoing, channel, reply_to).await? {
+        if let Some(sent) = self.find_earlier_attempt(outgoing, channel, reply_to).await? {
             return Ok(sent);
         }
         let path = format!("channels/{channel}/messages");
-        let nonce = nonce(delivery);
+        let nonce = nonce(self.delivery);
         let body = outgoing.body(outgoing.create_payload(&nonce, channel, reply_to));
-        let sent: SentMessage = match self.api.ask(Method::POST, &path, body).await {
+        let sent: SentMessage = match self.discord.api.ask(Method::POST, &path, body).await {
             Err(ApiError::Refused(refusal)) if reply_to.is_some() && refusal.is_about_reply() => {
                 return Err(ApiError::ReplyGone(refusal));
             }
             sent => sent?,
         };
-        self.sent.note(sent.id, &outgoing.text, None);
+        self.discord.sent.note(sent.id, &outgoing.text, None);
         Ok(sent)
     }
 
@@ -112,7 +109,6 @@ impl Discord {
     /// in the path.
     pub(super) async fn call_on_message(
         &self,
-        conversation: &ConversationRef,
         message: Snowflake,
         method: Method,
         tail: &str,
@@ -121,11 +117,11 @@ impl Discord {
         let call = |channel: Snowflake| {
             let path = format!("channels/{channel}/messages/{message}{tail}");
             let (method, body) = (method.clone(), body());
-            async move { self.api.call(method, &path, body).await.map(|_| ()) }
+            async move { self.discord.api.call(method, &path, body).await.map(|_| ()) }
         };
-        let (chat, thread) = address::channels(conversation).map_err(|error| no_channel(&error))?;
+        let (chat, thread) = address::channels(self.delivery.conversation()).map_err(|error| no_channel(&error))?;
         let Some(thread) = thread else { return call(chat).await };
-        let in_channel = message == thread || self.threadless.get(&thread).is_some();
+        let in_channel = message == thread || self.discord.threadless.get(&thread).is_some();
         let (first, second) = if in_channel { (chat, thread) } else { (thread, chat) };
         let is_elsewhere = |error: &ApiError| {
             error.refusal().is_some_and(|it| {

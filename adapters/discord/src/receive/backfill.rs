@@ -46,7 +46,6 @@ struct UnreadChannel {
     after: Snowflake,
     /// Whether messages that are not held may have come since the last call began.
     has_more: bool,
-    /// Whether a page was stored.
     is_begun: bool,
     backoff: Backoff,
     failures: u32,
