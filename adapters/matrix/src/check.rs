@@ -21,7 +21,6 @@ const DISCOVERY: Duration = Duration::from_secs(5);
 /// An account that works.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountProfile {
-    /// The user id.
     pub user: String,
     pub display_name: Option<String>,
     /// The device of an access token. No other program may use the same device.
@@ -73,26 +72,19 @@ pub fn check<'a>(
     login: &'a Login,
 ) -> BoxFuture<'a, Result<AccountProfile, CheckError>> {
     // Boxed, so that the SDK's futures are compiled in this crate only and not again in the gateway.
-    Box::pin(check_login(http, homeserver, user, login))
-}
-
-async fn check_login(
-    http: &reqwest::Client,
-    homeserver: &Url,
-    user: &str,
-    login: &Login,
-) -> Result<AccountProfile, CheckError> {
-    let client = builder(homeserver, http).build().await;
-    let client = client.map_err(|error| CheckError::Unreachable(error.to_string()))?;
-    match login {
-        Login::Password(password) => with_password(&client, user, password).await,
-        Login::AccessToken(token) => {
-            let me = who_am_i(&client, token).await?;
-            let device = me.device_id.map(|device| device.to_string());
-            let display_name = display_name(&client, me.user_id.clone()).await;
-            Ok(AccountProfile { user: me.user_id.to_string(), display_name, device })
+    Box::pin(async move {
+        let client = builder(homeserver, http).build().await;
+        let client = client.map_err(|error| CheckError::Unreachable(error.to_string()))?;
+        match login {
+            Login::Password(password) => with_password(&client, user, password).await,
+            Login::AccessToken(token) => {
+                let me = who_am_i(&client, token).await?;
+                let device = me.device_id.map(|device| device.to_string());
+                let display_name = display_name(&client, me.user_id.clone()).await;
+                Ok(AccountProfile { user: me.user_id.to_string(), display_name, device })
+            }
         }
-    }
+    })
 }
 
 /// Asks for the state of a configured account, while a gateway uses it or before the first start. Changes nothing: if
@@ -106,42 +98,36 @@ pub fn account_state<'a>(
     options: &'a MatrixSection,
     folder: &'a Path,
 ) -> BoxFuture<'a, Result<AccountState, CheckError>> {
-    Box::pin(read_account_state(http, options, folder))
-}
-
-async fn read_account_state(
-    http: &reqwest::Client,
-    options: &MatrixSection,
-    folder: &Path,
-) -> Result<AccountState, CheckError> {
-    let stored = session::stored_device(folder)?;
-    let login = options.login();
-    let token = match (&login, &stored) {
-        (Login::AccessToken(token), _)
-        | (Login::Password(_), Some(session::StoredDevice { token: Some(token), .. })) => token.clone(),
-        (login @ Login::Password(_), _) => {
-            let account = check(http, &options.homeserver, &options.user, login).await?;
-            return Ok(AccountState { account, is_signed: None });
+    Box::pin(async move {
+        let stored = session::stored_device(folder)?;
+        let login = options.login();
+        let token = match (&login, &stored) {
+            (Login::AccessToken(token), _)
+            | (Login::Password(_), Some(session::StoredDevice { token: Some(token), .. })) => token.clone(),
+            (login @ Login::Password(_), _) => {
+                let account = check(http, &options.homeserver, &options.user, login).await?;
+                return Ok(AccountState { account, is_signed: None });
+            }
+        };
+        let client = builder(&options.homeserver, http).build().await;
+        let client = client.map_err(|error| CheckError::Unreachable(error.to_string()))?;
+        let me = who_am_i(&client, &token).await?;
+        if me.user_id.as_str() != options.user {
+            return Err(CheckError::Refused(format!("the access token belongs to {}", me.user_id)));
         }
-    };
-    let client = builder(&options.homeserver, http).build().await;
-    let client = client.map_err(|error| CheckError::Unreachable(error.to_string()))?;
-    let me = who_am_i(&client, &token).await?;
-    if me.user_id.as_str() != options.user {
-        return Err(CheckError::Refused(format!("the access token belongs to {}", me.user_id)));
-    }
-    let device = me.device_id.map(|device| device.to_string());
-    if let (Some(stored), Some(device)) = (&stored, &device)
-        && stored.device != *device
-    {
-        return Err(session::other_device(folder, device, &stored.device).into());
-    }
-    let is_signed = match &device {
-        Some(device) => session::signing(&client, &token, &me.user_id, device).await?.is_signed,
-        None => None,
-    };
-    let display_name = display_name(&client, me.user_id.clone()).await;
-    Ok(AccountState { account: AccountProfile { user: me.user_id.to_string(), display_name, device }, is_signed })
+        let device = me.device_id.map(|device| device.to_string());
+        if let (Some(stored), Some(device)) = (&stored, &device)
+            && stored.device != *device
+        {
+            return Err(session::other_device(folder, device, &stored.device).into());
+        }
+        let is_signed = match &device {
+            Some(device) => session::signing(&client, &token, &me.user_id, device).await?.is_signed,
+            None => None,
+        };
+        let display_name = display_name(&client, me.user_id.clone()).await;
+        Ok(AccountState { account: AccountProfile { user: me.user_id.to_string(), display_name, device }, is_signed })
+    })
 }
 
 /// Discovers the homeserver's URL for `server`, the part of a user id after the colon

@@ -21,7 +21,6 @@ pub(crate) fn text(markdown: &str, ours: &Value) -> Value {
     if content.to_string().len() <= MAX_CONTENT { content } else { plain }
 }
 
-/// An edit that replaces `message` with `content`.
 pub(crate) fn replacing(message: &str, content: &Value) -> Value {
     let body = content["body"].as_str().unwrap_or_default();
     let short: String = body.chars().take(FALLBACK).collect();

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use parking_lot::Mutex;
-/// How many of the latest encrypted events are considered.
 const WINDOW: usize = 50;
 
 const MIN_EVENTS: usize = 10;

@@ -17,7 +17,6 @@ struct BudgetState {
 }
 
 impl Budget {
-    /// Notes that the homeserver limits us.
     pub(crate) fn note_limited(&self, until: Timestamp) {
         let mut state = self.0.lock();
         state.limited_until = Some(state.limited_until.map_or(until, |earlier| earlier.max(until)));

@@ -1,6 +1,6 @@
 //! Failures, classified by what to do next.
 
-use std::{error::Error as _, fmt, time::Duration};
+use std::{error::Error as _, iter, time::Duration};
 
 use matrix_sdk::{
     Error, HttpError,
@@ -15,36 +15,26 @@ use rejoinder_core::{DeliveryError, MAX_RETRY_AFTER, Scope};
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// A failure, classified by what to do next.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    Limited {
-        retry_after: Duration,
-        detail: String,
-    },
+    /// Rate limited.
+    #[error("{detail}")]
+    Limited { retry_after: Duration, detail: String },
     /// The session is invalid. `is_soft`: the homeserver keeps the device.
-    Unauthorized {
-        is_soft: bool,
-        detail: String,
-    },
+    #[error("{detail}")]
+    Unauthorized { is_soft: bool, detail: String },
     /// The same reaction exists already.
+    #[error("{0}")]
     Duplicate(String),
     /// Permanent: do not retry.
+    #[error("{0}")]
     Refused(String),
     /// The request certainly had no effect: retry later.
+    #[error("{0}")]
     NotSent(String),
     /// The request may have had its effect: retry later, with the same transaction id.
+    #[error("{0}")]
     Unknown(String),
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Limited { detail, .. } | Self::Unauthorized { detail, .. } => f.write_str(detail),
-            Self::Duplicate(detail) | Self::Refused(detail) | Self::NotSent(detail) | Self::Unknown(detail) => {
-                f.write_str(detail)
-            }
-        }
-    }
 }
 
 impl From<Failure> for DeliveryError {
@@ -124,10 +114,7 @@ pub(crate) fn transport(error: &reqwest::Error) -> String {
     } else {
         "the connection failed"
     };
-    let mut source = error.source();
-    while let Some(next) = source.and_then(|error| error.source()) {
-        source = Some(next);
-    }
+    let source = iter::successors(error.source(), |&cause| cause.source()).last();
     source.map_or_else(|| what.to_owned(), |source| format!("{what}: {source}"))
 }
 

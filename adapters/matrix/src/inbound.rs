@@ -61,26 +61,27 @@ pub(crate) fn unreadable(event: &Event, context: &EventContext<'_>) -> InboundEv
 }
 
 /// The event that `room` was replaced by `successor`.
-pub(crate) fn moved(room: &str, successor: &str, context: &EventContext<'_>) -> InboundEvent {
-    let event = Event {
-        kind: "m.room.tombstone".to_owned(),
-        id: format!("moved:{room}:{successor}"),
-        sender: context.me.to_owned(),
-        origin_server_ts: 0,
-        content: serde_json::Value::Null,
-        state_key: None,
-        redacts: None,
-        unsigned: crate::payload::Unsigned::default(),
-    };
-    let moved = base(&event, None, context);
-    let sender = Sender { kind: SenderKind::Ourselves, ..moved.sender };
-    InboundEvent { message_id: None, sender, kind: EventKind::Moved { chat: successor.to_owned() }, ..moved }
+pub(crate) fn moved(room: ConversationRef, chat: ChatKind, successor: &str, me: &str, now: Timestamp) -> InboundEvent {
+    let id = format!("moved:{}:{successor}", room.chat);
+    let sender = Sender { id: me.to_owned(), name: None, username: None, kind: SenderKind::Ourselves };
+    InboundEvent {
+        kind: EventKind::Moved { chat: successor.to_owned() },
+        directed: unaddressed(chat),
+        sent_at: Some(Timestamp::from_millis(0)),
+        ..InboundEvent::new(room, chat, id, sender, now)
+    }
+}
+
+const fn unaddressed(chat: ChatKind) -> Directed {
+    match chat {
+        ChatKind::Direct => Directed::DirectChat,
+        ChatKind::Group => Directed::Ambient,
+    }
 }
 
 /// The fields that events of every kind have in common.
 fn base(event: &Event, thread: Option<&str>, context: &EventContext<'_>) -> InboundEvent {
     let room = ConversationRef::new(context.channel.clone(), context.room);
-    let is_direct = context.chat == ChatKind::Direct;
     let conversation = match thread {
         Some(thread) => room.in_thread(thread),
         None => room,
@@ -93,7 +94,7 @@ fn base(event: &Event, thread: Option<&str>, context: &EventContext<'_>) -> Inbo
     };
     InboundEvent {
         message_id: Some(event.id.clone()),
-        directed: if is_direct { Directed::DirectChat } else { Directed::Ambient },
+        directed: unaddressed(context.chat),
         sent_at: Some(Timestamp::from_millis(event.origin_server_ts)),
         raw: context.raw.to_owned(),
         ..InboundEvent::new(conversation, context.chat, event.id.clone(), sender, context.now)
@@ -230,7 +231,6 @@ fn attachment(event: &Event, message: &Message, context: &EventContext<'_>) -> O
     })
 }
 
-/// The URL of an event that contains a file.
 fn file_url(room: &str, event: &str) -> String {
     match (RoomId::parse(room), EventId::parse(event)) {
         (Ok(room), Ok(event)) => room.matrix_event_uri(event).to_string(),

@@ -15,14 +15,13 @@ use matrix_sdk::{
     sync::RoomUpdates,
 };
 use parking_lot::Mutex;
-use rejoinder_core::Timestamp;
-use rejoinder_kit::{Receiver, RunEnd};
+use rejoinder_core::{ConversationRef, Timestamp};
+use rejoinder_kit::RunEnd;
 use tokio::sync::Semaphore;
 
 use crate::{
-    AutoJoin, Matrix, Session,
-    inbound::{self, EventContext},
-    receive::Position,
+    AutoJoin, inbound,
+    receive::{Position, Run},
     room::chat_kind,
 };
 
@@ -34,7 +33,6 @@ const MIN_PAUSE: Duration = Duration::from_secs(5);
 
 const MAX_PAUSE: Duration = Duration::from_hours(1);
 
-/// How many rooms we try to join at the same time.
 const MAX_PARALLEL: usize = 8;
 
 /// How many invitations that we do not accept stay open, for the operator to see. Further ones are declined.
@@ -42,7 +40,6 @@ const MAX_REFUSED: usize = 100;
 
 #[derive(Debug)]
 pub(crate) struct RoomJoins {
-    /// Limits the attempts at the same time.
     permits: Semaphore,
     state: Mutex<JoinState>,
 }
@@ -128,17 +125,8 @@ impl RoomJoins {
         state.refused.remove(room) | state.invited.remove(room) | state.declined.remove(room)
     }
 
-    /// The rooms whose next attempt is due.
     fn due(&self, now: Timestamp) -> Vec<OwnedRoomId> {
         self.state.lock().tried.iter().filter(|(_, (_, next))| *next <= now).map(|(room, _)| room.clone()).collect()
-    }
-
-    fn was_moved(&self, room: &RoomId) -> bool {
-        self.state.lock().moved.contains(room)
-    }
-
-    fn note_moved(&self, room: &RoomId) {
-        self.state.lock().moved.insert(room.to_owned());
     }
 }
 
@@ -157,57 +145,53 @@ impl JoinState {
     }
 }
 
-impl Matrix {
+impl Run<'_> {
     /// Sets the cursors of invitations older than our first start that are accepted.
-    pub(crate) async fn remember_old_invites(&self, session: &Session, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
-        for room in session.client.invited_rooms() {
-            if !self.accepts(&room, receiver).await.0 {
+    pub(crate) async fn remember_old_invites(&self) -> Result<(), RunEnd> {
+        for room in self.session.client.invited_rooms() {
+            if !self.accepts(&room).await.0 {
                 continue;
             }
-            let begin = Position::before_first_start(self.clock.now()).to_text();
-            receiver.move_cursor(room.room_id().as_str(), &begin).await?;
+            let begin = Position::before_first_start(self.matrix.clock.now()).to_text();
+            self.receiver.move_cursor(room.room_id().as_str(), &begin).await?;
         }
         Ok(())
     }
 
     /// Whether an invitation is accepted, and who sent it.
-    async fn accepts(&self, invited: &Room, receiver: &Receiver<'_>) -> (bool, Option<String>) {
+    async fn accepts(&self, invited: &Room) -> (bool, Option<String>) {
         let host = invited.invite_details().await.ok().map(|invite| invite.inviter_id.to_string());
-        let is_accepted = |host: &String| match self.options.auto_join {
+        let is_accepted = |host: &String| match self.matrix.options.auto_join {
             AutoJoin::Always => true,
             AutoJoin::Never => false,
-            AutoJoin::Allowlist => receiver.intake.may_invite(host),
+            AutoJoin::Allowlist => self.receiver.intake.may_invite(host),
         };
         (host.as_ref().is_some_and(is_accepted), host)
     }
 
     /// Accepts the invitations of a sync that the configuration allows.
-    pub(crate) async fn join_rooms(
-        &self,
-        session: &Session,
-        updates: &RoomUpdates,
-        receiver: &Receiver<'_>,
-    ) -> Result<(), RunEnd> {
+    pub(crate) async fn join_rooms(&self, updates: &RoomUpdates) -> Result<(), RunEnd> {
         for room in updates.left.keys() {
             // An invitation that came and was withdrawn between two syncs was never seen as one.
-            if self.joins.ended(room) || receiver.cursor(room.as_str()).await?.is_none() {
-                self.forget_in_background(session, room);
+            if self.matrix.joins.ended(room) || self.receiver.cursor(room.as_str()).await?.is_none() {
+                self.forget_in_background(room);
             }
         }
-        let is_first = !std::mem::replace(&mut self.joins.state.lock().has_looked, true);
+        let is_first = !std::mem::replace(&mut self.matrix.joins.state.lock().has_looked, true);
         let invited: Vec<Room> = if is_first {
-            session.client.invited_rooms()
+            self.session.client.invited_rooms()
         } else {
-            let due = self.joins.due(self.clock.now());
+            let due = self.matrix.joins.due(self.matrix.clock.now());
             let rooms = updates.invited.keys().chain(&due).collect::<HashSet<_>>();
-            let rooms = rooms.into_iter().filter_map(|room| session.client.get_room(room));
+            let rooms = rooms.into_iter().filter_map(|room| self.session.client.get_room(room));
             rooms.filter(|room| room.state() == RoomState::Invited).collect()
         };
         if invited.is_empty() {
             return Ok(());
         }
         // The successor of a joined room needs no permission of its own.
-        let successors: HashSet<OwnedRoomId> = session
+        let successors: HashSet<OwnedRoomId> = self
+            .session
             .client
             .joined_rooms()
             .iter()
@@ -215,29 +199,28 @@ impl Matrix {
             .map(|next| next.room_id)
             .collect();
         for room in invited {
-            let (may_join, host) = self.accepts(&room, receiver).await;
+            let (may_join, host) = self.accepts(&room).await;
             if !may_join && !successors.contains(room.room_id()) {
-                match self.joins.refuse(room.room_id()) {
+                match self.matrix.joins.refuse(room.room_id()) {
                     Refused::IsOpen => {}
                     Refused::StaysOpen => {
-                        tracing::info!(channel = %self.channel, room = %room.room_id(), inviter = host, "invitation not accepted");
+                        tracing::info!(channel = %self.matrix.channel, room = %room.room_id(), inviter = host, "invitation not accepted");
                     }
-                    Refused::IsDeclined => self.decline_in_background(session, room.room_id()),
+                    Refused::IsDeclined => self.decline_in_background(room.room_id()),
                 }
                 continue;
             }
-            self.joins.note_invited(room.room_id());
+            self.matrix.joins.note_invited(room.room_id());
             let id = room.room_id().to_owned();
             self.join_in_background(id, async move { room.join().await });
         }
         Ok(())
     }
 
-    /// Declines an invitation.
-    fn decline_in_background(&self, session: &Session, room: &RoomId) {
-        tracing::debug!(channel = %self.channel, %room, "declining an invitation, because too many are open");
+    fn decline_in_background(&self, room: &RoomId) {
+        tracing::debug!(channel = %self.matrix.channel, %room, "declining an invitation, because too many are open");
         // Not `Room::leave`: that also leaves the room that the invitation names as its predecessor.
-        let (client, request) = (session.client.clone(), leave_room::v3::Request::new(room.to_owned()));
+        let (client, request) = (self.session.client.clone(), leave_room::v3::Request::new(room.to_owned()));
         self.change_in_background(
             room.to_owned(),
             ["declined an invitation", "cannot decline an invitation"],
@@ -249,10 +232,10 @@ impl Matrix {
     }
 
     /// Removes a room that we were only invited to, or never read, from the SDK's store.
-    fn forget_in_background(&self, session: &Session, room: &RoomId) {
-        let Some(room) = session.client.get_room(room) else { return };
-        let (joins, channel) = (Arc::clone(&self.joins), self.channel.clone());
-        self.tasks.spawn(async move {
+    fn forget_in_background(&self, room: &RoomId) {
+        let Some(room) = self.session.client.get_room(room) else { return };
+        let (joins, channel) = (Arc::clone(&self.matrix.joins), self.matrix.channel.clone());
+        self.matrix.tasks.spawn(async move {
             let _turn = joins.permits.acquire().await;
             match tokio::time::timeout(JOIN_TIMEOUT, room.forget()).await {
                 Ok(Ok(())) => {}
@@ -263,45 +246,34 @@ impl Matrix {
     }
 
     /// Joins the successors of replaced rooms, and reports the move to the intake once we are in.
-    pub(crate) async fn follow_rooms(&self, session: &Session, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
-        for room in session.client.joined_rooms() {
+    pub(crate) async fn follow_rooms(&self) -> Result<(), RunEnd> {
+        for room in self.session.client.joined_rooms() {
             let Some(next) = room.successor_room().map(|next| next.room_id) else { continue };
-            if self.joins.was_moved(room.room_id()) {
+            if self.matrix.joins.state.lock().moved.contains(room.room_id()) {
                 continue;
             }
-            if !session.client.get_room(&next).is_some_and(|next| is_joined(&next)) {
-                self.join_successor(session, room, next);
+            if !self.session.client.get_room(&next).is_some_and(|next| is_joined(&next)) {
+                self.join_successor(room, next);
                 continue;
             }
-            if successor(&session.client, &room).is_none() {
+            if successor(&self.session.client, &room).is_none() {
                 // Anybody who may close a room can name any successor, so the successor must name the room too.
-                tracing::warn!(channel = %self.channel, from = %room.room_id(), to = %next, "ignored a successor that does not name the room as its predecessor");
-                self.joins.note_moved(room.room_id());
+                tracing::warn!(channel = %self.matrix.channel, from = %room.room_id(), to = %next, "ignored a successor that does not name the room as its predecessor");
+                self.matrix.joins.state.lock().moved.insert(room.room_id().to_owned());
                 continue;
             }
-            let context = EventContext {
-                channel: &self.channel,
-                me: session.me(),
-                names: &[],
-                room: room.room_id().as_str(),
-                chat: chat_kind(&room),
-                sender_name: None,
-                related: None,
-                related_name: None,
-                now: self.clock.now(),
-                raw: "",
-            };
-            let moved = inbound::moved(room.room_id().as_str(), next.as_str(), &context);
-            receiver.accept(&[moved], None).await?;
-            tracing::info!(channel = %self.channel, from = %room.room_id(), to = %next, "a room was replaced by another one");
-            self.joins.note_moved(room.room_id());
+            let from = ConversationRef::new(self.matrix.channel.clone(), room.room_id().as_str());
+            let (me, now) = (self.session.me(), self.matrix.clock.now());
+            let moved = inbound::moved(from, chat_kind(&room), next.as_str(), me, now);
+            self.receiver.accept(&[moved], None).await?;
+            tracing::info!(channel = %self.matrix.channel, from = %room.room_id(), to = %next, "a room was replaced by another one");
+            self.matrix.joins.state.lock().moved.insert(room.room_id().to_owned());
         }
         Ok(())
     }
 
-    /// Tries to join `next`, the successor of `room`.
-    fn join_successor(&self, session: &Session, room: Room, next: OwnedRoomId) {
-        let client = session.client.clone();
+    fn join_successor(&self, room: Room, next: OwnedRoomId) {
+        let client = self.session.client.clone();
         let id = next.clone();
         self.join_in_background(id, async move {
             let mut servers: Vec<OwnedServerName> = room.route().await.unwrap_or_default();
@@ -322,11 +294,12 @@ impl Matrix {
         [done, failed]: [&'static str; 2],
         changing: impl Future<Output = Result<(), Error>> + Send + 'static,
     ) {
-        if !self.joins.begin(&room, self.clock.now()) {
+        if !self.matrix.joins.begin(&room, self.matrix.clock.now()) {
             return;
         }
-        let (joins, clock, channel) = (Arc::clone(&self.joins), Arc::clone(&self.clock), self.channel.clone());
-        self.tasks.spawn(async move {
+        let (joins, clock, channel) =
+            (Arc::clone(&self.matrix.joins), Arc::clone(&self.matrix.clock), self.matrix.channel.clone());
+        self.matrix.tasks.spawn(async move {
             let _turn = joins.permits.acquire().await;
             match tokio::time::timeout(JOIN_TIMEOUT, changing).await {
                 Ok(Ok(())) => {

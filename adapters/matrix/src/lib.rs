@@ -41,7 +41,6 @@ mod errors;
 mod format;
 mod inbound;
 mod invites;
-mod latest;
 mod memory;
 mod outbound;
 mod payload;
@@ -53,7 +52,7 @@ mod trust;
 mod undecrypted;
 mod verification;
 
-use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use matrix_sdk::{Client, ruma::RoomId};
@@ -74,7 +73,6 @@ use self::{
     decryption::Decryption,
     drafts::Budget,
     invites::RoomJoins,
-    latest::LastMessages,
     memory::Memory,
     receive::LaggingRooms,
     session::{REQUEST_TIMEOUT, SessionError},
@@ -87,9 +85,9 @@ const DEVICE: &str = "device";
 /// How long a delivery waits for the session to open at start-up.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(2);
 
-const MAX_QUESTIONS: usize = 4096;
+/// How many questions and how many last messages are remembered.
+const REMEMBERED: usize = 4096;
 
-/// The adapter of one account.
 pub struct Matrix {
     channel: ChannelId,
     options: MatrixSection,
@@ -101,7 +99,8 @@ pub struct Matrix {
     decryption: Decryption,
     session: watch::Sender<Option<Arc<Session>>>,
     memory: Arc<Memory>,
-    last_messages: LastMessages,
+    /// The last message of a person in each conversation.
+    last_messages: Cache<ConversationRef, String>,
     undecrypted: UndecryptedEvents,
     lagging: LaggingRooms,
     joins: Arc<RoomJoins>,
@@ -151,12 +150,12 @@ impl Matrix {
             decryption: Decryption::default(),
             session: watch::Sender::new(None),
             memory: Arc::default(),
-            last_messages: LastMessages::default(),
+            last_messages: Cache::new(REMEMBERED),
             undecrypted: UndecryptedEvents::default(),
             lagging: LaggingRooms::default(),
             joins: Arc::default(),
             budget: Arc::default(),
-            questions_by_turn: Cache::new(MAX_QUESTIONS),
+            questions_by_turn: Cache::new(REMEMBERED),
             tasks: TaskTracker::new(),
         }
     }
@@ -174,11 +173,6 @@ impl Matrix {
 
     fn set_session(&self, session: Option<Arc<Session>>) {
         self.session.send_replace(session);
-    }
-
-    /// Drops the session: the next run opens another one.
-    fn close(&self) {
-        self.set_session(None);
     }
 
     /// Opens the session, or returns the open one. Retries until the homeserver can be reached.
@@ -210,12 +204,6 @@ impl Matrix {
         let session = Arc::new(Session { client, user, name });
         self.set_session(Some(Arc::clone(&session)));
         Ok(session)
-    }
-}
-
-impl fmt::Debug for Matrix {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Matrix").field("channel", &self.channel).finish_non_exhaustive()
     }
 }
 

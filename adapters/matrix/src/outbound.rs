@@ -10,7 +10,7 @@ use matrix_sdk::{
     config::RequestConfig,
     room::{IncludeRelations, RelationsOptions},
     ruma::{
-        EventId, OwnedTransactionId, RoomId, TransactionId,
+        EventId, OwnedTransactionId, RoomId,
         api::client::{
             redact::redact_event,
             typing::create_typing_event::v3::{Request as TypingRequest, Typing, TypingInfo},
@@ -49,60 +49,38 @@ const MOST_REACTIONS: u32 = 100;
 /// Shortest pause of a draft that exceeds the budget.
 const DRAFT_PAUSE: Duration = Duration::from_secs(1);
 
-struct Target<'a> {
+/// A delivery, and where it goes.
+struct Sending<'a> {
+    matrix: &'a Matrix,
     session: Arc<Session>,
     room: Room,
     delivery: &'a Delivery,
 }
 
-impl Target<'_> {
-    fn thread(&self) -> Option<&str> {
-        self.delivery.conversation().thread.as_deref()
-    }
-
-    fn transaction(&self) -> OwnedTransactionId {
-        self.delivery.id().to_string().into()
-    }
-
-    /// The content of a message: the text, its choices as a numbered list, and our field.
-    fn text_content(&self, content: &Content) -> Value {
-        let delivery = self.delivery;
-        let mut ours = json!({ "id": delivery.id() });
-        if !content.choices.is_empty() {
-            ours["turn"] = json!(delivery.turn());
-            ours["choices"] = json!(content.choices);
-            if let Some(chooser) = &content.chooser {
-                ours["chooser"] = json!(chooser);
-            }
-        }
-        content::text(&content::question(&labelled(delivery, &content.text), &content.choices), &ours)
-    }
-}
-
 impl Matrix {
     pub(crate) async fn perform(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
-        if delivery.action().is_disabled_draft(self.options.streaming) {
+        if matches!(delivery.action(), Action::Draft { .. }) && self.options.streaming == Streaming::Off {
             return Err(DeliveryError::Unsupported("drafts are not shown".to_owned()));
         }
-        let target = self.resolve_target(delivery).await?;
-        if let Some(receipt) = self.find_earlier_attempt(&target).await? {
+        let sending = self.resolve(delivery).await?;
+        if let Some(receipt) = sending.find_earlier_attempt().await? {
             return Ok(receipt);
         }
         let receipt = match delivery.action() {
-            Action::Send { content, reply_to } => self.send(&target, content, reply_to.as_deref()).await?,
-            Action::Edit { message, content, .. } => self.edit(&target, message, content).await?,
-            Action::React { message, emoji } => self.react(&target, message.as_deref(), emoji).await?,
-            Action::Mark { message, emoji, on: true } => self.mark(&target, message, emoji).await?,
-            Action::Mark { message, emoji, on: false } => self.unmark(&target, message, emoji).await?,
-            Action::Draft { text, message, .. } => self.draft(&target, text, message.as_deref()).await?,
-            Action::Typing { on } => self.typing(&target, *on).await?,
-            Action::Delete { message } => self.delete(&target, message).await?,
+            Action::Send { content, reply_to } => sending.send(content, reply_to.as_deref()).await?,
+            Action::Edit { message, content, .. } => sending.edit(message, content).await?,
+            Action::React { message, emoji } => sending.react(message.as_deref(), emoji).await?,
+            Action::Mark { message, emoji, on: true } => sending.mark(message, emoji).await?,
+            Action::Mark { message, emoji, on: false } => sending.unmark(message, emoji).await?,
+            Action::Draft { text, message, .. } => sending.draft(text, message.as_deref()).await?,
+            Action::Typing { on } => sending.typing(*on).await?,
+            Action::Delete { message } => sending.delete(message).await?,
         };
-        self.mark_answered(&target);
+        sending.mark_answered();
         Ok(receipt)
     }
 
-    async fn resolve_target<'a>(&self, delivery: &'a Delivery) -> Result<Target<'a>, DeliveryError> {
+    async fn resolve<'a>(&'a self, delivery: &'a Delivery) -> Result<Sending<'a>, DeliveryError> {
         let chat = &*delivery.conversation().chat;
         let room = RoomId::parse(chat).map_err(|_| DeliveryError::Refused(format!("bad room id: `{chat}`")))?;
         let session = self.wait_for_session().await.ok_or_else(|| DeliveryError::NotSent {
@@ -124,48 +102,74 @@ impl Matrix {
         if !is_joined(&room) {
             return Err(refused("the account is no longer in the room"));
         }
-        Ok(Target { session, room, delivery })
+        Ok(Sending { matrix: self, session, room, delivery })
+    }
+}
+
+impl Sending<'_> {
+    fn thread(&self) -> Option<&str> {
+        self.delivery.conversation().thread.as_deref()
     }
 
-    async fn send(
-        &self,
-        target: &Target<'_>,
-        content: &Content,
-        reply_to: Option<&str>,
-    ) -> Result<Receipt, DeliveryError> {
+    fn transaction(&self) -> OwnedTransactionId {
+        self.delivery.id().to_string().into()
+    }
+
+    /// Sends an event, encrypted if the room is. Repeating a transaction id returns the id of the first event.
+    async fn send_event(&self, kind: &str, content: Value, timeout: Duration) -> Result<String, Failure> {
+        let transaction = self.transaction();
+        let sending = self.room.send_raw(kind, content).with_transaction_id(&transaction);
+        let sent = sending.with_request_config(config(timeout)).await;
+        sent.map(|sent| sent.response.event_id.to_string()).map_err(|error| errors::sdk(&error))
+    }
+
+    /// The content of a message: the text, its choices as a numbered list, and our field.
+    fn text_content(&self, content: &Content) -> Value {
+        let delivery = self.delivery;
+        let mut ours = json!({ "id": delivery.id() });
+        if !content.choices.is_empty() {
+            ours["turn"] = json!(delivery.turn());
+            ours["choices"] = json!(content.choices);
+            if let Some(chooser) = &content.chooser {
+                ours["chooser"] = json!(chooser);
+            }
+        }
+        content::text(&content::question(&labelled(delivery, &content.text), &content.choices), &ours)
+    }
+
+    async fn send(&self, content: &Content, reply_to: Option<&str>) -> Result<Receipt, DeliveryError> {
         // A retry ignores the budget: the answer waits until it is known whether the draft arrived.
-        if target.delivery.is_draft() && target.delivery.attempt() == 1 {
+        if self.delivery.is_draft() && self.delivery.attempt() == 1 {
             self.take_draft_budget()?;
         }
         let message = match &content.attachments[..] {
-            [] => target.text_content(content),
-            [file] => self.file(target, file, &labelled(target.delivery, &content.text)).await?,
+            [] => self.text_content(content),
+            [file] => self.file(file, &labelled(self.delivery, &content.text)).await?,
             _ => return Err(DeliveryError::Unsupported("several files in one message".to_owned())),
         };
-        let message = self.with_relations(target, message, reply_to);
-        let id =
-            self.send_event(target, "m.room.message", message.clone(), target.transaction(), MESSAGE_TIMEOUT).await?;
-        self.remember_sent(target, &id, &message, content);
+        let message = self.with_relations(message, reply_to);
+        let id = self.send_message(message.clone(), MESSAGE_TIMEOUT).await?;
+        self.remember_sent(&id, &message, content);
         Ok(Receipt::of(id))
     }
 
-    async fn edit(&self, target: &Target<'_>, message: &str, content: &Content) -> Result<Receipt, DeliveryError> {
-        self.check_not_redacted(target, message).await?;
-        let text = target.text_content(content);
+    async fn edit(&self, message: &str, content: &Content) -> Result<Receipt, DeliveryError> {
+        self.check_not_redacted(message).await?;
+        let text = self.text_content(content);
         let replacing = content::replacing(message, &text);
-        self.send_event(target, "m.room.message", replacing, target.transaction(), MESSAGE_TIMEOUT).await?;
-        self.remember_sent(target, message, &text, content);
+        self.send_message(replacing, MESSAGE_TIMEOUT).await?;
+        self.remember_sent(message, &text, content);
         Ok(Receipt::of(message))
     }
 
     /// Fails if our message was redacted: homeservers accept an edit of it, but clients do not show the edit.
-    async fn check_not_redacted(&self, target: &Target<'_>, message: &str) -> Result<(), DeliveryError> {
+    async fn check_not_redacted(&self, message: &str) -> Result<(), DeliveryError> {
         let gone = || DeliveryError::Gone(format!("`{message}` was deleted"));
         let id = EventId::parse(message).map_err(|_| DeliveryError::Gone(format!("bad event id: `{message}`")))?;
-        let is_redacted = match self.memory.get(target.room.room_id().as_str(), message) {
+        let is_redacted = match self.matrix.memory.get(self.room.room_id().as_str(), message) {
             Some(known) => known.is_redacted,
             // It was sent before the last start, or so many events ago that it was forgotten.
-            None => match target.room.event(&id, Some(config(MESSAGE_TIMEOUT))).await {
+            None => match self.room.event(&id, Some(config(MESSAGE_TIMEOUT))).await {
                 Ok(event) => read(&event).is_some_and(|event| event.is_redacted()),
                 Err(error) => match errors::sdk(&error) {
                     Failure::Refused(_) => true,
@@ -179,49 +183,50 @@ impl Matrix {
     }
 
     /// Adds a message's relations: its thread, the message that it answers if that is not obvious, and a mention.
-    fn with_relations(&self, target: &Target<'_>, mut content: Value, reply_to: Option<&str>) -> Value {
-        let conversation = target.delivery.conversation();
-        let is_group = chat_kind(&target.room) == ChatKind::Group;
-        if let Some(root) = target.thread() {
+    fn with_relations(&self, mut content: Value, reply_to: Option<&str>) -> Value {
+        let conversation = self.delivery.conversation();
+        let is_group = chat_kind(&self.room) == ChatKind::Group;
+        let last = self.matrix.last_messages.get(conversation);
+        if let Some(root) = self.thread() {
             content["m.relates_to"] = json!({
                 "rel_type": "m.thread", "event_id": root,
                 "is_falling_back": true, "m.in_reply_to": { "event_id": reply_to.unwrap_or(root) },
             });
-        } else if let Some(reply_to) = reply_to.filter(|to| is_group || !self.last_messages.is_last(conversation, to)) {
+        } else if let Some(reply_to) = reply_to.filter(|to| is_group || last.as_deref() != Some(*to)) {
             content["m.relates_to"] = json!({ "m.in_reply_to": { "event_id": reply_to } });
         }
         // Mentioned, the asker is notified of the answer.
         let asker = reply_to
             .filter(|_| is_group)
-            .and_then(|to| self.memory.get(&conversation.chat, to))
+            .and_then(|to| self.matrix.memory.get(&conversation.chat, to))
             .map(|known| known.sender);
-        if let Some(asker) = asker.filter(|asker| asker != target.session.me()) {
+        if let Some(asker) = asker.filter(|asker| asker != self.session.me()) {
             content["m.mentions"] = json!({ "user_ids": [asker] });
         }
         content
     }
 
     /// Remembers a message of ours. Adds the buttons of a question in the background.
-    fn remember_sent(&self, target: &Target<'_>, message: &str, sent: &Value, content: &Content) {
-        let conversation = target.delivery.conversation();
+    fn remember_sent(&self, message: &str, sent: &Value, content: &Content) {
+        let conversation = self.delivery.conversation();
         let Content { choices, chooser, .. } = content.clone();
         let buttons = content::buttons(&choices);
-        let turn = target.delivery.turn();
+        let turn = self.delivery.turn();
         let question = (!choices.is_empty()).then_some(Question { turn, choices, chooser, is_closed: false });
         let known = RememberedEvent {
-            sender: target.session.me().to_owned(),
+            sender: self.session.me().to_owned(),
             text: sent["body"].as_str().unwrap_or_default().to_owned(),
-            thread: target.thread().map(str::to_owned),
+            thread: self.thread().map(str::to_owned),
             question: question.clone(),
             directed: None,
             is_redacted: false,
         };
-        self.memory.insert(&conversation.chat, message, known);
+        self.matrix.memory.insert(&conversation.chat, message, known);
         let Some(question) = question else { return };
-        self.questions_by_turn.insert(question.turn, message.into());
-        let (room, id, message) = (target.room.clone(), target.delivery.id(), message.to_owned());
-        let memory = Arc::clone(&self.memory);
-        self.tasks.spawn(async move {
+        self.matrix.questions_by_turn.insert(question.turn, message.into());
+        let (room, id, message) = (self.room.clone(), self.delivery.id(), message.to_owned());
+        let memory = Arc::clone(&self.matrix.memory);
+        self.matrix.tasks.spawn(async move {
             for (number, button) in buttons.iter().enumerate() {
                 let known = memory.get(room.room_id().as_str(), &message).and_then(|known| known.question);
                 if known.is_some_and(|question| question.is_closed) {
@@ -241,46 +246,44 @@ impl Matrix {
         });
     }
 
-    async fn react(&self, target: &Target<'_>, message: Option<&str>, emoji: &str) -> Result<Receipt, DeliveryError> {
+    async fn react(&self, message: Option<&str>, emoji: &str) -> Result<Receipt, DeliveryError> {
         let message = message.ok_or_else(|| DeliveryError::Refused("there is no message to react to".to_owned()))?;
-        let content = content::reaction(message, emoji);
-        let sent = self.try_send_event(target, "m.reaction", content, target.transaction(), MESSAGE_TIMEOUT).await;
-        match sent {
+        match self.send_event("m.reaction", content::reaction(message, emoji), MESSAGE_TIMEOUT).await {
             Ok(_) | Err(Failure::Duplicate(_)) => Ok(Receipt::of(message)),
             Err(failure) => Err(self.classify(failure)),
         }
     }
 
     /// Marks a message with a reaction. It and its removal count as drafts, so that answers are not limited for them.
-    async fn mark(&self, target: &Target<'_>, message: &str, emoji: &str) -> Result<Receipt, DeliveryError> {
+    async fn mark(&self, message: &str, emoji: &str) -> Result<Receipt, DeliveryError> {
         self.take_draft_budget()?;
         self.take_draft_budget()?;
-        self.react(target, Some(message), emoji).await
+        self.react(Some(message), emoji).await
     }
 
     /// Redacts our reaction to a message. Asks the homeserver for it: an earlier process may have sent it.
-    async fn unmark(&self, target: &Target<'_>, message: &str, emoji: &str) -> Result<Receipt, DeliveryError> {
+    async fn unmark(&self, message: &str, emoji: &str) -> Result<Receipt, DeliveryError> {
         let id = EventId::parse(message).map_err(|_| DeliveryError::Refused(format!("bad event id: `{message}`")))?;
         let options = RelationsOptions {
             limit: Some(MOST_REACTIONS.into()),
             include_relations: IncludeRelations::RelationsOfType(RelationType::Annotation),
             ..RelationsOptions::default()
         };
-        let relations = target.room.relations(id, options).await;
+        let relations = self.room.relations(id, options).await;
         let related = relations.map_err(|error| self.classify(errors::sdk(&error)))?.chunk;
-        let is_ours = |event: &Event| event.sender == target.session.me();
+        let is_ours = |event: &Event| event.sender == self.session.me();
         let ours = related
             .iter()
             .filter_map(read)
             .find(|event| is_ours(event) && event.relation().annotates() == Some((message, emoji)));
         match ours {
-            Some(event) => self.delete(target, &event.id).await,
+            Some(event) => self.delete(&event.id).await,
             None => Ok(Receipt::of(message)),
         }
     }
 
     fn take_draft_budget(&self) -> Result<(), DeliveryError> {
-        if let Err(wait) = self.budget.take(self.options.pace.of_drafts(), self.clock.now()) {
+        if let Err(wait) = self.matrix.budget.take(self.matrix.options.pace.of_drafts(), self.matrix.clock.now()) {
             // Not `Limited`: the homeserver would still accept an answer.
             return Err(DeliveryError::NotSent {
                 retry_after: Some(wait.max(DRAFT_PAUSE)),
@@ -290,81 +293,59 @@ impl Matrix {
         Ok(())
     }
 
-    async fn draft(&self, target: &Target<'_>, text: &str, message: Option<&str>) -> Result<Receipt, DeliveryError> {
+    async fn draft(&self, text: &str, message: Option<&str>) -> Result<Receipt, DeliveryError> {
         let Some(message) = message else {
             return Err(DeliveryError::Unsupported("the first draft must be sent as a message".to_owned()));
         };
         self.take_draft_budget()?;
         let first = format::parts(text).into_iter().next().unwrap_or_default();
-        let text = content::text(&first, &json!({ "id": target.delivery.id() }));
-        self.check_not_redacted(target, message).await?;
+        let text = content::text(&first, &json!({ "id": self.delivery.id() }));
+        self.check_not_redacted(message).await?;
         let replacing = content::replacing(message, &text);
-        self.send_event(target, "m.room.message", replacing, target.transaction(), EPHEMERAL_TIMEOUT).await?;
+        self.send_message(replacing, EPHEMERAL_TIMEOUT).await?;
         Ok(Receipt::of(message))
     }
 
-    async fn typing(&self, target: &Target<'_>, on: bool) -> Result<Receipt, DeliveryError> {
-        let receipt = Receipt::of(target.delivery.id().to_string());
-        if let Some(retry_after) = self.budget.limit(self.clock.now()).filter(|_| on) {
+    async fn typing(&self, on: bool) -> Result<Receipt, DeliveryError> {
+        let receipt = Receipt::of(self.delivery.id().to_string());
+        if let Some(retry_after) = self.matrix.budget.limit(self.matrix.clock.now()).filter(|_| on) {
             let detail = "the homeserver limits the account".to_owned();
             return Err(DeliveryError::Limited { retry_after, scope: Scope::Account, detail });
         }
         let state = if on { Typing::Yes(TypingInfo::new(TYPING_LASTS)) } else { Typing::No };
-        let (me, room) = (target.room.own_user_id().to_owned(), target.room.room_id().to_owned());
-        let sent = target.session.client.send(TypingRequest::new(me, room, state));
+        let (me, room) = (self.room.own_user_id().to_owned(), self.room.room_id().to_owned());
+        let sent = self.session.client.send(TypingRequest::new(me, room, state));
         match sent.with_request_config(config(EPHEMERAL_TIMEOUT)).await {
             Ok(_) => Ok(receipt),
             Err(error) => Err(self.classify(errors::http(&error))),
         }
     }
 
-    async fn delete(&self, target: &Target<'_>, message: &str) -> Result<Receipt, DeliveryError> {
+    async fn delete(&self, message: &str) -> Result<Receipt, DeliveryError> {
         let event = EventId::parse(message).map_err(|_| DeliveryError::Gone(format!("bad event id: `{message}`")))?;
-        let room = target.room.room_id().to_owned();
-        let request = redact_event::v3::Request::new(room, event, target.transaction());
-        let sent = target.session.client.send(request).with_request_config(config(MESSAGE_TIMEOUT)).await;
+        let room = self.room.room_id().to_owned();
+        let request = redact_event::v3::Request::new(room, event, self.transaction());
+        let sent = self.session.client.send(request).with_request_config(config(MESSAGE_TIMEOUT)).await;
         sent.map(|_| Receipt::of(message)).map_err(|error| self.classify(errors::http(&error)))
     }
 
-    async fn send_event(
-        &self,
-        target: &Target<'_>,
-        kind: &str,
-        content: Value,
-        transaction: OwnedTransactionId,
-        timeout: Duration,
-    ) -> Result<String, DeliveryError> {
-        self.try_send_event(target, kind, content, transaction, timeout).await.map_err(|failure| self.classify(failure))
-    }
-
-    /// Sends an event, encrypted if the room is. Repeating a transaction id returns the id of the first event.
-    async fn try_send_event(
-        &self,
-        target: &Target<'_>,
-        kind: &str,
-        content: Value,
-        transaction: OwnedTransactionId,
-        timeout: Duration,
-    ) -> Result<String, Failure> {
-        let transaction: &TransactionId = &transaction;
-        let sending = target.room.send_raw(kind, content).with_transaction_id(transaction);
-        let sent = sending.with_request_config(config(timeout)).await;
-        sent.map(|sent| sent.response.event_id.to_string()).map_err(|error| errors::sdk(&error))
+    async fn send_message(&self, content: Value, timeout: Duration) -> Result<String, DeliveryError> {
+        self.send_event("m.room.message", content, timeout).await.map_err(|failure| self.classify(failure))
     }
 
     /// Maps a failure to the delivery's error. A rate limit also holds back drafts and typing notices.
     fn classify(&self, failure: Failure) -> DeliveryError {
         if let Failure::Limited { retry_after, .. } = &failure {
-            self.budget.note_limited(self.clock.now() + *retry_after);
+            self.matrix.budget.note_limited(self.matrix.clock.now() + *retry_after);
         }
         failure.into()
     }
 
     /// F7. Marks the message that was answered as read.
-    fn mark_answered(&self, target: &Target<'_>) {
-        let delivery = target.delivery;
+    fn mark_answered(&self) {
+        let delivery = self.delivery;
         let is_answer = delivery.signal().is_some_and(|signal| signal != SignalKind::Deferral);
-        if !is_answer || self.options.read_receipts != ReadReceipts::OnAnswer {
+        if !is_answer || self.matrix.options.read_receipts != ReadReceipts::OnAnswer {
             return;
         }
         let answered = match delivery.action() {
@@ -373,19 +354,8 @@ impl Matrix {
             Action::Draft { .. } | Action::Typing { .. } | Action::Mark { .. } | Action::Delete { .. } => None,
         };
         if let Some(event) = answered {
-            self.mark_read(&target.session, target.room.room_id(), event);
+            self.matrix.mark_read(&self.session, self.room.room_id(), event);
         }
-    }
-}
-
-trait DisabledDraft {
-    /// Whether it is a draft although drafts are switched off.
-    fn is_disabled_draft(&self, streaming: Streaming) -> bool;
-}
-
-impl DisabledDraft for Action {
-    fn is_disabled_draft(&self, streaming: Streaming) -> bool {
-        matches!(self, Self::Draft { .. }) && streaming == Streaming::Off
     }
 }
 

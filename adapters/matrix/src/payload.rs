@@ -18,10 +18,8 @@ pub(crate) struct Event {
     pub(crate) origin_server_ts: i64,
     #[serde(default)]
     pub(crate) content: Value,
-    #[serde(default)]
     pub(crate) state_key: Option<String>,
     /// The event that a redaction redacts, in rooms before version 11.
-    #[serde(default)]
     pub(crate) redacts: Option<String>,
     #[serde(default)]
     pub(crate) unsigned: Unsigned,
@@ -29,89 +27,74 @@ pub(crate) struct Event {
 
 /// Fields that the homeserver adds to an event.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
 pub(crate) struct Unsigned {
-    #[serde(default)]
     pub(crate) redacted_because: Option<Value>,
-    #[serde(default)]
     pub(crate) prev_content: Option<Member>,
 }
 
 /// The content of `m.room.member`.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
 pub(crate) struct Member {
-    #[serde(default)]
     pub(crate) membership: String,
 }
 
 /// The content of `m.room.message` and `m.sticker`.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
 pub(crate) struct Message {
-    #[serde(default)]
     pub(crate) msgtype: String,
-    #[serde(default)]
     pub(crate) body: String,
-    #[serde(default)]
     pub(crate) formatted_body: Option<String>,
-    #[serde(default)]
     pub(crate) filename: Option<String>,
-    #[serde(default)]
     pub(crate) geo_uri: Option<String>,
-    #[serde(default)]
     pub(crate) info: Info,
-    #[serde(default, rename = "m.relates_to")]
+    #[serde(rename = "m.relates_to")]
     pub(crate) relates_to: Relation,
-    #[serde(default, rename = "m.mentions")]
+    #[serde(rename = "m.mentions")]
     pub(crate) mentions: Option<Mentions>,
-    #[serde(default, rename = "m.new_content")]
+    #[serde(rename = "m.new_content")]
     pub(crate) new_content: Option<Box<Message>>,
-    #[serde(default, rename = "org.rejoinder.delivery")]
+    #[serde(rename = "org.rejoinder.delivery")]
     pub(crate) ours: Option<OurField>,
 }
 
 /// The content of our own field in a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub(crate) struct OurField {
-    #[serde(default)]
     pub(crate) id: String,
     /// The turn's id, if the message is a question with choices.
-    #[serde(default)]
     pub(crate) turn: Option<String>,
-    #[serde(default)]
     pub(crate) choices: Vec<String>,
     /// The user who may pick; `None`: everybody.
-    #[serde(default)]
     pub(crate) chooser: Option<String>,
     /// The line that was shown below the question when it was closed.
-    #[serde(default)]
     pub(crate) picked: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
 pub(crate) struct Info {
-    #[serde(default)]
     pub(crate) mimetype: Option<String>,
-    #[serde(default)]
     pub(crate) size: Option<u64>,
 }
 
-/// The mentioned users (`m.mentions`).
 #[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
 pub(crate) struct Mentions {
-    #[serde(default)]
     pub(crate) user_ids: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
 pub(crate) struct Relation {
-    #[serde(default)]
     pub(crate) rel_type: Option<String>,
-    #[serde(default)]
     pub(crate) event_id: Option<String>,
-    #[serde(default)]
     pub(crate) key: Option<String>,
-    #[serde(default)]
     pub(crate) is_falling_back: bool,
-    #[serde(default, rename = "m.in_reply_to")]
+    #[serde(rename = "m.in_reply_to")]
     pub(crate) in_reply_to: Option<InReplyTo>,
 }
 
@@ -120,7 +103,6 @@ pub(crate) struct InReplyTo {
     pub(crate) event_id: String,
 }
 
-/// A change of a user's membership of a room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Membership {
     pub(crate) now: String,

@@ -31,7 +31,10 @@ use rejoinder_core::{Backoff, ChannelError};
 use rejoinder_kit::{Receiver, RunEnd};
 
 pub(crate) use self::{lagging::LaggingRooms, timeline::Position};
-use self::{lagging::ROOMS_AT_ONCE, rooms::ReadTo};
+use self::{
+    lagging::ROOMS_AT_ONCE,
+    rooms::{ReadTo, SyncedEvents},
+};
 use crate::{
     Matrix, Session,
     errors::{self, Failure},
@@ -47,166 +50,29 @@ const ROOM_PATIENCE: Duration = Duration::from_secs(5);
 /// How many events of a room one sync response contains at most.
 const TIMELINE: u32 = 50;
 
+/// A run of the channel, with an open session.
+#[derive(Clone, Copy)]
+pub(crate) struct Run<'a> {
+    pub(crate) matrix: &'a Matrix,
+    pub(crate) session: &'a Session,
+    pub(crate) receiver: &'a Receiver<'a>,
+}
+
 impl Matrix {
     pub(crate) async fn receive(&self, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
-        let session = &self.open(receiver).await?;
-        self.load_undecrypted(receiver).await?;
+        let session = self.open(receiver).await?;
+        let run = Run { matrix: self, session: &session, receiver };
+        run.load_undecrypted().await?;
         let background = async {
-            tokio::join!(self.sign_device(&session.client), self.decrypt_waiting(session, receiver));
+            tokio::join!(self.sign_device(&session.client), run.decrypt_waiting());
             receiver.shutdown.cancelled().await;
             Err(RunEnd::Shutdown)
         };
         tokio::select! {
-            ended = self.sync(session, receiver) => ended,
-            ended = self.catch_up_lagging(session, receiver) => ended,
+            ended = run.sync() => ended,
+            ended = run.catch_up_lagging() => ended,
             ended = background => ended,
         }
-    }
-
-    async fn sync(&self, session: &Session, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
-        self.load_lagging(receiver).await?;
-        let mut stored = receiver.cursor(SYNC).await?;
-        let mut backoff = Backoff::default();
-        // The first sync returns at once, to show that syncing works.
-        let mut wait = Duration::ZERO;
-        let mut is_away = true;
-        loop {
-            let reached = session.sync_token().await;
-            let is_first = stored.is_none();
-            if reached != stored
-                && let (Some(reached), false) = (reached, is_first)
-            {
-                tracing::info!(channel = %self.channel, "reading rooms back to their last stored events");
-                self.catch_up(session, stored.as_deref(), receiver).await?;
-                receiver.move_cursor(SYNC, &reached).await?;
-                stored = Some(reached);
-            }
-            let response = match receiver.until_shutdown(session.client.sync_once(settings(wait))).await? {
-                Ok(response) => response,
-                Err(error) => {
-                    is_away = true;
-                    let pause = backoff.pause_unreachable().max(self.report_sync_failure(&error)?);
-                    wait = Duration::ZERO;
-                    receiver.pause(pause).await?;
-                    continue;
-                }
-            };
-            backoff.reset();
-            if std::mem::take(&mut is_away) {
-                receiver.intake.report_recovered();
-            }
-            self.store(session, &response, stored.as_deref(), receiver).await?;
-            stored = Some(response.next_batch);
-            wait = self.joins.next_try(self.clock.now()).map_or(self.options.sync_timeout, |next| {
-                // Wakes up in time to retry a room that could not be joined.
-                next.clamp(Duration::from_secs(1), self.options.sync_timeout)
-            });
-            self.health.inbound_works(self.clock.now());
-        }
-    }
-
-    /// Stores the events of a sync response, then its token.
-    async fn store(
-        &self,
-        session: &Session,
-        response: &SyncResponse,
-        since: Option<&str>,
-        receiver: &Receiver<'_>,
-    ) -> Result<(), RunEnd> {
-        self.accept_verifications(session, response, receiver.intake);
-        let is_first = since.is_none();
-        if is_first {
-            self.remember_old_invites(session, receiver).await?;
-            self.skip_old_events(session, response, receiver).await?;
-        }
-        for (room, update) in &response.rooms.joined {
-            let Some(room) = session.client.get_room(room) else { continue };
-            let timeline = &update.timeline;
-            if self.lagging.defer_events(room.room_id(), &timeline.events) {
-                // `catch_up_lagging` stores these events, after those that are missing before them.
-                continue;
-            }
-            if !timeline.events.is_empty() || timeline.limited {
-                let synced = rooms::SyncedEvents {
-                    events: timeline.events.clone(),
-                    before: timeline.prev_batch.clone(),
-                    has_gap: timeline.limited,
-                };
-                self.store_or_lag(session, &room, synced, since, receiver).await?;
-            }
-        }
-        // Even for an empty response: otherwise the next start would read rooms back.
-        if since != Some(&response.next_batch) {
-            receiver.move_cursor(SYNC, &response.next_batch).await?;
-        }
-        self.join_rooms(session, &response.rooms, receiver).await?;
-        self.follow_rooms(session, receiver).await
-    }
-
-    /// Reads every room back to its cursor.
-    async fn catch_up(&self, session: &Session, since: Option<&str>, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
-        let rooms = session.client.joined_rooms();
-        let mut reading: FuturesUnordered<BoxFuture<'_, Result<(), RunEnd>>> = FuturesUnordered::new();
-        for room in &rooms {
-            if self.lagging.defer_events(room.room_id(), &[]) {
-                continue;
-            }
-            if reading.len() >= ROOMS_AT_ONCE {
-                reading.next().await.transpose()?;
-            }
-            reading.push(self.store_or_lag(session, room, rooms::SyncedEvents::nothing(), since, receiver).boxed());
-        }
-        while reading.next().await.transpose()?.is_some() {}
-        Ok(())
-    }
-
-    /// Stores a room's events. If that cannot be done soon, leaves them to `catch_up_lagging`.
-    async fn store_or_lag(
-        &self,
-        session: &Session,
-        room: &Room,
-        synced: rooms::SyncedEvents,
-        since: Option<&str>,
-        receiver: &Receiver<'_>,
-    ) -> Result<(), RunEnd> {
-        let events = synced.events.clone();
-        let storing = self.store_room(session, room, synced, since, receiver).boxed();
-        match tokio::time::timeout(ROOM_PATIENCE, storing).await {
-            Ok(Ok(ReadTo::End | ReadTo::Refusal)) => Ok(()),
-            Ok(Err(ended)) => Err(ended),
-            Ok(Ok(ReadTo::Trouble)) | Err(_) => self.mark_lagging(room.room_id(), since, &events, receiver).await,
-        }
-    }
-
-    /// On the first start, sets every room's cursor, so that nothing old is answered.
-    async fn skip_old_events(
-        &self,
-        session: &Session,
-        response: &SyncResponse,
-        receiver: &Receiver<'_>,
-    ) -> Result<(), RunEnd> {
-        let (now, me) = (self.clock.now(), session.me());
-        for room in session.client.joined_rooms() {
-            let came = response.rooms.joined.get(room.room_id()).map(|update| &update.timeline.events[..]);
-            let came = came.unwrap_or_default();
-            // The sync brought no event of it, for example because the SDK had synced the room before.
-            let read = if came.is_empty() {
-                let reading = self.begin_of(&room, me, receiver);
-                tokio::time::timeout(ROOM_PATIENCE, reading).await.ok().transpose()?.flatten()
-            } else {
-                None
-            };
-            let begin = match &read {
-                Some(begin) => begin.clone(),
-                None if came.is_empty() => Position::Since { at: now.as_millis() },
-                None => Position::at_first_start(came.iter().rev(), me, now),
-            };
-            receiver.move_cursor(room.room_id().as_str(), &begin.to_text()).await?;
-            if read.is_some() {
-                self.store_or_lag(session, &room, rooms::SyncedEvents::nothing(), None, receiver).await?;
-            }
-        }
-        Ok(())
     }
 
     /// Reports a failed sync. Returns the shortest pause before the next one; an error ends the run.
@@ -227,7 +93,8 @@ impl Matrix {
     /// Handles the end of the session. If the homeserver keeps the device, the next run logs in as the same device.
     fn session_ended(&self, is_soft: bool, detail: String) -> ChannelError {
         self.health.inbound_fails(format!("the homeserver has ended the session: {detail}"));
-        self.close();
+        // The next run opens another one.
+        self.set_session(None);
         if !is_soft {
             return ChannelError::Unauthorized(detail);
         }
@@ -235,6 +102,137 @@ impl Matrix {
             Ok(()) => ChannelError::Failed("the session ended, logging in again".to_owned()),
             Err(error) => ChannelError::Failed(error.to_string()),
         }
+    }
+}
+
+impl Run<'_> {
+    async fn sync(&self) -> Result<(), RunEnd> {
+        self.load_lagging().await?;
+        let mut stored = self.receiver.cursor(SYNC).await?;
+        let mut backoff = Backoff::default();
+        // The first sync returns at once, to show that syncing works.
+        let mut wait = Duration::ZERO;
+        let mut is_away = true;
+        loop {
+            let reached = self.session.sync_token().await;
+            let is_first = stored.is_none();
+            if reached != stored
+                && let (Some(reached), false) = (reached, is_first)
+            {
+                tracing::info!(channel = %self.matrix.channel, "reading rooms back to their last stored events");
+                self.catch_up(stored.as_deref()).await?;
+                self.receiver.move_cursor(SYNC, &reached).await?;
+                stored = Some(reached);
+            }
+            let response = match self.receiver.until_shutdown(self.session.client.sync_once(settings(wait))).await? {
+                Ok(response) => response,
+                Err(error) => {
+                    is_away = true;
+                    let pause = backoff.pause_unreachable().max(self.matrix.report_sync_failure(&error)?);
+                    wait = Duration::ZERO;
+                    self.receiver.pause(pause).await?;
+                    continue;
+                }
+            };
+            backoff.reset();
+            if std::mem::take(&mut is_away) {
+                self.receiver.intake.report_recovered();
+            }
+            self.store(&response, stored.as_deref()).await?;
+            stored = Some(response.next_batch);
+            wait =
+                self.matrix.joins.next_try(self.matrix.clock.now()).map_or(self.matrix.options.sync_timeout, |next| {
+                    // Wakes up in time to retry a room that could not be joined.
+                    next.clamp(Duration::from_secs(1), self.matrix.options.sync_timeout)
+                });
+            self.matrix.health.inbound_works(self.matrix.clock.now());
+        }
+    }
+
+    /// Stores the events of a sync response, then its token.
+    async fn store(&self, response: &SyncResponse, since: Option<&str>) -> Result<(), RunEnd> {
+        self.matrix.accept_verifications(self.session, response, self.receiver.intake);
+        let is_first = since.is_none();
+        if is_first {
+            self.remember_old_invites().await?;
+            self.skip_old_events(response).await?;
+        }
+        for (room, update) in &response.rooms.joined {
+            let Some(room) = self.session.client.get_room(room) else { continue };
+            let timeline = &update.timeline;
+            if self.matrix.lagging.defer_events(room.room_id(), &timeline.events) {
+                // `catch_up_lagging` stores these events, after those that are missing before them.
+                continue;
+            }
+            if !timeline.events.is_empty() || timeline.limited {
+                let synced = SyncedEvents {
+                    events: timeline.events.clone(),
+                    before: timeline.prev_batch.clone(),
+                    has_gap: timeline.limited,
+                };
+                self.store_or_lag(&room, synced, since).await?;
+            }
+        }
+        // Even for an empty response: otherwise the next start would read rooms back.
+        if since != Some(&response.next_batch) {
+            self.receiver.move_cursor(SYNC, &response.next_batch).await?;
+        }
+        self.join_rooms(&response.rooms).await?;
+        self.follow_rooms().await
+    }
+
+    /// Reads every room back to its cursor.
+    async fn catch_up(&self, since: Option<&str>) -> Result<(), RunEnd> {
+        let rooms = self.session.client.joined_rooms();
+        let mut reading: FuturesUnordered<BoxFuture<'_, Result<(), RunEnd>>> = FuturesUnordered::new();
+        for room in &rooms {
+            if self.matrix.lagging.defer_events(room.room_id(), &[]) {
+                continue;
+            }
+            if reading.len() >= ROOMS_AT_ONCE {
+                reading.next().await.transpose()?;
+            }
+            reading.push(self.store_or_lag(room, SyncedEvents::nothing(), since).boxed());
+        }
+        while reading.next().await.transpose()?.is_some() {}
+        Ok(())
+    }
+
+    /// Stores a room's events. If that cannot be done soon, leaves them to `catch_up_lagging`.
+    async fn store_or_lag(&self, room: &Room, synced: SyncedEvents, since: Option<&str>) -> Result<(), RunEnd> {
+        let events = synced.events.clone();
+        let storing = self.store_room(room, synced, since).boxed();
+        match tokio::time::timeout(ROOM_PATIENCE, storing).await {
+            Ok(Ok(ReadTo::End | ReadTo::Refusal)) => Ok(()),
+            Ok(Err(ended)) => Err(ended),
+            Ok(Ok(ReadTo::Trouble)) | Err(_) => self.mark_lagging(room.room_id(), since, &events).await,
+        }
+    }
+
+    /// On the first start, sets every room's cursor, so that nothing old is answered.
+    async fn skip_old_events(&self, response: &SyncResponse) -> Result<(), RunEnd> {
+        let (now, me) = (self.matrix.clock.now(), self.session.me());
+        for room in self.session.client.joined_rooms() {
+            let came = response.rooms.joined.get(room.room_id()).map(|update| &update.timeline.events[..]);
+            let came = came.unwrap_or_default();
+            // The sync brought no event of it, for example because the SDK had synced the room before.
+            let read = if came.is_empty() {
+                let reading = self.begin_of(&room);
+                tokio::time::timeout(ROOM_PATIENCE, reading).await.ok().transpose()?.flatten()
+            } else {
+                None
+            };
+            let begin = match &read {
+                Some(begin) => begin.clone(),
+                None if came.is_empty() => Position::Since { at: now.as_millis() },
+                None => Position::at_first_start(came.iter().rev(), me, now),
+            };
+            self.receiver.move_cursor(room.room_id().as_str(), &begin.to_text()).await?;
+            if read.is_some() {
+                self.store_or_lag(&room, SyncedEvents::nothing(), None).await?;
+            }
+        }
+        Ok(())
     }
 }
 

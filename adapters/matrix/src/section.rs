@@ -12,7 +12,6 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-/// The configuration of one account.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MatrixSection {
@@ -164,10 +163,16 @@ impl MatrixSection {
         self
     }
 
-    /// Whether a text is a full user id, with `@` and server.
+    /// Whether a text is a full user id, with `@` and server
+    /// (<https://spec.matrix.org/latest/appendices/#user-identifiers>; historical ids may contain any printable character).
     #[must_use]
     pub fn is_user(text: &str) -> bool {
-        is_user(text)
+        let Some(name) = text.strip_prefix('@') else { return false };
+        let is_char = |character: char| character.is_ascii_graphic() && !matches!(character, '!' | '#' | '*' | '@');
+        text.len() <= 255
+            && name
+                .split_once(':')
+                .is_some_and(|(name, server)| !name.is_empty() && name.chars().all(is_char) && is_server(server))
     }
 }
 
@@ -218,27 +223,16 @@ impl ChannelSection for MatrixSection {
 
 /// The formats of ids on Matrix.
 pub const ID_FORMAT: IdFormat = IdFormat {
-    is_person: |entry| is_user(entry) || entry.strip_prefix("*:").is_some_and(is_server),
+    is_person: |entry| MatrixSection::is_user(entry) || entry.strip_prefix("*:").is_some_and(is_server),
     is_group: |entry| {
         // Since room version 12, room ids contain no server name.
         entry.strip_prefix('!').is_some_and(|rest| !rest.is_empty() && !rest.contains(char::is_whitespace))
     },
-    is_agent: is_user,
+    is_agent: MatrixSection::is_user,
     agent: "a user id such as \"@robot:example.org\"",
     person: "a user id such as \"@ada:example.org\", \"*:example.org\" for a whole server, or \"*\"",
     group: "a room's id such as \"!abc:example.org\"",
 };
-
-/// Whether a text is a user id
-/// (<https://spec.matrix.org/latest/appendices/#user-identifiers>; historical ids may contain any printable character).
-fn is_user(text: &str) -> bool {
-    let Some(name) = text.strip_prefix('@') else { return false };
-    let is_char = |character: char| character.is_ascii_graphic() && !matches!(character, '!' | '#' | '*' | '@');
-    text.len() <= 255
-        && name
-            .split_once(':')
-            .is_some_and(|(name, server)| !name.is_empty() && name.chars().all(is_char) && is_server(server))
-}
 
 /// Whether a text is a server name: a host, optionally with a port.
 fn is_server(text: &str) -> bool {

@@ -11,9 +11,9 @@ use matrix_sdk::{
     authentication::matrix::MatrixSession,
     config::RequestConfig,
     encryption::{BackupDownloadStrategy, EncryptionSettings},
-    ruma::{OwnedDeviceId, OwnedUserId, UserId},
+    ruma::{DeviceId, OwnedDeviceId, OwnedUserId, UserId},
 };
-use rejoinder_kit::make_private;
+use rejoinder_kit::{make_private, make_private_folder, private_file};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -46,7 +46,6 @@ struct StoredSession {
     has_keys: bool,
 }
 
-/// Why the session could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SessionError {
     /// The keys of our device are missing, or belong to another device.
@@ -121,7 +120,7 @@ pub(crate) async fn open(
     http: &reqwest::Client,
     before: Option<&str>,
 ) -> Result<Client, SessionError> {
-    make_folder(folder).map_err(|error| failed(folder, &error))?;
+    make_private_folder(folder).map_err(|error| failed(folder, &error))?;
     make_folder_private(folder);
     let stored = read(folder)?;
     check_keys(folder, stored.as_ref(), before)?;
@@ -159,7 +158,7 @@ async fn with_password(
     }
     let has_keys = stored.as_ref().is_some_and(|stored| stored.has_keys);
     // The id is stored before the login: if the response is lost, the next login uses the same device.
-    let device = stored.map_or_else(|| OwnedDeviceId::from(device_name()).to_string(), |stored| stored.device);
+    let device = stored.map_or_else(|| DeviceId::new().to_string(), |stored| stored.device);
     let mut stored = StoredSession { user: user.to_string(), device, access_token: None, has_keys };
     write(folder, &stored)?;
     let login = client
@@ -281,7 +280,6 @@ fn keys_lost(folder: &Path, device: &str) -> SessionError {
 #[derive(Deserialize)]
 pub(crate) struct Whoami {
     pub(crate) user_id: OwnedUserId,
-    #[serde(default)]
     pub(crate) device_id: Option<OwnedDeviceId>,
 }
 
@@ -297,7 +295,6 @@ async fn has_keys(client: &Client, token: &SecretString, user: &UserId, device: 
 
 /// The cross-signing state of a device, according to the homeserver.
 pub(crate) struct Signing {
-    /// Whether the account has signing keys.
     pub(crate) has_keys: bool,
     /// Whether the account has signed the device; `None`: the homeserver knows no keys of the device.
     pub(crate) is_signed: Option<bool>,
@@ -355,10 +352,6 @@ async fn ask<T: for<'de> Deserialize<'de>>(
     Err(unreachable(detail, retry_after))
 }
 
-fn device_name() -> String {
-    matrix_sdk::ruma::DeviceId::new().to_string()
-}
-
 fn failed(folder: &Path, error: &io::Error) -> SessionError {
     SessionError::Failed(format!("{}: {error}", folder.display()))
 }
@@ -378,18 +371,12 @@ fn write(folder: &Path, stored: &StoredSession) -> Result<(), SessionError> {
     let (path, beside) = (folder.join(SESSION), folder.join("session.json.new"));
     let write = || {
         let bytes = serde_json::to_vec_pretty(stored)?;
-        private_file(&beside, &bytes)?;
+        let mut file = private_file().write(true).create(true).truncate(true).open(&beside)?;
+        io::Write::write_all(&mut file, &bytes)?;
+        file.sync_all()?;
         fs::rename(&beside, &path)
     };
     write().map_err(|error| failed(&path, &error))
-}
-
-fn make_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }
 
 /// Takes the access of other users to the folder and its files away.
@@ -398,16 +385,6 @@ fn make_folder_private(folder: &Path) {
     for path in std::iter::once(folder.to_owned()).chain(files) {
         make_private(&path);
     }
-}
-
-fn private_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    io::Write::write_all(&mut file, bytes)?;
-    file.sync_all()
 }
 
 #[cfg(test)]

@@ -20,7 +20,6 @@ use crate::{
 /// Timeout of one attempt.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// How many attempts are made after a start.
 const TRIES: u32 = 8;
 
 enum SigningError {
@@ -85,7 +84,6 @@ async fn ensure_signed(client: &Client, options: &MatrixSection) -> Result<(), S
     }
 }
 
-/// Asks the homeserver for our device's signature.
 async fn signing(client: &Client) -> Result<Signing, SigningError> {
     let (Some(user), Some(device), Some(token)) = (client.user_id(), client.device_id(), client.access_token()) else {
         return Err(SigningError::Final("not logged in".to_owned()));

@@ -12,15 +12,15 @@ use matrix_sdk::{
     ruma::{EventId, RoomId, serde::Raw},
 };
 use rejoinder_core::{InboundEvent, Timestamp};
-use rejoinder_kit::{Receiver, RunEnd};
+use rejoinder_kit::RunEnd;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex, Notify};
 
 use crate::{
-    Matrix, Session,
     errors::{self, Failure},
     inbound,
     payload::Event,
+    receive::Run,
     room,
 };
 
@@ -41,7 +41,7 @@ const MIN_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct UndecryptedEvent {
     room: String,
-    event: String,
+    pub(crate) event: String,
     /// When it began to wait, in milliseconds. 0: its patience has ended.
     since: i64,
     /// The event as received; `None` after a restart, until it is requested again.
@@ -55,43 +55,34 @@ impl UndecryptedEvent {
         Self { room, event, since: now.as_millis(), raw: Some(raw.to_owned()) }
     }
 
-    pub(crate) fn has_id(&self, event: &str) -> bool {
-        self.event == event
-    }
-
     fn deadline(&self, patience: Duration) -> Timestamp {
         Timestamp::from_millis(self.since) + patience
     }
 }
 
-/// The events that wait.
 #[derive(Debug, Default)]
 pub(crate) struct UndecryptedEvents {
     events: Mutex<Vec<UndecryptedEvent>>,
     more: Notify,
 }
 
-impl Matrix {
-    pub(crate) async fn load_undecrypted(&self, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
-        let stored = receiver.cursor(LIST).await?.unwrap_or_default();
-        let mut events = self.undecrypted.events.lock().await;
+impl Run<'_> {
+    pub(crate) async fn load_undecrypted(&self) -> Result<(), RunEnd> {
+        let stored = self.receiver.cursor(LIST).await?.unwrap_or_default();
+        let mut events = self.matrix.undecrypted.events.lock().await;
         if events.is_empty() {
             *events = serde_json::from_str(&stored).unwrap_or_default();
         }
         Ok(())
     }
 
-    pub(crate) async fn add_undecrypted(
-        &self,
-        new: Vec<UndecryptedEvent>,
-        receiver: &Receiver<'_>,
-    ) -> Result<(), RunEnd> {
-        let mut events = self.undecrypted.events.lock().await;
+    pub(crate) async fn add_undecrypted(&self, new: Vec<UndecryptedEvent>) -> Result<(), RunEnd> {
+        let mut events = self.matrix.undecrypted.events.lock().await;
         for event in new {
             if !events.iter().any(|known| known.event == event.event) {
-                tracing::info!(channel = %self.channel, room = event.room, event = event.event, "waiting for a key");
+                tracing::info!(channel = %self.matrix.channel, room = event.room, event = event.event, "waiting for a key");
                 self.count("waiting");
-                self.decryption.note(false);
+                self.matrix.decryption.note(false);
                 events.push(event);
             }
         }
@@ -100,28 +91,27 @@ impl Matrix {
             // Their patience ends now.
             event.since = 0;
         }
-        self.store_undecrypted(&events, receiver).await?;
+        self.store_undecrypted(&events).await?;
         drop(events);
-        self.undecrypted.more.notify_one();
+        self.matrix.undecrypted.more.notify_one();
         Ok(())
     }
 
-    /// Removes a redacted event from the list.
-    pub(crate) async fn remove_undecrypted(&self, event: &str, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
-        let mut events = self.undecrypted.events.lock().await;
+    pub(crate) async fn remove_undecrypted(&self, event: &str) -> Result<(), RunEnd> {
+        let mut events = self.matrix.undecrypted.events.lock().await;
         let before = events.len();
         events.retain(|known| known.event != event);
-        if events.len() == before { Ok(()) } else { self.store_undecrypted(&events, receiver).await }
+        if events.len() == before { Ok(()) } else { self.store_undecrypted(&events).await }
     }
 
-    async fn store_undecrypted(&self, events: &[UndecryptedEvent], receiver: &Receiver<'_>) -> Result<(), RunEnd> {
+    async fn store_undecrypted(&self, events: &[UndecryptedEvent]) -> Result<(), RunEnd> {
         let list = serde_json::to_string(events).unwrap_or_default();
-        Ok(receiver.move_cursor(LIST, &list).await?)
+        Ok(self.receiver.move_cursor(LIST, &list).await?)
     }
 
     /// Reads events when their keys come, until the run ends.
-    pub(crate) async fn decrypt_waiting(&self, session: &Session, receiver: &Receiver<'_>) {
-        let keys = session.client.encryption().room_keys_received_stream().await;
+    pub(crate) async fn decrypt_waiting(&self) {
+        let keys = self.session.client.encryption().room_keys_received_stream().await;
         let mut keys = match keys {
             Some(keys) => keys.map(|_| ()).boxed(),
             None => futures_util::stream::pending().boxed(),
@@ -131,11 +121,11 @@ impl Matrix {
             let next = self.next_retry(pause).await;
             tokio::select! {
                 _ = keys.next() => {}
-                () = self.undecrypted.more.notified() => {}
-                () = self.clock.sleep_until(next) => {}
-                () = receiver.shutdown.cancelled() => return,
+                () = self.matrix.undecrypted.more.notified() => {}
+                () = self.matrix.clock.sleep_until(next) => {}
+                () = self.receiver.shutdown.cancelled() => return,
             }
-            pause = match self.retry_all(session, receiver).await {
+            pause = match self.retry_all().await {
                 Ok(RetryResult::All) => MIN_PAUSE,
                 Ok(RetryResult::CutOff) => RETRY_INTERVAL,
                 Err(_) => return,
@@ -145,21 +135,21 @@ impl Matrix {
 
     /// When to try again: when the first patience ends, after `RETRY_INTERVAL`, but not before `pause`.
     async fn next_retry(&self, pause: Duration) -> Timestamp {
-        let now = self.clock.now();
-        let events = self.undecrypted.events.lock().await;
-        let first = events.iter().map(|event| event.deadline(self.options.decrypt_patience)).min();
+        let now = self.matrix.clock.now();
+        let events = self.matrix.undecrypted.events.lock().await;
+        let first = events.iter().map(|event| event.deadline(self.matrix.options.decrypt_patience)).min();
         match first {
             Some(first) => first.min(now + RETRY_INTERVAL).max(now + pause),
             None => now + Duration::from_hours(1),
         }
     }
 
-    async fn retry_all(&self, session: &Session, receiver: &Receiver<'_>) -> Result<RetryResult, RunEnd> {
-        let waiting = self.undecrypted.events.lock().await.clone();
+    async fn retry_all(&self) -> Result<RetryResult, RunEnd> {
+        let waiting = self.matrix.undecrypted.events.lock().await.clone();
         let (mut done, mut tried) = (Vec::new(), RetryResult::All);
         for entry in &waiting {
-            let room = RoomId::parse(&entry.room).ok().and_then(|room| session.client.get_room(&room));
-            let is_late = self.clock.now() >= entry.deadline(self.options.decrypt_patience);
+            let room = RoomId::parse(&entry.room).ok().and_then(|room| self.session.client.get_room(&room));
+            let is_late = self.matrix.clock.now() >= entry.deadline(self.matrix.options.decrypt_patience);
             let Some(room) = room else {
                 done.extend(is_late.then_some(&entry.event));
                 continue;
@@ -186,12 +176,12 @@ impl Matrix {
             let is_read = !matches!(event.kind, TimelineEventKind::UnableToDecrypt { .. });
             let normalised = if is_read {
                 self.count("read_late");
-                self.decryption.note_late();
-                self.read_event(session, &room, &parsed, raw, receiver).await?
+                self.matrix.decryption.note_late();
+                self.read_event(&room, &parsed, raw).await?
             } else if is_late {
-                tracing::warn!(channel = %self.channel, room = entry.room, event = entry.event, "no key arrived in time, the event stays unreadable");
+                tracing::warn!(channel = %self.matrix.channel, room = entry.room, event = entry.event, "no key arrived in time, the event stays unreadable");
                 self.count("unreadable");
-                Some(self.with_context(session, &room, &parsed, raw, receiver, inbound::unreadable).await?)
+                Some(self.with_context(&room, &parsed, raw, inbound::unreadable).await?)
             } else {
                 if entry.raw.is_none() {
                     self.keep_raw(&entry.event, raw).await;
@@ -199,33 +189,32 @@ impl Matrix {
                 continue;
             };
             let normalised: Vec<InboundEvent> = normalised.into_iter().collect();
-            let accepted = receiver.accept(&normalised, None).await?;
-            self.after_stored(session, &room, &normalised, &accepted);
+            let accepted = self.receiver.accept(&normalised, None).await?;
+            self.after_stored(&room, &normalised, &accepted);
             done.push(&entry.event);
         }
         if !done.is_empty() {
-            let mut events = self.undecrypted.events.lock().await;
+            let mut events = self.matrix.undecrypted.events.lock().await;
             events.retain(|event| !done.contains(&&event.event));
-            self.store_undecrypted(&events, receiver).await?;
+            self.store_undecrypted(&events).await?;
         }
         Ok(tried)
     }
 
     /// Keeps an event as received, so that it is not requested again.
     async fn keep_raw(&self, event: &str, raw: &str) {
-        let mut events = self.undecrypted.events.lock().await;
+        let mut events = self.matrix.undecrypted.events.lock().await;
         if let Some(known) = events.iter_mut().find(|known| known.event == event) {
             known.raw = Some(raw.to_owned());
         }
     }
 
     fn count(&self, result: &'static str) {
-        metrics::counter!("rejoinder_matrix_locked_total", "channel" => self.channel.to_string(), "result" => result)
+        metrics::counter!("rejoinder_matrix_locked_total", "channel" => self.matrix.channel.to_string(), "result" => result)
             .increment(1);
     }
 }
 
-/// The result of trying all events.
 enum RetryResult {
     All,
     /// The homeserver did not answer for some.

@@ -38,7 +38,6 @@ struct Flow {
 }
 
 impl Matrix {
-    /// Accepts the verifications that a sync brought.
     pub(crate) fn accept_verifications(&self, session: &Session, response: &SyncResponse, intake: &Intake) {
         for event in &response.to_device {
             let Ok(event) = serde_json::from_str::<ToDevice>(event.as_raw().json().get()) else { continue };

@@ -20,7 +20,7 @@ use reqwest::StatusCode;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
-use super::{Target, config};
+use super::{Sending, config};
 use crate::{
     Matrix, Session, content, errors,
     payload::{Event, OUR_FIELD},
@@ -33,22 +33,17 @@ const FILE_TIMEOUT: Duration = Duration::from_secs(100);
 /// because it reads a file to its end, however large it is.
 const DOWNLOADS: [&str; 2] = ["/_matrix/client/v1/media/download", "/_matrix/media/v3/download"];
 
-impl Matrix {
+impl Sending<'_> {
     /// The content of a message with a file. Uploads the file first, encrypted if the room is.
-    pub(super) async fn file(
-        &self,
-        target: &Target<'_>,
-        file: &Attachment,
-        caption: &str,
-    ) -> Result<Value, DeliveryError> {
-        let ours = json!({ "id": target.delivery.id() });
+    pub(super) async fn file(&self, file: &Attachment, caption: &str) -> Result<Value, DeliveryError> {
+        let ours = json!({ "id": self.delivery.id() });
         if files::is_on_the_web(&file.url) {
             // A file on the web is sent as a link.
             let gap = if caption.trim().is_empty() { "" } else { "\n\n" };
             let name = file.name.replace(['[', ']'], "");
             return Ok(content::text(&format!("{caption}{gap}📎 [{name}](<{}>)", file.url), &ours));
         }
-        let bytes = files::inline(&file.url, self.options.max_upload.bytes())
+        let bytes = files::inline(&file.url, self.matrix.options.max_upload.bytes())
             .map_err(|why| DeliveryError::Refused(format!("`{}` is not sent: {why}", file.name)))?;
         let size = bytes.len();
         let mime: mime::Mime = file.media_type.parse().unwrap_or(mime::APPLICATION_OCTET_STREAM);
@@ -62,8 +57,8 @@ impl Matrix {
             OUR_FIELD: ours,
         });
         let encrypted =
-            target.room.latest_encryption_state().await.map_err(|error| self.classify(errors::sdk(&error)))?;
-        let client = &target.session.client;
+            self.room.latest_encryption_state().await.map_err(|error| self.classify(errors::sdk(&error)))?;
+        let client = &self.session.client;
         if encrypted.is_encrypted() {
             let mut bytes = Cursor::new(bytes);
             let uploaded = client.upload_encrypted_file(&mut bytes).with_request_config(config(FILE_TIMEOUT)).await;
@@ -76,7 +71,9 @@ impl Matrix {
         }
         Ok(content)
     }
+}
 
+impl Matrix {
     /// Downloads an inbound file of at most `limit` bytes.
     pub(crate) async fn download(
         &self,

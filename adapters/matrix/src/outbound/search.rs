@@ -1,12 +1,13 @@
-//! IdFormat in the room for a message whose receipt was lost, once the homeserver may have forgotten its transaction id.
+//! Looks in the room for a message whose receipt was lost, once the homeserver may have forgotten its transaction id.
 
 use std::time::Duration;
 
 use matrix_sdk::{room::MessagesOptions, ruma::UInt};
 use rejoinder_core::{Action, DeliveryError, Receipt, Timestamp};
+use rejoinder_kit::created_at;
 
-use super::{Target, delivery_of};
-use crate::{Matrix, errors, payload::Event, room::read};
+use super::{Sending, delivery_of};
+use crate::{errors, payload::Event, room::read};
 
 /// How long a homeserver remembers transaction ids at least. Synapse: a day, less an hour for its clean-up.
 const TRANSACTION_LIFETIME: Duration = Duration::from_hours(23);
@@ -14,13 +15,13 @@ const TRANSACTION_LIFETIME: Duration = Duration::from_hours(23);
 /// How much the clocks of servers may differ.
 const SLACK: Duration = Duration::from_mins(10);
 
-impl Matrix {
+impl Sending<'_> {
     /// The receipt of a new message, if an earlier attempt sent it. Searches back to the time when the delivery was created.
-    pub(super) async fn find_earlier_attempt(&self, target: &Target<'_>) -> Result<Option<Receipt>, DeliveryError> {
-        let delivery = target.delivery;
+    pub(super) async fn find_earlier_attempt(&self) -> Result<Option<Receipt>, DeliveryError> {
+        let delivery = self.delivery;
         let is_new = matches!(delivery.action(), Action::Send { .. });
-        let created = created_at(delivery.id().as_uuid().get_timestamp());
-        let age = created.map(|created| self.clock.now().since(created)).unwrap_or_default();
+        let created = created_at(delivery);
+        let age = created.map(|created| self.matrix.clock.now().since(created)).unwrap_or_default();
         let (Some(created), true) = (created, is_new && delivery.attempt() > 1 && age >= TRANSACTION_LIFETIME) else {
             return Ok(None);
         };
@@ -29,10 +30,9 @@ impl Matrix {
         loop {
             let mut options = MessagesOptions::backward().from(before.as_deref());
             options.limit = UInt::from(100_u32);
-            let page = target.room.messages(options).await.map_err(|error| self.classify(errors::sdk(&error)))?;
+            let page = self.room.messages(options).await.map_err(|error| self.classify(errors::sdk(&error)))?;
             let events: Vec<_> = page.chunk.iter().filter_map(read).collect();
-            let is_it =
-                |event: &&Event| event.sender == target.session.me() && delivery_of(&event.content) == Some(&id);
+            let is_it = |event: &&Event| event.sender == self.session.me() && delivery_of(&event.content) == Some(&id);
             if let Some(sent) = events.iter().find(is_it) {
                 return Ok(Some(Receipt::of(sent.id.clone())));
             }
@@ -44,11 +44,4 @@ impl Matrix {
             }
         }
     }
-}
-
-/// When a delivery was created, from the time in its id.
-fn created_at(timestamp: Option<uuid::Timestamp>) -> Option<Timestamp> {
-    let (seconds, nanos) = timestamp?.to_unix();
-    let millis = i64::try_from(seconds).ok()?.checked_mul(1000)? + i64::from(nanos / 1_000_000);
-    Some(Timestamp::from_millis(millis))
 }

@@ -7,17 +7,18 @@ use matrix_sdk::{
     ruma::UInt,
 };
 use rejoinder_core::Backoff;
-use rejoinder_kit::{Receiver, RunEnd};
+use rejoinder_kit::RunEnd;
 
-use super::timeline::{Position, TimelineStart};
+use super::{
+    Run,
+    timeline::{Position, TimelineStart},
+};
 use crate::{
-    Matrix,
     errors::{self, Failure},
     payload::Membership,
     room::read,
 };
 
-/// How many events a page has at most.
 const PAGE_SIZE: u32 = 100;
 
 /// How many pages stay in memory besides the oldest one. Those in between are read again when they are to be stored.
@@ -32,7 +33,6 @@ const PAGES_BEFORE_JOIN: usize = 10;
 /// How often a page is requested before the room is left for later.
 const TRIES: u32 = 3;
 
-/// A page of a room's history.
 pub(super) struct Page {
     /// The tokens between which the page lies: `before` at its newer end, `to` at its older end at the latest.
     before: Option<String>,
@@ -54,7 +54,6 @@ pub(super) struct Gap {
     pub(super) is_refused: bool,
 }
 
-/// The result of a request.
 pub(super) enum Fetched<T> {
     Got(T),
     /// We may not read the room.
@@ -63,25 +62,24 @@ pub(super) enum Fetched<T> {
     Later,
 }
 
-impl Matrix {
+impl Run<'_> {
     /// Reads the events before `before` that concern us. `since` is the token up to which the room is stored. `None`: the
     /// homeserver cannot answer now.
     pub(super) async fn read_gap(
         &self,
         room: &Room,
         start: &TimelineStart,
-        me: &str,
         mut before: Option<String>,
         since: Option<&str>,
-        receiver: &Receiver<'_>,
     ) -> Result<Option<Gap>, RunEnd> {
+        let me = self.session.me();
         let mut gap = Gap::default();
         let mut joined_at = None;
         // Only a room of which an event is stored is stored up to `since`: events of a new one may be older.
         let is_known = matches!(start, TimelineStart::After(Position::Event { .. }));
         let mut to = since.filter(|_| is_known).map(str::to_owned);
         loop {
-            let page = match self.fetch_page(room, before.clone(), &mut to, receiver).await? {
+            let page = match self.fetch_page(room, before.clone(), &mut to).await? {
                 Fetched::Got(page) => page,
                 Fetched::Refused => {
                     gap.is_refused = true;
@@ -125,16 +123,11 @@ impl Matrix {
     }
 
     /// The events of a page that concern us, oldest first. Reads the page again if it is no longer in memory.
-    pub(super) async fn events_of(
-        &self,
-        room: &Room,
-        page: Page,
-        receiver: &Receiver<'_>,
-    ) -> Result<Fetched<Vec<TimelineEvent>>, RunEnd> {
+    pub(super) async fn events_of(&self, room: &Room, page: Page) -> Result<Fetched<Vec<TimelineEvent>>, RunEnd> {
         let Page { before, mut to, count, events } = page;
         let mut events = match events {
             Some(events) => events,
-            None => match self.fetch_page(room, before, &mut to, receiver).await? {
+            None => match self.fetch_page(room, before, &mut to).await? {
                 Fetched::Got(page) => page.chunk,
                 Fetched::Refused => return Ok(Fetched::Refused),
                 Fetched::Later => return Ok(Fetched::Later),
@@ -146,14 +139,11 @@ impl Matrix {
     }
 
     /// Where a room begins at our first start; `None` if the homeserver cannot say now.
-    pub(super) async fn begin_of(
-        &self,
-        room: &Room,
-        me: &str,
-        receiver: &Receiver<'_>,
-    ) -> Result<Option<Position>, RunEnd> {
-        Ok(match self.fetch_page(room, None, &mut None, receiver).await? {
-            Fetched::Got(page) => Some(Position::at_first_start(page.chunk.iter(), me, self.clock.now())),
+    pub(super) async fn begin_of(&self, room: &Room) -> Result<Option<Position>, RunEnd> {
+        Ok(match self.fetch_page(room, None, &mut None).await? {
+            Fetched::Got(page) => {
+                Some(Position::at_first_start(page.chunk.iter(), self.session.me(), self.matrix.clock.now()))
+            }
             Fetched::Refused => Some(Position::Joined),
             Fetched::Later => None,
         })
@@ -164,7 +154,6 @@ impl Matrix {
         room: &Room,
         before: Option<String>,
         to: &mut Option<String>,
-        receiver: &Receiver<'_>,
     ) -> Result<Fetched<Messages>, RunEnd> {
         let mut backoff = Backoff::default();
         let mut tries = 0;
@@ -172,26 +161,26 @@ impl Matrix {
             let mut options = MessagesOptions::backward().from(before.as_deref());
             options.limit = UInt::from(PAGE_SIZE);
             options.to.clone_from(to);
-            let read = receiver.until_shutdown(room.messages(options)).await?;
+            let read = self.receiver.until_shutdown(room.messages(options)).await?;
             let mut pause = backoff.pause();
             match read.map_err(|error| errors::sdk(&error)) {
                 Ok(page) => return Ok(Fetched::Got(page)),
                 // The server may have forgotten the token.
                 Err(Failure::Refused(_)) if to.is_some() => *to = None,
                 Err(Failure::Refused(detail)) => {
-                    tracing::warn!(channel = %self.channel, room = %room.room_id(), error = detail, "the homeserver does not let us read a room");
+                    tracing::warn!(channel = %self.matrix.channel, room = %room.room_id(), error = detail, "the homeserver does not let us read a room");
                     return Ok(Fetched::Refused);
                 }
                 Err(Failure::Unauthorized { is_soft, detail }) => {
-                    return Err(RunEnd::Failed(self.session_ended(is_soft, detail)));
+                    return Err(RunEnd::Failed(self.matrix.session_ended(is_soft, detail)));
                 }
                 Err(Failure::Limited { retry_after, .. }) => pause = pause.max(retry_after),
                 Err(Failure::NotSent(detail) | Failure::Unknown(detail) | Failure::Duplicate(detail)) => {
-                    tracing::warn!(channel = %self.channel, room = %room.room_id(), error = detail, "reading a room failed, retrying");
+                    tracing::warn!(channel = %self.matrix.channel, room = %room.room_id(), error = detail, "reading a room failed, retrying");
                     tries += 1;
                 }
             }
-            receiver.pause(pause).await?;
+            self.receiver.pause(pause).await?;
         }
         Ok(Fetched::Later)
     }

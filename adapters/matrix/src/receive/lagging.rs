@@ -12,11 +12,13 @@ use matrix_sdk::{
 };
 use parking_lot::Mutex;
 use rejoinder_core::Backoff;
-use rejoinder_kit::{Receiver, RunEnd};
+use rejoinder_kit::RunEnd;
 use tokio::sync::{Notify, Semaphore};
 
-use super::rooms::{ReadTo, SyncedEvents};
-use crate::{Matrix, Session};
+use super::{
+    Run,
+    rooms::{ReadTo, SyncedEvents},
+};
 
 /// The cursor that stores the list, so that it survives a restart.
 const LIST: &str = "late";
@@ -27,7 +29,6 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// How long reading one room may take. What was stored until then is kept.
 const TIMEOUT: Duration = Duration::from_mins(10);
 
-/// How many rooms are read back at once.
 pub(super) const ROOMS_AT_ONCE: usize = 16;
 
 /// How many events are kept of all rooms, for a homeserver that does not let us read them back.
@@ -74,14 +75,12 @@ impl LaggingRooms {
         self.rooms.lock().get(room).cloned()
     }
 
-    /// Notes that reading a room failed.
     fn note_failed(&self, room: &RoomId) {
         if let Some(lag) = self.rooms.lock().get_mut(room) {
             lag.has_failed = true;
         }
     }
 
-    /// The rooms that could not be read.
     fn failed(&self) -> Vec<String> {
         let rooms = self.rooms.lock();
         let mut failed: Vec<_> =
@@ -97,13 +96,13 @@ impl LaggingRooms {
     }
 }
 
-impl Matrix {
-    pub(super) async fn load_lagging(&self, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
-        let stored = receiver.cursor(LIST).await?.unwrap_or_default();
+impl Run<'_> {
+    pub(super) async fn load_lagging(&self) -> Result<(), RunEnd> {
+        let stored = self.receiver.cursor(LIST).await?.unwrap_or_default();
         let stored: HashMap<OwnedRoomId, Option<String>> = serde_json::from_str(&stored).unwrap_or_default();
         let rooms = stored.into_iter().map(|(room, since)| (room, Lag { since, ..Lag::default() }));
-        self.lagging.rooms.lock().extend(rooms);
-        self.lagging.more.notify_one();
+        self.matrix.lagging.rooms.lock().extend(rooms);
+        self.matrix.lagging.more.notify_one();
         Ok(())
     }
 
@@ -113,28 +112,27 @@ impl Matrix {
         room: &RoomId,
         since: Option<&str>,
         events: &[TimelineEvent],
-        receiver: &Receiver<'_>,
     ) -> Result<(), RunEnd> {
-        tracing::warn!(channel = %self.channel, %room, "cannot read a room to its end, retrying; other rooms continue");
+        tracing::warn!(channel = %self.matrix.channel, %room, "cannot read a room to its end, retrying; other rooms continue");
         let lag = Lag { since: since.map(str::to_owned), ..Lag::default() };
-        self.lagging.rooms.lock().entry(room.to_owned()).or_insert(lag);
-        self.lagging.defer_events(room, events);
-        receiver.move_cursor(LIST, &self.lagging.list()).await?;
-        self.lagging.more.notify_one();
+        self.matrix.lagging.rooms.lock().entry(room.to_owned()).or_insert(lag);
+        self.matrix.lagging.defer_events(room, events);
+        self.receiver.move_cursor(LIST, &self.matrix.lagging.list()).await?;
+        self.matrix.lagging.more.notify_one();
         Ok(())
     }
 
     /// Reads rooms that are behind, each by itself, until the run ends.
-    pub(super) async fn catch_up_lagging(&self, session: &Session, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
+    pub(super) async fn catch_up_lagging(&self) -> Result<(), RunEnd> {
         let permits = &Semaphore::new(ROOMS_AT_ONCE);
         let mut reading: FuturesUnordered<BoxFuture<'_, Result<OwnedRoomId, RunEnd>>> = FuturesUnordered::new();
         let mut begun = HashSet::new();
         loop {
-            let rooms: Vec<_> = self.lagging.rooms.lock().keys().cloned().collect();
+            let rooms: Vec<_> = self.matrix.lagging.rooms.lock().keys().cloned().collect();
             for room in rooms {
                 if begun.insert(room.clone()) {
                     let catching_up = async move {
-                        self.catch_up_room(session, &room, permits, receiver).await?;
+                        self.catch_up_room(&room, permits).await?;
                         Ok(room)
                     };
                     reading.push(catching_up.boxed());
@@ -144,42 +142,36 @@ impl Matrix {
                 Some(room) = reading.next() => {
                     begun.remove(&room?);
                 }
-                more = receiver.until_shutdown(self.lagging.more.notified()) => more?,
+                more = self.receiver.until_shutdown(self.matrix.lagging.more.notified()) => more?,
             }
         }
     }
 
     /// Reads a room that is behind, until it has caught up.
-    async fn catch_up_room(
-        &self,
-        session: &Session,
-        id: &RoomId,
-        permits: &Semaphore,
-        receiver: &Receiver<'_>,
-    ) -> Result<(), RunEnd> {
+    async fn catch_up_room(&self, id: &RoomId, permits: &Semaphore) -> Result<(), RunEnd> {
         let mut backoff = Backoff::default();
-        while let Some(lag) = self.lagging.get(id) {
-            let permit = receiver.until_shutdown(permits.acquire()).await?;
+        while let Some(lag) = self.matrix.lagging.get(id) {
+            let permit = self.receiver.until_shutdown(permits.acquire()).await?;
             let storing = async {
-                let Some(room) = session.client.get_room(id) else { return Ok::<_, RunEnd>(ReadTo::End) };
+                let Some(room) = self.session.client.get_room(id) else { return Ok::<_, RunEnd>(ReadTo::End) };
                 let (since, nothing) = (lag.since.as_deref(), SyncedEvents::nothing());
-                let read_to = self.store_room(session, &room, nothing, since, receiver).await?;
+                let read_to = self.store_room(&room, nothing, since).await?;
                 if read_to == ReadTo::Refusal {
-                    self.store_deferred(session, &room, lag.events, receiver).await?;
+                    self.store_deferred(&room, lag.events).await?;
                 }
                 Ok(read_to)
             };
             let read_to = tokio::time::timeout(TIMEOUT, storing.boxed()).await.unwrap_or(Ok(ReadTo::Trouble))?;
             drop(permit);
             if read_to == ReadTo::Trouble {
-                self.lagging.note_failed(id);
-            } else if self.lagging.remove_if_caught_up(id, lag.deferred) {
-                tracing::info!(channel = %self.channel, room = %id, "a room has caught up");
-                receiver.move_cursor(LIST, &self.lagging.list()).await?;
+                self.matrix.lagging.note_failed(id);
+            } else if self.matrix.lagging.remove_if_caught_up(id, lag.deferred) {
+                tracing::info!(channel = %self.matrix.channel, room = %id, "a room has caught up");
+                self.receiver.move_cursor(LIST, &self.matrix.lagging.list()).await?;
             }
-            self.health.set_unread(&self.lagging.failed());
-            if self.lagging.get(id).is_some() {
-                receiver.pause(backoff.pause().max(PAUSE)).await?;
+            self.matrix.health.set_unread(&self.matrix.lagging.failed());
+            if self.matrix.lagging.get(id).is_some() {
+                self.receiver.pause(backoff.pause().max(PAUSE)).await?;
             }
         }
         Ok(())

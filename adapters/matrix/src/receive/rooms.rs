@@ -1,13 +1,14 @@
 //! Stores a room's timeline, from its cursor to its end.
 
 use matrix_sdk::{Room, deserialized_responses::TimelineEvent};
-use rejoinder_kit::{Receiver, RunEnd};
+use rejoinder_kit::RunEnd;
 
 use super::{
+    Run,
     gaps::{Fetched, Gap},
     timeline::{Position, Presence, TimelineStart},
 };
-use crate::{Matrix, Session, room::read};
+use crate::room::read;
 
 const BATCH: usize = 50;
 
@@ -38,30 +39,28 @@ pub(super) enum ReadTo {
     Trouble,
 }
 
-impl Matrix {
+impl Run<'_> {
     /// Stores a room's events, after those missing before them.
     pub(super) async fn store_room(
         &self,
-        session: &Session,
         room: &Room,
         mut synced: SyncedEvents,
         since: Option<&str>,
-        receiver: &Receiver<'_>,
     ) -> Result<ReadTo, RunEnd> {
         let name = room.room_id().as_str();
-        let position = receiver.cursor(name).await?;
+        let position = self.receiver.cursor(name).await?;
         let start = match position.as_deref().map(Position::parse) {
             Some(Position::Joined) => TimelineStart::Join,
             Some(position) => TimelineStart::After(position),
             None => TimelineStart::Invite,
         };
-        let me = session.me();
+        let me = self.session.me();
         let begin = start.begin(&synced.events, me);
         synced.events.drain(..begin.unwrap_or(0));
         // A room that is new to us begins with our invitation, which may be older than these events.
         let may_lack = synced.has_gap || !matches!(start, TimelineStart::After(_));
         let gap = if begin.is_none() && may_lack {
-            match self.read_gap(room, &start, me, synced.before, since, receiver).await? {
+            match self.read_gap(room, &start, synced.before, since).await? {
                 Some(gap) => gap,
                 None => return Ok(ReadTo::Trouble),
             }
@@ -72,9 +71,9 @@ impl Matrix {
         let mut presence = Presence::before(first.as_ref());
         let mut is_refused = gap.is_refused;
         for page in gap.pages.into_iter().rev() {
-            match self.events_of(room, page, receiver).await? {
+            match self.events_of(room, page).await? {
                 Fetched::Got(events) => {
-                    self.store_in_batches(session, room, presence.while_present(events, me), receiver).await?;
+                    self.store_in_batches(room, presence.while_present(events, me)).await?;
                 }
                 Fetched::Refused => {
                     is_refused = true;
@@ -84,33 +83,21 @@ impl Matrix {
             }
         }
         let events = presence.while_present(synced.events, me);
-        self.store_in_batches(session, room, events, receiver).await?;
+        self.store_in_batches(room, events).await?;
         Ok(if is_refused { ReadTo::Refusal } else { ReadTo::End })
     }
 
     /// Stores the events that syncs brought while a room lagged, because they cannot be read back.
-    pub(super) async fn store_deferred(
-        &self,
-        session: &Session,
-        room: &Room,
-        events: Vec<TimelineEvent>,
-        receiver: &Receiver<'_>,
-    ) -> Result<(), RunEnd> {
-        let me = session.me();
+    pub(super) async fn store_deferred(&self, room: &Room, events: Vec<TimelineEvent>) -> Result<(), RunEnd> {
+        let me = self.session.me();
         let first = events.iter().find_map(|event| read(event)?.membership_of(me));
         let events = Presence::before(first.as_ref()).while_present(events, me);
-        self.store_in_batches(session, room, events, receiver).await
+        self.store_in_batches(room, events).await
     }
 
-    async fn store_in_batches(
-        &self,
-        session: &Session,
-        room: &Room,
-        events: Vec<TimelineEvent>,
-        receiver: &Receiver<'_>,
-    ) -> Result<(), RunEnd> {
+    async fn store_in_batches(&self, room: &Room, events: Vec<TimelineEvent>) -> Result<(), RunEnd> {
         for batch in events.chunks(BATCH) {
-            self.store_events(session, room, batch, receiver).await?;
+            self.store_events(room, batch).await?;
         }
         Ok(())
     }

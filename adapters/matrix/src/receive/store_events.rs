@@ -9,9 +9,9 @@ use matrix_sdk::{
     ruma::{EventId, RoomId, UserId, events::relation::RelationType},
 };
 use rejoinder_core::{Accepted, Backoff, ConversationRef, InboundEvent, SenderKind};
-use rejoinder_kit::{Receiver, RunEnd};
+use rejoinder_kit::RunEnd;
 
-use super::timeline::Position;
+use super::{Run, timeline::Position};
 use crate::{
     Matrix, Session,
     errors::{self, Failure},
@@ -29,16 +29,10 @@ const TRIES: u32 = 6;
 /// Timeout of one such request.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-impl Matrix {
+impl Run<'_> {
     /// Stores events of a room, in order, together with the room's cursor.
-    pub(super) async fn store_events(
-        &self,
-        session: &Session,
-        room: &Room,
-        events: &[TimelineEvent],
-        receiver: &Receiver<'_>,
-    ) -> Result<(), RunEnd> {
-        let Some(position) = events.iter().rev().find_map(|event| Position::of(event, self.clock.now())) else {
+    pub(super) async fn store_events(&self, room: &Room, events: &[TimelineEvent]) -> Result<(), RunEnd> {
+        let Some(position) = events.iter().rev().find_map(|event| Position::of(event, self.matrix.clock.now())) else {
             return Ok(());
         };
         let (mut inbound, mut undecrypted) = (Vec::new(), Vec::new());
@@ -46,51 +40,49 @@ impl Matrix {
             let raw = event.raw().json().get();
             let Some(parsed) = read(event) else { continue };
             if let Some(target) = parsed.redaction_target() {
-                undecrypted.retain(|entry: &UndecryptedEvent| !entry.has_id(target));
-                self.remove_undecrypted(target, receiver).await?;
-                self.memory.note_redacted(room.room_id().as_str(), target);
+                undecrypted.retain(|entry: &UndecryptedEvent| entry.event != target);
+                self.remove_undecrypted(target).await?;
+                self.matrix.memory.note_redacted(room.room_id().as_str(), target);
             }
             match &event.kind {
-                TimelineEventKind::UnableToDecrypt { .. } if parsed.sender != session.me() => {
-                    let entry = UndecryptedEvent::new(room.room_id(), &parsed, raw, self.clock.now());
-                    inbound.push(self.with_context(session, room, &parsed, raw, receiver, inbound::undecrypted).await?);
+                TimelineEventKind::UnableToDecrypt { .. } if parsed.sender != self.session.me() => {
+                    let entry = UndecryptedEvent::new(room.room_id(), &parsed, raw, self.matrix.clock.now());
+                    inbound.push(self.with_context(room, &parsed, raw, inbound::undecrypted).await?);
                     undecrypted.push(entry);
                 }
                 TimelineEventKind::UnableToDecrypt { .. } => {}
                 TimelineEventKind::Decrypted(_) => {
                     // Our own events do not count: their keys are always there.
-                    if parsed.sender != session.me() {
-                        self.decryption.note(true);
+                    if parsed.sender != self.session.me() {
+                        self.matrix.decryption.note(true);
                     }
-                    inbound.extend(self.read_event(session, room, &parsed, raw, receiver).await?);
+                    inbound.extend(self.read_event(room, &parsed, raw).await?);
                 }
                 TimelineEventKind::PlainText { .. } => {
-                    inbound.extend(self.read_event(session, room, &parsed, raw, receiver).await?);
+                    inbound.extend(self.read_event(room, &parsed, raw).await?);
                 }
             }
         }
         if !undecrypted.is_empty() {
             // Before the intake: an event that is stored but not on this list would never be read.
-            self.add_undecrypted(undecrypted, receiver).await?;
+            self.add_undecrypted(undecrypted).await?;
         }
         let position = position.to_text();
         let cursor = (room.room_id().as_str(), position.as_str());
-        let accepted = receiver.accept(&inbound, Some(cursor)).await?;
-        self.after_stored(session, room, &inbound, &accepted);
+        let accepted = self.receiver.accept(&inbound, Some(cursor)).await?;
+        self.after_stored(room, &inbound, &accepted);
         Ok(())
     }
 
     /// Normalises an event, after looking up the event that it refers to, and remembers it.
     pub(crate) async fn read_event(
         &self,
-        session: &Session,
         room: &Room,
         event: &Event,
         raw: &str,
-        receiver: &Receiver<'_>,
     ) -> Result<Option<InboundEvent>, RunEnd> {
-        let read = self.with_context(session, room, event, raw, receiver, inbound::normalise).await?;
-        self.memory.note(room.room_id().as_str(), event, read.as_ref().map(|read| read.directed));
+        let read = self.with_context(room, event, raw, inbound::normalise).await?;
+        self.matrix.memory.note(room.room_id().as_str(), event, read.as_ref().map(|read| read.directed));
         Ok(read)
     }
 
@@ -98,31 +90,29 @@ impl Matrix {
     /// write, nothing is looked up: their event is not heard, whatever it refers to.
     pub(crate) async fn with_context<T>(
         &self,
-        session: &Session,
         room: &Room,
         event: &Event,
         raw: &str,
-        receiver: &Receiver<'_>,
         action: impl FnOnce(&Event, &EventContext<'_>) -> T,
     ) -> Result<T, RunEnd> {
-        let (is_ours, chat) = (event.sender == session.me(), chat_kind(room));
-        let place = ConversationRef::new(self.channel.clone(), room.room_id().as_str());
-        let is_heard = !is_ours && receiver.intake.lets_in(&event.sender, None, chat, &place);
+        let (is_ours, chat) = (event.sender == self.session.me(), chat_kind(room));
+        let place = ConversationRef::new(self.matrix.channel.clone(), room.room_id().as_str());
+        let is_heard = !is_ours && self.receiver.intake.lets_in(&event.sender, None, chat, &place);
         let related = match inbound::refers_to(event).filter(|_| is_heard && event.state_key.is_none()) {
             Some(target) => {
-                let related = self.look_up(session, room, &target, receiver).await?;
-                let ours = related.as_ref().filter(|known| known.sender == session.me());
+                let related = self.look_up(room, &target).await?;
+                let ours = related.as_ref().filter(|known| known.sender == self.session.me());
                 if let Some(question) = ours.and_then(|known| known.question.as_ref()) {
-                    self.questions_by_turn.insert(question.turn, target.into());
+                    self.matrix.questions_by_turn.insert(question.turn, target.into());
                 }
                 related
             }
             None => None,
         };
-        let names = session.names_in(room).await;
+        let names = self.session.names_in(room).await;
         let context = EventContext {
-            channel: &self.channel,
-            me: session.me(),
+            channel: &self.matrix.channel,
+            me: self.session.me(),
             names: &names,
             room: room.room_id().as_str(),
             chat,
@@ -132,22 +122,16 @@ impl Matrix {
                 Some(known) => name_of(room, &known.sender).await,
                 None => None,
             },
-            now: self.clock.now(),
+            now: self.matrix.clock.now(),
             raw,
         };
         Ok(action(event, &context))
     }
 
     /// An event that another refers to, from memory or else from the homeserver. `None` if it cannot be read.
-    async fn look_up(
-        &self,
-        session: &Session,
-        room: &Room,
-        target: &str,
-        receiver: &Receiver<'_>,
-    ) -> Result<Option<RememberedEvent>, RunEnd> {
+    async fn look_up(&self, room: &Room, target: &str) -> Result<Option<RememberedEvent>, RunEnd> {
         let name = room.room_id().as_str();
-        if let Some(known) = self.memory.get(name, target) {
+        if let Some(known) = self.matrix.memory.get(name, target) {
             return Ok(Some(known));
         }
         let Ok(id) = EventId::parse(target) else { return Ok(None) };
@@ -155,18 +139,18 @@ impl Matrix {
         let mut tries = 0;
         while tries < TRIES {
             let asking = tokio::time::timeout(LOOKUP_TIMEOUT, room.event(&id, None));
-            let asked = receiver.until_shutdown(asking).await?;
+            let asked = self.receiver.until_shutdown(asking).await?;
             let mut pause = backoff.pause();
             match asked.map(|asked| asked.map_err(|error| errors::sdk(&error))) {
                 Ok(Ok(event)) => {
                     let Some(event) = read(&event) else { return Ok(None) };
                     let mut known = RememberedEvent::of(&event);
-                    if known.sender == session.me()
-                        && let Some(latest) = latest_edit(room, &id, session.me()).await
+                    if known.sender == self.session.me()
+                        && let Some(latest) = latest_edit(room, &id, self.session.me()).await
                     {
                         (known.text, known.question) = (latest.text, latest.question.or(known.question));
                     }
-                    self.memory.insert(name, target, known.clone());
+                    self.matrix.memory.insert(name, target, known.clone());
                     return Ok(Some(known));
                 }
                 Ok(Err(Failure::Refused(_))) => return Ok(None),
@@ -175,32 +159,34 @@ impl Matrix {
                 Ok(Err(Failure::NotSent(_))) => {}
                 Ok(Err(_)) | Err(_) => tries += 1,
             }
-            receiver.pause(pause).await?;
+            self.receiver.pause(pause).await?;
         }
-        tracing::warn!(channel = %self.channel, room = %room.room_id(), "cannot read the event that another event refers to");
+        tracing::warn!(channel = %self.matrix.channel, room = %room.room_id(), "cannot read the event that another event refers to");
         Ok(None)
     }
 
     /// Follows up on stored events: remembers the last message, closes questions, and marks messages as read.
-    pub(crate) fn after_stored(&self, session: &Session, room: &Room, events: &[InboundEvent], accepted: &[Accepted]) {
+    pub(crate) fn after_stored(&self, room: &Room, events: &[InboundEvent], accepted: &[Accepted]) {
         let mut last = None;
         for (event, accepted) in events.iter().zip(accepted) {
             let is_persons = event.sender.kind == SenderKind::Person;
             if let Some(message) = event.message_id.as_deref().filter(|_| is_persons && event.amends.is_none()) {
-                self.last_messages.note(&event.conversation, message);
+                self.matrix.last_messages.insert(event.conversation.clone(), message.to_owned());
             }
             if let Some((question, line)) = accepted.closing(event) {
-                self.close_question(session, room, question, line);
+                self.matrix.close_question(self.session, room, question, line);
             }
             if accepted.opened().is_some() {
                 last = Some(event.external_id.clone());
             }
         }
-        if let Some(event) = last.filter(|_| self.options.read_receipts == ReadReceipts::Immediate) {
-            self.mark_read(session, room.room_id(), &event);
+        if let Some(event) = last.filter(|_| self.matrix.options.read_receipts == ReadReceipts::Immediate) {
+            self.matrix.mark_read(self.session, room.room_id(), &event);
         }
     }
+}
 
+impl Matrix {
     /// Marks a message as read, in the background.
     pub(crate) fn mark_read(&self, session: &Session, room: &RoomId, event: &str) {
         use matrix_sdk::ruma::{api::client::receipt::create_receipt::v3::ReceiptType, events::receipt::ReceiptThread};

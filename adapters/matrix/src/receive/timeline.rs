@@ -100,7 +100,6 @@ pub(super) enum TimelineStart {
     After(Position),
     /// With our invitation, or where we joined without one: people write to an account that they have just invited.
     Invite,
-    /// Where we joined.
     Join,
 }
 
