@@ -12,6 +12,7 @@ use rejoinder_core::{
 };
 use rejoinder_kit::prefers_text;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use crate::data_url;
@@ -75,6 +76,7 @@ impl HookTexts {
 }
 
 /// A turn's result. Fields that do not apply are omitted.
+#[skip_serializing_none]
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
 #[schema(as = HookAnswer)]
 pub(crate) struct Answer<'a> {
@@ -84,11 +86,9 @@ pub(crate) struct Answer<'a> {
     /// The turn's status. `accepted` and `deferred` can still change; the others are final.
     status: Status,
     /// The kind of answer, when the status is `answered`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Signal>, nullable = false)]
     signal: Option<SignalKind>,
     /// The answer's text in Markdown, the emoji of a reaction, the text of a deferral, or that there is no answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     reply: Option<&'a str>,
     /// Files that belong to the answer.
@@ -100,15 +100,12 @@ pub(crate) struct Answer<'a> {
     #[schema(value_type = Option<Vec<String>>, nullable = false)]
     choices: &'a [String],
     /// Present if a fallback answered instead of the agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     fallback: Option<Fallback<'a>>,
     /// The URL of the result, until the status is final.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = "uri-reference")]
     result_url: Option<&'a str>,
     /// Seconds to wait before fetching `result_url`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u32>, nullable = false, minimum = 1, maximum = 30)]
     retry_after: Option<u64>,
 }
@@ -150,19 +147,22 @@ struct AnswerFile {
 }
 
 impl<'a> Answer<'a> {
-    /// The response for a turn that was just accepted.
-    pub(crate) fn accepted(turn_id: TurnId, result_url: Option<&'a str>) -> Self {
+    const fn without_content(turn_id: TurnId, status: Status) -> Self {
         Self {
             turn_id,
-            status: Status::Accepted,
+            status,
             signal: None,
             reply: None,
             attachments: &[],
             choices: &[],
             fallback: None,
-            result_url,
-            retry_after: Some(1),
+            result_url: None,
+            retry_after: None,
         }
+    }
+
+    pub(crate) fn accepted(turn_id: TurnId, result_url: Option<&'a str>) -> Self {
+        Self { result_url, retry_after: Some(1), ..Self::without_content(turn_id, Status::Accepted) }
     }
 
     /// The response for a turn, as of `now`. Drops `result_url` when the turn is final.
@@ -186,13 +186,8 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// The body of a post to a callback.
-    pub(crate) fn for_callback(
-        turn_id: TurnId,
-        signal: SignalKind,
-        content: CallbackContent<'a>,
-        via: Option<&Via>,
-    ) -> Self {
+    /// The body of a post to a callback, without its content.
+    pub(crate) fn for_callback(turn_id: TurnId, signal: SignalKind, via: Option<&Via>) -> Self {
         let status = match via {
             _ if signal == SignalKind::Deferral => Status::Deferred,
             Some(Via::GivenUp { .. }) => Status::Cancelled,
@@ -202,20 +197,14 @@ impl<'a> Answer<'a> {
             Some(Via::Fallback { cause, rung }) => Some(Fallback { cause: *cause, rung: rung.to_string().into() }),
             _ => None,
         };
-        Self {
-            turn_id,
-            status,
-            signal: Some(signal).filter(|_| status == Status::Answered),
-            reply: Some(content.text),
-            attachments: content.attachments,
-            choices: content.choices,
-            fallback,
-            result_url: None,
-            retry_after: None,
-        }
+        let signal = Some(signal).filter(|_| status == Status::Answered);
+        Self { signal, fallback, ..Self::without_content(turn_id, status) }
     }
 
-    /// Whether the result can no longer change.
+    pub(crate) fn with_content(self, text: &'a str, attachments: &'a [Attachment], choices: &'a [String]) -> Self {
+        Self { reply: Some(text), attachments, choices, ..self }
+    }
+
     pub(crate) const fn is_final(&self) -> bool {
         self.status.is_final()
     }
@@ -282,15 +271,6 @@ fn text_in(file: &Attachment) -> Option<String> {
     String::from_utf8(content.ok()?).ok()
 }
 
-/// The content of an answer for a callback.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CallbackContent<'a> {
-    /// The reply's text, or the emoji of a reaction.
-    pub(crate) text: &'a str,
-    pub(crate) attachments: &'a [Attachment],
-    pub(crate) choices: &'a [String],
-}
-
 impl<'a> Fallback<'a> {
     fn of(fallback: &'a FallbackView) -> Self {
         Self { cause: fallback.cause, rung: Cow::Borrowed(&fallback.rung) }
@@ -304,7 +284,6 @@ fn retry_after(shown: Option<&Shown>, age: Duration, now: Timestamp) -> u64 {
     shown.due.map_or(age / 4, |due| due.since(now)).as_secs().clamp(1, MAX_RETRY_AFTER)
 }
 
-/// The response format that a caller prefers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     /// The whole [`Answer`].

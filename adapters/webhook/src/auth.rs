@@ -20,7 +20,7 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::Sha256;
 use subtle::{Choice, ConstantTimeEq};
 
-use crate::{ResultKeys, SettingsError, WebhookSettings, inbound::Key, keyed::keyed};
+use crate::{ResultKeys, SettingsError, WebhookSettings, inbound::Key};
 
 /// How far a signature's timestamp may be off, in either direction, as in the specification's own libraries.
 const TOLERANCE: Duration = Duration::from_mins(5);
@@ -34,10 +34,13 @@ const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static(standardwebhooks::
 const HUB_SIGNATURE: HeaderName = HeaderName::from_static("x-hub-signature-256");
 const HUB_DELIVERY: HeaderName = HeaderName::from_static("x-github-delivery");
 
-/// HMAC-SHA256.
 type Code = Hmac<Sha256>;
 
-/// How a caller authenticated.
+/// HMAC-SHA256 with `secret` as its key.
+pub(crate) fn keyed(secret: &[u8]) -> Code {
+    Hmac::new_from_slice(secret).expect("HMAC accepts a key of any length")
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caller<'a> {
     /// By the token, which it will send again when it fetches the result.
@@ -51,7 +54,6 @@ pub(crate) enum Caller<'a> {
 }
 
 pub(crate) enum Proof<'a> {
-    /// The caller has the token.
     Token,
     /// To be checked with the body.
     Signatures(Box<Signatures<'a>>),

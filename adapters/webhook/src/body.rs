@@ -52,13 +52,8 @@ impl UnprovedBody {
         let most_of_peer = if is_alone { MAX_SIGNED } else { MAX_UNPROVED_PER_PEER };
         if held.all + bytes > MAX_UNPROVED || of_peer + bytes > most_of_peer {
             let detail = "too many bodies are being read before their signature can be checked; try again later";
-            return Err(Problem::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "busy",
-                "Service unavailable: too many bodies",
-                detail,
-            )
-            .retry_after(PAUSE));
+            let title = "Service unavailable: too many bodies";
+            return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", title, detail).retry_after(PAUSE));
         }
         held.all += bytes;
         held.by_peer.insert(self.peer, of_peer + bytes);

@@ -11,7 +11,8 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::{
-    SettingsError, inbound,
+    SettingsError,
+    inbound::{self, unprocessable},
     section::{Owes, WebhookSection},
     template::{EventRequest, EventTemplate},
 };
@@ -95,7 +96,6 @@ fn shown(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
     named.filter(move |(name, _)| is_shown(name)).filter_map(|(name, value)| Some((name, value.to_str().ok()?)))
 }
 
-/// The response to an event that was taken.
 pub(crate) fn taken(reached: Reached) -> Response {
     for missed in &reached.missed {
         tracing::warn!(count = missed.who.count(), why = missed.why, "the event of a hook did not reach everybody");
@@ -106,14 +106,9 @@ pub(crate) fn taken(reached: Reached) -> Response {
     (StatusCode::ACCEPTED, Json(Taken { status: "accepted", turn_ids, not_reached })).into_response()
 }
 
-/// The response to an event that tells nothing.
-pub(crate) fn nothing_to_tell() -> Response {
-    StatusCode::NO_CONTENT.into_response()
-}
-
 fn unfit(error: &minijinja::Error) -> Problem {
-    let (title, detail) = ("Unprocessable entity: the template does not fit the body", format!("`template`: {error}"));
-    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "template", title, detail)
+    let title = "Unprocessable entity: the template does not fit the body";
+    unprocessable("template", title, format!("`template`: {error}"))
 }
 
 /// The response to an event that is for nobody who can be reached.

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use rejoinder_kit::{Problem, quoted::parameter};
 
 use self::message::{CheckedMessage, not_utf8, text};
-pub(crate) use self::message::{Context, Key};
+pub(crate) use self::message::{Context, Key, unprocessable};
 
 mod form;
 mod json;
@@ -99,7 +99,5 @@ fn unsupported(detail: &'static str) -> Problem {
     Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "Unsupported media type", detail)
 }
 
-#[cfg(test)]
-mod properties;
 #[cfg(test)]
 mod tests;

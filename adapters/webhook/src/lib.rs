@@ -45,7 +45,6 @@ mod capabilities;
 mod counters;
 mod events;
 mod inbound;
-mod keyed;
 mod openapi;
 mod outbound;
 mod prefer;
@@ -56,7 +55,7 @@ mod schema;
 mod section;
 mod template;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use rejoinder_config::Size;
@@ -109,16 +108,12 @@ pub struct WebhookSettings {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
-    /// No secret is configured.
     #[error("a hook is never open: it needs a token, a signing_secret or a hub_secret")]
     NoSecret,
-    /// The named secret is empty.
     #[error("{0} is empty")]
     Empty(&'static str),
-    /// The named secret is not a Standard Webhooks key.
     #[error("{0} must be \"whsec_\" followed by a base64 key of 24 to 64 bytes")]
     NotASigningKey(&'static str),
-    /// The template is none.
     #[error("template is no template")]
     NotATemplate,
 }
@@ -158,35 +153,22 @@ impl WebhookAdapter {
         let auth = Auth::new(&settings)?;
         let callback = Callback::of(&settings)?;
         let events = Events::of(&settings.section)?;
-        let WebhookSettings {
-            name,
-            section,
-            guesses,
-            bodies,
-            body_limit,
-            body_timeout,
-            public_url,
-            texts,
-            clock,
-            stop_waiting,
-            ..
-        } = settings;
         Ok(Self {
-            channel: ChannelId::new("webhook", &name),
+            channel: ChannelId::new("webhook", &settings.name),
             auth,
-            guesses,
-            bodies,
-            wait: section.wait,
-            body_limit: section.body_limit.map_or(body_limit, Size::bytes),
-            body_timeout,
-            conversation: section.conversation,
-            urls: ResultUrls::new(&name, public_url.as_ref()),
-            texts,
+            guesses: settings.guesses,
+            bodies: settings.bodies,
+            wait: settings.section.wait,
+            body_limit: settings.section.body_limit.map_or(settings.body_limit, Size::bytes),
+            body_timeout: settings.body_timeout,
+            conversation: settings.section.conversation,
+            urls: ResultUrls::new(&settings.name, settings.public_url.as_ref()),
+            texts: settings.texts,
             callback,
             events,
-            clock,
-            stop_waiting,
-            counters: Counters::new(name),
+            clock: settings.clock,
+            stop_waiting: settings.stop_waiting,
+            counters: Counters::new(settings.name),
             hook_context: WhileRunning::default(),
         })
     }
@@ -213,12 +195,6 @@ impl WebhookAdapter {
             counters: Counters::new("unknown".to_owned()),
             hook_context: WhileRunning::always(context),
         }
-    }
-}
-
-impl fmt::Debug for WebhookAdapter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WebhookAdapter").field("channel", &self.channel).finish_non_exhaustive()
     }
 }
 

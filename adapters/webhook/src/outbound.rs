@@ -5,10 +5,7 @@ use std::sync::Arc;
 use rejoinder_core::{Action, Delivery, DeliveryError, Receipt, SignalKind};
 use rejoinder_kit::SignedPost;
 
-use crate::{
-    SettingsError, WebhookSettings,
-    answer::{Answer, CallbackContent},
-};
+use crate::{SettingsError, WebhookSettings, answer::Answer};
 
 /// Posts the copies of a hook's answers.
 pub(crate) struct Callback(SignedPost);
@@ -32,17 +29,16 @@ impl Callback {
 /// The JSON to post: the same kind of object as at the result's URL.
 fn body(delivery: &Delivery) -> Result<Vec<u8>, DeliveryError> {
     let unsupported = |what: &str| Err(DeliveryError::Unsupported(format!("a callback carries answers, not {what}")));
-    let content = match delivery.action() {
-        Action::Send { content, .. } => {
-            CallbackContent { text: &content.text, attachments: &content.attachments, choices: &content.choices }
-        }
-        Action::React { emoji, .. } => CallbackContent { text: emoji, attachments: &[], choices: &[] },
+    let signal = delivery.signal().unwrap_or(SignalKind::Reply);
+    let answer = Answer::for_callback(delivery.turn(), signal, delivery.via());
+    let answer = match delivery.action() {
+        Action::Send { content, .. } => answer.with_content(&content.text, &content.attachments, &content.choices),
+        Action::React { emoji, .. } => answer.with_content(emoji, &[], &[]),
         Action::Edit { .. } => return unsupported("edits"),
         Action::Draft { .. } => return unsupported("drafts"),
         Action::Typing { .. } => return unsupported("typing notices"),
         Action::Mark { .. } => return unsupported("marks"),
         Action::Delete { .. } => return unsupported("deletions"),
     };
-    let signal = delivery.signal().unwrap_or(SignalKind::Reply);
-    Ok(Answer::for_callback(delivery.turn(), signal, content, delivery.via()).to_json())
+    Ok(answer.to_json())
 }

@@ -31,7 +31,6 @@ impl Wait {
         })
     }
 
-    /// The value of `Preference-Applied`, if the caller asked for a wait.
     pub(crate) fn applied(self) -> Option<HeaderValue> {
         self.was_preferred.then(|| {
             HeaderValue::try_from(format!("wait={}", self.duration.as_secs())).expect("digits are valid in a header")

@@ -29,7 +29,7 @@ use crate::{
     body,
     counters::REQUESTS,
     events,
-    inbound::{self, Context, Key},
+    inbound::{self, Context, Key, unprocessable},
     prefer::Wait,
     schema,
 };
@@ -271,7 +271,7 @@ impl WebhookAdapter {
         if let Some(events) = &self.events {
             let key = key.map_or_else(|| EventId::new(now).to_string(), |key| key.external_id(&self.channel));
             let Some(news) = events.read(content_type, &parts.headers, &body, &key)? else {
-                return Ok(events::nothing_to_tell());
+                return Ok(StatusCode::NO_CONTENT.into_response());
             };
             drop(body);
             let reached = context.intake.report(news).await.map_err(news_problem)?;
@@ -374,12 +374,7 @@ fn key_of(uri: &Uri) -> Option<Cow<'_, str>> {
 
 fn cannot_be_stored() -> Problem {
     let detail = "the store rejects this message: it will not be answered, and sending it again does not help";
-    Problem::new(
-        StatusCode::UNPROCESSABLE_ENTITY,
-        "cannot-be-stored",
-        "Unprocessable entity: the message cannot be stored",
-        detail,
-    )
+    unprocessable("cannot-be-stored", "Unprocessable entity: the message cannot be stored", detail)
 }
 
 fn over_limit(retry_after: Duration) -> Problem {
@@ -390,12 +385,8 @@ fn over_limit(retry_after: Duration) -> Problem {
 }
 
 fn key_reused(turn: TurnId) -> Problem {
-    Problem::new(
-        StatusCode::CONFLICT,
-        "key-reused",
-        "Conflict: the key was already used",
-        format!("the key was already used with another body, for turn {turn}"),
-    )
+    let detail = format!("the key was already used with another body, for turn {turn}");
+    Problem::new(StatusCode::CONFLICT, "key-reused", "Conflict: the key was already used", detail)
 }
 
 fn removed(turn: TurnId) -> Problem {
@@ -516,12 +507,8 @@ fn unknown_hook() -> Response {
 }
 
 fn unknown_turn() -> Problem {
-    Problem::new(
-        StatusCode::NOT_FOUND,
-        "unknown-turn",
-        "Not found: there is no such turn",
-        "this hook has no turn with this id",
-    )
+    let detail = "this hook has no turn with this id";
+    Problem::new(StatusCode::NOT_FOUND, "unknown-turn", "Not found: there is no such turn", detail)
 }
 
 fn not_running() -> Problem {

@@ -5,7 +5,7 @@ use rejoinder_core::TurnId;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::Sha256;
 
-use crate::keyed::keyed;
+use crate::auth::keyed;
 
 /// How many bytes of the HMAC a result's URL contains.
 const BYTES: usize = 16;

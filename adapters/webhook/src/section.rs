@@ -136,7 +136,6 @@ impl Section for WebhookSection {
 }
 
 impl WebhookSection {
-    /// Checks what is about events.
     fn check_events(&self, checks: &mut Checks<'_>) {
         let Some(to) = &self.deliver_to else {
             let unused = [

@@ -42,7 +42,6 @@ impl EventTemplate {
         Ok(Self { environment, is_for_person })
     }
 
-    /// Checks a template.
     pub(crate) fn check(template: &str) -> Result<(), Error> {
         environment(template, false).map(drop)
     }

@@ -2,7 +2,6 @@
 
 use std::{borrow::Cow, str::Utf8Error};
 
-use axum::http::StatusCode;
 use percent_encoding::percent_decode_str;
 use rejoinder_kit::Problem;
 
@@ -29,13 +28,7 @@ pub(super) fn read(content: &str) -> Result<HookMessage, Problem> {
             "the form has no field `message`; send `message=` and the text, or the text alone with \
              `Content-Type: text/plain`"
         };
-        return Err(Problem::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "empty-message",
-            "Unprocessable entity: the message is empty",
-            detail,
-        )
-        .about("message"));
+        return Err(message::empty(detail));
     }
     Ok(message)
 }

@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use rejoinder_kit::Problem;
 use serde_json::error::Category;
 
-use super::message::{HookMessage, invalid};
+use super::message::{HookMessage, invalid, unusable};
 
 /// Reads an object. Unknown fields are ignored.
 /// Fails with 400 and line and column when it is not JSON, 422 with the field when a value is of the wrong type.
@@ -12,12 +12,7 @@ pub(super) fn read(content: &str) -> Result<HookMessage, Problem> {
     // serde would read the fields of an object from a list, by position.
     if content.trim_start().starts_with('[') {
         serde_json::from_str::<serde::de::IgnoredAny>(content).map_err(|error| not_json(&error))?;
-        return Err(Problem::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "invalid-field",
-            "Unprocessable entity: a field cannot be used",
-            "the body must be an object",
-        ));
+        return Err(unusable("the body must be an object"));
     }
     serde_json::from_str(content).map_err(|error| match error.classify() {
         Category::Data => wrong_type(content, &error),
@@ -42,12 +37,7 @@ fn wrong_type(content: &str, error: &serde_json::Error) -> Problem {
         serde_path_to_error::deserialize::<_, HookMessage>(&mut reader).err().map(|error| error.path().to_string());
     let problem = match path.filter(|path| path != ".") {
         Some(path) => invalid(format!("cannot be read: {error}"), path),
-        None => Problem::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "invalid-field",
-            "Unprocessable entity: a field cannot be used",
-            format!("the body cannot be read: {error}"),
-        ),
+        None => unusable(format!("the body cannot be read: {error}")),
     };
     problem.at(error.line(), error.column())
 }

@@ -47,12 +47,10 @@ pub(crate) struct HookMessage {
     pub(crate) conversation: Option<String>,
     /// The language of the person, as a tag such as `de` or `de-AT`. Anything else is ignored.
     pub(crate) language: Option<String>,
-    #[serde(default)]
     pub(crate) attachments: Option<Vec<File>>,
     /// How many form fields were read so far, for [`MAX_FIELDS`].
     #[serde(skip)]
     pub(super) fields: usize,
-    /// Whether the form contains files.
     #[serde(skip)]
     pub(super) has_files: bool,
 }
@@ -111,7 +109,6 @@ pub(crate) struct Context<'a> {
     pub(crate) trace: Option<CallerTrace>,
     /// The language that the request asks for, if the message names none.
     pub(crate) language: Option<Language>,
-    /// When the request was received.
     pub(crate) now: Timestamp,
 }
 
@@ -133,12 +130,8 @@ impl HookMessage {
     fn count_field(&mut self) -> Result<(), Problem> {
         self.fields += 1;
         if self.fields > MAX_FIELDS {
-            return Err(Problem::new(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "too-many-fields",
-                "Unprocessable entity: the form has too many fields",
-                format!("a form may have at most {MAX_FIELDS} fields"),
-            ));
+            let detail = format!("a form may have at most {MAX_FIELDS} fields");
+            return Err(unprocessable("too-many-fields", "Unprocessable entity: the form has too many fields", detail));
         }
         Ok(())
     }
@@ -181,13 +174,7 @@ impl HookMessage {
         let attachments =
             files.into_iter().enumerate().map(|(at, file)| file.checked(at)).collect::<Result<Vec<_>, _>>()?;
         if text.trim().is_empty() && attachments.is_empty() {
-            return Err(Problem::new(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "empty-message",
-                "Unprocessable entity: the message is empty",
-                "`message` must not be empty",
-            )
-            .about("message"));
+            return Err(empty("`message` must not be empty"));
         }
         Ok(CheckedMessage {
             text,
@@ -336,14 +323,20 @@ pub(super) fn name(value: Option<String>, field: &str) -> Result<Option<String>,
 
 pub(super) fn invalid(detail: impl Into<String>, field: impl Into<String>) -> Problem {
     let (detail, field) = (detail.into(), field.into());
-    let detail = format!("`{field}` {detail}");
-    Problem::new(
-        StatusCode::UNPROCESSABLE_ENTITY,
-        "invalid-field",
-        "Unprocessable entity: a field cannot be used",
-        detail,
-    )
-    .about(field)
+    unusable(format!("`{field}` {detail}")).about(field)
+}
+
+/// A body that cannot be used, or one field of it.
+pub(super) fn unusable(detail: impl Into<Cow<'static, str>>) -> Problem {
+    unprocessable("invalid-field", "Unprocessable entity: a field cannot be used", detail)
+}
+
+pub(super) fn empty(detail: &'static str) -> Problem {
+    unprocessable("empty-message", "Unprocessable entity: the message is empty", detail).about("message")
+}
+
+pub(crate) fn unprocessable(name: &'static str, title: &'static str, detail: impl Into<Cow<'static, str>>) -> Problem {
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, name, title, detail)
 }
 
 pub(crate) fn not_utf8(detail: impl Into<Cow<'static, str>>) -> Problem {

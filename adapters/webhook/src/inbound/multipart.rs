@@ -54,10 +54,6 @@ fn utf8(text: &[u8]) -> Result<&str, Problem> {
 }
 
 fn broken() -> Problem {
-    Problem::new(
-        StatusCode::BAD_REQUEST,
-        "not-a-form",
-        "Bad request: the body is not a form",
-        "the body is not multipart/form-data with the boundary that its Content-Type names",
-    )
+    let detail = "the body is not multipart/form-data with the boundary that its Content-Type names";
+    Problem::new(StatusCode::BAD_REQUEST, "not-a-form", "Bad request: the body is not a form", detail)
 }

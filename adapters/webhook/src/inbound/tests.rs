@@ -1,3 +1,5 @@
+mod properties;
+
 use std::{collections::BTreeMap, time::Duration};
 
 use rejoinder_core::{
