@@ -9,7 +9,6 @@ use axum::http::{HeaderMap, header, request::Parts, uri::Authority};
 use rejoinder_kit::{Peer, Tokens, is_forwarded};
 use url::Url;
 
-/// Who may use a chat.
 #[derive(Clone, Debug)]
 pub enum Access {
     /// Anybody on this machine.

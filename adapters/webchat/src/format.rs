@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, Tag, TagEnd, TextMergeStream};
 use rejoinder_core::read_markdown;
-use rejoinder_kit::links;
+use rejoinder_kit::{links, push_escaped};
 use url::Url;
 
 /// How deep blocks may be nested. Deeper ones are shown at this depth.
@@ -70,26 +70,6 @@ pub(crate) fn file_href(address: &str) -> Option<String> {
     match address.strip_prefix(INLINE) {
         Some(data) => (address.len() <= MAX_INLINE && data.bytes().all(is_base64)).then(|| address.to_owned()),
         None => safe_href(address),
-    }
-}
-
-/// `text` with HTML's special characters as entities.
-pub(crate) fn escape(text: &str) -> String {
-    let mut html = String::with_capacity(text.len());
-    push_escaped(&mut html, text);
-    html
-}
-
-fn push_escaped(html: &mut String, text: &str) {
-    for character in text.chars() {
-        match character {
-            '&' => html.push_str("&amp;"),
-            '<' => html.push_str("&lt;"),
-            '>' => html.push_str("&gt;"),
-            '"' => html.push_str("&quot;"),
-            '\'' => html.push_str("&#39;"),
-            _ => html.push(character),
-        }
     }
 }
 

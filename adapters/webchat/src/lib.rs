@@ -45,8 +45,7 @@ use rooms::{Progress, Rooms};
 /// The largest frame that waits to be written, in bytes. A socket reads a larger turn from the store.
 const MAX_WAITING_FRAME: usize = 256 * 1024;
 
-/// The settings of one web chat.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct WebchatSettings {
     /// The channel's name: `main` of `webchat.main`. Not one of the section's reserved names.
     pub name: String,
@@ -62,7 +61,6 @@ pub struct WebchatSettings {
 }
 
 /// One web chat: its channel and the state of its routes.
-#[derive(Debug)]
 pub struct WebchatAdapter {
     channel: ChannelId,
     title: String,
@@ -82,12 +80,6 @@ struct SocketContext {
     closing: CancellationToken,
     sockets: TaskTracker,
     since: Timestamp,
-}
-
-impl std::fmt::Debug for SocketContext {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SocketContext").field("since", &self.since).finish_non_exhaustive()
-    }
 }
 
 impl WebchatAdapter {

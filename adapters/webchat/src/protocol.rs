@@ -7,6 +7,7 @@ use rejoinder_core::{
 };
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::format;
 
@@ -27,32 +28,20 @@ pub(crate) enum ClientFrame {
         #[serde(default = "current_version")]
         protocol: u32,
         conversation: String,
-        #[serde(default)]
         token: Option<SecretString>,
         /// The language of the page, as a tag such as `de-AT`.
-        #[serde(default)]
         language: Option<String>,
     },
-    Message {
-        id: String,
-        text: String,
-    },
+    /// The person sent a message.
+    Message { id: String, text: String },
     /// The person picked one of the choices of a turn's answer.
-    Choose {
-        id: String,
-        turn_id: TurnId,
-        choice: Pick,
-    },
+    Choose { id: String, turn_id: TurnId, choice: Pick },
     /// Requests the turns before this one.
-    Older {
-        before: TurnId,
-    },
+    Older { before: TurnId },
+    /// The person stops the running turn.
     Stop,
     /// The person deletes what was said in a conversation: a holder of its id may.
-    Delete {
-        id: String,
-        conversation: String,
-    },
+    Delete { id: String, conversation: String },
     /// Asks for a pong.
     Ping,
     /// Answers a ping.
@@ -166,24 +155,22 @@ pub(crate) struct Turn {
 
 /// The latest signal of a turn. Says whether the agent speaks or the gateway, and not which rung and why: people need not
 /// know these.
+#[skip_serializing_none]
 #[derive(Debug, Serialize)]
 #[expect(clippy::struct_field_names, reason = "the name on the wire, and everywhere else")]
 struct Signal {
     signal: SignalKind,
     /// The agent that said it; `None`: the gateway itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<AgentName>,
     /// Whether the gateway said it because the agent gave no answer.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     fallback: bool,
     text: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     html: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     attachments: Vec<File>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     choices: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     due: Option<String>,
     at: String,
 }

@@ -10,14 +10,13 @@ use axum::{
     response::{Redirect, Response},
     routing::get,
 };
-use rejoinder_kit::{Peer, Problem, cached, embedded};
+use rejoinder_kit::{Peer, Problem, cached, embedded, escaped};
 use rust_embed::RustEmbed;
 use utoipa::{OpenApi, ToSchema};
 
 use crate::{
     WebchatAdapter, access,
     access::{Access, AccessError},
-    format,
     protocol::MAX_FRAME_BYTES,
     socket,
 };
@@ -94,12 +93,8 @@ impl From<AccessError> for Problem {
 }
 
 fn no_such_chat() -> Problem {
-    Problem::new(
-        StatusCode::NOT_FOUND,
-        "no-such-chat",
-        "Not found: there is no such chat",
-        "no chat page is configured at this path: see [channels.webchat] in the configuration",
-    )
+    let detail = "no chat page is configured at this path: see [channels.webchat] in the configuration";
+    Problem::new(StatusCode::NOT_FOUND, "no-such-chat", "Not found: there is no such chat", detail)
 }
 
 /// The page of the main chat.
@@ -137,7 +132,7 @@ fn page_of(chats: &Chats, name: Option<&str>, request: Request) -> Result<Respon
     let (parts, _) = request.into_parts();
     let (chat, host) = chats.find(name, &parts)?;
     let page = Assets::get("index.html").expect("the page is embedded");
-    let page = String::from_utf8_lossy(&page.data).replace("{{title}}", &format::escape(&chat.title));
+    let page = String::from_utf8_lossy(&page.data).replace("{{title}}", &escaped(&chat.title));
     let mut response = cached(&parts.headers, "text/html; charset=utf-8", page.into_bytes());
     let policy = HeaderValue::from_str(&content_security_policy(&host)).expect("an authority is printable ASCII");
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
@@ -201,12 +196,8 @@ async fn socket_of(chats: &Chats, name: Option<&str>, request: Request) -> Resul
     };
     let peer = Peer::of(&parts.extensions);
     let Some(place) = chat.places.take(peer) else {
-        return Err(Problem::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "too-many-sockets",
-            "Service unavailable: too many sockets",
-            "too many sockets are open: try again later",
-        ));
+        let (title, detail) = ("Service unavailable: too many sockets", "too many sockets are open: try again later");
+        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-sockets", title, detail));
     };
     let upgrade = upgrade.max_message_size(MAX_FRAME_BYTES).max_frame_size(MAX_FRAME_BYTES);
     Ok(upgrade.on_upgrade(move |socket| socket::serve(chat, socket, peer, place)))

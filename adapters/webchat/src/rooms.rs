@@ -129,9 +129,7 @@ pub(crate) struct Pending {
     pub(crate) resync: bool,
     /// The latest change of each turn, in the order of their first changes.
     pub(crate) turns: Vec<(TurnId, Progress, Utf8Bytes)>,
-    /// The latest draft of each turn.
     pub(crate) drafts: Vec<(TurnId, Utf8Bytes)>,
-    /// The latest typing notice.
     pub(crate) typing: Option<Utf8Bytes>,
 }
 

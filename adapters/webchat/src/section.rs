@@ -3,7 +3,6 @@
 use rejoinder_config::{ChannelSection, Checks, Common, DirectKeys, Section, Token, text};
 use serde::{Deserialize, Serialize};
 
-/// The configuration of one chat page.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WebchatSection {

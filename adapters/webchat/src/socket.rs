@@ -29,7 +29,6 @@ use crate::{
 
 // Network timeouts, not times of turns: they use the machine's clock, whatever clock the core has.
 
-/// How long a socket may stay without a hello.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often we ping the page: less than the 30 s after which some proxies close an idle socket.
 const PING_EVERY: Duration = Duration::from_secs(25);
@@ -341,7 +340,6 @@ impl Reader {
         }
     }
 
-    /// The text of a choice of a turn in this conversation.
     async fn choice_text(&self, turn: TurnId, pick: crate::protocol::Pick) -> Result<String, Problem> {
         let view = self.intake.view(turn).await.map_err(|_| Problem::UNAVAILABLE)?;
         let view = view.filter(|view| view.conversation == self.conversation).ok_or(Problem::UNKNOWN_TURN)?;
