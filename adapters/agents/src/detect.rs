@@ -6,9 +6,10 @@ use futures_util::future::join_all;
 use reqwest::{Response, StatusCode, header::AUTHORIZATION};
 use secrecy::SecretString;
 use serde::Deserialize;
+use serde_json::Value;
 use url::Url;
 
-use crate::openai::{bearer, chain};
+use crate::openai::{bearer, chain, read_body};
 
 /// How long one server may take to answer [`find_local`].
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -51,7 +52,6 @@ pub enum Origin {
     Vllm,
 }
 
-/// A server that answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundServer {
     pub origin: Origin,
@@ -163,21 +163,10 @@ struct Model {
     id: String,
 }
 
-#[derive(Deserialize)]
-struct ErrorResponse {
-    error: ErrorDetail,
-}
-
-#[derive(Deserialize)]
-struct ErrorDetail {
-    #[serde(default)]
-    message: String,
-}
-
 /// Whether a 404 is about the model and not about the URL.
 fn is_about_model(body: &[u8]) -> bool {
-    serde_json::from_slice::<ErrorResponse>(body)
-        .is_ok_and(|failure| failure.error.message.to_lowercase().contains("model"))
+    let failure: Value = serde_json::from_slice(body).unwrap_or_default();
+    failure["error"]["message"].as_str().is_some_and(|message| message.to_lowercase().contains("model"))
 }
 
 async fn probe(
@@ -216,12 +205,6 @@ async fn get(
 }
 
 async fn body(mut response: Response) -> Result<Vec<u8>, ModelsError> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| ModelsError::Unreachable(chain(error)))? {
-        body.extend_from_slice(&chunk);
-        if body.len() > MAX_LIST {
-            return Err(ModelsError::NoList("the list is too large".to_owned()));
-        }
-    }
-    Ok(body)
+    let body = read_body(&mut response, MAX_LIST + 1).await.map_err(|error| ModelsError::Unreachable(chain(error)))?;
+    if body.len() > MAX_LIST { Err(ModelsError::NoList("the list is too large".to_owned())) } else { Ok(body) }
 }

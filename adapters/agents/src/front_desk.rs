@@ -22,7 +22,6 @@ impl AgentSection for FrontDeskSection {
     const MANUAL: &'static str = include_str!("../front_desk.toml");
 }
 
-/// What the front desk reports about its gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// Such as `0.1.0`.
@@ -52,14 +51,7 @@ pub struct FrontDesk {
     status: Box<dyn Fn() -> Status + Send + Sync>,
 }
 
-impl std::fmt::Debug for FrontDesk {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FrontDesk").finish_non_exhaustive()
-    }
-}
-
 impl FrontDesk {
-    /// Calls `status` for each answer.
     pub fn new(status: impl Fn() -> Status + Send + Sync + 'static) -> Self {
         Self { status: Box::new(status) }
     }

@@ -26,7 +26,7 @@ mod openai;
 mod prompt;
 mod report;
 #[cfg(test)]
-mod sample;
+mod tests;
 mod tools;
 
 pub use detect::{

@@ -21,9 +21,9 @@ pub(crate) struct VisibleText {
     /// Text that is held back until the expected thought ends.
     held: Option<String>,
     /// Whether the answer contained the end of a thought without its beginning.
-    thought_first: bool,
-    /// In characters.
-    shown: usize,
+    pub(crate) thought_first: bool,
+    /// How many characters were shown and not withdrawn.
+    pub(crate) shown: usize,
 }
 
 impl VisibleText {
@@ -63,16 +63,6 @@ impl VisibleText {
         let rest = self.held.take().unwrap_or_default() + &rest;
         self.shown += rest.chars().count();
         rest
-    }
-
-    /// Whether the answer began with a thought that has no `<think>`.
-    pub(crate) const fn thought_first(&self) -> bool {
-        self.thought_first
-    }
-
-    /// How many characters were shown and not withdrawn.
-    pub(crate) const fn shown(&self) -> usize {
-        self.shown
     }
 }
 

@@ -4,11 +4,13 @@ use std::{pin::pin, time::Duration};
 
 use eventsource_stream::{EventStreamError, Eventsource};
 use futures_util::StreamExt;
+use rejoinder_config::Secret;
 use rejoinder_core::{AgentError, AgentTurn, TraceHeaders};
 use reqwest::{
     Response, StatusCode,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, RETRY_AFTER},
 };
+use secrecy::{ExposeSecret, SecretString};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{
@@ -140,7 +142,7 @@ impl OpenAi {
         };
         let read = match read {
             // A stream may say that it is over, and nothing else: that is silence.
-            Ok(()) if answer.is_empty() && !answer.is_done() => Err(ExchangeError::Broken(format!(
+            Ok(()) if answer.is_empty() && !answer.done => Err(ExchangeError::Broken(format!(
                 "the server answered with {} and no completion in it (is `base_url` right?)",
                 if media_type.is_empty() { "no content type" } else { &media_type }
             ))),
@@ -151,7 +153,7 @@ impl OpenAi {
             ExchangeError::Broken(why) => ExchangeError::Broken(self.error_detail(&why)),
             other => other,
         })?;
-        report.text(answer.end()).await;
+        report.text(answer.visible.end()).await;
         Ok(())
     }
 
@@ -195,7 +197,7 @@ impl OpenAi {
         let (first, idle) = (self.settings.first_token_timeout, self.settings.idle_timeout);
         let mut patience = (sent + first, first);
         let mut begun = false;
-        while !answer.is_done() {
+        while !answer.done {
             let event = match timeout_at(patience.0, events.next()).await {
                 Ok(Some(Ok(event))) => event,
                 // Only the usage can still be missing.
@@ -261,15 +263,8 @@ impl OpenAi {
         ExchangeError::Refused { status, message: self.error_detail(&message), retry_after }
     }
 
-    /// An error message of a server or a library, for the turn's record: one line, short, without the API key.
     fn error_detail(&self, message: &str) -> String {
-        let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
-        let message = self.without_key(&message);
-        match message.char_indices().nth(MAX_DETAIL) {
-            _ if message.is_empty() => "(no message)".to_owned(),
-            Some((end, _)) => format!("{}…", &message[..end]),
-            None => message,
-        }
+        error_detail(message, self.settings.api_key.as_ref().map(Secret::get))
     }
 
     fn record_first_token(&self, sent: Instant) {
@@ -283,8 +278,22 @@ fn media_type(headers: &HeaderMap) -> String {
     value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
+/// An error message of a server or a library, for people: one line, short, without the API key.
+pub(super) fn error_detail(message: &str, key: Option<&SecretString>) -> String {
+    let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    let message = match key.map(ExposeSecret::expose_secret) {
+        Some(key) if !key.is_empty() => message.replace(key, "[key]"),
+        _ => message,
+    };
+    match message.char_indices().nth(MAX_DETAIL) {
+        _ if message.is_empty() => "(no message)".to_owned(),
+        Some((end, _)) => format!("{}…", &message[..end]),
+        None => message,
+    }
+}
+
 /// Reads a body until it has `most` bytes or more, or ends.
-pub(super) async fn read_body(response: &mut Response, most: usize) -> reqwest::Result<Vec<u8>> {
+pub(crate) async fn read_body(response: &mut Response, most: usize) -> reqwest::Result<Vec<u8>> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await? {
         body.extend_from_slice(&chunk);
@@ -298,14 +307,8 @@ pub(super) async fn read_body(response: &mut Response, most: usize) -> reqwest::
 /// An error with its causes, without the URL, which may contain a password.
 pub(crate) fn chain(error: reqwest::Error) -> String {
     let error = error.without_url();
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(&error);
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
+    let causes = std::iter::successors(std::error::Error::source(&error), |&cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// An event or an unstreamed answer exceeds [`MAX_EVENT`].

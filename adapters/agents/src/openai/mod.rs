@@ -33,7 +33,10 @@ use self::{
     request::{ChatMessage, Prompt, Request},
     stream::Answer,
 };
-pub(crate) use self::{exchange::chain, server::bearer};
+pub(crate) use self::{
+    exchange::{chain, read_body},
+    server::bearer,
+};
 pub use self::{
     section::OpenAiSection,
     server::{OpenAi, SettingsError, redacted_url},
@@ -58,7 +61,7 @@ impl OpenAi {
                 Err(_) if is_whole => return Ok(state.outcome()),
                 Err(error) => return state.choice().ok_or(error),
             };
-            let (was_shown, is_cut) = (answer.shown() > 0, answer.is_cut());
+            let (was_shown, is_cut) = (answer.visible.shown > 0, answer.cut);
             let (mut text, calls) = answer.into_parts();
             if is_cut {
                 tracing::warn!(agent = &*self.name, turn_id = %turn.turn, "the answer is too long, its end is cut off");
@@ -68,7 +71,7 @@ impl OpenAi {
             }
             let now = turn.now + Duration::from_secs(began.elapsed().as_secs());
             let results = state.perform(&calls, turn, now, events).await;
-            let ends = state.is_sent() || results.iter().all(|result| !result.needs_answer);
+            let ends = state.sent || results.iter().all(|result| !result.needs_answer);
             // What came while the model worked is answered by another round: this one does not end the run.
             let may_listen = round < MAX_ROUNDS && (calls.is_empty() || !ends);
             let came = if may_listen { events.listen().await } else { Vec::new() };
@@ -112,7 +115,7 @@ impl OpenAi {
             let mut answer = Answer::new(self.thinks_first.load(Ordering::Relaxed));
             report.next(has_shown);
             let result = self.exchange(request.body, turn, &mut answer, report).await;
-            self.thinks_first.fetch_or(answer.thought_first(), Ordering::Relaxed);
+            self.thinks_first.fetch_or(answer.visible.thought_first, Ordering::Relaxed);
             self.count(result.as_ref().map_or_else(ExchangeError::as_str, |()| "ok"));
             let Err(error) = result else {
                 if dialect != known && self.learned.learn(dialect) {
@@ -129,13 +132,13 @@ impl OpenAi {
                 continue;
             }
             match error.pause(self.retry_pause) {
-                Some(pause) if !*retried && answer.shown() == 0 => {
+                Some(pause) if !*retried && answer.visible.shown == 0 => {
                     *retried = true;
                     let (agent, trouble) = (&*self.name, error.as_str());
                     tracing::info!(agent, turn_id = %turn.turn, trouble, "request failed, retrying once");
                     tokio::time::sleep(pause).await;
                 }
-                _ => return Err(error.into_error(answer.shown())),
+                _ => return Err(error.into_error(answer.visible.shown)),
             }
         }
     }

@@ -4,6 +4,7 @@ use std::{borrow::Cow, ops::Range};
 
 use rejoinder_core::{AgentMessage, AgentTurn, ChatKind, ModelInput};
 use serde::{Serialize, Serializer};
+use serde_with::skip_serializing_none;
 
 use super::{dialect::Dialect, section::OpenAiSection};
 use crate::{
@@ -39,7 +40,6 @@ pub(super) struct ChatMessage<'a> {
     tool_call_id: Option<String>,
 }
 
-/// The text and the pictures of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Content<'a> {
     text: Cow<'a, str>,
@@ -94,7 +94,6 @@ impl<'a> ChatMessage<'a> {
         Self { tool_calls, ..Self::new(Role::Assistant, text) }
     }
 
-    /// The result of a tool call.
     pub(super) fn result(id: String, text: String) -> Self {
         Self { tool_call_id: Some(id), ..Self::new(Role::Tool, text) }
     }
@@ -204,19 +203,15 @@ fn push_message<'a>(messages: &mut Vec<ChatMessage<'a>>, role: Role, text: Cow<'
 }
 
 /// A body without its messages.
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct BodyStart<'a> {
     model: &'a str,
     stream: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<Vec<FunctionTool>>,
 }
 
@@ -314,7 +309,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sample::{line, settings, turn};
+    use crate::tests::{line, settings, turn};
 
     fn sent(turn: &AgentTurn, settings: &OpenAiSection) -> serde_json::Value {
         let request = Request::new(settings, turn, &Prompt::of(turn, settings), Dialect::default());

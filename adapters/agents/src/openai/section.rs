@@ -21,7 +21,6 @@ pub struct OpenAiSection {
     /// The URL of the API, including `/v1` if the server has it.
     #[serde(deserialize_with = "text::http_url")]
     pub base_url: Url,
-    /// The model that answers.
     #[serde(deserialize_with = "text::filled")]
     pub model: String,
     /// Further models, of which people may choose one for a session.

@@ -24,13 +24,10 @@ pub fn redacted_url(base_url: &Url) -> Url {
     url
 }
 
-/// Why settings are invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// The base URL is not an HTTP URL.
     #[error("`base_url` must begin with http:// or https://")]
     BaseUrl,
-    /// The key is not valid in a header.
     #[error("`api_key` contains a character that is not allowed in a header (a line break, perhaps)")]
     ApiKey(#[source] InvalidHeaderValue),
 }
@@ -75,7 +72,6 @@ impl OpenAi {
         Ok(Self { name, settings, retry_pause, http, url, authorization, learned, thinks_first })
     }
 
-    /// Changes the pause before the only retry.
     #[must_use]
     pub fn with_retry_pause(mut self, pause: Duration) -> Self {
         self.retry_pause = pause;
@@ -89,13 +85,6 @@ impl OpenAi {
     pub(super) fn count(&self, result: &'static str) {
         metrics::counter!("rejoinder_agent_requests_total", "agent" => self.name.clone(), "result" => result)
             .increment(1);
-    }
-
-    pub(super) fn without_key(&self, text: &str) -> String {
-        match &self.settings.api_key {
-            Some(key) if !key.expose().is_empty() => text.replace(key.expose(), "[key]"),
-            _ => text.to_owned(),
-        }
     }
 }
 

@@ -16,7 +16,6 @@ use crate::{
 /// The most bytes of text, reasoning and tool arguments in one answer. Text that is longer is cut.
 pub(super) const MAX_ANSWER: usize = 1024 * 1024;
 
-/// The most tool calls in one answer.
 const MAX_CALLS: usize = 32;
 
 /// The data of the event that ends a stream.
@@ -24,69 +23,58 @@ const DONE: &str = "[DONE]";
 
 #[derive(Debug, Deserialize)]
 struct Completion<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     choices: Option<Vec<Choice<'a>>>,
-    #[serde(default)]
     usage: Option<Consumed>,
-    #[serde(default)]
     error: Option<serde_json::Value>,
 }
 
 #[derive(Debug, Deserialize)]
 struct Choice<'a> {
-    #[serde(default)]
     index: Option<u32>,
     /// In a stream.
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     delta: Option<CompletionMessage<'a>>,
     /// In an unstreamed answer.
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     message: Option<CompletionMessage<'a>>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     finish_reason: Option<Cow<'a, str>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 struct CompletionMessage<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     content: Option<Text<'a>>,
     /// Why the model refuses to answer; shown to the person.
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     refusal: Option<Text<'a>>,
     /// Sent by DeepSeek, vLLM and llama.cpp.
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     reasoning_content: Option<Text<'a>>,
     /// Sent by OpenRouter and Ollama.
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     reasoning: Option<Text<'a>>,
-    #[serde(default)]
     tool_calls: Option<Vec<CallDelta>>,
 }
 
 #[derive(Debug, Deserialize)]
 struct CallDelta {
-    #[serde(default)]
     index: Option<u32>,
-    #[serde(default)]
     id: Option<String>,
-    #[serde(default)]
     function: Option<FunctionDelta>,
 }
 
 #[derive(Debug, Deserialize)]
 struct FunctionDelta {
-    #[serde(default)]
     name: Option<String>,
     /// A piece of JSON text; some servers send the object itself.
-    #[serde(default)]
     arguments: Option<serde_json::Value>,
 }
 
 #[derive(Debug, Deserialize)]
 struct Consumed {
-    #[serde(default)]
     prompt_tokens: Option<u64>,
-    #[serde(default)]
     completion_tokens: Option<u64>,
 }
 
@@ -113,10 +101,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
                 Ok(Text(Cow::Owned(text.to_owned())))
             }
 
-            fn visit_string<E: de::Error>(self, text: String) -> Result<Self::Value, E> {
-                Ok(Text(Cow::Owned(text)))
-            }
-
             fn visit_seq<A: de::SeqAccess<'de>>(self, mut parts: A) -> Result<Self::Value, A::Error> {
                 let mut text = String::new();
                 while let Some(part) = parts.next_element::<serde_json::Value>()? {
@@ -132,10 +116,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
-/// Why an answer cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AnswerError {
-    /// The server reported a failure.
     Failed(String),
     /// The answer violates the API's format, or its reasoning or tool calls are too large.
     Broken(String),
@@ -146,14 +128,16 @@ pub(super) enum AnswerError {
 #[expect(clippy::struct_excessive_bools, reason = "the facts are independent")]
 pub(super) struct Answer {
     text: String,
-    visible: VisibleText,
+    pub(super) visible: VisibleText,
     calls: Vec<Slot>,
     /// Whether anything in it was a completion.
     has_choices: bool,
     size: usize,
     finished: bool,
-    done: bool,
-    cut: bool,
+    /// Whether the stream sent its last event.
+    pub(super) done: bool,
+    /// Whether the text was too long, so that its end is missing. Nothing more of the answer is read.
+    pub(super) cut: bool,
 }
 
 #[derive(Debug, Default)]
@@ -186,21 +170,6 @@ impl Answer {
         self.parse(body)
     }
 
-    /// Ends the answer, and returns the rest of the text to show.
-    pub(super) fn end(&mut self) -> String {
-        self.visible.end()
-    }
-
-    /// Whether the answer began with a thought that has no `<think>`.
-    pub(super) const fn thought_first(&self) -> bool {
-        self.visible.thought_first()
-    }
-
-    /// Whether the stream sent its last event.
-    pub(super) const fn is_done(&self) -> bool {
-        self.done
-    }
-
     /// Whether the model has finished. The usage may still follow.
     pub(super) const fn is_finished(&self) -> bool {
         self.finished || self.done
@@ -209,16 +178,6 @@ impl Answer {
     /// Whether nothing that arrived was a completion.
     pub(super) const fn is_empty(&self) -> bool {
         !self.has_choices
-    }
-
-    /// Whether the text was too long, so that its end is missing. Nothing more of the answer is read.
-    pub(super) const fn is_cut(&self) -> bool {
-        self.cut
-    }
-
-    /// How many characters were shown and not withdrawn.
-    pub(super) const fn shown(&self) -> usize {
-        self.visible.shown()
     }
 
     /// The raw text and the tool calls; of an answer that was cut, the text only.
@@ -365,8 +324,8 @@ mod tests {
         let shown: String = ["NO_", "RE", "PLY"]
             .map(|text| answer.event(&chunk(&json!({"content": text}))).expect("it is a chunk").show)
             .concat();
-        assert_eq!(shown + &answer.end(), "");
-        assert_eq!(answer.shown(), 0);
+        assert_eq!(shown + &answer.visible.end(), "");
+        assert_eq!(answer.visible.shown, 0);
         assert_eq!(answer.into_parts().0, "NO_REPLY");
     }
 
@@ -453,7 +412,7 @@ mod tests {
             "usage": {"prompt_tokens": 1, "completion_tokens": 2},
         });
         let update = answer.whole(&body.to_string()).expect("it is a completion");
-        assert_eq!((update.show + &answer.end(), answer.is_finished()), ("Hi".to_owned(), true));
+        assert_eq!((update.show + &answer.visible.end(), answer.is_finished()), ("Hi".to_owned(), true));
     }
 
     #[rstest]
@@ -478,7 +437,7 @@ mod tests {
         let half = chunk(&json!({"content": "ä".repeat(MAX_ANSWER / 4) + "x"}));
         let shown: usize = (0..2).map(|_| answer.event(&half).expect("it is a chunk").show.len()).sum();
 
-        assert!(answer.is_cut() && answer.is_done());
-        assert_eq!((shown + answer.end().len(), answer.into_parts().0.len()), (MAX_ANSWER - 1, MAX_ANSWER - 1));
+        assert!(answer.cut && answer.done);
+        assert_eq!((shown + answer.visible.end().len(), answer.into_parts().0.len()), (MAX_ANSWER - 1, MAX_ANSWER - 1));
     }
 }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use rejoinder_core::{AgentError, Shim};
 use reqwest::header::AUTHORIZATION;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use serde_json::json;
 use tokio::time::timeout;
 use url::Url;
 
 use super::{
-    exchange::{chain, read_body},
+    exchange::{chain, error_detail, read_body},
     server::bearer,
     stream::{Answer, AnswerError, error_message},
 };
@@ -19,8 +19,6 @@ const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The largest answer that is read, in bytes.
 const MAX_BODY: usize = 1024 * 1024;
-
-const MAX_DETAIL: usize = 300;
 
 /// Asks `model` to say hello, once and without the tools of a turn, and returns its answer.
 ///
@@ -59,28 +57,14 @@ async fn ask(
     let body = String::from_utf8_lossy(&body);
     if !status.is_success() {
         let message = serde_json::from_str(&body).ok().and_then(|body| error_message(&body));
-        let message = detail(&message.unwrap_or_else(|| body.into_owned()), key);
+        let message = error_detail(&message.unwrap_or_else(|| body.into_owned()), key);
         return Err(AgentError::Refused { status: status.to_string(), message });
     }
     let mut answer = Answer::new(false);
     answer.whole(&body).map_err(|error| match error {
-        AnswerError::Failed(why) => AgentError::Failed(detail(&why, key)),
-        AnswerError::Broken(why) => AgentError::Broken(detail(&why, key)),
+        AnswerError::Failed(why) => AgentError::Failed(error_detail(&why, key)),
+        AnswerError::Broken(why) => AgentError::Broken(error_detail(&why, key)),
     })?;
     let text = Shim::whole(&answer.into_parts().0);
     if text.trim().is_empty() { Err(AgentError::Broken("it is empty".to_owned())) } else { Ok(text) }
-}
-
-/// One line, short and without the key.
-fn detail(message: &str, key: Option<&SecretString>) -> String {
-    let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    let message = match key.map(ExposeSecret::expose_secret) {
-        Some(key) if !key.is_empty() => message.replace(key, "[key]"),
-        _ => message,
-    };
-    match message.char_indices().nth(MAX_DETAIL) {
-        _ if message.is_empty() => "(no message)".to_owned(),
-        Some((end, _)) => format!("{}…", &message[..end]),
-        None => message,
-    }
 }

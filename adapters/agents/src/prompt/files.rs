@@ -21,10 +21,8 @@ const TEXTS: [&str; 11] = [
     "application/yaml",
 ];
 
-/// How many pictures a model gets.
 const MAX_PICTURES: usize = 10;
 
-/// How many bytes the pictures may have in total.
 const MAX_PICTURE_BYTES: usize = 32 << 20;
 
 const MAX_TEXT_BYTES: usize = 256 << 10;

@@ -11,6 +11,7 @@ use rejoinder_core::{
     HistoryLine, LineState, Sender, SenderKind, Speaker,
 };
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 use super::files::TextLimit;
 
@@ -41,62 +42,52 @@ const MAX_NEWS: usize = 20_000;
 const MAX_FILES: usize = 20;
 
 /// A message with its context.
+#[skip_serializing_none]
 #[derive(Default, Serialize)]
 struct Frame<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<Writer<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     forwarded_from: Option<Writer<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     quoted: Option<Quoted<'a>>,
     /// An emoji, or words where it was taken back.
-    #[serde(skip_serializing_if = "Option::is_none")]
     reaction: Option<&'a str>,
     /// What the gateway tells the model to do, in place of a text.
-    #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<&'a str>,
     #[serde(skip_serializing_if = "str::is_empty")]
     text: &'a str,
     #[serde(flatten)]
     files: Files<'a>,
     /// What the gateway reminds the model of.
-    #[serde(skip_serializing_if = "Option::is_none")]
     reminder: Option<String>,
     /// What was decided about what the model asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     approvals: Vec<DecidedAction<'a>>,
     /// Why the person has not seen what the model said.
-    #[serde(skip_serializing_if = "Option::is_none")]
     not_delivered: Option<&'a str>,
-    /// Whether the answer to the message was stopped.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     stopped: bool,
 }
 
 /// What the model wanted to do, and the decision.
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct DecidedAction<'a> {
     action: &'a str,
     decision: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'a str>,
 }
 
 /// Who wrote something.
+#[skip_serializing_none]
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Writer<'a> {
     /// The model, or the gateway.
     Ours(&'static str),
     Person {
-        #[serde(skip_serializing_if = "Option::is_none")]
         name: Option<&'a str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<&'a str>,
         /// Only for a stranger.
-        #[serde(skip_serializing_if = "Option::is_none")]
         let_in: Option<bool>,
     },
 }
@@ -114,7 +105,6 @@ struct Quoted<'a> {
 struct Files<'a> {
     #[serde(rename = "files", skip_serializing_if = "Vec::is_empty")]
     named: Vec<NamedFile<'a>>,
-    /// How many files are not named.
     #[serde(skip_serializing_if = "Option::is_none")]
     more_files: Option<usize>,
 }
@@ -232,7 +222,6 @@ fn framed(message: Message<'_>) -> Cow<'_, str> {
     one_line(&frame).into()
 }
 
-/// The object before a picture.
 #[derive(Serialize)]
 struct PictureFrame<'a> {
     picture: &'a str,
@@ -351,7 +340,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::sample::turn;
+    use crate::tests::turn;
 
     fn in_group(text: &str) -> AgentTurn {
         AgentTurn { chat: ChatKind::Group, ..turn(text) }

@@ -30,7 +30,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::sample::line;
+    use crate::tests::line;
 
     #[rstest]
     #[case(2, 1_000, &["c", "dd"])]

@@ -61,7 +61,7 @@ mod tests {
     use rejoinder_core::Language;
 
     use super::*;
-    use crate::sample::turn;
+    use crate::tests::turn;
 
     #[test]
     fn the_instructions_say_where_the_model_speaks() {

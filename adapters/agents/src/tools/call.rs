@@ -16,7 +16,6 @@ pub(super) const DEFER: &str = "defer";
 pub(super) const SCHEDULE: &str = "schedule";
 pub(super) const REQUEST_APPROVAL: &str = "request_approval";
 
-/// The shortest time for which a model may defer an answer.
 const MIN_DEFER: Duration = Duration::from_secs(1);
 
 /// How many characters of a note or reason are kept.
@@ -43,19 +42,17 @@ pub(crate) struct ToolCall {
 /// A valid tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Call {
+    /// The emoji.
     React(String),
-    Ask {
-        question: String,
-        choices: Choices,
-    },
+    /// The question.
+    Ask { question: String, choices: Choices },
     /// What somebody must approve before it is done.
     Approval(ApprovalRequest),
     /// `note` is shown to the person now; the answer is owed at `due`.
-    Defer {
-        note: Option<String>,
-        due: Timestamp,
-    },
+    Defer { note: Option<String>, due: Timestamp },
+    /// The reason.
     StaySilent(String),
+    /// The answer's text.
     Send(String),
     /// What it wants of the schedules of this chat.
     Schedule(ScheduleCall),
@@ -70,36 +67,27 @@ struct React {
 struct Ask {
     question: String,
     choices: Vec<String>,
-    #[serde(default)]
     free_text: Option<bool>,
-    #[serde(default)]
     expires_in: Option<Number>,
 }
 
 #[derive(Deserialize)]
 struct RequestApproval {
     action: String,
-    #[serde(default)]
     details: Option<String>,
-    #[serde(default)]
     kind: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Defer {
-    #[serde(default)]
     note: Option<String>,
-    #[serde(default)]
     minutes: Option<Number>,
-    #[serde(default)]
     seconds: Option<Number>,
-    #[serde(default)]
     until: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct StaySilent {
-    #[serde(default)]
     reason: Option<String>,
 }
 

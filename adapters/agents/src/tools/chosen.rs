@@ -10,16 +10,11 @@ pub(super) struct Chosen {
     react: Option<String>,
     ask: Option<(String, Choices)>,
     approval: Option<ApprovalRequest>,
-    defer: Option<(Option<String>, Timestamp)>,
+    pub(super) defer: Option<(Option<String>, Timestamp)>,
     silent: Option<String>,
 }
 
 impl Chosen {
-    /// Whether the answer is put off.
-    pub(super) const fn is_deferred(&self) -> bool {
-        self.defer.is_some()
-    }
-
     /// Records a choice. The last one of each kind counts.
     pub(super) fn add(&mut self, call: Call) {
         match call {

@@ -56,13 +56,7 @@ static EVERYWHERE: LazyLock<[Tool; 3]> = LazyLock::new(|| {
             vec![
                 ("question", text("The question, in Markdown, in their language. Do not list the choices in it.")),
                 ("choices", texts("2 to 8 different choices, each of a few words.")),
-                (
-                    "free_text",
-                    Property {
-                        kind: "boolean",
-                        ..text("Whether they may also answer in their own words; true if left out.")
-                    },
-                ),
+                ("free_text", flag("Whether they may also answer in their own words; true if left out.")),
                 (
                     "expires_in",
                     number(
@@ -134,10 +128,7 @@ static SCHEDULE_TOOL: LazyLock<Tool> = LazyLock::new(|| {
             ),
             (
                 "quiet",
-                Property {
-                    kind: "boolean",
-                    ..text("Whether you may stay silent after the task if there is nothing to say; false if left out.")
-                },
+                flag("Whether you may stay silent after the task if there is nothing to say; false if left out."),
             ),
             ("in_minutes", number("When: in how many minutes, once.")),
             ("at", text("Or at which time, once: RFC 3339, or 2030-01-31T09:00 in `time_zone`.")),
@@ -190,7 +181,6 @@ struct Property<'a> {
     items: Option<Items>,
 }
 
-/// What a list consists of.
 #[derive(Debug, Serialize)]
 struct Items {
     #[serde(rename = "type")]
@@ -203,6 +193,10 @@ const fn text(description: &'static str) -> Property<'static> {
 
 const fn texts(description: &'static str) -> Property<'static> {
     Property { kind: "array", items: Some(Items { kind: "string" }), ..text(description) }
+}
+
+const fn flag(description: &'static str) -> Property<'static> {
+    Property { kind: "boolean", ..text(description) }
 }
 
 const fn number(description: &'static str) -> Property<'static> {

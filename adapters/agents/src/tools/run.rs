@@ -8,7 +8,6 @@ use super::{
     schedule,
 };
 
-/// How many characters of a tool's name are kept.
 const MAX_TOOL_NAME: usize = 64;
 
 /// The result of a tool call, for the model.
@@ -29,15 +28,10 @@ pub(crate) struct RunState {
     tools: Vec<String>,
     chosen: Chosen,
     /// Whether `send` became the turn's answer.
-    sent: bool,
+    pub(crate) sent: bool,
 }
 
 impl RunState {
-    /// Whether `send` became the turn's answer.
-    pub(crate) const fn is_sent(&self) -> bool {
-        self.sent
-    }
-
     pub(crate) const fn has_shown(&self) -> bool {
         !self.shown.is_empty()
     }
@@ -61,7 +55,7 @@ impl RunState {
         // What is sent is the answer: nothing is left to put off. So of both, in any order, only the deferral holds, also if it
         // has to be corrected first.
         let wants_to_defer = turn.may_defer.left > 0 && calls.iter().any(|call| call.name == DEFER);
-        let defers = self.chosen.is_deferred() || wants_to_defer;
+        let defers = self.chosen.defer.is_some() || wants_to_defer;
         for (ToolCall { name, arguments, .. }, call) in calls.iter().zip(parsed) {
             let name: String = name.chars().take(MAX_TOOL_NAME).collect();
             if !self.tools.contains(&name) {
@@ -112,7 +106,6 @@ impl RunState {
         }
     }
 
-    /// The outcome of all that was said and chosen.
     pub(crate) fn outcome(self) -> Outcome {
         let text = match self.shown.as_slice() {
             [] => None,

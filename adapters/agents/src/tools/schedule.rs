@@ -18,7 +18,6 @@ const NAME: usize = 40;
 /// What a model can do with schedules.
 pub(crate) static ACTIONS: LazyLock<[String; 3]> = LazyLock::new(|| ["add", "list", "remove"].map(ToOwned::to_owned));
 
-/// The arguments of the tool.
 #[derive(Deserialize)]
 pub(crate) struct Arguments {
     action: String,

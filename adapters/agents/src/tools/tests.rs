@@ -9,7 +9,7 @@ use super::{
     chosen::Chosen,
     offer::offered,
 };
-use crate::sample::{capabilities, turn};
+use crate::tests::{capabilities, turn};
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
