@@ -24,7 +24,6 @@ pub struct OperatorToken {
 pub(crate) struct Owner(String);
 
 impl Owner {
-    /// The channel's own token.
     pub(crate) fn channel() -> Self {
         Self("own".to_owned())
     }

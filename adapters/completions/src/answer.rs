@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use rejoinder_core::{Attachment, Cause, SignalKind, TurnId, TurnStatus, TurnView, Usage};
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 /// How the ids of completions begin. The rest is the turn's id.
@@ -31,6 +32,7 @@ pub struct ApiTexts {
 }
 
 /// What is known of a turn. Fields that do not apply are omitted.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[schema(as = CompletionAbout)]
 pub(crate) struct About<'a> {
@@ -41,15 +43,12 @@ pub(crate) struct About<'a> {
     #[schema(value_type = String)]
     status: TurnStatus,
     /// `reply` or `reaction`, when the status is `answered`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, nullable = false)]
     signal: Option<SignalKind>,
     /// The text of a deferral, in a stream.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     deferral: Option<&'a str>,
     /// Present if a fallback answered instead of the agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     fallback: Option<Fallback<'a>>,
     /// Files that belong to the answer.
@@ -57,7 +56,6 @@ pub(crate) struct About<'a> {
     #[schema(value_type = Option<Vec<AnswerFile>>, nullable = false)]
     attachments: &'a [Attachment],
     /// Where the answer will be, until the status is final.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = "uri-reference")]
     result_url: Option<String>,
     /// The fields of the request that changed nothing, such as `tools`.
@@ -241,16 +239,26 @@ impl<'a> Completion<'a> {
 }
 
 /// One event of a stream.
-#[derive(Debug, Serialize)]
+#[skip_serializing_none]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CompletionChunk)]
 pub(crate) struct Chunk<'a> {
+    /// `chatcmpl-` and the id of the turn.
     pub(crate) id: &'a str,
+    /// Always `chat.completion.chunk`.
     pub(crate) object: &'static str,
+    /// In seconds since 1970.
     pub(crate) created: i64,
+    /// The model that was asked for.
     pub(crate) model: &'a str,
+    /// One with a `delta`; none in the event with the usage.
+    #[schema(value_type = Vec<Object>)]
     pub(crate) choices: Vec<ChunkChoice<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// In the last event but `[DONE]`, if it was asked for and the agent tells.
+    #[schema(nullable = false)]
     pub(crate) usage: Option<UsageObject>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// In the event of a deferral, and in that with the `finish_reason`.
+    #[schema(nullable = false)]
     pub(crate) rejoinder: Option<&'a About<'a>>,
 }
 
@@ -262,11 +270,10 @@ pub(crate) struct ChunkChoice<'a> {
     pub(crate) finish_reason: Option<&'static str>,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Delta<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) role: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) content: Option<&'a str>,
 }
 

@@ -50,7 +50,6 @@ impl Caller {
         self.context.intake.usage(turn).await.unwrap_or_default()
     }
 
-    /// Notes that a caller read the end of a turn.
     pub(crate) fn note_read(&self, turn: TurnId, status: Option<TurnStatus>) {
         if status.is_some_and(TurnStatus::is_final) {
             self.context.intake.fetched(turn);

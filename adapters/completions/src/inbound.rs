@@ -40,11 +40,8 @@ const MAX_OPTION_NAME: usize = 64;
 struct Body {
     model: String,
     messages: Vec<Message>,
-    #[serde(default)]
     stream: Option<bool>,
-    #[serde(default)]
     stream_options: Option<StreamOptions>,
-    #[serde(default)]
     user: Option<String>,
     #[serde(flatten)]
     options: Map<String, Value>,
@@ -53,7 +50,6 @@ struct Body {
 #[derive(Debug, Deserialize)]
 #[serde(expecting = "an object")]
 struct StreamOptions {
-    #[serde(default)]
     include_usage: Option<bool>,
 }
 
@@ -91,7 +87,6 @@ pub(crate) struct Context<'a> {
     pub(crate) wait: Duration,
     pub(crate) trace: Option<CallerTrace>,
     pub(crate) language: Option<Language>,
-    /// When the request was received.
     pub(crate) now: Timestamp,
 }
 

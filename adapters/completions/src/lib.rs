@@ -46,7 +46,7 @@ mod schema;
 mod section;
 mod stream;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use rejoinder_config::Size;
@@ -120,35 +120,22 @@ impl CompletionsAdapter {
     /// The API responds 503 until [`run`](ChannelAdapter::run) is called and after it has returned.
     #[must_use]
     pub fn new(settings: CompletionsSettings) -> Self {
-        let CompletionsSettings {
-            name,
-            section,
-            token,
-            models,
-            guesses,
-            body_limit,
-            body_timeout,
-            public_url,
-            texts,
-            clock,
-            stop_waiting,
-        } = settings;
-        let channel = ChannelId::new("api", &name);
-        let path = Self::path_of(&name);
-        let base = public_url.as_ref().map(|url| url.as_str().trim_end_matches('/')).unwrap_or_default();
+        let channel = ChannelId::new("api", &settings.name);
+        let path = Self::path_of(&settings.name);
+        let base = settings.public_url.as_ref().map(|url| url.as_str().trim_end_matches('/')).unwrap_or_default();
         Self {
-            access: Access { own: token, guesses, surface: channel.to_string() },
+            access: Access { own: settings.token, guesses: settings.guesses, surface: channel.to_string() },
             url: format!("{base}{path}"),
             channel,
             path,
-            models,
-            wait: section.wait,
-            body_limit: section.body_limit.map_or(body_limit, Size::bytes),
-            body_timeout,
-            texts,
+            models: settings.models,
+            wait: settings.section.wait,
+            body_limit: settings.section.body_limit.map_or(settings.body_limit, Size::bytes),
+            body_timeout: settings.body_timeout,
+            texts: settings.texts,
             drafts: Arc::default(),
-            clock,
-            stop_waiting,
+            clock: settings.clock,
+            stop_waiting: settings.stop_waiting,
             context: WhileRunning::default(),
         }
     }
@@ -162,12 +149,6 @@ impl CompletionsAdapter {
     /// Where the answer to a turn can be read.
     fn result_url(&self, turn: TurnId) -> String {
         format!("{}/chat/completions/{}", self.url, answer::completion_id(turn))
-    }
-}
-
-impl fmt::Debug for CompletionsAdapter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CompletionsAdapter").field("channel", &self.channel).finish_non_exhaustive()
     }
 }
 

@@ -11,10 +11,8 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Models(Vec<OfferedAgent>);
 
-/// An agent that callers may choose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfferedAgent {
-    /// Its name.
     pub name: AgentName,
     /// Its models, of which one may be chosen.
     pub models: Vec<Arc<str>>,

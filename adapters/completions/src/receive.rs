@@ -20,7 +20,7 @@ use rejoinder_kit::{
 use crate::{
     CompletionsAdapter, OperatorTokens,
     access::Owner,
-    answer::{Completion, turn_of},
+    answer::{Chunk, Completion, turn_of},
     caller::Caller,
     error::ApiError,
     inbound::{self, Context},
@@ -92,7 +92,7 @@ async fn with_common_headers(request: Request, next: Next) -> Response {
     request_body(content = schema::Request),
     responses(
         (status = 200, description = "The answer; with `stream` its chunks as server-sent events, the last of which is `[DONE]`",
-            content((Completion = "application/json"), (schema::Chunk = "text/event-stream")),
+            content((Completion = "application/json"), (Chunk = "text/event-stream")),
             headers(("x-request-id" = String, description = "The turn"), ("Idempotency-Replayed" = String))),
         (status = 400, description = "The body is broken, or asks for what there is not", body = schema::Error),
         (status = 401, description = "The token is missing or wrong", body = schema::Error),

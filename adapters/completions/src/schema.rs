@@ -1,13 +1,11 @@
-//! The schemas of requests, streams and errors. Their doc comments become the API's descriptions.
+//! The schemas of requests and errors. Their doc comments become the API's descriptions.
 //!
-//! The real types are in `error.rs`, `inbound.rs` and, of a stream, `answer.rs`.
+//! The real types are in `error.rs` and `inbound.rs`.
 #![expect(dead_code, reason = "types that only describe; no value of them is made")]
 
 use std::collections::BTreeMap;
 
 use utoipa::ToSchema;
-
-use crate::answer::{About, UsageObject};
 
 /// A request as for OpenAI's API. Fields that are not listed are ignored, as far as they only shape an answer.
 #[derive(ToSchema)]
@@ -52,29 +50,6 @@ pub(crate) struct Message {
     /// not in the request the agent gets the name.
     #[schema(value_type = Object)]
     content: Option<BTreeMap<String, String>>,
-}
-
-/// One event of a stream.
-#[derive(ToSchema)]
-#[schema(as = CompletionChunk)]
-pub(crate) struct Chunk {
-    /// `chatcmpl-` and the id of the turn.
-    id: String,
-    /// Always `chat.completion.chunk`.
-    object: String,
-    /// In seconds since 1970.
-    created: i64,
-    /// The model that was asked for.
-    model: String,
-    /// One with a `delta`; none in the event with the usage.
-    #[schema(value_type = Vec<Object>)]
-    choices: Vec<BTreeMap<String, String>>,
-    /// In the last event but `[DONE]`, if it was asked for and the agent tells.
-    #[schema(nullable = false)]
-    usage: Option<UsageObject>,
-    /// In the event of a deferral, and in that with the `finish_reason`.
-    #[schema(nullable = false)]
-    rejoinder: Option<About<'static>>,
 }
 
 /// Why a request was refused.

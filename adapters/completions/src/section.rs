@@ -8,7 +8,6 @@ use rejoinder_config::{
 };
 use serde::{Deserialize, Serialize};
 
-/// The configuration of one API.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompletionsSection {

@@ -22,7 +22,6 @@ const KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// A comment, which clients ignore.
 const COMMENT: &[u8] = b": the agent is at work\n\n";
 
-/// The end of a stream.
 const DONE: &[u8] = b"data: [DONE]\n\n";
 
 /// Asks nginx not to hold events back.

@@ -7,7 +7,6 @@ use url::Url;
 
 use crate::error::ApiError;
 
-/// How many files one message may have.
 const MAX_ATTACHMENTS: usize = 32;
 
 /// The longest URL of a file, in bytes, unless it holds the file.
