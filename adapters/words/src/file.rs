@@ -4,7 +4,7 @@
 //! between the write and its record, finds what it has written. The day of the file is that of the delivery, not of the attempt.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, File},
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     sync::Arc,
@@ -13,7 +13,7 @@ use std::{
 use jiff::{Timestamp, tz::TimeZone};
 use parking_lot::Mutex;
 use rejoinder_core::{Attachment, Content, Delivery, DeliveryError, Receipt};
-use rejoinder_kit::files::is_on_the_web;
+use rejoinder_kit::{files::is_on_the_web, make_private_folder, private_file};
 
 use crate::{Pattern, WordsAdapter, about};
 
@@ -67,7 +67,7 @@ impl Journal {
         let _writing = WRITING.lock();
         let path = self.prepared(&path)?;
         let is_new = !path.exists();
-        let mut file = private(OpenOptions::new().read(true).append(true).create(true)).open(&path)?;
+        let mut file = private_file().read(true).append(true).create(true).open(&path)?;
         if may_be_there && !is_new && entry.is_in(&mut file)? {
             return file.sync_all();
         }
@@ -156,10 +156,7 @@ fn make_folder(path: &Path) -> io::Result<()> {
     if is_link(path) {
         return Err(leads_elsewhere(path));
     }
-    let mut builder = DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(path)
+    make_private_folder(path)
 }
 
 fn is_link(path: &Path) -> bool {
@@ -168,17 +165,6 @@ fn is_link(path: &Path) -> bool {
 
 fn leads_elsewhere(path: &Path) -> io::Error {
     io::Error::other(format!("{} is a symbolic link: words are written below the data directory only", path.display()))
-}
-
-/// A file that only the owner may use, if it is made.
-#[cfg(unix)]
-fn private(options: &mut OpenOptions) -> &OpenOptions {
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600)
-}
-
-#[cfg(not(unix))]
-const fn private(options: &mut OpenOptions) -> &OpenOptions {
-    options
 }
 
 #[cfg(test)]

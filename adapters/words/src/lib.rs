@@ -18,7 +18,6 @@ mod post;
 mod section;
 
 use std::{
-    fmt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -89,12 +88,6 @@ impl WordsAdapter {
     #[must_use]
     pub fn folder(data_dir: &Path) -> PathBuf {
         data_dir.join(WordsTo::PLATFORM)
-    }
-}
-
-impl fmt::Debug for WordsAdapter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WordsAdapter").field("channel", &self.channel).finish_non_exhaustive()
     }
 }
 
