@@ -64,8 +64,8 @@ impl Api {
             lines.send(&format!("hello {}", self.token.expose_secret())).await?;
             let line = lines.next().await.transpose()?;
             match line.as_deref().map(Line::parse) {
-                Some(Line::Welcome { name }) => Ok(Connection { lines, name }),
-                Some(Line::Denied { why }) => Err(ApiError::Denied(redacted(&why, &self.token))),
+                Some(Line::Welcome(name)) => Ok(Connection { lines, name }),
+                Some(Line::Denied(why)) => Err(ApiError::Denied(redacted(&why, &self.token))),
                 _ => Err(ApiError::NotConnected("the server did not welcome us".to_owned())),
             }
         };

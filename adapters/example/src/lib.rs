@@ -22,8 +22,6 @@ pub mod server;
 #[cfg(test)]
 mod conformance;
 
-use std::fmt;
-
 use async_trait::async_trait;
 use rejoinder_core::{
     Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery, DeliveryError,
@@ -47,12 +45,6 @@ impl Example {
     #[must_use]
     pub fn new(channel: ChannelId, options: &ExampleSection, clock: SharedClock) -> Self {
         Self { channel, api: Api::new(options), clock, health: Health::stale_after(receive::STALE_AFTER) }
-    }
-}
-
-impl fmt::Debug for Example {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Example").field("channel", &self.channel).finish_non_exhaustive()
     }
 }
 

@@ -13,7 +13,6 @@ use tokio_util::{
 /// The longest line that is kept, in bytes. The rest of a longer one is skipped.
 const MAX_LINE: usize = 64 * 1024;
 
-/// Splits bytes into lines.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     is_skipping: bool,

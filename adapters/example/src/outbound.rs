@@ -13,8 +13,8 @@ impl Example {
         };
         let (key, chat) = (delivery.id().to_string(), &delivery.conversation().chat);
         match self.api.say(&key, chat, &text).await? {
-            Line::Sent { message } => Ok(Receipt::of(message)),
-            Line::Failed { failure } => Err(failure.into()),
+            Line::Sent(message) => Ok(Receipt::of(message)),
+            Line::Failed(failure) => Err(failure.into()),
             other => Err(DeliveryError::Unknown(format!("the server answered {other:?}"))),
         }
     }

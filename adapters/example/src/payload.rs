@@ -23,19 +23,14 @@ use std::time::Duration;
 /// A line from the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    Welcome {
-        name: String,
-    },
-    Denied {
-        why: String,
-    },
+    /// With our name.
+    Welcome(String),
+    /// With the reason.
+    Denied(String),
     Message(Message),
-    Sent {
-        message: String,
-    },
-    Failed {
-        failure: Failure,
-    },
+    /// With the message's id.
+    Sent(String),
+    Failed(Failure),
     Pong,
     /// Not a line of the protocol.
     Unknown,
@@ -66,13 +61,13 @@ impl Line {
     pub(crate) fn parse(line: &str) -> Self {
         let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
         match verb {
-            "welcome" if !rest.is_empty() => Self::Welcome { name: rest.to_owned() },
-            "denied" => Self::Denied { why: unescaped(rest) },
+            "welcome" if !rest.is_empty() => Self::Welcome(rest.to_owned()),
+            "denied" => Self::Denied(unescaped(rest)),
             "message" => words(rest).map_or(Self::Unknown, |[id, chat, person, text]| {
                 Self::Message(Message { id, chat, person, text: Some(unescaped(&text)) })
             }),
-            "sent" if !rest.is_empty() => Self::Sent { message: rest.to_owned() },
-            "failed" if !rest.is_empty() => Self::Failed { failure: failure(rest) },
+            "sent" if !rest.is_empty() => Self::Sent(rest.to_owned()),
+            "failed" if !rest.is_empty() => Self::Failed(failure(rest)),
             "pong" => Self::Pong,
             _ => words(rest)
                 .map_or(Self::Unknown, |[id, chat, person, _]| Self::Message(Message { id, chat, person, text: None })),
@@ -151,7 +146,7 @@ mod tests {
     #[test]
     fn a_failure_says_what_to_do() {
         let failed = |why: &str| match Line::parse(&format!("failed {why}")) {
-            Line::Failed { failure } => failure,
+            Line::Failed(failure) => failure,
             other => panic!("{other:?}"),
         };
 

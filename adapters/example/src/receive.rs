@@ -19,7 +19,6 @@ const PING_AFTER: Duration = Duration::from_secs(20);
 /// After this time without a line from the server the channel counts as dead.
 pub(crate) const STALE_AFTER: Duration = Duration::from_mins(1);
 
-/// Why listening ended.
 enum ListenEnd {
     /// The connection was lost: connect again.
     Lost(ApiError),
@@ -63,7 +62,6 @@ impl Example {
         }
     }
 
-    /// Listens on one connection.
     async fn listen(&self, receiver: &Receiver<'_>, backoff: &mut Backoff) -> Result<Infallible, ListenEnd> {
         let mut connection = receiver.until_shutdown(self.api.connect()).await??;
         self.health.outbound_works();

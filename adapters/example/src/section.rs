@@ -3,7 +3,6 @@
 use rejoinder_config::{ChannelKeys, ChannelSection, Checks, Common, IdFormat, People, Secret, Section, text};
 use serde::{Deserialize, Serialize};
 
-/// One account.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExampleSection {

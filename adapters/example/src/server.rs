@@ -105,7 +105,6 @@ impl ChatServer {
         Ok(server)
     }
 
-    /// Host and port.
     #[must_use]
     pub fn address(&self) -> String {
         self.address.to_string()
@@ -153,7 +152,6 @@ impl ChatServer {
         self.is_down.send_replace(true);
     }
 
-    /// Serves connections again.
     pub fn reconnect(&self) {
         self.is_down.send_replace(false);
     }
