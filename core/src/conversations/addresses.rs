@@ -7,14 +7,14 @@
 //! in a conversation that is active waits for no look at the store.
 
 use std::{
+    collections::HashMap,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
 };
 
-use quick_cache::sync::{Cache, EntryAction};
+use quick_cache::sync::Cache;
 
 use crate::{
     base::timer::Timer,
@@ -35,6 +35,26 @@ pub(crate) struct Addresses {
     known: Cache<ConversationRef, KnownConversation>,
     /// How often something was forgotten: what is read meanwhile is not kept.
     forgotten: AtomicU64,
+    /// How many turns are about to be stored as postponed at an address.
+    postponing: Mutex<HashMap<ConversationRef, usize>>,
+}
+
+/// A turn that is about to be stored as postponed. While this exists, what comes after it is postponed, too.
+pub(crate) struct Postponing {
+    addresses: Arc<Addresses>,
+    address: ConversationRef,
+}
+
+impl Drop for Postponing {
+    fn drop(&mut self) {
+        // The turn may be stored by now.
+        self.addresses.forget(&self.address);
+        let mut postponing = self.addresses.postponing();
+        let left = postponing.remove(&self.address).unwrap_or_default().saturating_sub(1);
+        if left > 0 {
+            postponing.insert(self.address.clone(), left);
+        }
+    }
 }
 
 /// The conversations of which something changes that is cached.
@@ -69,12 +89,15 @@ impl ChangedConversations {
 
 impl Addresses {
     pub(crate) fn new(store: Arc<dyn ChannelStore>, slots: Arc<Slots>, timer: Arc<Timer>, clock: SharedClock) -> Self {
-        Self { store, slots, timer, clock, known: Cache::new(REMEMBERED), forgotten: AtomicU64::new(0) }
+        let (known, forgotten, postponing) = (Cache::new(REMEMBERED), AtomicU64::new(0), Mutex::default());
+        Self { store, slots, timer, clock, known, forgotten, postponing }
     }
 
     /// The conversation at an address; for a new address, one with the id that it will get. Concurrent calls for one
     /// address get the same id.
     pub(crate) async fn resolve(&self, address: &ConversationRef) -> Result<KnownConversation, StoreError> {
+        // Before the cache is: what is stored as postponed is forgotten there first.
+        let is_postponing = self.postponing().contains_key(address);
         let forgotten = self.forgotten.load(Ordering::Acquire);
         let mut was_read = false;
         let find = async {
@@ -86,7 +109,7 @@ impl Addresses {
         if was_read && self.forgotten.load(Ordering::Acquire) != forgotten {
             self.known.remove(address);
         }
-        Ok(known)
+        Ok(KnownConversation { has_postponed: known.has_postponed || is_postponing, ..known })
     }
 
     /// Removes an address from the cache, so that the store is read again.
@@ -112,17 +135,86 @@ impl Addresses {
         self.timer.wake_at(self.clock.now());
     }
 
-    /// Notes that a turn is about to be stored as postponed at an address: what comes after it is, too.
-    pub(crate) fn postpones(&self, address: &ConversationRef) {
-        let postpone = |_: &ConversationRef, known: &mut KnownConversation| {
-            known.has_postponed = true;
-            EntryAction::Retain(())
-        };
-        drop(self.known.entry(address, Some(Duration::ZERO), postpone));
+    /// Notes that a turn is about to be stored as postponed at an address.
+    pub(crate) fn postpone(self: &Arc<Self>, address: &ConversationRef) -> Postponing {
+        *self.postponing().entry(address.clone()).or_default() += 1;
+        Postponing { addresses: Arc::clone(self), address: address.clone() }
+    }
+
+    fn postponing(&self) -> MutexGuard<'_, HashMap<ConversationRef, usize>> {
+        self.postponing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn forget_those(&self, are_meant: impl Fn(&ConversationRef, &KnownConversation) -> bool) {
         self.forgotten.fetch_add(1, Ordering::AcqRel);
         self.known.retain(|address, known| !are_meant(address, known));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::{
+        conformance::{clock::TestClock, scripted::Gate},
+        model::conversation::ChannelId,
+        ports::store::record::AbsentChannel,
+    };
+
+    /// A store in which every address leads to one row, if there is one. It is read before the gate opens.
+    #[derive(Default)]
+    struct OneRow {
+        row: Mutex<Option<KnownConversation>>,
+        gate: Gate,
+    }
+
+    #[async_trait]
+    impl ChannelStore for OneRow {
+        async fn arrival(&self, _: &ConversationRef) -> Result<Option<KnownConversation>, StoreError> {
+            let row = *self.row.lock().expect("no panic");
+            self.gate.wait().await;
+            Ok(row)
+        }
+        async fn set_channels(&self, _: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError> {
+            unreachable!()
+        }
+        async fn cursor(&self, _: &ChannelId, _: &str) -> Result<Option<String>, StoreError> {
+            unreachable!()
+        }
+        async fn conversation(&self, _: &ConversationRef) -> Result<Option<ConversationId>, StoreError> {
+            unreachable!()
+        }
+        async fn address(&self, _: ConversationId) -> Result<Option<ConversationRef>, StoreError> {
+            unreachable!()
+        }
+    }
+
+    fn addresses(store: &Arc<OneRow>) -> Arc<Addresses> {
+        let slots = Slots::new(1, [], CancellationToken::new(), TestClock::new());
+        let (slots, timer) = (Arc::new(slots), Arc::new(Timer::new()));
+        Arc::new(Addresses::new(Arc::<OneRow>::clone(store), slots, timer, TestClock::new()))
+    }
+
+    fn chat() -> ConversationRef {
+        ConversationRef::new(ChannelId::new("test", "main"), "a")
+    }
+
+    #[tokio::test]
+    async fn what_comes_after_a_postponed_message_knows_it_before_it_is_stored() {
+        let store = Arc::<OneRow>::default();
+        store.gate.open();
+        let addresses = addresses(&store);
+        let has_postponed = async || addresses.resolve(&chat()).await.expect("it is read").has_postponed;
+
+        let postponing = [addresses.postpone(&chat()), addresses.postpone(&chat())];
+        addresses.forget(&chat());
+        assert!(has_postponed().await);
+        let [first, second] = postponing;
+        drop(first);
+        assert!(has_postponed().await, "the second one is not stored yet");
+        drop(second);
+        assert!(!has_postponed().await, "none was stored");
     }
 }

@@ -275,7 +275,8 @@ impl Acceptor {
 
     /// Acts on a turn that was stored: what was counted for it counts, and it begins or waits.
     fn act_on_turn(&self, turn: TurnRecord, routed: RoutedEvent) -> Accepted {
-        let RoutedEvent { mode, slot, run, counted, heard, notice_permit, told, .. } = routed;
+        let RoutedEvent { mode, slot, run, postponing, counted, heard, notice_permit, told, .. } = routed;
+        drop(postponing);
         notice_permit.into_iter().for_each(NoticePermit::spend);
         counted.into_iter().for_each(Counted::keep);
         heard.into_iter().for_each(Heard::keep);

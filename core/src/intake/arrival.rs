@@ -138,9 +138,14 @@ impl Arrival {
 
     /// The conversation of its event, which is looked up once.
     pub(super) async fn conversation(&mut self, addresses: &Addresses) -> Result<KnownConversation, StoreError> {
-        if let Some(conversation) = self.conversation {
-            return Ok(conversation);
+        match self.conversation {
+            Some(conversation) => Ok(conversation),
+            None => self.look_up(addresses).await,
         }
+    }
+
+    /// The same as it is now.
+    pub(super) async fn look_up(&mut self, addresses: &Addresses) -> Result<KnownConversation, StoreError> {
         let conversation = addresses.resolve(&self.event.conversation).await?;
         self.conversation = Some(conversation);
         Ok(conversation)

@@ -26,7 +26,7 @@ use super::{
 use crate::{
     base::channels::Channels,
     conversations::{
-        addresses::Addresses,
+        addresses::{Addresses, Postponing},
         sessions::{self, Sessions},
     },
     events::Run,
@@ -72,6 +72,8 @@ pub(super) struct RoutedEvent {
     pub(super) slot: Option<Slot>,
     /// Its run, if it begins at once.
     pub(super) run: Option<Run>,
+    /// Held until it is stored, if its turn is postponed.
+    pub(super) postponing: Option<Postponing>,
     /// The notice that its sender gets.
     pub(super) notice: Option<Notice>,
     /// If it is a notice to a stranger: its place among those of this hour.
@@ -93,6 +95,7 @@ impl RoutedEvent {
             mode: QueueMode::Followup,
             slot: None,
             run: None,
+            postponing: None,
             notice: None,
             notice_permit: None,
             counted: None,
@@ -168,8 +171,8 @@ impl EventRouter {
         let run = begins.then(|| begin(&mut obligation, policy, &handler, now)).flatten();
         let owner = self.owner;
         let started = run.as_ref().map(|_| RunStart { turn: id, number: 1, handler: handler.clone(), owner, at: now });
+        let postponing = is_postponed.then(|| self.addresses.postpone(&event.conversation));
         if is_postponed {
-            self.addresses.postpones(&event.conversation);
             let _ = obligation.on(Event::Postponed, &Policy::default(), now);
         }
         let mut session = sessions::session_of(&event, &known, SessionId::new(now));
@@ -193,7 +196,7 @@ impl EventRouter {
         let (event, turn) = (Arc::new(event), Some(turn));
         let new = NewEvent { id: EventId::new(now), event, turn, only_if_known: false };
         let Arrival { notice, heard, told, mode, .. } = arrival;
-        RoutedEvent { mode, slot, run, notice, counted, heard, told, ..RoutedEvent::new(new) }
+        RoutedEvent { mode, slot, run, postponing, notice, counted, heard, told, ..RoutedEvent::new(new) }
     }
 
     /// Whether the writer with this id and unique name may talk to the agent in a chat.

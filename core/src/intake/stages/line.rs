@@ -20,7 +20,8 @@ pub(in crate::intake) async fn line(
     slots: &Arc<Slots>,
     limits: &Limits,
 ) -> Verdict {
-    let here = arrival.conversation(addresses).await?;
+    // Not as the first stage found it: those between may have waited.
+    let here = arrival.look_up(addresses).await?;
     let conversation = here.id;
     let Arrival { id, event, handling, .. } = &*arrival;
     // A command does not wait.
