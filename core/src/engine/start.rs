@@ -118,7 +118,7 @@ impl Ground {
         let addresses = Arc::new(Addresses::new(store.clone(), slots.clone(), timer.clone(), clock.clone()));
         let merges = Merges::new(store.clone(), channels.clone(), settings.clone(), clock.clone(), addresses.clone());
         let ground = Self {
-            people: Arc::new(People::load(store.clone(), clock.clone(), lifecycle.clone(), &planted.people).await?),
+            people: People::load(store.clone(), clock.clone(), lifecycle.clone(), &planted.people).await?,
             questions: Arc::new(Questions::new(store.clone())),
             approvals: Arc::new(Approvals::new(store.clone())),
             backlog_question: Arc::new(BacklogQuestion::new(store.clone(), clock.now())),

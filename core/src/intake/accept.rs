@@ -418,7 +418,7 @@ fn without_turn(stored: Stored, limited: Option<Duration>) -> Accepted {
 }
 
 /// Stores where people are reached from now on: they may have been forgotten meanwhile.
-async fn store_chat(people: &People, event: &InboundEvent, told: Option<Language>) -> Result<(), StoreError> {
+async fn store_chat(people: &Arc<People>, event: &InboundEvent, told: Option<Language>) -> Result<(), StoreError> {
     let _moving = people.moving.lock().await;
     decide_anew!({
         let seen = people.seen();

@@ -153,11 +153,11 @@ impl Ledger {
             }
             return Ok(None);
         }
+        self.addresses.forget_changed(&changed);
         // What is sent next may be about them: a code of `/link` is in no row.
         if let Some(seen) = seen_people {
             self.context.people.take_over(seen, &people).await;
         }
-        self.addresses.forget_changed(&changed);
         self.questions.note(&questions);
         self.approvals.note(&approvals);
         self.questions.note_approvals(&approvals);

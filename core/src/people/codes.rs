@@ -1,6 +1,6 @@
 //! Requests to be let in, codes to link a channel, and who guesses them.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use rand::seq::IndexedRandom;
 use rejoinder_guard::Timestamp;
@@ -68,27 +68,29 @@ impl Pairing {
 
 impl People {
     /// The request of a stranger to be let in: the earlier one, if they have a code.
-    pub(crate) async fn ask(&self, event: &InboundEvent) -> Result<Asked, StoreError> {
+    pub(crate) async fn ask(self: &Arc<Self>, event: &InboundEvent) -> Result<Asked, StoreError> {
         let identity = event.identity();
         decide_anew!({
             let seen = self.seen();
             match self.asked_before(&identity) {
                 Some(asked) => Some(asked),
-                None => self.ask_anew(seen, event).await?.map(Asked::Waits),
+                None => {
+                    self.ask_anew(seen, event).await?;
+                    self.asked_before(&identity)
+                }
             }
         })
     }
 
-    /// `None` if something was changed since `seen`: another event, of this stranger or of another, may have come first.
-    async fn ask_anew(&self, seen: Seen, event: &InboundEvent) -> Result<Option<Pairing>, StoreError> {
+    /// Stores nothing if something was changed since `seen`: another event, of this stranger or of another, may have come first.
+    async fn ask_anew(self: &Arc<Self>, seen: Seen, event: &InboundEvent) -> Result<(), StoreError> {
         let pairing = self.with_new_code(event, PairingState::Waiting, LIFETIME);
         let now = pairing.asked_at;
         let subject = Subject::channel(&pairing.identity.channel);
         let asked = LogEvent::PersonAsked { identity: pairing.identity.to_string() };
         let log = vec![NewLogEntry { at: now, subject, event: asked }];
-        let people = vec![PeopleChange::PairingSaved(pairing.clone())];
-        let is_stored = self.change(seen, Transition { log, people, ..Transition::default() }).await?;
-        Ok(is_stored.then_some(pairing))
+        let people = vec![PeopleChange::PairingSaved(pairing)];
+        self.change(seen, Transition { log, people, ..Transition::default() }).await.map(drop)
     }
 
     /// What became of the request of somebody who can make no new one.

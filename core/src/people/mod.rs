@@ -18,6 +18,7 @@ pub(crate) mod reach;
 use std::{
     collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use arc_swap::ArcSwap;
@@ -37,6 +38,9 @@ use crate::{
     },
     ports::{Commit, Noun, PeopleStore, Seen, SharedClock, StoreError, Transition},
 };
+
+/// How long a change waits at most until it is read again.
+const LONGEST_READ: Duration = Duration::from_secs(5);
 
 /// Who is known, and who asks to be let in.
 pub struct People {
@@ -81,9 +85,9 @@ impl People {
         clock: SharedClock,
         lifecycle: Lifecycle,
         seeds: &[SeedPerson],
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Arc<Self>, StoreError> {
         let state = read(&*store).await?;
-        let people = Self {
+        let people = Arc::new(Self {
             known: ArcSwap::from_pointee(KnownPeople::of(&state.people)),
             state: Mutex::new(state),
             store,
@@ -94,7 +98,7 @@ impl People {
             let_in: Notify::new(),
             asked: Notify::new(),
             reachable: Notify::new(),
-        };
+        });
         people.plant(seeds, &[]).await?;
         Ok(people)
     }
@@ -102,7 +106,7 @@ impl People {
     /// Adds the people of a configuration that was read again, as far as they differ from those of `before`: who was revoked
     /// since stays so. Returns who was let in, and who stays known although they are no longer configured.
     pub(crate) async fn plant(
-        &self,
+        self: &Arc<Self>,
         seeds: &[SeedPerson],
         before: &[SeedPerson],
     ) -> Result<(Vec<KnownAs>, Vec<KnownAs>), StoreError> {
@@ -142,17 +146,25 @@ impl People {
         Seen { noun: Noun::People, version: self.state().version }
     }
 
-    /// Reads again what was changed on what was `seen`. Retries until it is read, or the gateway has ended.
-    pub(crate) async fn take_over(&self, seen: Seen, changes: &[PeopleChange]) {
+    /// Reads again what was changed on what was `seen`. If that cannot be read soon, it is read later: until then every decision
+    /// on it conflicts.
+    pub(crate) async fn take_over(self: &Arc<Self>, seen: Seen, changes: &[PeopleChange]) {
         if changes.is_empty() {
             return;
         }
         self.let_out(seen, changes);
-        while let Err(error) = self.read_changed(seen, changes).await {
-            warn!(%error, "cannot read who is known, retrying");
-            if !self.lifecycle.pause(pauses::READ_AGAIN).await {
-                return;
+        let Err(error) = self.read_changed(seen, changes).await else { return };
+        warn!(%error, "cannot read who is known, retrying");
+        let people = Arc::clone(self);
+        let reading = self.lifecycle.work.spawn(async move {
+            while people.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await {
+                let Err(error) = people.refresh(seen).await else { return };
+                warn!(%error, "cannot read who is known, retrying");
             }
+        });
+        tokio::select! {
+            _ = reading => {}
+            _ = self.lifecycle.pause(LONGEST_READ) => {}
         }
     }
 
@@ -197,7 +209,7 @@ impl People {
     }
 
     /// Stores changes, and reads them again. `false` if something was changed since `seen`: decide again.
-    pub(crate) async fn change(&self, seen: Seen, transition: Transition) -> Result<bool, StoreError> {
+    pub(crate) async fn change(self: &Arc<Self>, seen: Seen, transition: Transition) -> Result<bool, StoreError> {
         let changes = transition.people.clone();
         let transition = Transition { seen: vec![seen], ..transition };
         if self.store.commit(transition).await? == Commit::Conflict {

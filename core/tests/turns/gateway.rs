@@ -678,6 +678,15 @@ impl TestGateway {
         connection.close().await.expect("it closes");
     }
 
+    /// Changes rows behind the gateway's back.
+    pub(crate) async fn changes_rows(&self, sql: &'static str) {
+        let options = SqliteConnectOptions::new().filename(self.database());
+        let mut connection = options.connect().await.expect("the database opens once more");
+        let changed = sqlx::query(sql).execute(&mut connection).await.expect("it is written");
+        assert!(changed.rows_affected() > 0);
+        connection.close().await.expect("it closes");
+    }
+
     /// Ends a test that has damaged what `at_rest` would read.
     pub(crate) fn end_damaged(mut self) {
         self.was_at_rest = true;

@@ -107,6 +107,25 @@ async fn a_stranger_is_given_a_code_and_let_in_by_it() {
     gateway.at_rest().await;
 }
 
+/// No event waits for longer than a few seconds because the requests cannot be read, though one can be stored.
+#[tokio::test]
+async fn a_stranger_is_refused_while_requests_cannot_be_read_and_is_given_a_code_afterwards() {
+    let (gateway, ada) = asked_by_ada().await;
+    gateway.changes_rows("update pairings set state = 'lost'").await;
+    let (intake, event) = (gateway.intake(), says("bob", "hello"));
+    let accepting = tokio::spawn(async move { intake.accept(event).await });
+    gateway.advance(secs(10)).await;
+
+    assert!(accepting.is_finished());
+    assert_eq!(accepting.await.expect("no panic").expect("it is noted"), Accepted::Refused);
+    gateway.changes_rows("update pairings set state = 'waiting'").await;
+    gateway.advance(secs(10)).await;
+    assert_eq!(comes_in(&gateway, says("bob", "hello")).await, Accepted::Kept);
+    let [first, second] = &gateway.engine().people().waiting()[..] else { panic!("there are two requests") };
+    assert_eq!((first, gateway.visible(&chat("bob"))), (&ada, vec![notice(second)]));
+    gateway.at_rest().await;
+}
+
 /// Who is known is heard in groups as well, and nobody else is told anything there.
 #[tokio::test]
 async fn who_is_known_is_heard_in_groups() {
