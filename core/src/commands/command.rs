@@ -58,6 +58,8 @@ pub(super) struct Call<'a> {
     pub(super) turn: &'a TurnRecord,
     /// Whose sessions the sender uses.
     pub(super) owner: Option<PersonId>,
+    /// Whether a question is open in the conversation.
+    pub(super) has_open_question: bool,
     /// What is chosen for the current session, as far as the operator allows it.
     pub(super) choice: SessionChoice,
     pub(super) settings: &'a Settings,

@@ -142,7 +142,8 @@ impl Commands {
         let routed = settings.agent_for(&turn.event, turn.rule.as_deref());
         let here = self.addresses.resolve(&turn.event.conversation).await?;
         let (choice, _) = reads.sessions.chosen(&here, owner, routed, &settings.sessions).await?;
-        let call = Call { reads, turn: &turn, owner, choice, settings: &settings, now: self.clock.now() };
+        let has_open_question = here.has_open_question;
+        let call = Call { reads, turn: &turn, owner, has_open_question, choice, settings: &settings, now: self.clock.now() };
         let answer = match command {
             Some(command) => (command.act)(&call).await?,
             None => own::answer(&call).unwrap_or_else(|| Answer::of(UNKNOWN)),

@@ -62,12 +62,12 @@ pub(super) async fn stopped(call: &Call<'_>) -> Result<(Answer, bool), StoreErro
     let place = call.turn.conversation;
     let open = call.open_before().await?;
     let are_any = !open.is_empty();
-    let has_late = open.iter().any(|turn| turn.obligation.is_postponed());
-    // The question about late messages ends with them.
-    let question = if has_late { call.backlog_question.question(place).await? } else { None };
+    // The question about late messages ends with them; it may be left of some that were cancelled.
+    let may_ask = call.has_open_question || open.iter().any(|turn| turn.obligation.is_postponed());
+    let question = if may_ask { call.backlog_question.question(place).await? } else { None };
     let closes = question.iter().map(|question| question.id).collect();
     let asks = question.filter(|question| !question.obligation.state().is_final());
     let cancelled = |turn| TurnEvents { turn, events: vec![call.cancelled()] };
     let turn_events = open.into_iter().chain(asks).map(cancelled).collect();
-    Ok((Answer { turn_events, closes, depends_on_turns: has_late, ..Answer::nothing() }, are_any))
+    Ok((Answer { turn_events, closes, depends_on_turns: may_ask, ..Answer::nothing() }, are_any))
 }

@@ -3,12 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    Accepted, Backlog, Clock, EventKind, InboundEvent, Overflow, Policy, Queues, Resend, Sender, Support, Timestamp,
-    TurnId, conformance::scripted::Script, store::TurnStatus,
+    Accepted, Backlog, Clock, EventKind, Farewell, InboundEvent, Overflow, Policy, Queues, Resend, Sender, Support,
+    Timestamp, TurnId, conformance::scripted::Script, store::TurnStatus,
 };
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, ambient, chat, mention, policy, said, secs},
+    gateway::{GatewaySetup, TestGateway, ambient, chat, mention, operator, policy, said, secs},
     life::{Crash, Life},
 };
 
@@ -319,6 +319,21 @@ async fn late_messages_can_be_stopped() {
     assert!(matches!(press, Ok(Accepted::Expired { .. })), "{press:?}");
     assert_eq!(gateway.visible(&chat("ada")), [ASKED, "Stopped."]);
     assert!(gateway.agent("main").runs().is_empty());
+    gateway.at_rest().await;
+}
+
+/// The same if an operator has cancelled the messages before.
+#[tokio::test]
+async fn a_question_about_late_messages_that_were_cancelled_is_stopped() {
+    let gateway = asking().start().await;
+    let turn = gateway.receives(late(&gateway, "ada", "old")).await;
+    let operations = gateway.engine().operations();
+    operations.cancel(turn, Farewell::Silence, operator("a mistake")).await.expect("it is open");
+    gateway.receives(new(&gateway, "/stop")).await;
+    let kind = EventKind::Choice { turn: question(&gateway).await };
+    let press = gateway.intake().accept(InboundEvent { kind, ..new(&gateway, "Answer") }).await;
+
+    assert!(matches!(press, Ok(Accepted::Expired { .. })), "{press:?}");
     gateway.at_rest().await;
 }
 
