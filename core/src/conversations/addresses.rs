@@ -8,6 +8,7 @@
 
 use std::{
     collections::HashMap,
+    convert::Infallible,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -33,6 +34,8 @@ pub(crate) struct Addresses {
     timer: Arc<Timer>,
     clock: SharedClock,
     known: Cache<ConversationRef, KnownConversation>,
+    /// The ids of conversations that no event had opened yet when they were looked for.
+    new: Cache<ConversationRef, ConversationId>,
     /// How often something was forgotten: what is read meanwhile is not kept.
     forgotten: AtomicU64,
     /// How many turns are about to be stored as postponed at an address.
@@ -89,8 +92,9 @@ impl ChangedConversations {
 
 impl Addresses {
     pub(crate) fn new(store: Arc<dyn ChannelStore>, slots: Arc<Slots>, timer: Arc<Timer>, clock: SharedClock) -> Self {
-        let (known, forgotten, postponing) = (Cache::new(REMEMBERED), AtomicU64::new(0), Mutex::default());
-        Self { store, slots, timer, clock, known, forgotten, postponing }
+        let (known, new) = (Cache::new(REMEMBERED), Cache::new(REMEMBERED));
+        let (forgotten, postponing) = (AtomicU64::new(0), Mutex::default());
+        Self { store, slots, timer, clock, known, new, forgotten, postponing }
     }
 
     /// The conversation at an address; for a new address, one with the id that it will get. Concurrent calls for one
@@ -99,17 +103,20 @@ impl Addresses {
         // Before the cache is: what is stored as postponed is forgotten there first.
         let is_postponing = self.postponing().contains_key(address);
         let forgotten = self.forgotten.load(Ordering::Acquire);
-        let mut was_read = false;
         let find = async {
             let known = self.store.arrival(address).await?;
-            was_read = known.is_some();
-            Ok::<_, StoreError>(known.unwrap_or_else(|| KnownConversation::new(ConversationId::new(self.clock.now()))))
+            Ok::<_, StoreError>(known.unwrap_or_else(|| KnownConversation::new(self.new_id(address))))
         };
         let known = self.known.get_or_insert_async(address, find).await?;
-        if was_read && self.forgotten.load(Ordering::Acquire) != forgotten {
+        if self.forgotten.load(Ordering::Acquire) != forgotten {
             self.known.remove(address);
         }
         Ok(KnownConversation { has_postponed: known.has_postponed || is_postponing, ..known })
+    }
+
+    fn new_id(&self, address: &ConversationRef) -> ConversationId {
+        let create = || Ok(ConversationId::new(self.clock.now()));
+        self.new.get_or_insert_with(address, create).unwrap_or_else(|never: Infallible| match never {})
     }
 
     /// Removes an address from the cache, so that the store is read again.
@@ -128,9 +135,12 @@ impl Addresses {
     /// Removes a chat that got a new id from the cache. Its waiting rows may belong to another conversation now, so the
     /// scheduler and the sweep look for them.
     pub(crate) fn moved(&self, from: &ConversationRef, chat: &str) {
-        self.forget_those(|address, _| {
+        let has_moved = |address: &ConversationRef| {
             address.channel == from.channel && (address.chat == from.chat || *address.chat == *chat)
-        });
+        };
+        // Their conversations have other addresses now.
+        self.new.retain(|address, _| !has_moved(address));
+        self.forget_those(|address, _| has_moved(address));
         self.slots.fall_behind();
         self.timer.wake_at(self.clock.now());
     }
@@ -199,6 +209,20 @@ mod tests {
 
     fn chat() -> ConversationRef {
         ConversationRef::new(ChannelId::new("test", "main"), "a")
+    }
+
+    #[tokio::test]
+    async fn a_new_conversation_keeps_its_id_until_it_is_stored() {
+        let store = Arc::<OneRow>::default();
+        store.gate.open();
+        let addresses = addresses(&store);
+        let id = async || addresses.resolve(&chat()).await.expect("it is read").id;
+
+        let first = id().await;
+        addresses.forget_changed(&ChangedConversations { ids: Vec::new(), are_all: true });
+        assert_eq!(id().await, first);
+        addresses.moved(&chat(), "b");
+        assert_ne!(id().await, first, "its row has another address now");
     }
 
     #[tokio::test]
