@@ -7,7 +7,7 @@
 //! in a conversation that is active waits for no look at the store.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     convert::Infallible,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -63,7 +63,7 @@ impl Drop for Postponing {
 /// The conversations of which something changes that is cached.
 #[derive(Default)]
 pub(crate) struct ChangedConversations {
-    ids: Vec<ConversationId>,
+    ids: HashSet<ConversationId>,
     /// Something is chosen for a session, in which several may continue.
     are_all: bool,
 }
@@ -219,7 +219,7 @@ mod tests {
         let id = async || addresses.resolve(&chat()).await.expect("it is read").id;
 
         let first = id().await;
-        addresses.forget_changed(&ChangedConversations { ids: Vec::new(), are_all: true });
+        addresses.forget_changed(&ChangedConversations { ids: HashSet::new(), are_all: true });
         assert_eq!(id().await, first);
         addresses.moved(&chat(), "b");
         assert_ne!(id().await, first, "its row has another address now");
