@@ -243,18 +243,6 @@ impl KnownPeople {
         known
     }
 
-    /// The same without an identity.
-    pub(crate) fn without(&self, identity: &Identity) -> Self {
-        let mut known = self.clone();
-        if let Some(of_channel) = known.by_id.get_mut(&identity.channel)
-            && let Some(Known { person, .. }) = of_channel.remove(&identity.id)
-            && let Some(identities) = known.identities.get_mut(&person)
-        {
-            identities.retain(|one| one != identity);
-        }
-        known
-    }
-
     /// Whether somebody is known.
     pub fn has(&self, channel: &ChannelId, id: &str) -> bool {
         self.find(channel, id).is_some()

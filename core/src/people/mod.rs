@@ -176,7 +176,12 @@ impl People {
             if let PeopleChange::IdentityRemoved(identity) = change
                 && state.version == seen.version
             {
-                self.known.store(Arc::new(self.known().without(identity)));
+                for person in &mut state.people {
+                    person.identities.retain(|known| known.identity != *identity);
+                }
+                state.people.retain(|person| !person.identities.is_empty());
+                state.chats.remove(identity);
+                self.known.store(Arc::new(KnownPeople::of(&state.people)));
             }
         }
     }

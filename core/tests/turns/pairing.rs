@@ -126,6 +126,22 @@ async fn a_stranger_is_refused_while_requests_cannot_be_read_and_is_given_a_code
     gateway.at_rest().await;
 }
 
+/// Also while it cannot be read who is left.
+#[tokio::test]
+async fn somebody_who_is_revoked_is_meant_by_no_name_at_once() {
+    let gateway = with_people(vec![grace()]).await;
+    comes_in(&gateway, says("ada", "hello")).await;
+    gateway.changes_rows("update pairings set state = 'lost'").await;
+    let (grace, operations) = (identity("grace"), gateway.engine().operations());
+    let (revoked, ()) = tokio::join!(operations.revoke(&grace, operator("she left")), gateway.advance(secs(10)));
+
+    revoked.expect("she was known");
+    assert_eq!(gateway.engine().people().called("Grace"), []);
+    gateway.changes_rows("update pairings set state = 'waiting'").await;
+    gateway.advance(secs(10)).await;
+    gateway.at_rest().await;
+}
+
 /// Who is known is heard in groups as well, and nobody else is told anything there.
 #[tokio::test]
 async fn who_is_known_is_heard_in_groups() {
