@@ -140,7 +140,7 @@ impl Commands {
         let reads = &self.reads;
         let owner = sessions::owner(&turn.event, &reads.people.known());
         let routed = settings.agent_for(&turn.event, turn.rule.as_deref());
-        let here = self.addresses.resolve(&turn.event.conversation).await?;
+        let here = self.addresses.of_turn(&turn).await?;
         let (choice, _) = reads.sessions.chosen(&here, owner, routed, &settings.sessions).await?;
         let has_open_question = here.has_open_question;
         let call = Call { reads, turn: &turn, owner, has_open_question, choice, settings: &settings, now: self.clock.now() };

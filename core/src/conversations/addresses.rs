@@ -114,6 +114,18 @@ impl Addresses {
         Ok(KnownConversation { has_postponed: known.has_postponed || is_postponing, ..known })
     }
 
+    /// The conversation of a turn, whose chat may have got a new id since the turn was read.
+    pub(crate) async fn of_turn(&self, turn: &TurnRecord) -> Result<KnownConversation, StoreError> {
+        let here = self.resolve(&turn.event.conversation).await?;
+        if here.id == turn.conversation {
+            return Ok(here);
+        }
+        match self.store.address(turn.conversation).await? {
+            Some(address) => self.resolve(&address).await,
+            None => Ok(here),
+        }
+    }
+
     fn new_id(&self, address: &ConversationRef) -> ConversationId {
         let create = || Ok(ConversationId::new(self.clock.now()));
         self.new.get_or_insert_with(address, create).unwrap_or_else(|never: Infallible| match never {})

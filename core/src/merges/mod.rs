@@ -54,7 +54,7 @@ impl Merges {
 
     /// What happens to a message of this turn's conversation.
     pub(crate) async fn mode(&self, turn: &TurnRecord) -> Result<QueueMode, StoreError> {
-        let here = self.addresses.resolve(&turn.event.conversation).await?;
+        let here = self.addresses.of_turn(turn).await?;
         Ok(self.mode_of(&here, &turn.event, turn.rule.as_deref()))
     }
 

@@ -2,7 +2,7 @@
 
 use rejoinder_core::{
     Accepted, AgentTurn, ConversationRef, EventKind, InboundEvent, SenderKind,
-    conformance::scripted::{Fault, Script},
+    conformance::scripted::{Fault, Gate, Script},
     store::TurnStatus,
 };
 
@@ -67,6 +67,23 @@ async fn the_new_chat_does_not_overtake_the_old_one() {
     assert_eq!(gateway.agent("main").runs().len(), 1);
     gateway.advance(secs(20)).await;
     assert_eq!(gateway.visible(&new()), ["one", "two"]);
+    gateway.at_rest().await;
+}
+
+/// What somebody chose for the chat holds for a run that began under the old id.
+#[tokio::test]
+async fn what_steers_in_the_new_chat_goes_into_the_run_of_the_old_one() {
+    let gate = Gate::default();
+    let script = Script::replies("done").waiting(&gate).listening();
+    let gateway = GatewaySetup::new().always(script).start().await;
+    gateway.receives(mention(&old(), "/queue steer")).await;
+    gateway.receives(mention(&old(), "one")).await;
+    moves(&gateway).await;
+    gateway.receives(mention(&new(), "two")).await;
+    gate.open();
+    gateway.advance(secs(20)).await;
+
+    assert_eq!(gateway.agent("main").runs()[0].heard, ["two"]);
     gateway.at_rest().await;
 }
 
