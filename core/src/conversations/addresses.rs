@@ -9,10 +9,7 @@
 use std::{
     collections::{HashMap, HashSet},
     convert::Infallible,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use quick_cache::sync::Cache;
@@ -36,8 +33,8 @@ pub(crate) struct Addresses {
     known: Cache<ConversationRef, KnownConversation>,
     /// The ids of conversations that no event had opened yet when they were looked for.
     new: Cache<ConversationRef, ConversationId>,
-    /// How often something was forgotten: what is read meanwhile is not kept.
-    forgotten: AtomicU64,
+    /// How often something was forgotten: what is read meanwhile is not kept. Locked while anything is forgotten or kept.
+    forgotten: Mutex<u64>,
     /// How many turns are about to be stored as postponed at an address.
     postponing: Mutex<HashMap<ConversationRef, usize>>,
 }
@@ -93,7 +90,7 @@ impl ChangedConversations {
 impl Addresses {
     pub(crate) fn new(store: Arc<dyn ChannelStore>, slots: Arc<Slots>, timer: Arc<Timer>, clock: SharedClock) -> Self {
         let (known, new) = (Cache::new(REMEMBERED), Cache::new(REMEMBERED));
-        let (forgotten, postponing) = (AtomicU64::new(0), Mutex::default());
+        let (forgotten, postponing) = (Mutex::default(), Mutex::default());
         Self { store, slots, timer, clock, known, new, forgotten, postponing }
     }
 
@@ -102,15 +99,20 @@ impl Addresses {
     pub(crate) async fn resolve(&self, address: &ConversationRef) -> Result<KnownConversation, StoreError> {
         // Before the cache is: what is stored as postponed is forgotten there first.
         let is_postponing = self.postponing().contains_key(address);
-        let forgotten = self.forgotten.load(Ordering::Acquire);
-        let find = async {
-            let known = self.store.arrival(address).await?;
-            Ok::<_, StoreError>(known.unwrap_or_else(|| KnownConversation::new(self.new_id(address))))
+        let known = match self.known.get_value_or_guard_async(address).await {
+            Ok(known) => known,
+            Err(vacant) => {
+                let forgotten = *self.forgotten();
+                let read = self.store.arrival(address).await?;
+                let known = read.unwrap_or_else(|| KnownConversation::new(self.new_id(address)));
+                // Else the next one reads, also of those who wait for this.
+                let is_forgotten = self.forgotten();
+                if *is_forgotten == forgotten {
+                    let _ = vacant.insert(known);
+                }
+                known
+            }
         };
-        let known = self.known.get_or_insert_async(address, find).await?;
-        if self.forgotten.load(Ordering::Acquire) != forgotten {
-            self.known.remove(address);
-        }
         Ok(KnownConversation { has_postponed: known.has_postponed || is_postponing, ..known })
     }
 
@@ -133,7 +135,8 @@ impl Addresses {
 
     /// Removes an address from the cache, so that the store is read again.
     pub(crate) fn forget(&self, address: &ConversationRef) {
-        self.forgotten.fetch_add(1, Ordering::AcqRel);
+        let mut forgotten = self.forgotten();
+        *forgotten += 1;
         self.known.remove(address);
     }
 
@@ -163,19 +166,28 @@ impl Addresses {
         Postponing { addresses: Arc::clone(self), address: address.clone() }
     }
 
+    fn forgotten(&self) -> MutexGuard<'_, u64> {
+        self.forgotten.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn postponing(&self) -> MutexGuard<'_, HashMap<ConversationRef, usize>> {
         self.postponing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn forget_those(&self, are_meant: impl Fn(&ConversationRef, &KnownConversation) -> bool) {
-        self.forgotten.fetch_add(1, Ordering::AcqRel);
+        let mut forgotten = self.forgotten();
+        *forgotten += 1;
         self.known.retain(|address, known| !are_meant(address, known));
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use async_trait::async_trait;
+    use futures_util::poll;
+    use rejoinder_guard::Timestamp;
     use tokio_util::sync::CancellationToken;
 
     use super::*;
@@ -235,6 +247,27 @@ mod tests {
         assert_eq!(id().await, first);
         addresses.moved(&chat(), "b");
         assert_ne!(id().await, first, "its row has another address now");
+    }
+
+    #[tokio::test]
+    async fn a_read_that_is_out_of_date_is_used_by_nobody_who_came_later() {
+        let store = Arc::<OneRow>::default();
+        let (addresses, chat) = (addresses(&store), chat());
+        let before = KnownConversation::new(ConversationId::new(Timestamp::from_millis(0)));
+        *store.row.lock().expect("no panic") = Some(before);
+        let mut first = pin!(addresses.resolve(&chat));
+        assert!(poll!(&mut first).is_pending());
+
+        let after = KnownConversation { has_open_question: true, ..before };
+        *store.row.lock().expect("no panic") = Some(after);
+        let ids = HashSet::from([before.id]);
+        addresses.forget_changed(&ChangedConversations { ids, are_all: false });
+        let mut second = pin!(addresses.resolve(&chat));
+        assert!(poll!(&mut second).is_pending());
+        store.gate.open();
+
+        assert_eq!(first.await.expect("it is read"), before);
+        assert_eq!(second.await.expect("it is read"), after);
     }
 
     #[tokio::test]
