@@ -97,7 +97,7 @@ impl Addresses {
     /// The conversation at an address; for a new address, one with the id that it will get. Concurrent calls for one
     /// address get the same id.
     pub(crate) async fn resolve(&self, address: &ConversationRef) -> Result<KnownConversation, StoreError> {
-        // Before the cache is: what is stored as postponed is forgotten there first.
+        // Before the cache: a postponed turn is noted until the cache has forgotten its conversation.
         let is_postponing = self.postponing().contains_key(address);
         let known = match self.known.get_value_or_guard_async(address).await {
             Ok(known) => known,
@@ -105,7 +105,7 @@ impl Addresses {
                 let forgotten = *self.forgotten();
                 let read = self.store.arrival(address).await?;
                 let known = read.unwrap_or_else(|| KnownConversation::new(self.new_id(address)));
-                // Else the next one reads, also of those who wait for this.
+                // Otherwise the next caller reads again, also one who waits for this read.
                 let is_forgotten = self.forgotten();
                 if *is_forgotten == forgotten {
                     let _ = vacant.insert(known);
