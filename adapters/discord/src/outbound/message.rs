@@ -1,6 +1,7 @@
 //! Builds the payload of a message: to send in a channel, to edit, or to follow up on an interaction.
 
 use rejoinder_core::{Content, Delivery, DeliveryError, TurnId};
+use rejoinder_kit::pick_data;
 use serde_json::Value;
 use serenity::{
     all::{ButtonStyle, ChannelId, MessageFlags, MessageId, MessageReference, MessageReferenceKind, Nonce},
