@@ -143,7 +143,8 @@ impl Commands {
         let here = self.addresses.of_turn(&turn).await?;
         let (choice, _) = reads.sessions.chosen(&here, owner, routed, &settings.sessions).await?;
         let has_open_question = here.has_open_question;
-        let call = Call { reads, turn: &turn, owner, has_open_question, choice, settings: &settings, now: self.clock.now() };
+        let call =
+            Call { reads, turn: &turn, owner, has_open_question, choice, settings: &settings, now: self.clock.now() };
         let answer = match command {
             Some(command) => (command.act)(&call).await?,
             None => own::answer(&call).unwrap_or_else(|| Answer::of(UNKNOWN)),
