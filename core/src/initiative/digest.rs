@@ -1,4 +1,4 @@
-//! What a digest tells: chosen when it begins, so that what is pressed later means what was shown.
+//! The items of a digest: chosen when it begins, so that a later press refers to what was shown.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -50,7 +50,7 @@ impl Digests {
         Ok(InboundEvent { kind, ..message(&to.place, String::new(), by, "", now) })
     }
 
-    /// What is open of somebody: what they wrote, and what is in their direct chats.
+    /// A person's open turns: those that they wrote, and those in their direct chats.
     async fn open_of(&self, person: PersonId, now: Timestamp) -> Result<Vec<OpenLoop>, StoreError> {
         let known = self.people.known();
         let identities = known.identities(person).to_vec();

@@ -40,7 +40,7 @@ use crate::{
 /// A message that the gateway is to send.
 #[derive(Clone, Debug)]
 pub struct NewMessage {
-    /// For whom it is.
+    /// The recipient.
     pub to: Target,
     /// The text, as Markdown.
     pub text: String,
@@ -62,17 +62,17 @@ pub struct Initiative {
     pub(crate) clock: SharedClock,
 }
 
-/// What is put before an agent.
+/// A prompt to an agent.
 struct Prompt<'a> {
-    /// What it is told to do.
+    /// The task.
     text: &'a str,
-    /// Who tells it.
+    /// The name of the sender.
     by: &'a str,
     /// The agent, if not that of the conversation.
     agent: Option<&'a AgentName>,
-    /// Whether it owes nothing.
+    /// Whether no answer is owed.
     quiet: bool,
-    /// Who had an agent schedule it.
+    /// The person who had an agent schedule it.
     asked_by: Option<&'a str>,
     words: &'a Words,
 }
@@ -81,8 +81,8 @@ struct Prompt<'a> {
 const MOST_BYTES: usize = 64 << 20;
 
 impl Initiative {
-    /// Has a message sent in the name of an operator: to each conversation as a turn of its own, whose deliveries are retried and
-    /// become dead letters like answers. `key` is the same for a request that is repeated, which begins nothing new.
+    /// Sends a message in the name of an operator, to each conversation as a turn of its own. Its deliveries are
+    /// retried and become dead letters like answers. A repeated request has the same `key` and begins nothing new.
     ///
     /// # Errors
     /// When it was not done; see [`OperationError`].
@@ -123,7 +123,7 @@ impl Initiative {
         self.begin(events, missed, key, follows).await
     }
 
-    /// What a schedule began under a key, as far as it is for the same conversations as then.
+    /// The turns that a schedule began under a key, as far as it is for the same conversations as then.
     pub(crate) async fn find(&self, new: &NewSchedule, key: &str) -> Result<Vec<Begun>, StoreError> {
         let mut found = Vec::new();
         let recipients = match self.recipients.of(&new.to, |_| true).await {
@@ -150,7 +150,7 @@ impl Initiative {
         Ok(found)
     }
 
-    /// What somebody had an agent schedule is begun only while they may talk to one.
+    /// A person's scheduled turn is begun only while the person may talk to an agent.
     fn require_access(&self, asker: &Asker, place: &ConversationRef) -> Result<(), OperationError> {
         let (settings, known) = (self.settings.get(), self.people.known());
         let access = settings.access.get(&place.channel);
@@ -175,7 +175,7 @@ impl Initiative {
         Ok(self.unasked(event))
     }
 
-    /// The event of something that nobody asked for: it waits in quiet hours, in the language of the person in its chat.
+    /// The event of an unrequested message: it waits in quiet hours, in the language of the person in its chat.
     fn unasked(&self, event: InboundEvent) -> InboundEvent {
         let heard = self.people.language_in_chat(&event.conversation);
         let language = heard.or_else(|| self.people.language_in_chat(event.about()));
@@ -249,7 +249,7 @@ impl Initiative {
         beginning.reached(&accepted)
     }
 
-    /// What an earlier request with the same key began for a person, who may be reached elsewhere since.
+    /// The turn that an earlier request with the same key began for a person, who may be reached elsewhere since.
     async fn begun_before(&self, event: &InboundEvent, person: PersonId) -> Result<Option<Begun>, StoreError> {
         let known = self.people.known();
         for identity in known.identities(person) {
@@ -261,7 +261,7 @@ impl Initiative {
         Ok(None)
     }
 
-    /// What an event with the same key began on its channel.
+    /// The turn that an event with the same key began on its channel.
     async fn begun_as(&self, event: InboundEvent) -> Result<Option<Begun>, StoreError> {
         let id = EventId::new(event.received_at);
         let looked_for = NewEvent { id, event: Arc::new(event), turn: None, only_if_known: true };
@@ -276,14 +276,14 @@ impl Initiative {
 
 /// The events of one request, and the results of earlier ones with its key.
 struct Beginning {
-    /// What was begun before, and those for whom nothing is.
+    /// The turns of earlier requests, and the recipients without one.
     before: Reached,
     /// For each event, its conversation and its person.
     places: Vec<(ConversationRef, Option<PersonId>)>,
 }
 
 impl Beginning {
-    /// What was begun, as the intake says.
+    /// The begun turns, as the intake reports them.
     fn reached(&self, accepted: &[Accepted]) -> Result<Reached, OperationError> {
         let Reached { mut begun, mut missed } = self.before.clone();
         let mut failure = None;
@@ -324,7 +324,7 @@ fn sent_by(by: &Actor, sent: &Reached, at: Timestamp) -> Transition {
     Transition { operation: Some(operation), ..Transition::default() }
 }
 
-/// The key of what is for a conversation, or for a person, who may be reached elsewhere when a request is repeated.
+/// The key of an event for a conversation, or for a person, who may be reached elsewhere when a request is repeated.
 fn key_for(key: &str, place: &ConversationRef, person: Option<PersonId>) -> String {
     person.map_or_else(|| format!("{key}:{place}"), |person| format!("{key}:{person}"))
 }

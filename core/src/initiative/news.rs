@@ -1,4 +1,4 @@
-//! What happened elsewhere, for people: sent to them as it is, or put before an agent whose answer they get.
+//! News of channels for people: sent as it is, or given to an agent, whose answer they get.
 
 use async_trait::async_trait;
 

@@ -23,14 +23,14 @@ use crate::{
     schedules::Calendar,
 };
 
-/// Who sends what a schedule says, and tells the agent what it prompts.
+/// The name of the sender of a schedule's messages and prompts.
 const SENDER: &str = "schedule";
 
-/// How many runs that have not ended are passed over to find out whether those before failed: what cannot be delivered may be tried
-/// for a day, and an hourly schedule has as many runs in it.
+/// How many unfinished runs are passed over to find out whether earlier ones failed. A delivery may be tried for a day,
+/// and an hourly schedule has 24 runs in a day.
 const PASSED_OVER: u32 = 30;
 
-/// Begins what is scheduled.
+/// Begins the turns of schedules.
 pub struct Schedules {
     pub(crate) calendar: Arc<Calendar>,
     pub(crate) initiative: Arc<Initiative>,
@@ -78,7 +78,7 @@ impl Schedules {
         self.calendar.add(new, by).await
     }
 
-    /// Begins what a schedule begins, now and beside its times. `key` is the same for a request that is repeated.
+    /// Runs a schedule now, beside its times. A repeated request has the same `key`.
     ///
     /// # Errors
     /// When it was not done; see [`OperationError`].
@@ -179,7 +179,7 @@ impl Schedules {
         self.calendar.change(seen, Transition { schedules: changes, log, ..Transition::default() }).await
     }
 
-    /// What the first time that is passed over began already, if it did.
+    /// The result of the first time that is passed over, if it began already.
     async fn begun_before(&self, schedule: &Schedule, now: Timestamp) -> Result<Option<ScheduleRun>, StoreError> {
         let Some(due) = schedule.next_at else { return Ok(None) };
         let begun = self.initiative.find(&schedule.new, &key(schedule, due)).await?;
@@ -188,8 +188,8 @@ impl Schedules {
         Ok(Some(run).filter(|run| !run.turns.is_empty()))
     }
 
-    /// How many of the latest runs failed one after the other, at most `most`, and why the last one did. Those that have not ended
-    /// are passed over.
+    /// How many of the latest runs failed one after the other, at most `most`, and why the last one did. Unfinished
+    /// runs are passed over.
     async fn failures(&self, schedule: &Schedule, most: u32) -> Result<(u32, String), StoreError> {
         let (mut failures, mut why) = (0, String::new());
         let mut runs =
@@ -250,7 +250,7 @@ impl Schedules {
     }
 }
 
-/// What is stored of a run: the turns that were begun, and who was not reached.
+/// The record of a run: its turns, and the recipients that were not reached.
 fn of_run(reached: &Reached) -> (Vec<TurnId>, Vec<NotReached>) {
     (reached.begun.iter().map(|one| one.turn).collect(), reached.missed.clone())
 }

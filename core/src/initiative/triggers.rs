@@ -1,7 +1,7 @@
-//! Triggers: begins turns in conversations because of what is said there.
+//! Triggers: begins turns in conversations because of messages there.
 //!
-//! What was said since a trigger last fired is counted in the store's turns, so a restart changes nothing; the key of a turn holds
-//! the last message, so it is begun once.
+//! Messages since a trigger last fired are counted from the store's turns, so a restart changes nothing. The key of a
+//! turn holds the last message, so the turn is begun once.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -42,7 +42,7 @@ const LOOKED_AT: u32 = 1000;
 /// How many turns of a conversation are read at once.
 const PAGE: u32 = 200;
 
-/// Begins what triggers begin.
+/// Begins the turns of triggers.
 pub(crate) struct Triggers {
     pub(crate) store: Arc<dyn SessionStore>,
     pub(crate) lists: Arc<dyn OperatorStore>,
@@ -56,7 +56,7 @@ pub(crate) struct Triggers {
     pub(crate) lifecycle: Lifecycle,
 }
 
-/// When conversations are looked at next.
+/// The times at which conversations are checked next.
 #[derive(Default)]
 struct Agenda {
     at: HashMap<Watched, (Timestamp, u64)>,
@@ -131,7 +131,7 @@ impl Triggers {
         self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await
     }
 
-    /// Acts on what was said in a conversation. Returns when to look at it again, unless something is said there before.
+    /// Checks a conversation. Returns when to check it again if no message comes before.
     async fn act(&self, watched: &Watched) -> Result<Option<Timestamp>, StoreError> {
         let settings = self.settings.get();
         let Some(trigger) = settings.triggers.iter().find(|trigger| trigger.name == watched.0) else {
@@ -171,7 +171,7 @@ impl Triggers {
         }
     }
 
-    /// What the store says of a conversation; `None` if the trigger is not for it, or nothing was said.
+    /// The state of a conversation in the store; `None` if the trigger is not for it, or it has no messages.
     async fn asked(&self, trigger: &ConversationTrigger, watched: &Watched) -> Result<Option<Said>, StoreError> {
         self.activity.forget(watched);
         let said = match self.said(trigger, &watched.1).await {
@@ -255,7 +255,7 @@ impl Triggers {
         Ok(())
     }
 
-    /// What was said in a conversation since a trigger last fired there; `None` if it is not for it, or nothing was said.
+    /// The messages of a conversation since a trigger last fired there; `None` if it is not for it, or there are none.
     async fn said(&self, trigger: &ConversationTrigger, place: &ConversationRef) -> Result<Option<Said>, StoreError> {
         let Some(conversation) = self.conversations.conversation(place).await? else { return Ok(None) };
         let now = self.clock.now();
@@ -311,7 +311,7 @@ fn sender(trigger: &ConversationTrigger) -> String {
     format!("{SENDER}:{}", trigger.name)
 }
 
-/// Whether somebody said something that an agent got.
+/// Whether it is a message that reached an agent.
 fn is_said(turn: &TurnSummary) -> bool {
     turn.handler.agent().is_some() && turn.sender.as_ref().is_some_and(|sender| sender.kind.is_human())
 }

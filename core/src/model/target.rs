@@ -1,4 +1,4 @@
-//! For whom the gateway has something on its own: a conversation, a person, or everybody with a role.
+//! The recipients of what the gateway begins on its own: a conversation, a person, or everybody with a role.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
@@ -76,15 +76,15 @@ pub struct Begun {
     pub to: ConversationRef,
 }
 
-/// What was begun for a target, and for whom of it nothing was.
+/// The turns that were begun for a target, and the recipients for whom none was.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reached {
     pub begun: Vec<Begun>,
-    /// Those for whom nothing was begun.
+    /// The recipients without a turn.
     pub missed: Vec<NotReached>,
 }
 
-/// Those who are meant by a target, and for whom nothing was begun.
+/// Recipients of a target for whom no turn was begun.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotReached {
     pub who: Addressees,
@@ -98,7 +98,7 @@ pub struct NotReached {
 pub enum Addressees {
     /// Somebody who is known.
     Person(PersonId),
-    /// So many whom the operator may not see.
+    /// The number of people that the operator may not see.
     People(usize),
 }
 

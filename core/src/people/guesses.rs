@@ -1,4 +1,4 @@
-//! Who has tried codes that do not exist, since when, and which.
+//! Tries of codes that do not exist: by whom, since when, and which codes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,20 +6,20 @@ use rejoinder_guard::Timestamp;
 
 use crate::model::{Guess, PeopleChange};
 
-/// How many codes that do not exist somebody may try within an hour.
+/// The number of codes that do not exist that a caller may try within an hour.
 pub(super) const GUESSES: usize = 10;
 
-/// How many all who hold keys of one channel may try together: in a year they hit a code of 31⁸ that is always open with a chance
-/// of 1 in 97,000.
+/// The same for all key holders of one channel together. In a year they hit a code of 31⁸ that is always open with a
+/// chance of 1 in 97,000.
 pub(super) const SHARED_GUESSES: usize = 1000;
 
-/// Of how many callers the tries are remembered. Strangers may try codes too: the first of them are forgotten.
+/// The number of callers whose tries are remembered. Strangers may try codes too: the first of them are forgotten.
 pub(super) const GUESSERS: usize = 1000;
 
-/// By the name of the caller: since when they try, and which codes.
+/// By the name of the caller: the time of the first try, and the codes.
 pub(super) type Guesses = HashMap<String, (Timestamp, HashSet<String>)>;
 
-/// Changes who has tried codes, as the store does.
+/// Applies changes of tries, as the store does.
 pub(super) fn change_guesses(guesses: &mut Guesses, change: &PeopleChange) {
     match change {
         PeopleChange::CodeTried { guess: Guess { who, code, since }, forgets } => {
@@ -42,7 +42,7 @@ pub(super) fn change_guesses(guesses: &mut Guesses, change: &PeopleChange) {
     }
 }
 
-/// Makes room for another one who tries codes.
+/// Makes room for another caller.
 fn forget_a_guesser(guesses: &mut Guesses, newcomer: &str) {
     if guesses.len() < GUESSERS || guesses.contains_key(newcomer) {
         return;

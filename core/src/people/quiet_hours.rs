@@ -1,4 +1,4 @@
-//! Quiet hours: what the gateway begins on its own waits until they are over.
+//! Quiet hours: messages that the gateway begins on its own wait until they are over.
 
 use rejoinder_guard::Timestamp;
 
@@ -7,8 +7,7 @@ use crate::{
     people::People,
 };
 
-/// When the quiet hours end of the person who is reached in the conversation of an event, if they are now and hold for what is
-/// sent because of it.
+/// The end of the quiet hours of the person in the conversation of an event, if they are now and hold for its messages.
 pub(crate) fn quiet_until(
     event: &InboundEvent,
     people: &People,

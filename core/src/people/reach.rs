@@ -1,4 +1,4 @@
-//! Who is meant by a target, and the direct chat in which each is reached.
+//! The people of a target, and the direct chat in which each is reached.
 
 use std::time::Duration;
 
@@ -14,15 +14,15 @@ use crate::{
 /// Why people cannot be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unreachable {
-    /// Nobody who is known is meant.
+    /// No known person has this name or role.
     Unknown,
     /// Several people have that name.
     Ambiguous,
-    /// Nobody who is meant has written in a direct chat.
+    /// None of the people has written in a direct chat.
     Silent,
 }
 
-/// Somebody who is known and is meant by a target.
+/// A known person who is a recipient of a target.
 pub(crate) struct Meant {
     pub(crate) person: PersonId,
     pub(crate) role: PersonRole,
@@ -37,7 +37,7 @@ impl People {
         self.reachable(channels, |person| person.role == PersonRole::Owner)
     }
 
-    /// Those who may decide what agents ask approval for, each with the direct chat in which they are reached.
+    /// The approvers, each with the direct chat in which they are reached.
     pub(crate) fn reachable_approvers(
         &self,
         settings: &ApprovalSettings,
@@ -46,7 +46,7 @@ impl People {
         self.reachable(channels, |person| person.may_decide(settings))
     }
 
-    /// Whether somebody who is known is meant by a name.
+    /// Whether a known person has this name.
     pub(crate) fn is_called(&self, name: &str) -> bool {
         !meant(&self.state().people, name).is_empty()
     }
@@ -68,7 +68,7 @@ impl People {
         PersonFilter::new(text, &state.people, &chats)
     }
 
-    /// Whether somebody is known who may decide what agents ask approval for.
+    /// Whether there is an approver.
     pub(crate) fn has_approver(&self, settings: &ApprovalSettings) -> bool {
         self.state().people.iter().any(|person| person.may_decide(settings))
     }
@@ -108,12 +108,12 @@ impl People {
         people.find(|person| state.chats_of(person).any(|chat| chat.conversation == *place)).map(read)
     }
 
-    /// Whether somebody who is known is meant by a target.
+    /// Whether a known person is a recipient of a target.
     pub(crate) fn is_meant(&self, target: &Target) -> bool {
         !self.state().meant_by(target).is_empty()
     }
 
-    /// Those whom a name or a role means, each with the direct chat in which they are reached.
+    /// The people with a name or a role, each with the direct chat in which they are reached.
     pub(crate) fn whom(&self, target: &Target, channels: &Channels) -> Result<Vec<Meant>, Unreachable> {
         let state = self.state();
         let meant: Vec<_> = state
@@ -141,14 +141,14 @@ impl People {
         state.reached(person, |chat| chat.identity.channel != identity.channel && channels.takes_messages(chat))
     }
 
-    /// The direct chat in which the person who is known by an identity is reached.
+    /// The direct chat in which the person of an identity is reached.
     pub(crate) fn chat_of(&self, identity: &Identity, channels: &Channels) -> Option<DirectChat> {
         let state = self.state();
         let person = state.people.iter().find(|person| person.identity(identity).is_some())?;
         state.reached(person, |chat| channels.takes_messages(chat))
     }
 
-    /// The home of the person who is known by an identity: what they chose, or else what the configuration says.
+    /// The home of the person of an identity: their own choice, or else the configuration's.
     pub(crate) fn home_of(&self, identity: &Identity) -> Option<Identity> {
         let state = self.state();
         let person = state.people.iter().find(|person| person.identity(identity).is_some())?;
@@ -162,8 +162,7 @@ impl People {
         self.home_of(&person.identities.first()?.identity)
     }
 
-    /// Where the person who is known by an identity chose to be reached: on one channel, unless two people with a home each have
-    /// become one.
+    /// The homes that the person of an identity chose: one, unless two people with a home each have become one.
     pub(crate) fn chosen_homes(&self, identity: &Identity) -> Vec<Identity> {
         let state = self.state();
         let Some(person) = state.people.iter().find(|person| person.identity(identity).is_some()) else {
@@ -172,7 +171,7 @@ impl People {
         state.chats_of(person).filter(|chat| chat.is_home).map(|chat| chat.identity.clone()).collect()
     }
 
-    /// What an event changes of where people are reached, and in which language. `told`: the one that the platform tells.
+    /// The changes of direct chats and languages that an event brings. `told`: the platform's language of the sender.
     pub(crate) fn moves(&self, event: &InboundEvent, told: Option<Language>) -> Vec<PeopleChange> {
         match event.chat {
             ChatKind::Group => {
@@ -182,7 +181,7 @@ impl People {
         }
     }
 
-    /// Whose direct chat a group was: others have joined it since.
+    /// The person whose direct chat became a group: others have joined it since.
     fn joined_by_others(&self, group: &ConversationRef) -> Vec<Identity> {
         let state = self.state();
         let was_group =

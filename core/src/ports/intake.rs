@@ -103,16 +103,16 @@ pub enum IntakeError {
     ShuttingDown,
 }
 
-/// Something that happened elsewhere, which a channel has for people.
+/// A report of a channel about something that happened elsewhere, for people.
 #[derive(Clone, Debug)]
 pub struct News {
-    /// For whom it is.
+    /// The recipient.
     pub to: Target,
     /// What happened. For a person it is Markdown; to an agent it is quoted as a stranger's words.
     pub text: String,
-    /// What an agent does with it; `None`: the text is sent as it is.
+    /// The agent's task; `None`: the text is sent as it is.
     pub task: Option<Task>,
-    /// The same for a report that is repeated.
+    /// A repeated report has the same key.
     pub key: String,
     /// The payload as it was received, for the operator.
     pub raw: String,
@@ -137,7 +137,7 @@ pub enum NewsError {
     /// Nothing was stored: try again later.
     #[error(transparent)]
     Intake(#[from] IntakeError),
-    /// There is no one whom it can reach.
+    /// No recipient can be reached.
     #[error("{0}")]
     Unreachable(String),
     /// The channel has reported more than the limits allow.
@@ -248,7 +248,7 @@ impl Intake {
     /// turns, of which this channel sees nothing more.
     ///
     /// # Errors
-    /// When it was taken for nobody. For whom limits hold while it is taken for others, it is left out.
+    /// When it was taken for nobody. Recipients over their limit are skipped while others get it.
     pub async fn report(&self, news: News) -> Result<Reached, NewsError> {
         self.news.take(&self.channel, news).await
     }
