@@ -1,4 +1,4 @@
-//! Decisions that are made anew, because what they were made on was changed meanwhile.
+//! Makes decisions anew when their rows were changed meanwhile.
 
 use crate::ports::StoreError;
 

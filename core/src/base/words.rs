@@ -1,4 +1,4 @@
-//! Texts for people, and what is put into them.
+//! Texts for people, and the values of their placeholders.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub fn age(age: Duration) -> String {
     }
 }
 
-/// A name without Markdown: it was chosen by somebody who may mean harm.
+/// A name without Markdown: a stranger may have chosen it to do harm.
 pub(crate) fn plain(name: &str) -> String {
     let is_plain =
         |char: &char| !matches!(char, '*' | '_' | '`' | '[' | ']' | '(' | ')' | '<' | '>' | '\\' | '#' | '|' | '~');

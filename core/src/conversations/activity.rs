@@ -1,4 +1,4 @@
-//! What is said in the conversations that have triggers. In memory, of those in which something was said lately: the store knows
+//! Messages in the conversations with triggers. Memory holds the conversations with recent messages; the store knows
 //! the rest.
 
 use std::{
@@ -18,20 +18,20 @@ use crate::model::{
 /// A trigger, by its name, in a conversation.
 pub(crate) type Watched = (Arc<str>, ConversationRef);
 
-/// What is known of conversations.
+/// The messages of conversations, as far as they are known.
 #[derive(Default)]
 pub(crate) struct Activity {
     known: Mutex<Known>,
     changed: Notify,
 }
 
-/// What is known of what was said.
+/// The messages of a conversation, as far as they are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// Something, and the store is to be asked what.
+    /// Some messages: the store must be asked for them.
     #[default]
     Something,
-    /// All of it.
+    /// All messages.
     All(Said),
 }
 
@@ -52,9 +52,9 @@ impl Heard {
 #[derive(Default)]
 struct Known {
     said: HashMap<Watched, Heard>,
-    /// Those of which something new is known.
+    /// The conversations with news.
     changed: HashSet<Watched>,
-    /// Those whose turn could not be begun, and which the operator was told of.
+    /// The conversations whose turn could not be begun, of which the operator was told.
     blocked: HashSet<Watched>,
 }
 
@@ -80,26 +80,26 @@ impl Activity {
         }
     }
 
-    /// The store is to be asked what was said there.
+    /// The store must be asked for the messages there.
     pub(crate) fn ask_about(&self, watched: Watched) {
         let mut known = self.known();
         known.said.entry(watched.clone()).or_default();
         known.changed.insert(watched);
     }
 
-    /// Nothing needs to be known of it, unless something is said there from now on.
+    /// Forgets a conversation until the next message there.
     pub(crate) fn forget(&self, watched: &Watched) {
         let mut known = self.known();
         known.said.remove(watched);
         known.blocked.remove(watched);
     }
 
-    /// What the store says. If something was said since it was [forgotten](Self::forget), the store is to be asked again.
+    /// The store's answer. If a message came since it was [forgotten](Self::forget), the store must be asked again.
     pub(crate) fn learn(&self, watched: &Watched, said: Said) {
         self.known().said.entry(watched.clone()).or_insert(Heard::All(said));
     }
 
-    /// A trigger fired because of what was said until then.
+    /// A trigger fired because of the messages until then.
     pub(crate) fn fired(&self, watched: &Watched, because: &Said, at: Timestamp) {
         let mut known = self.known();
         known.blocked.remove(watched);
@@ -114,17 +114,17 @@ impl Activity {
         self.known().blocked.insert(watched.clone())
     }
 
-    /// What is known of it; `None`: nothing was said since it was forgotten.
+    /// Its messages; `None`: none came since it was forgotten.
     pub(crate) fn heard(&self, watched: &Watched) -> Option<Heard> {
         self.known().said.get(watched).copied()
     }
 
-    /// Those of which something new is known since this was last called.
+    /// The conversations with news since the last call.
     pub(crate) fn take_changed(&self) -> HashSet<Watched> {
         mem::take(&mut self.known().changed)
     }
 
-    /// Something was said since [`take_changed`](Self::take_changed) was last called.
+    /// Waits for news since the last call of [`take_changed`](Self::take_changed).
     pub(crate) async fn changed(&self) {
         self.changed.notified().await;
     }
@@ -134,7 +134,7 @@ impl Activity {
     }
 }
 
-/// Whether somebody said something: triggers count that alone.
+/// Whether it is a message of a human sender: triggers count nothing else.
 fn is_said(event: &InboundEvent) -> bool {
     event.sender.kind.is_human() && matches!(event.kind, EventKind::Message | EventKind::Choice { .. })
 }

@@ -1,4 +1,4 @@
-//! What becomes of the sessions of a person who is no longer known. A store calls this in the transaction that removes the
+//! Hands over the sessions of a person who is no longer known. A store calls this in the transaction that removes the
 //! person's last identity, or gives it to another person.
 
 use crate::model::{PersonId, SessionId};
@@ -12,7 +12,7 @@ pub struct LeftSession {
     pub owner: Option<PersonId>,
     /// Its name.
     pub name: Option<String>,
-    /// Whether something was said in it in another conversation than the one in which it began.
+    /// Whether it has lines of another conversation than the one in which it began.
     pub is_shared: bool,
 }
 
@@ -25,8 +25,8 @@ pub fn hand_over(sessions: &mut [LeftSession], to: PersonId, mut taken: Vec<Stri
     }
 }
 
-/// Takes the names from sessions. Those that were used in one conversation become that conversation's own. Those that were used
-/// in several stay their owner's, whom nobody is any more: people in one conversation must not read what was said in another.
+/// Takes the names from sessions. Sessions of one conversation become that conversation's own. Shared ones keep their
+/// former person, so that nobody uses them: people in one conversation must not read lines of another.
 pub fn disown(sessions: &mut [LeftSession]) {
     for session in sessions {
         session.name = None;

@@ -10,10 +10,10 @@ use crate::{
     questions::digest::is_agents,
 };
 
-/// How many turns of a kind are looked at.
+/// The limit of turns of each kind.
 const MOST: u32 = 500;
 
-/// How something is open.
+/// The kind of an open loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LoopKind {
     /// The person should have seen a signal by now.
@@ -29,7 +29,7 @@ pub enum LoopKind {
 }
 
 impl LoopKind {
-    /// How a turn is open, if it is. A turn that was answered was, as far as it knows, answered with a question.
+    /// The kind of loop that a turn is, if it is open. An answered turn counts as answered with a question.
     pub(crate) fn of(obligation: &Obligation, now: Timestamp) -> Option<Self> {
         Some(match obligation.state() {
             ObligationState::Undeliverable { .. } => Self::Failed,
@@ -52,8 +52,8 @@ impl LoopKind {
         }
     }
 
-    /// A person who was promised an answer, or whose answer failed and waits for an operator, waits more calmly than one who has
-    /// heard nothing, and who was asked may take their time.
+    /// A person who has heard nothing is the most pressing. One with a promised or failed answer waits more calmly, and
+    /// one who was asked may take their time.
     const fn weight(self) -> u64 {
         match self {
             Self::Late => 100,
@@ -69,18 +69,18 @@ impl LoopKind {
     }
 }
 
-/// Something that is open.
+/// An open loop.
 #[derive(Clone, Debug)]
 pub struct OpenLoop {
     /// The turn.
     pub turn: TurnSummary,
-    /// How it is open.
+    /// Its kind.
     pub kind: LoopKind,
     /// How pressing it is: a weight for the kind, times the minutes since the person asked.
     pub score: u64,
 }
 
-/// What is open among the turns that a filter lets through, the most pressing first: of each kind the newest 500.
+/// The open loops among the turns of a filter, the most pressing first: of each kind the newest 500.
 ///
 /// # Errors
 /// When the store cannot be read.

@@ -119,9 +119,9 @@ impl Merges {
             && running.obligation.merged_turns().iter().all(|merged| merged.place < turn.seq)
     }
 
-    /// Whether others may be answered together with a turn: not where its answer is also posted elsewhere, under its own id, nor
-    /// once something was to be approved for those who wrote it, nor once its agent has deferred it: what comes now is no part of
-    /// what was promised before.
+    /// Whether others may be answered together with a turn. Not where its answer is also posted elsewhere, under its
+    /// own id; nor once its agent has asked for an approval or has deferred it, because a later message is no part of
+    /// that promise.
     fn merges_in(&self, first: &TurnRecord) -> bool {
         let place = &first.event.conversation;
         let receipts = self.channels.get(&place.channel).map(|channel| channel.capabilities(place).receipts);
@@ -165,7 +165,7 @@ pub(crate) fn events(first: TurnRecord, turns: Vec<TurnRecord>, then: Option<Eve
     std::iter::once(TurnEvents { turn: first, events: of_first }).chain(of_others).collect()
 }
 
-/// Those of the `waiting` turns that can be answered together with `first`: what comes before one that cannot.
+/// The `waiting` turns that can be answered together with `first`: all before the first one that cannot.
 fn behind(
     first: &TurnRecord,
     waiting: Vec<TurnRecord>,
@@ -189,7 +189,7 @@ fn may_join(first: &TurnRecord, turn: &TurnRecord) -> bool {
         && instructions(turn) == instructions(first)
 }
 
-/// What the sender's program tells the agent: all that is answered together must have the same.
+/// The brief of the sender's program: turns that are answered together must have the same.
 fn instructions(turn: &TurnRecord) -> Option<&str> {
     turn.event.brief.as_ref()?.instructions.as_deref()
 }

@@ -77,9 +77,9 @@ pub struct HistoryLine {
 pub struct AgentFile {
     /// Its name, media type and address.
     pub attachment: Attachment,
-    /// Its bytes, if the runtime [`reads`](crate::AgentRuntime::reads) files of this type and size, the platform stores the
-    /// file, it is not larger than [`Settings::max_attachment`](crate::Settings::max_attachment), and the files of all turns
-    /// together are not too large.
+    /// Its bytes, if the runtime [`reads`](crate::AgentRuntime::reads) files of this type and size, and the platform
+    /// stores the file. `None` also if it is larger than [`Settings::max_attachment`](crate::Settings::max_attachment),
+    /// or the files of all turns together are too large.
     pub bytes: Option<Vec<u8>>,
 }
 
@@ -98,7 +98,7 @@ pub struct Deferred {
     pub note: Option<String>,
     /// When the run that deferred ended.
     pub at: Timestamp,
-    /// The time that the agent named, within its bounds. It is still to come if somebody did not want to wait for it.
+    /// The time that the agent named, within its bounds. It is still to come if a person asked for the answer earlier.
     pub due: Timestamp,
 }
 

@@ -1,4 +1,4 @@
-//! Approvals: what agents want to do, and what was decided about it.
+//! Approvals: actions that agents ask permission for, and the decisions.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub struct Approval {
     pub turn: TurnId,
     pub channel: ChannelId,
     pub agent: Arc<str>,
-    /// For whom: the name of who wrote the turn, or their id.
+    /// The name of the turn's writer, or their id.
     pub person: String,
     pub request: ApprovalRequest,
     pub asked_at: Timestamp,
@@ -71,7 +71,7 @@ impl Approval {
     }
 }
 
-/// A change of what is stored of approvals.
+/// A change of an approval's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApprovalChange {
     /// An agent asks for it, or has asked, and a rule has decided.

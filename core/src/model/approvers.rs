@@ -1,4 +1,4 @@
-//! Who may decide what agents ask approval for, and what rules decide.
+//! The approvers, and the rules that decide without one.
 
 use rejoinder_guard::ApprovalRequest;
 
@@ -9,7 +9,7 @@ use crate::model::{
     routing::Condition,
 };
 
-/// Who may decide, and what is decided by rules.
+/// The approvers and the rules.
 #[derive(Clone, Debug, Default)]
 pub struct ApprovalSettings {
     pub owners: bool,
@@ -70,7 +70,8 @@ impl ApprovalRule {
             && self.conditions.iter().all(|condition| condition.holds(event, known))
     }
 
-    /// Whether somebody for whom the rule is wrote an event. What approves is for nobody who only has the key of a conversation.
+    /// Whether the rule applies to the writer of an event. A rule that approves applies to no mere key holder of a
+    /// conversation.
     fn is_theirs(&self, event: &InboundEvent, known: &KnownPeople) -> bool {
         if self.approves && !event.sender.kind.is_person() {
             return false;
@@ -81,7 +82,7 @@ impl ApprovalRule {
     }
 }
 
-/// Whether a condition is about who wrote.
+/// Whether a condition is about the writer.
 const fn is_of_person(condition: &Condition) -> bool {
     matches!(condition, Condition::Role(_) | Condition::Person(_))
 }

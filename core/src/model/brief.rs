@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// What a program that speaks for a person says beside their message: who is to answer, and what was said before.
+/// What a person's program sends beside their message: the agent that is to answer, and the earlier lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Brief {
     /// The agent that is to answer: before what is chosen for the session, and before the rules of routing. The channel has
@@ -22,7 +22,7 @@ pub struct Brief {
     pub said_before: Option<Vec<EarlierLine>>,
 }
 
-/// A line of what was said before, as the program tells it.
+/// An earlier line, as the program tells it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EarlierLine {
     /// Whether the agent said it, and not the person.

@@ -1,4 +1,4 @@
-//! Triggers: what the gateway begins in a conversation because of what goes on there.
+//! Triggers: turns that the gateway begins in a conversation because of its messages.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use crate::model::{
     words::Words,
 };
 
-/// How long after the last message it is remembered at least what was said.
+/// The minimum time after the last message for which messages are remembered.
 const REMEMBERED: Duration = Duration::from_hours(1);
 
 /// Puts a prompt before an agent when enough was said in a conversation, or nothing was for a time.
@@ -60,7 +60,7 @@ impl ConversationTrigger {
         Some(said.fired_at.map_or(due, |fired_at| due.max(fired_at + self.cooldown)))
     }
 
-    /// Until when it is remembered what was said, if it does not fire before: the store knows it, too.
+    /// The end of that time, if it does not fire before: the store knows the messages, too.
     pub(crate) fn remembered_until(&self, said: &Said) -> Timestamp {
         let cooled_down = said.fired_at.map(|fired_at| fired_at + self.cooldown);
         cooled_down.map_or(said.last_at + REMEMBERED, |cooled_down| cooled_down.max(said.last_at + REMEMBERED))

@@ -91,7 +91,7 @@ impl From<Sender> for Author {
 /// The message that another one replies or reacts to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quote {
-    /// Who wrote it first: of a forwarded message, its author and not who forwarded it.
+    /// The author; of a forwarded message, the original one.
     pub author: Author,
     /// The text, or the part of it that is quoted.
     pub text: String,
@@ -216,7 +216,7 @@ pub enum EventKind {
         /// Who is told, and nobody else decides by an answer to it.
         person: PersonId,
     },
-    /// The gateway puts this before an agent on its own: the text is what the agent is told to do, and nobody wrote it.
+    /// A prompt of the gateway's own: the text is the agent's task, and no person wrote it.
     Prompt {
         /// The agent, if not that of the conversation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -234,7 +234,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         on_copy: bool,
     },
-    /// The gateway tells somebody what is open: a message of its own.
+    /// A digest: the gateway's message about a person's open turns.
     Digest {
         /// Who is told, and nobody else decides by an answer to it.
         person: PersonId,
@@ -319,7 +319,7 @@ pub struct InboundEvent {
     /// The trace that the sender's program is in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<CallerTrace>,
-    /// Whether what is sent because of it waits for the end of somebody's quiet hours. Set by the core.
+    /// Whether its messages wait for the end of a person's quiet hours. Set by the core.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waits_in_quiet_hours: bool,
     /// When it was sent, as far as the platform tells.
@@ -386,7 +386,7 @@ impl InboundEvent {
         }
     }
 
-    /// Whether the gateway puts it before an agent because somebody had that scheduled.
+    /// Whether it is a scheduled prompt to an agent.
     pub(crate) const fn is_asked_for(&self) -> bool {
         matches!(self.kind, EventKind::Prompt { asked_by: Some(_), .. })
     }
@@ -432,7 +432,7 @@ impl InboundEvent {
         if self.is_prompt() { &self.sender.id } else { &self.text }
     }
 
-    /// Whether it puts before an agent what happened elsewhere.
+    /// Whether it is a prompt to an agent with news of a channel.
     pub(crate) const fn is_news(&self) -> bool {
         self.is_prompt() && self.quoted.is_some()
     }

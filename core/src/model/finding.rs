@@ -1,4 +1,4 @@
-//! Finding people by what somebody calls them.
+//! Finds people by a name or an identity.
 
 use unicode_normalization::UnicodeNormalization;
 
@@ -43,7 +43,7 @@ pub fn meant<'a>(people: &'a [PersonRecord], text: &str) -> Vec<&'a PersonRecord
     found.find(|found| !found.is_empty()).unwrap_or_default()
 }
 
-/// The name of somebody who is known that `text` may be a misspelling of.
+/// The name of a known person that `text` may misspell.
 pub(crate) fn nearest<'a>(people: impl IntoIterator<Item = &'a PersonRecord>, text: &str) -> Option<&'a str> {
     let name = folded(text);
     let slips = (name.chars().count() / 3).clamp(1, 3);
@@ -55,13 +55,13 @@ pub(crate) fn nearest<'a>(people: impl IntoIterator<Item = &'a PersonRecord>, te
 /// Whom a list is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PersonFilter {
-    /// Everything by which channels know the people who are meant.
+    /// The identities of the people.
     pub identities: Vec<Identity>,
-    /// Their direct chats: what others send there is for them.
+    /// Their direct chats: messages of others there are for them.
     pub chats: Vec<ConversationRef>,
     /// An id, or a part of a name that a platform gave.
     pub name: Option<String>,
-    /// Whether what others sent in a direct chat is found by the name that a platform gave its person.
+    /// Whether messages of others in a direct chat are found by the name that a platform gave its person.
     pub with_received: bool,
 }
 

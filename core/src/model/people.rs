@@ -67,7 +67,7 @@ pub(crate) fn is_hidden(identities: &[KnownIdentity], sees: impl Fn(&ChannelId) 
     !identities.is_empty() && !identities.iter().any(|known| sees(&known.identity.channel))
 }
 
-/// Somebody who is known, as one channel knows them.
+/// A known person's identity on one channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownAs {
     /// The channel, and the id there.
@@ -92,7 +92,7 @@ impl fmt::Display for KnownAs {
     }
 }
 
-/// The direct chat in which somebody who is known is reached on a channel: the last one in which they wrote.
+/// The direct chat in which a known person is reached on a channel: the last one in which they wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectChat {
     pub identity: Identity,
@@ -123,7 +123,7 @@ impl SeedPerson {
     }
 }
 
-/// Somebody's request to be let in, or the code with which somebody who is known links another channel.
+/// A stranger's request to be let in, or a known person's code to link another channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pairing {
     /// The code that they were given: 8 characters without a dash.
@@ -140,7 +140,7 @@ pub struct Pairing {
     /// When the code expires. Of a declined request: until when they cannot ask again.
     pub expires_at: Timestamp,
     pub state: PairingState,
-    /// Of a code to link with: the turn in which somebody used it.
+    /// Of a code to link with: the turn in which it was used.
     pub linked_by: Option<TurnId>,
 }
 
@@ -182,7 +182,7 @@ pub struct Guess {
     pub since: Timestamp,
 }
 
-/// A change of what is stored of people.
+/// A change of people's records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeopleChange {
     /// A request was made or decided, in place of an earlier one of its identity. Requests that had expired when it was made are

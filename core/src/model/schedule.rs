@@ -1,4 +1,4 @@
-//! Schedules: what the gateway begins at given times.
+//! Schedules: turns and messages that the gateway begins at given times.
 
 use std::{sync::Arc, time::Duration};
 
@@ -53,7 +53,7 @@ pub enum When {
 #[serde(rename_all = "snake_case")]
 pub enum ScheduledAction {
     Message(String),
-    /// A turn: a prompt that is put before an agent.
+    /// A turn: a prompt to an agent.
     Prompt {
         /// What the agent is told to do.
         text: String,
@@ -66,7 +66,7 @@ pub enum ScheduledAction {
         #[serde(default, skip_serializing_if = "Words::are_ordinary")]
         words: Words,
     },
-    /// A message that lists what is open, with buttons. Owners are told of everything, others of their own turns.
+    /// A message with the open turns and buttons. Owners are told of everything, others of their own turns.
     Digest,
 }
 
@@ -116,7 +116,7 @@ named! {
     }
 }
 
-/// A schedule that somebody makes.
+/// A new schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewSchedule {
     /// Its name, by which it is known. Unique.

@@ -54,8 +54,8 @@ pub struct SessionUse {
     pub owner: Option<PersonId>,
     /// Whether the current session is left unless it is the owner's, or the conversation's own.
     pub is_checked: bool,
-    /// A current session without a name that was used last before this time is left: a new one begins, with what was chosen
-    /// for the old one, in all conversations that continued in it.
+    /// The limit of age: an unnamed current session with an earlier last use ends. A new one begins, with the choices
+    /// of the old one, in all conversations that continued in it.
     pub unused_since: Option<Timestamp>,
     /// Whether the current session stays as it is, also when it was last used.
     pub is_untouched: bool,

@@ -111,7 +111,7 @@ pub struct Settings {
     pub elsewhere: bool,
     /// Whether owners are told who asks to be let in.
     pub notify_owners: bool,
-    /// Who decides what agents ask approval for.
+    /// The approvers.
     pub approvals: ApprovalSettings,
     /// What happens to messages that come while a turn of their conversation runs.
     pub queues: Queues,
@@ -121,9 +121,9 @@ pub struct Settings {
     pub schedules: ScheduleSettings,
     /// What agents may schedule. One without an entry may schedule nothing.
     pub agent_schedules: HashMap<AgentName, ScheduleLimits>,
-    /// What is begun in conversations because of what is said there.
+    /// The triggers of conversations.
     pub triggers: Vec<ConversationTrigger>,
-    /// When people who are known by these names are not disturbed by what the gateway begins on its own.
+    /// The quiet hours of people, by name: messages that the gateway begins on its own wait for their end.
     pub quiet_hours: BTreeMap<String, Hours>,
     /// Where days begin at midnight.
     pub time_zone: TimeZone,

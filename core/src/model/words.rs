@@ -1,4 +1,4 @@
-//! Where the words of a turn go that the gateway puts before an agent on its own, and what it leaves in the session.
+//! The destination of an agent's answer to a prompt of the gateway, and what the prompt leaves in the session.
 
 use std::{fmt, str::FromStr};
 
@@ -25,7 +25,7 @@ pub struct Words {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PromptSession {
-    /// That of the conversation: what is said is remembered there.
+    /// That of the conversation: the prompt and the answer are remembered there.
     #[default]
     Current,
     /// A copy of it: it stays as it is.
@@ -54,7 +54,7 @@ pub enum WordsTo {
     Chat,
     /// A channel of the platform [`words`](Self::PLATFORM): a file, a URL, or the record alone.
     Channel(ChannelId),
-    /// Another conversation, or somebody who is known, where they are reached.
+    /// Another conversation, or a known person, where they are reached.
     Other(Target),
 }
 
@@ -62,7 +62,7 @@ impl WordsTo {
     /// The platform whose channels are places for words, and not for people.
     pub const PLATFORM: &str = "words";
 
-    /// The name of the channel that is meant by `nowhere`.
+    /// The name of the channel for `nowhere`.
     pub const NOWHERE: &str = NOWHERE;
 
     /// The channel that it names.

@@ -1,9 +1,10 @@
 //! Tracks whether channels can send, and speeds up waiting deliveries when one can again.
 //!
-//! While a channel cannot send, one delivery every 10 to 15 s is a probe. After the first 15 s the others that were tried wait for
-//! it, however many they are. Any answer to a message ends the outage, and all that waits is sent. What may have arrived is sent
-//! again only on a channel that has answered a message since the last failure; otherwise one at a time may, as a probe
-//! ([`Health::may_resend`]), and only if the platform answers a typing notice.
+//! While a channel cannot send, one delivery every 10 to 15 s is a probe. After the first 15 s the others that were
+//! tried wait for it, however many they are. Any answer to a message ends the outage, and all waiting deliveries are
+//! sent. A delivery that may have arrived is sent again only on a channel that has answered a message since the last
+//! failure. Otherwise one at a time may, as a probe ([`Health::may_resend`]), and only if the platform answers a typing
+//! notice.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 

@@ -21,10 +21,10 @@ store_trait! {
         /// Removes rows in one transaction. Turns that are in work again are left alone.
         write fn remove(removal: Removal) -> ();
 
-        /// What to remove next of what is stored about a person: at most `limit` rows. These are their turns; the turns in which others
-        /// were told of them or decided on them; an operator's messages in conversations that nobody else was in; in others, what the
-        /// models of all runs were shown there, what messages quote, and payloads. `None` if nothing is left but what
-        /// [`unended_of`](Self::unended_of) returns. The duration grows with the number of turns.
+        /// The next rows about a person to remove: at most `limit`. These are their turns, the turns in which others
+        /// were told of them or decided on them, and an operator's messages in conversations with nobody else. In
+        /// conversations with others it is the input of all runs, quotes and payloads. `None` if only the turns of
+        /// [`unended_of`](Self::unended_of) are left. The duration grows with the number of turns.
         read fn stored_of(person: &Identity, limit: u32) -> Option<Removal>;
 
         /// The turns of a person, or about them, that cannot be removed yet: they have not ended, still run, or have an unfinished delivery.
@@ -83,8 +83,8 @@ pub enum Removal {
     /// Turns with everything about them, and the lines of the gateway's own log about them. Of their events the keys stay. A conversation without turns goes with its last
     /// one.
     Turns(Vec<TurnId>),
-    /// What is left about a person whose turns are removed: lines of the gateway's own log and answers to requests that name them, what
-    /// platforms said of deliveries of removed turns, and settings that no run refers to.
+    /// The rest about a person without turns: lines of the gateway's own log and answers to requests that name them,
+    /// the platforms' answers to deliveries of removed turns, and settings without a run.
     Mentions(Identity),
     /// Events of which only the key is stored.
     Keys(Vec<EventId>),

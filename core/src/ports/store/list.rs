@@ -119,10 +119,10 @@ impl Origin {
     /// The gateway's command that handles the messages of operators.
     pub const MESSAGE: &str = "message";
 
-    /// The gateway's command that tells somebody what is open, and does what they press below that.
+    /// The gateway's command that sends a digest and acts on its buttons.
     pub const DIGEST: &str = "digest";
 
-    /// The gateway's command that shows an agent's question again, as somebody pressed below a digest.
+    /// The gateway's command that shows an agent's question again, after a press below a digest.
     pub const ASKS_AGAIN: &str = "asks_again";
 
     /// The name in interfaces.

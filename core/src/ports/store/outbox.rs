@@ -12,9 +12,9 @@ use crate::model::{ChannelId, ConversationId, DeliveryId, DeliveryRecord, OwnerI
 store_trait! {
     /// Deliveries, their attempts, and the platforms' rate limits.
     pub trait OutboxStore: TurnStore {
-        /// The deliveries of a conversation that may be attempted next, in the order they were claimed, with the current
-        /// address of the conversation: the first pending or sending part of each claim, up to the first claim whose part is
-        /// not parked. Of the parked ones at least the first 32.
+        /// The deliveries of a conversation that may be attempted next, in the order of their claims, with the
+        /// conversation's current address. Each is the first pending or sending part of its claim. The list ends at the
+        /// first claim whose part is not parked; of the parked ones it has at least the first 32.
         read fn next_deliveries(conversation: ConversationId) -> NextDeliveries;
 
         /// The conversations of a channel with pending [`next_deliveries`](Self::next_deliveries), each with the earliest
@@ -22,9 +22,9 @@ store_trait! {
         /// them.
         read fn upcoming(channel: &ChannelId, limit: u32) -> Vec<(ConversationId, Timestamp)>;
 
-        /// The delivery of a channel that is tried to find out whether the channel can send again, with its conversation: a
-        /// pending one that was tried before and may be sent at `now`. One that fewer attempts may have shown comes first, then
-        /// the one whose next attempt is the earliest. The duration may depend on how many wait.
+        /// The probe: the delivery that is tried to find out whether a channel can send again, with its conversation.
+        /// It is a pending one that was tried before and may be sent at `now`. One that fewer attempts may have shown
+        /// comes first, then the one whose next attempt is the earliest. The duration may depend on how many wait.
         read fn next_probe(channel: &ChannelId, now: Timestamp) -> Option<(ConversationId, DeliveryId)>;
 
         /// Whether a delivery of a channel is pending or being sent.

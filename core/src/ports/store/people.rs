@@ -6,7 +6,7 @@ use super::{accept::DayUse, error::StoreError, transition::Transitions};
 use crate::model::{ConversationId, DirectChat, Guess, Identity, Language, Pairing, PersonRecord};
 
 store_trait! {
-    /// Who is known, who asks to be known, where and how people are reached, and what they have used.
+    /// Known people, requests to be let in, where and how people are reached, and what they have used.
     pub trait PeopleStore: Transitions {
         /// Everybody who is known, with their identities; oldest first.
         read fn people() -> Vec<PersonRecord>;

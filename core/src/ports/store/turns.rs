@@ -27,12 +27,12 @@ store_trait! {
         /// they were accepted.
         read fn open_turns(conversation: ConversationId) -> Vec<TurnId>;
 
-        /// Turns that were merged into one that has ended without them, as one that cannot be read does; at most `limit`.
+        /// Turns that were merged into a turn that ended without them, such as an unreadable one; at most `limit`.
         read fn merged_and_left(limit: u32) -> Vec<TurnId>;
 
-        /// Ends a turn that cannot be read, whatever is stored of it: `obligation`, which has ended, takes the place of the
-        /// stored one, its open runs end as `crashed`, its unfinished deliveries are dead, and a remark keeps `reason` and the
-        /// obligation that was replaced. Does nothing if the turn has ended.
+        /// Ends an unreadable turn: `obligation`, which has ended, replaces the stored one. Its open runs end as
+        /// `crashed`, its unfinished deliveries become dead, and a remark keeps `reason` and the replaced obligation.
+        /// Does nothing if the turn has ended.
         write fn set_aside(turn: TurnId, obligation: Obligation, reason: &str, at: Timestamp) -> ();
     }
 }
@@ -92,8 +92,9 @@ store_trait! {
         /// start. In the order of their ids, after `after`.
         read fn runs_left(owner: OwnerId, after: Option<TurnId>, limit: u32) -> Vec<TurnId>;
 
-        /// The turns that ended last and have a draft or a deferral in the chat, or are of an agent and waited for so long for their
-        /// first run: within `span` of the one that ended last of all, and at most `limit` turns are looked at.
+        /// Turns that may have left messages or marks behind: they have a draft or a deferral in the chat, or are of an
+        /// agent and waited for their first run for at least `waited`. Only turns that ended within `span` of the last
+        /// ended one are checked, at most `limit`.
         read fn ended_last(span: Duration, waited: Duration, limit: u32) -> Vec<TurnId>;
     }
 }
