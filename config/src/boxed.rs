@@ -1,4 +1,4 @@
-//! A section whose type only its owner knows.
+//! A section whose type only its platform or kind of agent knows.
 
 use std::{any::Any, fmt, sync::Arc};
 

@@ -79,7 +79,7 @@ pub struct People {
     /// People who may write in groups, and groups where everyone may. Empty: the people in `allow_from`, or everyone if
     /// `dm_policy` is open.
     pub group_allow_from: AllowList,
-    /// Whether the agent gets what a stranger wrote if somebody who may write replies to it.
+    /// Whether the agent gets a stranger's message if a person who may write replies to it.
     pub quote_strangers: bool,
     /// Other agents that are answered like people, if they may write.
     pub allow_bots: AllowList,

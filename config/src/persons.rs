@@ -15,7 +15,7 @@ use crate::{
     text,
 };
 
-/// People, by what the operator calls them. They are known from the start on.
+/// People, by the operator's names for them. They are known from the start on.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct Persons(BTreeMap<String, Person>);
@@ -33,7 +33,7 @@ struct Person {
     /// The language in which they are told something if they chose none and the platform tells none.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "text::language_option")]
     language: Option<Language>,
-    /// When they are not disturbed by what the gateway begins on its own.
+    /// Their quiet hours: messages that the gateway begins on its own wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     quiet_hours: Option<Span>,
     /// What differs from the limits of her role.

@@ -14,11 +14,11 @@ use serde::{
 use url::Url;
 
 thread_local! {
-    /// Whether values are written to compare them: what is not printed in whole has a digest.
+    /// Whether values are written to compare them: a value that is not printed in whole has a digest.
     static COMPARES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Serialises within `write` what is not printed in whole with a digest, so that each change of it shows.
+/// Serialises shortened values within `write` with a digest, so that each change of them shows.
 pub(crate) fn to_compare<T>(write: impl FnOnce() -> T) -> T {
     struct Before(bool);
     impl Drop for Before {

@@ -1,4 +1,4 @@
-//! `[schedules.<name>]`: what the gateway begins at given times.
+//! `[schedules.<name>]`: turns and messages that the gateway begins at given times.
 
 use std::{collections::BTreeMap, time::Duration};
 

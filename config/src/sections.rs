@@ -22,7 +22,7 @@ use crate::{
     read::Reader,
 };
 
-/// Defines [`Config`] and what it is read into.
+/// Defines [`Config`] and the struct that it is read into.
 macro_rules! sections {
     ($($(#[$attribute:meta])* $name:ident: $section:ty,)*) => {
         /// A complete, checked configuration.
@@ -245,7 +245,7 @@ fn add_said(node: &Node, said: &mut BTreeSet<String>) {
     }
 }
 
-/// Adds the place that is meant by `words_to = "nowhere"`, if anything names it.
+/// Adds the channel for `words_to = "nowhere"`, if anything names it.
 fn add_nowhere(tree: &mut Node) {
     let Some(place) = names_nowhere(tree) else { return };
     let empty = || Node::new(Value::Table(Table::new()), place.clone());

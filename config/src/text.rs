@@ -43,7 +43,7 @@ where
     deserializer.deserialize_str(Parsed { expected, parse })
 }
 
-/// Reads a newtype from text, and writes it as what it holds is displayed.
+/// Reads a newtype from text, and writes it as its content is displayed.
 macro_rules! as_text {
     ($type:ty, $expected:expr, $parse:expr) => {
         impl ::serde::Serialize for $type {

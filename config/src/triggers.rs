@@ -1,4 +1,4 @@
-//! `[triggers.<name>]`: what the gateway begins in conversations because of what is said there.
+//! `[triggers.<name>]`: turns that the gateway begins in conversations because of messages there.
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -1,7 +1,7 @@
 //! Tells people when something is wrong, once, and when it is over.
 //!
-//! [`Board`](board::Board) decides what is told and when; [`Sender`](send::Sender) tells it. What is wrong is found by
-//! [`Problems`](crate::problems::Problems), like for the overview.
+//! [`Board`](board::Board) decides which alerts are sent and when; [`Sender`](send::Sender) tells it. What is wrong is
+//! found by [`Problems`](crate::problems::Problems), like for the overview.
 
 mod alerter;
 mod board;

@@ -1,9 +1,10 @@
 //! Backups: one file with everything that a gateway stores.
 //!
-//! A backup is a compressed tar archive. Its first entry, `manifest.json`, lists the others with their sizes and SHA-256
-//! digests. `database` is the database; what is below `data/` belongs into the data directory, also the files of words, and what is
-//! below `beside/` into the folder of the database, where that is another one: the keys of Matrix accounts. SQLite databases are
-//! copied as they are at one moment, while the gateway writes to them. The configuration is not part of it.
+//! A backup is a compressed tar archive. Its first entry, `manifest.json`, lists the others with their sizes and
+//! SHA-256 digests. `database` is the database. Entries below `data/` belong into the data directory, also the files of
+//! words. Entries below `beside/` (the keys of Matrix accounts) belong into the folder of the database if that is
+//! another one. SQLite databases are copied as they are at one moment, while the gateway writes to them. The
+//! configuration is not part of it.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! What is wrong with the gateway: for the overview, and for those who are told.
+//! The gateway's problems: for the overview and for alerts.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -128,7 +128,7 @@ impl Problem {
         Self { audience: Audience::All, ..Self::new(kind, what) }
     }
 
-    /// Whether somebody who is limited to these channels (`None`: to none), and sees these schedules, may see it.
+    /// Whether a reader with these channels (`None`: all) and these schedules may see it.
     pub(crate) fn is_seen_by(&self, channels: Option<&[ChannelId]>, schedules: &[Schedule]) -> bool {
         match &self.audience {
             Audience::All => true,
@@ -438,7 +438,7 @@ impl Waiting {
         Problem { what, people: some(people), messages: some(messages), channels, ..cause }
     }
 
-    /// The same of a channel that sends nothing: what is on its way there waits for it.
+    /// The same of a channel that sends nothing: its deliveries wait for it.
     fn of_channel(&mut self, cause: Problem, channel: &ChannelId) -> Problem {
         let is_late = |turn: &LateTurn| turn.is_claimed && turn.channel == *channel;
         self.because_of(cause, is_late, |delivery| delivery.channel == *channel)

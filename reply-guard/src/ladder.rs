@@ -1,4 +1,4 @@
-//! The fallback ladder: what is tried when the agent is silent or fails.
+//! The fallback ladder: the rungs that are tried when the agent is silent or fails.
 
 use std::{collections::BTreeMap, fmt};
 

@@ -94,7 +94,7 @@ impl<'a> Report<'a> {
         self.current = Usage { input_tokens: 0, output_tokens: 0 };
     }
 
-    /// Reports what the next request shows the model.
+    /// Reports the next input of the model.
     pub(crate) async fn shown(&self, input: ModelInput) {
         self.events.shown(input).await;
     }

@@ -6,7 +6,7 @@ use dashmap::DashMap;
 use rejoinder_core::TurnId;
 use tokio::sync::watch;
 
-/// The turns whose drafts somebody reads.
+/// The turns with readers of their drafts.
 #[derive(Debug, Default)]
 pub(crate) struct Drafts(DashMap<TurnId, watch::Sender<String>>);
 
@@ -17,7 +17,7 @@ impl Drafts {
         DraftReader { drafts: Arc::clone(self), turn, receiver: Some(receiver) }
     }
 
-    /// Shows a draft to those who read it: the whole text so far.
+    /// Shows a draft to its readers: the whole text so far.
     pub(crate) fn show(&self, turn: TurnId, text: &str) {
         if let Some(sender) = self.0.get(&turn) {
             sender.send_replace(text.to_owned());

@@ -39,7 +39,7 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, "invalid_value", message).about(param)
     }
 
-    /// A field of the body that asks for what there is not.
+    /// An unsupported field.
     pub(crate) fn unsupported(param: impl Into<String>, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "unsupported_value", message).about(param)
     }

@@ -20,7 +20,7 @@ use content::Content;
 /// The longest `user`, in characters.
 const MAX_USER: usize = 256;
 
-/// How many lines of what was said before are kept, and how many bytes: the latest.
+/// How many of the latest earlier lines are kept, and how many bytes.
 const MAX_LINES: usize = 1000;
 const MAX_SAID: usize = 256 << 10;
 
@@ -134,7 +134,7 @@ fn not_json(error: &serde_json::Error) -> ApiError {
     ApiError::new(StatusCode::BAD_REQUEST, "not_json", format!("the body is not JSON: {error}"))
 }
 
-/// Refuses options that promise what an agent does not do. What only shapes an answer is ignored.
+/// Refuses options that an agent cannot honour. Options that only shape an answer are ignored.
 fn refuse_options(options: &Map<String, Value>) -> Result<(), ApiError> {
     let given = |name: &str| options.get(name).filter(|value| !value.is_null());
     if given("n").is_some_and(|n| *n != json!(1)) {

@@ -1,4 +1,4 @@
-//! Shows drafts to those who stream an answer. Signals are not delivered here: the caller reads their rows.
+//! Shows drafts to callers that stream an answer. Signals are not delivered here: the caller reads their rows.
 
 use rejoinder_core::{Action, Delivery, DeliveryError, Receipt};
 

@@ -41,10 +41,11 @@ const MAX_WARNINGS: u32 = 20;
 
 /// Checks secrets of callers at a bounded pace, per [`Peer`] and surface.
 ///
-/// A peer that has sent more than five wrong secrets to a surface, each within a minute of the one before, waits there for each
-/// check, whether its secret is right or wrong, until a minute has passed without a wrong one. So it learns nothing from a wait, and
-/// gets two checks a second. A caller who would wait for more than 5 s is refused without a check. Only a secret that was right before
-/// from the same peer is checked at once: others may share its address with somebody who guesses.
+/// A peer is slowed after more than five wrong secrets at a surface, each within a minute of the one before. It then
+/// waits there for each check, of a right secret too, until a minute has passed without a wrong one. So it learns
+/// nothing from a wait, and gets two checks a second. A caller who would wait for more than 5 s is refused without a
+/// check. Only a secret that was right before from the same peer is checked at once: others may share its address with
+/// somebody who guesses.
 ///
 /// A surface calls [`turn_of`](Self::turn_of), checks the secret without a pause, and reports a right one with
 /// [`right`](Self::right) and a wrong one with [`wrong`](Self::wrong).
@@ -72,7 +73,7 @@ fn mark(peer: Peer, surface: &str, secret: &[u8]) -> [u8; 32] {
 struct Refusals {
     /// Those that sent wrong secrets.
     peers: HashMap<Door, Guesser>,
-    /// Requests without a secret, of whatever peer. They slow nobody, so no peer is remembered for them.
+    /// Requests without a secret, of all peers together. They slow nobody, so no peer is remembered for them.
     missing: Warnings,
     /// When the current minute of warnings about guessers began, and how many were written in it.
     minute: Option<(Instant, u32)>,

@@ -1,4 +1,4 @@
-//! `[guard.ladder.<where>.<direct|group>]`: what is tried when the agent is silent or fails.
+//! `[guard.ladder.<where>.<direct|group>]`: the rungs that are tried when the agent is silent or fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 

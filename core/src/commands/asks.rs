@@ -1,5 +1,5 @@
-//! The messages to owners and approvers (whether somebody is let in, whether an agent may do what it wants), and what they
-//! pick from them.
+//! The questions to owners and approvers (whether to let a person in, whether to approve an agent's request), and their
+//! answers.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::{
     ports::StoreError,
 };
 
-/// How many characters of what the agent should answer are told.
+/// How many characters of the message that the agent answers are shown.
 const EXCERPT: usize = 200;
 
 pub(crate) const ASKS: Command = Command::notice("asks", "Tell somebody what they may decide", |call| {
@@ -56,13 +56,13 @@ fn question(pairing: &Pairing, call: &Call<'_>) -> Reply {
     call.yes_or_no(text, ["person_let_in", "person_keep_out"], Some(pairing.expires_at))
 }
 
-/// What an agent wants to do, with the choice whether it may.
+/// An agent's request, with the choices yes and no.
 async fn wish(approval: &Approval, call: &Call<'_>) -> Result<Reply, StoreError> {
     let told = told_wish(approval, call).await?;
     Ok(call.yes_or_no(told, ["approval_approve", "approval_decline"], approval.expires_at))
 }
 
-/// What an agent wants to do, for whom, and which of their messages it answers.
+/// An agent's request, its person, and the message that it answers.
 pub(super) async fn told_wish(approval: &Approval, call: &Call<'_>) -> Result<String, StoreError> {
     let Approval { agent, request, channel, .. } = approval;
     let asked_by = asked_by(approval, call).await?;
@@ -89,7 +89,7 @@ pub(super) async fn told_wish(approval: &Approval, call: &Call<'_>) -> Result<St
     Ok(told.trim_end().to_owned())
 }
 
-/// Details, quoted so that they are not taken for the gateway's words.
+/// Details, quoted to set them apart from the gateway's words.
 fn quoted(details: &str) -> String {
     details.lines().map(|line| format!("> {line}")).collect::<Vec<_>>().join("\n")
 }
@@ -119,8 +119,8 @@ pub(super) fn name_of(event: &InboundEvent, call: &Call<'_>) -> String {
     }
 }
 
-/// Whether the sender of an event may decide what this person was asked: they are that person, in a direct chat, and may decide
-/// now.
+/// Whether the sender of an event may answer a question to this person: they are that person, in a direct chat, and
+/// still may decide.
 pub(crate) fn may_decide(event: &InboundEvent, person: PersonId, settings: &Settings, known: &KnownPeople) -> bool {
     let identity = event.identity();
     event.chat == ChatKind::Direct
@@ -129,7 +129,7 @@ pub(crate) fn may_decide(event: &InboundEvent, person: PersonId, settings: &Sett
         && settings.approvals.is_approver(&identity, known)
 }
 
-/// Somebody's decision on what they were asked.
+/// A person's answer to such a question.
 async fn decide(call: &Call<'_>) -> Result<Answer, StoreError> {
     // Only what an approver picks stays a pick.
     let EventKind::Choice { turn } = call.turn.event.kind else { return Ok(Answer::of("approval_not_yours")) };
@@ -158,7 +158,7 @@ fn decide_person(call: &Call<'_>, told: Option<EventKind>, is_yes: Option<bool>)
     if is_yes { approve(call, &owner, &pairing, seen) } else { decline(call, &owner, &pairing, seen) }
 }
 
-/// An approver's decision on what an agent wants to do.
+/// An approver's decision on an agent's request.
 async fn decide_wish(
     call: &Call<'_>,
     approval: ApprovalId,
@@ -172,7 +172,7 @@ async fn decide_wish(
     decide_approval(call, approval, is_yes).await
 }
 
-/// The decision of somebody who may decide.
+/// The decision of a person who may decide.
 pub(super) async fn decide_approval(
     call: &Call<'_>,
     approval: ApprovalId,

@@ -29,7 +29,7 @@ pub(crate) struct Command {
     pub(super) texts: &'static [&'static str],
     /// How many words may follow.
     pub(super) arguments: usize,
-    /// What menus say if there is no template `menu_<name>`.
+    /// The menus' description if there is no template `menu_<name>`.
     pub(super) description: &'static str,
     pub(super) act: Act,
 }
@@ -109,7 +109,7 @@ pub(super) struct Answer {
     pub(super) approval: Option<DecidedApproval>,
     /// The turns that were answered with questions which this closes.
     pub(super) closes: Vec<TurnId>,
-    /// What is done with another turn, as an operator does it. Its events are among those for other turns.
+    /// An operator's action on another turn. Its events are among those for other turns.
     pub(super) step: Option<OperatorStep>,
     pub(super) log: Vec<NewLogEntry>,
     /// The language of the reply, if not the sender's.
@@ -131,7 +131,7 @@ impl Answer {
         Self::saying(Words::Templates(vec![Filled { template, values }]))
     }
 
-    /// No reply: what it would tell or ask was decided before.
+    /// No reply: the matter was decided before.
     pub(super) fn nothing() -> Self {
         Self::default()
     }
@@ -178,7 +178,7 @@ impl Call<'_> {
         Reply::question(text, Choices { options, free_text: false, expires })
     }
 
-    /// What the audit says a decision on somebody is about: their channel, and the turn in which it was made.
+    /// The subject of a decision on a person, for the audit: their channel, and the turn of the decision.
     pub(super) fn decides_on(&self, whose: &Identity) -> Subject {
         Subject { turn_id: Some(self.turn.id), ..Subject::channel(&whose.channel) }
     }

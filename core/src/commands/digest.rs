@@ -1,4 +1,4 @@
-//! A digest: what is open, with a question about one thing after the other, and what somebody presses below it.
+//! A digest: the open turns, with a question about one after the other, and the presses of its buttons.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub(crate) const ASKS_AGAIN: Command =
         Box::pin(ask_again(call))
     });
 
-/// Something that a digest lists, and is still open.
+/// An item of a digest that is still open.
 struct Item {
     /// What stands for it.
     letter: char,
@@ -66,7 +66,7 @@ struct Step {
     event: Event,
 }
 
-/// Lists what is open, and asks about the first of it.
+/// Lists the open turns, and asks about the first.
 async fn list(call: &Call<'_>, person: PersonId, items: &[TurnId], more: usize) -> Result<Answer, StoreError> {
     let mut open = Vec::new();
     for (place, id) in items.iter().enumerate() {
@@ -89,7 +89,7 @@ async fn list(call: &Call<'_>, person: PersonId, items: &[TurnId], more: usize) 
     Ok(Answer { closes: earlier(call).await?, ..Answer::saying(words) })
 }
 
-/// The turns with which earlier digests asked about something: what is said in words from now on is about this one.
+/// The turns with the questions of earlier digests: words from now on are about this one.
 async fn earlier(call: &Call<'_>) -> Result<Vec<TurnId>, StoreError> {
     let open = QuestionFilter::OpenBy(call.turn.conversation, Origin::DIGEST);
     let open = call.questions.questions(open, QUESTIONS).await?;
@@ -102,7 +102,7 @@ async fn pressed(call: &Call<'_>) -> Result<Option<Press>, StoreError> {
     Ok(pressed.filter(|press| digest::may_press(&call.turn.event, press.digest.person, &known)))
 }
 
-/// Does what was pressed, and asks about what comes next.
+/// Acts on a press, and asks about the next item.
 async fn press(call: &Call<'_>) -> Result<Answer, StoreError> {
     let Some(press) = pressed(call).await? else { return Ok(Answer::of("approval_over")) };
     let (digest, place) = (&press.digest, press.place);
@@ -141,7 +141,7 @@ async fn ask_again(call: &Call<'_>) -> Result<Answer, StoreError> {
     Ok(Answer { closes: vec![item.turn.id], log, ..Answer::saying(words) })
 }
 
-/// What comes after a place in a digest, and is still open.
+/// The next open item after a place in a digest.
 async fn next(call: &Call<'_>, digest: &Digest, place: usize) -> Result<Option<Item>, StoreError> {
     for place in place + 1..digest.items.len() {
         if let Some(item) = Item::of(call, digest, place).await? {
@@ -228,7 +228,7 @@ impl Item {
         format!("**{}** {kind}, {since}: {} ({place})", self.letter, self.text())
     }
 
-    /// The question about it, after what else is said.
+    /// The question about it, after other words.
     async fn ask(&self, mut said: Vec<String>, call: &Call<'_>) -> Result<Reply, StoreError> {
         let values = [("letter", self.letter.to_string()), ("text", self.text())];
         said.push(filled(call.say("digest_about"), &values));
@@ -251,7 +251,7 @@ impl Item {
         self.question.as_ref().is_some_and(|asked| asked.conversation == call.turn.conversation)
     }
 
-    /// How it is answered, if there is something to do for that besides waiting.
+    /// How it is answered, if anything but waiting answers it.
     fn answering(&self, call: &Call<'_>) -> Option<Step> {
         let Self { turn, deliveries, .. } = self;
         let has_channel = |to: &ConversationRef| call.channels.get(&to.channel).is_some();
@@ -275,7 +275,7 @@ impl Item {
         self.turn.obligation.deferrals_left(&call.settings.policy(&self.turn)) > 0
     }
 
-    /// Does what a button says, and tells it.
+    /// Acts on a button, and tells the result.
     async fn press(self, press: &Press, call: &Call<'_>) -> Result<Answer, StoreError> {
         let Some(button) = press.button(self.may_drop) else { return Ok(Answer::of("approval_over")) };
         let log = vec![self.log_entry(button, &press.digest, call)];
@@ -317,7 +317,7 @@ impl Item {
         NewLogEntry { at: call.now, subject: subject_of(&self.turn), event }
     }
 
-    /// Has the guard decide on something that happens to its turn, as an operator does.
+    /// Lets the guard decide on an event of its turn, as for an operator.
     fn take(self, Step { action, event }: Step, answer: Answer, call: &Call<'_>) -> Answer {
         let (known, presser) = (call.people.known(), &call.turn.event);
         let name = presser.known_as(&known).map(|(_, name)| format!("{name} ({})", presser.identity()));
@@ -335,7 +335,7 @@ impl Item {
     }
 }
 
-/// Whether the person whom a digest tells may decide what agents ask approval for.
+/// Whether the person of a digest is an approver.
 fn decides(call: &Call<'_>, person: PersonId) -> bool {
     let known = call.people.known();
     known.identities(person).iter().any(|one| call.settings.approvals.is_approver(one, &known))

@@ -1,4 +1,4 @@
-//! `/history`: what was said last. `/export`: everything that was said in the session, as a file.
+//! `/history`: the last lines. `/export`: all lines of the session, as a file.
 
 use rejoinder_guard::Reply;
 

@@ -21,7 +21,7 @@ async fn stop(call: &Call<'_>) -> Result<Answer, StoreError> {
     Ok(Answer { words: told(call, are_any).words, ..stopped })
 }
 
-/// What is said of turns that were stopped. In a group others see it, too.
+/// The reply about stopped turns. In a group others see it, too.
 fn told(call: &Call<'_>, are_any: bool) -> Answer {
     let event = &call.turn.event;
     match (are_any, event.chat) {

@@ -1,4 +1,4 @@
-//! What waits for an approval: it can be decided once, and its approvers are told of it.
+//! Requests of agents for an approval: each is decided once, and its approvers are told of it.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
 
 pub(crate) const PAGE: u32 = 500;
 
-/// How many may wait that agents have asked for while they answer one person.
+/// The limit of waiting requests of the turns of one person.
 pub(crate) const MOST_WAITING: u32 = 20;
 
 const AT_ONCE: u32 = 100;

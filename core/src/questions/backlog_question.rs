@@ -1,4 +1,4 @@
-//! Late messages that wait until somebody says whether they are still to be answered (`[queue] backlog = "ask"`).
+//! The question whether late messages are still to be answered (`[queue] backlog = "ask"`).
 //!
 //! The messages are postponed turns, and the question is one of the gateway's own.
 
@@ -14,7 +14,7 @@ use crate::{
 /// The command that asks about late messages, as the handler of its turns names it.
 pub(crate) const ASKS: &str = "late_asks";
 
-/// The late messages about which somebody is asked.
+/// The conversations with late messages that wait for an answer to it.
 pub(crate) struct BacklogQuestion {
     store: Arc<dyn QuestionStore>,
     /// When this process began to accept messages.

@@ -1,7 +1,8 @@
-//! Digests: what somebody is told of what is open, and what they press below it.
+//! Digests: messages about a person's open turns, and presses of their buttons.
 //!
-//! A digest is a message of the gateway's, with the turns that it lists in its event. It asks about the first of them; what is
-//! pressed is a turn whose answer asks about the next one. So a press leads back to its digest through the turns before it.
+//! A digest is a message of the gateway's, with the turns that it lists in its event. It asks about the first of them.
+//! A press is a turn whose answer asks about the next one, so a press leads back to its digest through the turns before
+//! it.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -23,7 +24,7 @@ pub(crate) const LISTED: usize = 10;
 /// How many turns lead from a press back to its digest at most.
 const STEPS: usize = 2 * LISTED;
 
-/// For how long something that was snoozed is left out.
+/// For how long a snoozed turn is left out.
 pub(crate) const SNOOZED: Duration = Duration::from_hours(24);
 
 const PRESSES: u32 = 10_000;
@@ -31,7 +32,7 @@ const PRESSES: u32 = 10_000;
 /// How many open questions of a conversation are looked at.
 pub(crate) const QUESTIONS: u32 = 100;
 
-/// What stands behind who did something, in the remarks of its turn.
+/// The suffix of the actor in the remarks of a turn.
 pub(crate) const FROM_DIGEST: &str = ", from a digest";
 
 /// The topic of a press in the log.
@@ -47,13 +48,14 @@ pub(crate) enum Button {
 }
 
 impl Button {
-    /// Below what this person may approve and drop.
+    /// Below an item that this person may approve and drop.
     pub(crate) const DECIDE: &[Self] = &[Self::Approve, Self::Decline, Self::Snooze, Self::Drop];
-    /// Below what this person may approve, and not drop. It has the length of `ANSWER`: [`Press::button`] tells them apart.
+    /// Below an item that this person may approve, and not drop. It has the length of `ANSWER`: [`Press::button`] tells
+    /// them apart.
     pub(crate) const DECIDE_ONLY: &[Self] = &[Self::Approve, Self::Snooze, Self::Decline];
-    /// Below what can be answered.
+    /// Below an item that can be answered.
     pub(crate) const ANSWER: &[Self] = &[Self::Answer, Self::Snooze, Self::Drop];
-    /// Where waiting is all that can be done.
+    /// Below an item that can only wait.
     pub(crate) const WAIT: &[Self] = &[Self::Snooze, Self::Drop];
 
     pub(crate) const fn as_str(self) -> &'static str {
@@ -77,7 +79,7 @@ impl Button {
     }
 }
 
-/// What somebody was told of what is open.
+/// A digest.
 #[derive(Clone, Debug)]
 pub(crate) struct Digest {
     pub(crate) person: PersonId,
@@ -101,13 +103,13 @@ impl Digest {
     }
 }
 
-/// What somebody presses below a digest.
+/// A press below a digest.
 #[derive(Clone, Debug)]
 pub(crate) struct Press {
     pub(crate) digest: Digest,
-    /// The button of somebody who may drop what it is about.
+    /// The button, for a person who may drop the item.
     pressed: Button,
-    /// The place of what it is about.
+    /// The item's place in the digest.
     pub(crate) place: usize,
     /// The question below which the button is.
     pub(crate) question: AskedQuestion,
@@ -131,7 +133,7 @@ pub(crate) fn letter(place: usize) -> char {
     ('A'..='Z').nth(place).unwrap_or('?')
 }
 
-/// The button that a choice of a question is, and the place of what it is about.
+/// The button of a question's choice, and the place of its item.
 pub(crate) fn pressed(choices: &[String], text: &str) -> Option<(Button, usize)> {
     let index = choices.iter().position(|choice| choice == text)?;
     let buttons = [Button::DECIDE, Button::ANSWER, Button::WAIT].into_iter().find(|it| it.len() == choices.len())?;
@@ -144,7 +146,7 @@ pub(crate) fn pressed(choices: &[String], text: &str) -> Option<(Button, usize)>
     Some((button, place))
 }
 
-/// What an event presses below a digest.
+/// The press that an event is, if it is one.
 pub(crate) async fn press(store: &dyn QuestionStore, event: &InboundEvent) -> Result<Option<Press>, StoreError> {
     let EventKind::Choice { turn } = event.kind else { return Ok(None) };
     let Some(record) = store.questions(QuestionFilter::Of(turn), 1).await?.pop() else { return Ok(None) };
@@ -154,7 +156,8 @@ pub(crate) async fn press(store: &dyn QuestionStore, event: &InboundEvent) -> Re
     Ok(digest.map(|digest| Press { digest, pressed, place, question }))
 }
 
-/// The question with which an agent answered a turn, if it is open. What the gateway asks is decided where it is asked.
+/// The question with which an agent answered a turn, if it is open. Questions of the gateway are decided where they are
+/// asked.
 pub(crate) async fn open_question(
     store: &dyn QuestionStore,
     turn: &TurnRecord,
@@ -171,7 +174,7 @@ pub(crate) fn is_agents(handler: &Handler) -> bool {
     !handler.is_gateway() || handler.is_command(Origin::ASKS_AGAIN)
 }
 
-/// What somebody has snoozed, so that their digests leave it out.
+/// The turns that a person has snoozed: their digests leave them out.
 pub(crate) async fn snoozed(
     store: &dyn LogStore,
     person: PersonId,
@@ -200,7 +203,7 @@ pub(crate) fn is_theirs(sender: &Sender, place: &ConversationRef, person: Person
     wrote() || people.reached_in(place) == Some(person)
 }
 
-/// Whether an event is somebody's answer to a digest of their own, where nobody else reads what it says.
+/// Whether an event is a person's answer to their own digest, in a chat that nobody else reads.
 pub(crate) fn may_press(event: &InboundEvent, person: PersonId, known: &KnownPeople) -> bool {
     let identity = event.identity();
     event.chat == ChatKind::Direct
@@ -228,7 +231,7 @@ mod tests {
         }
     }
 
-    /// If the operator's words for them are the same, the one that loses nothing is meant.
+    /// If the operator's words for two buttons are the same, the harmless one counts.
     #[test]
     fn of_equal_words_the_first_button_is_meant() {
         let same = ["Later A", "Later A"].map(ToOwned::to_owned);

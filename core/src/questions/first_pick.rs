@@ -1,10 +1,10 @@
-//! What a pick or the end of its time does to a question. A store calls this in the transaction that accepts the event.
+//! Decides how a pick or an expiry changes a question. A store calls this in the transaction that accepts the event.
 
 use rejoinder_guard::Timestamp;
 
 use crate::{model::InboundEvent, ports::Stored};
 
-/// What became of a question.
+/// The state of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuestionState {
     /// It waits for a pick.
@@ -15,7 +15,7 @@ pub enum QuestionState {
     Expired,
 }
 
-/// A question that somebody picks from.
+/// A question, as a pick finds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PickedQuestion {
     /// What became of it.
@@ -26,7 +26,7 @@ pub struct PickedQuestion {
     pub expires_at: Option<Timestamp>,
 }
 
-/// What a pick does.
+/// The result of a pick.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PickResult {
     /// It opens its turn, and answers the question.
@@ -64,7 +64,7 @@ pub struct ExpiringQuestion {
     pub is_written_to: bool,
 }
 
-/// What the end of its time does to a question.
+/// The result of an expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expiry {
     /// Nothing. Of the event only the key is stored.

@@ -20,7 +20,7 @@ use crate::{
 /// The number of questions read at once.
 pub(crate) const PAGE: u32 = 32;
 
-/// What a question of the gateway's own asks somebody to decide.
+/// The subject of a question of the gateway's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asks {
     /// Whether to let somebody in.
@@ -31,7 +31,7 @@ pub(crate) enum Asks {
     Approve(ApprovalId, PersonId),
     /// Whether late messages of the conversation are to be answered.
     Late,
-    /// What is to become of something that this person's digest lists.
+    /// What to do with an item of this person's digest.
     Digest(PersonId),
 }
 
@@ -81,7 +81,7 @@ impl Questions {
         Ok(self.store.questions(QuestionFilter::Of(turn), 1).await?.pop())
     }
 
-    /// What the question that answered a turn asks somebody to decide, if it is one of the gateway's own.
+    /// The subject of the question that answered a turn, if it is one of the gateway's own.
     pub(crate) async fn asks(&self, turn: TurnId) -> Result<Option<Asks>, StoreError> {
         let Some(turn) = self.store.readable_turn(turn).await? else { return Ok(None) };
         Ok(match turn.event.kind {
@@ -96,7 +96,7 @@ impl Questions {
         })
     }
 
-    /// Whether an event has a question of an agent's shown again that a digest lists: it was asked in the same chat, and is open.
+    /// Whether an event shows an agent's question of a digest again: it was asked in the same chat, and is open.
     pub(crate) async fn is_shown_again(&self, event: &InboundEvent) -> Result<bool, StoreError> {
         let store = self.store.as_ref();
         let press = digest::press(store, event).await?.filter(|press| press.button(true) == Some(Button::Answer));
@@ -106,8 +106,8 @@ impl Questions {
         Ok(digest::open_question(store, &item).await?.is_some_and(|asked| asked.place == event.conversation))
     }
 
-    /// What the person who was asked is told when it is too late. It says nothing of another person's decision, nor of a request
-    /// to be let in.
+    /// The notice to the asked person when it is too late. It says nothing of another person's decision, nor of a
+    /// request to be let in.
     pub(super) async fn told_of_expiry(
         &self,
         question: &AskedQuestion,

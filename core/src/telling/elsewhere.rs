@@ -1,5 +1,5 @@
-//! Sends answers that could not be delivered to their people on another channel. The guard allows it once for each turn; what a
-//! crash leaves undone, the next start finds among the dead letters.
+//! Sends undeliverable answers to their people on another channel. The guard allows it once for each turn. After a
+//! crash the next start finds the rest among the dead letters.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -31,7 +31,7 @@ pub(crate) struct Forwarder {
 }
 
 impl Forwarder {
-    /// Sends what earlier processes left, and then what becomes undeliverable, until the gateway stops.
+    /// Sends the answers that earlier processes left, and then each new dead letter, until the gateway stops.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut turns = self.turns.lock().await;
         let left = loop {

@@ -1,6 +1,6 @@
-//! Tells owners who asks to be let in, people who used their code, and approvers what agents ask approval for.
+//! Tells owners of requests to be let in, people of the use of their codes, and approvers of agents' requests.
 //!
-//! What waits is a row, and each message has a key of its own: nobody is told twice, and no message is lost by a crash.
+//! Each request is a row and each message has a key: nobody is told twice, and no message is lost by a crash.
 
 use std::{
     collections::HashMap,
@@ -38,7 +38,7 @@ pub(crate) struct Notifier {
 }
 
 impl Notifier {
-    /// Tells people of all that waits for them, until the gateway stops.
+    /// Tells people of all waiting requests, until the gateway stops.
     pub(crate) async fn run(self: Arc<Self>) {
         loop {
             let is_done =
@@ -78,7 +78,7 @@ impl Notifier {
         true
     }
 
-    /// Whether all whose codes were used are asked about it.
+    /// Whether all makers of used codes were asked about it.
     async fn confirm_all(&self) -> bool {
         for (link, turn) in self.people.links_used() {
             let (channel, now) = (&link.identity.channel, self.clock.now());
@@ -120,7 +120,7 @@ impl Notifier {
         }
     }
 
-    /// Whether owners are told of all requests that they are to be told of.
+    /// Whether owners were told of all requests, as far as they should be.
     async fn tell_all(&self) -> bool {
         if !self.settings.get().notify_owners {
             return true;

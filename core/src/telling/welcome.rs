@@ -1,4 +1,4 @@
-//! Tells people that they were let in. Who was let in and not told is a row, so nobody is left untold by a crash.
+//! Tells people that they were let in. Each person who must be told is a row, so a crash loses no message.
 
 use std::sync::Arc;
 

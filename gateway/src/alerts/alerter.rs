@@ -1,4 +1,4 @@
-//! Looks at what is wrong, and tells it.
+//! Checks for problems, and tells people of them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -48,7 +48,7 @@ const TEST_WITHIN: Duration = Duration::from_secs(10);
 /// The pause after an alert that nobody got.
 const TRY_AGAIN: Duration = Duration::from_secs(30);
 
-/// Tells people what is wrong.
+/// Tells people of problems.
 pub(crate) struct Alerter {
     settings: Alerts,
     sources: Sources,
@@ -165,7 +165,7 @@ impl Alerter {
         }
     }
 
-    /// Reads what an earlier process told.
+    /// Reads the alerts of an earlier process.
     async fn remember(&self) {
         let ((limit, within), last) = (REMEMBERED, *self.sources.log.logged().borrow());
         let topics = vec!["alert.*".to_owned()];

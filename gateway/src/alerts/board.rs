@@ -1,4 +1,4 @@
-//! What is wrong, what was told of it, and what is to be told now. Pure: the time is an argument.
+//! The problems, the alerts that were sent about them, and the alerts that are due. Pure: the time is an argument.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -122,7 +122,7 @@ impl Item {
     }
 }
 
-/// What is wrong, and what was told of it.
+/// The problems, and the alerts that were sent about them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Board {
     items: BTreeMap<Key, Item>,
@@ -146,7 +146,7 @@ impl Problem {
 }
 
 impl Board {
-    /// The board of an earlier process, from what it wrote to the log, oldest first.
+    /// The board of an earlier process, from its entries in the log, oldest first.
     pub(super) fn of_log(entries: &[LogEntry]) -> Self {
         let mut board = Self::default();
         for LogEntry { at, topic, data, .. } in entries {
@@ -169,7 +169,8 @@ impl Board {
         board
     }
 
-    /// Takes in what is wrong now. `known` says of what is not among it whether this process can tell that it is over.
+    /// Takes in the present problems. `known` says of a problem that is not among them whether this process can tell
+    /// that it is over.
     pub(super) fn look(&mut self, now: Timestamp, problems: Vec<Problem>, known: impl Fn(&Key) -> Known) {
         let explaining: Vec<Problem> =
             problems.iter().filter(|it| it.people.or(it.messages).is_some()).cloned().collect();
@@ -221,7 +222,7 @@ impl Board {
         is_news.then_some(news)
     }
 
-    /// Takes down what was told.
+    /// Notes a sent alert.
     pub(super) fn told(&mut self, now: Timestamp, news: &News) {
         for problem in news.begun.iter().chain(&news.grown) {
             let key = problem.key();

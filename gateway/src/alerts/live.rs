@@ -11,7 +11,7 @@ use super::{
     board::Board,
 };
 
-/// The alerter that runs now, if anybody is told. Another one goes on from what the log says was told.
+/// The running alerter, if anybody is told. Its successor reads from the log which alerts were sent.
 pub(crate) struct LiveAlerts {
     sources: Sources,
     /// Cancelled when the gateway stops.

@@ -36,7 +36,7 @@ const PASSING: [&str; 8] = ["address", CONFIG_PATH_FILE, ".lock", "-wal", "-shm"
 /// How the names of the entries of words begin. The operator names their files.
 pub(super) const WORDS: &str = "data/words/";
 
-/// Where a gateway keeps what it stores.
+/// The paths of a gateway's database and data directory.
 #[derive(Debug)]
 pub(crate) struct Places {
     pub(crate) database: PathBuf,
@@ -81,7 +81,7 @@ impl Manifest {
     }
 }
 
-/// Writes what is read from it.
+/// A reader that also writes everything read from it.
 struct Both<R, W> {
     from: R,
     to: W,
@@ -119,7 +119,7 @@ pub(super) fn is_passing(entry: &str) -> bool {
     !entry.starts_with(WORDS) && PASSING.iter().any(|end| entry.ends_with(end))
 }
 
-/// The size and the digest of what is read.
+/// The size and the digest of a file.
 pub(super) fn entry(mut from: impl Read) -> io::Result<Entry> {
     let (mut digest, mut bytes, mut buffer) = (Sha256::new(), 0, vec![0; 1 << 16]);
     loop {

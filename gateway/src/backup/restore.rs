@@ -1,4 +1,4 @@
-//! Restores a backup: the old or the new, whole, wherever the process ends.
+//! Restores a backup. If the process ends in between, all files are old or all are new.
 //!
 //! The files are written into hidden folders beside their places and checked there. One rename decides that they count; from then
 //! on, the restore or the next start moves them into place.

@@ -89,7 +89,7 @@ impl Restore {
     }
 }
 
-/// Whom a restored database lets in, and how to take back what was taken back since the backup.
+/// The people that a restored database lets in, and how to repeat revocations since the backup.
 fn let_in(tokens: usize, people: usize) -> String {
     let number = |count, one: &str, many: &str| match count {
         0 => format!("no {many}"),
@@ -103,7 +103,7 @@ fn let_in(tokens: usize, people: usize) -> String {
     )
 }
 
-/// What is owed in a database, and whom it lets in.
+/// The owed turns of a database, and the people that it lets in.
 async fn open(database: &Path) -> Result<String, Failure> {
     let store = match SqliteStore::open_read_only(database).await {
         Ok(store) => store,

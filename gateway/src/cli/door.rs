@@ -94,7 +94,7 @@ impl Webchat {
     }
 }
 
-/// The chat that is meant, of the configured ones.
+/// The chat to use, of the configured ones.
 fn chosen<'a>(chats: &[&'a str], wanted: Option<&str>) -> Result<&'a str, String> {
     if chats.is_empty() {
         let name = wanted.unwrap_or(MAIN);

@@ -1,4 +1,4 @@
-//! `rejoinder schedule`: what the running gateway begins at given times.
+//! `rejoinder schedule`: the schedules of the running gateway.
 
 use clap::{ArgGroup, Args, Subcommand};
 use rejoinder_core::{Clock, SystemClock};

@@ -1,4 +1,4 @@
-//! `rejoinder turns`: what is stored of turns, and what the running gateway does with one.
+//! `rejoinder turns`: shows turns, and has the running gateway act on one.
 
 mod runs;
 mod stats;

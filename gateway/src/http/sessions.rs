@@ -103,7 +103,7 @@ impl Sessions {
         Ok((format!("/admin#code={}", code.expose_secret()), expires_at, changes))
     }
 
-    /// Who made the link with this code, if they may still use what they made it with. It cannot be opened again.
+    /// The maker of the link with this code, if their token is still valid. The link cannot be opened again.
     pub(super) fn open(&self, code: &str, stored: &StoredTokens) -> Option<Caller> {
         let (sent, now) = (self.digest(code)?, self.clock.now());
         let link = {

@@ -144,7 +144,7 @@ impl HttpClient for Client {
     }
 }
 
-/// Whether a collector has answered: with what it says, or with nothing.
+/// Whether a response is a collector's: OTLP, or empty.
 fn is_otlp(response: &Response<Bytes>) -> bool {
     let media_type = response.headers().get(CONTENT_TYPE);
     response.body().is_empty() || media_type.is_some_and(|it| it.as_bytes().starts_with(b"application/x-protobuf"))

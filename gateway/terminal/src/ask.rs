@@ -195,7 +195,7 @@ fn late(turn: Option<&Turn>, id: Option<&str>) -> Failure {
     Failure::Coded { code: LATE, why: format!("{what}. The gateway goes on with it: rejoinder turns show {id}") }
 }
 
-/// A question, and what is known of it.
+/// A question and its state.
 struct Question {
     connection: Connection,
     /// The message's id.
@@ -261,7 +261,7 @@ impl Question {
         }
     }
 
-    /// Takes in what the gateway says next.
+    /// Handles the next frame of the gateway.
     async fn take_in(&mut self) -> Result<(), String> {
         match self.connection.next().await {
             Event::Welcome(welcome) => {

@@ -97,7 +97,7 @@ impl Chat {
 /// The mode of the terminal, which is restored on drop: the prompt may still be reading.
 struct TerminalMode(Option<Termios>);
 
-/// Ends the mode in which a terminal marks what is pasted.
+/// Ends the mode in which a terminal marks pasted text.
 const NO_BRACKETED_PASTE: &str = "\u{1b}[?2004l";
 
 impl TerminalMode {
@@ -116,7 +116,7 @@ impl Drop for TerminalMode {
     }
 }
 
-/// What is remembered of what a turn has shown, to tell news from repetition.
+/// The shown state of a turn, to tell news from repetition.
 type Shown = (bool, Option<String>);
 
 struct Talk {

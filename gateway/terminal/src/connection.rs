@@ -1,4 +1,4 @@
-//! The socket of one conversation, kept open: it connects again, and sends again what was not accepted.
+//! The socket of one conversation, kept open: it connects again, and sends messages again that were not accepted.
 
 use std::time::Duration;
 
@@ -303,7 +303,7 @@ fn refusal(response: &http::Response<Option<Vec<u8>>>) -> End {
     }
 }
 
-/// What the gateway says, and what the operator can do about it.
+/// The gateway's error, and the advice to the operator.
 fn advised(code: &str, message: String) -> String {
     match code {
         "token_wrong" | "token_required" => {

@@ -26,7 +26,7 @@ use tokio::sync::mpsc;
 use super::frames::Command;
 use crate::{failure::Failure, output::printable};
 
-/// What stands before what is typed.
+/// The prompt before the typed text.
 pub(crate) const PROMPT: &str = "› ";
 
 /// How many lines the history keeps.
@@ -48,7 +48,7 @@ pub(crate) enum Input {
 struct Shared {
     /// Whether something runs that Ctrl-C stops.
     is_running: AtomicBool,
-    /// How often something came to stand between what was printed above the prompt and the prompt.
+    /// How often other output was inserted above the prompt.
     breaks: AtomicUsize,
     typed: Mutex<String>,
     commands: Mutex<Vec<Command>>,
@@ -144,7 +144,7 @@ fn read_lines(mut editor: Editor<Typing, FileHistory>, history: &PathBuf, inputs
     }
 }
 
-/// Follows what is typed.
+/// Follows the typed text, for completions.
 struct Typing {
     shared: Arc<Shared>,
 }
@@ -184,7 +184,7 @@ impl Completer for Typing {
     }
 }
 
-/// The commands that begin with what is typed.
+/// The commands that begin with the typed text.
 fn completions(commands: &[Command], typed: &str) -> Vec<Pair> {
     let Some(begin) = typed.strip_prefix('/').filter(|begin| !begin.contains(char::is_whitespace)) else {
         return Vec::new();

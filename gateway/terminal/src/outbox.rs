@@ -70,7 +70,7 @@ impl Outbox {
         }
     }
 
-    /// There is a new connection: what was not accepted is sent again.
+    /// There is a new connection: messages that were not accepted are sent again.
     pub(crate) fn reconnected(&mut self) {
         (self.is_sent, self.not_before) = (false, None);
     }

@@ -12,12 +12,12 @@ use super::block::{Block, Speaker};
 /// What the body of a block is indented by.
 const INDENT: &str = "  ";
 
-/// The size of the terminal, and of what is typed at its end.
+/// The size of the terminal, and of the typed text at its end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Room {
     pub(crate) columns: usize,
     pub(crate) rows: usize,
-    /// How many rows the prompt takes, with what is typed.
+    /// How many rows the prompt takes, with the typed text.
     pub(crate) prompt_rows: usize,
 }
 

@@ -45,7 +45,7 @@ pub enum Effect {
         /// Whether to add a label that says it may be a copy.
         labelled: bool,
     },
-    /// Keep what the agent asks for, and ask those who may decide.
+    /// Keep the agent's request, and ask the approvers.
     AskApproval {
         /// What it asks for.
         request: ApprovalRequest,

@@ -13,7 +13,7 @@ pub enum Event {
     Begin,
     /// The agent ended its run. For a stopped run, report only an answer: it may still be in time.
     Outcome(Outcome),
-    /// What the gateway or an operator says: as [`Outcome::Reply`], but every word of it is meant.
+    /// Words of the gateway or an operator: as [`Outcome::Reply`], but nothing of it is removed.
     Answered(Reply),
     /// The agent ended its run to ask for an approval, and a rule of the operator has decided it already: the agent runs again.
     DecidedByRule(ApprovalRequest),

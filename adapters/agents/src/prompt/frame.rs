@@ -36,7 +36,7 @@ pub(crate) const PROGRAM: &str = " The object with `program` holds what the prog
 /// How many characters of a quoted text the model gets.
 const MAX_QUOTE: usize = 2_000;
 
-/// The same, of what a task is about.
+/// The same for the subject of a task.
 const MAX_NEWS: usize = 20_000;
 
 const MAX_FILES: usize = 20;
@@ -58,7 +58,7 @@ struct Frame<'a> {
     files: Files<'a>,
     /// What the gateway reminds the model of.
     reminder: Option<String>,
-    /// What was decided about what the model asked for.
+    /// The decision on the model's request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     approvals: Vec<DecidedAction<'a>>,
     /// Why the person has not seen what the model said.

@@ -36,12 +36,12 @@ impl RunState {
         !self.shown.is_empty()
     }
 
-    /// The outcome that the choices alone come to, if any: for a run whose next request fails.
+    /// The outcome of the choices alone, if any: for a run whose next request fails.
     pub(crate) fn choice(self) -> Option<Outcome> {
         self.chosen.outcome(None)
     }
 
-    /// Does what the model calls for. What it says of the time is meant from `now`, when it says it.
+    /// Carries out the model's calls. Their times are relative to `now`.
     pub(crate) async fn perform(
         &mut self,
         calls: &[ToolCall],

@@ -48,7 +48,7 @@ impl Content {
         Ok(read)
     }
 
-    /// The message as a line of what was said before; `None` if it has no text.
+    /// The message as an earlier line; `None` if it has no text.
     pub(super) fn line(self, is_agents: bool) -> Option<EarlierLine> {
         Some(EarlierLine { is_agents, text: self.text }).filter(|line| !line.text.trim().is_empty())
     }

@@ -86,8 +86,8 @@ impl Run<'_> {
         Ok(read)
     }
 
-    /// Calls `action` with an event and its context, after looking up the event that it refers to. For somebody who may not
-    /// write, nothing is looked up: their event is not heard, whatever it refers to.
+    /// Calls `action` with an event and its context, after looking up the event that it refers to. For a sender who may
+    /// not write nothing is looked up: their event is not heard.
     pub(crate) async fn with_context<T>(
         &self,
         room: &Room,

@@ -6,7 +6,7 @@ use sqlx::SqlitePool;
 
 use super::error::store_error;
 
-/// A line with what it is found and ordered by.
+/// A line with its keys for finding and ordering.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct StoredLine {
     pub(super) seq: TurnSeq,

@@ -37,7 +37,7 @@ const BATCH: usize = 256;
 /// The length of the writer's queue. When it is full, callers wait for room.
 const WAITING: usize = 1024;
 
-/// How long what nobody waits for waits for another request, to share its flush.
+/// How long a background write waits for company.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// How long the writer is idle before it writes the log back.

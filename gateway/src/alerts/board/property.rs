@@ -1,4 +1,4 @@
-//! Whatever happens: each trouble that lasts was told, and what was told is said to be over.
+//! In every history each lasting problem is told, and each told problem is said to be over.
 
 use std::collections::HashMap;
 
@@ -166,7 +166,7 @@ impl Reader {
         reader
     }
 
-    /// Whatever is `wrong` for so long that it must have been told is known; what is nowhere to be seen for a while is not believed.
+    /// A problem is told once it lasted for long enough, and is said to be over once it was gone for a while.
     fn judge(&self, key: &Key, wrong: impl Fn(i64) -> bool, there: impl Fn(i64) -> bool) -> Result<(), TestCaseError> {
         let (mut wrong_for, mut gone_for) = (0, 0);
         for second in 0..END {

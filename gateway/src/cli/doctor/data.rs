@@ -148,7 +148,7 @@ fn file_finding(path: &Path) -> Option<Finding> {
     Some(finding.with_advice(format!("Run chmod 600 {shown}.")))
 }
 
-/// The address of a gateway that was killed: who reads it takes whatever listens there now for the gateway.
+/// The address of a killed gateway: its readers take any program that listens there now for the gateway.
 fn check_address(data_dir: &Path, database: &Database, fixer: Fixer) -> Option<Finding> {
     let path = data_dir.join(ADDRESS_FILE);
     if !path.exists() || !matches!(database.is_held, Ok(false)) {

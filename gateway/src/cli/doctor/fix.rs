@@ -120,7 +120,7 @@ impl Fixer {
     }
 }
 
-/// Whether a folder may be closed: others may need a folder that also holds what is not the gateway's.
+/// Whether a folder may be closed: others may need a folder that also holds files of other programs.
 fn permit_folder(path: &Path, mode: u32) -> Result<(), String> {
     if mode & STICKY != 0 {
         return Err("all users share it".to_owned());

@@ -68,7 +68,7 @@ fn field(name: &str, value: &Value, lines: &mut Vec<String>) {
     }
 }
 
-/// A message with a role and a content, as most servers have them, or whatever it is.
+/// A message with a role and a content, as most servers have them; otherwise its JSON.
 fn one_message(message: &Value, lines: &mut Vec<String>) {
     let Some((role, content)) = message.get("role").and_then(Value::as_str).zip(message.get("content")) else {
         lines.push(quoted(&text(message)));

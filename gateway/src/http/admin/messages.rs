@@ -60,7 +60,7 @@ pub(crate) struct SentMessages {
     url: String,
     /// All of them: one, unless it is for a role.
     messages: Vec<SentMessage>,
-    /// Who is meant and gets none.
+    /// The recipients without a message.
     not_reached: Vec<NotReachedItem>,
 }
 

@@ -101,7 +101,7 @@ pub(in crate::http) struct Operation<T, const MOST: usize = MAX_BODY> {
     _in_use: Option<KeyInUse>,
 }
 
-/// Who does an operation, what it is done to, and the answer to it.
+/// The target of an operation, its actor, and the answer.
 pub(super) type Begun<I> = (I, Actor, (StatusCode, Json<Accepted>));
 
 impl<T, const MOST: usize> Operation<T, MOST> {
@@ -150,8 +150,8 @@ impl<T, const MOST: usize> Operation<T, MOST> {
         &self.caller
     }
 
-    /// What names this request, and each that repeats it: its idempotency key with a digest of what it asks for, so that what is
-    /// asked for later with the same key is something else. Without a key, each request is another one.
+    /// The name of this request and its repetitions: its idempotency key with a digest of its content, so that another
+    /// request with the same key has another name. Without a key, each request is another one.
     pub(super) fn name(&self, now: Timestamp) -> String {
         let named = |(key, digest): &(String, Vec<u8>)| format!("{}:{key}", BASE64_URL_SAFE_NO_PAD.encode(digest));
         self.key.as_ref().map_or_else(|| TurnId::new(now).to_string(), named)

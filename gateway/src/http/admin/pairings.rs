@@ -1,4 +1,4 @@
-//! Those who ask to be let in: their list, and the operator's yes or no.
+//! The requests to be let in: their list, and the operator's yes or no.
 
 use rejoinder_core::{
     Actor, NewPerson,

@@ -153,7 +153,7 @@ pub(super) async fn forget(State(app): Shared, operation: Operation<Forget>) -> 
     Ok(Json(ForgottenItem { done: is_done, turns, unended, configured_as }))
 }
 
-/// Who is meant by `CHANNEL/ID`, or by what somebody is called who is known on one channel.
+/// The identity for `CHANNEL/ID`, or for the name of a person who is known on one channel.
 fn identity(app: &App, caller: &Caller, person: &str) -> Result<Identity, ApiError> {
     if let Some(identity) = Identity::parse(person) {
         return Ok(identity);

@@ -136,7 +136,7 @@ fn event(channel: ChannelId, message: &PossibleMessage, app: &App) -> Result<Inb
     Ok(InboundEvent { directed, text, ..InboundEvent::new(place, kind, String::new(), sender, at) })
 }
 
-/// The id on a channel of somebody who is known and called so; an id stays as it is.
+/// The id on a channel of the known person with this name; an id stays as it is.
 fn id_on(channel: &ChannelId, person: &str, app: &App) -> String {
     let called = app.engine.people().called(person);
     let mut identities = called.iter().flat_map(|person| &person.identities).map(|known| &known.identity);

@@ -148,9 +148,9 @@ const SHARED_QUOTES: &str = with_theirs!(
     where h.is_shared and (f.raw is not null or json_type(f.details, '$.quoted') is not null) limit ?3"
 );
 
-/// The turns of others that are about a person: in which owners were asked whether they come in, the maker of a code whether it was
-/// them who used it, and approvers what their agent may do; and those in which somebody answered that, or decided on them. ?1: the
-/// channel, ?2: the person, ?4: the channel and the person, ?5: how the keys of questions to owners about them begin.
+/// The turns of others about a person: questions to owners whether to let them in, to the maker of a code whether they
+/// used it, and to approvers about their agent; and the turns that answered these or decided on them. ?1: the channel,
+/// ?2: the person, ?4: the channel and the person, ?5: how the keys of questions to owners about them begin.
 macro_rules! about_them {
     ($query:literal) => {
         concat!(

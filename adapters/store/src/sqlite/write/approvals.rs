@@ -1,4 +1,4 @@
-//! Approvals: what is asked for, who is told, and what is decided.
+//! Approvals: the requests, the people that are told, and the decisions.
 
 use rejoinder_core::{
     ApprovalState, EventKind, StoreError, Timestamp,

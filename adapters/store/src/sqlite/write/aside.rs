@@ -13,8 +13,8 @@ use super::{
 };
 use crate::sqlite::stored::ObligationColumns;
 
-/// Ends a turn with `obligation`, whatever is stored of it. A turn that has ended stays as it is; nothing happens with it
-/// any more.
+/// Ends a turn with `obligation`, also if its rows cannot be read. A turn that has ended stays as it is; nothing
+/// happens with it any more.
 pub(super) fn set(
     transaction: &Transaction<'_>,
     turn: TurnId,

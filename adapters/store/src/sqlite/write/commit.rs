@@ -224,7 +224,7 @@ const CHANGE_DELIVERY: &str = "
 const END_ATTEMPT: &str =
     "update attempts set ended_at = ?3, result = ?4, detail = ?5 where delivery_id = ?1 and number = ?2";
 
-/// How many attempts of a delivery are kept whatever became of them.
+/// How many attempts of a delivery are kept in any case.
 const ATTEMPTS_KEPT: u32 = 20;
 
 /// Of attempts in a row with the same result, the first and the last are kept: an outage of a day has thousands.

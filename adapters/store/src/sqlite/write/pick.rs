@@ -1,4 +1,4 @@
-//! Questions: what is asked, the first pick, and the end of the time for it.
+//! Questions, the first pick, and the end of the time for it.
 
 use rejoinder_core::{
     ChannelId, ConversationId, Language, StoreError, Timestamp, TurnId,
