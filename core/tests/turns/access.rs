@@ -105,7 +105,7 @@ async fn a_stranger_leaves_nothing_but_the_key_of_their_message() {
     gateway.at_rest().await;
 }
 
-/// N1. Of a flood of strangers some are told their id in each hour, whoever else writes in the meantime.
+/// N1. Of a flood of strangers some are told their id in each hour, however many write in the meantime.
 #[tokio::test]
 async fn of_a_flood_of_strangers_some_are_told_in_every_hour() {
     let gateway = guarded(listed()).await;

@@ -141,7 +141,7 @@ async fn an_approver_says_no_by_a_button() {
     gateway.at_rest().await;
 }
 
-/// N2. Whoever presses, and whatever they know: the question stays open for the one who was asked.
+/// N2. A press by others decides nothing, whatever they know: the question stays open for the asked person.
 #[tokio::test]
 async fn nobody_else_decides() {
     let gateway = known(setup(), &["grace", "bob"]).await;
@@ -247,7 +247,7 @@ async fn what_nobody_decides_counts_as_a_no() {
     }
 }
 
-/// B3. Whoever cancels the turn closes the approval, and who was asked is told.
+/// B3. A cancelled turn closes its approval, and the asked people are told.
 #[tokio::test]
 async fn a_turn_that_is_cancelled_waits_for_nothing() {
     let gateway = known(setup(), &["grace"]).await;

@@ -88,7 +88,7 @@ async fn what_comes_late_expires_with_one_notice() {
     gateway.at_rest().await;
 }
 
-/// The age of a message is the platform's word, on Matrix even that of whoever sent it: it gives up nobody else's turn.
+/// The age of a message is the platform's word, on Matrix even the sender's: it gives up nobody else's turn.
 #[tokio::test]
 async fn a_message_that_comes_late_gives_up_nothing_that_waits() {
     let patient = Policy { hard_deadline: 3 * HOURS, ..policy() };
@@ -252,7 +252,7 @@ async fn without_buttons_late_messages_are_decided_by_number() {
     gateway.at_rest().await;
 }
 
-/// N2, Q12. In a group whoever wrote the first of them decides, once.
+/// N2, Q12. In a group the writer of the first one decides, once.
 #[tokio::test]
 async fn late_messages_of_a_group_are_decided_by_whoever_was_asked() {
     let gateway = asking().start().await;

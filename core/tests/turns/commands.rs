@@ -145,7 +145,7 @@ async fn the_status_names_what_is_open() {
     gateway.at_rest().await;
 }
 
-/// What was said is told again to whoever asks, and not to the agent.
+/// `/history` and `/export` repeat lines for their sender, and not for the agent.
 #[tokio::test]
 async fn what_was_said_is_shown_and_exported() {
     let gateway = TestGateway::with(Script::replies("yes, *really*")).await;
@@ -503,7 +503,7 @@ async fn a_stop_reaches_turns_of_a_start_whose_clock_was_ahead() {
     gateway.at_rest().await;
 }
 
-/// Whoever speaks to a hook says no slash. Elsewhere the same words are for the agent.
+/// Spoken commands of a hook have no slash. Elsewhere the same words are for the agent.
 #[tokio::test]
 async fn commands_are_spoken_where_a_program_asks() {
     let gateway = TestGateway::with(Script::hangs()).await;

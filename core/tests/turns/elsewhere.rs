@@ -51,7 +51,7 @@ async fn a_refused_answer_goes_to_the_other_channel() {
     gateway.at_rest().await;
 }
 
-/// From a group it goes to whoever wrote, and to nobody else.
+/// From a group it goes to the writer, and to nobody else.
 #[tokio::test]
 async fn an_answer_in_a_group_goes_to_whoever_asked() {
     let gateway = linked(setup(Access::default())).await;

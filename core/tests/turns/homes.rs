@@ -186,7 +186,7 @@ async fn an_approver_is_asked_at_home() {
     gateway.at_rest().await;
 }
 
-/// Two people who had a home each and are one person now have that of whoever made the code; one that is alone is kept.
+/// If two people with a home each become one, the home of the code's maker stays; a single home is kept.
 #[rstest::rstest]
 #[case::both_had_one(true, "Home is test.main.")]
 #[case::one_had_one(false, "Home is test.other.")]
@@ -232,7 +232,7 @@ async fn a_forgotten_person_has_no_home() {
     gateway.at_rest().await;
 }
 
-/// Whoever is nobody any more has no home.
+/// A person who is no longer known has no home.
 #[tokio::test]
 async fn a_home_goes_with_its_identity() {
     let gateway = guarded().await;

@@ -13,7 +13,7 @@ use crate::{
     sessions::{repeats, told},
 };
 
-/// The address of the conversation, which its channel has made of a secret key, and the id of whoever has the key.
+/// The address of the conversation, which its channel has made of a secret key: also the id of the key holder.
 pub(crate) const HELD: &str = "5f2a";
 
 pub(crate) fn page() -> ChannelId {
@@ -107,7 +107,7 @@ async fn a_linked_conversation_uses_its_persons_sessions() {
     gateway.at_rest().await;
 }
 
-/// N2. Whoever has the key has no powers of an owner, and gets no code with which they would have them elsewhere.
+/// N2. A key holder has no powers of an owner, and gets no code that would give them elsewhere.
 #[tokio::test]
 async fn a_key_makes_nobody_an_owner() {
     let owners = Rule {
@@ -171,7 +171,7 @@ async fn a_linked_conversation_is_counted_with_its_person() {
     gateway.at_rest().await;
 }
 
-/// O2. Whoever guesses in a conversation is locked out there for an hour, and nobody else on the page is.
+/// O2. A guesser in a conversation is locked out there for an hour, and nobody else on the page is.
 #[tokio::test]
 async fn who_guesses_on_the_page_locks_out_only_themselves() {
     let gateway = setup().start().await;

@@ -40,7 +40,7 @@ async fn reports(gateway: &TestGateway, news: News) -> Result<Vec<Begun>, NewsEr
     taken.map(|taken| taken.begun)
 }
 
-/// Once for each key, in the conversation of whom it is for.
+/// Once for each key, in the recipient's conversation.
 #[tokio::test]
 async fn what_happened_is_sent_as_it_is() {
     let mut gateway = guarded().await;

@@ -81,7 +81,8 @@ async fn approve(gateway: &TestGateway, code: &str) {
     gateway.settle().await;
 }
 
-/// N1, N2, O2. A stranger is given one code an hour, and runs no agent. Whoever has the code lets them in, without a restart.
+/// N1, N2, O2. A stranger is given one code an hour, and runs no agent. An operator with the code lets them in, without
+/// a restart.
 #[tokio::test]
 async fn a_stranger_is_given_a_code_and_let_in_by_it() {
     let gateway = guarded().await;

@@ -320,7 +320,7 @@ async fn a_schedule_that_is_done_gives_way() {
     gateway.at_rest().await;
 }
 
-/// What the ladder says is in the language of whoever hears it.
+/// The ladder speaks the language of its reader.
 #[tokio::test]
 async fn an_agent_that_is_silent_is_told_of_in_their_language() {
     let mut setup = setup(Access::open());

@@ -293,7 +293,7 @@ async fn what_is_for_several_people_is_written_for_each() {
     gateway.at_rest().await;
 }
 
-/// An event is put before the agent with the history of whom it is for.
+/// An event is given to the agent with the recipient's history.
 #[tokio::test]
 async fn the_words_about_an_event_go_elsewhere() {
     let gateway = with_journal(|turn| Script::replies(&turn.text)).start().await;

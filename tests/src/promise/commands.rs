@@ -14,7 +14,7 @@ const OWN: &str = "[routing]\ndefault_agent = \"main\"\nchoosable = [\"main\", \
 pub enum TellsApart {
     /// People.
     People,
-    /// Those who have the key of a conversation.
+    /// Key holders of a conversation.
     Keys,
     /// Nobody.
     Nobody,

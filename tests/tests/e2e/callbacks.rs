@@ -233,7 +233,7 @@ async fn a_limit_is_waited_out_also_over_a_restart() {
     assert!(limited.elapsed() >= std::time::Duration::from_millis(1500), "it did not wait: {:?}", limited.elapsed());
 }
 
-/// H2. What an agent says about an event is posted once, signed, and the chat of whom the event is for hears nothing.
+/// H2. An agent's words about an event are posted once, signed, and the recipient's chat hears nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_words_about_an_event_are_posted_to_a_url() {
     let receiver = Receiver::start(&[(500, None)]).await;

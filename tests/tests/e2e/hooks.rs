@@ -354,7 +354,7 @@ async fn a_sender_over_the_limits_is_asked_to_wait() {
     }
 }
 
-/// The file is in the answer, as its bytes; whoever reads text gets what it holds.
+/// The file is in the answer, as its bytes; a reader of text gets its content.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_conversation_is_exported_to_a_hook() {
     let agent = ScriptedAgent::replying("Riga, *7* degrees.").await;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{TOKEN, hook};
 
-/// The id of the conversation, and how lists of people call whoever has it.
+/// The id of the conversation, and the name of its key holder in lists of people.
 const KEY: &str = "a-conversation-of-tests";
 const HOLDER: &str = "webchat.main/10ac60a3c22e3783621b0f985c825c2f";
 

@@ -1,4 +1,4 @@
-//! An agent asks before it acts; whoever decides is on another channel than whoever waits.
+//! An agent asks before it acts. The approver is on another channel than the person who waits.
 
 use rejoinder_telegram_double::TelegramDouble;
 use rejoinder_tests::{Browser, Gateway, Script, ScriptedAgent, eventually};
@@ -104,7 +104,7 @@ async fn an_action_that_nobody_is_left_to_approve_is_a_problem() {
     assert_eq!(gateway.hook("test", TOKEN).until_settled(&rent.turn()).await.text(), "It is paid.");
 }
 
-/// G3. Whoever waits is answered after the operator has decided on the page.
+/// G3. The person who waits is answered after the operator has decided on the page.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_operator_decides_on_the_page() {
     let (double, agent) = (TelegramDouble::start().await, careful().await);

@@ -255,7 +255,7 @@ async fn an_outage_is_one_alert_and_one_all_clear() {
     assert_eq!(double.bot_texts(grace.chat()).len(), 3, "the answer, the test, the all-clear");
 }
 
-/// What waits is tried by commands and the API: by whoever may change something, and the audit says who.
+/// Commands and the API try waiting deliveries: for tokens that may change something, and the audit names them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_waits_is_tried_when_the_operator_says_so() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
