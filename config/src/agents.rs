@@ -114,13 +114,13 @@ impl Agent {
     fn read(node: &Node, key: &Key, reader: &mut Reader<'_>, kinds: &[AgentKind]) -> Option<Self> {
         let mut rest = node.clone();
         let Some(kind) = rest.table_mut().map(|table: &mut Table| table.remove("kind")) else {
-            reader.problem(key.clone(), &node.place, "must be a table");
+            reader.problem(key.clone(), &node.origin, "must be a table");
             return None;
         };
         let names = || kinds.iter().map(|kind| kind.name);
         let listed = || list(names(), "or");
         let Some(kind) = kind else {
-            reader.problem(key.name("kind"), &node.place, format!("must be set: {}", listed()));
+            reader.problem(key.name("kind"), &node.origin, format!("must be set: {}", listed()));
             return None;
         };
         if let Some(kind) = kinds.iter().find(|known| kind.text() == Some(known.name)) {
@@ -131,7 +131,7 @@ impl Agent {
             .and_then(|other| nearest(other, names()))
             .map_or_else(String::new, |nearest| format!(" (did you mean `{nearest}`?)"));
         let found = kind.text().map_or_else(String::new, |other| format!(", not `{other}`"));
-        reader.problem(key.name("kind"), &kind.place, format!("must be {}{found}{hint}", listed()));
+        reader.problem(key.name("kind"), &kind.origin, format!("must be {}{found}{hint}", listed()));
         None
     }
 }

@@ -212,9 +212,9 @@ impl Channels {
                     let what = format!(
                         "names a platform that this build does not have: remove it, or build with the feature `{name}`"
                     );
-                    reader.problem(key.clone(), &node.place, what);
+                    reader.problem(key.clone(), &node.origin, what);
                 }
-                None => reader.problem(key.clone(), &node.place, unknown(name, platforms)),
+                None => reader.problem(key.clone(), &node.origin, unknown(name, platforms)),
             }
         });
         Self(channels)
@@ -239,7 +239,7 @@ fn read<T: ChannelSection>(node: &Node, key: &Key, reader: &mut Reader<'_>) -> B
     let mut found = Vec::new();
     entries(node, key, reader, |name, node, key, reader| {
         if T::RESERVED_NAMES.contains(&name) {
-            reader.problem(key.clone(), &node.place, "has a reserved name: choose another");
+            reader.problem(key.clone(), &node.origin, "has a reserved name: choose another");
         } else if let Some(section) = reader.read_and::<T>(node, key, check_common) {
             found.push((name.to_owned(), section));
         }
@@ -263,6 +263,6 @@ fn check_unique_accounts<T: ChannelSection>(channels: &[(String, T)], node: &Nod
         let Some(first) = seen.insert(id, name) else { continue };
         let (at, table) = (key.names(&[name, proof]), node.get(name).unwrap_or(node));
         let what = format!("is the {proof} of {} too: {rule}", key.name(first));
-        reader.problem(at, table.get(proof).map_or(&table.place, |value| &value.place), what);
+        reader.problem(at, table.get(proof).map_or(&table.origin, |value| &value.origin), what);
     }
 }

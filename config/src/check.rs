@@ -8,7 +8,7 @@ use crate::{
     key::Key,
     names::{hint, list},
     node::Node,
-    problem::{Place, Problem},
+    problem::{Origin, Problem},
 };
 
 /// A table of the configuration that can check itself.
@@ -65,13 +65,13 @@ impl<'a> Checks<'a> {
 
     /// Whether the value at `key` is the built-in default.
     pub fn is_default(&self, key: &Key) -> bool {
-        *self.node.place_of(key.below(self.key)) == Place::Default
+        *self.node.origin_of(key.below(self.key)) == Origin::Default
     }
 
     /// Reports that the value at `key` is wrong. `what` continues the sentence after the key.
     pub fn wrong(&mut self, key: Key, what: impl Into<String>) {
-        let place = self.node.place_of(key.below(self.key)).clone();
-        self.problems.push(Problem::Key { key, what: what.into(), place });
+        let origin = self.node.origin_of(key.below(self.key)).clone();
+        self.problems.push(Problem::Key { key, what: what.into(), origin });
     }
 
     /// Reports `key` for each name that no agent has.

@@ -87,7 +87,7 @@ pub use crate::{
     pairing::Pairing,
     people::{AllowList, IdFormat, People},
     persons::Persons,
-    problem::{ConfigErrors, Place, Problem},
+    problem::{ConfigErrors, Origin, Problem},
     queue::Queue,
     retention::Retention,
     routing::Routing,

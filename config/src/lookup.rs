@@ -14,7 +14,7 @@ use crate::{
     check::Section,
     environment::{Environment, FILE_NAME, ResolveContext},
     node::{Node, Value, parse_file, parse_variable},
-    problem::{ConfigErrors, Place, Problem},
+    problem::{ConfigErrors, Origin, Problem},
     sections::read_alone,
 };
 
@@ -272,10 +272,10 @@ fn one_key(tree: &Node, steps: &[&str], value: Node) -> Node {
     };
     let written =
         tree.table().into_iter().flatten().find(|(name, _)| name.replace('-', "_").eq_ignore_ascii_case(step));
-    let place = value.place.clone();
+    let origin = value.origin.clone();
     let (name, inner) = match written {
         Some((name, inner)) => (name.clone(), one_key(inner, rest, value)),
-        None => (step.to_ascii_lowercase(), one_key(&Node::new(Value::Date, Place::Default), rest, value)),
+        None => (step.to_ascii_lowercase(), one_key(&Node::new(Value::Date, Origin::Default), rest, value)),
     };
-    Node::new(Value::Table(BTreeMap::from([(name, inner)])), place)
+    Node::new(Value::Table(BTreeMap::from([(name, inner)])), origin)
 }

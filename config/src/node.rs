@@ -6,7 +6,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::{
     key::{Key, KeyStep},
-    problem::{Place, Problem},
+    problem::{Origin, Problem},
 };
 
 /// The manual. The parts of platforms and kinds of agents replace the lines `#{channels}` and `#{agents}`.
@@ -28,17 +28,17 @@ pub(crate) enum Value {
 #[derive(Clone)]
 pub(crate) struct Node {
     pub(crate) value: Value,
-    pub(crate) place: Place,
+    pub(crate) origin: Origin,
     /// The text of an environment variable, used by keys whose value is text: a token of digits is not a number.
     pub(crate) raw: Option<String>,
 }
 
 /// Finds the place of a byte offset in a source.
-type Locate<'a> = &'a dyn Fn(usize) -> Place;
+type Locate<'a> = &'a dyn Fn(usize) -> Origin;
 
 impl Node {
-    pub(crate) fn new(value: Value, place: Place) -> Self {
-        Self { value, place, raw: None }
+    pub(crate) fn new(value: Value, origin: Origin) -> Self {
+        Self { value, origin, raw: None }
     }
 
     pub(crate) fn table(&self) -> Option<&Table> {
@@ -68,13 +68,13 @@ impl Node {
     }
 
     /// The place of the value at `steps`, or of the nearest value above it.
-    pub(crate) fn place_of(&self, steps: &[KeyStep]) -> &Place {
+    pub(crate) fn origin_of(&self, steps: &[KeyStep]) -> &Origin {
         let next = match (steps.first(), &self.value) {
             (Some(KeyStep::Name(name)), Value::Table(table)) => table.get(name),
             (Some(KeyStep::Index(index)), Value::List(list)) => list.get(*index),
             _ => None,
         };
-        next.map_or(&self.place, |next| next.place_of(&steps[1..]))
+        next.map_or(&self.origin, |next| next.origin_of(&steps[1..]))
     }
 
     /// Removes the value at `steps`. Returns `false` if there is none.
@@ -95,15 +95,15 @@ impl Node {
             return;
         }
         match (&mut self.value, over) {
-            (Value::Table(table), Self { value: Value::Table(over), place, .. }) => {
+            (Value::Table(table), Self { value: Value::Table(over), origin, .. }) => {
                 for (name, node) in over {
                     match table.get_mut(&name) {
                         Some(under) => under.overlay(node),
                         None => drop(table.insert(name, node)),
                     }
                 }
-                if self.place == Place::Default {
-                    self.place = place;
+                if self.origin == Origin::Default {
+                    self.origin = origin;
                 }
             }
             (_, over) => *self = over,
@@ -128,7 +128,7 @@ impl Node {
         })
     }
 
-    fn from_toml(value: &DeValue<'_>, place: Place, locate: Locate<'_>) -> Self {
+    fn from_toml(value: &DeValue<'_>, origin: Origin, locate: Locate<'_>) -> Self {
         let value = match value {
             DeValue::String(text) => Value::Text(text.clone().into_owned()),
             // TOML integers have 64 bits. No key accepts a larger number, so it is kept as text.
@@ -142,17 +142,17 @@ impl Node {
             DeValue::Array(items) => Value::List(
                 items.iter().map(|item| Self::from_toml(item.get_ref(), locate(item.span().start), locate)).collect(),
             ),
-            DeValue::Table(table) => return Self::from_table(table, place, locate),
+            DeValue::Table(table) => return Self::from_table(table, origin, locate),
         };
-        Self::new(value, place)
+        Self::new(value, origin)
     }
 
-    fn from_table(table: &DeTable<'_>, place: Place, locate: Locate<'_>) -> Self {
+    fn from_table(table: &DeTable<'_>, origin: Origin, locate: Locate<'_>) -> Self {
         let entries = table.iter().map(|(name, value)| {
-            let place = locate(name.span().start);
-            (name.get_ref().clone().into_owned(), Self::from_toml(value.get_ref(), place, locate))
+            let origin = locate(name.span().start);
+            (name.get_ref().clone().into_owned(), Self::from_toml(value.get_ref(), origin, locate))
         });
-        Self::new(Value::Table(entries.collect()), place)
+        Self::new(Value::Table(entries.collect()), origin)
     }
 }
 
@@ -163,7 +163,7 @@ impl Node {
 pub(crate) fn parse_file(source: &str, path: &Path) -> Result<Node, Vec<Problem>> {
     let path: Arc<Path> = path.into();
     let line = |offset: usize| 1 + source.get(..offset).unwrap_or(source).matches('\n').count();
-    let locate = |offset: usize| Place::File { path: Arc::clone(&path), line: line(offset) };
+    let locate = |offset: usize| Origin::File { path: Arc::clone(&path), line: line(offset) };
 
     let (table, errors) = DeTable::parse_recoverable(source);
     if errors.is_empty() {
@@ -182,25 +182,25 @@ pub(crate) fn parse_file(source: &str, path: &Path) -> Result<Node, Vec<Problem>
 /// When the manual is not TOML; a test shows that it is.
 pub(crate) fn parse_default(source: &str) -> Node {
     let table = DeTable::parse(source).expect("the manual is TOML");
-    Node::from_table(table.get_ref(), Place::Default, &|_| Place::Default)
+    Node::from_table(table.get_ref(), Origin::Default, &|_| Origin::Default)
 }
 
 /// Parses the value of an environment variable as TOML, or else as text.
 pub(crate) fn parse_variable(held: &str, name: &str) -> Node {
-    let place = Place::Variable(name.into());
+    let origin = Origin::Variable(name.into());
     let mut node = match DeValue::parse(held) {
-        Ok(value) => Node::from_toml(value.get_ref(), place.clone(), &|_| place.clone()),
-        Err(_) => Node::new(Value::Text(held.to_owned()), place),
+        Ok(value) => Node::from_toml(value.get_ref(), origin.clone(), &|_| origin.clone()),
+        Err(_) => Node::new(Value::Text(held.to_owned()), origin),
     };
     node.raw = Some(held.to_owned());
     node
 }
 
 fn syntax_problem(error: &toml::de::Error, source: &str, locate: Locate<'_>) -> Problem {
-    let place = locate(error.span().map_or(0, |span| span.start));
+    let origin = locate(error.span().map_or(0, |span| span.start));
     match duplicate_key(error, source) {
-        Some(key) => Problem::Key { key, what: "is defined twice: rename or remove one of them".to_owned(), place },
-        None => Problem::Syntax { what: format!("not TOML: {}", error.message()), place },
+        Some(key) => Problem::Key { key, what: "is defined twice: rename or remove one of them".to_owned(), origin },
+        None => Problem::Syntax { what: format!("not TOML: {}", error.message()), origin },
     }
 }
 

@@ -10,7 +10,7 @@ use crate::key::Key;
 
 /// Where a value was set.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum Origin {
     File {
         /// The path as it was given or found.
         path: Arc<Path>,
@@ -23,7 +23,7 @@ pub enum Place {
     Default,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File { path, line } => write!(f, "{}:{line}", path.display()),
@@ -36,20 +36,20 @@ impl fmt::Display for Place {
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
     /// A key is unknown, missing, or has a value that cannot be used.
-    #[error("config key `{key}` {what} ({place})")]
+    #[error("config key `{key}` {what} ({origin})")]
     Key {
         key: Key,
         /// What is wrong and what to do; continues the sentence after the key. Never contains a secret.
         what: String,
         /// Where the key was set; for a missing key, where its table begins.
-        place: Place,
+        origin: Origin,
     },
     /// The file is not TOML.
-    #[error("{what} ({place})")]
+    #[error("{what} ({origin})")]
     Syntax {
         /// The parser's message.
         what: String,
-        place: Place,
+        origin: Origin,
     },
     /// The configuration file cannot be read.
     #[error("config file {} ({asked_by}) cannot be read: {error}", path.display())]
@@ -79,11 +79,11 @@ impl Problem {
     }
 
     /// The sort key: problems of one file are sorted by line.
-    fn order(&self) -> (u8, Option<&Place>, Option<&Key>) {
+    fn order(&self) -> (u8, Option<&Origin>, Option<&Key>) {
         match self {
             Self::Unreadable { .. } => (0, None, None),
-            Self::Syntax { place, .. } => (1, Some(place), None),
-            Self::Key { place, key, .. } => (2, Some(place), Some(key)),
+            Self::Syntax { origin, .. } => (1, Some(origin), None),
+            Self::Key { origin, key, .. } => (2, Some(origin), Some(key)),
             Self::Variable { .. } => (3, None, None),
         }
     }

@@ -17,7 +17,7 @@ use crate::{
     key::Key,
     names::{list, nearest, one_of, unknown},
     node::{Node, Table, Value},
-    problem::{Place, Problem},
+    problem::{Origin, Problem},
     secret,
     text::{NAME_RULE, is_name},
 };
@@ -30,8 +30,8 @@ pub(crate) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    pub(crate) fn problem(&mut self, key: Key, place: &Place, what: impl Into<String>) {
-        self.problems.push(Problem::Key { key, what: what.into(), place: place.clone() });
+    pub(crate) fn problem(&mut self, key: Key, origin: &Origin, what: impl Into<String>) {
+        self.problems.push(Problem::Key { key, what: what.into(), origin: origin.clone() });
     }
 
     /// Reads and checks one section, like [`read_and`](Self::read_and).
@@ -50,7 +50,7 @@ impl Reader<'_> {
         let missing: Vec<_> =
             T::REQUIRED.iter().filter(|name| node.table().is_some() && node.get(name).is_none()).collect();
         for name in &missing {
-            self.problem(key.name(name), &node.place, "must be set");
+            self.problem(key.name(name), &node.origin, "must be set");
         }
         let mut rest = node.clone();
         let mut removed = Vec::new();
@@ -68,11 +68,11 @@ impl Reader<'_> {
                 Ok(_) => return None,
                 Err(error) => error,
             };
-            let (at, place) = error.at.unwrap_or_else(|| (key.clone(), node.place.clone()));
+            let (at, origin) = error.at.unwrap_or_else(|| (key.clone(), node.origin.clone()));
             let unusable = if error.missing { at.parent().unwrap_or_default() } else { at.or_list() };
             // A required value that was removed above is not reported as missing.
             if !(error.missing && removed.contains(&at)) {
-                self.problem(at, &place, error.what);
+                self.problem(at, &origin, error.what);
             }
             if !rest.remove(unusable.below(key)) {
                 return None;
@@ -85,7 +85,7 @@ impl Reader<'_> {
 /// Why a value cannot be read. The innermost value that it passes through sets its location.
 #[derive(Debug)]
 pub(crate) struct ReadError {
-    at: Option<(Key, Place)>,
+    at: Option<(Key, Origin)>,
     missing: bool,
     what: String,
 }
@@ -167,7 +167,7 @@ pub(crate) fn entries<'a>(
     mut each: impl FnMut(&str, &Node, &Key, &mut Reader<'a>),
 ) {
     let Some(table) = node.table() else {
-        reader.problem(key.clone(), &node.place, "must be a table");
+        reader.problem(key.clone(), &node.origin, "must be a table");
         return;
     };
     for (name, node) in table {
@@ -175,7 +175,7 @@ pub(crate) fn entries<'a>(
         if is_name(name) {
             each(name, node, &key, reader);
         } else {
-            reader.problem(key, &node.place, NAME_RULE);
+            reader.problem(key, &node.origin, NAME_RULE);
         }
     }
 }
@@ -227,7 +227,7 @@ impl<'a> Source<'a> {
                 } else {
                     self.key.clone()
                 };
-                error.at = Some((key, self.node.place.clone()));
+                error.at = Some((key, self.node.origin.clone()));
             }
             error
         })

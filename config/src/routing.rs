@@ -49,7 +49,7 @@ struct WrittenRule {
     #[serde(default, skip_serializing_if = "OneOrMore::is_empty")]
     channel: OneOrMore<String>,
     #[serde(default, skip_serializing_if = "OneOrMore::is_empty")]
-    conversation: OneOrMore<Place>,
+    conversation: OneOrMore<Address>,
     #[serde(default, skip_serializing_if = "OneOrMore::is_empty")]
     person: OneOrMore<String>,
     #[serde(default, skip_serializing_if = "OneOrMore::is_empty")]
@@ -76,9 +76,9 @@ struct WrittenRule {
 
 /// `telegram.main/-100123`, or with a thread.
 #[derive(Clone, Debug)]
-pub(crate) struct Place(pub(crate) ConversationRef);
+pub(crate) struct Address(pub(crate) ConversationRef);
 
-text::as_text!(Place, "a conversation such as \"telegram.main/42\"", ConversationRef::parse);
+text::as_text!(Address, "a conversation such as \"telegram.main/42\"", ConversationRef::parse);
 
 /// `mon`.
 #[derive(Clone, Copy, Debug)]
@@ -151,7 +151,8 @@ impl WrittenRule {
     fn rule(&self, zone: &Zone) -> Rule {
         let conditions = [
             self.channel.then(Condition::Channel),
-            self.conversation.then(|places| Condition::Conversation(places.into_iter().map(|Place(it)| it).collect())),
+            self.conversation
+                .then(|addresses| Condition::Conversation(addresses.into_iter().map(|Address(it)| it).collect())),
             self.person.then(Condition::Person),
             self.role.then(Condition::Role),
             self.chat.then(Condition::Chat),
@@ -204,8 +205,10 @@ impl WrittenRule {
             checks.wrong(key.clone(), what);
         }
         checks.refers_to_scope(&key.name("channel"), self.channel.iter());
-        checks
-            .refers_to_channel(&key.name("conversation"), self.conversation.iter().map(|Place(place)| &place.channel));
+        checks.refers_to_channel(
+            &key.name("conversation"),
+            self.conversation.iter().map(|Address(address)| &address.channel),
+        );
         for person in self.person.iter().filter(|person| person.contains('/')) {
             if let Some(Identity { channel, .. }) = parse_identity(person) {
                 checks.refers_to_channel(&key.name("person"), [&channel]);
@@ -243,7 +246,7 @@ impl WrittenRule {
         let names = |name: &String| name == channel || name == platform;
         (self.channel.is_empty() || self.channel.iter().any(names))
             && (self.conversation.is_empty()
-                || self.conversation.iter().any(|Place(it)| it.channel.as_str() == channel))
+                || self.conversation.iter().any(|Address(it)| it.channel.as_str() == channel))
     }
 
     /// Reports deadlines in the wrong order on a channel where the rule may hold.

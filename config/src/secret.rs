@@ -12,7 +12,7 @@ use serde::{
 use crate::{
     environment::ResolveContext,
     node::{Node, Value},
-    problem::Place,
+    problem::Origin,
     redacted,
 };
 
@@ -186,7 +186,7 @@ pub(crate) fn resolve(node: &Node, context: &ResolveContext<'_>, is_token: bool)
             return Ok(ResolvedSecret::Generate);
         }
         Some(("env", Node { value: Value::Text(name), .. })) => from_variable(name, context)?,
-        Some(("file", Node { value: Value::Text(path), place, .. })) => from_file(Path::new(path), place, context)?,
+        Some(("file", Node { value: Value::Text(path), origin, .. })) => from_file(Path::new(path), origin, context)?,
         Some(_) => return Err(misplaced(is_token)),
     };
     if text.trim().is_empty() {
@@ -239,10 +239,10 @@ fn from_variable(name: &str, context: &ResolveContext<'_>) -> Result<String, Str
 
 /// A relative path starts at the folder of the config file. If an environment variable names it, it starts at the working
 /// directory.
-fn from_file(path: &Path, place: &Place, context: &ResolveContext<'_>) -> Result<String, String> {
-    let path = match place {
-        Place::File { .. } => context.config_dir.join(path),
-        Place::Variable(_) | Place::Default => context.working_dir.join(path),
+fn from_file(path: &Path, origin: &Origin, context: &ResolveContext<'_>) -> Result<String, String> {
+    let path = match origin {
+        Origin::File { .. } => context.config_dir.join(path),
+        Origin::Variable(_) | Origin::Default => context.working_dir.join(path),
     };
     let text = std::fs::read_to_string(&path)
         .map_err(|error| format!("is read from the file {}, which cannot be read: {error}", path.display()))?;

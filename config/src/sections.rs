@@ -18,7 +18,7 @@ use crate::{
     key::Key,
     names::{list, nearest, unknown},
     node::{Node, Table, Value},
-    problem::{Place, Problem},
+    problem::{Origin, Problem},
     read::Reader,
 };
 
@@ -107,7 +107,7 @@ impl Config {
         let root = Key::default();
         for (name, node) in tree.table().into_iter().flatten() {
             if !SECTIONS.contains(&&**name) {
-                reader.problem(root.name(name), &node.place, unknown(name, SECTIONS.iter().copied()));
+                reader.problem(root.name(name), &node.origin, unknown(name, SECTIONS.iter().copied()));
             }
         }
         let (channels_key, agents_key) = (root.name("channels"), root.name("agents"));
@@ -247,8 +247,8 @@ fn add_said(node: &Node, said: &mut BTreeSet<String>) {
 
 /// Adds the channel for `words_to = "nowhere"`, if anything names it.
 fn add_nowhere(tree: &mut Node) {
-    let Some(place) = names_nowhere(tree) else { return };
-    let empty = || Node::new(Value::Table(Table::new()), place.clone());
+    let Some(origin) = names_nowhere(tree) else { return };
+    let empty = || Node::new(Value::Table(Table::new()), origin.clone());
     let mut table = tree.table_mut();
     for name in ["channels", WordsTo::PLATFORM, WordsTo::NOWHERE] {
         table = table.and_then(|table| table.entry(name.to_owned()).or_insert_with(empty).table_mut());
@@ -256,30 +256,36 @@ fn add_nowhere(tree: &mut Node) {
 }
 
 /// Where that is said first.
-fn names_nowhere(tree: &Node) -> Option<Place> {
+fn names_nowhere(tree: &Node) -> Option<Origin> {
     let hooks = tree.get("channels").and_then(|channels| channels.get("webhook"));
     let of_prompts = [tree.get("schedules"), tree.get("triggers"), hooks].into_iter().flatten();
     let mut named = of_prompts.filter_map(Node::table).flat_map(Table::values).filter_map(|node| node.get("words_to"));
-    named.find(|to| to.text() == Some(WordsTo::NOWHERE)).map(|to| to.place.clone())
+    named.find(|to| to.text() == Some(WordsTo::NOWHERE)).map(|to| to.origin.clone())
 }
 
 /// Makes the operator's only agent the default, if none is set. Returns the problem of several agents without a default.
 fn choose_default_agent(tree: &mut Node) -> Option<Problem> {
     let key = Key::default().names(&["routing", "default_agent"]);
-    let is_chosen =
-        tree.get("routing").and_then(|node| node.get("default_agent")).is_none_or(|node| node.place != Place::Default);
+    let is_chosen = tree
+        .get("routing")
+        .and_then(|node| node.get("default_agent"))
+        .is_none_or(|node| node.origin != Origin::Default);
     let named = || {
-        tree.get("agents").and_then(Node::table).into_iter().flatten().filter(|(_, node)| node.place != Place::Default)
+        tree.get("agents")
+            .and_then(Node::table)
+            .into_iter()
+            .flatten()
+            .filter(|(_, node)| node.origin != Origin::Default)
     };
     let mut named_agents = named();
     let (first, node) = named_agents.next().filter(|_| !is_chosen)?;
     let problem = named_agents.next().map(|_| {
         let choices = list(named().map(|(name, _)| name.as_str()), "or");
         let what = format!("must be set, because there are several agents: {choices}");
-        Problem::Key { key, what, place: node.place.clone() }
+        Problem::Key { key, what, origin: node.origin.clone() }
     });
     // Set it in both cases, so that the missing default is not also reported as a wrong one.
-    let chosen = Node::new(Value::Text(first.clone()), node.place.clone());
+    let chosen = Node::new(Value::Text(first.clone()), node.origin.clone());
     if let Some(routing) = tree.table_mut().and_then(|tree| tree.get_mut("routing")).and_then(Node::table_mut) {
         routing.insert("default_agent".to_owned(), chosen);
     }

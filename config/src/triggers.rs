@@ -10,7 +10,7 @@ use crate::{
     duration::{self, DAY, MINUTE},
     number,
     one_or_more::OneOrMore,
-    routing::Place,
+    routing::Address,
     text,
 };
 
@@ -28,7 +28,7 @@ struct Trigger {
     #[serde(default, skip_serializing_if = "OneOrMore::is_empty")]
     channel: OneOrMore<String>,
     #[serde(default, skip_serializing_if = "OneOrMore::is_empty")]
-    conversation: OneOrMore<Place>,
+    conversation: OneOrMore<Address>,
     #[serde(default, skip_serializing_if = "OneOrMore::is_empty")]
     chat: OneOrMore<ChatKind>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,7 +77,8 @@ impl Trigger {
     fn trigger(&self, name: &str) -> ConversationTrigger {
         let conditions = [
             self.channel.then(Condition::Channel),
-            self.conversation.then(|places| Condition::Conversation(places.into_iter().map(|Place(it)| it).collect())),
+            self.conversation
+                .then(|addresses| Condition::Conversation(addresses.into_iter().map(|Address(it)| it).collect())),
             self.chat.then(Condition::Chat),
         ];
         ConversationTrigger {
@@ -110,8 +111,8 @@ impl Section for Triggers {
                 checks.wrong(key.clone(), "must have `after_messages` or `idle`: when does it begin?");
             }
             checks.refers_to_scope(&key.name("channel"), trigger.channel.iter());
-            let places = trigger.conversation.iter().map(|Place(place)| &place.channel);
-            checks.refers_to_channel(&key.name("conversation"), places);
+            let addresses = trigger.conversation.iter().map(|Address(address)| &address.channel);
+            checks.refers_to_channel(&key.name("conversation"), addresses);
             checks.refers_to_agent(&key.name("agent"), &trigger.agent);
             checks.refers_to_channel(&key.name("words_to"), trigger.words_to.as_ref().and_then(WordsTo::channel));
             if trigger.quiet && !trigger.is_for_words() {

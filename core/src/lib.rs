@@ -59,7 +59,7 @@ pub mod store {
             questions::first_pick::{
                 ExpiringQuestion, Expiry, PickResult, PickedQuestion, QuestionState, expiry, pick,
             },
-            scheduler::waiting_order::{AMBIENT_LAG, PERSON_STEP, may_change_first, place, rank},
+            scheduler::waiting_order::{AMBIENT_LAG, PERSON_STEP, may_change_first, position, rank},
         };
     }
 
@@ -98,8 +98,8 @@ pub mod store {
             people::PeopleStore,
             questions::QuestionStore,
             record::{
-                AbsentChannel, AttemptRecord, Backlog, BlockedScope, DeadTurn, Dossier, KnownConversation, LateTurn,
-                NextDeliveries, ParkedDelivery, Pause, Remark, RunRecord, Stuck, WaitingTurn,
+                AbsentChannel, AttemptRecord, Backlog, BlockedScope, DeadTurn, Dossier, KnownConversation,
+                NextDeliveries, OverdueTurn, ParkedDelivery, Pause, Remark, RunRecord, Stuck, WaitingTurn,
             },
             schedules::ScheduleStore,
             sessions::SessionStore,
@@ -138,7 +138,7 @@ pub use model::{
     delivery::{Action, Class, Content, Delivery, DeliveryError, MAX_RETRY_AFTER, Receipt, Scope},
     event::{Amends, Author, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind},
     finding::{PersonFilter, folded, meant},
-    ids::{ApprovalId, ConversationId, DeliveryId, EventId, OwnerId, PersonId, ScheduleId, SessionId, TurnId},
+    ids::{ApprovalId, ConversationId, DeliveryId, EventId, NodeId, PersonId, ScheduleId, SessionId, TurnId},
     language::Language,
     masker::Masker,
     name::is_hidden,
@@ -152,7 +152,7 @@ pub use model::{
     },
     session::{NewInGroups, SessionReset, SessionSettings},
     settings::{Lifetimes, PersonLimits, Policies, Question, Settings, SpecialLimits, Templates},
-    target::{Addressees, Begun, NotATarget, NotReached, Reached, Target},
+    target::{Addressees, BegunTurn, NotATarget, NotReached, Reached, Target},
     trace::{CallerTrace, Span, TraceHeaders, TurnTrace},
     turn::Handler,
     view::{FallbackView, Shown, TurnStatus, TurnView, agent_of},

@@ -29,7 +29,7 @@ mod restore;
 mod staging;
 
 pub(crate) use self::{
-    archive::{Manifest, Places},
+    archive::{DataPaths, Manifest},
     restore::{is_being_restored, restore},
 };
 
@@ -38,10 +38,10 @@ const SQLITE: &[u8] = b"SQLite format 3\0";
 
 /// Completes a restore that was interrupted, and removes what killed backups and restores have left.
 pub(crate) fn recover(data_dir: &Path, database: &Path) -> Result<()> {
-    let places = Places { database: database.to_owned(), data_dir: data_dir.to_owned() };
-    begin_after(&places)?;
+    let paths = DataPaths { database: database.to_owned(), data_dir: data_dir.to_owned() };
+    begin_after(&paths)?;
     sweep(data_dir);
-    sweep(places.beside());
+    sweep(paths.beside());
     Ok(())
 }
 
@@ -49,16 +49,16 @@ pub(crate) fn recover(data_dir: &Path, database: &Path) -> Result<()> {
 ///
 /// # Errors
 /// When something cannot be read or written, or the database is damaged. There is no file `to` then.
-pub(crate) async fn write(places: &Places, to: &Path, created_at: String) -> Result<Manifest> {
+pub(crate) async fn write(paths: &DataPaths, to: &Path, created_at: String) -> Result<Manifest> {
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     sweep(folder);
-    sweep(&places.data_dir);
+    sweep(&paths.data_dir);
     let staging = Staging::new(folder, OF_BACKUPS);
     let mut staging = staging.with_context(|| format!("cannot write in {}", folder.display()))?;
-    staging.link_from(&places.data_dir);
+    staging.link_from(&paths.data_dir);
     let mut sources = BTreeMap::new();
     let cannot_copy = |path: &Path| format!("cannot copy {}", path.display());
-    let mut found = found(places)?;
+    let mut found = found(paths)?;
     while let Some((name, path)) = found.pop_first() {
         let copied = staging.path().join(sources.len().to_string());
         let is_database = name == DATABASE || is_database(&path).with_context(|| cannot_copy(&path))?;
@@ -72,7 +72,7 @@ pub(crate) async fn write(places: &Places, to: &Path, created_at: String) -> Res
         sources.insert(name, copied);
         // Words are in their file before their delivery is recorded. After the databases, none that is known is missing.
         if found.is_empty() {
-            found = words(places)?;
+            found = words(paths)?;
             found.retain(|name, _| !sources.contains_key(name));
         }
     }
@@ -99,21 +99,21 @@ pub(crate) async fn write(places: &Places, to: &Path, created_at: String) -> Res
 }
 
 /// The files of words, by the names of their entries.
-fn words(places: &Places) -> Result<BTreeMap<String, PathBuf>> {
+fn words(paths: &DataPaths) -> Result<BTreeMap<String, PathBuf>> {
     let mut all = BTreeMap::new();
-    walk(&places.data_dir.join("words"), WORDS.trim_end_matches('/'), &places.database.canonicalize()?, &mut all)?;
+    walk(&paths.data_dir.join("words"), WORDS.trim_end_matches('/'), &paths.database.canonicalize()?, &mut all)?;
     Ok(all)
 }
 
 /// The other files to back up, by the names of their entries.
-fn found(places: &Places) -> Result<BTreeMap<String, PathBuf>> {
-    let database = places.database.canonicalize();
-    let database = database.with_context(|| format!("there is no database {}", places.database.display()))?;
+fn found(paths: &DataPaths) -> Result<BTreeMap<String, PathBuf>> {
+    let database = paths.database.canonicalize();
+    let database = database.with_context(|| format!("there is no database {}", paths.database.display()))?;
     let mut all = BTreeMap::from([(DATABASE.to_owned(), database.clone())]);
-    walk(&places.data_dir, "data", &database, &mut all)?;
+    walk(&paths.data_dir, "data", &database, &mut all)?;
     all.retain(|name, _| !name.starts_with(WORDS));
-    let beside = places.beside();
-    if beside.canonicalize()? != places.data_dir.canonicalize()? {
+    let beside = paths.beside();
+    if beside.canonicalize()? != paths.data_dir.canonicalize()? {
         // Of a folder that others use as well, only what is known.
         for entry in fs::read_dir(beside)? {
             let (name, path) = named(&entry?);
@@ -191,11 +191,11 @@ mod tests {
     #[tokio::test]
     async fn the_files_of_words_are_restored() {
         let folder = tempfile::tempdir().unwrap();
-        let places = |name: &str| {
+        let paths = |name: &str| {
             let data_dir = folder.path().join(name);
-            Places { database: data_dir.join("rejoinder.db"), data_dir }
+            DataPaths { database: data_dir.join("rejoinder.db"), data_dir }
         };
-        let (from, to, archive) = (places("from"), places("to"), folder.path().join("archive"));
+        let (from, to, archive) = (paths("from"), paths("to"), folder.path().join("archive"));
         let store = SqliteStore::open(OpenOptions::new(&from.database)).await.unwrap();
         store.close().await;
         // The folder is on another disk.

@@ -97,11 +97,11 @@ impl Counted {
     fn count(&mut self, entry: &LogEntry) {
         self.position = Some(entry.seq);
         let begins_at = entry.at.as_millis().div_euclid(INTERVAL) * INTERVAL;
-        let place = self.intervals.partition_point(|(at, _)| *at < begins_at);
-        if self.intervals.get(place).is_none_or(|(at, _)| *at != begins_at) {
-            self.intervals.insert(place, (begins_at, Tally::default()));
+        let index = self.intervals.partition_point(|(at, _)| *at < begins_at);
+        if self.intervals.get(index).is_none_or(|(at, _)| *at != begins_at) {
+            self.intervals.insert(index, (begins_at, Tally::default()));
         }
-        self.intervals[place].1.count(entry);
+        self.intervals[index].1.count(entry);
     }
 
     fn figures(&self, begins_at: i64) -> (Figure, Vec<Figure>) {

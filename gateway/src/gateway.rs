@@ -28,7 +28,7 @@ use crate::{
     exposure::{Exposure, readable_folder, writable_above},
     feed::Feed,
     figures::Figures,
-    http::{self, App, Bounds, Commons, KeysInUse, Places, Proxies, Records, Sessions},
+    http::{self, AdminSessions, App, Bounds, Commons, ConnectionPermits, KeysInUse, Proxies, Records},
     log_lines::LineWriter,
     materials::{Materials, TokenMode, TokenSource, WiringError},
     metrics, open_files,
@@ -205,7 +205,7 @@ impl Notes {
     fn new(
         parts: &Parts,
         (url, admin_url): (String, String),
-        sessions: &Sessions,
+        sessions: &AdminSessions,
         data_dir: PathBuf,
         remarks: Vec<String>,
     ) -> Self {
@@ -274,7 +274,7 @@ impl Gateway {
         let url = public_url.clone().unwrap_or_else(|| url_of(address));
         let own_address = operator.as_ref().map_or(address, |(_, address)| *address);
         let admin_url = operator.as_ref().map_or_else(|| url.clone(), |(_, address)| url_of(*address));
-        let sessions = Sessions::read(parts.admin_tokens.clone(), store.as_ref(), Arc::clone(&clock)).await;
+        let sessions = AdminSessions::read(parts.admin_tokens.clone(), store.as_ref(), Arc::clone(&clock)).await;
         let sessions = Arc::new(recovered(sessions, &*store, &engine).await?);
         let notes = Notes::new(&parts, (url, admin_url), &sessions, data_dir, remarks);
         let (stop_waiting, drain) = (parts.stop_waiting.clone(), parts.drain);
@@ -371,7 +371,7 @@ impl Gateway {
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) -> Result<(), RunError> {
         self.write_address();
         let Self { engine, loops, store, router, operator, lines, upkeep, .. } = self;
-        let places = Places::new(Bounds::new(open_files::most(), self.connections_per_peer));
+        let permits = ConnectionPermits::new(Bounds::new(open_files::most(), self.connections_per_peer));
         let (broken, stopping) = (store.broken(), shutdown.child_token());
         let watching = tokio::spawn({
             let (broken, stopping) = (broken.clone(), stopping.clone());
@@ -382,9 +382,9 @@ impl Gateway {
         });
         let of_operator = async {
             let (listener, router) = operator?;
-            Some(http::accept(listener, router, Arc::clone(&places), Arc::clone(&self.proxies), &stopping).await)
+            Some(http::accept(listener, router, Arc::clone(&permits), Arc::clone(&self.proxies), &stopping).await)
         };
-        let public = http::accept(listener, router, Arc::clone(&places), Arc::clone(&self.proxies), &stopping);
+        let public = http::accept(listener, router, Arc::clone(&permits), Arc::clone(&self.proxies), &stopping);
         let (connections, of_operator) = tokio::join!(public, of_operator);
         watching.abort();
         // From now on channels and agents end because the gateway does.

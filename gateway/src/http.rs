@@ -6,13 +6,13 @@
 mod access;
 mod admin;
 mod app;
+mod connection_permits;
 mod error;
 mod health;
 mod keys_in_use;
 mod layers;
 mod openapi;
 mod paging;
-mod places;
 mod probe;
 mod proxies;
 mod records;
@@ -38,14 +38,14 @@ pub(crate) use self::{
         turns::StateFilter,
     },
     app::{App, Commons},
+    connection_permits::{Bounds, ConnectionPermits},
     health::{ALIVE, Readiness, ReadinessDetails},
     keys_in_use::KeysInUse,
     paging::MAX as LONGEST_PAGE,
-    places::{Bounds, Places},
     proxies::Proxies,
     records::Records,
     serve::accept,
-    sessions::Sessions,
+    sessions::AdminSessions,
 };
 
 /// Everything, served at one address: the operator's routes, the channels' and those for everybody. `/` redirects to

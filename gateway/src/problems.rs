@@ -12,8 +12,8 @@ use rejoinder_config::AlertKind;
 use rejoinder_core::{
     ChannelId, Down, Engine, Handler, LoopKind, Part, Sender, StoreError, Timestamp,
     store::{
-        Backlog, ErrorFilter, ErrorRecord, LateTurn, LineStore, OperatorStore, ParkedDelivery, Pause, Schedule, Stuck,
-        TurnSummary,
+        Backlog, ErrorFilter, ErrorRecord, LineStore, OperatorStore, OverdueTurn, ParkedDelivery, Pause, Schedule,
+        Stuck, TurnSummary,
     },
 };
 use serde::{Serialize, Serializer};
@@ -141,9 +141,9 @@ impl Problem {
     /// How alerts call it, and the lateness that it explains; empty if nobody is told of it.
     pub(crate) fn alerts(&self) -> BTreeSet<AlertKind> {
         let own = Self::alert_of(self.kind).filter(|_| self.kind != "paused" || self.people.is_some());
-        let late = own.and(self.people).map(|_| AlertKind::Overdue);
+        let overdue = own.and(self.people).map(|_| AlertKind::Overdue);
         let unsent = own.and(self.messages).map(|_| AlertKind::Parked);
-        own.into_iter().chain(late).chain(unsent).collect()
+        own.into_iter().chain(overdue).chain(unsent).collect()
     }
 
     /// How alerts call a kind of problem; `None` if nobody is told of it.
@@ -293,7 +293,7 @@ impl Problems {
 impl Causes {
     /// Why a turn is late, as [`Facts::problems`] says it.
     pub(crate) fn of(&self, kind: LoopKind, turn: &TurnSummary) -> Option<String> {
-        if kind != LoopKind::Late {
+        if kind != LoopKind::Overdue {
             return None;
         }
         if !self.does_store_write {
@@ -336,9 +336,9 @@ impl Facts {
     /// What is wrong, the worst first. What waits because of something else that is wrong is said there, and only there.
     pub(crate) fn problems(self, database: &str) -> Vec<Problem> {
         let Waits { backlog, stuck, errors } = self.waits;
-        let mut waiting = Waiting { late: stuck.late, parked: stuck.parked };
-        let unlisted = backlog.overdue.saturating_sub(waiting.late.len() as u64);
-        let unlisted = if waiting.late.len() < MOST as usize { 0 } else { unlisted };
+        let mut waiting = Waiting { overdue: stuck.overdue, parked: stuck.parked };
+        let unlisted = backlog.overdue.saturating_sub(waiting.overdue.len() as u64);
+        let unlisted = if waiting.overdue.len() < MOST as usize { 0 } else { unlisted };
         let mut problems = Vec::new();
         if let Some((error, since)) = self.store {
             let why = error.strip_prefix("the store cannot write: ").unwrap_or(&error).to_owned();
@@ -364,7 +364,7 @@ impl Facts {
             match &part {
                 Part::Channel(channel) => problems.push(waiting.of_channel(cause, channel)),
                 Part::Agent(agent) => {
-                    let is_its = |turn: &LateTurn| !turn.is_claimed && *turn.agent == **agent;
+                    let is_its = |turn: &OverdueTurn| !turn.is_claimed && *turn.agent == **agent;
                     agents.push(waiting.because_of(cause, is_its, |_| false));
                 }
             }
@@ -404,7 +404,7 @@ impl Facts {
 
 /// What waits, and is not explained yet.
 struct Waiting {
-    late: Vec<LateTurn>,
+    overdue: Vec<OverdueTurn>,
     parked: Vec<ParkedDelivery>,
 }
 
@@ -413,13 +413,13 @@ impl Waiting {
     fn because_of(
         &mut self,
         cause: Problem,
-        is_late: impl Fn(&LateTurn) -> bool,
+        is_overdue: impl Fn(&OverdueTurn) -> bool,
         is_parked: impl Fn(&ParkedDelivery) -> bool,
     ) -> Problem {
-        let late: Vec<_> = self.late.extract_if(.., |turn| is_late(turn)).collect();
+        let overdue: Vec<_> = self.overdue.extract_if(.., |turn| is_overdue(turn)).collect();
         let parked: Vec<_> = self.parked.extract_if(.., |delivery| is_parked(delivery)).collect();
         let (messages, channels) = (parked.len(), parked.iter().map(|it| it.channel.to_string()).collect());
-        let people = late.iter().map(|turn| (&turn.channel, &*turn.person)).collect::<BTreeSet<_>>().len();
+        let people = overdue.iter().map(|turn| (&turn.channel, &*turn.person)).collect::<BTreeSet<_>>().len();
         let who = match (people, messages) {
             (0, 0) => None,
             (0, 1) => Some(format!("{} waits", said_parked(&parked))),
@@ -440,18 +440,21 @@ impl Waiting {
 
     /// The same of a channel that sends nothing: its deliveries wait for it.
     fn of_channel(&mut self, cause: Problem, channel: &ChannelId) -> Problem {
-        let is_late = |turn: &LateTurn| turn.is_claimed && turn.channel == *channel;
-        self.because_of(cause, is_late, |delivery| delivery.channel == *channel)
+        let is_overdue = |turn: &OverdueTurn| turn.is_claimed && turn.channel == *channel;
+        self.because_of(cause, is_overdue, |delivery| delivery.channel == *channel)
     }
 
     /// What waits although nothing else is wrong.
     fn unexplained(self, unlisted: u64) -> Vec<Problem> {
-        let late =
-            several("overdue", self.late.iter().map(|turn| (turn.seq, turn.since)), ["turn is late", "turns are late"]);
-        let late = late.map(|late| {
-            let count = late.count.map(|count| count + unlisted);
+        let overdue = several(
+            "overdue",
+            self.overdue.iter().map(|turn| (turn.seq, turn.since)),
+            ["turn is late", "turns are late"],
+        );
+        let overdue = overdue.map(|overdue| {
+            let count = overdue.count.map(|count| count + unlisted);
             let seen = if count == Some(1) { "the person has" } else { "these people have" };
-            Problem { count, why: Some(format!("{seen} seen no answer in time")), ..late }
+            Problem { count, why: Some(format!("{seen} seen no answer in time")), ..overdue }
         });
         let (mut parked, mut alerts) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::<_, Vec<_>>::new());
         for delivery in &self.parked {
@@ -471,7 +474,7 @@ impl Waiting {
             let audience = Audience::Channel(channel.clone());
             Some(Problem { what, why, subject: Some(channel.to_string()), audience, ..problem })
         });
-        late.into_iter().chain(parked).chain(alerts).collect()
+        overdue.into_iter().chain(parked).chain(alerts).collect()
     }
 }
 

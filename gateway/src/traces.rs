@@ -51,25 +51,25 @@ pub(crate) async fn follow(
     exporter: Option<Exporter>,
     stop: CancellationToken,
 ) {
-    let place = Place { store };
+    let cursor = TraceCursor { store };
     match exporter {
         Some(exporter) => {
-            tokio::spawn(stop.run_until_cancelled_owned(Tracer { place, log, lists, exporter }.run()));
+            tokio::spawn(stop.run_until_cancelled_owned(Tracer { cursor, log, lists, exporter }.run()));
         }
         None => {
-            if let Err(error) = place.switch_off().await {
+            if let Err(error) = cursor.switch_off().await {
                 warn!(%error, "cannot store that no traces are wanted");
             }
         }
     }
 }
 
-/// The place in the log up to which traces were sent.
-struct Place {
+/// The position in the log up to which traces were sent.
+struct TraceCursor {
     store: Arc<dyn InboxStore>,
 }
 
-impl Place {
+impl TraceCursor {
     /// `None` if there is none yet, or no traces were wanted.
     async fn read(&self) -> Result<Option<LogSeq>, StoreError> {
         let text = self.store.cursor(&ChannelId::from_stored(CURSOR.0), CURSOR.1).await?;
@@ -78,8 +78,8 @@ impl Place {
 
     async fn write(&self, position: String) -> Result<(), StoreError> {
         let channel = ChannelId::from_stored(CURSOR.0);
-        let cursor = CursorMove { channel, name: CURSOR.1.to_owned(), position };
-        self.store.accept(Vec::new(), Some(Beside::Cursor(cursor))).await.map(drop)
+        let move_to = CursorMove { channel, name: CURSOR.1.to_owned(), position };
+        self.store.accept(Vec::new(), Some(Beside::Cursor(move_to))).await.map(drop)
     }
 
     async fn switch_off(&self) -> Result<(), StoreError> {
@@ -89,7 +89,7 @@ impl Place {
 
 /// Follows the log and sends traces.
 struct Tracer {
-    place: Place,
+    cursor: TraceCursor,
     log: Arc<dyn LogStore>,
     lists: Arc<dyn OperatorStore>,
     exporter: Exporter,
@@ -129,7 +129,7 @@ impl Tracer {
 
     /// Sends the next traces; returns whether there are no more for now.
     async fn send_next(&self, position: &mut Option<LogSeq>, first: LogSeq) -> Result<bool> {
-        let after = if let Some(position) = *position { position } else { self.place.read().await?.unwrap_or(first) };
+        let after = if let Some(position) = *position { position } else { self.cursor.read().await?.unwrap_or(first) };
         let end = *self.log.logged().borrow();
         let topics = TOPICS.map(ToOwned::to_owned).into();
         let filter = LogFilter { after, topics, limit: PAGE, ..LogFilter::default() };
@@ -141,7 +141,7 @@ impl Tracer {
         let is_first = position.replace(reached).is_none();
         if is_first || !entries.is_empty() {
             // After a restart they may be sent again, with the same ids.
-            self.place.write(reached.to_string()).await.context("cannot store which traces were sent")?;
+            self.cursor.write(reached.to_string()).await.context("cannot store which traces were sent")?;
         }
         Ok(is_at_end)
     }

@@ -74,7 +74,7 @@ mod time;
 pub use cleared::Cleared;
 pub use ladder::{Cause, Ladder, Rung};
 pub use obligation::{
-    CancelledBy, Claim, Decision, DraftPlace, Effect, Event, Expectation, MergedTurn, Obligation, ObligationState,
+    CancelledBy, Claim, Decision, DraftTarget, Effect, Event, Expectation, MergedTurn, Obligation, ObligationState,
     Settlement, Suppressed,
 };
 pub use outcome::{ApprovalRequest, Attachment, Choices, Outcome, Reply};

@@ -38,12 +38,12 @@ use self::{
     candidate::Candidate,
     deadlines::first_signal_by,
     decision::EventContext,
-    record::{Deferrals, FirstSignal, Late, Merging, Runs, Work},
+    record::{Deferrals, FirstSignal, LateAnswerState, Merging, Runs, Work},
 };
 pub use self::{
     claim::Claim,
     decision::{Decision, Effect, Suppressed},
-    drafts::DraftPlace,
+    drafts::DraftTarget,
     event::{CancelledBy, Event, Expectation, MergedTurn},
     record::Obligation,
     state::{ObligationState, Settlement},
@@ -117,7 +117,7 @@ impl Obligation {
     pub fn claim_in_flight(&self) -> Option<u32> {
         match &self.state {
             ObligationState::Claimed(claim) => Some(claim.number),
-            ObligationState::Settled(Settlement::Signal { .. }) if self.late == Some(Late::Sending) => {
+            ObligationState::Settled(Settlement::Signal { .. }) if self.late == Some(LateAnswerState::Sending) => {
                 Some(self.claims)
             }
             _ => None,

@@ -21,9 +21,9 @@ pub struct OperatorToken {
 
 /// Whose token was sent. Conversations belong to it, and so do the persons that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Owner(String);
+pub(crate) struct TokenHolder(String);
 
-impl Owner {
+impl TokenHolder {
     pub(crate) fn channel() -> Self {
         Self("own".to_owned())
     }
@@ -33,12 +33,12 @@ impl Owner {
         Self(token.name.as_ref().map_or_else(|| "admin".to_owned(), |name| format!("token:{}", without_slash(name))))
     }
 
-    /// The id of a person that the owner names; of the owner if it names none.
+    /// The id of a person that the holder names; of the holder if it names none.
     pub(crate) fn sender(&self, user: Option<&str>) -> String {
         user.map_or_else(|| self.0.clone(), |user| format!("{}/{user}", self.0))
     }
 
-    /// The conversation of a person that the owner names.
+    /// The conversation of a person that the holder names.
     pub(crate) fn conversation(&self, user: &str) -> String {
         format!("user:{}/{user}", self.0)
     }
@@ -48,14 +48,14 @@ impl Owner {
         format!("once:{}/{external_id}", self.0)
     }
 
-    /// Whether a conversation is one of the owner's.
+    /// Whether a conversation is one of the holder's.
     pub(crate) fn has(&self, chat: &str) -> bool {
-        let place = chat.strip_prefix("user:").or_else(|| chat.strip_prefix("once:"));
-        place.and_then(|place| place.split_once('/')).is_some_and(|(owner, _)| owner == self.0)
+        let path = chat.strip_prefix("user:").or_else(|| chat.strip_prefix("once:"));
+        path.and_then(|path| path.split_once('/')).is_some_and(|(holder, _)| holder == self.0)
     }
 }
 
-impl fmt::Display for Owner {
+impl fmt::Display for TokenHolder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -82,7 +82,7 @@ impl Access {
         headers: &HeaderMap,
         peer: Peer,
         operators: &OperatorTokens,
-    ) -> Result<Owner, ApiError> {
+    ) -> Result<TokenHolder, ApiError> {
         let Some(sent) = bearer(headers) else {
             self.guesses.missing(peer, &self.surface);
             return Err(ApiError::unauthorized("send a token as `Authorization: Bearer TOKEN`"));
@@ -94,8 +94,8 @@ impl Access {
             self.guesses.right(peer, &self.surface, sent);
         }
         match operator {
-            _ if is_own => Ok(Owner::channel()),
-            Some(token) if token.may_ask => Ok(Owner::operator(&token)),
+            _ if is_own => Ok(TokenHolder::channel()),
+            Some(token) if token.may_ask => Ok(TokenHolder::operator(&token)),
             Some(_) => Err(ApiError::forbidden()),
             None => {
                 self.guesses.wrong(peer, &self.surface);
@@ -109,18 +109,18 @@ impl Access {
 mod tests {
     use super::*;
 
-    fn stored(name: &str) -> Owner {
-        Owner::operator(&OperatorToken { name: Some(name.to_owned()), may_ask: true })
+    fn stored(name: &str) -> TokenHolder {
+        TokenHolder::operator(&OperatorToken { name: Some(name.to_owned()), may_ask: true })
     }
 
     #[test]
     fn an_owner_has_what_is_theirs_and_nothing_else() {
-        let owners = [Owner::channel(), stored("ada"), stored("ada/x"), stored("own"), stored("ada%2Fx")];
-        for owner in &owners {
-            for other in &owners {
-                let is_theirs = owner == other;
-                assert_eq!(owner.has(&other.conversation("x/y")), is_theirs, "{owner} {other}");
-                assert_eq!(owner.has(&other.own_conversation("1")), is_theirs, "{owner} {other}");
+        let holders = [TokenHolder::channel(), stored("ada"), stored("ada/x"), stored("own"), stored("ada%2Fx")];
+        for holder in &holders {
+            for other in &holders {
+                let is_theirs = holder == other;
+                assert_eq!(holder.has(&other.conversation("x/y")), is_theirs, "{holder} {other}");
+                assert_eq!(holder.has(&other.own_conversation("1")), is_theirs, "{holder} {other}");
             }
         }
         assert!(!stored("ada").has("user:token:ada"));
@@ -128,8 +128,8 @@ mod tests {
 
     #[test]
     fn no_two_people_share_an_id() {
-        assert_eq!(Owner::channel().sender(Some("ada")), "own/ada");
+        assert_eq!(TokenHolder::channel().sender(Some("ada")), "own/ada");
         assert_ne!(stored("ada").sender(Some("x/y")), stored("ada/x").sender(Some("y")));
-        assert_ne!(Owner::channel().sender(None), stored("own").sender(None));
+        assert_ne!(TokenHolder::channel().sender(None), stored("own").sender(None));
     }
 }

@@ -22,7 +22,7 @@ use tokio::net::TcpListener;
 
 use crate::{
     ApiTexts, CompletionsAdapter, CompletionsSection, CompletionsSettings, Models, OfferedAgent,
-    access::Owner,
+    access::TokenHolder,
     inbound::{self, Context},
 };
 
@@ -75,14 +75,14 @@ impl PlatformDouble for Double {
             let external_id = self.normalise(payload).expect("an event").external_id;
             let name = sender.strip_prefix("own/").map(str::to_owned);
             let sender = Sender { id: sender.to_owned(), name, username: None, kind: SenderKind::Person };
-            let place = ConversationRef::new(self.adapter.channel().clone(), &chat.replace("ID", &external_id));
+            let address = ConversationRef::new(self.adapter.channel().clone(), &chat.replace("ID", &external_id));
             let agent = Some("main".into());
             Expected::Event(Box::new(InboundEvent {
                 directed: Directed::Asked,
                 text: "Hi".to_owned(),
                 patience: Some(Duration::from_mins(9)),
                 brief: Some(Box::new(Brief { agent, ..brief })),
-                ..InboundEvent::new(place, ChatKind::Direct, external_id, sender, Timestamp::from_millis(0))
+                ..InboundEvent::new(address, ChatKind::Direct, external_id, sender, Timestamp::from_millis(0))
             }))
         };
         let of_ada = payload("1", "Hi");
@@ -110,7 +110,7 @@ impl PlatformDouble for Double {
         let question = inbound::read(payload["body"].to_string().as_bytes(), &self.adapter.models).ok()?;
         Some(question.into_event(&Context {
             channel: self.adapter.channel(),
-            owner: &Owner::channel(),
+            holder: &TokenHolder::channel(),
             key: payload["key"].as_str(),
             wait: self.adapter.wait,
             trace: None,

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::{access::Owner, error::ApiError, models::Models};
+use crate::{access::TokenHolder, error::ApiError, models::Models};
 
 mod content;
 
@@ -81,7 +81,7 @@ pub(crate) struct Question {
 /// What an event needs besides the request.
 pub(crate) struct Context<'a> {
     pub(crate) channel: &'a ChannelId,
-    pub(crate) owner: &'a Owner,
+    pub(crate) holder: &'a TokenHolder,
     /// The caller's `Idempotency-Key`.
     pub(crate) key: Option<&'a str>,
     pub(crate) wait: Duration,
@@ -248,11 +248,11 @@ fn raw(model: &str, user: Option<&str>, mut options: Map<String, Value>) -> Stri
 impl Question {
     /// Makes the event. Its conversation is that of the person whom the caller names, else a new one for this call alone.
     pub(crate) fn into_event(self, context: &Context<'_>) -> InboundEvent {
-        let Context { channel, owner, key, wait, .. } = *context;
-        let external_id = key.map_or_else(|| EventId::new(context.now).to_string(), |key| hashed(channel, owner, key));
+        let Context { channel, holder, key, wait, .. } = *context;
+        let external_id = key.map_or_else(|| EventId::new(context.now).to_string(), |key| hashed(channel, holder, key));
         let user = self.user.as_deref();
-        let chat = user.map_or_else(|| owner.own_conversation(&external_id), |user| owner.conversation(user));
-        let sender = Sender { id: owner.sender(user), name: self.user, username: None, kind: SenderKind::Person };
+        let chat = user.map_or_else(|| holder.own_conversation(&external_id), |user| holder.conversation(user));
+        let sender = Sender { id: holder.sender(user), name: self.user, username: None, kind: SenderKind::Person };
         InboundEvent {
             directed: Directed::Asked,
             text: self.text,
@@ -275,8 +275,8 @@ impl Question {
 
 /// The id that a request with a key is recognised by. Hashing gives it a fixed length, and keeps the keys of different
 /// channels and tokens apart.
-fn hashed(channel: &ChannelId, owner: &Owner, key: &str) -> String {
-    hex::encode(Sha256::digest(format!("{channel}\0{owner}\0{key}")))
+fn hashed(channel: &ChannelId, holder: &TokenHolder, key: &str) -> String {
+    hex::encode(Sha256::digest(format!("{channel}\0{holder}\0{key}")))
 }
 
 #[cfg(test)]

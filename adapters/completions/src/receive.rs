@@ -19,7 +19,7 @@ use rejoinder_kit::{
 
 use crate::{
     CompletionsAdapter, OperatorTokens,
-    access::Owner,
+    access::TokenHolder,
     answer::{Chunk, Completion, turn_of},
     caller::Caller,
     error::ApiError,
@@ -115,7 +115,7 @@ pub(crate) async fn create(State(api): Shared, request: Request) -> Result<Respo
     let adapter = &api.adapter;
     let context = adapter.context.get().ok_or_else(ApiError::not_running)?;
     let (parts, body) = request.into_parts();
-    let owner = api.identify(&parts.headers, Peer::of(&parts.extensions)).await?;
+    let holder = api.identify(&parts.headers, Peer::of(&parts.extensions)).await?;
     let key = idempotency_key(&parts.headers)?;
     let body = read_body(&parts.headers, body, adapter.body_limit, adapter.body_timeout, |_| Ok(())).await?;
     let question = inbound::read(&body, &adapter.models)?;
@@ -130,7 +130,7 @@ pub(crate) async fn create(State(api): Shared, request: Request) -> Result<Respo
     let streams = question.streams;
     let event = question.into_event(&Context {
         channel: adapter.channel(),
-        owner: &owner,
+        holder: &holder,
         key,
         wait: adapter.wait,
         trace: caller_trace(&parts.headers),
@@ -197,9 +197,9 @@ pub(crate) async fn retrieve(
 ) -> Result<Response, ApiError> {
     let adapter = &api.adapter;
     let context = adapter.context.get().ok_or_else(ApiError::not_running)?;
-    let owner = api.identify(request.headers(), Peer::of(request.extensions())).await?;
+    let holder = api.identify(request.headers(), Peer::of(request.extensions())).await?;
     let turn = id.ok().and_then(|Path(id)| turn_of(&id)).ok_or_else(ApiError::unknown_completion)?;
-    let view = context.intake.view(turn).await?.filter(|view| owner.has(&view.conversation.chat));
+    let view = context.intake.view(turn).await?.filter(|view| holder.has(&view.conversation.chat));
     let view = view.ok_or_else(ApiError::unknown_completion)?;
     let answered_by = view.shown.as_ref().and_then(|shown| shown.agent.clone());
     let model = answered_by.unwrap_or_else(|| context.intake.agent()).to_string();
@@ -262,7 +262,7 @@ pub(crate) async fn show_model(
 }
 
 impl Api {
-    async fn identify(&self, headers: &HeaderMap, peer: Peer) -> Result<Owner, ApiError> {
+    async fn identify(&self, headers: &HeaderMap, peer: Peer) -> Result<TokenHolder, ApiError> {
         self.adapter.access.identify(headers, peer, &self.operators).await
     }
 

@@ -62,8 +62,8 @@ impl Position {
             self.is_new = true;
         }
         let from = self.gap_start();
-        for place in servers.chain([DIRECT]) {
-            self.gaps.entry(place.to_owned()).or_insert(from);
+        for scope in servers.chain([DIRECT]) {
+            self.gaps.entry(scope.to_owned()).or_insert(from);
         }
     }
 
@@ -73,20 +73,20 @@ impl Position {
         self.gaps.entry(server.to_owned()).or_insert(from);
     }
 
-    /// Where the gap of a place starts, if there is one.
-    pub(crate) fn gap(&self, place: &str) -> Option<Snowflake> {
-        self.gaps.get(place).copied()
+    /// Where the gap of a scope starts, if there is one.
+    pub(crate) fn gap(&self, scope: &str) -> Option<Snowflake> {
+        self.gaps.get(scope).copied()
     }
 
     /// The session to resume. `None` while a server's messages are still to be read over REST: only a new session names the
     /// server again.
     pub(crate) fn resumable_session(&self) -> Option<Session> {
-        let is_read = self.gaps.keys().all(|place| place == DIRECT);
+        let is_read = self.gaps.keys().all(|scope| scope == DIRECT);
         self.session.clone().filter(|_| is_read)
     }
 
-    pub(crate) fn close_gap(&mut self, place: &str) {
-        self.gaps.remove(place);
+    pub(crate) fn close_gap(&mut self, scope: &str) {
+        self.gaps.remove(scope);
     }
 
     pub(crate) fn mark_handled(&mut self, dispatch: &Dispatch) {
@@ -173,8 +173,8 @@ mod tests {
     fn a_server_that_is_away_for_a_while_has_a_gap() {
         let mut position = Position::default();
         position.start_session(["1"].into_iter(), at(0));
-        for place in ["1", DIRECT] {
-            position.close_gap(place);
+        for scope in ["1", DIRECT] {
+            position.close_gap(scope);
         }
         position.note_message(Snowflake::at(at(60)));
 

@@ -26,7 +26,7 @@ struct Parts {
     title: &'static str,
     detail: Cow<'static, str>,
     field: Option<String>,
-    place: Option<(usize, usize)>,
+    position: Option<(usize, usize)>,
     header: Option<(HeaderName, HeaderValue)>,
 }
 
@@ -45,7 +45,7 @@ impl Problem {
     ) -> Self {
         debug_assert!(begins_with_reason(title, status), "the title {title:?} does not begin with {status}");
         let detail = detail.into();
-        Self(Box::new(Parts { status, name, title, detail, field: None, place: None, header: None }))
+        Self(Box::new(Parts { status, name, title, detail, field: None, position: None, header: None }))
     }
 
     /// Names the field of the body that is wrong, for example `attachments[0].url`.
@@ -58,7 +58,7 @@ impl Problem {
     /// Sets the line and column of the body, counted from 1.
     #[must_use]
     pub fn at(mut self, line: usize, column: usize) -> Self {
-        self.0.place = Some((line, column));
+        self.0.position = Some((line, column));
         self
     }
 
@@ -101,8 +101,8 @@ impl Problem {
 
     /// The line and column of the body, counted from 1.
     #[must_use]
-    pub fn place(&self) -> Option<(usize, usize)> {
-        self.0.place
+    pub fn position(&self) -> Option<(usize, usize)> {
+        self.0.position
     }
 }
 
@@ -141,8 +141,8 @@ impl IntoResponse for Problem {
             status: problem.status.as_u16(),
             detail: &problem.detail,
             field: problem.field.as_deref(),
-            line: problem.place.map(|(line, _)| line),
-            column: problem.place.map(|(_, column)| column),
+            line: problem.position.map(|(line, _)| line),
+            column: problem.position.map(|(_, column)| column),
         };
         let body = serde_json::to_vec(&document).expect("strings and numbers can be serialised");
         let mut response = Response::new(Body::from(body));

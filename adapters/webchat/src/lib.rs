@@ -27,20 +27,20 @@ mod capabilities;
 mod format;
 mod inbound;
 mod outbound;
-mod places;
 mod protocol;
 mod receive;
 mod rooms;
 mod section;
 mod socket;
+mod socket_permits;
 
 pub use access::Access;
 pub use receive::{openapi, router};
 pub use section::{AccessKind, WebchatSection};
 
-use places::Places;
 use protocol::{ServerFrame, Turn};
 use rooms::{Progress, Rooms};
+use socket_permits::SocketPermits;
 
 /// The largest frame that waits to be written, in bytes. A socket reads a larger turn from the store.
 const MAX_WAITING_FRAME: usize = 256 * 1024;
@@ -70,7 +70,7 @@ pub struct WebchatAdapter {
     access: Access,
     guesses: Arc<Guesses>,
     rooms: Arc<Rooms>,
-    places: Arc<Places>,
+    permits: Arc<SocketPermits>,
     socket_context: WhileRunning<SocketContext>,
 }
 
@@ -96,7 +96,7 @@ impl WebchatAdapter {
             guesses,
             clock,
             rooms: Arc::default(),
-            places: Arc::default(),
+            permits: Arc::default(),
             socket_context: WhileRunning::default(),
         }
     }

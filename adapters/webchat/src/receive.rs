@@ -195,12 +195,12 @@ async fn socket_of(chats: &Chats, name: Option<&str>, request: Request) -> Resul
         }
     };
     let peer = Peer::of(&parts.extensions);
-    let Some(place) = chat.places.take(peer) else {
+    let Some(permit) = chat.permits.take(peer) else {
         let (title, detail) = ("Service unavailable: too many sockets", "too many sockets are open: try again later");
         return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-sockets", title, detail));
     };
     let upgrade = upgrade.max_message_size(MAX_FRAME_BYTES).max_frame_size(MAX_FRAME_BYTES);
-    Ok(upgrade.on_upgrade(move |socket| socket::serve(chat, socket, peer, place)))
+    Ok(upgrade.on_upgrade(move |socket| socket::serve(chat, socket, peer, permit)))
 }
 
 async fn asset(

@@ -22,9 +22,9 @@ use crate::{
     WebchatAdapter,
     access::Access,
     inbound,
-    places::Place,
     protocol::{ClientFrame, Command, MAX_TEXT_BYTES, Problem, ServerFrame, Turn, VERSION, rfc3339},
     rooms::SocketHandle,
+    socket_permits::SocketPermit,
 };
 
 // Network timeouts, not times of turns: they use the machine's clock, whatever clock the core has.
@@ -49,7 +49,7 @@ type Sink = SplitSink<WebSocket, Message>;
 type Stream = SplitStream<WebSocket>;
 
 /// Serves a socket of `peer` until it ends.
-pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket, peer: Peer, mut place: Place) {
+pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket, peer: Peer, mut permit: SocketPermit) {
     let (mut sink, mut stream) = socket.split();
     let Some(context) = chat.socket_context.get() else {
         return refuse(&mut sink, Problem::NOT_READY).await;
@@ -57,14 +57,14 @@ pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket, peer: Pe
     let _tracked = context.sockets.token();
     let greeted = tokio::select! {
         greeted = timeout(HELLO_TIMEOUT, read_hello(&chat, &mut stream, peer)) => greeted.unwrap_or(Err(Problem::HELLO_TIMEOUT)),
-        () = place.evicted() => Err(Problem::TOO_MANY_SOCKETS),
+        () = permit.evicted() => Err(Problem::TOO_MANY_SOCKETS),
         () = context.closing.cancelled() => return close(&mut sink, GOING_AWAY).await,
     };
     let (conversation, language) = match greeted {
         Ok(greeted) => greeted,
         Err(problem) => return refuse(&mut sink, problem).await,
     };
-    if !place.greet() {
+    if !permit.greet() {
         return refuse(&mut sink, Problem::TOO_MANY_SOCKETS).await;
     }
     // Registered before the store is read, so that no change is missed.

@@ -105,7 +105,7 @@ impl Entry {
     /// Whether it is in a file, whole. A part at the end of the file, which a crash of the machine has left, is cut off.
     fn is_in(&self, file: &mut File) -> io::Result<bool> {
         file.seek(SeekFrom::Start(0))?;
-        let (mut lines, mut line, mut place) = (BufReader::new(&*file), Vec::new(), 0_u64);
+        let (mut lines, mut line, mut position) = (BufReader::new(&*file), Vec::new(), 0_u64);
         loop {
             line.clear();
             let read = lines.read_until(b'\n', &mut line)?;
@@ -115,16 +115,16 @@ impl Entry {
             if line.starts_with(self.marker.as_bytes()) {
                 break;
             }
-            place += read as u64;
+            position += read as u64;
         }
         let mut there = Vec::new();
-        file.seek(SeekFrom::Start(place))?;
+        file.seek(SeekFrom::Start(position))?;
         file.take(self.text.len() as u64).read_to_end(&mut there)?;
         if there == self.text.as_bytes() {
             return Ok(true);
         }
         if self.text.as_bytes().starts_with(&there) {
-            file.set_len(place)?;
+            file.set_len(position)?;
         }
         Ok(false)
     }

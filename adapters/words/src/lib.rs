@@ -9,7 +9,7 @@
 //!
 //! # How to add a kind of place
 //!
-//! A key in `section.rs`, a variant of `Place`, and what it does in `WordsAdapter::deliver`.
+//! A key in `section.rs`, a variant of `Destination`, and what it does in `WordsAdapter::deliver`.
 
 mod capabilities;
 mod file;
@@ -56,12 +56,12 @@ pub struct NotASigningKey;
 /// One place: the channel `words.{name}`.
 pub struct WordsAdapter {
     channel: ChannelId,
-    place: Place,
+    destination: Destination,
     clock: SharedClock,
     running_since: WhileRunning<Timestamp>,
 }
 
-enum Place {
+enum Destination {
     File(Arc<Journal>),
     Url(SignedPost),
     Nowhere,
@@ -72,16 +72,16 @@ impl WordsAdapter {
     /// When the secret is no key.
     pub fn new(settings: WordsSettings) -> Result<Self, NotASigningKey> {
         let WordsSettings { name, section, data_dir, zone, clock, http } = settings;
-        let place = match (section.file, section.url) {
-            (Some(pattern), _) => Place::File(Arc::new(Journal::new(&data_dir, pattern, zone))),
+        let destination = match (section.file, section.url) {
+            (Some(pattern), _) => Destination::File(Arc::new(Journal::new(&data_dir, pattern, zone))),
             (None, Some(url)) => {
                 let secret = section.secret.as_ref().map(Secret::expose).unwrap_or_default();
-                Place::Url(SignedPost::new(url, secret, Arc::clone(&clock), http).ok_or(NotASigningKey)?)
+                Destination::Url(SignedPost::new(url, secret, Arc::clone(&clock), http).ok_or(NotASigningKey)?)
             }
-            (None, None) => Place::Nowhere,
+            (None, None) => Destination::Nowhere,
         };
         let channel = ChannelId::new(WordsTo::PLATFORM, &name);
-        Ok(Self { channel, place, clock, running_since: WhileRunning::default() })
+        Ok(Self { channel, destination, clock, running_since: WhileRunning::default() })
     }
 
     /// The folder below the data directory in which all files are.
@@ -103,10 +103,10 @@ impl ChannelAdapter for WordsAdapter {
 
     fn surface(&self) -> Surface {
         Surface::Chat(
-            match self.place {
-                Place::File(_) => "a file of notes in Markdown, which nobody answers",
-                Place::Url(_) => "a program, which reads Markdown and answers nothing",
-                Place::Nowhere => "a record in Markdown, which nobody answers",
+            match self.destination {
+                Destination::File(_) => "a file of notes in Markdown, which nobody answers",
+                Destination::Url(_) => "a program, which reads Markdown and answers nothing",
+                Destination::Nowhere => "a record in Markdown, which nobody answers",
             }
             .into(),
         )
@@ -129,11 +129,11 @@ impl ChannelAdapter for WordsAdapter {
 
     async fn deliver(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
         let content = words(delivery)?;
-        match &self.place {
-            Place::File(journal) => Arc::clone(journal).append(delivery, content).await,
-            Place::Url(post) => post.send(delivery, post::body(delivery, content)).await,
+        match &self.destination {
+            Destination::File(journal) => Arc::clone(journal).append(delivery, content).await,
+            Destination::Url(post) => post.send(delivery, post::body(delivery, content)).await,
             // The row of the delivery is the record.
-            Place::Nowhere => Ok(Receipt::of(delivery.id().to_string())),
+            Destination::Nowhere => Ok(Receipt::of(delivery.id().to_string())),
         }
     }
 }
@@ -147,6 +147,6 @@ fn words(delivery: &Delivery) -> Result<&Content, DeliveryError> {
 }
 
 /// The conversation that words are about: the address of the conversation on a channel of words holds it.
-fn about(place: &ConversationRef) -> String {
-    place.thread.as_ref().map_or_else(|| place.chat.to_string(), |chat| format!("{}/{chat}", place.chat))
+fn about(address: &ConversationRef) -> String {
+    address.thread.as_ref().map_or_else(|| address.chat.to_string(), |chat| format!("{}/{chat}", address.chat))
 }

@@ -30,9 +30,9 @@ impl Channels {
 
     /// Whether messages can be sent to the person of a direct chat, and nobody else reads them.
     pub(crate) fn takes_messages(&self, chat: &DirectChat) -> bool {
-        let place = &chat.conversation;
-        self.get(&place.channel).is_some_and(|channel| {
-            channel.capabilities(place).receipts == Receipts::Platform && !channel.is_group(place)
+        let address = &chat.conversation;
+        self.get(&address.channel).is_some_and(|channel| {
+            channel.capabilities(address).receipts == Receipts::Platform && !channel.is_group(address)
         })
     }
 

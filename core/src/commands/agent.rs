@@ -75,8 +75,9 @@ async fn choose(
         return Ok(Answer::of("session_guest"));
     }
     let Some(name) = find(word) else { return Ok(told(unknown, &current)) };
-    let seen = call.sessions.seen(call.turn.conversation, call.owner).await?;
-    let Some((session, _)) = call.sessions.store.current_session(call.turn.conversation, call.owner).await? else {
+    let seen = call.sessions.seen(call.turn.conversation, call.session_person).await?;
+    let Some((session, _)) = call.sessions.store.current_session(call.turn.conversation, call.session_person).await?
+    else {
         return Ok(Answer::of("session_unknown"));
     };
     let sessions = vec![SessionChange::Choose { session, choice: choice(Arc::clone(&name)) }];

@@ -7,8 +7,8 @@ use rejoinder_guard::{Event, Reply};
 
 use super::{
     approve::{approve, decline, owner_of},
+    backlog::{self, ASKS_ABOUT_BACKLOG},
     command::{Answer, Call, Command, Words},
-    late::{self, LATE_ASKS},
     link,
 };
 use crate::{
@@ -137,8 +137,8 @@ async fn decide(call: &Call<'_>) -> Result<Answer, StoreError> {
     let is_first = |choices: &[String]| choices.first() == Some(&call.turn.event.text);
     let is_yes = question.as_ref().map(|question| is_first(&question.question.choices));
     let told = call.store.turn(turn).await?;
-    if told.as_ref().is_some_and(|told| told.handler == LATE_ASKS.handler()) {
-        return late::decide(call, Some(is_yes == Some(true))).await;
+    if told.as_ref().is_some_and(|told| told.handler == ASKS_ABOUT_BACKLOG.handler()) {
+        return backlog::decide(call, Some(is_yes == Some(true))).await;
     }
     match told.map(|told| told.event.kind.clone()) {
         Some(EventKind::ApprovalAsked { approval, person }) => decide_wish(call, approval, person, is_yes).await,

@@ -14,9 +14,9 @@ pub(crate) fn slash(event: &mut InboundEvent, settings: &Settings, channels: &Ch
     if event.kind != EventKind::Message || event.forwarded.is_some() {
         return;
     }
-    let place = &event.conversation;
+    let address = &event.conversation;
     if let Some(text) = command(&event.text, &settings.commands, &settings.rules)
-        && channels.get(&place.channel).is_some_and(|channel| channel.capabilities(place).bang_commands)
+        && channels.get(&address.channel).is_some_and(|channel| channel.capabilities(address).bang_commands)
     {
         event.text = text;
     }

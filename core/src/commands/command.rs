@@ -57,7 +57,7 @@ pub(super) struct Call<'a> {
     pub(super) reads: &'a Reads,
     pub(super) turn: &'a TurnRecord,
     /// Whose sessions the sender uses.
-    pub(super) owner: Option<PersonId>,
+    pub(super) session_person: Option<PersonId>,
     /// Whether a question is open in the conversation.
     pub(super) has_open_question: bool,
     /// What is chosen for the current session, as far as the operator allows it.

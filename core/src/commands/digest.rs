@@ -69,8 +69,8 @@ struct Step {
 /// Lists the open turns, and asks about the first.
 async fn list(call: &Call<'_>, person: PersonId, items: &[TurnId], more: usize) -> Result<Answer, StoreError> {
     let mut open = Vec::new();
-    for (place, id) in items.iter().enumerate() {
-        open.extend(Item::read(call, place, *id, person, decides(call, person)).await?);
+    for (position, id) in items.iter().enumerate() {
+        open.extend(Item::read(call, position, *id, person, decides(call, person)).await?);
     }
     let mut text = Vec::new();
     if !open.is_empty() {
@@ -105,12 +105,12 @@ async fn pressed(call: &Call<'_>) -> Result<Option<Press>, StoreError> {
 /// Acts on a press, and asks about the next item.
 async fn press(call: &Call<'_>) -> Result<Answer, StoreError> {
     let Some(press) = pressed(call).await? else { return Ok(Answer::of("approval_over")) };
-    let (digest, place) = (&press.digest, press.place);
-    let answer = match Item::of(call, digest, place).await? {
+    let (digest, position) = (&press.digest, press.position);
+    let answer = match Item::of(call, digest, position).await? {
         Some(item) => item.press(&press, call).await?,
         None => Answer::of("digest_over"),
     };
-    let letter = || vec![("letter", letter(place).to_string())];
+    let letter = || vec![("letter", letter(position).to_string())];
     let said = match answer.words {
         Words::Templates(lines) => {
             let line = |Filled { template, values }| {
@@ -120,7 +120,7 @@ async fn press(call: &Call<'_>) -> Result<Answer, StoreError> {
         }
         Words::Lines(_) | Words::Own(_) => String::new(),
     };
-    let words = Words::Own(match next(call, digest, place).await? {
+    let words = Words::Own(match next(call, digest, position).await? {
         Some(next) => next.ask(vec![said], call).await?,
         None => Reply::text(said),
     });
@@ -129,10 +129,10 @@ async fn press(call: &Call<'_>) -> Result<Answer, StoreError> {
 
 /// Shows a question again, in place of the message that asked it before.
 async fn ask_again(call: &Call<'_>) -> Result<Answer, StoreError> {
-    let Some(Press { digest, place, .. }) = pressed(call).await? else { return Ok(Answer::of("approval_over")) };
-    let item = Item::of(call, &digest, place).await?;
+    let Some(Press { digest, position, .. }) = pressed(call).await? else { return Ok(Answer::of("approval_over")) };
+    let item = Item::of(call, &digest, position).await?;
     let Some((item, asked)) = item.and_then(|mut item| item.question.take().map(|asked| (item, asked))) else {
-        return Ok(Answer::filled("digest_over", vec![("letter", letter(place).to_string())]));
+        return Ok(Answer::filled("digest_over", vec![("letter", letter(position).to_string())]));
     };
     let AskedQuestion { text, choices, free_text, expires_at, .. } = asked;
     let choices = Choices { options: choices, free_text, expires: expires_at };
@@ -141,10 +141,10 @@ async fn ask_again(call: &Call<'_>) -> Result<Answer, StoreError> {
     Ok(Answer { closes: vec![item.turn.id], log, ..Answer::saying(words) })
 }
 
-/// The next open item after a place in a digest.
-async fn next(call: &Call<'_>, digest: &Digest, place: usize) -> Result<Option<Item>, StoreError> {
-    for place in place + 1..digest.items.len() {
-        if let Some(item) = Item::of(call, digest, place).await? {
+/// The next open item after a position in a digest.
+async fn next(call: &Call<'_>, digest: &Digest, position: usize) -> Result<Option<Item>, StoreError> {
+    for position in position + 1..digest.items.len() {
+        if let Some(item) = Item::of(call, digest, position).await? {
             return Ok(Some(item));
         }
     }
@@ -161,15 +161,15 @@ pub(super) fn count(button: &'static str) {
 
 impl Item {
     /// The item at this number of a digest, if it is open and the reader may still see it.
-    async fn of(call: &Call<'_>, digest: &Digest, place: usize) -> Result<Option<Self>, StoreError> {
-        let Some(id) = digest.items.get(place) else { return Ok(None) };
+    async fn of(call: &Call<'_>, digest: &Digest, position: usize) -> Result<Option<Self>, StoreError> {
+        let Some(id) = digest.items.get(position) else { return Ok(None) };
         let may_decide = may_decide(&call.turn.event, digest.person, call.settings, &call.people.known());
-        Self::read(call, place, *id, digest.person, may_decide).await
+        Self::read(call, position, *id, digest.person, may_decide).await
     }
 
     async fn read(
         call: &Call<'_>,
-        place: usize,
+        position: usize,
         id: TurnId,
         person: PersonId,
         may_decide: bool,
@@ -196,7 +196,7 @@ impl Item {
         if !may_drop && approval.is_none() {
             return Ok(None);
         }
-        Ok(Some(Self { letter: letter(place), turn, kind, approval, may_drop, question, deliveries }))
+        Ok(Some(Self { letter: letter(position), turn, kind, approval, may_drop, question, deliveries }))
     }
 
     fn text(&self) -> String {
@@ -214,18 +214,18 @@ impl Item {
         let event = &self.turn.event;
         let kind = call.say(match self.kind {
             _ if self.approval.is_some() => "digest_approval",
-            LoopKind::Late => "digest_late",
+            LoopKind::Overdue => "digest_late",
             LoopKind::Deferred => "digest_deferred",
             LoopKind::Open => "digest_open",
             LoopKind::Asked => "digest_asked",
             LoopKind::Failed => "digest_failed",
         });
         let (since, channel) = (age(call.now.since(event.received_at)), &event.conversation.channel);
-        let place = match event.sender.kind {
+        let address = match event.sender.kind {
             SenderKind::Operator => channel.to_string(),
             _ => format!("{}, {channel}", name_of(event, call)),
         };
-        format!("**{}** {kind}, {since}: {} ({place})", self.letter, self.text())
+        format!("**{}** {kind}, {since}: {} ({address})", self.letter, self.text())
     }
 
     /// The question about it, after other words.

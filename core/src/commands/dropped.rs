@@ -22,12 +22,12 @@ pub(crate) const DROPPED: Command =
 
 /// Cancels turns that wait, so that as many are left as may wait: first the talk to which nobody owes an answer, and of each the oldest.
 async fn drop_oldest(call: &Call<'_>) -> Result<Answer, StoreError> {
-    let (cap, place) = (call.settings.queues.cap, call.turn.conversation);
-    let mut waiting = call.store.waiting_turns(place, cap.saturating_add(MOST)).await?;
+    let (cap, conversation) = (call.settings.queues.cap, call.turn.conversation);
+    let mut waiting = call.store.waiting_turns(conversation, cap.saturating_add(MOST)).await?;
     // What the gateway begins on its own is nobody's message.
     waiting.retain(|turn| turn.obligation.may_be_merged() && turn.event.kind == EventKind::Message);
-    if call.store.postponed_in(place, 1).await? > 0 {
-        waiting.extend(call.backlog_question.postponed(place).await?);
+    if call.store.postponed_in(conversation, 1).await? > 0 {
+        waiting.extend(call.backlog_question.postponed(conversation).await?);
     }
     waiting.sort_unstable_by_key(|turn| (is_owed(turn), turn.seq));
     waiting.truncate(waiting.len().saturating_sub(cap as usize));

@@ -3,17 +3,17 @@
 use rejoinder_guard::Reply;
 
 use super::{
+    backlog::{self, ASKS_ABOUT_BACKLOG},
     command::{Answer, Command, Words},
-    late::{self, LATE_ASKS},
 };
 use crate::{model::EventKind, ports::Origin};
 
 pub(crate) const MESSAGE: Command = Command::notice(Origin::MESSAGE, "Send a message of the operator's", |call| {
     Box::pin(async {
         if let EventKind::Expired { turn } = call.turn.event.kind
-            && call.store.turn(turn).await?.is_some_and(|asked| asked.handler == LATE_ASKS.handler())
+            && call.store.turn(turn).await?.is_some_and(|asked| asked.handler == ASKS_ABOUT_BACKLOG.handler())
         {
-            return late::decide(call, None).await;
+            return backlog::decide(call, None).await;
         }
         let event = &call.turn.event;
         let reply = Reply { attachments: event.attachments.clone(), ..Reply::text(event.text.clone()) };

@@ -7,6 +7,7 @@
 mod agent;
 mod approve;
 pub(crate) mod asks;
+pub(crate) mod backlog;
 pub(crate) mod bang;
 pub(crate) mod command;
 pub(crate) mod digest;
@@ -15,7 +16,6 @@ mod help;
 mod history;
 mod home;
 mod language;
-pub(crate) mod late;
 pub(crate) mod limited;
 pub(crate) mod link;
 pub(crate) mod menu;
@@ -82,8 +82,8 @@ const UNLISTED: [&Command; 15] = [
     &limited::LIMITED,
     &limited::LIMITED_TODAY,
     &dropped::DROPPED,
-    &late::LATE,
-    &late::LATE_ASKS,
+    &backlog::BACKLOG_EXPIRED,
+    &backlog::ASKS_ABOUT_BACKLOG,
     &message::MESSAGE,
 ];
 
@@ -138,13 +138,20 @@ impl Commands {
         let command = all().find(|command| turn.handler == command.handler());
         let settings = self.settings.get();
         let reads = &self.reads;
-        let owner = sessions::owner(&turn.event, &reads.people.known());
+        let session_person = sessions::session_person(&turn.event, &reads.people.known());
         let routed = settings.agent_for(&turn.event, turn.rule.as_deref());
         let here = self.addresses.of_turn(&turn).await?;
-        let (choice, _) = reads.sessions.chosen(&here, owner, routed, &settings.sessions).await?;
+        let (choice, _) = reads.sessions.chosen(&here, session_person, routed, &settings.sessions).await?;
         let has_open_question = here.has_open_question;
-        let call =
-            Call { reads, turn: &turn, owner, has_open_question, choice, settings: &settings, now: self.clock.now() };
+        let call = Call {
+            reads,
+            turn: &turn,
+            session_person,
+            has_open_question,
+            choice,
+            settings: &settings,
+            now: self.clock.now(),
+        };
         let answer = match command {
             Some(command) => (command.act)(&call).await?,
             None => own::answer(&call).unwrap_or_else(|| Answer::of(UNKNOWN)),

@@ -16,7 +16,7 @@ pub(super) const UNDO: Command =
 
 async fn retry(call: &Call<'_>) -> Result<Answer, StoreError> {
     let event = &call.turn.event;
-    let last = call.sessions.last_question(event, call.turn.conversation, call.owner, true).await?;
+    let last = call.sessions.last_question(event, call.turn.conversation, call.session_person, true).await?;
     Ok(match last {
         Some(last) if last.is_open() => Answer::filled("retry_running", vec![("text", excerpt(&last.text(), EXCERPT))]),
         _ => Answer::of("retry_nothing"),
@@ -24,9 +24,9 @@ async fn retry(call: &Call<'_>) -> Result<Answer, StoreError> {
 }
 
 async fn undo(call: &Call<'_>) -> Result<Answer, StoreError> {
-    let seen = call.sessions.seen(call.turn.conversation, call.owner).await?;
+    let seen = call.sessions.seen(call.turn.conversation, call.session_person).await?;
     let event = &call.turn.event;
-    let last = call.sessions.last_question(event, call.turn.conversation, call.owner, false).await?;
+    let last = call.sessions.last_question(event, call.turn.conversation, call.session_person, false).await?;
     let Some(last) = last else { return Ok(Answer::of("undo_nothing")) };
     let told = vec![("text", excerpt(&last.text(), EXCERPT))];
     if last.is_open() {

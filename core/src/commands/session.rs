@@ -65,7 +65,7 @@ fn rest_of(call: &Call<'_>, words: usize) -> String {
 
 /// The sessions that the sender can use here, those that were used last first.
 async fn usable(call: &Call<'_>) -> Result<Vec<SessionRecord>, StoreError> {
-    call.sessions.store.usable_sessions(call.turn.conversation, call.owner, MOST).await
+    call.sessions.store.usable_sessions(call.turn.conversation, call.session_person, MOST).await
 }
 
 /// What a session is called: its name, or how it begins.
@@ -112,7 +112,7 @@ async fn begin(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
     if !may_begin(call) {
         return Ok(Answer::of("session_guest"));
     }
-    let seen = call.sessions.seen(call.turn.conversation, call.owner).await?;
+    let seen = call.sessions.seen(call.turn.conversation, call.session_person).await?;
     let sessions = usable(call).await?;
     let name = match new_name(wanted, &sessions) {
         Ok(name) => name,
@@ -141,8 +141,8 @@ fn is_called(session: &SessionRecord, name: &str) -> bool {
 }
 
 fn new(call: &Call<'_>, name: Option<String>) -> SessionChange {
-    let (id, conversation, owner) = (SessionId::new(call.now), call.turn.conversation, call.owner);
-    SessionChange::New { id, conversation, name, owner, at: call.now }
+    let (id, conversation, person) = (SessionId::new(call.now), call.turn.conversation, call.session_person);
+    SessionChange::New { id, conversation, name, person, at: call.now }
 }
 
 fn find<'a>(sessions: &'a [SessionRecord], wanted: &str) -> Option<&'a SessionRecord> {
@@ -155,7 +155,7 @@ fn find<'a>(sessions: &'a [SessionRecord], wanted: &str) -> Option<&'a SessionRe
 }
 
 async fn resume(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
-    let seen = call.sessions.seen(call.turn.conversation, call.owner).await?;
+    let seen = call.sessions.seen(call.turn.conversation, call.session_person).await?;
     let sessions = usable(call).await?;
     let Some(session) = find(&sessions, wanted) else { return Ok(Answer::of("session_unknown")) };
     let changes = vec![SessionChange::Use { conversation: call.turn.conversation, session: session.id, at: call.now }];
@@ -164,7 +164,7 @@ async fn resume(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
 }
 
 async fn rename(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
-    let seen = call.sessions.seen(call.turn.conversation, call.owner).await?;
+    let seen = call.sessions.seen(call.turn.conversation, call.session_person).await?;
     let sessions = usable(call).await?;
     let (current, others): (Vec<_>, Vec<_>) = sessions.into_iter().partition(|session| session.is_current);
     let Some(current) = current.into_iter().next() else { return Ok(Answer::of("session_unknown")) };
@@ -178,7 +178,7 @@ async fn rename(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
 }
 
 async fn delete(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
-    let seen = call.sessions.seen(call.turn.conversation, call.owner).await?;
+    let seen = call.sessions.seen(call.turn.conversation, call.session_person).await?;
     let sessions = usable(call).await?;
     let Some(session) = find(&sessions, wanted) else { return Ok(Answer::of("session_unknown")) };
     let refused = if session.is_elsewhere {
@@ -204,8 +204,9 @@ async fn delete(call: &Call<'_>, wanted: &str) -> Result<Answer, StoreError> {
 
 /// Deletes everything that was said here: stops what is open, and leaves only the sessions that another conversation continues in.
 async fn delete_all(call: &Call<'_>) -> Result<Answer, StoreError> {
-    let seen = call.sessions.seen(call.turn.conversation, call.owner).await?;
-    let mut sessions = call.sessions.store.usable_sessions(call.turn.conversation, call.owner, u32::MAX).await?;
+    let seen = call.sessions.seen(call.turn.conversation, call.session_person).await?;
+    let mut sessions =
+        call.sessions.store.usable_sessions(call.turn.conversation, call.session_person, u32::MAX).await?;
     // A key holder deletes what was said in this conversation, and not what its person said elsewhere.
     if call.turn.event.sender.kind == SenderKind::KeyHolder {
         sessions.retain(|session| session.began_here);

@@ -59,12 +59,12 @@ async fn is_own(call: &Call<'_>, turn: &TurnRecord) -> Result<bool, StoreError> 
 
 /// Cancels what is open in the conversation, and says whether there was anything.
 pub(super) async fn stopped(call: &Call<'_>) -> Result<(Answer, bool), StoreError> {
-    let place = call.turn.conversation;
+    let conversation = call.turn.conversation;
     let open = call.open_before().await?;
     let are_any = !open.is_empty();
     // The question about late messages ends with them; it may be left of some that were cancelled.
     let may_ask = call.has_open_question || open.iter().any(|turn| turn.obligation.is_postponed());
-    let question = if may_ask { call.backlog_question.question(place).await? } else { None };
+    let question = if may_ask { call.backlog_question.question(conversation).await? } else { None };
     let closes = question.iter().map(|question| question.id).collect();
     let asks = question.filter(|question| !question.obligation.state().is_final());
     let cancelled = |turn| TurnEvents { turn, events: vec![call.cancelled()] };

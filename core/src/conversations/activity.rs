@@ -21,7 +21,7 @@ pub(crate) type Watched = (Arc<str>, ConversationRef);
 /// The messages of conversations, as far as they are known.
 #[derive(Default)]
 pub(crate) struct Activity {
-    known: Mutex<Known>,
+    messages: Mutex<HeardMessages>,
     changed: Notify,
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum Heard {
 }
 
 impl Heard {
-    /// With one more message: a turn, its place, and when it was accepted.
+    /// With one more message: a turn, its position, and when it was accepted.
     fn with(self, turn: TurnId, seq: TurnSeq, at: Timestamp) -> Self {
         let Self::All(said) = self else { return self };
         match seq.cmp(&said.seq) {
@@ -50,7 +50,7 @@ impl Heard {
 }
 
 #[derive(Default)]
-struct Known {
+struct HeardMessages {
     said: HashMap<Watched, Heard>,
     /// The conversations with news.
     changed: HashSet<Watched>,
@@ -72,38 +72,38 @@ impl Activity {
         }
         for trigger in triggers.iter().filter(|trigger| trigger.is_for(&turn.event, people)) {
             let watched = (Arc::clone(&trigger.name), turn.event.conversation.clone());
-            let mut known = self.known();
-            let heard = known.said.entry(watched.clone()).or_default();
+            let mut all = self.messages();
+            let heard = all.said.entry(watched.clone()).or_default();
             *heard = heard.with(turn.id, turn.seq, at);
-            known.changed.insert(watched);
+            all.changed.insert(watched);
             self.changed.notify_one();
         }
     }
 
     /// The store must be asked for the messages there.
     pub(crate) fn ask_about(&self, watched: Watched) {
-        let mut known = self.known();
-        known.said.entry(watched.clone()).or_default();
-        known.changed.insert(watched);
+        let mut all = self.messages();
+        all.said.entry(watched.clone()).or_default();
+        all.changed.insert(watched);
     }
 
     /// Forgets a conversation until the next message there.
     pub(crate) fn forget(&self, watched: &Watched) {
-        let mut known = self.known();
-        known.said.remove(watched);
-        known.blocked.remove(watched);
+        let mut all = self.messages();
+        all.said.remove(watched);
+        all.blocked.remove(watched);
     }
 
     /// The store's answer. If a message came since it was [forgotten](Self::forget), the store must be asked again.
     pub(crate) fn learn(&self, watched: &Watched, said: Said) {
-        self.known().said.entry(watched.clone()).or_insert(Heard::All(said));
+        self.messages().said.entry(watched.clone()).or_insert(Heard::All(said));
     }
 
     /// A trigger fired because of the messages until then.
     pub(crate) fn fired(&self, watched: &Watched, because: &Said, at: Timestamp) {
-        let mut known = self.known();
-        known.blocked.remove(watched);
-        if let Some(Heard::All(said)) = known.said.get_mut(watched) {
+        let mut all = self.messages();
+        all.blocked.remove(watched);
+        if let Some(Heard::All(said)) = all.said.get_mut(watched) {
             let messages = said.messages.saturating_sub(because.messages);
             *said = Said { messages, fired_at: Some(at), ..*said };
         }
@@ -111,17 +111,17 @@ impl Activity {
 
     /// Its turn could not be begun. `true` if that is new.
     pub(crate) fn blocked(&self, watched: &Watched) -> bool {
-        self.known().blocked.insert(watched.clone())
+        self.messages().blocked.insert(watched.clone())
     }
 
     /// Its messages; `None`: none came since it was forgotten.
     pub(crate) fn heard(&self, watched: &Watched) -> Option<Heard> {
-        self.known().said.get(watched).copied()
+        self.messages().said.get(watched).copied()
     }
 
     /// The conversations with news since the last call.
     pub(crate) fn take_changed(&self) -> HashSet<Watched> {
-        mem::take(&mut self.known().changed)
+        mem::take(&mut self.messages().changed)
     }
 
     /// Waits for news since the last call of [`take_changed`](Self::take_changed).
@@ -129,8 +129,8 @@ impl Activity {
         self.changed.notified().await;
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn messages(&self) -> MutexGuard<'_, HeardMessages> {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

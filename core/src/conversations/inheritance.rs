@@ -9,7 +9,7 @@ pub struct LeftSession {
     /// Its id.
     pub id: SessionId,
     /// The person.
-    pub owner: Option<PersonId>,
+    pub person: Option<PersonId>,
     /// Its name.
     pub name: Option<String>,
     /// Whether it has lines of another conversation than the one in which it began.
@@ -19,7 +19,7 @@ pub struct LeftSession {
 /// Gives sessions to the person who has got the identity. A name that this person has given already, one of `taken`, is left out.
 pub fn hand_over(sessions: &mut [LeftSession], to: PersonId, mut taken: Vec<String>) {
     for session in sessions {
-        session.owner = Some(to);
+        session.person = Some(to);
         session.name = session.name.take().filter(|name| !taken.iter().any(|other| other.eq_ignore_ascii_case(name)));
         taken.extend(session.name.clone());
     }
@@ -30,7 +30,7 @@ pub fn hand_over(sessions: &mut [LeftSession], to: PersonId, mut taken: Vec<Stri
 pub fn disown(sessions: &mut [LeftSession]) {
     for session in sessions {
         session.name = None;
-        session.owner = session.owner.filter(|_| session.is_shared);
+        session.person = session.person.filter(|_| session.is_shared);
     }
 }
 
@@ -42,8 +42,8 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(0);
 
-    fn left(owner: PersonId, name: &str, is_shared: bool) -> LeftSession {
-        LeftSession { id: SessionId::new(NOW), owner: Some(owner), name: Some(name.to_owned()), is_shared }
+    fn left(person: PersonId, name: &str, is_shared: bool) -> LeftSession {
+        LeftSession { id: SessionId::new(NOW), person: Some(person), name: Some(name.to_owned()), is_shared }
     }
 
     #[test]
@@ -53,7 +53,7 @@ mod tests {
 
         hand_over(&mut sessions, next, vec!["trip".to_owned()]);
 
-        assert!(sessions.iter().all(|session| session.owner == Some(next)));
+        assert!(sessions.iter().all(|session| session.person == Some(next)));
         assert_eq!(sessions.map(|session| session.name), [None, Some("tax".to_owned()), None]);
     }
 
@@ -64,7 +64,7 @@ mod tests {
 
         disown(&mut sessions);
 
-        assert_eq!(sessions.each_ref().map(|session| session.owner), [None, Some(former)]);
+        assert_eq!(sessions.each_ref().map(|session| session.person), [None, Some(former)]);
         assert!(sessions.iter().all(|session| session.name.is_none()));
     }
 }

@@ -17,7 +17,7 @@ const MOST: u32 = 500;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LoopKind {
     /// The person should have seen a signal by now.
-    Late,
+    Overdue,
     /// They were promised an answer.
     Deferred,
     /// They wait.
@@ -35,7 +35,7 @@ impl LoopKind {
             ObligationState::Undeliverable { .. } => Self::Failed,
             ObligationState::Settled(Settlement::Signal { .. }) => Self::Asked,
             ObligationState::Settled(_) | ObligationState::Merged { .. } => return None,
-            _ if obligation.overdue_at().is_some_and(|at| at < now) => Self::Late,
+            _ if obligation.overdue_at().is_some_and(|at| at < now) => Self::Overdue,
             _ if TurnStatus::of(obligation) == TurnStatus::Deferred => Self::Deferred,
             _ => Self::Open,
         })
@@ -44,7 +44,7 @@ impl LoopKind {
     /// The name in records and interfaces.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Late => "late",
+            Self::Overdue => "late",
             Self::Deferred => "deferred",
             Self::Open => "open",
             Self::Asked => "asked",
@@ -56,7 +56,7 @@ impl LoopKind {
     /// one who was asked may take their time.
     const fn weight(self) -> u64 {
         match self {
-            Self::Late => 100,
+            Self::Overdue => 100,
             Self::Deferred | Self::Failed => 30,
             Self::Open => 10,
             Self::Asked => 1,
@@ -93,9 +93,9 @@ pub async fn open_loops(
         let filter = TurnFilter { state: Some(state), limit: MOST, now: Some(now), ..among.clone() };
         store.list_turns(&filter).await
     };
-    let late = list(TurnListState::Overdue).await?;
+    let overdue = list(TurnListState::Overdue).await?;
     let open = list(TurnListState::Open).await?;
-    let known: HashSet<_> = late.iter().map(|turn| turn.turn_id).collect();
+    let known: HashSet<_> = overdue.iter().map(|turn| turn.turn_id).collect();
     let in_time = open.into_iter().filter(|turn| !known.contains(&turn.turn_id)).map(|turn| {
         let kind = if turn.status == TurnStatus::Deferred { LoopKind::Deferred } else { LoopKind::Open };
         (turn, kind)
@@ -103,7 +103,7 @@ pub async fn open_loops(
     let of_kind = |turns: Vec<TurnSummary>, kind| turns.into_iter().map(move |turn| (turn, kind));
     let asked = of_kind(list(TurnListState::Asked).await?, LoopKind::Asked);
     let failed = of_kind(list(TurnListState::Undeliverable).await?, LoopKind::Failed);
-    let all = of_kind(late, LoopKind::Late).chain(in_time).chain(asked).chain(failed);
+    let all = of_kind(overdue, LoopKind::Overdue).chain(in_time).chain(asked).chain(failed);
     let mut loops: Vec<OpenLoop> = all
         .filter(|(turn, _)| !turn.handler.is_command(Origin::DIGEST))
         // What the gateway itself asks is about something that is open by itself, or listed elsewhere.
@@ -123,8 +123,8 @@ mod tests {
 
     #[test]
     fn who_was_promised_an_answer_long_ago_comes_before_who_is_late_by_a_minute() {
-        assert!(LoopKind::Deferred.score(60) > LoopKind::Late.score(1));
-        assert!(LoopKind::Late.score(5) > LoopKind::Deferred.score(5));
+        assert!(LoopKind::Deferred.score(60) > LoopKind::Overdue.score(1));
+        assert!(LoopKind::Overdue.score(5) > LoopKind::Deferred.score(5));
         assert!(LoopKind::Deferred.score(5) > LoopKind::Open.score(5));
         assert!(LoopKind::Open.score(5) > LoopKind::Asked.score(30));
     }

@@ -11,7 +11,7 @@ const USE_STEP: i64 = 60_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CurrentSession {
     /// Whose it is; `None`: that of the conversation in which it began.
-    pub owner: Option<PersonId>,
+    pub person: Option<PersonId>,
     /// Whether it has a name.
     pub is_named: bool,
     /// Whether it began in the conversation.
@@ -23,7 +23,7 @@ pub struct CurrentSession {
 impl CurrentSession {
     /// Whether a turn of this person may be in it: the session is theirs, or the conversation's own.
     pub fn admits(&self, person: Option<PersonId>) -> bool {
-        if self.owner.is_some() { self.owner == person } else { self.began_here }
+        if self.person.is_some() { self.person == person } else { self.began_here }
     }
 
     fn is_unused(&self, wanted: &SessionUse) -> bool {
@@ -41,8 +41,8 @@ pub enum SessionOfTurn {
     Replacement,
     /// The current session.
     Current {
-        /// The owner that it gets.
-        new_owner: Option<PersonId>,
+        /// The person that it gets.
+        new_person: Option<PersonId>,
         /// Whether the time of its last use is stored.
         is_use_stored: bool,
     },
@@ -55,17 +55,17 @@ pub fn session_of_turn(
     is_agents: bool,
     at: Timestamp,
 ) -> SessionOfTurn {
-    let Some(current) = current.filter(|current| !wanted.is_checked || current.admits(wanted.owner)) else {
+    let Some(current) = current.filter(|current| !wanted.is_checked || current.admits(wanted.person)) else {
         return SessionOfTurn::New;
     };
     if wanted.is_untouched {
-        return SessionOfTurn::Current { new_owner: None, is_use_stored: false };
+        return SessionOfTurn::Current { new_person: None, is_use_stored: false };
     }
     if current.is_unused(wanted) {
         return SessionOfTurn::Replacement;
     }
     SessionOfTurn::Current {
-        new_owner: wanted.owner.filter(|_| current.owner.is_none()),
+        new_person: wanted.person.filter(|_| current.person.is_none()),
         is_use_stored: is_agents && current.used_at.as_millis() + USE_STEP <= at.as_millis(),
     }
 }
@@ -79,12 +79,12 @@ mod tests {
         Timestamp::from_millis(seconds * 1000)
     }
 
-    const OWN: CurrentSession = CurrentSession { owner: None, is_named: false, began_here: true, used_at: at(0) };
+    const OWN: CurrentSession = CurrentSession { person: None, is_named: false, began_here: true, used_at: at(0) };
 
-    const GOES_ON: SessionOfTurn = SessionOfTurn::Current { new_owner: None, is_use_stored: false };
+    const GOES_ON: SessionOfTurn = SessionOfTurn::Current { new_person: None, is_use_stored: false };
 
-    fn wanted(owner: Option<PersonId>) -> SessionUse {
-        SessionUse { owner, is_checked: true, ..SessionUse::current(SessionId::new(at(0))) }
+    fn wanted(person: Option<PersonId>) -> SessionUse {
+        SessionUse { person, is_checked: true, ..SessionUse::current(SessionId::new(at(0))) }
     }
 
     #[test]
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn a_session_is_left_by_those_who_do_not_own_it() {
         let [ann, bob] = [PersonId::new(at(0)), PersonId::new(at(0))];
-        let owned = CurrentSession { owner: Some(ann), ..OWN };
+        let owned = CurrentSession { person: Some(ann), ..OWN };
         let of = |current: &CurrentSession, wanted: &SessionUse| session_of_turn(Some(current), wanted, true, at(1));
 
         assert_eq!(of(&owned, &wanted(Some(ann))), GOES_ON);
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn a_session_without_an_owner_gets_the_person_who_is_known() {
         let person = PersonId::new(at(0));
-        let adopted = SessionOfTurn::Current { new_owner: Some(person), is_use_stored: false };
+        let adopted = SessionOfTurn::Current { new_person: Some(person), is_use_stored: false };
         assert_eq!(session_of_turn(Some(&OWN), &wanted(Some(person)), true, at(1)), adopted);
         let untouched = SessionUse { is_untouched: true, ..wanted(Some(person)) };
         assert_eq!(session_of_turn(Some(&OWN), &untouched, true, at(100)), GOES_ON);
@@ -132,7 +132,7 @@ mod tests {
         let of = |is_agents, seconds| session_of_turn(Some(&OWN), &wanted(None), is_agents, at(seconds));
 
         assert_eq!(of(true, 59), GOES_ON);
-        assert_eq!(of(true, 60), SessionOfTurn::Current { new_owner: None, is_use_stored: true });
+        assert_eq!(of(true, 60), SessionOfTurn::Current { new_person: None, is_use_stored: true });
         assert_eq!(of(false, 60), GOES_ON, "a command is no use");
     }
 }

@@ -74,14 +74,14 @@ impl Sessions {
         Self { store }
     }
 
-    /// What a change in a conversation is decided on, whose sender uses the sessions of `owner`: read before any session is.
+    /// What a change in a conversation is decided on, whose sender uses the sessions of `person`: read before any session is.
     pub(crate) async fn seen(
         &self,
         conversation: ConversationId,
-        owner: Option<PersonId>,
+        person: Option<PersonId>,
     ) -> Result<Vec<Seen>, StoreError> {
         let mut seen = Vec::new();
-        for noun in std::iter::once(Noun::SessionsIn(conversation)).chain(owner.map(Noun::SessionsOf)) {
+        for noun in std::iter::once(Noun::SessionsIn(conversation)).chain(person.map(Noun::SessionsOf)) {
             seen.push(Seen { noun, version: self.store.version(noun).await? });
         }
         Ok(seen)
@@ -92,14 +92,14 @@ impl Sessions {
     pub(crate) async fn chosen(
         &self,
         conversation: &KnownConversation,
-        owner: Option<PersonId>,
+        person: Option<PersonId>,
         routed: &AgentName,
         settings: &SessionSettings,
     ) -> Result<(SessionChoice, Option<String>), StoreError> {
         if !conversation.has_choice {
             return Ok(Default::default());
         }
-        let current = self.store.current_session(conversation.id, owner).await?;
+        let current = self.store.current_session(conversation.id, person).await?;
         let choice = current.map(|(_, choice)| choice).unwrap_or_default();
         Ok(settings.allowed(choice, routed))
     }
@@ -111,10 +111,10 @@ impl Sessions {
         &self,
         event: &InboundEvent,
         conversation: ConversationId,
-        owner: Option<PersonId>,
+        person: Option<PersonId>,
         with_unanswered: bool,
     ) -> Result<Option<LastQuestion>, StoreError> {
-        let Some((session, _)) = self.store.current_session(conversation, owner).await? else { return Ok(None) };
+        let Some((session, _)) = self.store.current_session(conversation, person).await? else { return Ok(None) };
         let by: Option<Identity> = (event.chat == ChatKind::Group).then(|| event.identity());
         let here = with_unanswered.then_some(conversation);
         let Some(last) = self.store.last_question(session, here, by.as_ref()).await? else { return Ok(None) };
@@ -138,7 +138,7 @@ impl Sessions {
 
 /// Whose sessions the sender of an event uses: their own, if they are known and write in a direct chat, or in a conversation that
 /// they have linked.
-pub(crate) fn owner(event: &InboundEvent, known: &KnownPeople) -> Option<PersonId> {
+pub(crate) fn session_person(event: &InboundEvent, known: &KnownPeople) -> Option<PersonId> {
     let is_theirs =
         event.chat == ChatKind::Direct && matches!(event.sender.kind, SenderKind::Person | SenderKind::KeyHolder);
     is_theirs.then(|| known.person(&event.conversation.channel, event.person())).flatten()
@@ -147,5 +147,10 @@ pub(crate) fn owner(event: &InboundEvent, known: &KnownPeople) -> Option<PersonI
 /// In which session a turn of an event is.
 pub(crate) fn session_of(event: &InboundEvent, known: &KnownPeople, id: SessionId) -> SessionUse {
     let is_checked = event.chat == ChatKind::Direct && event.sender.kind.is_human();
-    SessionUse { owner: owner(event, known), is_checked, is_untouched: event.is_on_copy(), ..SessionUse::current(id) }
+    SessionUse {
+        person: session_person(event, known),
+        is_checked,
+        is_untouched: event.is_on_copy(),
+        ..SessionUse::current(id)
+    }
 }

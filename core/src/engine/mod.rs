@@ -1,4 +1,4 @@
-//! Creates the owners and connects them. Only this room knows them all, and no other room uses it.
+//! Creates the components and connects them. Only this room knows them all, and no other room uses it.
 
 mod start;
 
@@ -158,8 +158,8 @@ impl Engine {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub async fn has_conversation(&self, place: &ConversationRef) -> Result<bool, StoreError> {
-        Ok(self.store.conversation(place).await?.is_some())
+    pub async fn has_conversation(&self, address: &ConversationRef) -> Result<bool, StoreError> {
+        Ok(self.store.conversation(address).await?.is_some())
     }
 
     /// The name of the operator's time zone; `system` if it has none.
@@ -173,13 +173,13 @@ impl Engine {
     /// When the store cannot be read.
     pub async fn explain_route(&self, mut event: InboundEvent) -> Result<RouteExplanation, StoreError> {
         let settings = self.settings.get();
-        let (place, owner) = (event.conversation.clone(), sessions::owner(&event, &self.people.known()));
+        let (address, person) = (event.conversation.clone(), sessions::session_person(&event, &self.people.known()));
         bang::slash(&mut event, &settings, &self.channels);
         let mut explained = router::explain::explain(event, &settings, &self.people);
         if let Some((Handler::Agent(agent), _)) = &mut explained.handler
-            && let Some(conversation) = self.store.arrival(&place).await?
+            && let Some(conversation) = self.store.arrival(&address).await?
         {
-            let (choice, _) = self.sessions.chosen(&conversation, owner, agent, &settings.sessions).await?;
+            let (choice, _) = self.sessions.chosen(&conversation, person, agent, &settings.sessions).await?;
             if let Some(chosen) = &choice.agent {
                 agent.clone_from(chosen);
             }

@@ -34,9 +34,10 @@ use crate::{
     intake::{accept::Acceptor, event_router::EventRouter, limits::Limits, pairs::Pairs, stages::album::CommandAlbums},
     ledger::{Ledger, consequences::ConsequenceExecutor, transaction::DecisionContext},
     merges::Merges,
-    model::{AgentName, ChannelId, LiveSettings, OwnerId, Settings},
+    model::{AgentName, ChannelId, LiveSettings, NodeId, Settings},
     operations::{Operations, administration::Administration, forget::Erasure},
     outbox::{
+        abandoned_edits::AbandonedEdits,
         attempts::Attempts,
         caller::Caller,
         calls::Calls,
@@ -44,11 +45,12 @@ use crate::{
         ephemerals::{marker::Marker, show::Ephemerals, tidy::Tidier},
         gate::RateGate,
         health::Health,
-        late_edits::LateEdits,
     },
     people::People,
     ports::{AbsentChannel, ChannelAdapter, Hub, Inlet, SharedClock, Store, StoreError},
-    questions::{approvals::Approvals, backlog_question::BacklogQuestion, expirer::Expirer, open::Questions},
+    questions::{
+        approvals::Approvals, backlog_question::BacklogQuestion, expirer::Expirer, open_questions::OpenQuestions,
+    },
     scheduler::Scheduler,
     schedules::Calendar,
     telling::{elsewhere::Forwarder, owners::Notifier, welcome::Welcomer},
@@ -56,14 +58,14 @@ use crate::{
     worker::{Worker, agents::Agents, files::FileBudget, input::Inputs, runtimes::Runtimes},
 };
 
-/// An owner, with clones of handles of the ground and of local variables, the traits of the store in these fields, and the values of
+/// A component, with clones of handles of the ground and of local variables, the traits of the store in these fields, and the values of
 /// its other fields.
 macro_rules! given {
     (
-        $owner:ident: $ground:ident [$($shared:ident),*], [$($local:ident),*]
+        $component:ident: $ground:ident [$($shared:ident),*], [$($local:ident),*]
         $(, [$($rows:ident),*])? $(, $field:ident: $value:expr)*
     ) => {
-        $owner {
+        $component {
             $($shared: $ground.$shared.clone(),)*
             $($local: $local.clone(),)*
             $($($rows: $ground.store.clone(),)*)?
@@ -80,7 +82,7 @@ struct Ground {
     channels: Arc<Channels>,
     agents: HashSet<AgentName>,
     /// This process.
-    owner: OwnerId,
+    node: NodeId,
     lifecycle: Lifecycle,
     hub: Arc<Hub>,
     timer: Arc<Timer>,
@@ -91,7 +93,7 @@ struct Ground {
     addresses: Arc<Addresses>,
     activity: Arc<Activity>,
     people: Arc<People>,
-    questions: Arc<Questions>,
+    questions: Arc<OpenQuestions>,
     approvals: Arc<Approvals>,
     backlog_question: Arc<BacklogQuestion>,
     merges: Arc<Merges>,
@@ -119,7 +121,7 @@ impl Ground {
         let merges = Merges::new(store.clone(), channels.clone(), settings.clone(), clock.clone(), addresses.clone());
         let ground = Self {
             people: People::load(store.clone(), clock.clone(), lifecycle.clone(), &planted.people).await?,
-            questions: Arc::new(Questions::new(store.clone())),
+            questions: Arc::new(OpenQuestions::new(store.clone())),
             approvals: Arc::new(Approvals::new(store.clone())),
             backlog_question: Arc::new(BacklogQuestion::new(store.clone(), clock.now())),
             merges: Arc::new(merges),
@@ -131,7 +133,7 @@ impl Ground {
             marks: Arc::new(Marks::new(clock.now())),
             addresses,
             activity: Arc::default(),
-            owner: OwnerId::new(clock.now()),
+            node: NodeId::new(clock.now()),
             store,
             clock,
             settings,
@@ -145,7 +147,7 @@ impl Ground {
     }
 
     fn ledger(&self, leftovers: Leftovers, undeliverable: Undeliverable) -> Ledger {
-        let context = given!(DecisionContext: self [settings, channels, people, agents], [], owner: self.owner);
+        let context = given!(DecisionContext: self [settings, channels, people, agents], [], node: self.node);
         let executor = given!(ConsequenceExecutor:
             self [store, timer, slots, lanes, drafts, marks, hub, lifecycle], [], leftovers: leftovers, undeliverable: undeliverable);
         given!(Ledger: self [store, clock, addresses, questions, approvals, lifecycle], [],
@@ -158,7 +160,7 @@ impl Ground {
         let gate = RateGate::new(clock.clone(), store.blocked(clock.now()).await?, store.paused().await?);
         let health = Health::new(store.clone(), lanes.clone(), clock.clone(), lifecycle.clone());
         Ok(given!(Caller: self [clock, lifecycle], [],
-            gate: gate, health: Arc::new(health), calls: Calls::default(), late_edits: LateEdits::new(clock.clone())))
+            gate: gate, health: Arc::new(health), calls: Calls::default(), abandoned_edits: AbandonedEdits::new(clock.clone())))
     }
 
     fn worker(
@@ -192,10 +194,14 @@ impl Ground {
         ], [],
             limits: limits,
             pairs: Pairs::new(store.clone(), clock.clone()),
-            albums: CommandAlbums::default(), permits: Arc::default(), started_at: clock.now(), owner: self.owner)
+            albums: CommandAlbums::default(), permits: Arc::default(), started_at: clock.now(), node: self.node)
     }
 
-    async fn connect(&self, opened: mpsc::UnboundedReceiver<Opened>, runtimes: Runtimes) -> Result<Owners, StoreError> {
+    async fn connect(
+        &self,
+        opened: mpsc::UnboundedReceiver<Opened>,
+        runtimes: Runtimes,
+    ) -> Result<Components, StoreError> {
         let ground = self;
         let (leftovers, left) = Leftovers::new(ground.lifecycle.clone());
         let (undeliverable, undelivered) = Undeliverable::new();
@@ -212,7 +218,7 @@ impl Ground {
         let scheduler = Arc::new(given!(Scheduler: ground [slots, store, lifecycle, merges], [ledger, worker, marker],
             recent: RecentTurns::default()));
         let attempts = Arc::new(given!(Attempts: ground [channels, addresses, timer, settings, clock],
-            [ledger, caller], [store, inbox], owner: ground.owner));
+            [ledger, caller], [store, inbox], node: ground.node));
         let dispatcher = Arc::new(given!(Dispatcher:
             ground [store, channels, people, lanes, timer, settings, clock, lifecycle], [attempts, caller],
             opened: Mutex::new(opened), in_flight: Dispatcher::in_flight_limits(&ground.channels)));
@@ -240,11 +246,11 @@ impl Ground {
         let expirer = given!(Expirer: ground [store, questions, settings, clock, lifecycle], [inlet]);
         let sweep = Arc::new(given!(Sweep: ground [channels, lanes, slots, timer, clock, lifecycle],
             [ledger, commands, attempts], [store, outbox],
-            owner: ground.owner, skipped: SyncMutex::default()));
+            node: ground.node, skipped: SyncMutex::default()));
         let retention = given!(Retention: ground [store, calendar, settings, clock, lifecycle], []);
         let indexer = given!(Indexer: ground [store, clock, lifecycle], []);
         let watch = Arc::new(given!(Watch: ground [channels, clock], [health, agents], [store, transitions],
-            started: ground.clock.now(), known: SyncMutex::default()));
+            started: ground.clock.now(), outages: SyncMutex::default()));
         let loops = vec![
             looped("sweep", sweep.clone(), Sweep::run),
             looped("scheduler", scheduler, Scheduler::run),
@@ -261,11 +267,11 @@ impl Ground {
             [inlet, caller, operations, erasure, administration, initiative, agents, runtimes, watch], [store, views],
             schedules: planner);
         let first = [looped("dispatcher", dispatcher, Dispatcher::run), looped("tidier", tidier, Tidier::run)];
-        Ok(Owners { engine, acceptor, sweep, first, loops })
+        Ok(Components { engine, acceptor, sweep, first, loops })
     }
 }
 
-struct Owners {
+struct Components {
     engine: Engine,
     acceptor: Arc<Acceptor>,
     sweep: Arc<Sweep>,
@@ -277,12 +283,12 @@ struct Owners {
 /// A loop of the core, by its name.
 type Loop = (&'static str, Box<dyn Fn() -> BoxFuture<'static, ()> + Send>);
 
-fn looped<T, F>(name: &'static str, owner: Arc<T>, run: fn(Arc<T>) -> F) -> Loop
+fn looped<T, F>(name: &'static str, component: Arc<T>, run: fn(Arc<T>) -> F) -> Loop
 where
     T: Send + Sync + 'static,
     F: Future<Output = ()> + Send + 'static,
 {
-    (name, Box::new(move || Box::pin(run(Arc::clone(&owner)))))
+    (name, Box::new(move || Box::pin(run(Arc::clone(&component)))))
 }
 
 impl Engine {
@@ -294,7 +300,8 @@ impl Engine {
         }
         let names = agents.keys().cloned().collect();
         let (ground, opened) = Ground::load(store, clock, settings, &adapters, names).await?;
-        let Owners { engine, acceptor, sweep, first, loops } = ground.connect(opened, Runtimes::new(agents)).await?;
+        let Components { engine, acceptor, sweep, first, loops } =
+            ground.connect(opened, Runtimes::new(agents)).await?;
         for one in first {
             engine.keep(one);
         }

@@ -39,8 +39,8 @@ impl Marks {
 
     pub(crate) fn remove(&self, turn: &TurnRecord) -> Option<Waiting> {
         let mut waiting = self.waiting.get_mut(&turn.conversation)?;
-        let place = waiting.iter().position(|one| one.turn == turn.id)?;
-        let removed = waiting.swap_remove(place);
+        let index = waiting.iter().position(|one| one.turn == turn.id)?;
+        let removed = waiting.swap_remove(index);
         drop(waiting);
         self.waiting.remove_if(&turn.conversation, |_, waiting| waiting.is_empty());
         Some(removed)

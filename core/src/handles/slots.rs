@@ -119,22 +119,22 @@ enum Left {
 }
 
 /// A conversation whose next turn waits for a run of `agent`.
-pub(crate) struct Line {
+pub(crate) struct WaitingConversation {
     pub(crate) waiting: WaitingTurn,
     pub(crate) agent: AgentName,
 }
 
-impl Line {
+impl WaitingConversation {
     fn is_like(&self, other: &Self) -> bool {
         self.agent == other.agent && self.waiting.channel == other.waiting.channel
     }
 }
 
-/// The agents of which there may be more conversations than these `lines`, of which at most `limit` were read for each channel
+/// The agents of which there may be more conversations than these `candidates`, of which at most `limit` were read for each channel
 /// and agent.
-pub(crate) fn unread(lines: &[Line], limit: u32) -> HashSet<AgentName> {
+pub(crate) fn unread(candidates: &[WaitingConversation], limit: u32) -> HashSet<AgentName> {
     let mut counts: HashMap<_, (u32, &AgentName)> = HashMap::new();
-    for Line { waiting, agent } in lines {
+    for WaitingConversation { waiting, agent } in candidates {
         counts.entry((&waiting.channel, &waiting.agent)).or_insert((0, agent)).0 += 1;
     }
     counts.into_values().filter(|(count, _)| *count >= limit).map(|(_, agent)| agent.clone()).collect()
@@ -275,7 +275,7 @@ impl Slots {
     pub(crate) fn begin_round(&self) -> Round {
         let state = self.state();
         let behind = state.agents.iter().filter(|(_, permits)| permits.behind != 0);
-        let limit = |lines: usize| u32::try_from(lines).unwrap_or(u32::MAX);
+        let limit = |candidates: usize| u32::try_from(candidates).unwrap_or(u32::MAX);
         Round {
             agents: behind.map(|(agent, permits)| (agent.clone(), permits.behind)).collect(),
             enough: state.free + 1,
@@ -286,10 +286,10 @@ impl Slots {
 
     /// Whether conversations that hold slots may hide others behind them: of some channel and agent, `limit` were read, and
     /// not enough of them hold none.
-    pub(crate) fn hides_any(&self, round: &Round, limit: u32, lines: &[Line]) -> bool {
+    pub(crate) fn hides_any(&self, round: &Round, limit: u32, candidates: &[WaitingConversation]) -> bool {
         let state = self.state();
         let mut counts: HashMap<_, (u32, usize)> = HashMap::new();
-        for Line { waiting, .. } in lines {
+        for WaitingConversation { waiting, .. } in candidates {
             let (read, free) = counts.entry((&waiting.channel, &waiting.agent)).or_default();
             *read += 1;
             *free += usize::from(!state.held.contains_key(&waiting.conversation));
@@ -297,14 +297,17 @@ impl Slots {
         counts.values().any(|(read, free)| *read >= limit && *free < round.enough)
     }
 
-    /// Takes the slot of the conversation that is next, and removes it from `lines`, as well as those before it that hold
-    /// a slot already. Returns the slot, and the conversation with its first turn. `None` if no conversation of `lines` may
+    /// Takes the slot of the conversation that is next, and removes it from `candidates`, as well as those before it that hold
+    /// a slot already. Returns the slot, and the conversation with its first turn. `None` if no conversation of `candidates` may
     /// run a turn.
-    pub(crate) fn take_next(self: &Arc<Self>, lines: &mut Vec<Line>) -> Option<(Slot, WaitingTurn)> {
+    pub(crate) fn take_next(
+        self: &Arc<Self>,
+        candidates: &mut Vec<WaitingConversation>,
+    ) -> Option<(Slot, WaitingTurn)> {
         let mut state = self.state();
         loop {
-            let next = state.next(lines)?;
-            let Line { waiting, agent } = lines.swap_remove(next);
+            let next = state.next(candidates)?;
+            let WaitingConversation { waiting, agent } = candidates.swap_remove(next);
             if let Some(held) = state.held.get_mut(&waiting.conversation) {
                 // It may not know of the row.
                 held.more.insert(agent);
@@ -316,20 +319,20 @@ impl Slots {
         }
     }
 
-    /// The late run in whose place one of `lines` can run. Removes those whose conversation holds a slot: they wait for that.
-    pub(crate) fn late_run_before(&self, lines: &mut Vec<Line>) -> Option<TurnId> {
+    /// The late run in whose place one of `candidates` can run. Removes those whose conversation holds a slot: they wait for that.
+    pub(crate) fn late_run_before(&self, candidates: &mut Vec<WaitingConversation>) -> Option<TurnId> {
         let mut state = self.state();
         if state.late.is_empty() {
             return None;
         }
-        lines.retain(|Line { waiting, agent }| match state.held.get_mut(&waiting.conversation) {
+        candidates.retain(|WaitingConversation { waiting, agent }| match state.held.get_mut(&waiting.conversation) {
             Some(held) => {
                 held.more.insert(agent.clone());
                 false
             }
             None => true,
         });
-        lines.iter().find_map(|line| state.late_run_before(&line.agent))
+        candidates.iter().find_map(|candidate| state.late_run_before(&candidate.agent))
     }
 
     /// Stops the late run of `turn`, and takes its permit back at once: who waits does not wait for its end.
@@ -472,21 +475,23 @@ impl State {
     }
 
     /// The line that is next, by the rules of the [scheduler](super).
-    fn next(&self, lines: &[Line]) -> Option<usize> {
-        let is_all_owed = lines.iter().all(|line| line.waiting.owed);
-        let owed = lines.iter().filter(|line| !is_all_owed && line.waiting.owed && self.has_permit(&line.agent));
-        let first_owed = owed.map(|line| line.waiting.rank).min();
-        let mut before: Option<(&Line, Option<(usize, u64)>)> = None;
-        let keys = lines.iter().enumerate().filter_map(|(index, line)| {
+    fn next(&self, candidates: &[WaitingConversation]) -> Option<usize> {
+        let is_all_owed = candidates.iter().all(|candidate| candidate.waiting.owed);
+        let owed = candidates
+            .iter()
+            .filter(|candidate| !is_all_owed && candidate.waiting.owed && self.has_permit(&candidate.agent));
+        let first_owed = owed.map(|candidate| candidate.waiting.rank).min();
+        let mut before: Option<(&WaitingConversation, Option<(usize, u64)>)> = None;
+        let keys = candidates.iter().enumerate().filter_map(|(index, candidate)| {
             // Most lines are of the same agent and channel as the one before.
             let share = match before {
-                Some((other, share)) if other.is_like(line) => share,
-                _ => self.has_permit(&line.agent).then(|| self.share(&line.waiting.channel)),
+                Some((other, share)) if other.is_like(candidate) => share,
+                _ => self.has_permit(&candidate.agent).then(|| self.share(&candidate.waiting.channel)),
             };
-            before = Some((line, share));
-            let waiting = &line.waiting;
+            before = Some((candidate, share));
+            let waiting = &candidate.waiting;
             let yields = !waiting.owed && first_owed.is_some_and(|owed| owed < waiting.rank);
-            share.map(|share| ((yields, share, waiting.place, waiting.rank), index))
+            share.map(|share| ((yields, share, waiting.position, waiting.rank), index))
         });
         keys.min().map(|(_, index)| index)
     }

@@ -47,7 +47,7 @@ impl Digests {
         let more = items.len().saturating_sub(LISTED);
         items.truncate(LISTED);
         let kind = EventKind::Digest { person, items, more };
-        Ok(InboundEvent { kind, ..message(&to.place, String::new(), by, "", now) })
+        Ok(InboundEvent { kind, ..message(&to.address, String::new(), by, "", now) })
     }
 
     /// A person's open turns: those that they wrote, and those in their direct chats.

@@ -21,9 +21,9 @@ use self::{
 };
 use crate::{
     model::{
-        Addressees, AgentName, Asker, Begun, ConversationRef, Directed, EventId, EventKind, InboundEvent, LiveSettings,
-        NewSchedule, NotReached, PersonId, PromptSession, Reached, Schedule, ScheduledAction, Subject, Target, TurnId,
-        Words, WordsTo,
+        Addressees, AgentName, Asker, BegunTurn, ConversationRef, Directed, EventId, EventKind, InboundEvent,
+        LiveSettings, NewSchedule, NotReached, PersonId, PromptSession, Reached, Schedule, ScheduledAction, Subject,
+        Target, TurnId, Words, WordsTo,
     },
     notices::message,
     operator::{
@@ -94,12 +94,12 @@ impl Initiative {
             let why = format!("it is too large for {} people: send a link, or fewer files", recipients.len());
             return Err(OperationError::Unfit(why));
         }
-        let event = |place: &ConversationRef| InboundEvent {
+        let event = |address: &ConversationRef| InboundEvent {
             attachments: new.attachments.clone(),
             waits_in_quiet_hours: !new.is_urgent,
-            ..message(place, new.text.clone(), &by.name, "", at)
+            ..message(address, new.text.clone(), &by.name, "", at)
         };
-        let events = recipients.into_iter().map(|to| (event(&to.place), to.person)).collect();
+        let events = recipients.into_iter().map(|to| (event(&to.address), to.person)).collect();
         let sender = by.clone();
         let follows = TransitionOf::new(move |sent: &Reached| sent_by(&sender, sent, at));
         self.begin(events, missed, &format!("send:{}", by.key(key)), Some(follows)).await
@@ -116,7 +116,7 @@ impl Initiative {
         let (recipients, missed) = self.recipients.of(&schedule.new.to, |_| true).await?;
         for to in recipients {
             if let Some(asker) = &schedule.asked_by {
-                self.require_access(asker, &to.place)?;
+                self.require_access(asker, &to.address)?;
             }
             events.push((self.scheduled(schedule, &to).await?, to.person));
         }
@@ -124,13 +124,13 @@ impl Initiative {
     }
 
     /// The turns that a schedule began under a key, as far as it is for the same conversations as then.
-    pub(crate) async fn find(&self, new: &NewSchedule, key: &str) -> Result<Vec<Begun>, StoreError> {
+    pub(crate) async fn find(&self, new: &NewSchedule, key: &str) -> Result<Vec<BegunTurn>, StoreError> {
         let mut found = Vec::new();
         let recipients = match self.recipients.of(&new.to, |_| true).await {
             Err(OperationError::Store(error)) => return Err(error),
             recipients => recipients.unwrap_or_default().0,
         };
-        for Recipient { place: about, person, .. } in recipients {
+        for Recipient { address: about, person, .. } in recipients {
             let elsewhere = match &new.action {
                 ScheduledAction::Prompt { words, .. } => match self.recipients.elsewhere(&about, &words.to).await {
                     Err(OperationError::Store(error)) => return Err(error),
@@ -140,8 +140,8 @@ impl Initiative {
                 },
                 _ => None,
             };
-            let place = elsewhere.as_ref().unwrap_or(&about);
-            let event = message(place, String::new(), "", &key_for(key, &about, person), self.clock.now());
+            let address = elsewhere.as_ref().unwrap_or(&about);
+            let event = message(address, String::new(), "", &key_for(key, &about, person), self.clock.now());
             found.extend(match person.filter(|_| elsewhere.is_none()) {
                 Some(person) => self.begun_before(&event, person).await?,
                 None => self.begun_as(event).await?,
@@ -151,10 +151,10 @@ impl Initiative {
     }
 
     /// A person's scheduled turn is begun only while the person may talk to an agent.
-    fn require_access(&self, asker: &Asker, place: &ConversationRef) -> Result<(), OperationError> {
+    fn require_access(&self, asker: &Asker, address: &ConversationRef) -> Result<(), OperationError> {
         let (settings, known) = (self.settings.get(), self.people.known());
-        let access = settings.access.get(&place.channel);
-        if access.is_none_or(|access| access.permit(&asker.asks_in(place), &known) == Permit::Granted) {
+        let access = settings.access.get(&address.channel);
+        if access.is_none_or(|access| access.permit(&asker.asks_in(address), &known) == Permit::Granted) {
             return Ok(());
         }
         Err(OperationError::Unfit("the person who asked for it may not talk to the agent any more".to_owned()))
@@ -162,13 +162,13 @@ impl Initiative {
 
     /// The event that a schedule begins in a conversation.
     async fn scheduled(&self, schedule: &Schedule, to: &Recipient) -> Result<InboundEvent, OperationError> {
-        let (place, Schedule { new, asked_by, .. }) = (&to.place, schedule);
+        let (address, Schedule { new, asked_by, .. }) = (&to.address, schedule);
         let event = match &new.action {
-            ScheduledAction::Message(text) => message(place, text.clone(), &new.name, "", self.clock.now()),
+            ScheduledAction::Message(text) => message(address, text.clone(), &new.name, "", self.clock.now()),
             ScheduledAction::Prompt { text, agent, quiet, words } => {
                 let asked_by = asked_by.as_ref().map(|asker| asker.person.as_str());
                 let prompt = Prompt { text, by: &new.name, agent: agent.as_ref(), quiet: *quiet, asked_by, words };
-                self.prompt(place, prompt).await?
+                self.prompt(address, prompt).await?
             }
             ScheduledAction::Digest => self.digests.event(to, &new.name).await?,
         };
@@ -186,10 +186,10 @@ impl Initiative {
     async fn prompt(&self, about: &ConversationRef, prompt: Prompt<'_>) -> Result<InboundEvent, OperationError> {
         let Prompt { text, by, agent, quiet, asked_by, words } = prompt;
         let elsewhere = self.recipients.elsewhere(about, &words.to).await?;
-        let place = elsewhere.as_ref().unwrap_or(about);
-        let event = message(place, text.to_owned(), by, "", self.clock.now());
+        let address = elsewhere.as_ref().unwrap_or(about);
+        let event = message(address, text.to_owned(), by, "", self.clock.now());
         // On a channel of words nobody is talked to.
-        let chat = if place.channel.platform() == WordsTo::PLATFORM { about } else { place };
+        let chat = if address.channel.platform() == WordsTo::PLATFORM { about } else { address };
         Ok(InboundEvent {
             kind: EventKind::Prompt {
                 agent: agent.cloned(),
@@ -231,12 +231,12 @@ impl Initiative {
         }
         let first = events.first().map(|(event, _)| &event.conversation).or(begun.first().map(|one| &one.to));
         let Some(channel) =
-            first.map(|place| place.channel.clone()).filter(|_| !events.is_empty() || follows.is_some())
+            first.map(|address| address.channel.clone()).filter(|_| !events.is_empty() || follows.is_some())
         else {
             return Ok(Reached { begun, missed });
         };
-        let places = events.iter().map(|(event, person)| (event.conversation.clone(), *person)).collect();
-        let beginning = Arc::new(Beginning { before: Reached { begun, missed }, places });
+        let addresses = events.iter().map(|(event, person)| (event.conversation.clone(), *person)).collect();
+        let beginning = Arc::new(Beginning { before: Reached { begun, missed }, addresses });
         let events = events.into_iter().map(|(event, _)| (TurnId::new(at), event)).collect();
         let beside = follows.map(|follows| {
             let beginning = Arc::clone(&beginning);
@@ -250,7 +250,7 @@ impl Initiative {
     }
 
     /// The turn that an earlier request with the same key began for a person, who may be reached elsewhere since.
-    async fn begun_before(&self, event: &InboundEvent, person: PersonId) -> Result<Option<Begun>, StoreError> {
+    async fn begun_before(&self, event: &InboundEvent, person: PersonId) -> Result<Option<BegunTurn>, StoreError> {
         let known = self.people.known();
         for identity in known.identities(person) {
             let conversation = ConversationRef { channel: identity.channel.clone(), ..event.conversation.clone() };
@@ -262,7 +262,7 @@ impl Initiative {
     }
 
     /// The turn that an event with the same key began on its channel.
-    async fn begun_as(&self, event: InboundEvent) -> Result<Option<Begun>, StoreError> {
+    async fn begun_as(&self, event: InboundEvent) -> Result<Option<BegunTurn>, StoreError> {
         let id = EventId::new(event.received_at);
         let looked_for = NewEvent { id, event: Arc::new(event), turn: None, only_if_known: true };
         let Some(Stored::Duplicate { turn: Some(turn), .. }) = self.store.accept(vec![looked_for], None).await?.pop()
@@ -270,7 +270,7 @@ impl Initiative {
             return Ok(None);
         };
         let record = self.turns.turn(turn).await?;
-        Ok(record.map(|record| Begun { turn, to: record.event.conversation.clone() }))
+        Ok(record.map(|record| BegunTurn { turn, to: record.event.conversation.clone() }))
     }
 }
 
@@ -279,7 +279,7 @@ struct Beginning {
     /// The turns of earlier requests, and the recipients without one.
     before: Reached,
     /// For each event, its conversation and its person.
-    places: Vec<(ConversationRef, Option<PersonId>)>,
+    addresses: Vec<(ConversationRef, Option<PersonId>)>,
 }
 
 impl Beginning {
@@ -287,10 +287,10 @@ impl Beginning {
     fn reached(&self, accepted: &[Accepted]) -> Result<Reached, OperationError> {
         let Reached { mut begun, mut missed } = self.before.clone();
         let mut failure = None;
-        for (accepted, (to, person)) in accepted.iter().zip(&self.places) {
+        for (accepted, (to, person)) in accepted.iter().zip(&self.addresses) {
             let error = match accepted {
                 Accepted::Turn(turn) | Accepted::Duplicate { turn: Some(turn), .. } => {
-                    begun.push(Begun { turn: *turn, to: to.clone() });
+                    begun.push(BegunTurn { turn: *turn, to: to.clone() });
                     continue;
                 }
                 // It was begun before, and its turn has been removed since.
@@ -325,8 +325,8 @@ fn sent_by(by: &Actor, sent: &Reached, at: Timestamp) -> Transition {
 }
 
 /// The key of an event for a conversation, or for a person, who may be reached elsewhere when a request is repeated.
-fn key_for(key: &str, place: &ConversationRef, person: Option<PersonId>) -> String {
-    person.map_or_else(|| format!("{key}:{place}"), |person| format!("{key}:{person}"))
+fn key_for(key: &str, address: &ConversationRef, person: Option<PersonId>) -> String {
+    person.map_or_else(|| format!("{key}:{address}"), |person| format!("{key}:{person}"))
 }
 
 fn failed(error: IntakeError) -> StoreError {

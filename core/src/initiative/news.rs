@@ -15,8 +15,8 @@ impl NewsDesk for Initiative {
     async fn take(&self, channel: &ChannelId, news: News) -> Result<Reached, NewsError> {
         let mut events = Vec::new();
         let (recipients, missed) = self.recipients.of(&news.to, |_| true).await.map_err(news_error)?;
-        for Recipient { place, person, .. } in recipients {
-            let mut event = self.unasked(self.news(&place, channel, &news).await.map_err(news_error)?);
+        for Recipient { address, person, .. } in recipients {
+            let mut event = self.unasked(self.news(&address, channel, &news).await.map_err(news_error)?);
             // The payload is kept once.
             if events.is_empty() {
                 event.raw.clone_from(&news.raw);
@@ -34,19 +34,19 @@ impl Initiative {
     /// The event that news is in a conversation.
     async fn news(
         &self,
-        place: &ConversationRef,
+        address: &ConversationRef,
         from: &ChannelId,
         news: &News,
     ) -> Result<InboundEvent, OperationError> {
         let Some(Task { text, agent, quiet, words }) = &news.task else {
-            return Ok(message(place, news.text.clone(), from.as_str(), "", self.clock.now()));
+            return Ok(message(address, news.text.clone(), from.as_str(), "", self.clock.now()));
         };
         let author = Author { name: Some(from.to_string()), is_stranger: true, ..Author::unknown() };
         let (by, agent) = (from.as_str(), agent.as_ref());
         let prompt = Prompt { text, by, agent, quiet: *quiet, asked_by: None, words };
         Ok(InboundEvent {
             quoted: Some(Quote { author, text: news.text.clone(), ..Quote::default() }),
-            ..self.prompt(place, prompt).await?
+            ..self.prompt(address, prompt).await?
         })
     }
 }

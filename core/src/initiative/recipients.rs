@@ -30,7 +30,7 @@ pub(crate) struct Recipients {
 
 /// A conversation in which something is to begin, and whose it is if a person was named.
 pub(super) struct Recipient {
-    pub(super) place: ConversationRef,
+    pub(super) address: ConversationRef,
     pub(super) person: Option<PersonId>,
     /// Whether that person is an owner there.
     pub(super) is_owner: bool,
@@ -55,8 +55,8 @@ impl Recipients {
         may: impl Fn(&ChannelId) -> bool,
     ) -> Result<(Vec<Recipient>, Vec<NotReached>), OperationError> {
         if let Target::Conversation(named) = to {
-            let place = self.place(named, may).await?;
-            return Ok((vec![Recipient { place, person: None, is_owner: false }], Vec::new()));
+            let address = self.address(named, may).await?;
+            return Ok((vec![Recipient { address, person: None, is_owner: false }], Vec::new()));
         }
         let known = &self.known_by_user_name(to).await?;
         let meant = self.people.whom(known, &self.channels);
@@ -64,16 +64,16 @@ impl Recipients {
         let meant = meant.map_err(|why| self.unreachable(to, why, &may))?;
         for one in meant {
             let is_unseen = is_hidden(&one.identities, &may);
-            let place = match &one.chat {
+            let address = match &one.chat {
                 Some(chat) => Some(chat.conversation.clone()),
                 // A key holder is no owner in the conversation.
                 None if one.role == PersonRole::Owner && matches!(to, Target::Role(_)) => None,
-                None => self.place_with_key(one.identities).await?,
+                None => self.address_with_key(one.identities).await?,
             };
             let is_owner = one.role == PersonRole::Owner && one.chat.is_some();
-            let why = match place {
-                Some(place) if may(&place.channel) => {
-                    recipients.push(Recipient { place, person: Some(one.person), is_owner });
+            let why = match address {
+                Some(address) if may(&address.channel) => {
+                    recipients.push(Recipient { address, person: Some(one.person), is_owner });
                     continue;
                 }
                 _ if is_unseen => {
@@ -141,7 +141,7 @@ impl Recipients {
     }
 
     /// The conversation that is meant by an address, if something can be sent there.
-    async fn place(
+    async fn address(
         &self,
         named: &ConversationRef,
         may: impl Fn(&ChannelId) -> bool,
@@ -166,7 +166,10 @@ impl Recipients {
     }
 
     /// The conversation of a key holder without a direct chat: the one that was added last.
-    async fn place_with_key(&self, mut identities: Vec<KnownIdentity>) -> Result<Option<ConversationRef>, StoreError> {
+    async fn address_with_key(
+        &self,
+        mut identities: Vec<KnownIdentity>,
+    ) -> Result<Option<ConversationRef>, StoreError> {
         identities.sort_by_key(|known| Reverse(known.added_at));
         for KnownIdentity { identity, .. } in identities {
             let named = ConversationRef::new(identity.channel.clone(), &identity.id);
@@ -190,11 +193,11 @@ impl Recipients {
             WordsTo::Chat => Ok(None),
             WordsTo::Channel(channel) => {
                 self.require_channel(channel, |_| true)?;
-                Ok(Some(WordsTo::place_of(channel, about)))
+                Ok(Some(WordsTo::address_of(channel, about)))
             }
             WordsTo::Other(target) => {
                 let (mut recipients, _) = self.of(target, |_| true).await?;
-                Ok(recipients.pop().map(|to| to.place).filter(|place| place != about))
+                Ok(recipients.pop().map(|to| to.address).filter(|address| address != about))
             }
         }
     }
@@ -221,11 +224,11 @@ impl Recipients {
     }
 
     /// Whether a conversation is a group, as far as its adapter knows or its latest turns tell.
-    pub(super) async fn kind_of(&self, place: &ConversationRef) -> Result<ChatKind, StoreError> {
-        if self.channels.get(&place.channel).is_some_and(|channel| channel.is_group(place)) {
+    pub(super) async fn kind_of(&self, address: &ConversationRef) -> Result<ChatKind, StoreError> {
+        if self.channels.get(&address.channel).is_some_and(|channel| channel.is_group(address)) {
             return Ok(ChatKind::Group);
         }
-        let Some(conversation) = self.store.conversation(place).await? else { return Ok(ChatKind::Direct) };
+        let Some(conversation) = self.store.conversation(address).await? else { return Ok(ChatKind::Direct) };
         let filter = TurnFilter { conversation: Some(conversation), limit: LOOKED_AT, ..TurnFilter::default() };
         for turn in self.lists.list_turns(&filter).await? {
             // A message of the gateway's own does not know.

@@ -138,11 +138,11 @@ impl Triggers {
             self.activity.forget(watched);
             return Ok(None);
         };
-        let place = &watched.1;
-        let channel = self.channels.get(&place.channel);
+        let address = &watched.1;
+        let channel = self.channels.get(&address.channel);
         // Callers of hooks would not see what an agent says there.
         let is_heard = trigger.words.to != WordsTo::Chat;
-        if !channel.is_some_and(|channel| is_heard || channel.capabilities(place).can_write_first) {
+        if !channel.is_some_and(|channel| is_heard || channel.capabilities(address).can_write_first) {
             self.activity.forget(watched);
             return Ok(None);
         }
@@ -195,14 +195,14 @@ impl Triggers {
         because: &Said,
     ) -> Result<Option<Timestamp>, StoreError> {
         let now = self.clock.now();
-        let (name, place) = (sender(trigger), &watched.1);
+        let (name, address) = (sender(trigger), &watched.1);
         // It would not see the answer to the last message.
         if trigger.words.to != WordsTo::Chat && self.is_being_answered(because.last).await? {
             return Ok(Some(now + AGAIN));
         }
         let ConversationTrigger { prompt: text, agent, quiet, words, .. } = trigger;
         let prompt = Prompt { text, by: &name, agent: agent.as_ref(), quiet: *quiet, asked_by: None, words };
-        let begun = match self.initiative.prompt(place, prompt).await {
+        let begun = match self.initiative.prompt(address, prompt).await {
             Ok(prompt) => {
                 let event = self.initiative.unasked(prompt);
                 self.initiative.begin(vec![(event, None)], Vec::new(), &format!("{name}:{}", because.last), None).await
@@ -217,7 +217,7 @@ impl Triggers {
             Err(OperationError::Store(error)) => Err(error),
             // Nothing was begun: it waits until it can be, at most for LATE.
             Err(error) => {
-                let (name, channel) = (&*trigger.name, &place.channel);
+                let (name, channel) = (&*trigger.name, &address.channel);
                 if self.activity.blocked(watched) {
                     warn!(trigger = name, %channel, %error, "a trigger cannot begin a turn, retrying");
                 } else {
@@ -256,8 +256,8 @@ impl Triggers {
     }
 
     /// The messages of a conversation since a trigger last fired there; `None` if it is not for it, or there are none.
-    async fn said(&self, trigger: &ConversationTrigger, place: &ConversationRef) -> Result<Option<Said>, StoreError> {
-        let Some(conversation) = self.conversations.conversation(place).await? else { return Ok(None) };
+    async fn said(&self, trigger: &ConversationTrigger, address: &ConversationRef) -> Result<Option<Said>, StoreError> {
+        let Some(conversation) = self.conversations.conversation(address).await? else { return Ok(None) };
         let now = self.clock.now();
         let (mut said, mut fired_at, own) = (None::<Said>, None, sender(trigger));
         let fired_elsewhere = match trigger.words.to {

@@ -79,8 +79,8 @@ impl Inlet for Acceptor {
         self.router.settings.get().agent(channel).clone()
     }
 
-    fn lets_in(&self, id: &str, username: Option<&str>, kind: ChatKind, place: &ConversationRef) -> bool {
-        self.router.lets_in(id, username, kind, place)
+    fn lets_in(&self, id: &str, username: Option<&str>, kind: ChatKind, address: &ConversationRef) -> bool {
+        self.router.lets_in(id, username, kind, address)
     }
 
     fn may_invite(&self, id: &str, channel: &ChannelId) -> bool {
@@ -109,9 +109,9 @@ impl Acceptor {
             self.addresses.forget(&event.conversation);
         }
         let mut accepted = Vec::with_capacity(events.len());
-        for (place, (id, event)) in events.into_iter().enumerate() {
+        for (index, (id, event)) in events.into_iter().enumerate() {
             let of_one = match &beside {
-                Some(Beside::Operation(follows)) => Some(Beside::Operation(of_one(follows.clone(), place))),
+                Some(Beside::Operation(follows)) => Some(Beside::Operation(of_one(follows.clone(), index))),
                 Some(Beside::Cursor(_)) | None => None,
             };
             accepted.push(self.accept_or_note(channel, id, event, of_one).await?);
@@ -396,11 +396,11 @@ fn of_stored(follows: TransitionOf<[Accepted]>, routed: &[RoutedEvent]) -> Trans
     })
 }
 
-/// The transition that follows if the event at `place` alone opens a turn: without the answer to the request, which is about all.
-fn of_one(follows: TransitionOf<[Accepted]>, place: usize) -> TransitionOf<[Accepted]> {
+/// The transition that follows if the event at `index` alone opens a turn: without the answer to the request, which is about all.
+fn of_one(follows: TransitionOf<[Accepted]>, index: usize) -> TransitionOf<[Accepted]> {
     TransitionOf::new(move |accepted: &[Accepted]| {
         let Some(turn @ Accepted::Turn(_)) = accepted.first() else { return Transition::default() };
-        let mut all = vec![Accepted::Duplicate { turn: None, message: None }; place];
+        let mut all = vec![Accepted::Duplicate { turn: None, message: None }; index];
         all.push(turn.clone());
         let transition = follows.of(&all);
         let operation = transition.operation.map(|operation| Operation { answer: None, ..operation });

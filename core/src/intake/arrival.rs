@@ -53,9 +53,9 @@ pub(super) enum Notice {
     /// They have reached their limit of this day.
     LimitedToday { day: i64 },
     /// Their message is too old to be answered, and those that wait are too.
-    Late,
+    BacklogExpired,
     /// The chat is asked whether its late messages, the first of which is this, are to be answered.
-    LateAsks { first: TurnId },
+    AsksAboutBacklog { first: TurnId },
     /// Of the messages that wait in their conversation the oldest are dropped in this minute. Nothing is said of mere talk.
     Dropped { minute: i64 },
 }

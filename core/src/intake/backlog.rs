@@ -52,12 +52,12 @@ impl Acceptor {
     async fn late_in(&self, conversation: ConversationId) -> Result<Vec<TurnRecord>, StoreError> {
         let (settings, now) = (self.router.settings.get(), self.router.clock.now());
         let mut late = self.queue.waiting_turns(conversation, MOST).await?;
-        late.retain(|turn| turn.runs == 0 && settings.queues.is_late(&turn.event, now));
+        late.retain(|turn| turn.runs == 0 && settings.queues.is_backlog(&turn.event, now));
         Ok(late)
     }
 
     async fn give_up_late(&self, event: &InboundEvent) -> Result<(), StoreError> {
-        let Some(notice) = self.router.notice(event, Notice::Late).await? else { return Ok(()) };
+        let Some(notice) = self.router.notice(event, Notice::BacklogExpired).await? else { return Ok(()) };
         let turn = notice.new.turn.as_ref().map(|turn| turn.id);
         let stored = self.store.accept(vec![notice.new], None).await?;
         match (&stored[..], turn) {
@@ -103,8 +103,8 @@ impl Acceptor {
         let asked = self.backlog_question.question(conversation).await?;
         let (settings, now) = (self.router.settings.get(), self.router.clock.now());
         let newer = postponed.iter().find(|turn| match &asked {
-            Some(asked) => turn.seq > asked.seq && !settings.queues.is_late(&turn.event, turn.event.received_at),
-            None => !settings.queues.is_late(&turn.event, now),
+            Some(asked) => turn.seq > asked.seq && !settings.queues.is_backlog(&turn.event, turn.event.received_at),
+            None => !settings.queues.is_backlog(&turn.event, now),
         });
         match (newer.map(|turn| turn.id), asked) {
             (Some(newer), asked) => self.answer_late(postponed, newer, asked).await,
@@ -122,7 +122,9 @@ impl Acceptor {
 
     /// Asks about the late messages of a conversation, the first of which is given. `false` if that was asked before.
     async fn ask_about_late(&self, event: &InboundEvent, first: TurnId) -> Result<bool, StoreError> {
-        let Some(notice) = self.router.notice(event, Notice::LateAsks { first }).await? else { return Ok(false) };
+        let Some(notice) = self.router.notice(event, Notice::AsksAboutBacklog { first }).await? else {
+            return Ok(false);
+        };
         let id = notice.new.turn.as_ref().map(|turn| turn.id);
         match (self.store.accept(vec![notice.new], None).await?.pop(), id) {
             (Some(Stored::Turn { .. }), Some(id)) => {

@@ -12,8 +12,8 @@ use super::{
     stages::{
         access::access,
         album::{CommandAlbums, album},
+        backlog::backlog,
         handling::handling,
-        late::late,
         limits::limits,
         line::line,
         own_question::own_question,
@@ -34,11 +34,11 @@ use crate::{
     merges::Merges,
     model::{
         ChannelId, ChatKind, ConversationId, ConversationRef, EventId, Handler, InboundEvent, Language, LiveSettings,
-        OwnerId, QueueMode, SessionId, TurnId,
+        NodeId, QueueMode, SessionId, TurnId,
     },
     people::{People, quiet_hours::quiet_until},
     ports::{NewEvent, NewTurn, RunStart, SharedClock, StoreError},
-    questions::{backlog_question::BacklogQuestion, open::Questions},
+    questions::{backlog_question::BacklogQuestion, open_questions::OpenQuestions},
 };
 
 /// Passes events through the stages. It has the handles of all; each stage is given its own.
@@ -48,7 +48,7 @@ pub(crate) struct EventRouter {
     pub(crate) people: Arc<People>,
     pub(crate) addresses: Arc<Addresses>,
     pub(crate) sessions: Arc<Sessions>,
-    pub(crate) questions: Arc<Questions>,
+    pub(crate) questions: Arc<OpenQuestions>,
     pub(crate) backlog_question: Arc<BacklogQuestion>,
     pub(crate) merges: Arc<Merges>,
     pub(crate) slots: Arc<Slots>,
@@ -59,8 +59,8 @@ pub(crate) struct EventRouter {
     pub(crate) clock: SharedClock,
     /// When this process began.
     pub(crate) started_at: Timestamp,
-    /// This process, the owner of the runs that begin here.
-    pub(crate) owner: OwnerId,
+    /// This process, the node of the runs that begin here.
+    pub(crate) node: NodeId,
 }
 
 /// An event about to be stored.
@@ -122,7 +122,7 @@ impl EventRouter {
         match self.pass(&mut arrival).await {
             Ok(()) => {
                 let conversation = arrival.conversation(&self.addresses).await?;
-                Ok(self.open(arrival, conversation.id))
+                Ok(self.open_turn(arrival, conversation.id))
             }
             Err(End::Decided(ending)) => Ok(self.without_turn(arrival.event, &ending)),
             Err(End::Failed(error)) => Err(error),
@@ -139,7 +139,7 @@ impl EventRouter {
         own_question(arrival, &self.questions, &self.people).await?;
         album(arrival, &self.albums)?;
         pair(arrival, &self.pairs).await?;
-        late(arrival, self.clock.now())?;
+        backlog(arrival, self.clock.now())?;
         limits(arrival, &self.limits).await?;
         handling(arrival, &self.addresses, &self.sessions).await?;
         line(arrival, &self.addresses, &self.merges, &self.slots, &self.limits).await
@@ -157,7 +157,7 @@ impl EventRouter {
 
     /// Opens a turn, and begins it if its slot has a permit: it waits for no more. A command needs no slot
     /// and begins at once.
-    pub(super) fn open(&self, arrival: Arrival, conversation: ConversationId) -> RoutedEvent {
+    pub(super) fn open_turn(&self, arrival: Arrival, conversation: ConversationId) -> RoutedEvent {
         let Arrival { id, event, handling, expectation, slot, is_postponed, counted, .. } = arrival;
         let Handling { handler, rule, model, remark, repeats, about } = handling;
         let now = self.clock.now();
@@ -169,8 +169,8 @@ impl EventRouter {
         let mut obligation = Obligation::open(expectation, policy, event.patience, owed_from);
         let begins = handler.is_gateway() || slot.as_ref().is_some_and(Slot::has_permit);
         let run = begins.then(|| begin(&mut obligation, policy, &handler, now)).flatten();
-        let owner = self.owner;
-        let started = run.as_ref().map(|_| RunStart { turn: id, number: 1, handler: handler.clone(), owner, at: now });
+        let node = self.node;
+        let started = run.as_ref().map(|_| RunStart { turn: id, number: 1, handler: handler.clone(), node, at: now });
         let postponing = is_postponed.then(|| self.addresses.postpone(&event.conversation));
         if is_postponed {
             let _ = obligation.on(Event::Postponed, &Policy::default(), now);
@@ -200,9 +200,9 @@ impl EventRouter {
     }
 
     /// Whether the writer with this id and unique name may talk to the agent in a chat.
-    pub(super) fn lets_in(&self, id: &str, username: Option<&str>, kind: ChatKind, place: &ConversationRef) -> bool {
+    pub(super) fn lets_in(&self, id: &str, username: Option<&str>, kind: ChatKind, address: &ConversationRef) -> bool {
         let (settings, known) = (self.settings.get(), self.people.known());
-        settings.access.get(&place.channel).is_none_or(|access| access.lets_in(id, username, kind, place, &known))
+        settings.access.get(&address.channel).is_none_or(|access| access.lets_in(id, username, kind, address, &known))
     }
 
     /// Whether the person with this id may bring the agent into a chat.

@@ -10,14 +10,14 @@ use super::{
 };
 use crate::{
     commands::{
+        backlog::{ASKS_ABOUT_BACKLOG, BACKLOG_EXPIRED},
         dropped::DROPPED,
-        late::{LATE, LATE_ASKS},
         limited::{LIMITED, LIMITED_TODAY},
         pairing::{CROWDED, PAIRING},
         stranger::STRANGER,
     },
     model::{EventKind, InboundEvent, TurnId},
-    people::codes::Asked,
+    people::codes::PairingResult,
     ports::StoreError,
 };
 
@@ -36,24 +36,26 @@ impl EventRouter {
                 (&STRANGER, format!("stranger:{person}:{}", now.as_millis() / DAY_MS), Some(permit))
             }
             Notice::Pairing => match self.people.ask(event).await? {
-                Asked::Waits(pairing) => (&PAIRING, format!("pairing:{person}:{}", pairing.asked_at.as_millis()), None),
-                Asked::Full => {
+                PairingResult::Waits(pairing) => {
+                    (&PAIRING, format!("pairing:{person}:{}", pairing.asked_at.as_millis()), None)
+                }
+                PairingResult::Full => {
                     let channel = &event.conversation.channel;
                     let Some(permit) = self.permits.try_take(channel, now) else { return Ok(None) };
                     (&CROWDED, format!("crowded:{person}:{}", now.as_millis() / HOUR_MS), Some(permit))
                 }
-                Asked::Over => return Ok(None),
+                PairingResult::Over => return Ok(None),
             },
             Notice::Limited { minute } => (&LIMITED, format!("limited:{person}:{minute}"), None),
             Notice::LimitedToday { day } => (&LIMITED_TODAY, format!("limited:{person}:day:{day}"), None),
-            Notice::Late => {
+            Notice::BacklogExpired => {
                 // One for what comes together: what is late later was sent after this.
                 let window = self.settings.get().queues.late_after.max(Duration::from_mins(1)).as_millis();
                 let number = now.since(self.started_at).as_millis() / window;
-                let place = &event.conversation;
-                (&LATE, format!("late:{place}:{}:{number}", self.started_at.as_millis()), None)
+                let address = &event.conversation;
+                (&BACKLOG_EXPIRED, format!("late:{address}:{}:{number}", self.started_at.as_millis()), None)
             }
-            Notice::LateAsks { first } => (&LATE_ASKS, format!("late-asks:{first}"), None),
+            Notice::AsksAboutBacklog { first } => (&ASKS_ABOUT_BACKLOG, format!("late-asks:{first}"), None),
             Notice::Dropped { minute } => (&DROPPED, format!("dropped:{}:{minute}", event.conversation), None),
         };
         let (settings, known) = (self.settings.get(), self.people.known());
@@ -61,7 +63,7 @@ impl EventRouter {
         arrival.handling.handler = command.handler();
         arrival.expectation = Expectation::Nothing;
         let conversation = arrival.conversation(&self.addresses).await?;
-        Ok(Some(RoutedEvent { notice_permit, ..self.open(arrival, conversation.id) }))
+        Ok(Some(RoutedEvent { notice_permit, ..self.open_turn(arrival, conversation.id) }))
     }
 }
 

@@ -31,10 +31,10 @@ const REMEMBERED: usize = 256;
 pub(crate) struct Pairs {
     store: Arc<dyn Transitions>,
     clock: SharedClock,
-    known: Arc<Mutex<Known>>,
+    by_key: Arc<Mutex<PairsByKey>>,
 }
 
-type Known = HashMap<Key, Pair>;
+type PairsByKey = HashMap<Key, Pair>;
 
 /// Where somebody writes, and who it is.
 type Key = (ConversationRef, Box<str>);
@@ -63,7 +63,7 @@ pub(super) enum Passage {
 
 /// A message of another agent that was counted. Dropped before its turn is opened, it no longer counts.
 pub(super) struct Heard {
-    known: Arc<Mutex<Known>>,
+    by_key: Arc<Mutex<PairsByKey>>,
     /// Whose it is, and when it came; `None` once its turn was opened.
     counted: Option<(Key, Timestamp)>,
 }
@@ -78,7 +78,7 @@ impl Heard {
 impl Drop for Heard {
     fn drop(&mut self) {
         if let Some((key, at)) = self.counted.take()
-            && let Some(pair) = lock(&self.known).get_mut(&key)
+            && let Some(pair) = lock(&self.by_key).get_mut(&key)
             && let Some(index) = pair.heard.iter().rposition(|heard| *heard == at)
         {
             pair.heard.remove(index);
@@ -88,7 +88,7 @@ impl Drop for Heard {
 
 impl Pairs {
     pub(crate) fn new(store: Arc<dyn Transitions>, clock: SharedClock) -> Self {
-        Self { store, clock, known: Arc::default() }
+        Self { store, clock, by_key: Arc::default() }
     }
 
     /// Whether an event may open a turn. If it is one too many of an agent, this is stored in the log.
@@ -101,7 +101,7 @@ impl Pairs {
         let until = match self.count(&key, now) {
             Verdict::IsHeard => {
                 let counted = Some((key, now));
-                return Ok(Passage::Open(Some(Heard { known: Arc::clone(&self.known), counted })));
+                return Ok(Passage::Open(Some(Heard { by_key: Arc::clone(&self.by_key), counted })));
             }
             Verdict::IsPaused => return Ok(Passage::Closed),
             Verdict::Pauses(until) => until,
@@ -111,21 +111,21 @@ impl Pairs {
         let paused = LogEvent::AgentsInterrupted { identity, conversation, until: rfc3339(until) };
         let log = vec![NewLogEntry { at: now, subject: Subject::channel(&event.conversation.channel), event: paused }];
         self.store.commit(Transition { log, ..Transition::default() }).await?;
-        lock(&self.known).entry(key).or_default().pause(until);
+        lock(&self.by_key).entry(key).or_default().pause(until);
         Ok(Passage::Closed)
     }
 
     fn count(&self, key: &Key, now: Timestamp) -> Verdict {
-        let mut known = lock(&self.known);
-        if known.len() >= REMEMBERED {
-            known.retain(|_, pair| pair.is_of_use(now));
+        let mut by_key = lock(&self.by_key);
+        if by_key.len() >= REMEMBERED {
+            by_key.retain(|_, pair| pair.is_of_use(now));
         }
-        known.entry(key.clone()).or_default().count(now)
+        by_key.entry(key.clone()).or_default().count(now)
     }
 }
 
-fn lock(known: &Mutex<Known>) -> MutexGuard<'_, Known> {
-    known.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(by_key: &Mutex<PairsByKey>) -> MutexGuard<'_, PairsByKey> {
+    by_key.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Pair {

@@ -27,7 +27,7 @@ use crate::{
     events::TurnEvents,
     model::{DeliveryState, TurnId, TurnRecord},
     ports::{Commit, DeliveryChange, LineChange, Noun, SharedClock, StoreError, Transition, TurnChange, TurnStore},
-    questions::{approvals::Approvals, open::Questions},
+    questions::{approvals::Approvals, open_questions::OpenQuestions},
 };
 
 const MERGED_AT_ONCE: u32 = 100;
@@ -39,7 +39,7 @@ pub(crate) struct Ledger {
     pub(crate) context: DecisionContext,
     pub(crate) executor: ConsequenceExecutor,
     pub(crate) addresses: Arc<Addresses>,
-    pub(crate) questions: Arc<Questions>,
+    pub(crate) questions: Arc<OpenQuestions>,
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) lifecycle: Lifecycle,
     /// Turns with a delivery that was claimed last, and is about to be sent.

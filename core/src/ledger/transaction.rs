@@ -23,7 +23,7 @@ use crate::{
     },
     model::{
         AgentName, Approval, ApprovalChange, ApprovalId, ApprovalState, AuditEntry, ChannelId, DeliveryRecord,
-        DeliveryState, Handler, Label, LineState, LiveSettings, LogEvent, NewLogEntry, OwnerId, Receipts, Subject,
+        DeliveryState, Handler, Label, LineState, LiveSettings, LogEvent, NewLogEntry, NodeId, Receipts, Subject,
         TurnId, TurnRecord,
     },
     people::{People, quiet_hours::quiet_until},
@@ -43,8 +43,8 @@ pub(crate) struct DecisionContext {
     pub(crate) channels: Arc<Channels>,
     pub(crate) people: Arc<People>,
     pub(crate) agents: HashSet<AgentName>,
-    /// This process, the owner of the runs that it starts.
-    pub(crate) owner: OwnerId,
+    /// This process, the node of the runs that it starts.
+    pub(crate) node: NodeId,
 }
 
 impl DecisionContext {
@@ -308,14 +308,14 @@ impl<'a> Transaction<'a> {
             }
             handler
         };
-        let (number, owner) = (turn.runs, self.context.owner);
+        let (number, node) = (turn.runs, self.context.node);
         let event = LogEvent::TurnStarted { handler: handler.clone(), run: number };
         self.transition.log.push(NewLogEntry { at: self.now, subject: subject_of(turn), event });
         self.transition.runs_started.push(RunStart {
             turn: turn.id,
             number,
             handler: handler.clone(),
-            owner,
+            node,
             at: self.now,
         });
         Run { handler, attempt, number, started_at: self.now }

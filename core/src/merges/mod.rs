@@ -33,7 +33,7 @@ pub(crate) struct Merges {
 
 /// The turns that are answered together with another one.
 #[derive(Default)]
-pub(crate) struct Gathered {
+pub(crate) struct MergeGroup {
     pub(crate) turns: Vec<TurnRecord>,
     /// How long more may come.
     pub(crate) pause: Option<Duration>,
@@ -63,21 +63,21 @@ impl Merges {
     pub(crate) fn mode_of(&self, here: &KnownConversation, event: &InboundEvent, rule: Option<&str>) -> QueueMode {
         let settings = self.settings.get();
         let is_together = matches!(settings.queues.backlog, Backlog::Summarize | Backlog::Ask);
-        if is_together && settings.queues.is_late(event, self.clock.now()) {
+        if is_together && settings.queues.is_backlog(event, self.clock.now()) {
             return QueueMode::Collect;
         }
         here.queue.unwrap_or_else(|| settings.queue_mode(event, rule))
     }
 
     /// The turns that begin together with `first`, which is next in its conversation.
-    pub(crate) async fn at_begin(&self, first: &TurnRecord) -> Result<Gathered, StoreError> {
+    pub(crate) async fn at_begin(&self, first: &TurnRecord) -> Result<MergeGroup, StoreError> {
         let settings = self.settings.get();
         let queues = &settings.queues;
         let mode = self.mode(first).await?;
         let gathers = matches!(mode, QueueMode::Collect | QueueMode::Interrupt);
         let may_overflow = queues.overflow == Overflow::Summarize;
         if !self.merges_in(first) || !(gathers || may_overflow || first.event.part_of.is_some()) {
-            return Ok(Gathered::default());
+            return Ok(MergeGroup::default());
         }
         let most = if may_overflow { MOST.max(queues.cap) } else { queues.cap };
         let most = most.saturating_sub(u32::try_from(first.obligation.merged_turns().len()).unwrap_or(most));
@@ -94,7 +94,7 @@ impl Merges {
             (until > now).then(|| until.since(now).min(most))
         });
         let pauses = if first.event.more_within.is_some() { 1 } else { 2 * WINDOWS };
-        Ok(Gathered { turns, pause, pauses })
+        Ok(MergeGroup { turns, pause, pauses })
     }
 
     /// The turns that a run of `first`, which is in flight, can take in.
@@ -123,8 +123,8 @@ impl Merges {
     /// own id; nor once its agent has asked for an approval or has deferred it, because a later message is no part of
     /// that promise.
     fn merges_in(&self, first: &TurnRecord) -> bool {
-        let place = &first.event.conversation;
-        let receipts = self.channels.get(&place.channel).map(|channel| channel.capabilities(place).receipts);
+        let address = &first.event.conversation;
+        let receipts = self.channels.get(&address.channel).map(|channel| channel.capabilities(address).receipts);
         let is_free = !first.obligation.has_asked_approval() && first.obligation.agents_deferrals() == 0;
         is_free && first.event.kind == EventKind::Message && receipts != Some(Receipts::RowThenCopy)
     }

@@ -105,8 +105,8 @@ mod tests {
 
     fn event() -> InboundEvent {
         let sender = Sender { id: "ada".to_owned(), name: None, username: None, kind: SenderKind::Person };
-        let place = ConversationRef::new(ChannelId::new("test", "main"), "ada");
-        InboundEvent::new(place, ChatKind::Direct, "1".to_owned(), sender, Timestamp::from_millis(0))
+        let address = ConversationRef::new(ChannelId::new("test", "main"), "ada");
+        InboundEvent::new(address, ChatKind::Direct, "1".to_owned(), sender, Timestamp::from_millis(0))
     }
 
     fn rule(kind: Option<&str>, approves: bool) -> ApprovalRule {

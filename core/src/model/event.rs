@@ -36,8 +36,8 @@ impl Sender {
 
     /// Their key within the channel, for shares and limits. Where the channel cannot tell people apart, each conversation counts
     /// as a person.
-    pub(crate) fn key_in<'a>(&'a self, place: &'a ConversationRef) -> &'a str {
-        if self.kind == SenderKind::Unnamed { &place.chat } else { &self.id }
+    pub(crate) fn key_in<'a>(&'a self, address: &'a ConversationRef) -> &'a str {
+        if self.kind == SenderKind::Unnamed { &address.chat } else { &self.id }
     }
 }
 

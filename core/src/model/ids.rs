@@ -72,8 +72,8 @@ id!(
     DeliveryId
 );
 id!(
-    /// A process of the gateway, from its start to its end: the owner of runs and attempts.
-    OwnerId
+    /// A process of the gateway, from its start to its end: where runs and attempts began.
+    NodeId
 );
 id!(
     /// An approval that an agent asked for.

@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_language_is_the_first_part_of_its_tag() {
-        let of = |tag| Language::of(tag).map(String::from);
+        let of = |tag| Language::of(tag).map(|language| language.to_string());
 
         for tag in ["de", "DE", "de-AT", "de_DE", " de-Latn-DE-1996 "] {
             assert_eq!(of(tag).as_deref(), Some("de"), "{tag}");

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::model::{conversation::ChannelId, ids::TurnId};
 
-/// The place of a line: larger than that of every line that was stored before.
+/// The position of a line: larger than that of every line that was stored before.
 pub type LineId = i64;
 
 named! {
@@ -103,7 +103,7 @@ pub struct LogLineFilter {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ErrorRecord {
     pub id: i64,
-    /// The place of the latest of them, which is the cursor for the next page.
+    /// The position of the latest of them, which is the cursor for the next page.
     pub last_line: LineId,
     /// How important they are: [`LineLevel::Error`] or [`LineLevel::Warn`].
     pub level: LineLevel,

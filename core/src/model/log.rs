@@ -16,7 +16,7 @@ use crate::model::{
     view::FallbackView,
 };
 
-/// The place of an entry in the log: larger than that of every entry that was stored before.
+/// The position of an entry in the log: larger than that of every entry that was stored before.
 pub type LogSeq = i64;
 
 /// An entry to write.
@@ -48,7 +48,7 @@ impl Subject {
 /// An entry of the log, as it is stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LogEntry {
-    /// Its place in the log.
+    /// Its position in the log.
     pub seq: LogSeq,
     pub at: Timestamp,
     /// What happened: `turn.settled`.
@@ -311,13 +311,13 @@ pub struct AuditEntry {
 /// Which entries of the log are read.
 #[derive(Clone, Debug, Default)]
 pub struct LogFilter {
-    /// Only entries after this place.
+    /// Only entries after this position.
     pub after: LogSeq,
     /// Only these topics, or all if there are none. `turn.*` stands for every topic that begins with `turn.`.
     pub topics: Vec<String>,
     /// Only entries about these channels; `None` for all, and for what is about no channel.
     pub channels: Option<Vec<ChannelId>>,
-    /// Only entries before this place.
+    /// Only entries before this position.
     pub before: Option<LogSeq>,
     pub newest_first: bool,
     /// The maximum number of entries.

@@ -217,12 +217,12 @@ pub enum PeopleChange {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownPeople {
     /// By channel and by their id there.
-    by_id: HashMap<ChannelId, HashMap<String, Known>>,
+    by_id: HashMap<ChannelId, HashMap<String, KnownPerson>>,
     identities: HashMap<PersonId, Vec<Identity>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Known {
+struct KnownPerson {
     person: PersonId,
     role: PersonRole,
     name: String,
@@ -235,7 +235,7 @@ impl KnownPeople {
             for KnownIdentity { identity: Identity { channel, id }, .. } in &person.identities {
                 let of_channel = known.by_id.entry(channel.clone()).or_default();
                 let name = person.name.clone();
-                of_channel.insert(id.clone(), Known { person: person.id, role: person.role, name });
+                of_channel.insert(id.clone(), KnownPerson { person: person.id, role: person.role, name });
             }
             let identities = person.identities.iter().map(|known| known.identity.clone());
             known.identities.insert(person.id, identities.collect());
@@ -268,7 +268,7 @@ impl KnownPeople {
         }
     }
 
-    fn find(&self, channel: &ChannelId, id: &str) -> Option<&Known> {
+    fn find(&self, channel: &ChannelId, id: &str) -> Option<&KnownPerson> {
         self.by_id.get(channel)?.get(id)
     }
 }

@@ -16,7 +16,7 @@ pub struct AskedQuestion {
     pub claim: u32,
     pub conversation: ConversationId,
     /// The address of that conversation; one that was read has the current address.
-    pub place: ConversationRef,
+    pub address: ConversationRef,
     /// The platform's id of the only person who may pick; `None`: everyone in the chat.
     pub chooser: Option<String>,
     /// The question, without its choices.

@@ -106,7 +106,7 @@ impl Default for Queues {
 
 impl Queues {
     /// Whether a message is late at this time. An edit is as old as its message, and shows that its person waits.
-    pub(crate) fn is_late(&self, event: &InboundEvent, now: Timestamp) -> bool {
+    pub(crate) fn is_backlog(&self, event: &InboundEvent, now: Timestamp) -> bool {
         let sent_at = event.sent_at.unwrap_or(event.received_at);
         event.kind == EventKind::Message && event.amends.is_none() && sent_at + self.late_after < now
     }

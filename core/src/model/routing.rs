@@ -158,13 +158,13 @@ impl Rule {
 
 impl Condition {
     pub(crate) fn holds(&self, event: &InboundEvent, known: &KnownPeople) -> bool {
-        let place = &event.conversation;
+        let address = &event.conversation;
         match self {
-            Self::Channel(names) => names.iter().any(|name| is_of(&place.channel, name)),
-            Self::Conversation(places) => places.iter().any(|other| {
-                other.channel == place.channel
-                    && other.chat == place.chat
-                    && (other.thread.is_none() || other.thread == place.thread)
+            Self::Channel(names) => names.iter().any(|name| is_of(&address.channel, name)),
+            Self::Conversation(addresses) => addresses.iter().any(|other| {
+                other.channel == address.channel
+                    && other.chat == address.chat
+                    && (other.thread.is_none() || other.thread == address.thread)
             }),
             Self::Person(people) => {
                 let identity = event.identity().to_string();
@@ -237,7 +237,7 @@ impl fmt::Display for Condition {
         };
         let (key, values) = match self {
             Self::Channel(names) => ("channel", names.clone()),
-            Self::Conversation(places) => ("conversation", places.iter().map(ToString::to_string).collect()),
+            Self::Conversation(addresses) => ("conversation", addresses.iter().map(ToString::to_string).collect()),
             Self::Person(people) => ("person", people.clone()),
             Self::Role(roles) => ("role", roles.iter().map(|role| role.as_str().to_owned()).collect()),
             Self::Chat(kinds) => ("chat", kinds.iter().map(|kind| kind.as_str().to_owned()).collect()),

@@ -182,9 +182,9 @@ impl Asker {
     }
 
     /// A message from this person to an agent in a conversation.
-    pub(crate) fn asks_in(&self, place: &ConversationRef) -> InboundEvent {
+    pub(crate) fn asks_in(&self, address: &ConversationRef) -> InboundEvent {
         let at = Timestamp::from_millis(0);
-        let event = InboundEvent::new(place.clone(), self.chat, String::new(), self.sender.clone(), at);
+        let event = InboundEvent::new(address.clone(), self.chat, String::new(), self.sender.clone(), at);
         InboundEvent { directed: Directed::Mention, ..event }
     }
 }

@@ -20,7 +20,7 @@ const MAX_NAME: usize = 40;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRecord {
     pub id: SessionId,
-    /// Its place among the sessions that can be used in the conversation, the oldest first, counted from 1.
+    /// Its position among the sessions that can be used in the conversation, the oldest first, counted from 1.
     pub number: u32,
     /// The name that somebody gave it.
     pub name: Option<String>,
@@ -51,8 +51,8 @@ pub struct SessionUse {
     /// The id of a session that begins with the turn.
     pub id: SessionId,
     /// Whose session that is: a person who is known, in a direct chat. `None`: it belongs to its conversation.
-    pub owner: Option<PersonId>,
-    /// Whether the current session is left unless it is the owner's, or the conversation's own.
+    pub person: Option<PersonId>,
+    /// Whether the current session is left unless it is the person's, or the conversation's own.
     pub is_checked: bool,
     /// The limit of age: an unnamed current session with an earlier last use ends. A new one begins, with the choices
     /// of the old one, in all conversations that continued in it.
@@ -64,7 +64,7 @@ pub struct SessionUse {
 impl SessionUse {
     /// The current session, or the first one of a new conversation.
     pub const fn current(id: SessionId) -> Self {
-        Self { id, owner: None, is_checked: false, unused_since: None, is_untouched: false }
+        Self { id, person: None, is_checked: false, unused_since: None, is_untouched: false }
     }
 }
 
@@ -77,7 +77,7 @@ pub enum SessionChange {
         conversation: ConversationId,
         name: Option<String>,
         /// Whose it is; `None`: it belongs to its conversation.
-        owner: Option<PersonId>,
+        person: Option<PersonId>,
         at: Timestamp,
     },
     /// A conversation continues in a session.

@@ -26,7 +26,7 @@ impl Target {
     /// The channel of a conversation; `None`: where people are reached may change.
     pub const fn channel(&self) -> Option<&ChannelId> {
         match self {
-            Self::Conversation(place) => Some(&place.channel),
+            Self::Conversation(address) => Some(&address.channel),
             Self::Person(_) | Self::Role(_) => None,
         }
     }
@@ -49,7 +49,7 @@ impl FromStr for Target {
             return role.map(Self::Role).ok_or(NotATarget);
         }
         match ConversationRef::parse(text) {
-            Some(place) => Ok(Self::Conversation(place)),
+            Some(address) => Ok(Self::Conversation(address)),
             None if text.is_empty() || text.contains('/') => Err(NotATarget),
             None => Ok(Self::Person(text.to_owned())),
         }
@@ -59,7 +59,7 @@ impl FromStr for Target {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Conversation(place) => place.fmt(f),
+            Self::Conversation(address) => address.fmt(f),
             Self::Person(name) => f.write_str(name),
             Self::Role(role) => write!(f, "{ROLE}{}", role.as_str()),
         }
@@ -70,7 +70,7 @@ stored_as_text!(Target);
 
 /// What was begun in one conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Begun {
+pub struct BegunTurn {
     /// The turn to which everything about it belongs.
     pub turn: TurnId,
     pub to: ConversationRef,
@@ -79,7 +79,7 @@ pub struct Begun {
 /// The turns that were begun for a target, and the recipients for whom none was.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reached {
-    pub begun: Vec<Begun>,
+    pub begun: Vec<BegunTurn>,
     /// The recipients without a turn.
     pub missed: Vec<NotReached>,
 }

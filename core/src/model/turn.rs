@@ -63,7 +63,7 @@ impl fmt::Display for Handler {
 /// The version of a turn's obligation: 1 when opened, one more with each change. Compare-and-swap compares it.
 pub type Version = i64;
 
-/// The place of a turn in the order in which the store accepted turns. Ids do not tell this order: the clock may have
+/// The position of a turn in the order in which the store accepted turns. Ids do not tell this order: the clock may have
 /// been set back between two starts.
 pub type TurnSeq = i64;
 

@@ -17,7 +17,7 @@ use crate::model::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnView {
     pub turn_id: TurnId,
-    /// Its place in the order of acceptance.
+    /// Its position in the order of acceptance.
     pub seq: TurnSeq,
     pub conversation: ConversationRef,
     pub at: Timestamp,

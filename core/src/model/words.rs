@@ -79,7 +79,7 @@ impl WordsTo {
     }
 
     /// The conversation on a channel of words that belongs to `source`.
-    pub(crate) fn place_of(channel: &ChannelId, source: &ConversationRef) -> ConversationRef {
+    pub(crate) fn address_of(channel: &ChannelId, source: &ConversationRef) -> ConversationRef {
         let chat = match &source.thread {
             Some(thread) => format!("{}/{thread}", source.chat),
             None => source.chat.to_string(),
@@ -153,10 +153,10 @@ mod tests {
         let journal = ChannelId::new("words", "journal");
         for source in ["telegram.main/42", "discord.main/1/2"] {
             let source = ConversationRef::parse(source).expect("an address");
-            let place = WordsTo::place_of(&journal, &source);
+            let address = WordsTo::address_of(&journal, &source);
 
-            assert_eq!(place.to_string(), format!("words.journal/{source}"));
-            assert_eq!(ConversationRef::parse(&place.to_string()), Some(place));
+            assert_eq!(address.to_string(), format!("words.journal/{source}"));
+            assert_eq!(ConversationRef::parse(&address.to_string()), Some(address));
         }
     }
 }

@@ -103,17 +103,21 @@ pub(crate) fn approval_asked(
 }
 
 /// The message that nobody answered a question in time; nothing is said if `told` is empty. It also closes the question.
-pub(crate) fn expired(AskedQuestion { turn, place, .. }: &AskedQuestion, told: String, at: Timestamp) -> InboundEvent {
+pub(crate) fn expired(
+    AskedQuestion { turn, address, .. }: &AskedQuestion,
+    told: String,
+    at: Timestamp,
+) -> InboundEvent {
     InboundEvent {
         external_id: format!("expired:{turn}"),
         kind: EventKind::Expired { turn: *turn },
-        ..message(place, told, "gateway", "", at)
+        ..message(address, told, "gateway", "", at)
     }
 }
 
 /// What somebody who was asked for an approval is told when it is not waited for any more.
 pub(crate) fn approval_dropped(question: &AskedQuestion, action: &str, settings: &Settings) -> String {
-    let template = settings.templates.template(&question.place.channel, question.language, "approval_dropped");
+    let template = settings.templates.template(&question.address.channel, question.language, "approval_dropped");
     filled(template, &[("action", plain(action))])
 }
 

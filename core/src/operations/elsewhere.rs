@@ -23,7 +23,7 @@ impl Operations {
         let is_for_others = turn.event.chat == ChatKind::Group && !turn.obligation.merged_turns().is_empty();
         let chat = self.people.chat_elsewhere(&turn.event, &self.channels);
         let Some(chat) = chat.filter(|_| !is_for_others) else { return Ok(()) };
-        let (Some(place), Some(claim)) =
+        let (Some(conversation), Some(claim)) =
             (self.conversations.conversation(&chat.conversation).await?, turn.obligation.undelivered_claim())
         else {
             return Ok(());
@@ -40,7 +40,7 @@ impl Operations {
         };
         let deliveries = self.store.deliveries(id).await?;
         let event = InboundEvent { conversation: chat.conversation, message_id: None, ..(*turn.event).clone() };
-        let elsewhere = Some(TurnRecord { conversation: place, event: Arc::new(event), ..turn.clone() });
+        let elsewhere = Some(TurnRecord { conversation, event: Arc::new(event), ..turn.clone() });
         let trigger =
             Trigger::Operator(Box::new(OperatorStep { operation: None, remark, deliveries, elsewhere, said }));
         let mut inputs = [TurnEvents { turn, events: vec![Event::SentElsewhere { reply }] }];

@@ -202,10 +202,10 @@ impl Operations {
             if turn.obligation.state().is_final() {
                 return Err(OperationError::Unfit("the turn has ended: there is nothing to hold".to_owned()));
             }
-            let place = &turn.event.conversation;
-            let receipts = self.channels.get(&place.channel).map(|channel| channel.capabilities(place).receipts);
+            let address = &turn.event.conversation;
+            let receipts = self.channels.get(&address.channel).map(|channel| channel.capabilities(address).receipts);
             if receipts.is_some_and(|receipts| receipts != Receipts::Platform) {
-                let why = format!("on {} an answer is there once it is stored, so it cannot be held", place.channel);
+                let why = format!("on {} an answer is there once it is stored, so it cannot be held", address.channel);
                 return Err(OperationError::Unfit(format!("{why}: cancel the turn instead")));
             }
             let step = Step { action: "hold", target: id.as_uuid(), event: Event::Held, elsewhere: None };
@@ -331,13 +331,13 @@ impl Operations {
         to: &ConversationRef,
         by: &Actor,
     ) -> Result<TurnRecord, OperationError> {
-        let conversation = self.place(to, by).await?;
+        let conversation = self.conversation_at(to, by).await?;
         let event = InboundEvent { conversation: to.clone(), message_id: None, ..(*turn.event).clone() };
         Ok(TurnRecord { conversation, event: Arc::new(event), ..turn.clone() })
     }
 
     /// The conversation at `to`, if messages can be sent there.
-    async fn place(&self, to: &ConversationRef, by: &Actor) -> Result<ConversationId, OperationError> {
+    async fn conversation_at(&self, to: &ConversationRef, by: &Actor) -> Result<ConversationId, OperationError> {
         let channel = self
             .channels
             .get(&to.channel)

@@ -16,7 +16,7 @@ use crate::{
     },
     model::{
         Action, ChatKind, Content, ConversationRef, DeliveryError, DeliveryRecord, DeliveryState, EventId, EventKind,
-        InboundEvent, Label, Language, LiveSettings, MAX_RETRY_AFTER, OwnerId, Receipt, Resend, Sender, SenderKind,
+        InboundEvent, Label, Language, LiveSettings, MAX_RETRY_AFTER, NodeId, Receipt, Resend, Sender, SenderKind,
         TurnId, TurnRecord,
     },
     people::People,
@@ -44,8 +44,8 @@ pub(crate) struct Attempts {
     pub(crate) timer: Arc<Timer>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
-    /// This process, the owner of the attempts that begin here.
-    pub(crate) owner: OwnerId,
+    /// This process, the node of the attempts that begin here.
+    pub(crate) node: NodeId,
 }
 
 pub(crate) struct StartedAttempt {
@@ -117,7 +117,7 @@ impl Attempts {
                 self.replace_draft(&mut delivery, &turn);
             }
             if let Some(message) = edited_message(&delivery.action)
-                && self.caller.late_edits.may_change(delivery.conversation_id, message)
+                && self.caller.abandoned_edits.may_change(delivery.conversation_id, message)
                 && let Some(action) = as_send(&delivery.action)
             {
                 // The tidier removes the message.
@@ -130,7 +130,7 @@ impl Attempts {
             } else if is_overtaken || is_hopeless {
                 self.send_instead_of_edit(&mut delivery, &turn);
             }
-            let start = AttemptStart { delivery: delivery.id, number, owner: self.owner, at };
+            let start = AttemptStart { delivery: delivery.id, number, node: self.node, at };
             let action = (delivery.action != waiting.action).then(|| delivery.action.clone());
             let change = DeliveryChange { action, ..DeliveryChange::of(&delivery) };
             // From here on the claim cannot be withdrawn. A copy does not affect its turn.

@@ -5,7 +5,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use futures_util::FutureExt;
 use rejoinder_guard::Timestamp;
 
-use super::{calls::Calls, gate::RateGate, health::Health, late_edits::LateEdits};
+use super::{abandoned_edits::AbandonedEdits, calls::Calls, gate::RateGate, health::Health};
 use crate::{
     base::lifecycle::Lifecycle,
     model::{ConversationRef, DeliveryError, Receipt},
@@ -14,7 +14,7 @@ use crate::{
 
 pub(crate) struct Caller {
     pub(crate) calls: Calls,
-    pub(crate) late_edits: LateEdits,
+    pub(crate) abandoned_edits: AbandonedEdits,
     pub(crate) gate: RateGate,
     pub(crate) health: Arc<Health>,
     pub(crate) clock: SharedClock,

@@ -13,11 +13,11 @@ use tokio::sync::{Mutex, Semaphore, mpsc};
 use tracing::{error, info, warn};
 
 use super::{
+    account_line::LinePosition,
     attempts::{Attempts, StartedAttempt},
     caller::{Caller, TIMEOUT},
     gate::Refill,
     health::MayResend,
-    line::Place,
     round::Round,
 };
 use crate::{
@@ -157,7 +157,7 @@ impl Dispatcher {
 
     async fn send_next(&self, conversation: ConversationId, round: &mut Round) -> Result<Next, StoreError> {
         self.begin_round(conversation, round).await?;
-        let (mut place, mut permit) = (None::<Place>, None);
+        let (mut position, mut permit) = (None::<LinePosition>, None);
         loop {
             if self.lifecycle.ended.is_cancelled() {
                 return Ok(Next::End);
@@ -210,18 +210,18 @@ impl Dispatcher {
             let class = if delivery.is_draft() && !is_first_draft { Class::Final } else { delivery.class };
             let capabilities = channel.capabilities(&address);
             if capabilities.account_rate.is_some() {
-                let place = match place.take() {
-                    Some(taken) if taken.class() == class => place.insert(taken),
-                    _ => place.insert(self.caller.gate.line(&address.channel).enter(class)),
+                let position = match position.take() {
+                    Some(taken) if taken.class() == class => position.insert(taken),
+                    _ => position.insert(self.caller.gate.line(&address.channel).enter(class)),
                 };
-                if !place.is_first() {
+                if !position.is_first() {
                     if is_first_draft {
                         return self.reschedule(&delivery, now).await;
                     }
                     // While it waits, it holds nothing of the row; another delivery may be next by then.
                     drop((delivery, candidates, address, capabilities));
                     tokio::select! {
-                        () = place.first() => {}
+                        () = position.first() => {}
                         () = self.lifecycle.ended.cancelled() => {}
                     }
                     continue;
@@ -244,14 +244,14 @@ impl Dispatcher {
             let patience = if is_first_draft { DRAFT_PATIENCE } else { PATIENCE };
             match self.caller.gate.take(&address, &capabilities, class) {
                 Ok(()) => {
-                    drop(place);
+                    drop(position);
                     let sent = Box::pin(self.send(delivery, &**channel, now, round)).await?;
                     // What was claimed meanwhile has opened the lane again, so it does not close.
                     let is_done = is_last && sent == Sent::Delivered;
                     return Ok(if is_done || sent == Sent::Stopped { Next::End } else { Next::Again });
                 }
                 Err(Refill::Account(refill)) if refill <= patience => {
-                    // The others in line wait behind this place.
+                    // The others in line wait behind this position.
                     self.lifecycle.pause(refill).await;
                 }
                 Err(Refill::Chat(refill)) if refill <= patience => return Ok(Next::Wait(refill)),

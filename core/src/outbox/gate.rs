@@ -15,7 +15,7 @@ use rejoinder_guard::Timestamp;
 
 use crate::{
     model::{Capabilities, ChannelId, Class, ConversationRef, Rate},
-    outbox::line::Line,
+    outbox::account_line::AccountLine,
     ports::{BlockedScope, Pause, SharedClock},
 };
 
@@ -73,7 +73,7 @@ struct Budgets {
 pub(crate) struct RateGate {
     clock: SharedClock,
     budgets: Mutex<Budgets>,
-    lines: DashMap<ChannelId, Arc<Line>>,
+    lines: DashMap<ChannelId, Arc<AccountLine>>,
     blocked: DashMap<(ChannelId, Option<String>), Timestamp>,
     paused: DashMap<ChannelId, Pause>,
     /// Held while a channel is paused or resumed: memory changes in the order of the rows.
@@ -145,7 +145,7 @@ impl RateGate {
     }
 
     /// The line of the lanes that wait for the budget of an account.
-    pub(crate) fn line(&self, channel: &ChannelId) -> Arc<Line> {
+    pub(crate) fn line(&self, channel: &ChannelId) -> Arc<AccountLine> {
         Arc::clone(&self.lines.entry(channel.clone()).or_default())
     }
 

@@ -3,6 +3,8 @@
 //!
 //! Every delivery is a row before it is sent, and rows are made only from signals and drafts that the guard cleared.
 
+pub(crate) mod abandoned_edits;
+pub(crate) mod account_line;
 pub(crate) mod attempts;
 pub(crate) mod caller;
 pub(crate) mod calls;
@@ -10,6 +12,4 @@ pub(crate) mod dispatcher;
 pub(crate) mod ephemerals;
 pub(crate) mod gate;
 pub(crate) mod health;
-pub(crate) mod late_edits;
-pub(crate) mod line;
 pub(crate) mod round;

@@ -24,8 +24,8 @@ pub(crate) enum Permit {
 
 impl Access {
     pub(crate) fn permit(&self, event: &InboundEvent, known: &KnownPeople) -> Permit {
-        let (sender, place) = (&event.sender, &event.conversation);
-        let is_let_in = self.lets_in(&sender.id, sender.username.as_deref(), event.chat, place, known);
+        let (sender, address) = (&event.sender, &event.conversation);
+        let is_let_in = self.lets_in(&sender.id, sender.username.as_deref(), event.chat, address, known);
         match event.chat {
             ChatKind::Direct => match self.direct {
                 DirectPolicy::Open => Permit::Granted,
@@ -35,7 +35,7 @@ impl Access {
                 DirectPolicy::Allowlist | DirectPolicy::Disabled => Permit::Denied,
             },
             ChatKind::Group => {
-                let is_heard = match self.groups.get(&place.chat).copied().unwrap_or(self.group) {
+                let is_heard = match self.groups.get(&address.chat).copied().unwrap_or(self.group) {
                     GroupPolicy::Mention => event.directed != Directed::Ambient,
                     GroupPolicy::All => true,
                     GroupPolicy::Disabled => false,
@@ -55,27 +55,27 @@ impl Access {
     pub(crate) fn lets_in_author(&self, author: &Author, event: &InboundEvent, known: &KnownPeople) -> bool {
         // An unknown id is on no list, and no group has an empty one.
         let (id, username) = (author.id.as_deref().unwrap_or_default(), author.username.as_deref());
-        let place = &event.conversation;
-        let elsewhere = ConversationRef::new(place.channel.clone(), "");
+        let address = &event.conversation;
+        let elsewhere = ConversationRef::new(address.channel.clone(), "");
         author.kind == SenderKind::Ourselves
             || author.id.as_ref() == Some(&event.sender.id)
-            || self.lets_in(id, username, event.chat, if author.is_elsewhere { &elsewhere } else { place }, known)
+            || self.lets_in(id, username, event.chat, if author.is_elsewhere { &elsewhere } else { address }, known)
     }
 
     /// Whether the writer with this id and unique name is known or on the list for `kind` of chats, or everybody in the group
-    /// at `place` is.
+    /// at `address` is.
     pub(crate) fn lets_in(
         &self,
         id: &str,
         username: Option<&str>,
         kind: ChatKind,
-        place: &ConversationRef,
+        address: &ConversationRef,
         known: &KnownPeople,
     ) -> bool {
         if kind == ChatKind::Direct || self.group_allow.is_empty() {
-            self.direct == DirectPolicy::Open || self.allow.names(id, username) || known.has(&place.channel, id)
+            self.direct == DirectPolicy::Open || self.allow.names(id, username) || known.has(&address.channel, id)
         } else {
-            self.group_allow.names(id, username) || self.group_allow.has_group(&place.chat)
+            self.group_allow.names(id, username) || self.group_allow.has_group(&address.chat)
         }
     }
 

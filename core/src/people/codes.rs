@@ -37,7 +37,7 @@ const ALPHABET: &[u8] = b"ABCDEFGHJKMNPQRSTUVWXYZ23456789";
 const GUESSING: Duration = Duration::from_hours(1);
 
 /// What becomes of a stranger's request to be let in.
-pub(crate) enum Asked {
+pub(crate) enum PairingResult {
     /// It waits; they are given its code, if they were not yet.
     Waits(Pairing),
     /// So many wait on the channel that they are given none.
@@ -68,7 +68,7 @@ impl Pairing {
 
 impl People {
     /// The request of a stranger to be let in: the earlier one, if they have a code.
-    pub(crate) async fn ask(self: &Arc<Self>, event: &InboundEvent) -> Result<Asked, StoreError> {
+    pub(crate) async fn ask(self: &Arc<Self>, event: &InboundEvent) -> Result<PairingResult, StoreError> {
         let identity = event.identity();
         decide_anew!({
             let seen = self.seen();
@@ -94,13 +94,13 @@ impl People {
     }
 
     /// What became of the request of somebody who can make no new one.
-    fn asked_before(&self, identity: &Identity) -> Option<Asked> {
+    fn asked_before(&self, identity: &Identity) -> Option<PairingResult> {
         if let Some(known) = self.request_of(identity) {
             let is_waiting = known.state == PairingState::Waiting;
-            return Some(if is_waiting { Asked::Waits(known) } else { Asked::Over });
+            return Some(if is_waiting { PairingResult::Waits(known) } else { PairingResult::Over });
         }
         if self.known().has(&identity.channel, &identity.id) {
-            return Some(Asked::Over);
+            return Some(PairingResult::Over);
         }
         self.is_full(&identity.channel).then(|| {
             let now = self.clock.now();
@@ -108,7 +108,7 @@ impl People {
             if before.is_none_or(|at| at + LIFETIME <= now) {
                 self.asked.notify_one();
             }
-            Asked::Full
+            PairingResult::Full
         })
     }
 

@@ -7,8 +7,8 @@ use crate::model::{ConversationRef, DirectChat, Identity, Language};
 
 impl People {
     /// The language of the gateway's messages in a direct chat.
-    pub(crate) fn language_in_chat(&self, place: &ConversationRef) -> Option<Language> {
-        let chat = self.state().chats.values().find(|chat| chat.conversation == *place).cloned();
+    pub(crate) fn language_in_chat(&self, address: &ConversationRef) -> Option<Language> {
+        let chat = self.state().chats.values().find(|chat| chat.conversation == *address).cloned();
         self.spoken_language(&chat?)
     }
 

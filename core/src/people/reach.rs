@@ -23,7 +23,7 @@ pub(crate) enum Unreachable {
 }
 
 /// A known person who is a recipient of a target.
-pub(crate) struct Meant {
+pub(crate) struct TargetPerson {
     pub(crate) person: PersonId,
     pub(crate) role: PersonRole,
     /// The direct chat in which they are reached.
@@ -86,13 +86,13 @@ impl People {
     }
 
     /// The name of the person who is reached in a direct chat.
-    pub(crate) fn name_in(&self, place: &ConversationRef) -> Option<String> {
-        self.in_chat(place, |person| person.name.clone())
+    pub(crate) fn name_in(&self, address: &ConversationRef) -> Option<String> {
+        self.in_chat(address, |person| person.name.clone())
     }
 
     /// The person who is reached in a direct chat.
-    pub(crate) fn reached_in(&self, place: &ConversationRef) -> Option<PersonId> {
-        self.in_chat(place, |person| person.id)
+    pub(crate) fn reached_in(&self, address: &ConversationRef) -> Option<PersonId> {
+        self.in_chat(address, |person| person.id)
     }
 
     /// The direct chats in which somebody is reached.
@@ -102,10 +102,10 @@ impl People {
         people.flat_map(|one| state.chats_of(one)).map(|chat| chat.conversation.clone()).collect()
     }
 
-    fn in_chat<T>(&self, place: &ConversationRef, read: impl Fn(&PersonRecord) -> T) -> Option<T> {
+    fn in_chat<T>(&self, address: &ConversationRef, read: impl Fn(&PersonRecord) -> T) -> Option<T> {
         let state = self.state();
         let mut people = state.people.iter();
-        people.find(|person| state.chats_of(person).any(|chat| chat.conversation == *place)).map(read)
+        people.find(|person| state.chats_of(person).any(|chat| chat.conversation == *address)).map(read)
     }
 
     /// Whether a known person is a recipient of a target.
@@ -114,12 +114,12 @@ impl People {
     }
 
     /// The people with a name or a role, each with the direct chat in which they are reached.
-    pub(crate) fn whom(&self, target: &Target, channels: &Channels) -> Result<Vec<Meant>, Unreachable> {
+    pub(crate) fn whom(&self, target: &Target, channels: &Channels) -> Result<Vec<TargetPerson>, Unreachable> {
         let state = self.state();
         let meant: Vec<_> = state
             .meant_by(target)
             .into_iter()
-            .map(|person| Meant {
+            .map(|person| TargetPerson {
                 person: person.id,
                 role: person.role,
                 chat: state.reached(person, |chat| channels.takes_messages(chat)),

@@ -170,7 +170,7 @@ pub(crate) trait Inlet: Send + Sync {
 
     fn agent(&self, channel: &ChannelId) -> AgentName;
 
-    fn lets_in(&self, id: &str, username: Option<&str>, kind: ChatKind, place: &ConversationRef) -> bool;
+    fn lets_in(&self, id: &str, username: Option<&str>, kind: ChatKind, address: &ConversationRef) -> bool;
 
     fn may_invite(&self, id: &str, channel: &ChannelId) -> bool;
 
@@ -265,8 +265,8 @@ impl Intake {
 
     /// Whether the writer with this id and unique name may talk to the agent in a chat. Adapters ask before they spend much on
     /// an event that will not be heard.
-    pub fn lets_in(&self, id: &str, username: Option<&str>, kind: ChatKind, place: &ConversationRef) -> bool {
-        self.inlet.lets_in(id, username, kind, place)
+    pub fn lets_in(&self, id: &str, username: Option<&str>, kind: ChatKind, address: &ConversationRef) -> bool {
+        self.inlet.lets_in(id, username, kind, address)
     }
 
     /// Whether the person with this id may bring the agent into a chat.

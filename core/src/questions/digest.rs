@@ -109,8 +109,8 @@ pub(crate) struct Press {
     pub(crate) digest: Digest,
     /// The button, for a person who may drop the item.
     pressed: Button,
-    /// The item's place in the digest.
-    pub(crate) place: usize,
+    /// The item's position in the digest.
+    pub(crate) position: usize,
     /// The question below which the button is.
     pub(crate) question: AskedQuestion,
 }
@@ -128,12 +128,12 @@ impl Press {
     }
 }
 
-/// What stands for the thing at a place of a digest: a letter, because choices have numbers.
-pub(crate) fn letter(place: usize) -> char {
-    ('A'..='Z').nth(place).unwrap_or('?')
+/// The name of the item at a position of a digest: a letter, because choices have numbers.
+pub(crate) fn letter(position: usize) -> char {
+    ('A'..='Z').nth(position).unwrap_or('?')
 }
 
-/// The button of a question's choice, and the place of its item.
+/// The button of a question's choice, and the position of its item.
 pub(crate) fn pressed(choices: &[String], text: &str) -> Option<(Button, usize)> {
     let index = choices.iter().position(|choice| choice == text)?;
     let buttons = [Button::DECIDE, Button::ANSWER, Button::WAIT].into_iter().find(|it| it.len() == choices.len())?;
@@ -142,8 +142,8 @@ pub(crate) fn pressed(choices: &[String], text: &str) -> Option<(Button, usize)>
     if choices.iter().any(|choice| choice.rsplit_once(' ').is_none_or(|(_, other)| other != letter)) {
         return None;
     }
-    let place = ('A'..='Z').position(|one| letter.chars().eq([one]))?;
-    Some((button, place))
+    let position = ('A'..='Z').position(|one| letter.chars().eq([one]))?;
+    Some((button, position))
 }
 
 /// The press that an event is, if it is one.
@@ -151,9 +151,9 @@ pub(crate) async fn press(store: &dyn QuestionStore, event: &InboundEvent) -> Re
     let EventKind::Choice { turn } = event.kind else { return Ok(None) };
     let Some(record) = store.questions(QuestionFilter::Of(turn), 1).await?.pop() else { return Ok(None) };
     let question = record.question;
-    let Some((pressed, place)) = pressed(&question.choices, &event.text) else { return Ok(None) };
+    let Some((pressed, position)) = pressed(&question.choices, &event.text) else { return Ok(None) };
     let digest = Digest::of(store, event).await?;
-    Ok(digest.map(|digest| Press { digest, pressed, place, question }))
+    Ok(digest.map(|digest| Press { digest, pressed, position, question }))
 }
 
 /// The question with which an agent answered a turn, if it is open. Questions of the gateway are decided where they are
@@ -197,10 +197,10 @@ pub(crate) async fn snoozed(
 }
 
 /// Whether a turn is somebody's own: they wrote it, or it is in their direct chat.
-pub(crate) fn is_theirs(sender: &Sender, place: &ConversationRef, person: PersonId, people: &People) -> bool {
-    let known = || people.known().person(&place.channel, sender.key_in(place));
+pub(crate) fn is_theirs(sender: &Sender, address: &ConversationRef, person: PersonId, people: &People) -> bool {
+    let known = || people.known().person(&address.channel, sender.key_in(address));
     let wrote = || sender.kind.is_human() && known() == Some(person);
-    wrote() || people.reached_in(place) == Some(person)
+    wrote() || people.reached_in(address) == Some(person)
 }
 
 /// Whether an event is a person's answer to their own digest, in a chat that nobody else reads.

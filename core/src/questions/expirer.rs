@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rejoinder_guard::Timestamp;
 use tracing::warn;
 
-use super::open::{PAGE, Questions};
+use super::open_questions::{OpenQuestions, PAGE};
 use crate::{
     base::{lifecycle::Lifecycle, pauses},
     model::{LiveSettings, QuestionFilter, QuestionRecord, TurnId},
@@ -17,7 +17,7 @@ use crate::{
 /// crash before it changes nothing, and after it nothing is left to do.
 pub(crate) struct Expirer {
     pub(crate) store: Arc<dyn QuestionStore>,
-    pub(crate) questions: Arc<Questions>,
+    pub(crate) questions: Arc<OpenQuestions>,
     pub(crate) inlet: Arc<dyn Inlet>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
@@ -51,7 +51,7 @@ impl Expirer {
         for QuestionRecord { question, .. } in self.store.questions(QuestionFilter::DueAt(now), PAGE).await? {
             let told = self.questions.told_of_expiry(&question, &self.settings.get()).await?;
             let notice = (TurnId::new(now), expired(&question, told, now));
-            self.inlet.accept(&question.place.channel, vec![notice], None).await?;
+            self.inlet.accept(&question.address.channel, vec![notice], None).await?;
         }
         Ok(self.store.next_question_expiry().await?)
     }

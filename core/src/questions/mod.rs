@@ -6,4 +6,4 @@ pub(crate) mod backlog_question;
 pub(crate) mod digest;
 pub(crate) mod expirer;
 pub(crate) mod first_pick;
-pub(crate) mod open;
+pub(crate) mod open_questions;

@@ -11,7 +11,7 @@
 //!    takes part like any other: it is run in the end.
 //! 3. The channel with the fewest running turns is next; of several, the one that was given a permit the longest ago.
 //! 4. Within a channel, the conversation is next whose first waiting turn came first. A person's next conversation, and
-//!    the next turn of the same one, takes its place [`PERSON_STEP`] turns later: of `n` turns that a person has waiting,
+//!    the next turn of the same one, takes its position [`PERSON_STEP`] turns later: of `n` turns that a person has waiting,
 //!    no more than the first, and one for every [`PERSON_STEP`] turns that were accepted since, run before the first
 //!    turn of somebody else.
 //!
@@ -38,12 +38,12 @@ use tracing::{debug, error, warn};
 use crate::{
     base::{lifecycle::Lifecycle, pauses, recent_turns::RecentTurns},
     events::{Run, TurnEvents},
-    handles::slots::{self, Line, Permit, Slot, Slots},
+    handles::slots::{self, Permit, Slot, Slots, WaitingConversation},
     ledger::{
         Ledger,
         trigger::{Decided, Trigger},
     },
-    merges::{self, Gathered, Merges},
+    merges::{self, MergeGroup, Merges},
     model::{AgentName, EventKind, TurnId, TurnRecord},
     outbox::ephemerals::marker::Marker,
     ports::{QueueStore, StoreError, WaitingTurn},
@@ -152,7 +152,7 @@ impl Scheduler {
                 Ok(gathered) => gathered,
                 Err(error) => {
                     warn!(turn = %turn.id, %error, "cannot read the turns behind a turn, it begins alone");
-                    Gathered::default()
+                    MergeGroup::default()
                 }
             };
             if waited_for != Some(turn.id) {
@@ -297,29 +297,31 @@ impl Scheduler {
         let context = &self.ledger.context;
         let agent_of = |waiting: &WaitingTurn| context.agent_or_current(&waiting.agent, &waiting.channel);
         let mut limit = round.few;
-        let (mut lines, unread) = loop {
+        let (mut candidates, unread) = loop {
             let waiting = self.store.waiting(limit).await?;
-            let lines: Vec<Line> =
-                waiting.into_iter().map(|waiting| Line { agent: agent_of(&waiting), waiting }).collect();
-            let unread = slots::unread(&lines, limit);
-            let is_hidden = self.slots.hides_any(&round, limit, &lines) || lines.iter().any(|line| !line.waiting.owed);
+            let candidates: Vec<WaitingConversation> =
+                waiting.into_iter().map(|waiting| WaitingConversation { agent: agent_of(&waiting), waiting }).collect();
+            let unread = slots::unread(&candidates, limit);
+            let is_hidden = self.slots.hides_any(&round, limit, &candidates)
+                || candidates.iter().any(|candidate| !candidate.waiting.owed);
             if limit == round.limit || unread.is_empty() || !is_hidden {
-                break (lines, unread);
+                break (candidates, unread);
             }
             // Conversations that hold slots already, and talk, must not hide those behind them.
             limit = round.limit;
         };
         let (starting, mut all_have_begun) = mpsc::channel(1);
         loop {
-            while let Some((mut slot, first)) = self.slots.take_next(&mut lines) {
+            while let Some((mut slot, first)) = self.slots.take_next(&mut candidates) {
                 slot.begins_in(starting.clone());
                 self.spawn(move |scheduler| scheduler.run_waiting_turns(slot, Some(first)));
             }
-            let Some(late) = self.slots.late_run_before(&mut lines) else { break };
+            let Some(late) = self.slots.late_run_before(&mut candidates) else { break };
             self.end_late_run(late).await?;
         }
         // What is left waits for a permit, and there may be more than was read.
-        let waiting: HashSet<AgentName> = lines.into_iter().map(|line| line.agent).chain(unread).collect();
+        let waiting: HashSet<AgentName> =
+            candidates.into_iter().map(|candidate| candidate.agent).chain(unread).collect();
         self.slots.end_round(&round, &waiting);
         drop(starting);
         // That saves reads. One whose beginning cannot be stored keeps nobody waiting.

@@ -7,7 +7,7 @@ use crate::model::TurnSeq;
 pub const AMBIENT_LAG: i64 = 1000;
 
 /// How many turns later than its last one a person's next conversation, or the next turn of the same one, takes its
-/// place.
+/// position.
 pub const PERSON_STEP: i64 = 32;
 
 /// The [rank](crate::store::WaitingTurn::rank) of a turn among those of its conversation.
@@ -15,16 +15,16 @@ pub const fn rank(seq: TurnSeq, owed: bool) -> i64 {
     if owed { seq } else { seq + AMBIENT_LAG }
 }
 
-/// The [place](crate::store::WaitingTurn::place) of a conversation whose first waiting turn has this rank. `had` is its place
-/// with the turn before; `last_of_person` is the last place of a conversation that waits with such a turn of the same person.
-pub fn place(rank: i64, had: Option<i64>, last_of_person: Option<i64>) -> i64 {
-    let after = [had, last_of_person].into_iter().flatten().map(|place| place + PERSON_STEP);
+/// The [position](crate::store::WaitingTurn::position) of a conversation whose first waiting turn has this rank. `had` is its position
+/// with the turn before; `last_of_person` is the last position of a conversation that waits with such a turn of the same person.
+pub fn position(rank: i64, had: Option<i64>, last_of_person: Option<i64>) -> i64 {
+    let after = [had, last_of_person].into_iter().flatten().map(|position| position + PERSON_STEP);
     after.fold(rank, i64::max)
 }
 
-/// Whether another turn of the conversation may be the first one after a turn changed. `place`: that of the turn before.
-pub const fn may_change_first(place: Option<i64>, is_waiting: bool) -> bool {
-    is_waiting != place.is_some()
+/// Whether another turn of the conversation may be the first one after a turn changed. `position`: that of the turn before.
+pub const fn may_change_first(position: Option<i64>, is_waiting: bool) -> bool {
+    is_waiting != position.is_some()
 }
 
 #[cfg(test)]
@@ -40,11 +40,11 @@ mod tests {
 
     #[test]
     fn a_conversation_takes_its_place_a_step_after_the_last_one_of_the_person() {
-        assert_eq!(place(100, None, None), 100);
-        assert_eq!(place(100, Some(90), None), 122);
-        assert_eq!(place(100, None, Some(95)), 127);
-        assert_eq!(place(100, Some(99), Some(95)), 131, "the later one counts");
-        assert_eq!(place(200, Some(90), Some(95)), 200, "a place is never before the rank");
+        assert_eq!(position(100, None, None), 100);
+        assert_eq!(position(100, Some(90), None), 122);
+        assert_eq!(position(100, None, Some(95)), 127);
+        assert_eq!(position(100, Some(99), Some(95)), 131, "the later one counts");
+        assert_eq!(position(200, Some(90), Some(95)), 200, "a position is never before the rank");
     }
 
     #[test]

@@ -39,12 +39,12 @@ const MOST_BYTES: usize = 8 << 20;
 pub struct Calendar {
     pub(crate) store: Arc<dyn ScheduleStore>,
     pub(crate) clock: SharedClock,
-    known: Mutex<Known>,
+    snapshot: Mutex<Snapshot>,
     changed: Notify,
 }
 
 /// The schedules, as they were read from the store at this version.
-struct Known {
+struct Snapshot {
     version: Version,
     schedules: BTreeMap<ScheduleId, Schedule>,
 }
@@ -56,8 +56,8 @@ impl Calendar {
         clock: SharedClock,
         seeds: &[NewSchedule],
     ) -> Result<Self, StoreError> {
-        let known = Mutex::new(read(&*store, clock.now()).await?);
-        let calendar = Self { store, clock, known, changed: Notify::new() };
+        let snapshot = Mutex::new(read(&*store, clock.now()).await?);
+        let calendar = Self { store, clock, snapshot, changed: Notify::new() };
         calendar.plant(seeds).await?;
         Ok(calendar)
     }
@@ -67,15 +67,15 @@ impl Calendar {
     pub(crate) async fn plant(&self, seeds: &[NewSchedule]) -> Result<Vec<String>, StoreError> {
         decide_anew!({
             let seen = self.seen();
-            let mut known = self.known().schedules.clone();
-            let (schedules, replaced) = planted(seeds, &mut known, self.clock.now());
+            let mut snapshot = self.snapshot().schedules.clone();
+            let (schedules, replaced) = planted(seeds, &mut snapshot, self.clock.now());
             let transition = Transition { schedules, ..Transition::default() };
             (transition.is_empty() || self.change(seen, transition).await?).then_some(replaced)
         })
     }
 
     pub(crate) fn all(&self) -> Vec<Schedule> {
-        let mut all: Vec<_> = self.known().schedules.values().cloned().collect();
+        let mut all: Vec<_> = self.snapshot().schedules.values().cloned().collect();
         all.sort_by(|one, other| one.new.name.cmp(&other.new.name));
         all
     }
@@ -90,7 +90,7 @@ impl Calendar {
 
     /// `None` if another schedule was changed since `seen`.
     async fn try_to_add(&self, seen: Seen, new: NewSchedule, by: &Actor) -> Result<Option<Schedule>, OperationError> {
-        let namesake = self.known().schedules.values().find(|it| it.new.name == new.name).cloned();
+        let namesake = self.snapshot().schedules.values().find(|it| it.new.name == new.name).cloned();
         let gives_way = |it: &Schedule| it.is_over() && !is_configured(it) && it.is_seen_by(by.channels.as_deref());
         if namesake.as_ref().is_some_and(|it| !gives_way(it)) {
             return Err(OperationError::Unfit(format!(
@@ -108,7 +108,7 @@ impl Calendar {
     fn made(&self, new: NewSchedule, by: &Actor) -> Result<Schedule, OperationError> {
         let now = self.clock.now();
         let next_at = new.check(now).map_err(|why| OperationError::Unfit(why.to_string()))?;
-        check_room(self.known().schedules.values(), &new).map_err(OperationError::Unfit)?;
+        check_room(self.snapshot().schedules.values(), &new).map_err(OperationError::Unfit)?;
         Ok(Schedule::new(new, ScheduleOrigin::Operator, by.name.clone(), Some(next_at), now))
     }
 
@@ -170,8 +170,8 @@ impl Calendar {
 
     /// The name, or one that begins with it, which no schedule has.
     fn free_name(&self, name: &str) -> String {
-        let known = self.known();
-        let is_free = |name: &String| known.schedules.values().all(|it| it.new.name != *name);
+        let snapshot = self.snapshot();
+        let is_free = |name: &String| snapshot.schedules.values().all(|it| it.new.name != *name);
         let numbered = (2..).map(|number| format!("{name} {number}"));
         std::iter::once(name.to_owned()).chain(numbered).find(is_free).unwrap_or_default()
     }
@@ -224,7 +224,8 @@ impl Calendar {
         };
         decide_anew!({
             let seen = self.seen();
-            let theirs: Vec<_> = self.known().schedules.values().filter(|it| is_theirs(it)).map(|it| it.id).collect();
+            let theirs: Vec<_> =
+                self.snapshot().schedules.values().filter(|it| is_theirs(it)).map(|it| it.id).collect();
             self.take_away(seen, &theirs, None).await?.then_some(())
         })
     }
@@ -234,7 +235,7 @@ impl Calendar {
         let is_old = |it: &Schedule| it.was_over_before(before) && !is_configured(it);
         decide_anew!({
             let seen = self.seen();
-            let old: Vec<_> = self.known().schedules.values().filter(|it| is_old(it)).map(|it| it.id).collect();
+            let old: Vec<_> = self.snapshot().schedules.values().filter(|it| is_old(it)).map(|it| it.id).collect();
             self.take_away(seen, &old, None).await?.then_some(old.len())
         })
     }
@@ -294,30 +295,30 @@ impl Calendar {
 
     /// The schedule with this name or id, if it is for channels that the operator may see.
     pub(crate) fn find(&self, name: &str, by: &Actor) -> Result<Schedule, OperationError> {
-        let known = self.known();
-        let mut meant = known.schedules.values().filter(|it| it.new.name == name || it.id.to_string() == name);
+        let snapshot = self.snapshot();
+        let mut meant = snapshot.schedules.values().filter(|it| it.new.name == name || it.id.to_string() == name);
         let schedule = meant.next().filter(|it| it.is_seen_by(by.channels.as_deref()));
         schedule.cloned().ok_or(OperationError::Unknown("there is no schedule with this name"))
     }
 
     /// The schedules whose time has come.
     pub(crate) fn due(&self, now: Timestamp) -> Vec<ScheduleId> {
-        self.known().schedules.values().filter(|it| is_due(it, now)).map(|it| it.id).collect()
+        self.snapshot().schedules.values().filter(|it| is_due(it, now)).map(|it| it.id).collect()
     }
 
     /// The schedule, if its time has still come.
     pub(crate) fn still_due(&self, id: ScheduleId, now: Timestamp) -> Option<Schedule> {
-        self.known().schedules.get(&id).filter(|it| is_due(it, now)).cloned()
+        self.snapshot().schedules.get(&id).filter(|it| is_due(it, now)).cloned()
     }
 
     pub(crate) fn next(&self) -> Option<Timestamp> {
-        let known = self.known();
-        known.schedules.values().filter(|it| it.state == ScheduleState::Active).filter_map(|it| it.next_at).min()
+        let snapshot = self.snapshot();
+        snapshot.schedules.values().filter(|it| it.state == ScheduleState::Active).filter_map(|it| it.next_at).min()
     }
 
     /// What a change is decided on: taken before anything else is looked at.
     pub(crate) fn seen(&self) -> Seen {
-        Seen { noun: Noun::Schedules, version: self.known().version }
+        Seen { noun: Noun::Schedules, version: self.snapshot().version }
     }
 
     /// Stores changes, and takes them over. `false` if a schedule was changed since `seen`: decide again.
@@ -326,26 +327,26 @@ impl Calendar {
         let transition = Transition { seen: vec![seen], ..transition };
         if self.store.commit(transition).await? == Commit::Conflict {
             let read = read(&*self.store, self.clock.now()).await?;
-            let mut known = self.known();
-            if read.version > known.version {
-                *known = read;
+            let mut snapshot = self.snapshot();
+            if read.version > snapshot.version {
+                *snapshot = read;
                 self.changed.notify_one();
             }
             return Ok(false);
         }
-        let mut known = self.known();
+        let mut snapshot = self.snapshot();
         // They may have been read from the store meanwhile.
-        if is_counted && known.version == seen.version {
-            known.version += 1;
+        if is_counted && snapshot.version == seen.version {
+            snapshot.version += 1;
             for change in changes {
                 match change {
-                    ScheduleChange::Set(schedule) => drop(known.schedules.insert(schedule.id, *schedule)),
-                    ScheduleChange::Removed(id) => drop(known.schedules.remove(&id)),
+                    ScheduleChange::Set(schedule) => drop(snapshot.schedules.insert(schedule.id, *schedule)),
+                    ScheduleChange::Removed(id) => drop(snapshot.schedules.remove(&id)),
                     ScheduleChange::Ran(_) => {}
                 }
             }
         }
-        drop(known);
+        drop(snapshot);
         self.changed.notify_one();
         Ok(true)
     }
@@ -371,21 +372,21 @@ impl Calendar {
         Ok(self.change(seen, transition).await?)
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn snapshot(&self) -> MutexGuard<'_, Snapshot> {
+        self.snapshot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-async fn read(store: &dyn ScheduleStore, now: Timestamp) -> Result<Known, StoreError> {
+async fn read(store: &dyn ScheduleStore, now: Timestamp) -> Result<Snapshot, StoreError> {
     let version = store.version(Noun::Schedules).await?;
     let schedules = store.schedules().await?.into_iter().map(|it| (it.id, it.not_ahead_of(now))).collect();
-    Ok(Known { version, schedules })
+    Ok(Snapshot { version, schedules })
 }
 
 /// Fails if there are too many schedules for another one, or too long ones.
-fn check_room<'a>(known: impl Iterator<Item = &'a Schedule>, new: &NewSchedule) -> Result<(), String> {
+fn check_room<'a>(snapshot: impl Iterator<Item = &'a Schedule>, new: &NewSchedule) -> Result<(), String> {
     let size = |schedule: &NewSchedule| schedule.action.text().map_or(0, str::len);
-    let (count, bytes) = known.fold((0, size(new)), |(count, bytes), it| (count + 1, bytes + size(&it.new)));
+    let (count, bytes) = snapshot.fold((0, size(new)), |(count, bytes), it| (count + 1, bytes + size(&it.new)));
     if count >= MOST {
         return Err(format!("there are {count} schedules, and more are not kept: remove some first"));
     }
@@ -416,7 +417,7 @@ fn is_due(schedule: &Schedule, now: Timestamp) -> bool {
 /// one that an operator paused stays paused. Returns also the names of others' schedules that gave way.
 fn planted(
     seeds: &[NewSchedule],
-    known: &mut BTreeMap<ScheduleId, Schedule>,
+    snapshot: &mut BTreeMap<ScheduleId, Schedule>,
     now: Timestamp,
 ) -> (Vec<ScheduleChange>, Vec<String>) {
     let is_gone = |it: &Schedule| {
@@ -424,9 +425,9 @@ fn planted(
         // Another one with that name gives way: names are the configuration's.
         if is_configured(it) { !seeds.contains(&it.new) } else { is_named }
     };
-    let gone: Vec<_> = known.extract_if(.., |_, schedule| is_gone(schedule)).map(|(_, schedule)| schedule).collect();
+    let gone: Vec<_> = snapshot.extract_if(.., |_, schedule| is_gone(schedule)).map(|(_, schedule)| schedule).collect();
     let mut changes: Vec<_> = gone.iter().map(|it| ScheduleChange::Removed(it.id)).collect();
-    for seed in seeds.iter().filter(|seed| !known.values().any(|it| it.new == **seed)).cloned().collect::<Vec<_>>() {
+    for seed in seeds.iter().filter(|seed| !snapshot.values().any(|it| it.new == **seed)).cloned().collect::<Vec<_>>() {
         let is_before = |it: &&Schedule| is_configured(it) && it.new.name == seed.name && !it.has_paused_itself();
         let paused = gone.iter().find(is_before).filter(|it| it.state == ScheduleState::Paused);
         // One whose only time has passed is done.
@@ -437,7 +438,7 @@ fn planted(
             schedule = Schedule { state: ScheduleState::Paused, why: paused.why.clone(), ..schedule };
         }
         changes.push(ScheduleChange::Set(Box::new(schedule.clone())));
-        known.insert(schedule.id, schedule);
+        snapshot.insert(schedule.id, schedule);
     }
     let replaced = gone.into_iter().filter(|it| !is_configured(it)).map(|it| it.new.name).collect();
     (changes, replaced)
@@ -462,28 +463,28 @@ mod tests {
     /// Who pauses it means what has this name, whatever its words and times are.
     #[test]
     fn a_configured_schedule_that_an_operator_paused_stays_paused_when_its_entry_changes() {
-        let (mut known, now) = (BTreeMap::new(), Timestamp::from_millis(1));
-        planted(&[new("Tea.")], &mut known, now);
-        for schedule in known.values_mut() {
+        let (mut snapshot, now) = (BTreeMap::new(), Timestamp::from_millis(1));
+        planted(&[new("Tea.")], &mut snapshot, now);
+        for schedule in snapshot.values_mut() {
             (schedule.state, schedule.why) = (ScheduleState::Paused, Some("holidays".to_owned()));
         }
 
-        planted(&[new("Coffee.")], &mut known, now);
+        planted(&[new("Coffee.")], &mut snapshot, now);
 
-        let found: Vec<_> = known.values().map(|it| (&it.new.action, it.state, it.why.as_deref())).collect();
+        let found: Vec<_> = snapshot.values().map(|it| (&it.new.action, it.state, it.why.as_deref())).collect();
         assert_eq!(found, [(&new("Coffee.").action, ScheduleState::Paused, Some("holidays"))]);
     }
 
     #[test]
     fn an_operators_schedule_that_gives_way_to_a_configured_one_is_named() {
-        let mut known: BTreeMap<_, _> = known(1, "mine").into_iter().map(|it| (it.id, it)).collect();
+        let mut snapshot: BTreeMap<_, _> = snapshot(1, "mine").into_iter().map(|it| (it.id, it)).collect();
 
-        let (_, replaced) = planted(&[new("theirs")], &mut known, Timestamp::from_millis(1));
+        let (_, replaced) = planted(&[new("theirs")], &mut snapshot, Timestamp::from_millis(1));
 
         assert_eq!(replaced, ["news"]);
     }
 
-    fn known(count: usize, text: &str) -> Vec<Schedule> {
+    fn snapshot(count: usize, text: &str) -> Vec<Schedule> {
         let now = Timestamp::from_millis(1);
         let one = || Schedule::new(new(text), ScheduleOrigin::Operator, "grace".to_owned(), None, now);
         std::iter::repeat_with(one).take(count).collect()
@@ -492,12 +493,12 @@ mod tests {
     /// A14.
     #[test]
     fn number_and_size_of_schedules_are_bounded() {
-        let (most, long) = (known(MOST - 1, "hello"), "x".repeat(1 << 20));
-        let room = |known: &[Schedule], text: &str| check_room(known.iter(), &new(text));
+        let (most, long) = (snapshot(MOST - 1, "hello"), "x".repeat(1 << 20));
+        let room = |snapshot: &[Schedule], text: &str| check_room(snapshot.iter(), &new(text));
 
         assert_eq!(room(&most, "hello"), Ok(()));
-        assert!(room(&known(MOST, "hello"), "hello").is_err_and(|why| why.contains("5000 schedules")));
-        assert_eq!(room(&known(7, &long), &long), Ok(()));
-        assert!(room(&known(8, &long), "hello").is_err_and(|why| why.contains("8 MiB")));
+        assert!(room(&snapshot(MOST, "hello"), "hello").is_err_and(|why| why.contains("5000 schedules")));
+        assert_eq!(room(&snapshot(7, &long), &long), Ok(()));
+        assert!(room(&snapshot(8, &long), "hello").is_err_and(|why| why.contains("8 MiB")));
     }
 }

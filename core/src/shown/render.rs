@@ -146,7 +146,7 @@ fn asked(signal: &Signal, target: &Target<'_>, templates: &Templates) -> Option<
         turn: turn.id,
         claim: signal.claim,
         conversation: turn.conversation,
-        place: turn.event.conversation.clone(),
+        address: turn.event.conversation.clone(),
         chooser: is_for_one.then(|| turn.event.sender.id.clone()),
         text,
         choices: choices.options,

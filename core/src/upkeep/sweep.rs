@@ -21,7 +21,7 @@ use crate::{
         slots::Slots,
     },
     ledger::{Ledger, trigger::Trigger},
-    model::{ChannelId, ConversationId, OwnerId, TurnId, TurnRecord},
+    model::{ChannelId, ConversationId, NodeId, TurnId, TurnRecord},
     outbox::{attempts::Attempts, ephemerals::marker::MARK_AFTER},
     ports::{DeadlineStore, OutboxStore, Remark, RunEnd, SharedClock, StoreError},
 };
@@ -47,7 +47,7 @@ pub(crate) struct Sweep {
     pub(crate) slots: Arc<Slots>,
     pub(crate) timer: Arc<Timer>,
     pub(crate) clock: SharedClock,
-    pub(crate) owner: OwnerId,
+    pub(crate) node: NodeId,
     pub(crate) lifecycle: Lifecycle,
     /// The turns that were skipped, to report each once.
     pub(crate) skipped: Mutex<HashSet<TurnId>>,
@@ -59,7 +59,7 @@ impl Sweep {
         let mut after = None;
         let mut runs = 0_usize;
         loop {
-            let page = self.store.runs_left(self.owner, after, PAGE).await?;
+            let page = self.store.runs_left(self.node, after, PAGE).await?;
             let Some(last) = page.last() else { break };
             after = Some(*last);
             runs += page.len();
@@ -68,7 +68,7 @@ impl Sweep {
                 self.or_skip(turn, result).await?;
             }
         }
-        let attempts = self.outbox.attempts_left(self.owner).await?;
+        let attempts = self.outbox.attempts_left(self.node).await?;
         let interrupted = attempts.len();
         for delivery in attempts {
             let turn = delivery.turn;

@@ -46,12 +46,12 @@ pub(crate) struct Watch {
     pub(crate) agents: Arc<Agents>,
     pub(crate) clock: SharedClock,
     pub(crate) started: Timestamp,
-    pub(crate) known: Mutex<Known>,
+    pub(crate) outages: Mutex<Outages>,
 }
 
 /// What was seen at the last look.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct Outages {
     /// What is down and in the log.
     down: HashMap<Part, Down>,
     /// Since when the store cannot write, and why. It is logged when it can again.
@@ -62,25 +62,25 @@ impl Watch {
     /// Looks at them all, and logs what has changed since the last look.
     pub(crate) async fn look(&self) {
         let at = self.clock.now();
-        let mut known = self.known();
+        let mut outages = self.outages();
         if let Some(error) = self.store.trouble() {
             // Nothing can be logged now. What else changes meanwhile is seen at a later look.
-            known.unwritable.get_or_insert_with(|| (at, error.to_string()));
-            return *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
+            outages.unwritable.get_or_insert_with(|| (at, error.to_string()));
+            return *self.outages.lock().unwrap_or_else(PoisonError::into_inner) = outages;
         }
         if let Err(error) = self.health.forget_failures().await {
             return warn!(%error, "cannot look at what is to be sent");
         }
         let mut log = Vec::new();
         let down = self.down();
-        for (part, down) in down.iter().filter(|(part, _)| !known.down.contains_key(*part)) {
+        for (part, down) in down.iter().filter(|(part, _)| !outages.down.contains_key(*part)) {
             log.push(entry(part, Some(down), at));
             match part {
                 Part::Channel(channel) => warn!(%channel, problem = down.said(), "the channel is down"),
                 Part::Agent(agent) => warn!(agent, error = down.problem, "the agent fails"),
             }
         }
-        for part in known.down.keys().filter(|part| !down.contains_key(*part)) {
+        for part in outages.down.keys().filter(|part| !down.contains_key(*part)) {
             log.push(entry(part, None, at));
             match part {
                 Part::Channel(channel) => info!(%channel, "the channel works again"),
@@ -88,7 +88,7 @@ impl Watch {
             }
         }
         // The store itself has reported this.
-        if let Some((since, problem)) = known.unwritable.take() {
+        if let Some((since, problem)) = outages.unwritable.take() {
             log.push(NewLogEntry { at: since, subject: Subject::default(), event: LogEvent::StoreDown { problem } });
             log.push(NewLogEntry { at, subject: Subject::default(), event: LogEvent::StoreUp });
         }
@@ -98,16 +98,16 @@ impl Watch {
             // It is noticed again at the next look.
             return warn!(%error, "cannot log what went down or came back");
         }
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Known { down, unwritable: None };
+        *self.outages.lock().unwrap_or_else(PoisonError::into_inner) = Outages { down, unwritable: None };
     }
 
-    fn known(&self) -> Known {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn outages(&self) -> Outages {
+        self.outages.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Since when the store cannot write, if it cannot and that was seen at a look.
     pub(crate) fn unwritable_since(&self) -> Option<Timestamp> {
-        self.known().unwritable.map(|(since, _)| since)
+        self.outages().unwritable.map(|(since, _)| since)
     }
 
     pub(crate) fn down(&self) -> HashMap<Part, Down> {

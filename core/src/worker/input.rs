@@ -83,8 +83,8 @@ pub(super) fn schedule_limits(
     channels: &Channels,
 ) -> Option<ScheduleLimits> {
     let limits = settings.agent_schedules.get(run.handler.agent()?)?;
-    let place = &event.conversation;
-    let can_write_first = channels.get(&place.channel)?.capabilities(place).can_write_first;
+    let address = &event.conversation;
+    let can_write_first = channels.get(&address.channel)?.capabilities(address).can_write_first;
     Some(*limits).filter(|limits| limits.most > 0 && event.sender.kind.is_human() && can_write_first)
 }
 

@@ -30,9 +30,9 @@ fn now(gateway: &TestGateway) -> Timestamp {
 }
 
 /// Something that was sent three hours ago, and comes now.
-fn late(gateway: &TestGateway, place: &str, text: &str) -> InboundEvent {
+fn late(gateway: &TestGateway, address: &str, text: &str) -> InboundEvent {
     let sent_at = Timestamp::from_millis(now(gateway).as_millis() - i64::try_from(HOURS.as_millis()).expect("small"));
-    InboundEvent { sent_at: Some(sent_at), received_at: now(gateway), ..said(&chat(place), text) }
+    InboundEvent { sent_at: Some(sent_at), received_at: now(gateway), ..said(&chat(address), text) }
 }
 
 /// D4, D9. Without a policy nothing is dropped, however late it comes.

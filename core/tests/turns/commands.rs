@@ -536,9 +536,9 @@ async fn whatever_is_written_after_a_slash_is_answered_once() {
 
     for number in 0..400 {
         let text = text.new_tree(&mut runner).expect("a text").current();
-        let place = chat(&format!("chat-{number}"));
-        gateway.receives(said(&place, &text)).await;
-        assert_eq!(gateway.visible(&place).len(), 1, "{text:?}");
+        let address = chat(&format!("chat-{number}"));
+        gateway.receives(said(&address, &text)).await;
+        assert_eq!(gateway.visible(&address).len(), 1, "{text:?}");
     }
     gateway.at_rest().await;
 }

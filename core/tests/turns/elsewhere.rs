@@ -26,7 +26,7 @@ fn refuse(gateway: &TestGateway, is_refused: impl Fn(&ConversationRef) -> bool +
 }
 
 fn refuse_main(gateway: &TestGateway) {
-    refuse(gateway, |place| place.channel == main_channel());
+    refuse(gateway, |address| address.channel == main_channel());
 }
 
 async fn asks(gateway: &TestGateway) -> TurnId {

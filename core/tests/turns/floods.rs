@@ -359,8 +359,8 @@ async fn three_noisy_people_cost_a_fourth_one_less_than_a_second() {
             for who in noisy {
                 loop {
                     *number += 1;
-                    let place = chat(&format!("{who}{}", *number % 40));
-                    let event = by(who, InboundEvent { received_at: now(), ..said(&place, "hello") });
+                    let address = chat(&format!("{who}{}", *number % 40));
+                    let event = by(who, InboundEvent { received_at: now(), ..said(&address, "hello") });
                     let accepted = gateway.intake().accept(event).await.expect("accepted");
                     if matches!(accepted, Accepted::Limited { .. }) {
                         break;

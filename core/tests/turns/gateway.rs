@@ -14,7 +14,7 @@ use jiff::tz::TimeZone;
 use rejoinder_core::{
     Accepted, Access, Action, Actor, AgentName, AgentRuntime, ApprovalSettings, Capabilities, Cause, ChannelAdapter,
     ChannelId, ChatKind, Clock, ConversationRef, ConversationTrigger, Directed, Engine, Hours, InboundEvent, Intake,
-    Ladder, Language, Lifetimes, Masker, NewSchedule, OperationError, OwnCommand, OwnerId, Parts, PersonLimits,
+    Ladder, Language, Lifetimes, Masker, NewSchedule, NodeId, OperationError, OwnCommand, Parts, PersonLimits,
     Policies, Policy, Price, Question, Queues, Rule, Rung, ScheduleLimits, ScheduleSettings, SeedPerson, Sender,
     SenderKind, SessionSettings, Settings, SharedClock, SignalKind, SpecialLimits, Store, Templates, TurnId, Via,
     conformance::{
@@ -330,8 +330,8 @@ fn templates() -> Templates {
 }
 
 /// An owner that runs nothing in these tests, so that to it all runs and attempts are leftovers of others.
-pub(crate) fn unrelated_owner() -> OwnerId {
-    OwnerId::new(rejoinder_core::conformance::clock::START)
+pub(crate) fn unrelated_node() -> NodeId {
+    NodeId::new(rejoinder_core::conformance::clock::START)
 }
 
 /// A person's message in a direct chat.
@@ -874,11 +874,11 @@ impl TestGateway {
         let open: Vec<_> = turns.iter().filter(|turn| turn.ended_at.is_none()).collect();
         assert_eq!((backlog.open, backlog.waiting, backlog.pending_deliveries), (0, 0, 0), "open: {open:#?}");
         assert!(
-            self.store.runs_left(unrelated_owner(), None, 1).await.expect("readable").is_empty(),
+            self.store.runs_left(unrelated_node(), None, 1).await.expect("readable").is_empty(),
             "a run is in flight"
         );
         assert!(
-            self.store.attempts_left(unrelated_owner()).await.expect("readable").is_empty(),
+            self.store.attempts_left(unrelated_node()).await.expect("readable").is_empty(),
             "an attempt has no result"
         );
         assert_eq!(self.platform.violations(), Vec::<String>::new());

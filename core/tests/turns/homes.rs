@@ -25,15 +25,15 @@ async fn link(gateway: &TestGateway) {
     comes_in(gateway, says(&chat("grace"), "hello")).await;
 }
 
-async fn tells(gateway: &TestGateway, place: &ConversationRef, text: &str) -> String {
-    comes_in(gateway, says(place, text)).await;
-    last(gateway, place)
+async fn tells(gateway: &TestGateway, address: &ConversationRef, text: &str) -> String {
+    comes_in(gateway, says(address, text)).await;
+    last(gateway, address)
 }
 
 /// Whether Grace is told on the main channel that a stranger asks, and whether on the other one.
 async fn is_told(gateway: &TestGateway, stranger: &str) -> (bool, bool) {
     comes_in(gateway, says(&there(stranger), "let me in")).await;
-    let is_told = |place| gateway.visible(&place).iter().any(|text| text.contains(&format!("/{stranger})")));
+    let is_told = |address| gateway.visible(&address).iter().any(|text| text.contains(&format!("/{stranger})")));
     (is_told(chat("grace")), is_told(there("hopper")))
 }
 
@@ -56,8 +56,8 @@ async fn on_three_channels(home: Option<ChannelId>) -> TestGateway {
     grace.identities.extend([identity(other_channel(), "hopper"), identity(third_channel(), "amazing")]);
     grace.home = home;
     let gateway = setup.start().await;
-    for place in [chat("grace"), there("hopper"), yonder("amazing")] {
-        comes_in(&gateway, says(&place, "hello")).await;
+    for address in [chat("grace"), there("hopper"), yonder("amazing")] {
+        comes_in(&gateway, says(&address, "hello")).await;
     }
     gateway
 }
@@ -86,9 +86,9 @@ async fn somebody_is_reached_where_they_chose() {
 #[tokio::test]
 async fn a_new_home_takes_the_place_of_the_old_one() {
     let gateway = linked(setup(Access::default())).await;
-    for place in [there("hopper"), chat("grace"), there("hopper"), chat("grace")] {
-        assert_eq!(tells(&gateway, &place, "/home HERE").await, "Here.");
-        let home = format!("Home is {}.", place.channel);
+    for address in [there("hopper"), chat("grace"), there("hopper"), chat("grace")] {
+        assert_eq!(tells(&gateway, &address, "/home HERE").await, "Here.");
+        let home = format!("Home is {}.", address.channel);
         assert_eq!(tells(&gateway, &chat("grace"), "/home").await, home);
         assert_eq!(tells(&gateway, &there("hopper"), "/home").await, home);
     }

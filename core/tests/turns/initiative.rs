@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use rejoinder_core::{
-    Access, Actor, AgentTurn, Answer, Attachment, Begun, Capabilities, ChannelId, Choices, ConversationRef, Done,
+    Access, Actor, AgentTurn, Answer, Attachment, BegunTurn, Capabilities, ChannelId, Choices, ConversationRef, Done,
     Hours, Identity, InboundEvent, Missed, NewMessage, NewSchedule, News, NotReached, OnUnknown, OperationError,
     PersonRole, Policies, Policy, Receipts, Reply, ScheduledAction, SeedPerson, Support, Target, Task, Timestamp,
     TurnStatus, TurnView, When, Words,
@@ -13,7 +13,7 @@ use rejoinder_core::{
 
 use crate::{
     gateway::{GatewaySetup, TestGateway, chat, main_channel, operator, policy, secs},
-    keys::{self, HELD, page, place, with_key},
+    keys::{self, HELD, address, page, with_key},
     life::at_every_write,
     linking::{code_for, comes_in, confirms, guarded, last, other_channel, says, setup, there},
 };
@@ -22,7 +22,7 @@ pub(crate) fn message(to: &str, text: &str) -> NewMessage {
     NewMessage { to: to.parse().expect("a target"), text: text.to_owned(), attachments: Vec::new(), is_urgent: false }
 }
 
-async fn sends(gateway: &TestGateway, to: &str, key: &str) -> Result<Vec<Begun>, OperationError> {
+async fn sends(gateway: &TestGateway, to: &str, key: &str) -> Result<Vec<BegunTurn>, OperationError> {
     let sent = gateway.engine().initiative().send(&message(to, "The report is ready."), key, &operator("a test")).await;
     gateway.settle().await;
     sent.map(|sent| sent.begun)
@@ -33,7 +33,7 @@ fn not_reached(gateway: &TestGateway, missed: &[NotReached], channels: Option<&[
     missed.iter().map(|one| gateway.engine().name_addressees(one.who, channels)).collect()
 }
 
-fn places(sent: &[Begun]) -> Vec<ConversationRef> {
+fn addresses(sent: &[BegunTurn]) -> Vec<ConversationRef> {
     sent.iter().map(|one| one.to.clone()).collect()
 }
 
@@ -48,12 +48,12 @@ async fn refusal(gateway: &TestGateway, to: &str) -> String {
 #[tokio::test]
 async fn a_message_is_for_a_person_or_a_role() {
     let gateway = guarded().await;
-    for place in [chat("ada"), chat("grace")] {
-        comes_in(&gateway, says(&place, "hello")).await;
+    for address in [chat("ada"), chat("grace")] {
+        comes_in(&gateway, says(&address, "hello")).await;
     }
 
     let sent = sends(&gateway, "Ada", "one").await.expect("it is sent");
-    assert_eq!(places(&sent), [chat("ada")]);
+    assert_eq!(addresses(&sent), [chat("ada")]);
     assert_eq!(last(&gateway, &chat("ada")), "The report is ready.");
     assert_eq!(last(&gateway, &chat("grace")), "hello");
 
@@ -62,9 +62,9 @@ async fn a_message_is_for_a_person_or_a_role() {
     confirms(&gateway, &chat("ada")).await;
     comes_in(&gateway, says(&there("lovelace"), "hello")).await;
     let sent = sends(&gateway, "role:member", "two").await.expect("it is sent");
-    assert_eq!(places(&sent), [there("lovelace")]);
+    assert_eq!(addresses(&sent), [there("lovelace")]);
     let sent = sends(&gateway, "role:owner", "three").await.expect("it is sent");
-    assert_eq!(places(&sent), [chat("grace")]);
+    assert_eq!(addresses(&sent), [chat("grace")]);
     gateway.at_rest().await;
 }
 
@@ -85,9 +85,9 @@ async fn a_message_to_nobody_is_refused() {
 #[tokio::test]
 async fn a_message_can_begin_a_conversation() {
     let gateway = setup(Access::open()).start().await;
-    let place = there("room").to_string();
+    let address = there("room").to_string();
 
-    sends(&gateway, &place, "one").await.expect("it is sent");
+    sends(&gateway, &address, "one").await.expect("it is sent");
     assert_eq!(gateway.visible(&there("room")), ["The report is ready."]);
 
     gateway.platform.queue_fault(Fault::Refuse);
@@ -141,7 +141,7 @@ async fn those_of_a_role_who_are_not_reached_are_named() {
 
     let named = |missed: &[NotReached]| not_reached(&gateway, missed, None);
     assert_eq!(
-        (places(&sent.begun), named(&sent.missed)),
+        (addresses(&sent.begun), named(&sent.missed)),
         (vec![chat("ada")], vec!["Bob".to_owned(), "Cy".to_owned()])
     );
     assert_eq!(begun.missed, sent.missed);
@@ -166,8 +166,8 @@ async fn a_token_for_some_channels_learns_no_names_of_people_on_others() {
         setup.people.push(SeedPerson { name: name.to_owned(), role, identities, home: None, language: None });
     }
     let gateway = setup.start().await;
-    for place in [chat("ada"), there("zoe")] {
-        comes_in(&gateway, says(&place, "hello")).await;
+    for address in [chat("ada"), there("zoe")] {
+        comes_in(&gateway, says(&address, "hello")).await;
     }
     let by = Actor { channels: Some(vec![main_channel()]), ..operator("a test") };
 
@@ -177,7 +177,7 @@ async fn a_token_for_some_channels_learns_no_names_of_people_on_others() {
     gateway.settle().await;
 
     let (sees, stranger) = (by.channels.as_deref(), [there("").channel]);
-    assert_eq!(places(&sent.begun), [chat("ada")]);
+    assert_eq!(addresses(&sent.begun), [chat("ada")]);
     assert_eq!(not_reached(&gateway, &sent.missed, sees), ["Bob", "2 people"]);
     assert_eq!(not_reached(&gateway, &sent.missed, Some(&stranger)), ["one person", "2 people"]);
     let Err(OperationError::Unfit(why)) = refused else { panic!("{refused:?}") };
@@ -291,7 +291,7 @@ async fn with_page(change: impl FnOnce(&mut GatewaySetup, &mut Capabilities)) ->
 
 /// What the page shows: what the person said, and what was answered.
 async fn on_page(gateway: &TestGateway) -> Vec<(String, Option<String>)> {
-    let views = gateway.store.views(&place(), None, 10).await.expect("readable");
+    let views = gateway.store.views(&address(), None, 10).await.expect("readable");
     views.into_iter().map(|TurnView { text, shown, .. }| (text, shown.map(|shown| shown.text))).collect()
 }
 
@@ -309,7 +309,7 @@ async fn a_message_to_a_page_answers_nothing_that_the_person_said() {
         media_type: "text/plain".to_owned(),
         url: "https://a.example/report.txt".to_owned(),
     };
-    let new = NewMessage { attachments: vec![file.clone()], ..message(&place().to_string(), "The report is ready.") };
+    let new = NewMessage { attachments: vec![file.clone()], ..message(&address().to_string(), "The report is ready.") };
 
     let sent = gateway.engine().initiative().send(&new, "one", &operator("a test")).await.expect("it is stored");
     gateway.settle().await;
@@ -330,9 +330,9 @@ async fn a_message_to_a_page_answers_nothing_that_the_person_said() {
 async fn a_message_goes_only_where_somebody_has_written() {
     let gateway = with_page(|_, _| {}).await;
 
-    let sent = sends(&gateway, &place().to_string(), "one").await.expect("it is stored");
-    assert_eq!(places(&sent), [place()]);
-    assert_eq!(sends(&gateway, &place().to_string(), "one").await.expect("it was stored"), sent);
+    let sent = sends(&gateway, &address().to_string(), "one").await.expect("it is stored");
+    assert_eq!(addresses(&sent), [address()]);
+    assert_eq!(sends(&gateway, &address().to_string(), "one").await.expect("it was stored"), sent);
     assert_eq!(on_page(&gateway).await.len(), 2);
     let refused = refusal(&gateway, "test.page/another").await;
     assert!(refused.contains("nobody has written") && !refused.contains("another"), "{refused}");
@@ -344,9 +344,9 @@ async fn a_message_goes_only_where_somebody_has_written() {
 async fn nothing_is_sent_where_nobody_would_see_it() {
     let gateway = with_page(|_, rows| rows.can_write_first = false).await;
 
-    assert!(refusal(&gateway, &place().to_string()).await.contains("callers fetch"));
+    assert!(refusal(&gateway, &address().to_string()).await.contains("callers fetch"));
     let by = operator("a test");
-    let nowhere = gateway.engine().schedules().add(tells(&place().to_string(), false), &by);
+    let nowhere = gateway.engine().schedules().add(tells(&address().to_string(), false), &by);
     assert!(matches!(nowhere.await, Err(OperationError::Unfit(_))));
     gateway.at_rest().await;
 }
@@ -360,14 +360,14 @@ async fn somebody_who_is_in_no_direct_chat_is_reached_on_the_page() {
         comes_in(&gateway, with_key(key, &format!("/link {code}"))).await;
         confirms(&gateway, &chat(name)).await;
     }
-    assert_eq!(places(&sends(&gateway, "Ada", "one").await.expect("it is sent")), [chat("ada")]);
+    assert_eq!(addresses(&sends(&gateway, "Ada", "one").await.expect("it is sent")), [chat("ada")]);
 
     for name in ["ada", "grace"] {
         let identity = Identity { channel: main_channel(), id: name.to_owned() };
         gateway.engine().operations().revoke(&identity, operator("a lost phone")).await.expect("it is done");
     }
     for (to, key) in [("Ada", "two"), ("role:member", "three")] {
-        assert_eq!(places(&sends(&gateway, to, key).await.expect("it is stored")), [place()], "{to}");
+        assert_eq!(addresses(&sends(&gateway, to, key).await.expect("it is stored")), [address()], "{to}");
     }
     assert!(refusal(&gateway, "role:owner").await.contains("has written"));
     assert_eq!(sends(&gateway, "Grace", "four").await.expect("it is stored").len(), 1);
@@ -414,7 +414,7 @@ async fn a_page_shows_the_answer_to_a_prompt_alone(
     })
     .await;
     let before = gateway.platform.calls();
-    gateway.engine().schedules().add(tells(&place().to_string(), quiet), &operator("a test")).await.expect("made");
+    gateway.engine().schedules().add(tells(&address().to_string(), quiet), &operator("a test")).await.expect("made");
 
     gateway.advance(secs(3600)).await;
     gateway.advance(secs(5)).await;
@@ -439,7 +439,7 @@ async fn a_page_shows_a_message_once_whenever_the_gateway_is_killed() {
         let engine = gateway.engine().clone();
         tokio::spawn(async move {
             let by = operator("a test");
-            engine.initiative().send(&message(&place().to_string(), "Now."), "key", &by).await
+            engine.initiative().send(&message(&address().to_string(), "Now."), "key", &by).await
         });
         gateway.settle().await;
         let has_crashed = life.is_over();
@@ -448,7 +448,7 @@ async fn a_page_shows_a_message_once_whenever_the_gateway_is_killed() {
         gateway
             .engine()
             .initiative()
-            .send(&message(&place().to_string(), "Now."), "key", &by)
+            .send(&message(&address().to_string(), "Now."), "key", &by)
             .await
             .expect("it is stored");
         gateway.advance(secs(60)).await;
@@ -482,8 +482,8 @@ async fn nobody_is_disturbed_in_their_quiet_hours(#[case] restarts: bool) {
     let mut settings = setup(Access::open());
     settings.quiet_hours = adas_quiet_hours(23, 1);
     let mut gateway = settings.start().await;
-    for place in [chat("ada"), chat("grace")] {
-        comes_in(&gateway, says(&place, "hello")).await;
+    for address in [chat("ada"), chat("grace")] {
+        comes_in(&gateway, says(&address, "hello")).await;
     }
 
     for to in ["Ada".to_owned(), "role:owner".to_owned(), chat("ada").to_string()] {

@@ -24,7 +24,7 @@ fn theirs() -> Identity {
     identity(page(), HELD)
 }
 
-pub(crate) fn place() -> ConversationRef {
+pub(crate) fn address() -> ConversationRef {
     ConversationRef::new(page(), HELD)
 }
 
@@ -64,7 +64,7 @@ async fn link(gateway: &TestGateway, name: &str) -> String {
         return told;
     }
     comes_in(gateway, says(&chat(name), "It is me")).await;
-    last(gateway, &place())
+    last(gateway, &address())
 }
 
 async fn ada(gateway: &TestGateway, text: &str) -> String {
@@ -206,7 +206,7 @@ async fn a_crash_links_a_conversation_once() {
 
         comes_in(&gateway, says(&chat("ada"), "It is me")).await;
 
-        assert_eq!(gateway.visible(&place()), ["Asked.", "You are Ada."], "after write {write}");
+        assert_eq!(gateway.visible(&address()), ["Asked.", "You are Ada."], "after write {write}");
         assert_eq!(
             identities_of_ada(&gateway).await,
             [identity(main_channel(), "ada"), theirs()],

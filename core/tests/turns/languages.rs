@@ -183,9 +183,9 @@ async fn menus_describe_commands_in_every_language() {
 #[tokio::test]
 async fn a_choice_holds_on_all_channels_of_a_person() {
     let mut gateway = guarded().await;
-    let hears = async |gateway: &TestGateway, place: &ConversationRef| {
-        comes_in(gateway, linking::says(place, "/help")).await;
-        linking::last(gateway, place) == "Sag, was du willst."
+    let hears = async |gateway: &TestGateway, address: &ConversationRef| {
+        comes_in(gateway, linking::says(address, "/help")).await;
+        linking::last(gateway, address) == "Sag, was du willst."
     };
     comes_in(&gateway, linking::says(&chat("ada"), "/language de")).await;
     let code = code_for(&gateway, &chat("ada")).await;
@@ -268,7 +268,7 @@ async fn an_answer_that_goes_elsewhere_is_announced_in_the_language_of_the_chat(
     linking::confirms(&gateway, &chat("ada")).await;
     let hello = InboundEvent { language: Language::of("de"), ..linking::says(&there("lovelace"), "hallo") };
     comes_in(&gateway, hello).await;
-    let is_main = |place: &ConversationRef| place.channel == main_channel();
+    let is_main = |address: &ConversationRef| address.channel == main_channel();
     gateway.platform.choose_faults(move |delivery| is_main(delivery.conversation()).then_some(Fault::Refuse));
 
     comes_in(&gateway, linking::says(&chat("ada"), "what is new?")).await;

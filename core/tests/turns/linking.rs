@@ -55,10 +55,10 @@ pub(crate) fn there(name: &str) -> ConversationRef {
 }
 
 /// The person of this chat writes in it.
-pub(crate) fn says(place: &ConversationRef, text: &str) -> InboundEvent {
-    let id = place.chat.to_string();
+pub(crate) fn says(address: &ConversationRef, text: &str) -> InboundEvent {
+    let id = address.chat.to_string();
     let sender = Sender { name: Some(id.to_uppercase()), id, username: None, kind: SenderKind::Person };
-    InboundEvent { sender, ..said(place, text) }
+    InboundEvent { sender, ..said(address, text) }
 }
 
 pub(crate) async fn comes_in(gateway: &TestGateway, event: InboundEvent) -> Accepted {
@@ -68,20 +68,20 @@ pub(crate) async fn comes_in(gateway: &TestGateway, event: InboundEvent) -> Acce
     accepted
 }
 
-pub(crate) fn last(gateway: &TestGateway, place: &ConversationRef) -> String {
-    gateway.visible(place).pop().expect("something was said")
+pub(crate) fn last(gateway: &TestGateway, address: &ConversationRef) -> String {
+    gateway.visible(address).pop().expect("something was said")
 }
 
 /// The code that somebody is given in their chat.
-pub(crate) async fn code_for(gateway: &TestGateway, place: &ConversationRef) -> String {
-    comes_in(gateway, says(place, "/link")).await;
-    let told = last(gateway, place);
+pub(crate) async fn code_for(gateway: &TestGateway, address: &ConversationRef) -> String {
+    comes_in(gateway, says(address, "/link")).await;
+    let told = last(gateway, address);
     told.strip_prefix("Write /link ").and_then(|rest| rest.strip_suffix('.')).expect("a code").to_owned()
 }
 
-/// The person who made a code in `place` says that they used it.
-pub(crate) async fn confirms(gateway: &TestGateway, place: &ConversationRef) {
-    comes_in(gateway, says(place, "It is me")).await;
+/// The person who made a code in `address` says that they used it.
+pub(crate) async fn confirms(gateway: &TestGateway, address: &ConversationRef) {
+    comes_in(gateway, says(address, "It is me")).await;
 }
 
 /// Everybody who is known, with their identities.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rejoinder_core::{
-    Access, AgentTurn, Begun, Intake, News, NewsError, PersonLimits, SenderKind, Task, Words,
+    Access, AgentTurn, BegunTurn, Intake, News, NewsError, PersonLimits, SenderKind, Task, Words,
     conformance::scripted::Script,
 };
 
@@ -34,7 +34,7 @@ fn hook(gateway: &TestGateway) -> Intake {
     gateway.engine().intake(&other_channel())
 }
 
-async fn reports(gateway: &TestGateway, news: News) -> Result<Vec<Begun>, NewsError> {
+async fn reports(gateway: &TestGateway, news: News) -> Result<Vec<BegunTurn>, NewsError> {
     let taken = hook(gateway).report(news).await;
     gateway.settle().await;
     taken.map(|taken| taken.begun)

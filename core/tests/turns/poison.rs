@@ -101,8 +101,8 @@ async fn a_message_that_the_store_rejects_costs_its_recipient_only() {
         media_type: "image/png".to_owned(),
         url: "data:image/png;base64,aGVsbG8=".to_owned(),
     };
-    for place in [chat("ada"), chat("bob")] {
-        comes_in(&gateway, InboundEvent { attachments: vec![photo.clone()], ..says(&place, "") }).await;
+    for address in [chat("ada"), chat("bob")] {
+        comes_in(&gateway, InboundEvent { attachments: vec![photo.clone()], ..says(&address, "") }).await;
     }
     let by = Actor { answer: Some(answer_with_turns()), ..operator("a test") };
 

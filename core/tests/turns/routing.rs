@@ -42,9 +42,9 @@ fn at(event: InboundEvent, at: Timestamp) -> InboundEvent {
 }
 
 async fn answer(gateway: &TestGateway, event: InboundEvent) -> String {
-    let place = event.conversation.clone();
+    let address = event.conversation.clone();
     gateway.receives(event).await;
-    gateway.visible(&place).pop().unwrap_or_default()
+    gateway.visible(&address).pop().unwrap_or_default()
 }
 
 #[tokio::test]

@@ -472,9 +472,9 @@ async fn an_agent_schedules_no_more_than_it_may() {
         _ => ScheduleCall::List,
     })
     .await;
-    let asks = async |place: &str, text: &str| {
-        comes_in(&gateway, says(&chat(place), text)).await;
-        last(&gateway, &chat(place))
+    let asks = async |address: &str, text: &str| {
+        comes_in(&gateway, says(&chat(address), text)).await;
+        last(&gateway, &chat(address))
     };
 
     assert_eq!(asks("ada", "every 59").await, "too often: not more than once in 60 minutes");

@@ -51,9 +51,9 @@ fn known() -> GatewaySetup {
 
 /// What somebody is told when they write something now.
 pub(crate) async fn told(gateway: &TestGateway, event: InboundEvent) -> String {
-    let place = event.conversation.clone();
+    let address = event.conversation.clone();
     comes_in(gateway, InboundEvent { received_at: gateway.clock.now(), ..event }).await;
-    last(gateway, &place)
+    last(gateway, &address)
 }
 
 async fn ada(gateway: &TestGateway, text: &str) -> String {

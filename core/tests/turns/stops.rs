@@ -24,7 +24,7 @@ const WORK: Duration = secs(60);
 /// Turns in a chat, about to be stopped.
 struct Case {
     gateway: TestGateway,
-    place: ConversationRef,
+    address: ConversationRef,
     turns: Vec<TurnId>,
     /// What becomes of them.
     status: TurnStatus,
@@ -35,7 +35,7 @@ struct Case {
 impl Case {
     fn of(gateway: TestGateway, turns: impl Into<Vec<TurnId>>) -> Self {
         let turns = turns.into();
-        Self { gateway, place: chat("ada"), turns, status: TurnStatus::Cancelled, left: Vec::new() }
+        Self { gateway, address: chat("ada"), turns, status: TurnStatus::Cancelled, left: Vec::new() }
     }
 
     fn leaving(self, left: &[&'static str]) -> Self {
@@ -162,7 +162,7 @@ async fn waiting_for_approval() -> Case {
     }];
     setup.approvals = ApprovalSettings { owners: true, ..ApprovalSettings::default() };
     let case = after(setup, secs(5)).await;
-    assert_eq!(case.gateway.visible(&case.place), ["Waits for a yes: pay the rent"]);
+    assert_eq!(case.gateway.visible(&case.address), ["Waits for a yes: pay the rent"]);
     case
 }
 
@@ -243,7 +243,7 @@ fn showing_drafts(it: &mut Capabilities) {
 async fn with_a_draft(time: Duration) -> Case {
     let script = Script::replies("done").streaming("well").taking(HARD_DEADLINE / 2);
     let case = after(GatewaySetup::new().capable(showing_drafts).always(script), time).await;
-    assert_eq!(case.gateway.visible(&case.place).len(), 1);
+    assert_eq!(case.gateway.visible(&case.address).len(), 1);
     case
 }
 
@@ -252,7 +252,7 @@ async fn with_half_an_answer_in_its_deferral() -> Case {
     let wait = SOFT_DEADLINE + secs(5);
     let script = Script::replies("done").taking(wait).streaming("half").taking(HARD_DEADLINE / 2);
     let case = after(GatewaySetup::new().capable(showing_drafts).always(script), wait + secs(2)).await;
-    assert_eq!(case.gateway.visible(&case.place), ["half"]);
+    assert_eq!(case.gateway.visible(&case.address), ["half"]);
     case
 }
 
@@ -275,17 +275,17 @@ async fn a_late_run() -> Case {
 /// Its channel was away over a start, and is back.
 async fn back_from_an_absent_channel() -> Case {
     let away = ChannelId::new("away", "main");
-    let place = ConversationRef::new(away.clone(), "ada");
+    let address = ConversationRef::new(away.clone(), "ada");
     let mut setup = working();
     setup.channels.push((away.clone(), capabilities()));
     let mut gateway = setup.start().await;
-    let turn = gateway.receives(said(&place, "one")).await;
+    let turn = gateway.receives(said(&address, "one")).await;
     gateway.forget_channel(&away);
     gateway.restart().await;
     gateway.advance(LONG).await;
     gateway.know_channel(&away, capabilities());
     gateway.restart().await;
-    Case { place, ..Case::of(gateway, [turn]) }
+    Case { address, ..Case::of(gateway, [turn]) }
 }
 
 /// The process has died during its run, and it runs again.
@@ -326,9 +326,9 @@ async fn run_again_after_a_crash() -> Case {
 #[case::run_again_after_a_crash(run_again_after_a_crash())]
 #[tokio::test]
 async fn a_stop_ends_what_is(#[case] case: impl Future<Output = Case>) {
-    let Case { gateway, place, turns, status, mut left } = case.await;
+    let Case { gateway, address, turns, status, mut left } = case.await;
 
-    gateway.receives(InboundEvent { received_at: gateway.clock.now(), ..said(&place, "/stop") }).await;
+    gateway.receives(InboundEvent { received_at: gateway.clock.now(), ..said(&address, "/stop") }).await;
     gateway.platform.clear_faults();
     if gateway.engine().paused(&main_channel()).is_some() {
         gateway
@@ -341,13 +341,13 @@ async fn a_stop_ends_what_is(#[case] case: impl Future<Output = Case>) {
     gateway.advance(LONG).await;
 
     left.push("Stopped.");
-    assert_eq!(gateway.visible(&place), left);
+    assert_eq!(gateway.visible(&address), left);
     for turn in turns {
         assert_eq!(gateway.status(turn).await, status);
     }
     let runs = gateway.agent("main").runs().len();
-    gateway.receives(InboundEvent { received_at: gateway.clock.now(), ..said(&place, "/stop") }).await;
-    assert_eq!(gateway.visible(&place).last().map(String::as_str), Some("There is nothing to stop."));
+    gateway.receives(InboundEvent { received_at: gateway.clock.now(), ..said(&address, "/stop") }).await;
+    assert_eq!(gateway.visible(&address).last().map(String::as_str), Some("There is nothing to stop."));
     assert_eq!(gateway.agent("main").runs().len(), runs);
     gateway.at_rest().await;
 }

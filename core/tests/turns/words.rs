@@ -28,8 +28,8 @@ fn written(gateway: &TestGateway, about: &ConversationRef) -> Vec<String> {
     gateway.visible(&ConversationRef::new(journal(), about.channel.as_str()).in_thread(&about.chat))
 }
 
-fn to(place: &str) -> Words {
-    Words { to: place.parse().expect("a place"), session: PromptSession::Current }
+fn to(address: &str) -> Words {
+    Words { to: address.parse().expect("a place"), session: PromptSession::Current }
 }
 
 fn on_copy() -> Words {
@@ -105,14 +105,14 @@ async fn remembered(gateway: &TestGateway, name: &str) -> Vec<String> {
 #[case::a_place_for_words("words.journal")]
 #[case::another_conversation("test.other/lovelace")]
 #[tokio::test]
-async fn words_go_elsewhere_and_the_chat_is_unmoved(#[case] place: &str) {
+async fn words_go_elsewhere_and_the_chat_is_unmoved(#[case] address: &str) {
     let mut setup = with_journal(reflects);
-    setup.triggers = vec![trigger(to(place))];
+    setup.triggers = vec![trigger(to(address))];
     setup = setup.agent("other", |_| Script::replies("I am another."));
     setup.channel_agents = [(journal(), "other".into()), (other_channel(), "other".into())].into();
     let gateway = setup.start().await;
     let told = || {
-        if place.starts_with("words") { written(&gateway, &chat("ada")) } else { gateway.visible(&there("lovelace")) }
+        if address.starts_with("words") { written(&gateway, &chat("ada")) } else { gateway.visible(&there("lovelace")) }
     };
 
     hears(&gateway, "ada", 2).await;
@@ -322,8 +322,9 @@ async fn the_words_about_an_event_go_elsewhere() {
 async fn words_go_only_where_something_is() {
     let gateway = with_journal(reflects).start().await;
     hears(&gateway, "ada", 1).await;
-    for (place, told) in [("nowhere", "words.nowhere is not configured"), ("Hopper", "nobody who is known is Hopper")] {
-        let new = schedule(&chat("ada").to_string(), to(place));
+    for (address, told) in [("nowhere", "words.nowhere is not configured"), ("Hopper", "nobody who is known is Hopper")]
+    {
+        let new = schedule(&chat("ada").to_string(), to(address));
         let refused = gateway.engine().schedules().add(new, &operator("a test")).await;
         let refused = refused.expect_err("there is no such place").to_string();
         assert!(refused.contains(told), "{refused}");

@@ -16,7 +16,7 @@ use tracing::{info, warn};
 use utoipa::ToSchema;
 
 use super::{
-    board::{Board, Key, Known, News, Rules},
+    board::{Board, CanTell, Key, News, Rules},
     digest,
     send::{Alert, Data, Sender, signer},
 };
@@ -124,7 +124,7 @@ impl Alerter {
             let news = {
                 let mut board = self.board.lock().await;
                 board.look(now, problems, |key| match key.0 {
-                    "error" if has_more_errors => Known::Unlisted,
+                    "error" if has_more_errors => CanTell::Unlisted,
                     _ => self.known(key, started_at, now),
                 });
                 board.news(now, &self.rules(now))
@@ -148,20 +148,20 @@ impl Alerter {
     }
 
     /// Whether it can be told since the start if this is wrong.
-    fn known(&self, (kind, about): &Key, started_at: Timestamp, now: Timestamp) -> Known {
+    fn known(&self, (kind, about): &Key, started_at: Timestamp, now: Timestamp) -> CanTell {
         let (since, about) = (now.since(started_at), about.as_deref().unwrap_or_default());
         let Problems { engine, .. } = &self.sources.problems;
         match *kind {
-            _ if !Problem::alert_of(kind).is_some_and(|alert| self.settings.at_once.contains(&alert)) => Known::Never,
-            "channel" if !engine.channels().iter().any(|(channel, _)| channel.as_str() == about) => Known::Never,
-            "channel" if since < TIME_TO_SHOW => Known::NotYet,
+            _ if !Problem::alert_of(kind).is_some_and(|alert| self.settings.at_once.contains(&alert)) => CanTell::Never,
+            "channel" if !engine.channels().iter().any(|(channel, _)| channel.as_str() == about) => CanTell::Never,
+            "channel" if since < TIME_TO_SHOW => CanTell::NotYet,
             "agent" => match engine.agents().into_iter().find(|(name, _)| **name == *about) {
-                Some((_, health)) if health.ok_at.is_some() || health.is_down() => Known::Yes,
+                Some((_, health)) if health.ok_at.is_some() || health.is_down() => CanTell::Yes,
                 // One that nobody writes to any more may be told of again.
-                Some(_) if since < TIME_TO_RUN => Known::NotYet,
-                _ => Known::Never,
+                Some(_) if since < TIME_TO_RUN => CanTell::NotYet,
+                _ => CanTell::Never,
             },
-            _ => Known::Yes,
+            _ => CanTell::Yes,
         }
     }
 

@@ -34,7 +34,7 @@ impl Rules<'_> {
 
 /// Whether this process can tell if something is still wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
+pub(super) enum CanTell {
     Yes,
     /// It shows with time.
     NotYet,
@@ -171,7 +171,7 @@ impl Board {
 
     /// Takes in the present problems. `known` says of a problem that is not among them whether this process can tell
     /// that it is over.
-    pub(super) fn look(&mut self, now: Timestamp, problems: Vec<Problem>, known: impl Fn(&Key) -> Known) {
+    pub(super) fn look(&mut self, now: Timestamp, problems: Vec<Problem>, known: impl Fn(&Key) -> CanTell) {
         let explaining: Vec<Problem> =
             problems.iter().filter(|it| it.people.or(it.messages).is_some()).cloned().collect();
         let is_told_of = |problem: &Problem| !problem.alerts().is_empty();
@@ -183,9 +183,9 @@ impl Board {
                 return true;
             }
             match known(key) {
-                Known::NotYet if item.is_remembered => return true,
-                Known::Never if item.is_remembered => return false,
-                Known::Unlisted => return item.told.is_some(),
+                CanTell::NotYet if item.is_remembered => return true,
+                CanTell::Never if item.is_remembered => return false,
+                CanTell::Unlisted => return item.told.is_some(),
                 _ => {}
             }
             item.seen.clear();

@@ -38,12 +38,12 @@ pub(super) const WORDS: &str = "data/words/";
 
 /// The paths of a gateway's database and data directory.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct DataPaths {
     pub(crate) database: PathBuf,
     pub(crate) data_dir: PathBuf,
 }
 
-impl Places {
+impl DataPaths {
     /// The folder of the database.
     pub(super) fn beside(&self) -> &Path {
         self.database.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
@@ -99,7 +99,7 @@ impl<R: Read, W: Write> Read for Both<R, W> {
 }
 
 /// Where an entry belongs.
-pub(super) fn path_of(places: &Places, name: &str) -> Result<PathBuf> {
+pub(super) fn path_of(paths: &DataPaths, name: &str) -> Result<PathBuf> {
     let inside = |folder: &Path, rest: &str| {
         let rest = Path::new(rest);
         let is_safe = rest.components().all(|part| matches!(part, Component::Normal(_)));
@@ -107,9 +107,9 @@ pub(super) fn path_of(places: &Places, name: &str) -> Result<PathBuf> {
         Ok(folder.join(rest))
     };
     match (name, name.split_once('/')) {
-        (DATABASE, _) => Ok(places.database.clone()),
-        (_, Some(("data", rest))) => inside(&places.data_dir, rest),
-        (_, Some(("beside", rest))) => inside(places.beside(), rest),
+        (DATABASE, _) => Ok(paths.database.clone()),
+        (_, Some(("data", rest))) => inside(&paths.data_dir, rest),
+        (_, Some(("beside", rest))) => inside(paths.beside(), rest),
         _ => Err(anyhow!("`{name}` is no part of a backup")),
     }
 }

@@ -16,7 +16,7 @@ use rejoinder_core::store::StoreState as _;
 use rejoinder_store::{OpenError, SqliteStore, beside, end_sign_ins, faults};
 
 use super::{
-    archive::{DATABASE, MANIFEST, Manifest, Places, path_of, unpack},
+    archive::{DATABASE, DataPaths, MANIFEST, Manifest, path_of, unpack},
     crash_point::crash_point,
     staging::{OF_RESTORES, Staging, lock, remove_abandoned, sweep},
 };
@@ -41,8 +41,8 @@ struct Checked {
 }
 
 impl Checked {
-    fn of(places: &Places) -> Self {
-        Self { data: places.data_dir.join(CHECKED), database: places.beside().join(CHECKED_DATABASE) }
+    fn of(paths: &DataPaths) -> Self {
+        Self { data: paths.data_dir.join(CHECKED), database: paths.beside().join(CHECKED_DATABASE) }
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -64,22 +64,22 @@ pub(crate) fn is_being_restored(data_dir: &Path) -> bool {
 ///
 /// # Errors
 /// When the backup is damaged, was made by a newer version, or something is stored already. Nothing is changed then.
-pub(crate) async fn restore(from: &Path, places: &Places) -> Result<Manifest> {
-    for folder in [&places.data_dir, places.beside()] {
+pub(crate) async fn restore(from: &Path, paths: &DataPaths) -> Result<Manifest> {
+    for folder in [&paths.data_dir, paths.beside()] {
         make_private_dir(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         sweep(folder);
     }
-    let interrupted = finish(places)?.filter(|manifest| is_in_place(manifest, places));
+    let interrupted = finish(paths)?.filter(|manifest| is_in_place(manifest, paths));
     // A file is moved within its file system.
-    let of_data = Staging::new(&places.data_dir, OF_RESTORES)?;
-    let of_database = Staging::new(places.beside(), OF_RESTORES)?;
+    let of_data = Staging::new(&paths.data_dir, OF_RESTORES)?;
+    let of_database = Staging::new(paths.beside(), OF_RESTORES)?;
     let staged = |name: &str| in_one_of(name, of_data.path(), of_database.path());
     let is_interrupted = |manifest: &Manifest| interrupted.as_ref().is_some_and(|it| it.files == manifest.files);
     let unpacked = unpack(
         from,
-        |manifest| if is_interrupted(manifest) { Ok(()) } else { check_free(manifest, places) },
+        |manifest| if is_interrupted(manifest) { Ok(()) } else { check_free(manifest, paths) },
         |name| {
-            path_of(places, name)?;
+            path_of(paths, name)?;
             let path = staged(name);
             make_private_dir(path.parent().unwrap_or(&path))?;
             Ok(Box::new(File::options().write(true).create_new(true).mode(0o600).open(path)?))
@@ -99,38 +99,38 @@ pub(crate) async fn restore(from: &Path, places: &Places) -> Result<Manifest> {
         sync(file.parent().unwrap_or(&file))?;
     }
     crash_point("restoring");
-    check_free(&manifest, places)?;
-    remove_file(&places.data_dir.join(IN_PLACE))?;
-    let checked = Checked::of(places);
+    check_free(&manifest, paths)?;
+    remove_file(&paths.data_dir.join(IN_PLACE))?;
+    let checked = Checked::of(paths);
     let _of_database = of_database.keep_as(&checked.database)?;
-    sync(places.beside())?;
+    sync(paths.beside())?;
     crash_point("restoring");
     let _of_data = of_data.keep_as(&checked.data)?;
-    sync(&places.data_dir)?;
+    sync(&paths.data_dir)?;
     crash_point("restoring");
-    place(&manifest, places, &checked)?;
+    place(&manifest, paths, &checked)?;
     Ok(manifest)
 }
 
 /// Completes a restore that was interrupted after its files were checked, and removes what is left of another one. Returns what
 /// it restored, also if no gateway has started since.
-pub(crate) fn finish(places: &Places) -> Result<Option<Manifest>> {
-    let (checked, in_place) = (Checked::of(places), places.data_dir.join(IN_PLACE));
+pub(crate) fn finish(paths: &DataPaths) -> Result<Option<Manifest>> {
+    let (checked, in_place) = (Checked::of(paths), paths.data_dir.join(IN_PLACE));
     if in_place.exists() || !checked.data.exists() {
         remove_abandoned(&checked.data)?;
         remove_abandoned(&checked.database)?;
         return in_place.exists().then(|| read_manifest(&in_place)).transpose();
     }
-    let Some(_lock) = lock(&checked.data)? else { bail!("a restore into {} is running", places.data_dir.display()) };
+    let Some(_lock) = lock(&checked.data)? else { bail!("a restore into {} is running", paths.data_dir.display()) };
     let manifest = read_manifest(&checked.data.join(MANIFEST))?;
-    place(&manifest, places, &checked)?;
+    place(&manifest, paths, &checked)?;
     Ok(Some(manifest))
 }
 
 /// Completes a restore that was interrupted, before a start.
-pub(super) fn begin_after(places: &Places) -> Result<()> {
-    finish(places)?;
-    remove_file(&places.data_dir.join(IN_PLACE))
+pub(super) fn begin_after(paths: &DataPaths) -> Result<()> {
+    finish(paths)?;
+    remove_file(&paths.data_dir.join(IN_PLACE))
 }
 
 fn read_manifest(path: &Path) -> Result<Manifest> {
@@ -139,8 +139,8 @@ fn read_manifest(path: &Path) -> Result<Manifest> {
 }
 
 /// Whether all files of a restore are still where it has put them.
-fn is_in_place(manifest: &Manifest, places: &Places) -> bool {
-    manifest.files.keys().all(|name| path_of(places, name).is_ok_and(|path| path.exists()))
+fn is_in_place(manifest: &Manifest, paths: &DataPaths) -> bool {
+    manifest.files.keys().all(|name| path_of(paths, name).is_ok_and(|path| path.exists()))
 }
 
 fn remove_file(path: &Path) -> Result<()> {
@@ -151,12 +151,12 @@ fn remove_file(path: &Path) -> Result<()> {
 }
 
 /// Moves the files into place, the database last.
-fn place(manifest: &Manifest, places: &Places, checked: &Checked) -> Result<()> {
+fn place(manifest: &Manifest, paths: &DataPaths, checked: &Checked) -> Result<()> {
     let rest = manifest.files.keys().map(String::as_str).filter(|name| *name != DATABASE);
     for name in rest.chain([DATABASE]) {
-        let (from, to) = (checked.file(name), path_of(places, name)?);
+        let (from, to) = (checked.file(name), path_of(paths, name)?);
         if from.exists() {
-            let folder = to.parent().unwrap_or(&places.data_dir);
+            let folder = to.parent().unwrap_or(&paths.data_dir);
             make_private_dir(folder)?;
             fs::rename(from, &to).with_context(|| format!("cannot write {}", to.display()))?;
             sync(folder)?;
@@ -168,8 +168,8 @@ fn place(manifest: &Manifest, places: &Places, checked: &Checked) -> Result<()> 
         fs::remove_dir_all(&checked.database)?;
     }
     crash_point("restoring");
-    fs::rename(checked.data.join(MANIFEST), places.data_dir.join(IN_PLACE))?;
-    sync(&places.data_dir)?;
+    fs::rename(checked.data.join(MANIFEST), paths.data_dir.join(IN_PLACE))?;
+    sync(&paths.data_dir)?;
     crash_point("restoring");
     fs::remove_dir_all(&checked.data)?;
     crash_point("restoring");
@@ -189,15 +189,15 @@ async fn check(database: &Path) -> Result<()> {
 }
 
 /// Fails if something is stored where the files of the backup belong, or beside them.
-fn check_free(manifest: &Manifest, places: &Places) -> Result<()> {
+fn check_free(manifest: &Manifest, paths: &DataPaths) -> Result<()> {
     let mut found = BTreeSet::new();
     for name in manifest.files.keys() {
-        let path = path_of(places, name)?;
+        let path = path_of(paths, name)?;
         for path in [""].iter().chain(&LOGS).map(|ending| beside(&path, ending)) {
             if path.symlink_metadata().is_ok() {
                 // Of a folder in the data directory, the folder.
-                let below = path.strip_prefix(&places.data_dir).ok().and_then(|below| below.components().next());
-                found.insert(below.map_or_else(|| path.clone(), |first| places.data_dir.join(first)));
+                let below = path.strip_prefix(&paths.data_dir).ok().and_then(|below| below.components().next());
+                found.insert(below.map_or_else(|| path.clone(), |first| paths.data_dir.join(first)));
             }
         }
     }
@@ -206,7 +206,7 @@ fn check_free(manifest: &Manifest, places: &Places) -> Result<()> {
     }
     let quoted = |path: &Path| shell_quoted(path);
     let away = (1..u32::MAX)
-        .map(|number| places.data_dir.join(format!(".before-restore-{number}")))
+        .map(|number| paths.data_dir.join(format!(".before-restore-{number}")))
         .find(|path| !path.exists());
     let away = quoted(&away.unwrap_or_default());
     let found: Vec<_> = found.iter().map(|path| quoted(path)).collect();

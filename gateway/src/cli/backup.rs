@@ -16,7 +16,7 @@ use super::{
     store::{file_size, size},
 };
 use crate::{
-    backup::{self, Places},
+    backup::{self, DataPaths},
     console::{failure::Failure, output},
     time::rfc3339,
 };
@@ -51,18 +51,18 @@ first file is put into place; if it is interrupted, nothing is changed, or the n
 they had been answered after the backup. It says how many tokens and people it lets in, also those that were revoked after the backup;
 nobody is signed in to the operator's page.";
 
-fn places(global: &Global) -> Result<Places, Failure> {
+fn paths(global: &Global) -> Result<DataPaths, Failure> {
     let (store, data_dir) = (rejoinder_config::load_store(&global.options()?)?, global.data_dir()?);
-    Ok(Places { database: store.url.path(&data_dir), data_dir })
+    Ok(DataPaths { database: store.url.path(&data_dir), data_dir })
 }
 
 impl Backup {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
-        let places = places(global)?;
+        let paths = paths(global)?;
         if self.file.symlink_metadata().is_ok() {
             return Err(anyhow!("{} exists: name a new file", self.file.display()).into());
         }
-        let manifest = backup::write(&places, &self.file, rfc3339(SystemClock.now())).await?;
+        let manifest = backup::write(&paths, &self.file, rfc3339(SystemClock.now())).await?;
         self.printing.print(&manifest, |manifest| {
             let (count, bytes) = (manifest.count(), size(manifest.bytes()));
             let compressed = size(file_size(&self.file));
@@ -73,18 +73,18 @@ impl Backup {
 
 impl Restore {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
-        let places = places(global)?;
-        let manifest = backup::restore(&self.file, &places).await?;
+        let paths = paths(global)?;
+        let manifest = backup::restore(&self.file, &paths).await?;
         let restored = format!(
             "Restored {} files of {}, made by version {}, into {}.",
             manifest.count(),
             manifest.created_at,
             manifest.version,
-            places.data_dir.display()
+            paths.data_dir.display()
         );
         output::print(format!(
             "{restored}\n{}\nNext: rejoinder doctor, then rejoinder run.",
-            open(&places.database).await?
+            open(&paths.database).await?
         ))
     }
 }

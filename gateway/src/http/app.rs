@@ -12,7 +12,7 @@ use super::{
     keys_in_use::KeysInUse,
     probe::{BacklogReader, StoreProbe},
     records::Records,
-    sessions::Sessions,
+    sessions::AdminSessions,
 };
 use crate::{
     alerts::LiveAlerts,
@@ -48,7 +48,7 @@ pub(crate) struct Commons {
     /// The file of the database.
     pub(crate) database: PathBuf,
     pub(crate) tokens: Arc<StoredTokens>,
-    pub(crate) sessions: Arc<Sessions>,
+    pub(crate) sessions: Arc<AdminSessions>,
     pub(crate) feed: Arc<Feed>,
     pub(crate) figures: Arc<Figures>,
     pub(crate) keys_in_use: KeysInUse,

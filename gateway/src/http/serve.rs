@@ -35,8 +35,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{debug, warn};
 
 use super::{
+    connection_permits::{ConnectionPermit, ConnectionPermits, RequestPermit},
     error::ApiError,
-    places::{Place, Places, RequestPermit},
     proxies::Proxies,
 };
 
@@ -68,11 +68,11 @@ impl Connections {
 }
 
 /// Serves `router` on `listener` until `shutdown` is cancelled. Returns the connections that are still open. All listeners
-/// share `places`.
+/// share `permits`.
 pub(crate) async fn accept(
     listener: TcpListener,
     router: Router,
-    places: Arc<Places>,
+    permits: Arc<ConnectionPermits>,
     proxies: Arc<Proxies>,
     shutdown: &CancellationToken,
 ) -> Connections {
@@ -99,18 +99,18 @@ pub(crate) async fn accept(
             }
         };
         let bounded = (!proxies.trust(peer.ip())).then_some(Peer(peer.ip()));
-        let Some(place) = places.take(bounded) else { continue };
+        let Some(permit) = permits.take(bounded) else { continue };
         // Fails if the connection is closed already.
         let _ = stream.set_nodelay(true);
-        let place = Arc::new(place);
-        let socket = Socket { stream, _place: Arc::clone(&place) };
+        let permit = Arc::new(permit);
+        let socket = Socket { stream, _permit: Arc::clone(&permit) };
         let router = TowerToHyperService::new(router.clone());
         let service = service_fn({
-            let (place, proxies) = (Arc::clone(&place), Arc::clone(&proxies));
+            let (permit, proxies) = (Arc::clone(&permit), Arc::clone(&proxies));
             move |mut request: Request<Incoming>| {
                 let caller = proxies.caller(peer.ip(), request.headers());
                 request.extensions_mut().insert(caller);
-                answer(router.clone(), Arc::clone(&place), caller, request)
+                answer(router.clone(), Arc::clone(&permit), caller, request)
             }
         });
         let connection = http.serve_connection(TokioIo::new(socket), service).with_upgrades();
@@ -125,7 +125,7 @@ pub(crate) async fn accept(
                     connection.as_mut().graceful_shutdown();
                     connection.await
                 }
-                () = place.evicted() => Ok(()),
+                () = permit.evicted() => Ok(()),
             };
             if let Err(error) = ended {
                 debug!(%peer, %error, "connection failed");
@@ -137,19 +137,19 @@ pub(crate) async fn accept(
 /// Answers every request. A caller who prefers text reads a problem as a sentence.
 async fn answer(
     router: TowerToHyperService<Router>,
-    place: Arc<Place>,
+    permit: Arc<ConnectionPermit>,
     caller: Peer,
     request: Request<Incoming>,
 ) -> Result<Response, Infallible> {
     let is_text = prefers_text(request.headers());
-    let response = respond(router, place, caller, request).await?;
+    let response = respond(router, permit, caller, request).await?;
     Ok(if is_text { problem_in_words(response) } else { response })
 }
 
 /// Responds with 503 when there are too many requests, with 500 when a handler panics.
 async fn respond(
     router: TowerToHyperService<Router>,
-    place: Arc<Place>,
+    permit: Arc<ConnectionPermit>,
     caller: Peer,
     request: Request<Incoming>,
 ) -> Result<Response, Infallible> {
@@ -158,10 +158,10 @@ async fn respond(
     }
     let permit = match request.uri().path() {
         "/healthz" | "/readyz" => {
-            place.restart_idle_time();
+            permit.restart_idle_time();
             None
         }
-        _ => match place.begin_request(caller) {
+        _ => match permit.begin_request(caller) {
             Some(permit) => Some(permit),
             None => return Ok(([(header::CONNECTION, "close")], ApiError::Busy).into_response()),
         },
@@ -188,10 +188,10 @@ fn has_one_host(request: &Request<Incoming>) -> bool {
     hosts == 1 || (hosts == 0 && request.version() == Version::HTTP_10)
 }
 
-/// A connection with its place. It keeps the place when it becomes a WebSocket.
+/// A connection with its permit. It keeps the permit when it becomes a WebSocket.
 struct Socket {
     stream: TcpStream,
-    _place: Arc<Place>,
+    _permit: Arc<ConnectionPermit>,
 }
 
 impl AsyncRead for Socket {
@@ -274,13 +274,13 @@ mod tests {
         upgrade.on_upgrade(async |mut socket| while socket.recv().await.is_some() {})
     }
 
-    /// Serves with `places` places while `calls` runs.
-    async fn serving<T>(places: u64, calls: impl AsyncFnOnce(SocketAddr) -> T) -> T {
-        serving_twice(places, async |address, _| calls(address).await).await
+    /// Serves with `permits` permits while `calls` runs.
+    async fn serving<T>(permits: u64, calls: impl AsyncFnOnce(SocketAddr) -> T) -> T {
+        serving_twice(permits, async |address, _| calls(address).await).await
     }
 
     /// As [`serving`], at two addresses.
-    async fn serving_twice<T>(places: u64, calls: impl AsyncFnOnce(SocketAddr, SocketAddr) -> T) -> T {
+    async fn serving_twice<T>(permits: u64, calls: impl AsyncFnOnce(SocketAddr, SocketAddr) -> T) -> T {
         let router = Router::new()
             .route("/", get(async || "here"))
             .route("/healthz", get(async || "well"))
@@ -288,14 +288,14 @@ mod tests {
             .route("/panics", get(handler_that_panics))
             .route("/events", get(events))
             .route("/socket", get(echo));
-        let places = Places::new(Bounds::new(2 * places, Some(8192)));
+        let permits = ConnectionPermits::new(Bounds::new(2 * permits, Some(8192)));
         let shutdown = CancellationToken::new();
         let serve = async || {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = listener.local_addr().unwrap();
-            let (shutdown, places, router) = (shutdown.clone(), Arc::clone(&places), router.clone());
+            let (shutdown, permits, router) = (shutdown.clone(), Arc::clone(&permits), router.clone());
             let proxies = Arc::new(Proxies::new(Vec::new()));
-            (address, tokio::spawn(async move { accept(listener, router, places, proxies, &shutdown).await }))
+            (address, tokio::spawn(async move { accept(listener, router, permits, proxies, &shutdown).await }))
         };
         let ((one, serving), (other, serving_too)) = (serve().await, serve().await);
         let called = calls(one, other).await;

@@ -48,7 +48,7 @@ const MAX_SESSIONS: usize = 32;
 const MAX_BROWSER: usize = 200;
 
 /// Opens sessions, and finds out who has one.
-pub(crate) struct Sessions {
+pub(crate) struct AdminSessions {
     /// Digests the secrets; `None`: `/admin` is switched off.
     key: Option<Tokens>,
     clock: SharedClock,
@@ -58,7 +58,7 @@ pub(crate) struct Sessions {
     open: RwLock<Vec<SignInRecord>>,
 }
 
-impl Sessions {
+impl AdminSessions {
     pub(crate) async fn read(
         key: Option<Tokens>,
         store: &dyn TokenStore,
@@ -238,12 +238,12 @@ mod tests {
         request.body(Body::empty()).unwrap()
     }
 
-    fn sessions(key: &str, clock: &Arc<TestClock>) -> Sessions {
+    fn sessions(key: &str, clock: &Arc<TestClock>) -> AdminSessions {
         let clock = Arc::<TestClock>::clone(clock);
-        Sessions { key: Some(key.into()), clock, links: Mutex::default(), open: RwLock::default() }
+        AdminSessions { key: Some(key.into()), clock, links: Mutex::default(), open: RwLock::default() }
     }
 
-    fn world() -> (Arc<TestClock>, Sessions, StoredTokens) {
+    fn world() -> (Arc<TestClock>, AdminSessions, StoredTokens) {
         let clock = TestClock::new();
         let sessions = sessions("secret", &clock);
         let tokens = StoredTokens::none(Arc::<TestClock>::clone(&clock));
@@ -251,13 +251,13 @@ mod tests {
     }
 
     /// The secret of a new session.
-    fn open(sessions: &Sessions, caller: &Caller) -> String {
+    fn open(sessions: &AdminSessions, caller: &Caller) -> String {
         let (secret, _, changes) = sessions.begin(caller, "Firefox").unwrap().unwrap();
         sessions.note(changes);
         secret.expose_secret().to_owned()
     }
 
-    fn code(sessions: &Sessions, caller: &Caller) -> String {
+    fn code(sessions: &AdminSessions, caller: &Caller) -> String {
         sessions.link(caller).unwrap().0.split_once('=').unwrap().1.to_owned()
     }
 

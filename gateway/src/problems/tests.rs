@@ -15,9 +15,9 @@ fn main() -> ChannelId {
     ChannelId::new("telegram", "main")
 }
 
-fn late(seq: i64, is_claimed: bool) -> LateTurn {
+fn overdue(seq: i64, is_claimed: bool) -> OverdueTurn {
     let (channel, agent) = (main(), "main".into());
-    LateTurn { seq, channel, agent, person: format!("person {seq}"), is_claimed, since: at(seq) }
+    OverdueTurn { seq, channel, agent, person: format!("person {seq}"), is_claimed, since: at(seq) }
 }
 
 fn sentences(facts: Facts) -> Vec<String> {
@@ -28,7 +28,7 @@ fn sentences(facts: Facts) -> Vec<String> {
 #[test]
 fn one_cause_is_one_problem() {
     let down = Down { is_mute: true, problem: "502 Bad Gateway".to_owned(), since: Some(at(658)) };
-    let stuck = Stuck { late: (1..=10).map(|seq| late(seq, true)).collect(), ..Stuck::default() };
+    let stuck = Stuck { overdue: (1..=10).map(|seq| overdue(seq, true)).collect(), ..Stuck::default() };
     let facts = Facts {
         down: HashMap::from([(Part::Channel(main()), down)]),
         waits: Waits { stuck, ..Waits::default() },
@@ -56,7 +56,11 @@ fn what_is_down_explains_only_what_waits_for_it() {
             (Part::Agent("lab".to_owned()), down("503")),
         ]),
         waits: Waits {
-            stuck: Stuck { late: vec![late(658, true), late(659, false)], parked: vec![parked], dead: Vec::new() },
+            stuck: Stuck {
+                overdue: vec![overdue(658, true), overdue(659, false)],
+                parked: vec![parked],
+                dead: Vec::new(),
+            },
             ..Waits::default()
         },
         ..Facts::default()
@@ -164,7 +168,7 @@ fn everything() -> Facts {
         waits: Waits {
             backlog: Backlog { absent: 1, dead_copies: 1, overdue: 1, ..Backlog::default() },
             stuck: Stuck {
-                late: vec![late(658, false)],
+                overdue: vec![overdue(658, false)],
                 parked: vec![parked(1, "ada"), parked(2, Sender::ALERTER)],
                 dead: vec![dead(1, "ada", true), dead(2, "ada", false), dead(3, Sender::ALERTER, false)],
             },

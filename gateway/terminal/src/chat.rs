@@ -255,8 +255,8 @@ impl Talk {
                 self.notice("The connection to the gateway is lost. Trying again; what you write is sent then.")
             }
             Event::Accepted { id, turn } => {
-                let Some(place) = self.unaccepted.iter().position(|(own, _)| *own == id) else { return Ok(()) };
-                let (_, text) = self.unaccepted.remove(place);
+                let Some(index) = self.unaccepted.iter().position(|(own, _)| *own == id) else { return Ok(()) };
+                let (_, text) = self.unaccepted.remove(index);
                 match turn {
                     Some(turn) => {
                         if self.unaccepted.is_empty() {

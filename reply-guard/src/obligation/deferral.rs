@@ -4,7 +4,7 @@ use super::{
     candidate::Candidate,
     deadlines::first_signal_by,
     decision::{Effect, EventContext, Suppressed},
-    record::{Debt, FirstSignal, Late, Obligation, Work},
+    record::{Debt, FirstSignal, LateAnswerState, Obligation, Work},
     state::ObligationState,
 };
 use crate::{Body, Cause, End, Policy, Timestamp, Via, outcome::NormalisedOutcome};
@@ -130,7 +130,7 @@ impl Obligation {
 
     /// A deferral arrived after its turn was cancelled: its messages are unfinished.
     pub(super) fn cancelled_deferral_shown(&mut self, claim: u32, messages: Vec<String>, context: &EventContext<'_>) {
-        if self.late.take_if(|late| *late == Late::Deferral(claim)).is_some() {
+        if self.late.take_if(|late| *late == LateAnswerState::Deferral(claim)).is_some() {
             self.debt = Some(Debt { due: context.now, messages, shown: self.shown_deferrals() });
         }
     }

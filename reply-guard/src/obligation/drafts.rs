@@ -13,7 +13,7 @@ use crate::{Cleared, Draft, Shim};
 
 /// Where the next draft of a turn goes, on a platform where drafts are messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DraftPlace<'a> {
+pub enum DraftTarget<'a> {
     /// Into a new message: see [`Event::Draft`](crate::Event::Draft).
     New,
     /// Into this message, which it edits: an earlier draft, or the deferral.
@@ -40,18 +40,18 @@ impl Obligation {
     }
 
     /// Where the next draft goes, on a platform where drafts are messages.
-    pub fn draft_place(&self) -> DraftPlace<'_> {
+    pub fn draft_target(&self) -> DraftTarget<'_> {
         if !self.may_draft() {
-            return DraftPlace::Nowhere;
+            return DraftTarget::Nowhere;
         }
         match (&self.state, &self.draft) {
             (ObligationState::Deferred, _) => {
                 let message = self.debt.as_ref().and_then(|debt| debt.messages.first());
-                message.map_or(DraftPlace::Nowhere, |message| DraftPlace::Message(message))
+                message.map_or(DraftTarget::Nowhere, |message| DraftTarget::Message(message))
             }
-            (_, Some(Drafting::Shown { message })) => DraftPlace::Message(message),
-            (ObligationState::Open, None) => DraftPlace::New,
-            _ => DraftPlace::Nowhere,
+            (_, Some(Drafting::Shown { message })) => DraftTarget::Message(message),
+            (ObligationState::Open, None) => DraftTarget::New,
+            _ => DraftTarget::Nowhere,
         }
     }
 
@@ -103,7 +103,7 @@ impl Obligation {
     }
 
     pub(super) fn draft(&mut self, text: &str, context: &mut EventContext<'_>) {
-        if self.draft_place() == DraftPlace::New
+        if self.draft_target() == DraftTarget::New
             && let Some(draft) = self.clear_draft(text)
         {
             self.draft = Some(Drafting::Sending { attempted: false, in_doubt: false });

@@ -27,7 +27,7 @@ pub enum Event {
     /// The turn's content could not be read. The text is for the operator.
     Unreadable(String),
     /// The run in flight has text to show and no message to show it in; see
-    /// [`DraftPlace::New`](crate::DraftPlace::New).
+    /// [`DraftTarget::New`](crate::DraftTarget::New).
     Draft {
         /// The whole text so far.
         text: String,

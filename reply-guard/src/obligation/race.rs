@@ -4,7 +4,7 @@ use super::{
     candidate::{Candidate, Race, describe},
     claim::Claim,
     decision::{Effect, EventContext},
-    record::{Late, Obligation, Work},
+    record::{LateAnswerState, Obligation, Work},
     state::{ObligationState, Settlement},
 };
 use crate::{
@@ -224,7 +224,7 @@ impl Obligation {
             if claim.is_partly_seen_answer() {
                 self.forget_edited();
             } else if claim.is_deferral() && claim.attempted {
-                self.late = Some(Late::Deferral(claim.number));
+                self.late = Some(LateAnswerState::Deferral(claim.number));
             }
         }
         self.settle(Settlement::Cancelled { by });
@@ -255,7 +255,7 @@ impl Obligation {
         match body {
             Some(body) => {
                 self.clear(body, Via::LateAnswer, End::Outcome, Vec::new(), context);
-                self.late = Some(Late::Sending);
+                self.late = Some(LateAnswerState::Sending);
             }
             None => candidate.suppress("a fallback had already been sent".to_owned(), context),
         }

@@ -35,7 +35,7 @@ pub struct Obligation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) draft: Option<Drafting>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) late: Option<Late>,
+    pub(super) late: Option<LateAnswerState>,
     /// What could not be delivered, for a retry by the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) undelivered: Option<Box<Undelivered>>,
@@ -132,7 +132,7 @@ pub(super) struct Climb {
 /// What comes after the turn has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Late {
+pub(super) enum LateAnswerState {
     /// A late answer, sent after a fallback, is in flight.
     Sending,
     /// The late answer was delivered, or will not be.

@@ -4,7 +4,7 @@ use super::{
     candidate::Candidate,
     claim::Claim,
     decision::{Effect, EventContext, Suppressed},
-    record::{Late, Obligation, Work},
+    record::{LateAnswerState, Obligation, Work},
     state::Settlement,
 };
 use crate::{Cause, End, LateAnswer, OnUnknown, Policy, Via};
@@ -214,18 +214,18 @@ impl Obligation {
     }
 
     fn is_late_in_flight(&self, claim: u32) -> bool {
-        self.late == Some(Late::Sending) && claim == self.claims
+        self.late == Some(LateAnswerState::Sending) && claim == self.claims
     }
 
     fn late_delivered(&mut self, claim: u32) {
         if self.is_late_in_flight(claim) {
-            self.late = Some(Late::Ended);
+            self.late = Some(LateAnswerState::Ended);
         }
     }
 
     fn late_failed(&mut self, claim: u32, reason: String, context: &mut EventContext<'_>) {
         if self.is_late_in_flight(claim) {
-            self.late = Some(Late::Ended);
+            self.late = Some(LateAnswerState::Ended);
             context.emit(Effect::Suppress(Suppressed { what: End::Outcome, text: None, reason }));
         }
     }

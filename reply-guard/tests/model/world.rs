@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use rejoinder_guard::{
-    ApprovalRequest, Body, CancelledBy, Cause, Decision, Draft, DraftPlace, Effect, End, Event, Expectation,
+    ApprovalRequest, Body, CancelledBy, Cause, Decision, Draft, DraftTarget, Effect, End, Event, Expectation,
     MergedTurn, Obligation, ObligationState, OnUnknown, Outcome, Policy, Reply, SignalKind, Timestamp, Via,
 };
 use stateright::{Model, Property};
@@ -426,7 +426,7 @@ impl Model for World {
         if moment.is_approval_open {
             actions.push(Action::Decide);
         }
-        if self.drafts && moment.run == Run::Going && moment.obligation.draft_place() == DraftPlace::New {
+        if self.drafts && moment.run == Run::Going && moment.obligation.draft_target() == DraftTarget::New {
             actions.push(Action::AgentDrafts);
         }
         if moment.second.as_ref().is_some_and(Obligation::may_be_merged) && moment.obligation.may_absorb() {

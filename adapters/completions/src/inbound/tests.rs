@@ -26,10 +26,10 @@ fn refused(body: &Value) -> Value {
     json!([status, body["error"]["param"], body["error"]["code"]])
 }
 
-fn event_of(question: Question, key: Option<&str>, owner: &Owner) -> InboundEvent {
+fn event_of(question: Question, key: Option<&str>, holder: &TokenHolder) -> InboundEvent {
     question.into_event(&Context {
         channel: &ChannelId::new("api", "main"),
-        owner,
+        holder,
         key,
         wait: Duration::from_secs(9),
         trace: None,
@@ -84,9 +84,9 @@ fn with_a_user_the_gateway_remembers() {
             { "role": "user", "content": "new" },
         ],
     });
-    let owner = Owner::operator(&OperatorToken { name: Some("phone".to_owned()), may_ask: true });
+    let holder = TokenHolder::operator(&OperatorToken { name: Some("phone".to_owned()), may_ask: true });
 
-    let event = event_of(asked(&body).expect("it can be read"), None, &owner);
+    let event = event_of(asked(&body).expect("it can be read"), None, &holder);
 
     let brief = event.brief.expect("there is one");
     assert_eq!((brief.said_before, brief.model.as_deref()), (None, Some("fast")));
@@ -98,7 +98,7 @@ fn with_a_user_the_gateway_remembers() {
 
 #[test]
 fn without_a_user_each_call_is_a_conversation_of_its_own() {
-    let event = || event_of(said(&json!([{ "role": "user", "content": "Hi" }])), None, &Owner::channel());
+    let event = || event_of(said(&json!([{ "role": "user", "content": "Hi" }])), None, &TokenHolder::channel());
 
     let (one, other) = (event(), event());
 
@@ -110,13 +110,14 @@ fn without_a_user_each_call_is_a_conversation_of_its_own() {
 /// M4.
 #[test]
 fn a_key_is_one_of_its_token() {
-    let event = |owner: &Owner, key| event_of(said(&json!([{ "role": "user", "content": "Hi" }])), Some(key), owner);
-    let other = Owner::operator(&OperatorToken { name: None, may_ask: true });
+    let event =
+        |holder: &TokenHolder, key| event_of(said(&json!([{ "role": "user", "content": "Hi" }])), Some(key), holder);
+    let other = TokenHolder::operator(&OperatorToken { name: None, may_ask: true });
 
-    let id = event(&Owner::channel(), "k").external_id;
+    let id = event(&TokenHolder::channel(), "k").external_id;
 
-    assert_eq!(event(&Owner::channel(), "k").external_id, id);
-    assert_ne!(event(&Owner::channel(), "l").external_id, id);
+    assert_eq!(event(&TokenHolder::channel(), "k").external_id, id);
+    assert_ne!(event(&TokenHolder::channel(), "l").external_id, id);
     assert_ne!(event(&other, "k").external_id, id);
 }
 

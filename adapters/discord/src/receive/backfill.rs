@@ -41,7 +41,7 @@ pub(super) struct Backfill<'a> {
 
 struct UnreadChannel {
     /// The gap in the position that it belongs to.
-    place: String,
+    scope: String,
     /// Read up to this message.
     after: Snowflake,
     /// Whether messages that are not held may have come since the last call began.
@@ -59,7 +59,7 @@ struct HeldMessage {
 
 /// A channel that is no longer read.
 pub(super) struct EndedChannel {
-    pub(super) place: String,
+    pub(super) scope: String,
     /// Its live messages and edits, to be stored now.
     pub(super) held: Vec<Dispatch>,
 }
@@ -82,7 +82,7 @@ impl<'a> Backfill<'a> {
     }
 
     /// Reads the messages of a channel after `from` that are not older than `backfill_max_age`.
-    pub(super) fn add(&mut self, place: &str, channel: Snowflake, from: Snowflake) {
+    pub(super) fn add(&mut self, scope: &str, channel: Snowflake, from: Snowflake) {
         match self.unread.entry(channel) {
             Entry::Occupied(mut unread) => unread.get_mut().has_more = true,
             Entry::Vacant(vacant) => {
@@ -90,7 +90,7 @@ impl<'a> Backfill<'a> {
                 let now = self.discord.clock.now().as_millis();
                 let oldest = Timestamp::from_millis(now.saturating_sub(max_age).max(0));
                 vacant.insert(UnreadChannel {
-                    place: place.to_owned(),
+                    scope: scope.to_owned(),
                     after: from.max(Snowflake::at(oldest)),
                     has_more: false,
                     is_begun: false,
@@ -128,9 +128,9 @@ impl<'a> Backfill<'a> {
         None
     }
 
-    /// Whether all missed messages of a place are read.
-    pub(super) fn is_read(&self, place: &str) -> bool {
-        self.unread.values().all(|unread| unread.place != place)
+    /// Whether all missed messages of a scope are read.
+    pub(super) fn is_read(&self, scope: &str) -> bool {
+        self.unread.values().all(|unread| unread.scope != scope)
     }
 
     /// Whether no page of a channel was stored yet.
@@ -195,7 +195,7 @@ impl<'a> Backfill<'a> {
         let ended = self.unread.remove(&channel);
         self.read_next();
         let held = self.held.extract_if(.., |held| held.channel == channel).map(|held| held.dispatch).collect();
-        ended.map(|unread| EndedChannel { place: unread.place, held })
+        ended.map(|unread| EndedChannel { scope: unread.scope, held })
     }
 
     /// Reads a channel again after a pause of at least `min`.

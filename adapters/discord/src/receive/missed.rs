@@ -53,17 +53,17 @@ impl EventStorer<'_> {
             }
         };
         self.backfill.report();
-        let Some(EndedChannel { place, held }) = ended else { return Ok(()) };
+        let Some(EndedChannel { scope, held }) = ended else { return Ok(()) };
         self.release(held).await?;
-        self.close_gap_if_read(&place).await
+        self.close_gap_if_read(&scope).await
     }
 
     /// Closes a gap, once all its channels are read.
-    pub(super) async fn close_gap_if_read(&mut self, place: &str) -> Result<(), ShuttingDown> {
-        if !self.backfill.is_read(place) {
+    pub(super) async fn close_gap_if_read(&mut self, scope: &str) -> Result<(), ShuttingDown> {
+        if !self.backfill.is_read(scope) {
             return Ok(());
         }
-        self.position.close_gap(place);
+        self.position.close_gap(scope);
         self.store_position().await
     }
 }

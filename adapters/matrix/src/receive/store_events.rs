@@ -96,8 +96,8 @@ impl Run<'_> {
         action: impl FnOnce(&Event, &EventContext<'_>) -> T,
     ) -> Result<T, RunEnd> {
         let (is_ours, chat) = (event.sender == self.session.me(), chat_kind(room));
-        let place = ConversationRef::new(self.matrix.channel.clone(), room.room_id().as_str());
-        let is_heard = !is_ours && self.receiver.intake.lets_in(&event.sender, None, chat, &place);
+        let address = ConversationRef::new(self.matrix.channel.clone(), room.room_id().as_str());
+        let is_heard = !is_ours && self.receiver.intake.lets_in(&event.sender, None, chat, &address);
         let related = match inbound::refers_to(event).filter(|_| is_heard && event.state_key.is_none()) {
             Some(target) => {
                 let related = self.look_up(room, &target).await?;

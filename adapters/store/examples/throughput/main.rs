@@ -20,8 +20,8 @@ use std::{
 
 use rejoinder_core::{
     ChannelId, ChatKind, Clock, ConversationId, ConversationRef, Directed, EventId, Expectation, Handler, HistoryLine,
-    InboundEvent, LineState, Obligation, Outcome, OwnerId, Policy, Reply, Sender, SenderKind, SessionId, Speaker,
-    Store, SystemClock, TurnId,
+    InboundEvent, LineState, NodeId, Obligation, Outcome, Policy, Reply, Sender, SenderKind, SessionId, Speaker, Store,
+    SystemClock, TurnId,
     conformance::{answer, new_delivery},
     store::{
         Commit, DeliveryRecord, DeliveryState, NewEvent, NewTurn, OperatorStore, RunEnd, RunStart, SessionUse,
@@ -180,7 +180,7 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
             handler: main_agent(),
             rule: None,
             obligation: obligation.clone(),
-            run: Some(RunStart { turn: id, number: 1, handler: main_agent(), owner: OwnerId::new(now), at: now }),
+            run: Some(RunStart { turn: id, number: 1, handler: main_agent(), node: NodeId::new(now), at: now }),
             conversation: ConversationId::new(now),
             about: None,
             session: SessionUse::current(SessionId::new(now)),

@@ -10,8 +10,8 @@ use rejoinder_core::{
 /// How many characters of a line are indexed: the writer must not be busy with one line for long.
 pub(super) const LONGEST: u32 = 50_000;
 
-/// The place of a line among all, and its rowid in the index.
-pub(super) const fn place(turn: TurnSeq, speaker: Speaker) -> i64 {
+/// The position of a line among all, and its rowid in the index.
+pub(super) const fn position(turn: TurnSeq, speaker: Speaker) -> i64 {
     turn << 2
         | match speaker {
             Speaker::Person => 0,
@@ -20,8 +20,8 @@ pub(super) const fn place(turn: TurnSeq, speaker: Speaker) -> i64 {
         }
 }
 
-pub(super) const fn speaker(place: i64) -> Speaker {
-    match place & 3 {
+pub(super) const fn speaker(position: i64) -> Speaker {
+    match position & 3 {
         0 => Speaker::Person,
         1 => Speaker::Agent,
         _ => Speaker::Gateway,

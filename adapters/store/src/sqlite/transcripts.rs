@@ -112,8 +112,8 @@ impl CachedSession {
 /// Inserts a line in order. A turn has one line per claim: a new one replaces the old one.
 fn put(lines: &mut Vec<CachedLine>, line: CachedLine) {
     lines.retain(|cached| cached.key != line.key);
-    let place = lines.partition_point(|cached| cached.key < line.key);
-    lines.insert(place, line);
+    let index = lines.partition_point(|cached| cached.key < line.key);
+    lines.insert(index, line);
 }
 
 type Session = Arc<Mutex<CachedSession>>;

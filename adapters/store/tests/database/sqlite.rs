@@ -12,7 +12,7 @@ use std::{
 use futures_util::future::join_all;
 use rejoinder_core::{
     CancelledBy, ChannelId, ChatKind, Clock, ConversationId, ConversationRef, Directed, EventId, Expectation, Handler,
-    HistoryLine, InboundEvent, LineState, Obligation, OwnerId, Policy, Sender, SenderKind, SessionId, Speaker,
+    HistoryLine, InboundEvent, LineState, NodeId, Obligation, Policy, Sender, SenderKind, SessionId, Speaker,
     StoreError, SystemClock, TurnId,
     conformance::{answer, new_delivery},
     store::{
@@ -364,7 +364,7 @@ async fn transitions_on_one_turn_in_one_batch_happen_in_order() {
             turn: turn.id,
             number: u32::try_from(expected).expect("it is small"),
             handler: Handler::Agent("main".into()),
-            owner: OwnerId::new(now),
+            node: NodeId::new(now),
             at: now,
         };
         let change = TurnChange { turn: turn.id, expected, obligation: obligation.clone(), at: now };
@@ -539,7 +539,7 @@ async fn a_row_that_cannot_be_read_costs_itself() {
             attempts: 1,
             ..answer(id, conversation_id, conversation, "", now)
         };
-        let attempt = AttemptStart { delivery: delivery.id, number: 1, owner: OwnerId::new(now), at: now };
+        let attempt = AttemptStart { delivery: delivery.id, number: 1, node: NodeId::new(now), at: now };
         let line = HistoryLine {
             speaker: Speaker::Person,
             author: None,
@@ -568,7 +568,7 @@ async fn a_row_that_cannot_be_read_costs_itself() {
         sqlx::query(change).bind(bad.as_uuid()).execute(&mut other).await.expect("the row is changed");
     }
 
-    let left = store.attempts_left(OwnerId::new(now)).await.expect("deliveries are read");
+    let left = store.attempts_left(NodeId::new(now)).await.expect("deliveries are read");
     let filter = TurnFilter { limit: 10, ..TurnFilter::default() };
     let listed = store.list_turns(&filter).await.expect("turns are listed");
     let chat = ConversationRef::new(ChannelId::new("test", "main"), "a");

@@ -99,7 +99,7 @@ fn a_body_that_is_not_json_is_told_where(#[case] body: &str, #[case] line: usize
 
     assert_eq!(problem.status(), StatusCode::BAD_REQUEST);
     assert_eq!(problem.name(), "not-json");
-    assert_eq!(problem.place(), Some((line, column)));
+    assert_eq!(problem.position(), Some((line, column)));
 }
 
 #[test]

@@ -34,14 +34,14 @@ impl Home {
 }
 
 fn says(words: &str) -> Delivery {
-    let place = ConversationRef::new(ChannelId::new("words", "journal"), "telegram.main").in_thread("42");
-    text(&place, words).build()
+    let address = ConversationRef::new(ChannelId::new("words", "journal"), "telegram.main").in_thread("42");
+    text(&address, words).build()
 }
 
 /// The same delivery, attempted again.
 fn again(delivery: &Delivery) -> Delivery {
-    let place = delivery.conversation();
-    let again = rejoinder_core::conformance::channel::delivery(place, delivery.action().clone()).id(delivery.id());
+    let address = delivery.conversation();
+    let again = rejoinder_core::conformance::channel::delivery(address, delivery.action().clone()).id(delivery.id());
     again.attempt(2).build()
 }
 

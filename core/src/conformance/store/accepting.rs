@@ -137,27 +137,27 @@ pub async fn turns_of_a_conversation_share_it_and_its_session(subject: &mut impl
     let store = subject.store();
     let events = ["1", "2"].iter().map(|key| new_turn(said(&chat("a"), key))).collect();
     let stored = store.accept(events, None).await.expect("events are accepted");
-    let place = |stored: &Stored| match stored {
+    let numbers = |stored: &Stored| match stored {
         Stored::Turn { seq, conversation, session, has_history: false } => (*seq, (*conversation, *session)),
         other => panic!("it should be a turn, and is {other:?}"),
     };
-    let [(1, first), (2, second)] = [place(&stored[0]), place(&stored[1])] else { panic!("{stored:?}") };
+    let [(1, first), (2, second)] = [numbers(&stored[0]), numbers(&stored[1])] else { panic!("{stored:?}") };
     assert_eq!(first, second);
     let third = accept_one(&*store, new_turn(said(&chat("a"), "3"))).await;
-    assert_eq!(place(&third), (3, first));
+    assert_eq!(numbers(&third), (3, first));
     let elsewhere = accept_one(&*store, new_turn(said(&chat("b"), "4"))).await;
-    assert_ne!(place(&elsewhere).1, first);
+    assert_ne!(numbers(&elsewhere).1, first);
 }
 
 /// L2.
 pub async fn a_thread_is_a_conversation_of_its_own(subject: &mut impl Subject) {
     let store = subject.store();
     let chat = Turn::accept(&*store, said(&chat("a"), "1")).await;
-    let thread = chat.place.clone().in_thread("7");
+    let thread = chat.address.clone().in_thread("7");
     let thread = Turn::accept(&*store, said(&thread, "2")).await;
     assert_ne!(chat.conversation, thread.conversation);
     let record = store.turn(thread.id).await.expect("turns are read").expect("the turn is there");
-    assert_eq!(record.event.conversation, thread.place);
+    assert_eq!(record.event.conversation, thread.address);
 }
 
 /// A duplicate key does not open the other conversation that it names.
@@ -272,7 +272,7 @@ pub async fn a_run_can_start_with_the_turn(subject: &mut impl Subject) {
     let mut event = new_turn(said(&chat("a"), "1"));
     let turn = event.turn.as_mut().expect("it has a turn");
     let _ = turn.obligation.on(rejoinder_guard::Event::Begin, &policy(), START);
-    turn.run = Some(RunStart { turn: turn.id, number: 1, handler: main(), owner: gone(), at: START });
+    turn.run = Some(RunStart { turn: turn.id, number: 1, handler: main(), node: gone(), at: START });
     let id = turn.id;
 
     accept_one(&*store, event).await;

@@ -188,7 +188,7 @@ pub async fn a_chat_that_moves_takes_everything_along(subject: &mut impl Subject
     let delivery = sends.id;
     done(&*store, deliveries([sends, topic.delivery(1, "in the topic"), elsewhere.delivery(1, "x")])).await;
     let along = Transition {
-        attempts_started: vec![AttemptStart { delivery, number: 1, owner: gone(), at: at(2) }],
+        attempts_started: vec![AttemptStart { delivery, number: 1, node: gone(), at: at(2) }],
         transcript: vec![line(&waiting, "hello")],
         ..Transition::default()
     };

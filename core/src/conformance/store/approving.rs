@@ -57,9 +57,9 @@ pub async fn an_approval_is_decided_once(subject: &mut impl Subject) {
     assert!(read(&*store, ApprovalFilter::WaitingAfter(second.id)).await.is_empty());
     assert_eq!(read(&*store, ApprovalFilter::Is(second.id)).await.first(), Some(&second));
     let asked_for = async |person: &str, limit| {
-        store.approvals_for(&turn.place.channel, person, limit).await.expect("approvals are counted")
+        store.approvals_for(&turn.address.channel, person, limit).await.expect("approvals are counted")
     };
-    let sender = said(&turn.place, "").sender.id;
+    let sender = said(&turn.address, "").sender.id;
     assert_eq!((asked_for(&sender, 10).await, asked_for(&sender, 1).await, asked_for("bob", 10).await), (2, 1, 0));
 
     let (id, state, by, note) = (first.id, ApprovalState::Approved, "Grace".to_owned(), Some("but hurry".to_owned()));
@@ -76,7 +76,7 @@ pub async fn an_approval_is_decided_once(subject: &mut impl Subject) {
     assert_eq!(read(&*store, ApprovalFilter::Of(turn.id)).await, [decided.clone(), expired.clone()]);
     assert_eq!(read(&*store, ApprovalFilter::Latest).await, [expired, decided]);
     assert!(read(&*store, ApprovalFilter::Waiting).await.is_empty());
-    assert_eq!(store.approvals_for(&turn.place.channel, &sender, 10).await.expect("approvals are counted"), 0);
+    assert_eq!(store.approvals_for(&turn.address.channel, &sender, 10).await.expect("approvals are counted"), 0);
 }
 
 /// Those who are told of it are known by the turns that tell them.

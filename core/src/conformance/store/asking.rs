@@ -30,7 +30,7 @@ fn turn_of(event: &NewEvent) -> TurnId {
 
 /// A press on the button `choice` of the question that answered the turn `question`. `key` is the event's key.
 fn pick(question: &Turn, key: &str, sender: &str, choice: &str) -> NewEvent {
-    let event = said(&question.place, key);
+    let event = said(&question.address, key);
     let sender = Sender { id: sender.to_owned(), ..event.sender.clone() };
     let kind = EventKind::Choice { turn: question.id };
     new_turn(InboundEvent { kind, sender, text: choice.to_owned(), ..event })
@@ -54,7 +54,7 @@ async fn open_in(store: &dyn Store, turn: &Turn) -> Vec<QuestionRecord> {
 }
 
 async fn has_open(store: &dyn Store, turn: &Turn) -> bool {
-    let here = store.arrival(&turn.place).await.expect("conversations are read").expect("it is there");
+    let here = store.arrival(&turn.address).await.expect("conversations are read").expect("it is there");
     here.has_open_question
 }
 
@@ -72,8 +72,8 @@ async fn asked(store: &dyn Store) -> Vec<TurnId> {
 pub async fn a_question_that_was_shown_waits_for_the_person(subject: &mut impl Subject) {
     let store = subject.store();
     let mut questions = Vec::new();
-    for place in ["a", "b", "c"] {
-        let mut question = Turn::accept(&*store, said(&chat(place), place)).await;
+    for address in ["a", "b", "c"] {
+        let mut question = Turn::accept(&*store, said(&chat(address), address)).await;
         let delivery = question.answer(&*store, "Well?").await;
         done(&*store, Transition { questions: vec![question.question()], ..Transition::default() }).await;
         assert!(!asked(&*store).await.contains(&question.id), "it is not sent yet");
@@ -185,7 +185,7 @@ pub async fn a_question_that_nobody_needs_to_answer_is_closed(subject: &mut impl
 /// The event that closes a question which has expired. `key` is the event's key.
 fn expiry(question: &Turn, key: &str) -> NewEvent {
     let kind = EventKind::Expired { turn: question.id };
-    new_turn(InboundEvent { kind, received_at: at(50), ..said(&question.place, key) })
+    new_turn(InboundEvent { kind, received_at: at(50), ..said(&question.address, key) })
 }
 
 /// A question that has expired is closed once, and nobody picks from it any more. What somebody says is still a turn.
@@ -220,20 +220,20 @@ pub async fn a_question_that_expires_is_closed_once(subject: &mut impl Subject) 
 /// Nobody is told that a question has expired which they were not shown, or have answered in their own words.
 pub async fn of_an_expired_question_those_are_told_who_wait_for_it(subject: &mut impl Subject) {
     let store = subject.store();
-    for (place, free_text, chooser, is_told) in [
+    for (address, free_text, chooser, is_told) in [
         ("free", true, None, false),
         ("strict", false, None, true),
         ("theirs", true, Some("ann"), false),
         ("another's", true, Some("bob"), true),
     ] {
-        let mut question = Turn::accept(&*store, said(&chat(place), place)).await;
+        let mut question = Turn::accept(&*store, said(&chat(address), address)).await;
         let chooser = chooser.map(str::to_owned);
         let asked = AskedQuestion { free_text, chooser, expires_at: Some(at(50)), ..question.question() };
         ask_and_show(&*store, &mut question, asked).await;
-        let answer = said(&chat(place), &format!("ann answers {place}"));
+        let answer = said(&chat(address), &format!("ann answers {address}"));
         Turn::accept(&*store, InboundEvent { received_at: at(3), ..answer }).await;
-        let stored = accept_one(&*store, expiry(&question, &format!("expired {place}"))).await;
-        assert_eq!(matches!(stored, Stored::Turn { .. }), is_told, "{place}: {stored:?}");
+        let stored = accept_one(&*store, expiry(&question, &format!("expired {address}"))).await;
+        assert_eq!(matches!(stored, Stored::Turn { .. }), is_told, "{address}: {stored:?}");
     }
     let refused = Turn::accept(&*store, said(&chat("refused"), "refused")).await;
     let record = DeliveryRecord { state: DeliveryState::Refused, ..refused.delivery(1, "Well?") };

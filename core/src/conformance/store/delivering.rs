@@ -31,7 +31,7 @@ async fn change(store: &dyn Store, change: DeliveryChange) {
 }
 
 async fn start(store: &dyn Store, delivery: DeliveryId, number: u32) {
-    let attempts_started = vec![AttemptStart { delivery, number, owner: gone(), at: at(3) }];
+    let attempts_started = vec![AttemptStart { delivery, number, node: gone(), at: at(3) }];
     done(store, Transition { attempts_started, ..Transition::default() }).await;
 }
 
@@ -135,7 +135,7 @@ pub async fn a_delivery_is_read_back_as_it_was_changed(subject: &mut impl Subjec
 async fn upcoming(store: &dyn Store, turns: &[Turn], limit: u32) -> Vec<(String, u64)> {
     let channel = chat("a").channel;
     let found = store.upcoming(&channel, limit).await.expect("deliveries are read");
-    let name = |id| turns.iter().find(|turn| turn.conversation == id).expect("it is known").place.chat.to_string();
+    let name = |id| turns.iter().find(|turn| turn.conversation == id).expect("it is known").address.chat.to_string();
     found.into_iter().map(|(id, due)| (name(id), due.since(START).as_secs())).collect()
 }
 
@@ -257,7 +257,7 @@ pub async fn a_failing_delivery_knows_since_when(subject: &mut impl Subject) {
     done(&*store, deliveries([delivery])).await;
     let since = async || store.failing_since(id).await.expect("attempts are read");
     let begin = async |number, seconds| {
-        let attempts_started = vec![AttemptStart { delivery: id, number, owner: gone(), at: at(seconds) }];
+        let attempts_started = vec![AttemptStart { delivery: id, number, node: gone(), at: at(seconds) }];
         done(&*store, Transition { attempts_started, ..Transition::default() }).await;
     };
     begin(1, 10).await;
@@ -286,13 +286,13 @@ pub async fn an_attempt_without_a_result_is_found(subject: &mut impl Subject) {
 
     let interrupted = store.attempts_left(me()).await.expect("deliveries are read");
     assert_eq!(interrupted.iter().map(|record| record.id).collect::<Vec<_>>(), [cut_off]);
-    let by_its_owner = store.attempts_left(gone()).await.expect("deliveries are read");
-    assert!(by_its_owner.is_empty(), "an owner does not recover its own attempts");
+    let by_its_node = store.attempts_left(gone()).await.expect("deliveries are read");
+    assert!(by_its_node.is_empty(), "a node does not recover its own attempts");
     let last = async |delivery| store.last_attempt(delivery).await.expect("attempts are read");
     assert_eq!((last(done_with).await, last(cut_off).await), (Some(1), Some(2)));
     assert_eq!(last(DeliveryId::new(START)).await, None);
     let again = Transition {
-        attempts_started: vec![AttemptStart { delivery: cut_off, number: 2, owner: gone(), at: at(5) }],
+        attempts_started: vec![AttemptStart { delivery: cut_off, number: 2, node: gone(), at: at(5) }],
         ..Transition::default()
     };
     store.commit(again).await.expect_err("an attempt's number is used once");

@@ -52,8 +52,8 @@ async fn remove_all(store: &dyn Store, cutoffs: &Cutoffs, limit: u32) -> Vec<Rem
 }
 
 /// A turn that was answered at 3 s.
-async fn answered(store: &dyn Store, place: &ConversationRef, key: &str) -> Turn {
-    let mut turn = Turn::accept(store, said(place, key)).await;
+async fn answered(store: &dyn Store, address: &ConversationRef, key: &str) -> Turn {
+    let mut turn = Turn::accept(store, said(address, key)).await;
     let delivery = turn.answer(store, "x").await;
     turn.settle(store, delivery).await;
     turn
@@ -101,8 +101,8 @@ pub async fn an_ended_turn_is_removed_with_everything_about_it(subject: &mut imp
     let delivery = turn.answer(&*store, "x").await;
     let (number, handler) = (1, main());
     let along = Transition {
-        attempts_started: vec![AttemptStart { delivery, number, owner: gone(), at: at(2) }],
-        runs_started: vec![RunStart { turn: turn.id, number, handler, owner: gone(), at: at(1) }],
+        attempts_started: vec![AttemptStart { delivery, number, node: gone(), at: at(2) }],
+        runs_started: vec![RunStart { turn: turn.id, number, handler, node: gone(), at: at(1) }],
         transcript: vec![line(&turn, Speaker::Person), line(&turn, Speaker::Agent)],
         questions: vec![turn.question()],
         remarks: vec![Remark { turn: turn.id, at: at(2), kind: "recovered".to_owned(), detail: String::new() }],

@@ -43,7 +43,7 @@ pub async fn a_restart_keeps_everything(subject: &mut impl Subject) {
         state: LineState::Seen,
     };
     let along = Transition {
-        attempts_started: vec![AttemptStart { delivery, number: 1, owner: gone(), at: at(2) }],
+        attempts_started: vec![AttemptStart { delivery, number: 1, node: gone(), at: at(2) }],
         transcript: vec![TranscriptLine {
             session: running.session,
             turn: running.id,

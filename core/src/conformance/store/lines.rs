@@ -116,8 +116,8 @@ pub async fn a_line_about_a_turn_has_its_channel(subject: &mut impl Subject) {
     let failed = of_turn(line(LineLevel::Warn, "a run failed", None, 1), turn.id);
     keep(&*store, [failed]).await;
 
-    assert_eq!(lines(&*store, ALL).await[0].line.channel, Some(turn.place.channel.clone()));
-    assert_eq!(errors(&*store, ErrorFilter::default()).await[0].channel, Some(turn.place.channel));
+    assert_eq!(lines(&*store, ALL).await[0].line.channel, Some(turn.address.channel.clone()));
+    assert_eq!(errors(&*store, ErrorFilter::default()).await[0].channel, Some(turn.address.channel));
 }
 
 /// Equal are those of the same level, module, message, channel and cause. The one that happened last comes first.

@@ -80,7 +80,7 @@ pub async fn a_list_can_be_narrowed(subject: &mut impl Subject) {
 
     let summaries = store.list_turns(&every()).await.expect("lists are read");
     let summary = summaries.iter().find(|summary| summary.turn_id == settled.id).expect("it is listed");
-    assert_eq!((summary.conversation_id, &summary.conversation), (settled.conversation, &settled.place));
+    assert_eq!((summary.conversation_id, &summary.conversation), (settled.conversation, &settled.address));
     assert_eq!((summary.accepted_at, &summary.handler, summary.owed), (START, &main(), true));
     assert_eq!((&*summary.state, summary.status), ("settled", TurnStatus::Answered));
     assert_eq!((summary.signal, &summary.fallback), (Some(SignalKind::Reply), &None));
@@ -144,9 +144,9 @@ pub async fn what_is_stuck_is_listed_with_what_it_waits_for(subject: &mut impl S
     let answer = parked(&in_time, 13);
     done(&*store, deliveries([parked(&dead, 10), parked(&claimed, 11), quiet, answer, deferral])).await;
 
-    let Stuck { late, parked, dead: given_up } = store.stuck(10).await.expect("it is read");
-    let late: Vec<_> = late.into_iter().map(|turn| (turn.seq, turn.is_claimed)).collect();
-    assert_eq!(late, [(3, false), (2, true)]);
+    let Stuck { overdue, parked, dead: given_up } = store.stuck(10).await.expect("it is read");
+    let overdue: Vec<_> = overdue.into_iter().map(|turn| (turn.seq, turn.is_claimed)).collect();
+    assert_eq!(overdue, [(3, false), (2, true)]);
     let parked: Vec<_> = parked.iter().map(|it| (it.owed, it.error.as_deref())).collect();
     let error = Some("502 Bad Gateway");
     assert_eq!(parked, [(false, error), (true, error), (false, error)], "a deferral, an answer, and one too late");
@@ -193,7 +193,7 @@ pub async fn a_dossier_holds_everything(subject: &mut impl Subject) {
     let delivery = turn.answer(&*store, "yes").await;
     let along = Transition {
         runs_started: vec![turn.run(1)],
-        attempts_started: vec![AttemptStart { delivery, number: 1, owner: gone(), at: at(3) }],
+        attempts_started: vec![AttemptStart { delivery, number: 1, node: gone(), at: at(3) }],
         remarks: vec![Remark {
             turn: turn.id,
             at: at(3),

@@ -272,7 +272,7 @@ pub async fn what_is_held_is_not_upcoming(subject: &mut impl Subject) {
     assert_eq!(next().await, 1);
 }
 
-/// The place is that before the first entry of the time.
+/// The position is that before the first entry of the time.
 pub async fn the_log_of_a_time_is_found(subject: &mut impl Subject) {
     let store = subject.store();
     assert_eq!(store.log_before(at(0)).await.expect("the log is read"), 0);
@@ -334,8 +334,8 @@ pub async fn what_others_sent_is_found_by_the_name_that_a_platform_gave(subject:
         Turn::accept(&*store, event).await;
     }
     let mut sent = Vec::new();
-    for place in ["a", "b", "group"] {
-        let event = InboundEvent { sender: grace.clone(), ..said(&chat(place), &format!("to {place}")) };
+    for address in ["a", "b", "group"] {
+        let event = InboundEvent { sender: grace.clone(), ..said(&chat(address), &format!("to {address}")) };
         let mut turn = Turn::accept(&*store, event).await;
         let delivery = turn.answer(&*store, "The report is ready.").await;
         sent.push((turn.id, delivery));

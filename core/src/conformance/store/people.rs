@@ -213,8 +213,8 @@ pub async fn a_language_is_kept_until_it_is_changed_or_its_person_is_forgotten(s
 /// Also over a restart. One chat of each identity, the last one; the same id on another channel is somebody else's.
 pub async fn a_direct_chat_is_kept_until_it_changes_or_its_person_is_forgotten(subject: &mut impl Subject) {
     let store = subject.store();
-    let writes = |account: &str, id: &str, place: &str, seconds| {
-        let conversation = ConversationRef::new(ChannelId::new("test", account), place).in_thread("7");
+    let writes = |account: &str, id: &str, address: &str, seconds| {
+        let conversation = ConversationRef::new(ChannelId::new("test", account), address).in_thread("7");
         DirectChat { identity: identity(account, id), conversation, since: at(seconds), is_home: false, language: None }
     };
     let chats = [writes("main", "bob", "b", 1), writes("main", "ann", "a", 2), writes("other", "ann", "o", 3)];

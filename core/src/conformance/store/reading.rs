@@ -78,7 +78,7 @@ pub async fn what_waits_is_found(subject: &mut impl Subject) {
         agent: "main".into(),
         owed: true,
         rank: a1.seq,
-        place: a1.seq,
+        position: a1.seq,
         is_alone: false,
     };
     assert_eq!(store.waiting(1).await.expect("turns are read"), [expected]);
@@ -110,7 +110,7 @@ async fn turn_by(store: &dyn Store, sender: &str, name: &str, key: &str) -> Turn
     Turn::accept(store, InboundEvent { sender, ..event }).await
 }
 
-/// A person's second conversation takes a later place, so that the first one of somebody else comes before.
+/// A person's second conversation takes a later position, so that the first one of somebody else comes before.
 pub async fn a_person_with_many_conversations_waits_longer(subject: &mut impl Subject) {
     let store = subject.store();
     let first = turn_by(&*store, "flood", "a", "1").await;
@@ -123,9 +123,13 @@ pub async fn a_person_with_many_conversations_waits_longer(subject: &mut impl Su
 
     let line = async || first_turns(&*store, 100).await;
     let order = line().await;
-    let place = |turn: TurnId| order.iter().position(|found| *found == turn).expect("it waits");
-    assert_eq!((place(first.id), place(more[0]), place(other.id)), (0, 1, 2), "place 33 is before place 52");
-    assert_eq!(place(other_again.id), 4, "place 84 is after place 65");
+    let position = |turn: TurnId| order.iter().position(|found| *found == turn).expect("it waits");
+    assert_eq!(
+        (position(first.id), position(more[0]), position(other.id)),
+        (0, 1, 2),
+        "position 33 is before position 52"
+    );
+    assert_eq!(position(other_again.id), 4, "position 84 is after position 65");
     assert_eq!(order.len(), 53);
 
     // The line is kept while turns begin, end and wait again.
@@ -206,7 +210,7 @@ pub async fn a_turn_that_is_handed_over_waits_for_its_new_agent(subject: &mut im
     assert_eq!(waiting.iter().map(|line| (line.turn, &*line.agent)).collect::<Vec<_>>(), [(turn.id, "second")]);
 }
 
-/// D1: the runs that another owner left in flight are found.
+/// D1: the runs that another node left in flight are found.
 pub async fn what_runs_is_found(subject: &mut impl Subject) {
     let store = subject.store();
     let [mut first, mut second, third] = turns(&*store, "a").await;
@@ -217,8 +221,8 @@ pub async fn what_runs_is_found(subject: &mut impl Subject) {
     assert_eq!(store.runs_left(me(), None, 1).await.expect("turns are read"), [first.id]);
     assert_eq!(store.runs_left(me(), Some(first.id), 10).await.expect("turns are read"), [second.id]);
     done(&*store, Transition { runs_started: vec![second.run(1)], ..Transition::default() }).await;
-    let by_its_owner = store.runs_left(gone(), None, 10).await.expect("turns are read");
-    assert_eq!(by_its_owner, [first.id], "an owner does not recover its own runs");
+    let by_its_node = store.runs_left(gone(), None, 10).await.expect("turns are read");
+    assert_eq!(by_its_node, [first.id], "a node does not recover its own runs");
     let runs = store.runs(second.id).await.expect("runs are read");
     assert_eq!(runs.iter().map(|run| (run.number, &run.handler)).collect::<Vec<_>>(), [(1, &main())]);
     let stopped = first.on(Event::Failed("no".to_owned()), 2);
@@ -354,7 +358,7 @@ pub async fn what_belongs_to_an_absent_channel_waits(subject: &mut impl Subject)
     done(&*store, deliveries([copy])).await;
     let mut cut_off = turn_on_a_channel_that_goes(&*store, "e").await;
     let begun = cut_off.answer(&*store, "hello").await;
-    let attempt = AttemptStart { delivery: begun, number: 1, owner: gone(), at: at(3) };
+    let attempt = AttemptStart { delivery: begun, number: 1, node: gone(), at: at(3) };
     done(&*store, Transition { attempts_started: vec![attempt], ..Transition::default() }).await;
     let [there] = turns(&*store, "there").await;
 
@@ -453,7 +457,7 @@ pub async fn a_view_shows_the_latest_signal(subject: &mut impl Subject) {
     let view = async |turn: &Turn| store.view(turn.id).await.expect("views are read").expect("the turn is there");
 
     let seen = view(&turn).await;
-    assert_eq!((seen.turn_id, &seen.conversation, seen.at), (turn.id, &turn.place, START));
+    assert_eq!((seen.turn_id, &seen.conversation, seen.at), (turn.id, &turn.address, START));
     assert_eq!((&*seen.text, &seen.attachments[..]), ("text of 1", &[file("in.txt")][..]));
     assert_eq!((seen.status, seen.shown), (TurnStatus::Accepted, None));
 
@@ -570,7 +574,7 @@ pub async fn views_are_of_one_conversation_oldest_first(subject: &mut impl Subje
     let delivery = second.answer(&*store, "yes").await;
     second.settle(&*store, delivery).await;
     let views = async |before, limit| {
-        let views = store.views(&first.place, before, limit).await.expect("views are read");
+        let views = store.views(&first.address, before, limit).await.expect("views are read");
         views.into_iter().map(|view| (view.turn_id, view.shown.map(|shown| shown.text))).collect::<Vec<_>>()
     };
     let yes = Some("yes".to_owned());

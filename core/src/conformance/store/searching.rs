@@ -46,15 +46,15 @@ async fn index(store: &dyn Store, limit: u32) {
     panic!("indexing never ends");
 }
 
-fn message(place: &ConversationRef, key: &str, text: &str) -> InboundEvent {
-    InboundEvent { text: text.to_owned(), ..said(place, key) }
+fn message(address: &ConversationRef, key: &str, text: &str) -> InboundEvent {
+    InboundEvent { text: text.to_owned(), ..said(address, key) }
 }
 
 fn entry(turn: &Turn, event: LogEvent) -> NewLogEntry {
     let subject = crate::model::log::Subject {
         turn_id: Some(turn.id),
         conversation_id: Some(turn.conversation),
-        channel: Some(turn.place.channel.clone()),
+        channel: Some(turn.address.channel.clone()),
     };
     NewLogEntry { at: at(3), subject, event }
 }
@@ -107,9 +107,9 @@ pub async fn what_was_said_is_found_newest_first(subject: &mut impl Subject) {
     let all = search(&*store, &query("train")).await;
     let seen: Vec<_> = all.iter().map(|line| (line.turn, line.speaker)).collect();
     assert_eq!(seen, [(second.id, Speaker::Person), (first.id, Speaker::Agent), (first.id, Speaker::Person)]);
-    assert!(all.is_sorted_by_key(|line| -line.place), "{all:?}");
+    assert!(all.is_sorted_by_key(|line| -line.position), "{all:?}");
     let expected = FoundLine {
-        place: all[2].place,
+        position: all[2].position,
         turn: first.id,
         conversation_id: first.conversation,
         conversation: chat("a"),
@@ -155,7 +155,7 @@ pub async fn a_search_can_be_narrowed(subject: &mut impl Subject) {
     let all = || query("train");
 
     assert_eq!(turns(all()).await, [there.id, next.id, here.id]);
-    let of = |channels: &[&ConversationRef]| Some(channels.iter().map(|place| place.channel.clone()).collect());
+    let of = |channels: &[&ConversationRef]| Some(channels.iter().map(|address| address.channel.clone()).collect());
     assert_eq!(turns(SearchFilter { channels: of(&[&other]), ..all() }).await, [there.id]);
     assert_eq!(turns(SearchFilter { channels: of(&[&other, &chat("a")]), ..all() }).await.len(), 3);
     assert_eq!(turns(SearchFilter { channels: of(&[]), ..all() }).await, []);
@@ -176,7 +176,7 @@ pub async fn a_search_goes_on_at_its_cursor(subject: &mut impl Subject) {
     let (mut before, mut pages) = (None, Vec::new());
     loop {
         let page = search(&*store, &SearchFilter { before, limit: 3, ..query("train") }).await;
-        before = page.last().map(|line| line.place);
+        before = page.last().map(|line| line.position);
         if page.is_empty() {
             break;
         }

@@ -23,21 +23,21 @@ use crate::{
     },
 };
 
-/// An event of `owner` in a direct chat, `seconds` after the start, in a session that was used at `unused_since` or later.
+/// An event of `person` in a direct chat, `seconds` after the start, in a session that was used at `unused_since` or later.
 fn of(
-    place: &ConversationRef,
+    address: &ConversationRef,
     key: &str,
-    owner: Option<PersonId>,
+    person: Option<PersonId>,
     seconds: u64,
     unused_since: Option<u64>,
 ) -> NewEvent {
-    let mut event = said(place, key);
+    let mut event = said(address, key);
     event.received_at = at(seconds);
     let mut new = new_turn(event);
     let turn = new.turn.as_mut().expect("it has a turn");
     let unused_since = unused_since.map(at);
     turn.session =
-        SessionUse { id: SessionId::new(at(seconds)), owner, is_checked: true, unused_since, is_untouched: false };
+        SessionUse { id: SessionId::new(at(seconds)), person, is_checked: true, unused_since, is_untouched: false };
     new
 }
 
@@ -52,8 +52,8 @@ async fn change(store: &dyn Store, sessions: Vec<SessionChange>) {
     done(store, Transition { sessions, ..Transition::default() }).await;
 }
 
-async fn usable(store: &dyn Store, conversation: ConversationId, owner: Option<PersonId>) -> Vec<SessionRecord> {
-    store.usable_sessions(conversation, owner, 10).await.expect("sessions are read")
+async fn usable(store: &dyn Store, conversation: ConversationId, person: Option<PersonId>) -> Vec<SessionRecord> {
+    store.usable_sessions(conversation, person, 10).await.expect("sessions are read")
 }
 
 /// What the agent is shown, after `question` and `answer` were said in a turn.
@@ -113,10 +113,10 @@ pub async fn a_turn_is_about_another_conversation(subject: &mut impl Subject) {
     assert!(used < at(200), "{used:?}");
 }
 
-/// A session keeps its name, its owner and what was chosen for it, and has a number by its age.
+/// A session keeps its name, its person and what was chosen for it, and has a number by its age.
 pub async fn a_session_is_read_as_people_know_it(subject: &mut impl Subject) {
     let store = subject.store();
-    let owner = Some(PersonId::new(at(0)));
+    let person = Some(PersonId::new(at(0)));
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
     says(&*store, &turn, "how it begins", "answer").await;
     let second = SessionId::new(at(5));
@@ -124,7 +124,7 @@ pub async fn a_session_is_read_as_people_know_it(subject: &mut impl Subject) {
         id: second,
         conversation: turn.conversation,
         name: Some("trip".to_owned()),
-        owner,
+        person,
         at: at(5),
     };
     let has_choice =
@@ -136,20 +136,20 @@ pub async fn a_session_is_read_as_people_know_it(subject: &mut impl Subject) {
     subject.reopen().await;
     let store = subject.store();
 
-    let [latest, first] = &usable(&*store, turn.conversation, owner).await[..] else { panic!("there are two") };
+    let [latest, first] = &usable(&*store, turn.conversation, person).await[..] else { panic!("there are two") };
     assert_eq!((latest.id, latest.number, latest.name.as_deref(), latest.is_current), (second, 2, Some("trip"), true));
     assert_eq!((&latest.choice, latest.used_at, latest.begins.as_deref()), (&choice, at(5), None));
     assert_eq!((first.id, first.number, first.name.as_deref(), first.is_current), (turn.session, 1, None, false));
     assert_eq!((first.begins.as_deref(), first.is_elsewhere), (Some("how it begins"), false));
-    let current = store.current_session(turn.conversation, owner).await.expect("sessions are read");
+    let current = store.current_session(turn.conversation, person).await.expect("sessions are read");
     assert_eq!(current, Some((second, choice)));
-    let limited = store.usable_sessions(turn.conversation, owner, 1).await.expect("sessions are read");
+    let limited = store.usable_sessions(turn.conversation, person, 1).await.expect("sessions are read");
     assert_eq!((limited.len(), limited[0].number), (1, 2));
 
     let back = SessionChange::Use { conversation: turn.conversation, session: turn.session, at: at(9) };
     let named = SessionChange::Rename { session: turn.session, name: "home".to_owned() };
     change(&*store, vec![back, named]).await;
-    let first = &usable(&*store, turn.conversation, owner).await[0];
+    let first = &usable(&*store, turn.conversation, person).await[0];
     assert_eq!((first.id, first.name.as_deref(), first.used_at), (turn.session, Some("home"), at(9)));
     assert_eq!(Turn::accept(&*store, said(&chat("a"), "2")).await.session, turn.session);
 }
@@ -284,7 +284,7 @@ pub async fn what_is_left_out_is_not_shown(subject: &mut impl Subject) {
     let here = Some(first.conversation);
     assert_eq!(last(Arc::clone(&store), here, None).await, Some(third.id));
     assert_eq!(last(Arc::clone(&store), None, None).await, Some(second.id), "the third has no line");
-    let stranger = Identity { channel: first.place.channel.clone(), id: "nobody".to_owned() };
+    let stranger = Identity { channel: first.address.channel.clone(), id: "nobody".to_owned() };
     assert_eq!(last(Arc::clone(&store), here, Some(stranger)).await, None);
 
     change(&*store, vec![SessionChange::LeaveOut { session, turns: vec![second.id, third.id] }]).await;

@@ -141,7 +141,7 @@ async fn assert_no_trace(store: &dyn Store, turn: &Turn) {
     assert_eq!(dossier.deliveries.len(), 1, "{:?}", dossier.deliveries);
     assert_eq!(dossier.deliveries[0].state.as_str(), "pending");
     assert!(store.transcript(turn.session, 10).await.expect("transcripts are read").is_empty());
-    let next = Turn::accept(store, said(&turn.place, "next")).await;
+    let next = Turn::accept(store, said(&turn.address, "next")).await;
     assert_eq!(next.session, turn.session);
 }
 
@@ -293,7 +293,7 @@ pub async fn a_line_counts_as_its_deliveries_say(subject: &mut impl Subject) {
             ended.delivery_changes.push(DeliveryChange::of(record));
             if matches!(state, Refused | Dead) {
                 let (delivery, result) = (record.id, "refused".to_owned());
-                ended.attempts_started.push(AttemptStart { delivery, number: 1, owner: gone(), at: at(3) });
+                ended.attempts_started.push(AttemptStart { delivery, number: 1, node: gone(), at: at(3) });
                 ended.attempts_ended.push(AttemptEnd { delivery, number: 1, at: at(4), result, detail: None });
             }
         }

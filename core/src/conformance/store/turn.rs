@@ -9,7 +9,7 @@ use crate::{
     model::{
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{Directed, InboundEvent, Sender, SenderKind},
-        ids::{ConversationId, DeliveryId, EventId, OwnerId, SessionId, TurnId},
+        ids::{ConversationId, DeliveryId, EventId, NodeId, SessionId, TurnId},
         language::Language,
         question::AskedQuestion,
         session::{SessionChange, SessionUse},
@@ -40,14 +40,14 @@ pub(super) fn main() -> Handler {
     Handler::Agent("main".into())
 }
 
-/// The owner of the checks' runs and attempts: a process that is gone.
-pub(super) fn gone() -> OwnerId {
-    OwnerId::from(uuid::Uuid::from_u128(1))
+/// The node of the checks' runs and attempts: a process that is gone.
+pub(super) fn gone() -> NodeId {
+    NodeId::from(uuid::Uuid::from_u128(1))
 }
 
 /// The process that looks for the leftovers of others.
-pub(super) fn me() -> OwnerId {
-    OwnerId::from(uuid::Uuid::from_u128(2))
+pub(super) fn me() -> NodeId {
+    NodeId::from(uuid::Uuid::from_u128(2))
 }
 
 pub(super) fn chat(name: &str) -> ConversationRef {
@@ -96,7 +96,7 @@ pub(super) fn new_turn(event: InboundEvent) -> NewEvent {
 
 /// A session that becomes the current one of a conversation.
 pub(super) fn new_session(id: SessionId, conversation: ConversationId, seconds: u64) -> SessionChange {
-    SessionChange::New { id, conversation, name: None, owner: None, at: at(seconds) }
+    SessionChange::New { id, conversation, name: None, person: None, at: at(seconds) }
 }
 
 pub(super) async fn accept_one(store: &dyn Store, event: NewEvent) -> Stored {
@@ -112,7 +112,7 @@ pub(super) struct Turn {
     pub(super) seq: TurnSeq,
     pub(super) version: Version,
     pub(super) obligation: Obligation,
-    pub(super) place: ConversationRef,
+    pub(super) address: ConversationRef,
     pub(super) conversation: ConversationId,
     pub(super) session: SessionId,
 }
@@ -125,11 +125,11 @@ impl Turn {
 
     /// Accepts a new turn.
     pub(super) async fn of(store: &dyn Store, new: NewEvent) -> Self {
-        let place = new.event.conversation.clone();
+        let address = new.event.conversation.clone();
         let NewTurn { id, obligation, .. } = new.turn.clone().expect("it has a turn");
         match accept_one(store, new).await {
             Stored::Turn { seq, conversation, session, .. } => {
-                Self { id, seq, version: 1, obligation, place, conversation, session }
+                Self { id, seq, version: 1, obligation, address, conversation, session }
             }
             other => panic!("the event should be a turn, and is {other:?}"),
         }
@@ -178,7 +178,7 @@ impl Turn {
 
     /// A pending delivery of one part.
     pub(super) fn delivery(&self, claim: u32, text: &str) -> DeliveryRecord {
-        DeliveryRecord { claim, ..answer(self.id, self.conversation, self.place.clone(), text, at(2)) }
+        DeliveryRecord { claim, ..answer(self.id, self.conversation, self.address.clone(), text, at(2)) }
     }
 
     /// The question of its first claim, which never expires.
@@ -187,7 +187,7 @@ impl Turn {
             turn: self.id,
             claim: 1,
             conversation: self.conversation,
-            place: self.place.clone(),
+            address: self.address.clone(),
             chooser: None,
             text: "Well?".to_owned(),
             choices: vec!["Yes".to_owned(), "No".to_owned()],
@@ -199,7 +199,7 @@ impl Turn {
     }
 
     pub(super) fn run(&self, number: u32) -> RunStart {
-        RunStart { turn: self.id, number, handler: main(), owner: gone(), at: at(1) }
+        RunStart { turn: self.id, number, handler: main(), node: gone(), at: at(1) }
     }
 }
 

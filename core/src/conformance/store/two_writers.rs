@@ -107,8 +107,8 @@ pub async fn of_two_stores_that_decide_on_the_same_rows_one_decides_anew(subject
     let turn = Turn::accept(&*one, said(&chat("a"), "1")).await;
     let elsewhere = Turn::accept(&*one, said(&chat("b"), "2")).await;
     let (ann, theirs) = (PersonId::from(Uuid::from_u128(1)), SessionId::new(at(1)));
-    let (conversation, owner) = (elsewhere.conversation, Some(ann));
-    let session = SessionChange::New { id: theirs, conversation, name: None, owner, at: at(1) };
+    let (conversation, person) = (elsewhere.conversation, Some(ann));
+    let session = SessionChange::New { id: theirs, conversation, name: None, person, at: at(1) };
     done(&*one, Transition { people: vec![known(ann, "ann")], ..Transition::default() }).await;
     done(&*one, Transition { sessions: vec![session], ..Transition::default() }).await;
     let change = |noun: Noun, number: u8| {
@@ -154,8 +154,8 @@ pub async fn of_two_stores_that_decide_on_the_same_rows_one_decides_anew(subject
 pub async fn sessions_of_others_are_no_conflict(subject: &mut impl Subject) {
     let store = subject.store();
     let mut turns = Vec::new();
-    for place in ["a", "b"] {
-        turns.push(Turn::accept(&*store, said(&chat(place), place)).await);
+    for address in ["a", "b"] {
+        turns.push(Turn::accept(&*store, said(&chat(address), address)).await);
     }
     let mut decisions = Vec::new();
     for (number, turn) in (1..).zip(&turns) {
@@ -194,7 +194,7 @@ pub async fn what_one_store_writes_another_reads(subject: &mut impl Subject) {
     other.close().await;
 }
 
-/// A reader reads on after the last entry that it has read: an entry that is committed later must have a higher place.
+/// A reader reads on after the last entry that it has read: an entry that is committed later must have a higher position.
 pub async fn a_reader_of_the_log_skips_no_entry_that_commits_late(subject: &mut impl Subject) {
     let (one, other) = (subject.store(), subject.another().await);
     let write = |store: Arc<dyn Store>, entries: usize| async move {

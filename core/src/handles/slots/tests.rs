@@ -23,13 +23,13 @@ fn ids() -> (ConversationId, TurnId) {
     (ConversationId::new(at), TurnId::new(at))
 }
 
-fn line(conversation: ConversationId, turn: TurnId) -> Line {
+fn candidate(conversation: ConversationId, turn: TurnId) -> WaitingConversation {
     let (Permit { agent, channel }, owed) = (permit(), true);
     let (agent_of_row, is_alone) = (agent.clone(), true);
-    let (version, rank, place) = (1, 1, 1);
+    let (version, rank, position) = (1, 1, 1);
     let waiting =
-        WaitingTurn { turn, version, conversation, channel, agent: agent_of_row, owed, rank, place, is_alone };
-    Line { waiting, agent }
+        WaitingTurn { turn, version, conversation, channel, agent: agent_of_row, owed, rank, position, is_alone };
+    WaitingConversation { waiting, agent }
 }
 
 /// The scheduler has read a row, and a newer turn takes the slot before the scheduler does.
@@ -39,7 +39,7 @@ fn a_row_whose_slot_was_taken_meanwhile_is_noted_to_its_holder() {
     let ((conversation, older), (_, newer)) = (ids(), ids());
     let slot = slots.try_take(conversation, newer, &permit()).expect("it is free");
 
-    assert!(slots.take_next(&mut vec![line(conversation, older)]).is_none());
+    assert!(slots.take_next(&mut vec![candidate(conversation, older)]).is_none());
 
     assert!(slot.take_more(), "the holder does not know of the older row");
 }
@@ -48,29 +48,30 @@ fn a_row_whose_slot_was_taken_meanwhile_is_noted_to_its_holder() {
 #[test]
 fn conversations_that_hold_slots_hide_those_of_their_channel_only() {
     let slots = slots(3);
-    let lines = |channel: &str, count: usize| {
+    let candidates = |channel: &str, count: usize| {
         let of_channel = |_| {
             let (conversation, turn) = ids();
-            let mut line = line(conversation, turn);
-            line.waiting.channel = ChannelId::new("test", channel);
-            line
+            let mut candidate = candidate(conversation, turn);
+            candidate.waiting.channel = ChannelId::new("test", channel);
+            candidate
         };
         (0..count).map(of_channel).collect::<Vec<_>>()
     };
-    let mut busy = lines("busy", 2);
-    let held: Vec<_> = busy.iter().map(|line| slots.try_take(line.waiting.conversation, ids().1, &permit())).collect();
+    let mut busy = candidates("busy", 2);
+    let held: Vec<_> =
+        busy.iter().map(|candidate| slots.try_take(candidate.waiting.conversation, ids().1, &permit())).collect();
     let round = slots.begin_round();
     assert_eq!((held.iter().flatten().count(), round.enough, round.few), (2, 2, 3));
 
-    busy.extend(lines("busy", 1));
-    busy.extend(lines("other", 3));
+    busy.extend(candidates("busy", 1));
+    busy.extend(candidates("other", 3));
     assert!(slots.hides_any(&round, round.few, &busy), "of the first channel, one of three holds no slot");
 
     assert!(!slots.hides_any(&round, round.few, &busy[1..]), "two were read: there are no more");
-    assert!(!slots.hides_any(&round, round.few, &lines("other", 3)));
+    assert!(!slots.hides_any(&round, round.few, &candidates("other", 3)));
 
     // Otherwise rounds would follow each other without a pause when all conversations that wait are busy.
-    let few_of_each: Vec<_> = lines("busy", 2).into_iter().chain(lines("other", 2)).collect();
+    let few_of_each: Vec<_> = candidates("busy", 2).into_iter().chain(candidates("other", 2)).collect();
     assert_eq!(unread(&few_of_each, round.few), HashSet::new(), "of no channel there can be more");
     assert_eq!(unread(&busy, round.few), HashSet::from([main()]));
 }
@@ -81,14 +82,14 @@ fn a_row_that_its_holder_leaves_is_looked_for_again() {
     let slots = slots(2);
     let ((conversation, older), (_, newer)) = (ids(), ids());
     let slot = slots.try_take(conversation, newer, &permit()).expect("it is free");
-    assert!(slots.take_next(&mut vec![line(conversation, older)]).is_none());
+    assert!(slots.take_next(&mut vec![candidate(conversation, older)]).is_none());
 
     slot.release();
 
     assert!(slots.state().is_someone_next());
     let (another, turn) = ids();
     assert!(slots.try_take(another, turn, &permit()).is_none(), "a new turn would overtake it");
-    assert!(slots.take_next(&mut vec![line(conversation, older)]).is_some());
+    assert!(slots.take_next(&mut vec![candidate(conversation, older)]).is_some());
 }
 
 /// The agent is free while the end of its run is stored.
@@ -137,12 +138,12 @@ fn the_oldest_late_run_of_the_agent_gives_its_permit() {
     let (conversation, turn) = ids();
     slots.enqueue(conversation, &main());
 
-    let mut lines = vec![line(one, turn), line(conversation, turn)];
-    assert_eq!(slots.late_run_before(&mut lines), Some(its_turn));
-    assert_eq!(lines.len(), 1, "the conversation of the late run has its slot");
-    assert!(slots.take_next(&mut lines).is_none());
+    let mut candidates = vec![candidate(one, turn), candidate(conversation, turn)];
+    assert_eq!(slots.late_run_before(&mut candidates), Some(its_turn));
+    assert_eq!(candidates.len(), 1, "the conversation of the late run has its slot");
+    assert!(slots.take_next(&mut candidates).is_none());
 
     slots.end_late_run(its_turn);
-    assert!(slots.take_next(&mut lines).is_some());
-    assert_eq!(slots.late_run_before(&mut vec![line(ids().0, turn)]), None, "the other one helps nobody");
+    assert!(slots.take_next(&mut candidates).is_some());
+    assert_eq!(slots.late_run_before(&mut vec![candidate(ids().0, turn)]), None, "the other one helps nobody");
 }

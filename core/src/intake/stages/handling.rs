@@ -29,8 +29,8 @@ pub(in crate::intake) async fn handling(arrival: &mut Arrival, addresses: &Addre
         return Ok(());
     }
     // What is chosen for the session comes before the rule.
-    let owner = sessions::owner(event, &arrival.known);
-    let (choice, remark) = sessions.chosen(&of_session, owner, agent, &arrival.settings.sessions).await?;
+    let person = sessions::session_person(event, &arrival.known);
+    let (choice, remark) = sessions.chosen(&of_session, person, agent, &arrival.settings.sessions).await?;
     if let Some(chosen) = choice.agent {
         handling.handler = Handler::Agent(chosen);
     }

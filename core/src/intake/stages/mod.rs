@@ -5,8 +5,8 @@
 
 pub(crate) mod access;
 pub(crate) mod album;
+pub(crate) mod backlog;
 pub(crate) mod handling;
-pub(crate) mod late;
 pub(crate) mod limits;
 pub(crate) mod line;
 pub(crate) mod own_question;

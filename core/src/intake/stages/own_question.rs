@@ -11,12 +11,16 @@ use crate::{
     people::People,
     questions::{
         digest,
-        open::{Asks, Questions},
+        open_questions::{Asks, OpenQuestions},
     },
 };
 
 /// A sender who may not decide picks nothing: the question stays open for the person who was asked.
-pub(in crate::intake) async fn own_question(arrival: &mut Arrival, questions: &Questions, people: &People) -> Verdict {
+pub(in crate::intake) async fn own_question(
+    arrival: &mut Arrival,
+    questions: &OpenQuestions,
+    people: &People,
+) -> Verdict {
     let EventKind::Choice { turn } = arrival.event.kind else { return Ok(()) };
     let (event, settings, known) = (&arrival.event, &arrival.settings, &arrival.known);
     let (command, may_decide) = match questions.asks(turn).await? {
@@ -27,7 +31,7 @@ pub(in crate::intake) async fn own_question(arrival: &mut Arrival, questions: &Q
             (command, digest::may_press(event, person, known))
         }
         Some(Asks::Link(turn)) => (&DECIDE, link::may_confirm(event, turn, people)),
-        Some(Asks::Late) => (&DECIDE, !settings.is_guest_of_group(event, known)),
+        Some(Asks::AboutBacklog) => (&DECIDE, !settings.is_guest_of_group(event, known)),
         Some(Asks::LetIn) => (&DECIDE, true),
     };
     if !may_decide {

@@ -1,4 +1,4 @@
-//! Reads messages that pick from an open question in words: by its number, by its place, or by its text.
+//! Reads messages that pick from an open question in words: by its number, by its position, or by its text.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::{
     ports::StoreError,
     questions::{
         backlog_question::BacklogQuestion,
-        open::{Asks, PAGE, Questions},
+        open_questions::{Asks, OpenQuestions, PAGE},
     },
 };
 
@@ -22,7 +22,7 @@ const CLOCKS: Duration = Duration::from_mins(1);
 /// How long a text may be that picks, in bytes. What is longer is no choice.
 const LONGEST: usize = 400;
 
-/// Words for the first place, the second and so on, by language.
+/// Words for the first choice, the second and so on, by language.
 const PLACES: [&[&str]; 8] = [
     &["first", "1st", "erste", "erster", "erstes", "ersten", "primero", "primera", "primer"],
     &["second", "2nd", "zweite", "zweiter", "zweites", "zweiten", "segundo", "segunda"],
@@ -42,7 +42,7 @@ const AROUND: [&str; 14] =
 pub(in crate::intake) async fn pick(
     arrival: &mut Arrival,
     addresses: &Addresses,
-    questions: &Questions,
+    questions: &OpenQuestions,
     backlog_question: &BacklogQuestion,
 ) -> Verdict {
     match arrival.event.kind {
@@ -79,7 +79,7 @@ pub(in crate::intake) async fn pick(
 
 /// The open questions from which a reply to a message may pick. A digest has letters, so a number in a reply to it means nothing.
 async fn open_to_reply(
-    questions: &Questions,
+    questions: &OpenQuestions,
     conversation: ConversationId,
     message: &str,
     text: &str,
@@ -100,7 +100,7 @@ async fn open_to_reply(
 /// question's.
 async fn open_to_words(
     open: Vec<QuestionRecord>,
-    questions: &Questions,
+    questions: &OpenQuestions,
     backlog_question: &BacklogQuestion,
     conversation: ConversationId,
     event: &InboundEvent,
@@ -117,7 +117,7 @@ async fn open_to_words(
                 continue;
             }
             // Only late messages can have come since: any other closes the question. Without them it asks nothing.
-            Some(Asks::Late) => {
+            Some(Asks::AboutBacklog) => {
                 record.is_overtaken = backlog_question.postponed(conversation).await?.is_empty();
             }
             Some(Asks::LetIn | Asks::Link(_) | Asks::Approve(..) | Asks::Digest(_)) | None => {}
@@ -189,7 +189,7 @@ fn picked(text: &str, choices: &[String]) -> Option<usize> {
     if let Some(index) = choices.iter().position(|choice| plain(choice) == text) {
         return Some(index);
     }
-    let index = number(&text).or_else(|| place(&text)).filter(|index| *index < choices.len())?;
+    let index = number(&text).or_else(|| ordinal(&text)).filter(|index| *index < choices.len())?;
     // "2" may be the second choice, or the one that begins with 2.
     let begins_with_it = |choice: &String| plain(choice).split_whitespace().next() == Some(&*text);
     choices.iter().position(begins_with_it).is_none_or(|other| other == index).then_some(index)
@@ -208,7 +208,7 @@ fn number(text: &str) -> Option<usize> {
     if is_number { number.parse::<usize>().ok()?.checked_sub(1) } else { None }
 }
 
-fn place(text: &str) -> Option<usize> {
+fn ordinal(text: &str) -> Option<usize> {
     let mut words = text.split_whitespace().filter(|word| !AROUND.contains(word));
     let (word, rest) = (words.next()?, words.next());
     if rest.is_some() {

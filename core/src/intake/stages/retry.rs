@@ -24,8 +24,8 @@ pub(in crate::intake) async fn retry(
         return Ok(());
     }
     let conversation = arrival.conversation(addresses).await?.id;
-    let owner = sessions::owner(&arrival.event, &arrival.known);
-    let last = sessions.last_question(&arrival.event, conversation, owner, true).await?;
+    let person = sessions::session_person(&arrival.event, &arrival.known);
+    let last = sessions.last_question(&arrival.event, conversation, person, true).await?;
     if let Some(last) = last.filter(|last| !last.is_open()) {
         arrival.handling.repeats = Some(Repeated { session: last.session, turns: last.ids() });
         arrival.event = last.asked_by(arrival.event.clone());

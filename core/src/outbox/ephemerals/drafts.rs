@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rejoinder_guard::{Cleared, Draft, DraftPlace, Event, Shim};
+use rejoinder_guard::{Cleared, Draft, DraftTarget, Event, Shim};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
@@ -178,18 +178,18 @@ impl DraftTask {
     }
 
     async fn show_message(&mut self, text: &str) -> DraftResult {
-        if !matches!(self.turn.obligation.draft_place(), DraftPlace::Message(_)) {
+        if !matches!(self.turn.obligation.draft_target(), DraftTarget::Message(_)) {
             // The first draft or a deferral may have been delivered meanwhile.
             match self.ephemerals.ledger.turn(self.turn.id).await {
                 Ok(stored) => self.turn = stored,
                 Err(_) => return DraftResult::NotShown,
             }
         }
-        let message = match self.turn.obligation.draft_place() {
-            DraftPlace::Message(message) => message.to_owned(),
-            DraftPlace::Nowhere => return DraftResult::Waits,
-            DraftPlace::New if self.ephemerals.is_blocked(&self.turn).await => return DraftResult::NotShown,
-            DraftPlace::New => return self.claim_message(text).await,
+        let message = match self.turn.obligation.draft_target() {
+            DraftTarget::Message(message) => message.to_owned(),
+            DraftTarget::Nowhere => return DraftResult::Waits,
+            DraftTarget::New if self.ephemerals.is_blocked(&self.turn).await => return DraftResult::NotShown,
+            DraftTarget::New => return self.claim_message(text).await,
         };
         let Some(draft) = self.turn.obligation.clear_draft(text) else { return DraftResult::Waits };
         self.show_draft(&draft, Some(message)).await

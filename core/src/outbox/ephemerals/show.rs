@@ -63,7 +63,7 @@ impl Ephemerals {
             Action::Draft { message, .. } => message.as_deref(),
             _ => None,
         };
-        let edit = self.caller.late_edits.begin(turn.conversation, edited);
+        let edit = self.caller.abandoned_edits.begin(turn.conversation, edited);
         let abandoned = async {
             tokio::select! {
                 () = call.is_waited_for() => {}

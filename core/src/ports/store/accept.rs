@@ -96,7 +96,7 @@ pub struct Repeated {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stored {
     Turn {
-        /// The turn's place in the order of acceptance.
+        /// The turn's position in the order of acceptance.
         seq: TurnSeq,
         /// The turn's conversation, new or existing.
         conversation: ConversationId,

@@ -270,8 +270,8 @@ pub struct SearchFilter {
 /// A line that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundLine {
-    /// Its place among all lines: in the order of the turns, the person's line first.
-    pub place: i64,
+    /// Its position among all lines: in the order of the turns, the person's line first.
+    pub position: i64,
     pub turn: TurnId,
     /// The id of the turn's conversation.
     pub conversation_id: ConversationId,

@@ -17,7 +17,7 @@ store_trait! {
         /// Entries of the log.
         read fn log(filter: &LogFilter) -> Vec<LogEntry>;
 
-        /// The place in the log before the first entry of `at` or later. The duration must not depend on how long the log is.
+        /// The position in the log before the first entry of `at` or later. The duration must not depend on how long the log is.
         read fn log_before(at: Timestamp) -> LogSeq;
 
         /// What operators did, newest first.
@@ -44,7 +44,7 @@ store_trait! {
     /// The index of what people and agents wrote.
     pub trait SearchStore: StoreState {
         /// Reads at most `limit` further entries of the log, and indexes the lines of the turns that ended, for
-        /// [`search`](Self::search), in one transaction. Returns the place in the log up to which this was done. It is 0 while
+        /// [`search`](Self::search), in one transaction. Returns the position in the log up to which this was done. It is 0 while
         /// all turns are indexed, at most `limit` at a time, because entries were removed before they were read.
         write fn index(limit: u32) -> LogSeq;
 

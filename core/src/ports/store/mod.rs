@@ -4,9 +4,9 @@
 //! applied only if every turn it changes is at the version it was decided on. And accepting is atomic: an event is stored
 //! with the turn it opens, or it is a duplicate and changes nothing.
 //!
-//! Runs and attempts carry the process that began them, their owner. When an owner is gone, another one recovers the
+//! Runs and attempts carry the process that began them, their node. When a node is gone, another one recovers the
 //! runs and attempts it left in flight. With a database that only one process can open, as SQLite's lock ensures,
-//! every earlier owner is gone.
+//! every earlier node is gone.
 //!
 //! The port is one trait for each noun, and [`Store`] is their sum: a constructor takes the traits that it uses. To add a query,
 //! write it here in the trait of its noun, in SQL in `adapters/store`, and a check of it in `conformance/store`. To add a

@@ -7,7 +7,7 @@ use super::{
     record::{BlockedScope, NextDeliveries, Pause},
     turns::TurnStore,
 };
-use crate::model::{ChannelId, ConversationId, DeliveryId, DeliveryRecord, OwnerId, TurnId};
+use crate::model::{ChannelId, ConversationId, DeliveryId, DeliveryRecord, NodeId, TurnId};
 
 store_trait! {
     /// Deliveries, their attempts, and the platforms' rate limits.
@@ -37,9 +37,9 @@ store_trait! {
         /// result.
         read fn failing_since(delivery: DeliveryId) -> Option<Timestamp>;
 
-        /// Deliveries with an attempt that has no result and belongs to an owner that is gone. `owner` is the process that
+        /// Deliveries with an attempt that has no result and belongs to a node that is gone. `node` is the process that
         /// asks, at its start.
-        read fn attempts_left(owner: OwnerId) -> Vec<DeliveryRecord>;
+        read fn attempts_left(node: NodeId) -> Vec<DeliveryRecord>;
 
         /// The deliveries of a turn, in the order of their claims and parts.
         read fn deliveries(turn: TurnId) -> Vec<DeliveryRecord>;

@@ -30,13 +30,13 @@ pub struct WaitingTurn {
     /// The agent that the turn waits for, as it was routed or handed over; empty for a command.
     pub agent: AgentName,
     pub owed: bool,
-    /// Its place among the turns of the conversation: that in the order of acceptance, and
+    /// Its rank among the turns of the conversation: that in the order of acceptance, and
     /// [`AMBIENT_LAG`](crate::store::rules::AMBIENT_LAG) later if no answer is owed.
     pub rank: i64,
-    /// The place of the conversation among those of its channel. It is set when the turn becomes the first one: to its
-    /// rank, but at least [`PERSON_STEP`](crate::store::rules::PERSON_STEP) after the place that the conversation had, and after the last conversation
+    /// The position of the conversation among those of its channel. It is set when the turn becomes the first one: to its
+    /// rank, but at least [`PERSON_STEP`](crate::store::rules::PERSON_STEP) after the position that the conversation had, and after the last conversation
     /// that waits with a turn of the same person.
-    pub place: i64,
+    pub position: i64,
     /// Whether no other turn of the conversation waits.
     pub is_alone: bool,
 }
@@ -200,11 +200,11 @@ pub struct Backlog {
     pub oldest_open: Option<Timestamp>,
 }
 
-/// What is late, gets nowhere, or was given up: the newest few thousand of each.
+/// What is overdue, gets nowhere, or was given up: the newest few thousand of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stuck {
     /// Overdue turns, as [`Backlog::overdue`] counts them.
-    pub late: Vec<LateTurn>,
+    pub overdue: Vec<OverdueTurn>,
     /// Deliveries that get nowhere, without those of overdue turns.
     pub parked: Vec<ParkedDelivery>,
     /// Turns that ended as dead letters.
@@ -213,8 +213,8 @@ pub struct Stuck {
 
 /// An overdue turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LateTurn {
-    /// Its place in the order of acceptance.
+pub struct OverdueTurn {
+    /// Its position in the order of acceptance.
     pub seq: TurnSeq,
     pub channel: ChannelId,
     /// The agent that its next run is for; empty for a command of the gateway.
@@ -230,10 +230,10 @@ pub struct LateTurn {
 /// A delivery that was tried, and gets nowhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParkedDelivery {
-    /// Its place in the order of claims.
+    /// Its position in the order of claims.
     pub seq: i64,
     pub channel: ChannelId,
-    /// As in [`LateTurn`]: who began its turn, if nobody asked for it.
+    /// As in [`OverdueTurn`]: who began its turn, if nobody asked for it.
     pub person: String,
     /// Whether it is an answer that a person is owed. Otherwise it is a message that nobody asked for.
     pub owed: bool,
@@ -246,7 +246,7 @@ pub struct ParkedDelivery {
 /// A turn that ended as a dead letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadTurn {
-    /// Its place in the order of acceptance.
+    /// Its position in the order of acceptance.
     pub seq: TurnSeq,
     /// As in [`ParkedDelivery`].
     pub person: String,

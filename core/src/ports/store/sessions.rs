@@ -10,11 +10,11 @@ use crate::model::{
 store_trait! {
     /// Sessions, their lines, and what is chosen for them.
     pub trait SessionStore: TurnStore {
-        /// The current session of a conversation, and what was chosen for it. `None` if a turn of `owner` would begin a new one: it
+        /// The current session of a conversation, and what was chosen for it. `None` if a turn of `person` would begin a new one: it
         /// has none, or only one that belongs to somebody else.
         read fn current_session(
             conversation: ConversationId,
-            owner: Option<PersonId>,
+            person: Option<PersonId>,
         ) -> Option<(SessionId, SessionChoice)>;
 
         /// The session in which the conversation that a turn is [about](crate::store::NewTurn::about) continues now.
@@ -23,11 +23,11 @@ store_trait! {
         /// The last turn of a sender that is [about](crate::store::NewTurn::about) a conversation, and when it was accepted.
         read fn last_about(conversation: ConversationId, sender: &str) -> Option<(TurnId, Timestamp)>;
 
-        /// The sessions that can be used in a conversation: its own that have no owner, and those of `owner`. The `limit` that were
+        /// The sessions that can be used in a conversation: its own that have no owner, and those of `person`. The `limit` that were
         /// used last, the latest first.
         read fn usable_sessions(
             conversation: ConversationId,
-            owner: Option<PersonId>,
+            person: Option<PersonId>,
             limit: u32,
         ) -> Vec<SessionRecord>;
 

@@ -14,7 +14,7 @@ pub trait StoreState: Send + Sync + 'static {
     /// room for further ones. Costs nothing.
     fn trouble(&self) -> Option<StoreError>;
 
-    /// The place of the last entry in the log: changes after each commit that added one.
+    /// The position of the last entry in the log: changes after each commit that added one.
     fn logged(&self) -> watch::Receiver<LogSeq>;
 
     /// Cancelled when an internal error has ended the store: every later write fails, until the process is restarted.

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::model::{
     Action, ApprovalChange, AskedQuestion, AuditEntry, ChannelId, ConversationId, Cost, DeliveryId, DeliveryRecord,
-    DeliveryState, ErrorMark, Handler, HistoryLine, Label, NewLogEntry, OwnerId, PeopleChange, PersonId, QueueMode,
+    DeliveryState, ErrorMark, Handler, HistoryLine, Label, NewLogEntry, NodeId, PeopleChange, PersonId, QueueMode,
     RunContent, ScheduleChange, SessionChange, SessionId, SignInChange, Subject, TokenChange, TurnId, TurnSeq, Usage,
     Version,
 };
@@ -241,7 +241,7 @@ pub struct AttemptStart {
     pub delivery: DeliveryId,
     /// The attempt's number, counted from 1; unique within the delivery.
     pub number: u32,
-    pub owner: OwnerId,
+    pub node: NodeId,
     pub at: Timestamp,
 }
 
@@ -266,7 +266,7 @@ pub struct RunStart {
     pub number: u32,
     /// The agent or the command that runs.
     pub handler: Handler,
-    pub owner: OwnerId,
+    pub node: NodeId,
     pub at: Timestamp,
 }
 
@@ -294,7 +294,7 @@ pub struct RunEnd {
 pub struct TranscriptLine {
     pub session: SessionId,
     pub turn: TurnId,
-    /// The turn's place in the order of acceptance, which is that of the lines.
+    /// The turn's position in the order of acceptance, which is that of the lines.
     pub seq: TurnSeq,
     /// The claim that it is said with; 0 for what the person wrote. A turn has one line per claim.
     pub claim: u32,

@@ -9,7 +9,7 @@ use super::{
     record::{RunRecord, WaitingTurn},
     transition::Transitions,
 };
-use crate::model::{ChannelId, ConversationId, ConversationRef, OwnerId, TurnId, TurnRecord, TurnView};
+use crate::model::{ChannelId, ConversationId, ConversationRef, NodeId, TurnId, TurnRecord, TurnView};
 
 store_trait! {
     /// Turns, their obligations and runs.
@@ -57,7 +57,7 @@ store_trait! {
         read fn next_waiting(conversation: ConversationId) -> Option<TurnRecord>;
 
         /// The conversations with turns that wait for a run, each with its first waiting turn: for each channel and agent
-        /// the `limit` conversations with the lowest [places](WaitingTurn::place). The duration must not depend on how many
+        /// the `limit` conversations with the lowest [positions](WaitingTurn::position). The duration must not depend on how many
         /// conversations wait, or how many turns in each.
         read fn waiting(limit: u32) -> Vec<WaitingTurn>;
 
@@ -88,9 +88,9 @@ store_trait! {
         /// The earliest [`Obligation::wake_at`](crate::Obligation::wake_at).
         read fn next_wake() -> Option<Timestamp>;
 
-        /// Turns whose run is in flight and belongs to an owner that is gone. `owner` is the process that asks, at its
+        /// Turns whose run is in flight and belongs to a node that is gone. `node` is the process that asks, at its
         /// start. In the order of their ids, after `after`.
-        read fn runs_left(owner: OwnerId, after: Option<TurnId>, limit: u32) -> Vec<TurnId>;
+        read fn runs_left(node: NodeId, after: Option<TurnId>, limit: u32) -> Vec<TurnId>;
 
         /// Turns that may have left messages or marks behind: they have a draft or a deferral in the chat, or are of an
         /// agent and waited for their first run for at least `waited`. Only turns that ended within `span` of the last

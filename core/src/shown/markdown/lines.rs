@@ -117,35 +117,35 @@ struct Scan<'a> {
 
 /// A position in a line. A tab reaches to the next multiple of four columns.
 #[derive(Clone, Copy)]
-struct Place {
+struct Position {
     at: usize,
     column: usize,
 }
 
 impl Scan<'_> {
     fn line(&mut self, start: usize, end: usize) {
-        let mut place = Place { at: start, column: 0 };
-        let mut prefixes = self.continued(&mut place, end);
+        let mut position = Position { at: start, column: 0 };
+        let mut prefixes = self.continued(&mut position, end);
         if let Some(fence) = self.fence {
             if prefixes.len() == self.open.len() {
                 let part =
-                    if self.closes(fence, &self.text[place.at..end]) { FencePart::Close } else { FencePart::Body };
+                    if self.closes(fence, &self.text[position.at..end]) { FencePart::Close } else { FencePart::Body };
                 if part == FencePart::Close {
                     self.fence = None;
                 }
-                return self.push(start, end, place.at, LineKind::Fence(fence, part), prefixes);
+                return self.push(start, end, position.at, LineKind::Fence(fence, part), prefixes);
             }
             self.fence = None;
         }
         let in_paragraph = self.found.lines.last().is_some_and(|line| line.kind == LineKind::Text);
-        let rest = &self.text[place.at..end];
+        let rest = &self.text[position.at..end];
         let lazy = prefixes.len() < self.open.len() && in_paragraph && !starts_block(rest) && !rest.trim().is_empty();
         if !lazy {
             self.open.truncate(prefixes.len());
-            self.opened(&mut place, end, in_paragraph, &mut prefixes);
+            self.opened(&mut position, end, in_paragraph, &mut prefixes);
         }
-        let kind = self.kind(place, end, in_paragraph, &prefixes);
-        self.push(start, end, place.at, kind, prefixes);
+        let kind = self.kind(position, end, in_paragraph, &prefixes);
+        self.push(start, end, position.at, kind, prefixes);
     }
 
     fn push(&mut self, start: usize, end: usize, content: usize, kind: LineKind, prefixes: Vec<Prefix>) {
@@ -153,32 +153,32 @@ impl Scan<'_> {
         self.found.lines.push(MarkdownLine { start, end, content, kind, opens_item, prefixes });
     }
 
-    /// The open containers that this line continues. Moves `place` past their prefixes.
-    fn continued(&self, place: &mut Place, end: usize) -> Vec<Prefix> {
+    /// The open containers that this line continues. Moves `position` past their prefixes.
+    fn continued(&self, position: &mut Position, end: usize) -> Vec<Prefix> {
         let mut prefixes = Vec::new();
         for &container in &self.open {
-            let from = place.at;
+            let from = position.at;
             let blank = self.text[from..end].trim().is_empty();
             match container.shape {
-                Shape::Quote if self.takes_quote_mark(place, end) => {}
+                Shape::Quote if self.takes_quote_mark(position, end) => {}
                 Shape::Item(_) if blank => {}
-                Shape::Item(width) if self.indent(*place, end) >= width => {
-                    self.take_columns(place, end, width);
+                Shape::Item(width) if self.indent(*position, end) >= width => {
+                    self.take_columns(position, end, width);
                 }
                 _ => break,
             }
-            prefixes.push(Prefix { container, range: from..place.at, opens: false });
+            prefixes.push(Prefix { container, range: from..position.at, opens: false });
         }
         prefixes
     }
 
-    /// Opens the containers that begin on this line. Moves `place` past their prefixes.
-    fn opened(&mut self, place: &mut Place, end: usize, in_paragraph: bool, prefixes: &mut Vec<Prefix>) {
+    /// Opens the containers that begin on this line. Moves `position` past their prefixes.
+    fn opened(&mut self, position: &mut Position, end: usize, in_paragraph: bool, prefixes: &mut Vec<Prefix>) {
         while self.open.len() < DEEPEST {
-            let from = place.at;
-            let shape = if self.takes_quote_mark(place, end) {
+            let from = position.at;
+            let shape = if self.takes_quote_mark(position, end) {
                 Shape::Quote
-            } else if let Some(width) = self.takes_list_marker(place, end, in_paragraph && self.open.is_empty()) {
+            } else if let Some(width) = self.takes_list_marker(position, end, in_paragraph && self.open.is_empty()) {
                 Shape::Item(width)
             } else {
                 break;
@@ -186,12 +186,12 @@ impl Scan<'_> {
             let container = Container { id: self.next_id, shape };
             self.next_id += 1;
             self.open.push(container);
-            prefixes.push(Prefix { container, range: from..place.at, opens: true });
+            prefixes.push(Prefix { container, range: from..position.at, opens: true });
         }
     }
 
-    fn kind(&mut self, place: Place, end: usize, in_paragraph: bool, prefixes: &[Prefix]) -> LineKind {
-        let rest = &self.text[place.at..end];
+    fn kind(&mut self, position: Position, end: usize, in_paragraph: bool, prefixes: &[Prefix]) -> LineKind {
+        let rest = &self.text[position.at..end];
         let content = rest.trim();
         let opens = prefixes.iter().any(|prefix| prefix.opens);
         let continues = in_paragraph && !opens;
@@ -199,7 +199,7 @@ impl Scan<'_> {
             let marker = prefixes.iter().any(|prefix| prefix.opens && matches!(prefix.container.shape, Shape::Item(_)));
             return if marker { LineKind::Text } else { LineKind::Blank };
         }
-        if self.indent(place, end) >= 4 {
+        if self.indent(position, end) >= 4 {
             return if continues { LineKind::Text } else { LineKind::Code };
         }
         if let Some(fence) = self.fence_opened_by(content, prefixes) {
@@ -279,33 +279,33 @@ impl Scan<'_> {
             && cells(&head.replace("\\|", "")) == cells(content)
     }
 
-    fn indent(&self, place: Place, end: usize) -> usize {
-        let mut column = place.column;
-        for byte in self.text[place.at..end].bytes() {
+    fn indent(&self, position: Position, end: usize) -> usize {
+        let mut column = position.column;
+        for byte in self.text[position.at..end].bytes() {
             match byte {
                 b' ' => column += 1,
                 b'\t' => column += 4 - column % 4,
                 _ => break,
             }
         }
-        column - place.column
+        column - position.column
     }
 
-    fn take_columns(&self, place: &mut Place, end: usize, columns: usize) {
-        let until = place.column + columns;
-        while place.column < until && place.at < end {
-            match self.text.as_bytes()[place.at] {
-                b' ' => place.column += 1,
-                b'\t' => place.column += 4 - place.column % 4,
+    fn take_columns(&self, position: &mut Position, end: usize, columns: usize) {
+        let until = position.column + columns;
+        while position.column < until && position.at < end {
+            match self.text.as_bytes()[position.at] {
+                b' ' => position.column += 1,
+                b'\t' => position.column += 4 - position.column % 4,
                 _ => break,
             }
-            place.at += 1;
+            position.at += 1;
         }
     }
 
-    fn takes_quote_mark(&self, place: &mut Place, end: usize) -> bool {
-        let indent = self.indent(*place, end);
-        let mut ahead = *place;
+    fn takes_quote_mark(&self, position: &mut Position, end: usize) -> bool {
+        let indent = self.indent(*position, end);
+        let mut ahead = *position;
         self.take_columns(&mut ahead, end, indent);
         if indent > 3 || !self.text[ahead.at..end].starts_with('>') {
             return false;
@@ -313,14 +313,14 @@ impl Scan<'_> {
         ahead.at += 1;
         ahead.column += 1;
         self.take_columns(&mut ahead, end, 1);
-        *place = ahead;
+        *position = ahead;
         true
     }
 
-    fn takes_list_marker(&self, place: &mut Place, end: usize, interrupts: bool) -> Option<usize> {
-        let from = place.column;
-        let indent = self.indent(*place, end);
-        let mut ahead = *place;
+    fn takes_list_marker(&self, position: &mut Position, end: usize, interrupts: bool) -> Option<usize> {
+        let from = position.column;
+        let indent = self.indent(*position, end);
+        let mut ahead = *position;
         self.take_columns(&mut ahead, end, indent);
         let rest = &self.text[ahead.at..end];
         let marker = list_marker(rest)?;
@@ -333,7 +333,7 @@ impl Scan<'_> {
         ahead.column += marker;
         let padding = self.indent(ahead, end);
         self.take_columns(&mut ahead, end, if empty || padding > 4 { 1 } else { padding });
-        *place = ahead;
+        *position = ahead;
         // An empty item has no text after its marker; its lines are indented as if one space followed it.
         Some((ahead.column - from).max(indent + marker + 1))
     }

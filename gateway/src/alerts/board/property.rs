@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use proptest::{collection::vec, prelude::*};
 use rejoinder_core::{
     Down, Part,
-    store::{DeadTurn, LateTurn, ParkedDelivery, Stuck},
+    store::{DeadTurn, OverdueTurn, ParkedDelivery, Stuck},
 };
 
 use super::*;
@@ -64,7 +64,7 @@ enum Broken {
 struct History {
     broken: Vec<Lasting<Broken>>,
     /// The channel, the agent, and whether the answer is on its way.
-    late: Vec<Lasting<(usize, usize, bool)>>,
+    overdue: Vec<Lasting<(usize, usize, bool)>>,
     parked: Vec<Lasting<usize>>,
     /// Whether somebody was owed an answer.
     dead: Vec<Lasting<bool>>,
@@ -72,9 +72,9 @@ struct History {
 
 fn histories() -> impl Strategy<Value = History> {
     let broken = prop_oneof![1 => Just(Broken::Store), 3 => (0..2_usize).prop_map(Broken::Channel), 2 => (0..2_usize).prop_map(Broken::Agent)];
-    let late = (0..2_usize, 0..2_usize, any::<bool>());
-    (lasting(broken, 7), lasting(late, 12), lasting(0..2_usize, 6), lasting(any::<bool>(), 8))
-        .prop_map(|(broken, late, parked, dead)| History { broken, late, parked, dead })
+    let overdue = (0..2_usize, 0..2_usize, any::<bool>());
+    (lasting(broken, 7), lasting(overdue, 12), lasting(0..2_usize, 6), lasting(any::<bool>(), 8))
+        .prop_map(|(broken, overdue, parked, dead)| History { broken, overdue, parked, dead })
 }
 
 const CHANNELS: [&str; 2] = ["telegram.one", "telegram.two"];
@@ -105,14 +105,15 @@ impl History {
         let channels = channels.filter_map(|channel| down(Part::Channel(ChannelId::from_stored(CHANNELS[channel]))));
         let agents = agents.filter_map(|agent| down(Part::Agent(AGENTS[agent].to_owned())));
         let ids = 1_i64..;
-        let late = ids.clone().zip(&self.late).filter(|(_, turn)| turn.holds(second)).map(|(seq, turn)| LateTurn {
-            seq,
-            channel: ChannelId::from_stored(CHANNELS[turn.what.0]),
-            agent: AGENTS[turn.what.1].into(),
-            person: seq.to_string(),
-            is_claimed: turn.what.2,
-            since: at(turn.from),
-        });
+        let overdue =
+            ids.clone().zip(&self.overdue).filter(|(_, turn)| turn.holds(second)).map(|(seq, turn)| OverdueTurn {
+                seq,
+                channel: ChannelId::from_stored(CHANNELS[turn.what.0]),
+                agent: AGENTS[turn.what.1].into(),
+                person: seq.to_string(),
+                is_claimed: turn.what.2,
+                since: at(turn.from),
+            });
         let parked = ids.clone().zip(&self.parked).filter(|(_, it)| it.holds(second)).map(|(seq, it)| ParkedDelivery {
             seq,
             channel: ChannelId::from_stored(CHANNELS[it.what]),
@@ -124,7 +125,7 @@ impl History {
         let dead = ids.zip(&self.dead).filter(|(_, turn)| turn.holds(second));
         let dead =
             dead.map(|(seq, turn)| DeadTurn { seq, person: String::new(), owed: turn.what, since: at(turn.from) });
-        let stuck = Stuck { late: late.collect(), parked: parked.collect(), dead: dead.collect() };
+        let stuck = Stuck { overdue: overdue.collect(), parked: parked.collect(), dead: dead.collect() };
         Facts {
             store: self.is_broken(Broken::Store, second).then(|| ("full".to_owned(), None)),
             down: channels.chain(agents).collect(),
@@ -151,7 +152,7 @@ impl Reader {
     fn of(history: &History) -> Self {
         let (mut board, mut reader, mut believed) = (Board::default(), Self::default(), Vec::<Key>::new());
         for second in 0..END {
-            board.look(at(second), history.facts(second).problems("rejoinder.db"), |_| Known::Yes);
+            board.look(at(second), history.facts(second).problems("rejoinder.db"), |_| CanTell::Yes);
             if let Some(news) = board.news(at(second), &RULES) {
                 board.told(at(second), &news);
                 let ended: Vec<Key> = news.ended.iter().map(|(problem, _)| problem.key()).collect();
@@ -211,9 +212,9 @@ proptest! {
             reader.judge(&key, is_broken, is_broken)?;
         }
         let overdue = ("overdue", None);
-        let is_any_late = |second| history.late.iter().any(|turn| turn.holds(second));
-        reader.judge(&overdue, |_| false, is_any_late)?;
-        for turn in &history.late {
+        let is_any_overdue = |second| history.overdue.iter().any(|turn| turn.holds(second));
+        reader.judge(&overdue, |_| false, is_any_overdue)?;
+        for turn in &history.overdue {
             reader.judge_one(&overdue, |second| turn.holds(second) && !history.is_turn_explained(turn.what, second))?;
         }
         for (channel, name) in CHANNELS.iter().enumerate() {

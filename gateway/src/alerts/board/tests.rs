@@ -37,7 +37,7 @@ fn of(kind: &'static str, ids: BTreeSet<i64>) -> Problem {
 fn pass(board: &mut Board, rules: &Rules<'_>, (from, until): (i64, i64), problems: &[Problem]) -> Vec<(i64, News)> {
     let mut all = Vec::new();
     for second in from..until {
-        board.look(at(second), problems.to_vec(), |_| Known::Yes);
+        board.look(at(second), problems.to_vec(), |_| CanTell::Yes);
         if let Some(news) = board.news(at(second), rules) {
             board.told(at(second), &news);
             all.push((second, news));
@@ -106,7 +106,7 @@ fn an_error_that_falls_off_the_list_is_not_over() {
     assert_eq!(pass(&mut board, &rules, (0, 20), &[error]).len(), 1);
 
     for second in 20..60 {
-        board.look(at(second), Vec::new(), |_| Known::Unlisted);
+        board.look(at(second), Vec::new(), |_| CanTell::Unlisted);
         assert_eq!(board.news(at(second), &rules), None);
     }
 
@@ -170,7 +170,7 @@ fn a_restart_tells_nothing_twice_and_gives_the_all_clear() {
     let mut board = Board::of_log(&log);
     for second in 30..60 {
         board.look(at(second), vec![counted("undeliverable", 3)], |(kind, _)| {
-            if *kind == "channel" { Known::NotYet } else { Known::Yes }
+            if *kind == "channel" { CanTell::NotYet } else { CanTell::Yes }
         });
         assert_eq!(board.news(at(second), &RULES), None);
     }
@@ -192,11 +192,11 @@ fn what_nobody_is_told_of_any_more_is_forgotten_and_hides_nothing() {
     let log: Vec<LogEntry> = told.log(at(10)).into_iter().zip(1..).map(stored).collect();
     let mut board = Board::of_log(&log);
 
-    board.look(at(20), vec![counted("overdue", 3)], |_| Known::NotYet);
-    board.look(at(40), vec![counted("overdue", 3)], |_| Known::NotYet);
+    board.look(at(20), vec![counted("overdue", 3)], |_| CanTell::NotYet);
+    board.look(at(40), vec![counted("overdue", 3)], |_| CanTell::NotYet);
     let news = board.news(at(40), &RULES).unwrap();
     assert_eq!((news.begun, news.still), (vec![counted("overdue", 3)], vec![channel()]));
-    board.look(at(41), Vec::new(), |_| Known::Never);
+    board.look(at(41), Vec::new(), |_| CanTell::Never);
     assert_eq!(board.news(at(60), &RULES), None);
 }
 
@@ -208,8 +208,8 @@ fn stored((entry, seq): (NewLogEntry, i64)) -> LogEntry {
 #[test]
 fn what_could_not_be_told_is_told_later() {
     let mut board = Board::default();
-    board.look(at(0), vec![channel()], |_| Known::Yes);
-    board.look(at(10), vec![channel()], |_| Known::Yes);
+    board.look(at(0), vec![channel()], |_| CanTell::Yes);
+    board.look(at(10), vec![channel()], |_| CanTell::Yes);
 
     assert!(board.news(at(10), &RULES).is_some());
     assert!(board.news(at(11), &RULES).is_some());

@@ -2,7 +2,9 @@
 
 use axum::http::{HeaderName, header};
 use base64::{Engine, prelude::BASE64_STANDARD};
-use rejoinder_core::{Addressees, Attachment, Begun, ConversationRef, Done, NewMessage, NotReached, Reached, Target};
+use rejoinder_core::{
+    Addressees, Attachment, BegunTurn, ConversationRef, Done, NewMessage, NotReached, Reached, Target,
+};
 
 use super::prelude::*;
 
@@ -88,7 +90,7 @@ impl NotReachedItem {
 
 item! {
     /// A message to one conversation.
-    pub(crate) SentMessage of (begun: &Begun) {
+    pub(crate) SentMessage of (begun: &BegunTurn) {
         /// Its turn.
         #[schema(format = "uuid")] id: String = begun.turn.to_string(),
         /// The conversation.
@@ -177,8 +179,8 @@ async fn target(app: &App, message: &Message) -> Result<Target, ApiError> {
         (None, Some(id)) => {
             let unknown = || ApiError::NotFound("there is no conversation with this id");
             let id = id.parse().map_err(|_| unknown())?;
-            let place: ConversationRef = app.store.address(id).await?.ok_or_else(unknown)?;
-            Ok(Target::Conversation(place))
+            let address: ConversationRef = app.store.address(id).await?.ok_or_else(unknown)?;
+            Ok(Target::Conversation(address))
         }
         _ => Err(ApiError::BadRequest("give either `to` or `conversation_id`".to_owned())),
     }

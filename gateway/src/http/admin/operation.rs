@@ -102,11 +102,11 @@ pub(in crate::http) struct Operation<T, const MOST: usize = MAX_BODY> {
 }
 
 /// The target of an operation, its actor, and the answer.
-pub(super) type Begun<I> = (I, Actor, (StatusCode, Json<Accepted>));
+pub(super) type BegunOperation<I> = (I, Actor, (StatusCode, Json<Accepted>));
 
 impl<T, const MOST: usize> Operation<T, MOST> {
     /// Begins an operation on what has this id, to be answered with [`Accepted`].
-    pub(super) fn begin<I: Display>(&self, id: I, reason: Option<&str>) -> Result<Begun<I>, ApiError> {
+    pub(super) fn begin<I: Display>(&self, id: I, reason: Option<&str>) -> Result<BegunOperation<I>, ApiError> {
         let accepted = Accepted { id: id.to_string() };
         let actor = self.actor(reason, StatusCode::ACCEPTED, &accepted)?;
         Ok((id, actor, (StatusCode::ACCEPTED, Json(accepted))))

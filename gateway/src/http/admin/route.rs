@@ -70,7 +70,7 @@ item! {
         /// Whether an answer would be owed.
         owed: bool = expectation == Some(Expectation::Answer),
         /// The language of what the gateway would say.
-        language: Option<String> = language.map(String::from),
+        language: Option<String> = language.map(|language| language.to_string()),
         /// What would happen to the message while a turn runs, if nobody has chosen it for the conversation.
         queue: &'static str = queue.as_str(),
         /// The soft deadline in milliseconds; null: the gateway sends no deferrals on its own.
@@ -126,14 +126,14 @@ fn event(channel: ChannelId, message: &PossibleMessage, app: &App) -> Result<Inb
             .ok_or_else(|| ApiError::BadRequest("`at` must be a time such as 2026-05-01T12:00:00Z".to_owned()))?,
         None => app.clock.now(),
     };
-    let place = ConversationRef::new(channel, chat_id);
-    let place = thread.iter().fold(place, |place, thread| place.in_thread(thread));
+    let address = ConversationRef::new(channel, chat_id);
+    let address = thread.iter().fold(address, |address, thread| address.in_thread(thread));
     let (kind, directed) =
         if *group { (ChatKind::Group, Directed::Mention) } else { (ChatKind::Direct, Directed::DirectChat) };
     let id = person.as_ref().unwrap_or(chat_id).clone();
     let sender = Sender { id, name: None, username: None, kind: SenderKind::Person };
     let text = text.clone().unwrap_or_default();
-    Ok(InboundEvent { directed, text, ..InboundEvent::new(place, kind, String::new(), sender, at) })
+    Ok(InboundEvent { directed, text, ..InboundEvent::new(address, kind, String::new(), sender, at) })
 }
 
 /// The id on a channel of the known person with this name; an id stays as it is.

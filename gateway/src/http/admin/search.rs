@@ -75,6 +75,6 @@ pub(super) async fn list(State(app): Shared, caller: Caller, Query(filter): Quer
     let filter = filter.read(&caller)?;
     let limit = filter.limit;
     let mut found = app.records.search.search(&SearchFilter { limit: limit + 1, ..filter }).await?;
-    let next = paging::cut(&mut found, limit, |line| line.place.to_string());
+    let next = paging::cut(&mut found, limit, |line| line.position.to_string());
     Ok(Json(SearchResult { items: found.into_iter().map(FoundItem::of).collect(), next }))
 }

@@ -167,7 +167,7 @@ fn a_turn_whose_note_nobody_saw_has_its_deadlines_and_drafts_again() {
         turn.ticks(60);
         turn.on(Event::Begin);
         assert_eq!(turn.obligation.overdue_at(), Some(at(60 + SOFT + 5)));
-        assert_eq!((turn.obligation.due(), turn.obligation.draft_place()), (None, DraftPlace::New));
+        assert_eq!((turn.obligation.due(), turn.obligation.draft_target()), (None, DraftTarget::New));
         assert_eq!(turn.ticks(60 + SOFT), [format!("send 2: defer until {}", 60 + HARD)]);
     }
 }
@@ -404,7 +404,7 @@ fn an_answer_after_a_deferral_in_doubt_may_look_like_a_second_one() {
     turn.shown_as("d2");
 
     assert!(turn.obligation.has_lost_message());
-    assert_eq!(turn.obligation.draft_place(), DraftPlace::Message("d2"));
+    assert_eq!(turn.obligation.draft_target(), DraftTarget::Message("d2"));
     assert_eq!(turn.on(reply("done")), ["send 2 for d2: done"]);
 }
 

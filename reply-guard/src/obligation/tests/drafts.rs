@@ -29,14 +29,14 @@ fn drafting() -> Turn {
 #[test]
 fn the_first_text_is_a_delivery_and_what_follows_changes_its_message() {
     let mut turn = Turn::running();
-    assert_eq!(turn.obligation.draft_place(), DraftPlace::New);
+    assert_eq!(turn.obligation.draft_target(), DraftTarget::New);
 
     assert_eq!(turn.on(draft("on")), ["draft on"]);
-    assert_eq!(turn.obligation.draft_place(), DraftPlace::Nowhere);
+    assert_eq!(turn.obligation.draft_target(), DraftTarget::Nowhere);
     assert_eq!(turn.on(draft("one")), no_effects());
     turn.on(attempted());
     assert_eq!(turn.on(shown("m1")), no_effects());
-    assert_eq!(turn.obligation.draft_place(), DraftPlace::Message("m1"));
+    assert_eq!(turn.obligation.draft_target(), DraftTarget::Message("m1"));
     assert_eq!(turn.state(), "open");
     assert_eq!(turn.on(reply("one two")), ["send 1 for m1: one two"]);
 }
@@ -46,7 +46,7 @@ fn markers_and_thoughts_are_no_draft() {
     let mut turn = Turn::running();
     assert_eq!(turn.on(draft("NO_RE")), no_effects());
     assert_eq!(turn.on(draft("<think>hm")), no_effects());
-    assert_eq!(turn.obligation.draft_place(), DraftPlace::New);
+    assert_eq!(turn.obligation.draft_target(), DraftTarget::New);
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn with_a_deferral_in_the_chat_a_draft_is_no_message_of_its_own() {
     let mut turn = Turn::deferred();
 
     assert_eq!(turn.on(draft("on")), no_effects());
-    assert_eq!(turn.obligation.draft_place(), DraftPlace::Message("d1"));
+    assert_eq!(turn.obligation.draft_target(), DraftTarget::Message("d1"));
     assert_eq!(turn.on(reply("done")), ["send 2 for d1: done"]);
 }
 
@@ -74,7 +74,7 @@ fn a_draft_waits_for_a_deferral_on_its_way() {
     turn.ticks(SOFT);
     turn.attempted();
 
-    assert_eq!(turn.obligation.draft_place(), DraftPlace::Nowhere);
+    assert_eq!(turn.obligation.draft_target(), DraftTarget::Nowhere);
 }
 
 /// G2. Another text would replace the answer so far.
@@ -84,7 +84,7 @@ fn a_draft_in_the_chat_is_the_deferral() {
 
     assert_eq!(turn.ticks(SOFT), ["suppress Deferral -: the answer so far is in the chat"]);
     assert_eq!((turn.state(), turn.wakes_at()), ("deferred", Some(HARD)));
-    assert_eq!(turn.obligation.draft_place(), DraftPlace::Message("m1"));
+    assert_eq!(turn.obligation.draft_target(), DraftTarget::Message("m1"));
     assert_eq!(turn.on(reply("done")), ["send 1 for m1: done"]);
 }
 
@@ -148,7 +148,7 @@ fn a_draft_of_unknown_fate_is_lost_where_it_could_show_twice() {
     assert_eq!(turn.on(lost(false)), no_effects());
 
     assert!(turn.obligation.has_lost_message());
-    assert_eq!(turn.obligation.draft_place(), DraftPlace::Nowhere);
+    assert_eq!(turn.obligation.draft_target(), DraftTarget::Nowhere);
     assert_eq!(turn.on(reply("done")), ["send 1: done"]);
     assert!(turn.obligation.has_lost_message());
 }
@@ -176,7 +176,7 @@ fn a_draft_outlives_a_crash() {
     assert_eq!(turn.on(draft("on")), no_effects());
     turn.on(shown("m1"));
 
-    assert_eq!(turn.obligation.draft_place(), DraftPlace::Message("m1"));
+    assert_eq!(turn.obligation.draft_target(), DraftTarget::Message("m1"));
     assert_eq!(turn.on(reply("done")), ["send 1 for m1: done"]);
 }
 

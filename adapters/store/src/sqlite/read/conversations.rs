@@ -8,7 +8,7 @@ use rejoinder_core::{
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
 use super::{
-    LATELY,
+    RECENT,
     columns::{Columns, all, one, record},
     containing, names, push_person,
 };
@@ -96,7 +96,7 @@ pub(in crate::sqlite) async fn conversations(
         sql.push(
             " or exists (select 1 from (select * from turns where conversation_id = c.id order by seq desc limit ",
         );
-        sql.push_bind(LATELY)
+        sql.push_bind(RECENT)
             .push(") as t join obligations as o on o.turn_id = t.id join events as e on e.id = t.event_id where ");
         // Among the turns looked at are those that the person wrote.
         push_person(&mut sql, &PersonFilter { with_received: false, ..person.clone() });

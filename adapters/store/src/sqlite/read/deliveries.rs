@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ChannelId, ConversationId, DeliveryId, OwnerId, StoreError, Timestamp, TurnId,
+    ChannelId, ConversationId, DeliveryId, NodeId, StoreError, Timestamp, TurnId,
     store::{
         BlockedScope, DeliveryFilter, DeliveryListState, DeliveryRecord, DeliveryState, ListedDelivery, NextDeliveries,
         Origin, OutboxStore, Pause,
@@ -245,13 +245,13 @@ impl OutboxStore for SqliteStore {
         Ok(at.map(Timestamp::from_millis))
     }
 
-    async fn attempts_left(&self, owner: OwnerId) -> Result<Vec<DeliveryRecord>, StoreError> {
+    async fn attempts_left(&self, node: NodeId) -> Result<Vec<DeliveryRecord>, StoreError> {
         let sql = select_deliveries!(
             "from deliveries as d join conversations as c on c.id = d.conversation_id
             where d.id in (select delivery_id from attempts where ended_at is null and owner <> ?) and d.absent = 0
             order by d.conversation_id, d.seq"
         );
-        let rows = sqlx::query(sql).bind(owner.as_uuid()).fetch_all(&self.readers).await.map_err(store_error)?;
+        let rows = sqlx::query(sql).bind(node.as_uuid()).fetch_all(&self.readers).await.map_err(store_error)?;
         Ok(readable(&rows, "turn_id", delivery))
     }
 

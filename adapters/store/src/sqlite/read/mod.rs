@@ -35,7 +35,7 @@ fn containing(part: &str) -> String {
 fn push_person(sql: &mut QueryBuilder<Sqlite>, person: &PersonFilter) {
     let pairs = |pairs: Vec<(&str, &str)>| serde_json::to_string(&pairs).expect("they are text");
     let identities = person.identities.iter().map(|identity| (identity.channel.as_str(), &*identity.id)).collect();
-    let chats = person.chats.iter().map(|place| (place.channel.as_str(), &*place.chat)).collect();
+    let chats = person.chats.iter().map(|chat| (chat.channel.as_str(), &*chat.chat)).collect();
     sql.push("((o.channel, o.person) in (select value ->> 0, value ->> 1 from json_each(").push_bind(pairs(identities));
     sql.push(")) or (c.channel, c.chat) in (select value ->> 0, value ->> 1 from json_each(").push_bind(pairs(chats));
     sql.push("))");
@@ -66,7 +66,7 @@ fn push_sender(sql: &mut QueryBuilder<Sqlite>, event: &str, name: &str) {
 }
 
 /// Among how many of a conversation's last turns those of a person are looked for.
-const LATELY: u32 = 100;
+const RECENT: u32 = 100;
 
 /// The alternative that the gateway sent the turn, in a direct chat in which somebody of this name wrote lately.
 fn push_received(sql: &mut QueryBuilder<Sqlite>, name: &str) {
@@ -74,7 +74,7 @@ fn push_received(sql: &mut QueryBuilder<Sqlite>, name: &str) {
         " or (json_extract(e.details, '$.sender.kind') = 'operator' and exists (
         select 1 from (select event_id from turns where conversation_id = t.conversation_id order by seq desc limit ",
     );
-    sql.push_bind(LATELY);
+    sql.push_bind(RECENT);
     sql.push(
         ") as l cross join events as w on w.id = l.event_id
         where json_extract(w.details, '$.chat') = 'direct'

@@ -35,7 +35,7 @@ fn question(row: &SqliteRow) -> Result<QuestionRecord, StoreError> {
     let question = record!(row => AskedQuestion {
         turn: turn_id, claim, conversation: conversation_id, chooser, text, choices, free_text, asked_at, expires_at,
         language;
-        place: row.conversation()?,
+        address: row.conversation()?,
     });
     Ok(record!(row => QuestionRecord {
         is_shown, is_overtaken, message_ids;

@@ -99,12 +99,12 @@ async fn words(pool: &SqlitePool, query: &SearchQuery) -> Result<Option<Vec<Stri
 const MOST: u32 = 300;
 
 fn line(row: &SqliteRow, query: &SearchQuery) -> Result<FoundLine, StoreError> {
-    let place = row.value("place")?;
+    let position = row.value("place")?;
     Ok(record!(row => FoundLine {
         turn, conversation_id, at;
-        place,
+        position,
         conversation: row.conversation()?,
-        speaker: search::speaker(place),
+        speaker: search::speaker(position),
         name: row.sender().and_then(|it| it.name.or(it.username)).or(row.value("agent")?),
         excerpt: query.excerpt(&row.value::<Option<String>>("text")?.unwrap_or_default()),
     }))

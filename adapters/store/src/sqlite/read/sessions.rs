@@ -15,11 +15,11 @@ use crate::sqlite::{error::store_error, store::SqliteStore, transcript};
 
 #[async_trait]
 impl SessionStore for SqliteStore {
-    /// The session in which a conversation continues, if a turn of `owner` may be in it.
+    /// The session in which a conversation continues, if a turn of `person` may be in it.
     async fn current_session(
         &self,
         conversation: ConversationId,
-        owner: Option<PersonId>,
+        person: Option<PersonId>,
     ) -> Result<Option<(SessionId, SessionChoice)>, StoreError> {
         let sql = "
             select s.id, s.agent, s.model, s.owner, s.name is not null as is_named, s.conversation_id = c.id as began_here,
@@ -28,9 +28,9 @@ impl SessionStore for SqliteStore {
         let query = sqlx::query(sql).bind(conversation.as_uuid());
         let Some(row) = query.fetch_optional(&self.readers).await.map_err(store_error)? else { return Ok(None) };
         let current = record!(row => CurrentSession {
-            owner, is_named, began_here, used_at: used
+            person, is_named, began_here, used_at: used
         });
-        if current.admits(owner) { Ok(Some((row.value("id")?, choice(&row)?))) } else { Ok(None) }
+        if current.admits(person) { Ok(Some((row.value("id")?, choice(&row)?))) } else { Ok(None) }
     }
 
     async fn session_about(&self, turn: TurnId) -> Result<Option<SessionId>, StoreError> {
@@ -56,7 +56,7 @@ impl SessionStore for SqliteStore {
     async fn usable_sessions(
         &self,
         conversation: ConversationId,
-        owner: Option<PersonId>,
+        person: Option<PersonId>,
         limit: u32,
     ) -> Result<Vec<SessionRecord>, StoreError> {
         let sql = "
@@ -73,7 +73,7 @@ impl SessionStore for SqliteStore {
                         and coalesce(l.author ->> 'kind', '') <> 'operator' order by l.seq limit 1) as begins
             from (select * from usable order by used desc, number desc limit ?3) as u
             order by u.used desc, u.number desc";
-        let query = sqlx::query(sql).bind(conversation.as_uuid()).bind(owner.map(PersonId::as_uuid)).bind(limit);
+        let query = sqlx::query(sql).bind(conversation.as_uuid()).bind(person.map(PersonId::as_uuid)).bind(limit);
         let session = |row: &SqliteRow| {
             Ok(record!(row => SessionRecord {
                 id, number, name, used_at: used, began_here, is_current, is_elsewhere, begins;

@@ -1,15 +1,15 @@
-//! What is late, gets nowhere, or was given up.
+//! What is overdue, gets nowhere, or was given up.
 
 use rejoinder_core::{
     StoreError, Timestamp,
-    store::{DeadTurn, LateTurn, ParkedDelivery, Stuck},
+    store::{DeadTurn, OverdueTurn, ParkedDelivery, Stuck},
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};
 
 use super::columns::{Columns, record};
 use crate::sqlite::error::store_error;
 
-const LATE: &str = "
+const OVERDUE: &str = "
     select seq, channel, agent, person, state = 'claimed' as is_claimed, overdue_at from obligations indexed by obligations_live
     where ended_at is null and owed = 1 and absent = 0 and overdue_at < ?1 order by seq desc limit ?2";
 
@@ -31,14 +31,14 @@ pub(in crate::sqlite) async fn stuck(pool: &SqlitePool, now: Timestamp, limit: u
         sqlx::query(sql).bind(now.as_millis()).bind(limit).fetch_all(pool).await.map_err(store_error)
     };
     Ok(Stuck {
-        late: rows(LATE).await?.iter().map(late).collect::<Result<_, _>>()?,
+        overdue: rows(OVERDUE).await?.iter().map(overdue).collect::<Result<_, _>>()?,
         parked: rows(PARKED).await?.iter().map(parked).collect::<Result<_, _>>()?,
         dead: rows(DEAD).await?.iter().map(dead).collect::<Result<_, _>>()?,
     })
 }
 
-fn late(row: &SqliteRow) -> Result<LateTurn, StoreError> {
-    Ok(record!(row => LateTurn {
+fn overdue(row: &SqliteRow) -> Result<OverdueTurn, StoreError> {
+    Ok(record!(row => OverdueTurn {
         seq, channel, agent, person, is_claimed, since: overdue_at
     }))
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ChannelId, ConversationId, Cost, Identity, InboundEvent, ModelInput, Obligation, OwnerId, SessionId, StoreError,
+    ChannelId, ConversationId, Cost, Identity, InboundEvent, ModelInput, NodeId, Obligation, SessionId, StoreError,
     Timestamp, TurnId,
     store::{
         AttemptRecord, DeadlineStore, Dossier, QueueStore, Remark, RunContent, RunRecord, TurnRecord, TurnSeq,
@@ -76,7 +76,7 @@ impl QueueStore for SqliteStore {
     async fn waiting(&self, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
         let turn = |row: &SqliteRow| {
             Ok(record!(row => WaitingTurn {
-                turn: turn_id, version, conversation: conversation_id, channel, agent, owed, rank, place, is_alone
+                turn: turn_id, version, conversation: conversation_id, channel, agent, owed, rank, position, is_alone
             }))
         };
         all(&self.readers, sqlx::query(WAITING).bind(limit), turn).await
@@ -231,13 +231,13 @@ impl DeadlineStore for SqliteStore {
         Ok(at.map(Timestamp::from_millis))
     }
 
-    async fn runs_left(&self, owner: OwnerId, after: Option<TurnId>, limit: u32) -> Result<Vec<TurnId>, StoreError> {
+    async fn runs_left(&self, node: NodeId, after: Option<TurnId>, limit: u32) -> Result<Vec<TurnId>, StoreError> {
         let sql = "
             select o.turn_id from obligations as o indexed by obligations_running
             where o.work = 'running' and o.absent = 0 and o.turn_id > ? and not exists (
                 select 1 from runs as r where r.turn_id = o.turn_id and r.ended_at is null and r.owner = ?)
             order by o.turn_id limit ?";
-        let query = sqlx::query(sql).bind(id_after(after)).bind(owner.as_uuid()).bind(limit);
+        let query = sqlx::query(sql).bind(id_after(after)).bind(node.as_uuid()).bind(limit);
         all(&self.readers, query, |row| row.value("turn_id")).await
     }
 

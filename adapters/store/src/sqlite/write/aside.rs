@@ -26,11 +26,11 @@ pub(super) fn set(
         where turn_id = ?1 and (ended_at is null or work is not null or wake_at is not null or exists (
             select 1 from deliveries where turn_id = ?1 and state in ('pending', 'held', 'sending')))";
     let read = |row: &Row<'_>| {
-        let (conversation, place): (Uuid, Option<i64>) = (row.get(0)?, row.get(1)?);
+        let (conversation, position): (Uuid, Option<i64>) = (row.get(0)?, row.get(1)?);
         let (body, channel): (String, Option<String>) = (row.get(2)?, row.get(3)?);
-        Ok((conversation, place, body, channel))
+        Ok((conversation, position, body, channel))
     };
-    let Some((conversation, place, body, open_on)) = rows::one(transaction, sql, [turn.as_uuid()], read)? else {
+    let Some((conversation, position, body, open_on)) = rows::one(transaction, sql, [turn.as_uuid()], read)? else {
         return Ok(());
     };
 
@@ -58,8 +58,8 @@ pub(super) fn set(
         let event = LogEvent::TurnUndeliverable { cause: None };
         log::add(transaction, &NewLogEntry { at, subject, event })?;
     }
-    if place.is_some() {
-        lines::settle(transaction, conversation, place)?;
+    if position.is_some() {
+        lines::settle(transaction, conversation, position)?;
     }
     Ok(())
 }

@@ -24,9 +24,9 @@ pub(super) fn apply(transaction: &Transaction<'_>, transition: &Transition) -> R
     for TurnChange { turn, expected, obligation, .. } in &transition.turns {
         let current = |row: &Row<'_>| Ok((row.get::<_, Uuid>(0)?, row.get::<_, Option<i64>>(1)?));
         let current = rows::one(transaction, SELECT_CURRENT, params![turn.as_uuid(), expected], current)?;
-        let Some((conversation, place)) = current else { return Ok(Commit::Conflict) };
-        if rules::may_change_first(place, obligation.is_waiting()) {
-            touched.push((conversation, place));
+        let Some((conversation, position)) = current else { return Ok(Commit::Conflict) };
+        if rules::may_change_first(position, obligation.is_waiting()) {
+            touched.push((conversation, position));
         }
     }
     for seen in &transition.seen {
@@ -43,8 +43,8 @@ pub(super) fn apply(transaction: &Transaction<'_>, transition: &Transition) -> R
     for change in &transition.turns {
         change_obligation(transaction, change)?;
     }
-    for (conversation, place) in touched {
-        lines::settle(transaction, conversation, place)?;
+    for (conversation, position) in touched {
+        lines::settle(transaction, conversation, position)?;
     }
     write(transaction, transition)?;
     Ok(Commit::Done)
@@ -92,8 +92,8 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
     for change in &transition.delivery_changes {
         change_delivery(transaction, change)?;
     }
-    for AttemptStart { delivery, number, owner, at } in &transition.attempts_started {
-        let (delivery_id, owner, started_at) = (delivery.as_uuid(), owner.as_uuid(), at.as_millis());
+    for AttemptStart { delivery, number, node, at } in &transition.attempts_started {
+        let (delivery_id, owner, started_at) = (delivery.as_uuid(), node.as_uuid(), at.as_millis());
         insert_into!(transaction, attempts { delivery_id, number, owner, started_at })?;
     }
     for AttemptEnd { delivery, number, at, result, detail } in &transition.attempts_ended {

@@ -85,11 +85,11 @@ fn lines(transaction: &Transaction<'_>, turn: Uuid) -> Result<(), StoreError> {
     for (speaker, text) in rows::all(transaction, SELECT_LINES, params![session, seq, LONGEST], line)? {
         texts[speaker] = Some(text);
     }
-    let place = search::where_it_is(&ChannelId::from_stored(&channel), conversation.into());
+    let location = search::where_it_is(&ChannelId::from_stored(&channel), conversation.into());
     for (speaker, text) in [Speaker::Person, Speaker::Agent, Speaker::Gateway].into_iter().zip(texts) {
-        let row = search::place(seq, speaker);
+        let row = search::position(seq, speaker);
         match text.filter(|text| !text.trim().is_empty()) {
-            Some(text) => rows::change(transaction, INDEX, params![row, search::indexed(&text), place])?,
+            Some(text) => rows::change(transaction, INDEX, params![row, search::indexed(&text), location])?,
             None => rows::change(transaction, FORGET, [row])?,
         };
     }

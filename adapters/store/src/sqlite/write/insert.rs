@@ -168,9 +168,9 @@ fn open(
     let ObligationColumns { owed, state, work, wake_at, overdue_at, ended } = ObligationColumns::of(&turn.obligation);
     let (conversation_id, rank) = (conversation.as_uuid(), rules::rank(seq, owed));
     let is_waiting = turn.obligation.is_waiting();
-    let place = if is_waiting {
+    let position = if is_waiting {
         let candidate = Candidate { rank, channel: address.channel.as_str(), person: event.person(), owed };
-        lines::place_of(transaction, conversation_id, &candidate)?
+        lines::position_of(transaction, conversation_id, &candidate)?
     } else {
         None
     };
@@ -184,7 +184,7 @@ fn open(
             person: event.person(),
             agent: agent.unwrap_or(""),
             rank,
-            place,
+            position,
             owed,
             state,
             work,
@@ -198,7 +198,7 @@ fn open(
     if let Some(day) = turn.day {
         daily_use::count(transaction, &event.identity(), day)?;
     }
-    if is_waiting && place.is_none() {
+    if is_waiting && position.is_none() {
         lines::settle(transaction, conversation_id, None)?;
     }
     let subject =

@@ -9,14 +9,14 @@ use super::rows::{self, Transaction};
 
 /// The place of a turn that is about to be inserted and to wait; `None` if others of its conversation run before it. If a
 /// placed one runs after it, [`settle`] must follow.
-pub(super) fn place_of(
+pub(super) fn position_of(
     transaction: &Transaction<'_>,
     conversation: Uuid,
     turn: &Candidate<'_>,
 ) -> Result<Option<i64>, StoreError> {
     match rows::one(transaction, SELECT_PLACED, [conversation], |row| row.get::<_, Uuid>(0))? {
         Some(_) => Ok(None),
-        None => place(transaction, turn, None).map(Some),
+        None => position(transaction, turn, None).map(Some),
     }
 }
 
@@ -45,14 +45,14 @@ pub(super) fn settle(transaction: &Transaction<'_>, conversation: Uuid, had: Opt
     let Some(First { turn, rank, channel, person, owed, is_placed: false }) = first else { return Ok(()) };
     rows::change(transaction, CLEAR, [conversation])?;
     let candidate = Candidate { rank, channel: &channel, person: &person, owed };
-    let place = place(transaction, &candidate, had)?;
-    rows::change_one(transaction, "places", PLACE, params![turn, place])
+    let position = position(transaction, &candidate, had)?;
+    rows::change_one(transaction, "places", PLACE, params![turn, position])
 }
 
-fn place(transaction: &Transaction<'_>, turn: &Candidate<'_>, had: Option<i64>) -> Result<i64, StoreError> {
+fn position(transaction: &Transaction<'_>, turn: &Candidate<'_>, had: Option<i64>) -> Result<i64, StoreError> {
     let Candidate { rank, channel, person, owed } = turn;
     let last = rows::one(transaction, SELECT_LAST, params![channel, person, owed], |row| row.get(0))?.flatten();
-    Ok(rules::place(*rank, had, last))
+    Ok(rules::position(*rank, had, last))
 }
 
 fn first(row: &Row<'_>) -> rusqlite::Result<First> {

@@ -23,7 +23,7 @@ pub(super) fn ask(transaction: &Transaction<'_>, question: &AskedQuestion) -> Re
             turn_id: question.turn.as_uuid(),
             claim: question.claim,
             conversation_id: question.conversation.as_uuid(),
-            channel: question.place.channel.as_str(),
+            channel: question.address.channel.as_str(),
             chooser: question.chooser,
             text: question.text,
             choices: json(&question.choices),

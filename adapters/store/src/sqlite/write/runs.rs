@@ -15,7 +15,7 @@ use crate::sqlite::stored::{compress, run_key};
 
 pub(super) fn start(transaction: &Transaction<'_>, run: &RunStart) -> Result<(), StoreError> {
     let (agent, command) = handler(&run.handler);
-    let (turn_id, owner, started_at) = (run.turn.as_uuid(), run.owner.as_uuid(), run.at.as_millis());
+    let (turn_id, owner, started_at) = (run.turn.as_uuid(), run.node.as_uuid(), run.at.as_millis());
     insert_into!(transaction, runs { turn_id, number: run.number, agent, command, owner, started_at })
 }
 

@@ -22,12 +22,12 @@ pub(super) struct Current {
 }
 
 impl Current {
-    /// Reads it from the seven columns from `index` on: the id (null: there is none), the owner, whether it has a name, whether it
+    /// Reads it from the seven columns from `index` on: the id (null: there is none), the person, whether it has a name, whether it
     /// began in this conversation, when it was used last, the agent and the model.
     pub(super) fn read(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<Self>> {
         let Some(id) = row.get::<_, Option<Uuid>>(index)? else { return Ok(None) };
         let session = CurrentSession {
-            owner: row.get::<_, Option<Uuid>>(index + 1)?.map(PersonId::from),
+            person: row.get::<_, Option<Uuid>>(index + 1)?.map(PersonId::from),
             is_named: row.get(index + 2)?,
             began_here: row.get(index + 3)?,
             used_at: Timestamp::from_millis(row.get(index + 4)?),
@@ -45,12 +45,12 @@ pub(super) fn for_turn(
     at: Timestamp,
 ) -> Result<(SessionId, bool), StoreError> {
     let (wanted, is_agents) = (&turn.session, turn.handler.agent().is_some());
-    let begin = |choice| insert(transaction, wanted.id, conversation, wanted.owner, None, choice, at);
+    let begin = |choice| insert(transaction, wanted.id, conversation, wanted.person, None, choice, at);
     match (rules::session_of_turn(current.as_ref().map(|current| &current.session), wanted, is_agents, at), current) {
-        (SessionOfTurn::Current { new_owner, is_use_stored }, Some(current)) => {
+        (SessionOfTurn::Current { new_person, is_use_stored }, Some(current)) => {
             let id = current.id.as_uuid();
-            if let Some(owner) = new_owner {
-                rows::change_one(transaction, "sessions", ADOPT, params![id, owner.as_uuid()])?;
+            if let Some(person) = new_person {
+                rows::change_one(transaction, "sessions", ADOPT, params![id, person.as_uuid()])?;
             }
             if is_use_stored {
                 rows::change_one(transaction, "sessions", USED, params![id, at.as_millis()])?;
@@ -74,13 +74,13 @@ pub(super) fn insert(
     transaction: &Transaction<'_>,
     session: SessionId,
     conversation: ConversationId,
-    owner: Option<PersonId>,
+    person: Option<PersonId>,
     name: Option<&str>,
     (agent, model): (Option<String>, Option<String>),
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    let (id, place, owner) = (session.as_uuid(), conversation.as_uuid(), owner.map(PersonId::as_uuid));
-    let values = params![id, place, owner, name, agent, model, at.as_millis()];
+    let (id, conversation, person) = (session.as_uuid(), conversation.as_uuid(), person.map(PersonId::as_uuid));
+    let values = params![id, conversation, person, name, agent, model, at.as_millis()];
     rows::change_one(transaction, "sessions", INSERT, values)
 }
 
@@ -91,8 +91,8 @@ fn point(transaction: &Transaction<'_>, conversation: ConversationId, session: S
 
 pub(super) fn change(transaction: &Transaction<'_>, change: &SessionChange) -> Result<(), StoreError> {
     match change {
-        SessionChange::New { id, conversation, name, owner, at } => {
-            insert(transaction, *id, *conversation, *owner, name.as_deref(), (None, None), *at)?;
+        SessionChange::New { id, conversation, name, person, at } => {
+            insert(transaction, *id, *conversation, *person, name.as_deref(), (None, None), *at)?;
             point(transaction, *conversation, *id)
         }
         SessionChange::Use { conversation, session, at } => {
@@ -127,7 +127,7 @@ pub(super) fn leave_out(transaction: &Transaction<'_>, turns: &[TurnId]) -> Resu
 pub(super) fn leave(transaction: &Transaction<'_>, former: PersonId, next: Option<PersonId>) -> Result<(), StoreError> {
     let left = |row: &Row<'_>| {
         let (id, name): (Uuid, Option<String>) = (row.get(0)?, row.get(1)?);
-        Ok(LeftSession { id: id.into(), owner: Some(former), name, is_shared: row.get(2)? })
+        Ok(LeftSession { id: id.into(), person: Some(former), name, is_shared: row.get(2)? })
     };
     let mut sessions = rows::all(transaction, SELECT_LEFT, [former.as_uuid()], left)?;
     if sessions.is_empty() {
@@ -141,8 +141,8 @@ pub(super) fn leave(transaction: &Transaction<'_>, former: PersonId, next: Optio
         }
         None => rules::disown(&mut sessions),
     }
-    for LeftSession { id, owner, name, .. } in sessions {
-        let values = params![id.as_uuid(), owner.map(PersonId::as_uuid), name];
+    for LeftSession { id, person, name, .. } in sessions {
+        let values = params![id.as_uuid(), person.map(PersonId::as_uuid), name];
         rows::change_one(transaction, "sessions", SET_OWNER, values)?;
     }
     Ok(())

@@ -39,13 +39,13 @@ pub(super) fn count_of(transaction: &Transaction<'_>, person: PersonId) -> Resul
     rows::change(transaction, COUNT_OF, [person.as_uuid()]).map(drop)
 }
 
-/// A session is one of the conversation in which it began, of the one that uses it, and of its owner.
+/// A session is one of the conversation in which it began, of the one that uses it, and of its person.
 fn count_session(transaction: &Transaction<'_>, change: &SessionChange) -> Result<(), StoreError> {
     let count_in = |conversation: &ConversationId| rows::change(transaction, COUNT_IN, [conversation.as_uuid()]);
     match change {
-        SessionChange::New { conversation, owner, .. } => {
+        SessionChange::New { conversation, person, .. } => {
             count_in(conversation)?;
-            owner.map_or(Ok(()), |owner| count_of(transaction, owner))
+            person.map_or(Ok(()), |person| count_of(transaction, person))
         }
         SessionChange::Use { conversation, session, .. } => {
             count_in(conversation)?;

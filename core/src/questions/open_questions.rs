@@ -30,18 +30,18 @@ pub(crate) enum Asks {
     /// Whether an agent may do something. Only this person may say.
     Approve(ApprovalId, PersonId),
     /// Whether late messages of the conversation are to be answered.
-    Late,
+    AboutBacklog,
     /// What to do with an item of this person's digest.
     Digest(PersonId),
 }
 
 /// The questions that wait for a pick.
-pub(crate) struct Questions {
+pub(crate) struct OpenQuestions {
     store: Arc<dyn QuestionStore>,
     pub(super) expiring: Notify,
 }
 
-impl Questions {
+impl OpenQuestions {
     pub(crate) fn new(store: Arc<dyn QuestionStore>) -> Self {
         Self { store, expiring: Notify::new() }
     }
@@ -88,7 +88,7 @@ impl Questions {
             EventKind::PersonAsks { .. } => Some(Asks::LetIn),
             EventKind::LinkAsked { turn } => Some(Asks::Link(turn)),
             EventKind::ApprovalAsked { approval, person } => Some(Asks::Approve(approval, person)),
-            _ if turn.handler.is_command(backlog_question::ASKS) => Some(Asks::Late),
+            _ if turn.handler.is_command(backlog_question::ASKS) => Some(Asks::AboutBacklog),
             _ if turn.handler.is_command(Origin::DIGEST) => {
                 Digest::of(&*self.store, &turn.event).await?.map(|digest| Asks::Digest(digest.person))
             }
@@ -100,10 +100,10 @@ impl Questions {
     pub(crate) async fn is_shown_again(&self, event: &InboundEvent) -> Result<bool, StoreError> {
         let store = self.store.as_ref();
         let press = digest::press(store, event).await?.filter(|press| press.button(true) == Some(Button::Answer));
-        let Some(Press { digest, place, .. }) = press else { return Ok(false) };
-        let Some(item) = digest.items.get(place) else { return Ok(false) };
+        let Some(Press { digest, position, .. }) = press else { return Ok(false) };
+        let Some(item) = digest.items.get(position) else { return Ok(false) };
         let Some(item) = store.readable_turn(*item).await? else { return Ok(false) };
-        Ok(digest::open_question(store, &item).await?.is_some_and(|asked| asked.place == event.conversation))
+        Ok(digest::open_question(store, &item).await?.is_some_and(|asked| asked.address == event.conversation))
     }
 
     /// The notice to the asked person when it is too late. It says nothing of another person's decision, nor of a
@@ -113,9 +113,9 @@ impl Questions {
         question: &AskedQuestion,
         settings: &Settings,
     ) -> Result<String, StoreError> {
-        let too_late = || question_expired(&question.place.channel, question.language, &question.text, settings);
+        let too_late = || question_expired(&question.address.channel, question.language, &question.text, settings);
         Ok(match self.asks(question.turn).await? {
-            None | Some(Asks::Late | Asks::Link(_)) => too_late(),
+            None | Some(Asks::AboutBacklog | Asks::Link(_)) => too_late(),
             Some(Asks::LetIn | Asks::Digest(_)) => String::new(),
             Some(Asks::Approve(approval, _)) => {
                 match self.store.approvals(ApprovalFilter::Is(approval), 1).await?.pop() {

@@ -8,21 +8,21 @@ use rejoinder_guard::Timestamp;
 use crate::{model::ConversationId, ports::SharedClock};
 
 /// How long an abandoned edit may still be applied.
-const LATE: Duration = Duration::from_mins(2);
+const MAY_STILL_ARRIVE: Duration = Duration::from_mins(2);
 
 /// The messages that such edits may still change. A signal does not edit them: the late edit would overwrite it.
-pub(crate) struct LateEdits {
+pub(crate) struct AbandonedEdits {
     clock: SharedClock,
     until: DashMap<(ConversationId, String), Timestamp>,
 }
 
 /// An edit in flight. Dropped before it is [`ended`](Self::ended), it is late.
 pub(crate) struct EditInFlight<'a> {
-    edits: &'a LateEdits,
+    edits: &'a AbandonedEdits,
     message: Option<(ConversationId, String)>,
 }
 
-impl LateEdits {
+impl AbandonedEdits {
     pub(crate) fn new(clock: SharedClock) -> Self {
         Self { clock, until: DashMap::new() }
     }
@@ -49,7 +49,7 @@ impl Drop for EditInFlight<'_> {
         if let Some(key) = self.message.take() {
             let now = self.edits.clock.now();
             self.edits.until.retain(|_, until| *until > now);
-            self.edits.until.insert(key, now + LATE);
+            self.edits.until.insert(key, now + MAY_STILL_ARRIVE);
         }
     }
 }

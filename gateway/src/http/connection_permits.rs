@@ -1,14 +1,14 @@
 //! Limits the number of connections and requests, in total and per peer address.
 //!
-//! A connection holds a place until its file descriptor is closed; so does a WebSocket. There are half as many places as
+//! A connection holds a permit until its file descriptor is closed; so does a WebSocket. There are half as many permits as
 //! file descriptors, which leaves the other half for the store, the agents and the platforms. One address may hold only a
-//! share of the places. When all places are taken, a new connection is still accepted at once, and one that is idle (without a
+//! share of the permits. When all permits are taken, a new connection is still accepted at once, and one that is idle (without a
 //! request) is closed for it: it never sent a head, or is only kept alive. It is one of the same address if that has used up its
 //! share, else one of the address that has the most; of these, the one that has been idle for the longest.
 //!
-//! There is always an idle connection, because requests may not take the last places, neither in total nor those of one
+//! There is always an idle connection, because requests may not take the last permits, neither in total nor those of one
 //! address: further requests are rejected with 503. Health (`/healthz`, `/readyz`) does not count as a request. So health
-//! is answered even when requests occupy all places that they may take; and a peer that sends nothing, or its heads byte
+//! is answered even when requests occupy all permits that they may take; and a peer that sends nothing, or its heads byte
 //! by byte, only gets its own connections closed and locks out no other.
 //!
 //! The connections of a trusted proxy have no share of their own, because they are those of all its callers. Its requests
@@ -30,7 +30,7 @@ use tracing::warn;
 /// The limit of simultaneous connections, however many file descriptors there are.
 const MAX_CONNECTIONS: u64 = 8192;
 
-/// The largest number of places that requests may not take.
+/// The largest number of permits that requests may not take.
 const MAX_SPARE: usize = 64;
 
 /// The shortest pause between two warnings about too many connections or requests.
@@ -51,7 +51,7 @@ struct Bound {
 }
 
 impl Bounds {
-    /// For a process that may have `open_files`. One address gets half of the places, or `per_peer`.
+    /// For a process that may have `open_files`. One address gets half of the permits, or `per_peer`.
     pub(crate) fn new(open_files: u64, per_peer: Option<u32>) -> Self {
         let all = usize::try_from((open_files / 2).clamp(2, MAX_CONNECTIONS)).unwrap_or(usize::MAX);
         let peer = per_peer.map_or(all / 2, |connections| usize::try_from(connections).unwrap_or(usize::MAX));
@@ -65,8 +65,8 @@ impl Bound {
     }
 }
 
-/// All places, with the connections that hold them.
-pub(crate) struct Places {
+/// All permits, with the connections that hold them.
+pub(crate) struct ConnectionPermits {
     bounds: Bounds,
     occupancy: Mutex<Occupancy>,
 }
@@ -111,25 +111,25 @@ impl Connection {
     }
 }
 
-/// The place of one connection; freed on drop.
-pub(super) struct Place {
-    places: Arc<Places>,
+/// The permit of one connection; freed on drop.
+pub(super) struct ConnectionPermit {
+    permits: Arc<ConnectionPermits>,
     id: u64,
     evicted: CancellationToken,
 }
 
 /// A request in progress; ends on drop.
 pub(super) struct RequestPermit {
-    place: Option<Arc<Place>>,
+    permit: Option<Arc<ConnectionPermit>>,
 }
 
-impl Places {
+impl ConnectionPermits {
     pub(crate) fn new(bounds: Bounds) -> Arc<Self> {
         Arc::new(Self { bounds, occupancy: Mutex::default() })
     }
 
-    /// Takes a place for a connection of `peer`; `None` is a trusted proxy. When none is free, an idle connection loses its own.
-    pub(super) fn take(self: &Arc<Self>, peer: Option<Peer>) -> Option<Place> {
+    /// Takes a permit for a connection of `peer`; `None` is a trusted proxy. When none is free, an idle connection loses its own.
+    pub(super) fn take(self: &Arc<Self>, peer: Option<Peer>) -> Option<ConnectionPermit> {
         let (peer, mut occupancy) = (peer.map(Peer::network), self.occupancy());
         if let Some(full) = occupancy.full_limit(self.bounds, peer) {
             occupancy.make_room(full, peer)?;
@@ -139,7 +139,7 @@ impl Places {
         let activity = Activity::Idle(Instant::now());
         occupancy.connections.insert(id, Connection { peer, activity, evicted: evicted.clone() });
         occupancy.count(peer, |load| load.connections += 1);
-        Some(Place { places: Arc::clone(self), id, evicted })
+        Some(ConnectionPermit { permits: Arc::clone(self), id, evicted })
     }
 
     fn occupancy(&self) -> MutexGuard<'_, Occupancy> {
@@ -178,8 +178,8 @@ impl Occupancy {
         }
     }
 
-    /// Closes an idle connection for one of `peer`, whose place is free at once. `None` if there is no idle one, which does not
-    /// happen: requests do not take all places.
+    /// Closes an idle connection for one of `peer`, whose permit is free at once. `None` if there is no idle one, which does not
+    /// happen: requests do not take all permits.
     fn make_room(&mut self, full: FullLimit, peer: Option<IpAddr>) -> Option<()> {
         let those = self.connections.iter().filter(|(_, connection)| full == FullLimit::All || connection.peer == peer);
         let idle = those.filter_map(|(id, connection)| {
@@ -202,16 +202,16 @@ impl Occupancy {
     }
 }
 
-impl Place {
-    /// Waits until the connection must close because another one has its place.
+impl ConnectionPermit {
+    /// Waits until the connection must close because another one gets its permit.
     pub(super) async fn evicted(&self) {
         self.evicted.cancelled().await;
     }
 
     /// Begins a request of `caller`; `None` if there are too many, or the connection is evicted.
     pub(super) fn begin_request(self: &Arc<Self>, caller: Peer) -> Option<RequestPermit> {
-        let (bounds, caller) = (self.places.bounds, caller.network());
-        let mut occupancy = self.places.occupancy();
+        let (bounds, caller) = (self.permits.bounds, caller.network());
+        let mut occupancy = self.permits.occupancy();
         let (all, of_caller) = (occupancy.all.requests, occupancy.load(Some(caller)).requests);
         if all >= bounds.all.requests || of_caller >= bounds.peer.requests {
             occupancy.warn_rarely(Some(caller), "too many requests at once, rejecting further ones");
@@ -219,19 +219,19 @@ impl Place {
         }
         occupancy.connections.get_mut(&self.id)?.activity = Activity::Request(caller);
         occupancy.count(Some(caller), |load| load.requests += 1);
-        Some(RequestPermit { place: Some(Arc::clone(self)) })
+        Some(RequestPermit { permit: Some(Arc::clone(self)) })
     }
 
     pub(super) fn restart_idle_time(&self) {
-        if let Some(connection) = self.places.occupancy().connections.get_mut(&self.id) {
+        if let Some(connection) = self.permits.occupancy().connections.get_mut(&self.id) {
             connection.activity = Activity::Idle(Instant::now());
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let mut occupancy = self.places.occupancy();
+        let mut occupancy = self.permits.occupancy();
         let Some(Connection { peer, activity, .. }) = occupancy.connections.remove(&self.id) else { return };
         if let Activity::Request(caller) = activity {
             occupancy.count(Some(caller), |load| load.requests -= 1);
@@ -243,16 +243,16 @@ impl Drop for Place {
 impl RequestPermit {
     /// Makes it last until the connection ends: it became a WebSocket.
     pub(super) fn keep_until_closed(mut self) {
-        self.place = None;
+        self.permit = None;
     }
 }
 
 impl Drop for RequestPermit {
     fn drop(&mut self) {
-        let Some(place) = self.place.take() else { return };
-        let mut occupancy = place.places.occupancy();
+        let Some(permit) = self.permit.take() else { return };
+        let mut occupancy = permit.permits.occupancy();
         let idle = Activity::Idle(Instant::now());
-        let Some(connection) = occupancy.connections.get_mut(&place.id) else { return };
+        let Some(connection) = occupancy.connections.get_mut(&permit.id) else { return };
         let before = std::mem::replace(&mut connection.activity, idle);
         if let Activity::Request(caller) = before {
             occupancy.count(Some(caller), |load| load.requests -= 1);
@@ -269,23 +269,23 @@ mod tests {
 
     use super::*;
 
-    /// Eight places, seven of them for requests; one address may have four, three of them for requests.
-    fn places() -> Arc<Places> {
-        Places::new(Bounds::new(16, None))
+    /// Eight permits, seven of them for requests; one address may have four, three of them for requests.
+    fn permits() -> Arc<ConnectionPermits> {
+        ConnectionPermits::new(Bounds::new(16, None))
     }
 
     fn peer(number: u8) -> Peer {
         Peer(Ipv4Addr::new(192, 0, 2, number).into())
     }
 
-    fn connections(places: &Arc<Places>, peer: Peer, count: usize) -> Vec<Arc<Place>> {
-        (0..count).map(|_| Arc::new(places.take(Some(peer)).unwrap())).collect()
+    fn connections(permits: &Arc<ConnectionPermits>, peer: Peer, count: usize) -> Vec<Arc<ConnectionPermit>> {
+        (0..count).map(|_| Arc::new(permits.take(Some(peer)).unwrap())).collect()
     }
 
     /// The indices of the connections that must close.
-    fn evicted(connections: &[Arc<Place>]) -> Vec<usize> {
-        let is_evicted = |place: &Arc<Place>| place.evicted.is_cancelled();
-        connections.iter().enumerate().filter(|(_, place)| is_evicted(place)).map(|(at, _)| at).collect()
+    fn evicted(connections: &[Arc<ConnectionPermit>]) -> Vec<usize> {
+        let is_evicted = |permit: &Arc<ConnectionPermit>| permit.evicted.is_cancelled();
+        connections.iter().enumerate().filter(|(_, permit)| is_evicted(permit)).map(|(at, _)| at).collect()
     }
 
     #[rstest]
@@ -312,14 +312,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_one_that_has_been_idle_for_the_longest_makes_room() {
-        let places = places();
-        let connections = connections(&places, peer(1), 4);
+        let permits = permits();
+        let connections = connections(&permits, peer(1), 4);
         let _busy = connections[2].begin_request(peer(1)).unwrap();
         advance(LATER).await;
         drop(connections[0].begin_request(peer(1)));
         connections[1].restart_idle_time();
 
-        let _next = places.take(Some(peer(1))).unwrap();
+        let _next = permits.take(Some(peer(1))).unwrap();
 
         assert_eq!(evicted(&connections), [3]);
         assert!(connections[3].begin_request(peer(1)).is_none());
@@ -327,38 +327,38 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_address_without_a_place_takes_none_from_others() {
-        let places = places();
-        let others = connections(&places, peer(2), 1);
+        let permits = permits();
+        let others = connections(&permits, peer(2), 1);
         advance(LATER).await;
-        let connections = connections(&places, peer(1), 4);
+        let connections = connections(&permits, peer(1), 4);
 
-        let _next = places.take(Some(peer(1))).unwrap();
+        let _next = permits.take(Some(peer(1))).unwrap();
 
         assert_eq!((evicted(&connections), evicted(&others)), (vec![0], vec![]));
     }
 
     #[tokio::test(start_paused = true)]
     async fn when_all_places_are_taken_who_has_the_most_makes_room() {
-        let places = places();
-        let one = connections(&places, peer(3), 1);
+        let permits = permits();
+        let one = connections(&permits, peer(3), 1);
         advance(LATER).await;
-        let most = connections(&places, peer(2), 4);
+        let most = connections(&permits, peer(2), 4);
         advance(LATER).await;
-        let some = connections(&places, peer(1), 3);
+        let some = connections(&permits, peer(1), 3);
 
-        let _next = places.take(Some(peer(4))).unwrap();
+        let _next = permits.take(Some(peer(4))).unwrap();
 
         assert_eq!((evicted(&one), evicted(&most), evicted(&some)), (vec![], vec![0], vec![]));
     }
 
     #[test]
     fn requests_do_not_take_the_last_places() {
-        let places = places();
-        let (first, second) = (connections(&places, peer(1), 4), connections(&places, peer(2), 4));
+        let permits = permits();
+        let (first, second) = (connections(&permits, peer(1), 4), connections(&permits, peer(2), 4));
 
-        let of_second = second.iter().filter_map(|place| place.begin_request(peer(2)));
+        let of_second = second.iter().filter_map(|permit| permit.begin_request(peer(2)));
         let mut requests: Vec<_> =
-            first.iter().filter_map(|place| place.begin_request(peer(1))).chain(of_second).collect();
+            first.iter().filter_map(|permit| permit.begin_request(peer(1))).chain(of_second).collect();
         assert_eq!(requests.len(), 6);
         assert!(first[3].begin_request(peer(1)).is_none());
         requests.remove(0);
@@ -367,8 +367,8 @@ mod tests {
 
     #[test]
     fn a_socket_keeps_its_place_and_counts_as_a_request_until_it_is_closed() {
-        let places = places();
-        let mut connections = connections(&places, peer(1), 4);
+        let permits = permits();
+        let mut connections = connections(&permits, peer(1), 4);
         for connection in &connections[..3] {
             connection.begin_request(peer(1)).unwrap().keep_until_closed();
         }
@@ -380,31 +380,31 @@ mod tests {
 
     #[test]
     fn what_is_left_behind_is_nothing() {
-        let places = places();
-        let connections = connections(&places, peer(1), 3);
+        let permits = permits();
+        let connections = connections(&permits, peer(1), 3);
         connections[0].begin_request(peer(1)).unwrap().keep_until_closed();
         drop(connections[1].begin_request(peer(1)));
 
         drop(connections);
 
-        let occupancy = places.occupancy();
+        let occupancy = permits.occupancy();
         assert!(occupancy.connections.is_empty() && occupancy.peers.is_empty());
         assert_eq!((occupancy.all.connections, occupancy.all.requests), (0, 0));
     }
 
     #[test]
     fn requests_through_a_trusted_proxy_count_for_their_callers() {
-        let places = places();
+        let permits = permits();
         let mut proxied = Vec::new();
         for _ in 0..8 {
-            proxied.push(Arc::new(places.take(None).unwrap()));
+            proxied.push(Arc::new(permits.take(None).unwrap()));
         }
 
-        let of_one: Vec<_> = proxied[..4].iter().filter_map(|place| place.begin_request(peer(1))).collect();
-        let of_another: Vec<_> = proxied[4..].iter().filter_map(|place| place.begin_request(peer(2))).collect();
+        let of_one: Vec<_> = proxied[..4].iter().filter_map(|permit| permit.begin_request(peer(1))).collect();
+        let of_another: Vec<_> = proxied[4..].iter().filter_map(|permit| permit.begin_request(peer(2))).collect();
 
         assert_eq!((of_one.len(), of_another.len()), (3, 3));
         drop((of_one, of_another, proxied));
-        assert!(places.occupancy().peers.is_empty());
+        assert!(permits.occupancy().peers.is_empty());
     }
 }

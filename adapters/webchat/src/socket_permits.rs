@@ -1,8 +1,8 @@
 //! How many sockets a chat may have open.
 //!
-//! A socket without a hello holds one of a few places of its own. So sockets that say nothing, or that guess the token, take no
-//! place from visitors. When the places without a hello are all taken, the oldest of them ends for a new one: a page says its
-//! hello at once. One peer may have a share of the places, before and after the hello.
+//! A socket without a hello holds one of a few permits of its own. So sockets that say nothing, or that guess the token, take no
+//! permit from visitors. When the permits without a hello are all taken, the oldest of them ends for a new one: a page says its
+//! hello at once. One peer may have a share of the permits, before and after the hello.
 
 use std::{
     collections::{BTreeMap, HashMap, hash_map::Entry},
@@ -23,7 +23,7 @@ const MAX_NEW: usize = 64;
 const MAX_NEW_PER_PEER: usize = 8;
 
 #[derive(Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct SocketPermits {
     taken: Mutex<Taken>,
 }
 
@@ -44,20 +44,20 @@ struct NewSocket {
     evicted: CancellationToken,
 }
 
-/// The place of one socket; freed on drop.
+/// The permit of one socket; freed on drop.
 #[derive(Debug)]
-pub(crate) struct Place {
-    places: Arc<Places>,
+pub(crate) struct SocketPermit {
+    permits: Arc<SocketPermits>,
     id: u64,
     peer: IpAddr,
     is_greeted: bool,
     evicted: CancellationToken,
 }
 
-impl Places {
-    /// A place for a socket of `peer` until its hello; `None` if the peer has too many. When there is none left in all, the
+impl SocketPermits {
+    /// A permit for a socket of `peer` until its hello; `None` if the peer has too many. When there is none left in all, the
     /// oldest socket without a hello loses its own.
-    pub(crate) fn take(self: &Arc<Self>, peer: Peer) -> Option<Place> {
+    pub(crate) fn take(self: &Arc<Self>, peer: Peer) -> Option<SocketPermit> {
         let (mut taken, peer) = (self.taken.lock(), peer.network());
         if taken.new.values().filter(|socket| socket.peer == peer).count() >= MAX_NEW_PER_PEER {
             return None;
@@ -70,19 +70,19 @@ impl Places {
         taken.opened_count += 1;
         let (id, evicted) = (taken.opened_count, CancellationToken::new());
         taken.new.insert(id, NewSocket { peer, evicted: evicted.clone() });
-        Some(Place { places: Arc::clone(self), id, peer, is_greeted: false, evicted })
+        Some(SocketPermit { permits: Arc::clone(self), id, peer, is_greeted: false, evicted })
     }
 }
 
-impl Place {
-    /// Waits until another socket needs this place. That does not happen after [`greet`](Self::greet).
+impl SocketPermit {
+    /// Waits until another socket needs this permit. That does not happen after [`greet`](Self::greet).
     pub(crate) async fn evicted(&self) {
         self.evicted.cancelled().await;
     }
 
-    /// Moves the socket among the greeted. Returns whether there is a place.
+    /// Moves the socket among the greeted. Returns whether there is a permit.
     pub(crate) fn greet(&mut self) -> bool {
-        let mut taken = self.places.taken.lock();
+        let mut taken = self.permits.taken.lock();
         let of_peer = taken.peers.get(&self.peer).copied().unwrap_or_default();
         if taken.greeted >= MAX_GREETED || of_peer >= MAX_GREETED_PER_PEER || taken.new.remove(&self.id).is_none() {
             return false;
@@ -94,9 +94,9 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for SocketPermit {
     fn drop(&mut self) {
-        let mut taken = self.places.taken.lock();
+        let mut taken = self.permits.taken.lock();
         if self.is_greeted {
             taken.greeted -= 1;
             if let Entry::Occupied(mut of_peer) = taken.peers.entry(self.peer) {
@@ -121,65 +121,65 @@ mod tests {
         Peer(Ipv4Addr::from_bits(number).into())
     }
 
-    fn take(places: &Arc<Places>, peers: impl IntoIterator<Item = u32>) -> Vec<Place> {
-        peers.into_iter().filter_map(|number| places.take(peer(number))).collect()
+    fn take(permits: &Arc<SocketPermits>, peers: impl IntoIterator<Item = u32>) -> Vec<SocketPermit> {
+        peers.into_iter().filter_map(|number| permits.take(peer(number))).collect()
     }
 
     #[test]
     fn a_peer_may_have_eight_sockets_that_said_nothing() {
-        let places = Arc::default();
+        let permits = Arc::default();
 
-        let silent = take(&places, [1; 100]);
+        let silent = take(&permits, [1; 100]);
 
-        assert_eq!((silent.len(), take(&places, [2]).len()), (8, 1));
+        assert_eq!((silent.len(), take(&permits, [2]).len()), (8, 1));
     }
 
     #[test]
     fn when_all_places_are_taken_the_oldest_socket_that_said_nothing_makes_room() {
-        let places = Arc::default();
-        let silent = take(&places, (0..64).map(|number| number / 8));
+        let permits = Arc::default();
+        let silent = take(&permits, (0..64).map(|number| number / 8));
 
-        let mut visitor = places.take(peer(100)).unwrap();
+        let mut visitor = permits.take(peer(100)).unwrap();
 
-        let evicted = silent.iter().map(|place| place.evicted.is_cancelled());
+        let evicted = silent.iter().map(|permit| permit.evicted.is_cancelled());
         assert!(evicted.eq((0..64).map(|number| number == 0)));
         assert!(visitor.greet());
     }
 
     #[test]
     fn a_peer_may_have_half_of_the_places() {
-        let places = Arc::<Places>::default();
+        let permits = Arc::<SocketPermits>::default();
         let mut greeted = Vec::new();
         for _ in 0..600 {
-            let mut place = places.take(peer(1)).unwrap();
-            if place.greet() {
-                greeted.push(place);
+            let mut permit = permits.take(peer(1)).unwrap();
+            if permit.greet() {
+                greeted.push(permit);
             }
         }
 
         assert_eq!(greeted.len(), MAX_GREETED_PER_PEER);
-        assert!(places.take(peer(2)).unwrap().greet());
+        assert!(permits.take(peer(2)).unwrap().greet());
         greeted.pop();
-        assert!(places.take(peer(1)).unwrap().greet());
+        assert!(permits.take(peer(1)).unwrap().greet());
     }
 
     #[test]
     fn sockets_that_said_nothing_take_no_place_of_the_greeted() {
-        let places = Arc::<Places>::default();
+        let permits = Arc::<SocketPermits>::default();
         let mut greeted = Vec::new();
         for number in 0..600 {
-            let mut place = places.take(peer(number)).unwrap();
-            if place.greet() {
-                greeted.push(place);
+            let mut permit = permits.take(peer(number)).unwrap();
+            if permit.greet() {
+                greeted.push(permit);
             }
         }
 
-        let silent = take(&places, 1000..2000);
-        let are_open = silent.iter().filter(|place| !place.evicted.is_cancelled()).count();
+        let silent = take(&permits, 1000..2000);
+        let are_open = silent.iter().filter(|permit| !permit.evicted.is_cancelled()).count();
 
         assert_eq!((greeted.len(), are_open), (MAX_GREETED, MAX_NEW));
         drop((greeted, silent));
-        let taken = places.taken.lock();
+        let taken = permits.taken.lock();
         assert_eq!((taken.greeted, taken.new.len(), taken.peers.len()), (0, 0, 0));
     }
 }
