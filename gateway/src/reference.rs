@@ -209,11 +209,8 @@ fn add_operation(text: &mut String, api: &Value, title: &str, operation: &Value)
 }
 
 fn add_fields(text: &mut String, api: &Value, schema: &Value) {
-    let mut parts = vec![schema];
-    parts.extend(schema["allOf"].as_array().into_iter().flatten());
-    let rows: Vec<_> = parts
+    let rows: Vec<_> = parts(api, schema)
         .into_iter()
-        .map(|part| resolved(api, part))
         .flat_map(|part| {
             let required = &part["required"];
             let fields = part["properties"].as_object().into_iter().flatten();
@@ -228,6 +225,13 @@ fn add_fields(text: &mut String, api: &Value, schema: &Value) {
     if !rows.is_empty() {
         let _ = write!(text, "\n| Field | Type | Meaning |\n| --- | --- | --- |\n{}", rows.concat());
     }
+}
+
+/// A schema, and those that it consists of.
+fn parts<'a>(api: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
+    let schema = resolved(api, schema);
+    let included = schema["allOf"].as_array().into_iter().flatten().flat_map(|part| parts(api, part));
+    std::iter::once(schema).chain(included).collect()
 }
 
 fn described(schema: &Value) -> String {

@@ -19,11 +19,7 @@ use rejoinder_core::{ConversationRef, Timestamp};
 use rejoinder_kit::RunEnd;
 use tokio::sync::Semaphore;
 
-use crate::{
-    AutoJoin, inbound,
-    receive::{Position, Run},
-    room::chat_kind,
-};
+use crate::{AutoJoin, inbound, receive::Position, room::chat_kind, run::Run};
 
 /// Timeout of one attempt to join: the room may be on a slow server.
 const JOIN_TIMEOUT: Duration = Duration::from_mins(1);

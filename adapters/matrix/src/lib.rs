@@ -46,6 +46,7 @@ mod outbound;
 mod payload;
 mod receive;
 mod room;
+mod run;
 mod section;
 mod session;
 mod trust;

@@ -38,6 +38,7 @@ use self::{
 use crate::{
     Matrix, Session,
     errors::{self, Failure},
+    run::Run,
     session,
 };
 
@@ -49,14 +50,6 @@ const ROOM_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How many events of a room one sync response contains at most.
 const TIMELINE: u32 = 50;
-
-/// A run of the channel, with an open session.
-#[derive(Clone, Copy)]
-pub(crate) struct Run<'a> {
-    pub(crate) matrix: &'a Matrix,
-    pub(crate) session: &'a Session,
-    pub(crate) receiver: &'a Receiver<'a>,
-}
 
 impl Matrix {
     pub(crate) async fn receive(&self, receiver: &Receiver<'_>) -> Result<(), RunEnd> {

@@ -20,8 +20,8 @@ use crate::{
     errors::{self, Failure},
     inbound,
     payload::Event,
-    receive::Run,
     room,
+    run::Run,
 };
 
 /// The cursor that stores the list.

@@ -10,8 +10,8 @@ mod tests;
 mod writer;
 
 use rejoinder_core::{read_markdown, split_markdown};
-use teloxide::types::MessageEntity;
 
+pub use self::entities::{Formatted, utf16_len};
 use self::writer::Writer;
 
 /// The longest text of a message, without mark-up, in UTF-16 units
@@ -23,21 +23,6 @@ pub const LABEL_UNITS: usize = 96;
 
 /// The longest text of one part, in UTF-16 units.
 pub const PART_UNITS: usize = MESSAGE_UNITS - LABEL_UNITS;
-
-/// A message's text and its entities: bold, code, links and so on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Formatted {
-    /// Trimmed; empty only if the Markdown was blank.
-    pub text: String,
-    /// Sorted by offset, outer ones first. Offsets and lengths are in UTF-16 units.
-    pub entities: Vec<MessageEntity>,
-}
-
-/// The length of `text` in UTF-16 units, as Telegram counts it.
-#[must_use]
-pub fn utf16_len(text: &str) -> usize {
-    text.chars().map(char::len_utf16).sum()
-}
 
 #[must_use]
 pub fn format(markdown: &str) -> Formatted {

@@ -20,7 +20,7 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::Sha256;
 use subtle::{Choice, ConstantTimeEq};
 
-use crate::{ResultKeys, SettingsError, WebhookSettings, inbound::Key};
+use crate::{ResultKeys, SettingsError, WebhookSettings, inbound::Key, result_key::keyed};
 
 /// How far a signature's timestamp may be off, in either direction, as in the specification's own libraries.
 const TOLERANCE: Duration = Duration::from_mins(5);
@@ -35,11 +35,6 @@ const HUB_SIGNATURE: HeaderName = HeaderName::from_static("x-hub-signature-256")
 const HUB_DELIVERY: HeaderName = HeaderName::from_static("x-github-delivery");
 
 type Code = Hmac<Sha256>;
-
-/// HMAC-SHA256 with `secret` as its key.
-pub(crate) fn keyed(secret: &[u8]) -> Code {
-    Hmac::new_from_slice(secret).expect("HMAC accepts a key of any length")
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caller<'a> {

@@ -5,8 +5,6 @@ use rejoinder_core::TurnId;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::Sha256;
 
-use crate::auth::keyed;
-
 /// How many bytes of the HMAC a result's URL contains.
 const BYTES: usize = 16;
 
@@ -34,4 +32,9 @@ impl ResultKeys {
         let mut shown = [0; BYTES];
         hex::decode_to_slice(key, &mut shown).is_ok() && self.code(turn).verify_truncated_left(&shown).is_ok()
     }
+}
+
+/// HMAC-SHA256 with `secret` as its key.
+pub(crate) fn keyed(secret: &[u8]) -> Hmac<Sha256> {
+    Hmac::new_from_slice(secret).expect("HMAC accepts a key of any length")
 }

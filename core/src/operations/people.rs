@@ -17,7 +17,7 @@ use crate::{
     ports::{Seen, Transition},
 };
 
-/// As whom somebody is let in.
+/// The name and role with which somebody is let in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewPerson {
     /// What operators call them; `None` for the name that the platform gave.

@@ -72,13 +72,10 @@ impl People {
         let identity = event.identity();
         decide_anew!({
             let seen = self.seen();
-            match self.asked_before(&identity) {
-                Some(asked) => Some(asked),
-                None => {
-                    self.ask_anew(seen, event).await?;
-                    self.asked_before(&identity)
-                }
+            if self.asked_before(&identity).is_none() {
+                self.ask_anew(seen, event).await?;
             }
+            self.asked_before(&identity)
         })
     }
 

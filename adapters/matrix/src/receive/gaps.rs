@@ -9,14 +9,12 @@ use matrix_sdk::{
 use rejoinder_core::Backoff;
 use rejoinder_kit::RunEnd;
 
-use super::{
-    Run,
-    timeline::{Position, TimelineStart},
-};
+use super::timeline::{Position, TimelineStart};
 use crate::{
     errors::{self, Failure},
     payload::Membership,
     room::read,
+    run::Run,
 };
 
 const PAGE_SIZE: u32 = 100;

@@ -15,10 +15,8 @@ use rejoinder_core::Backoff;
 use rejoinder_kit::RunEnd;
 use tokio::sync::{Notify, Semaphore};
 
-use super::{
-    Run,
-    rooms::{ReadTo, SyncedEvents},
-};
+use super::rooms::{ReadTo, SyncedEvents};
+use crate::run::Run;
 
 /// The cursor that stores the list, so that it survives a restart.
 const LIST: &str = "late";

@@ -4,11 +4,10 @@ use matrix_sdk::{Room, deserialized_responses::TimelineEvent};
 use rejoinder_kit::RunEnd;
 
 use super::{
-    Run,
     gaps::{Fetched, Gap},
     timeline::{Position, Presence, TimelineStart},
 };
-use crate::room::read;
+use crate::{room::read, run::Run};
 
 const BATCH: usize = 50;
 

@@ -11,7 +11,7 @@ use matrix_sdk::{
 use rejoinder_core::{Accepted, Backoff, ConversationRef, InboundEvent, SenderKind};
 use rejoinder_kit::RunEnd;
 
-use super::{Run, timeline::Position};
+use super::timeline::Position;
 use crate::{
     Matrix, Session,
     errors::{self, Failure},
@@ -19,6 +19,7 @@ use crate::{
     memory::RememberedEvent,
     payload::Event,
     room::{chat_kind, read},
+    run::Run,
     section::ReadReceipts,
     undecrypted::UndecryptedEvent,
 };

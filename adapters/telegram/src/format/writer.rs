@@ -5,10 +5,7 @@ use rejoinder_kit::{Table, links};
 use teloxide::types::MessageEntityKind;
 use url::Url;
 
-use super::{
-    Formatted,
-    entities::{self, Mark},
-};
+use super::entities::{self, Formatted, Mark};
 
 /// The columns of monospace text that a phone shows without wrapping.
 const TABLE_WIDTH: usize = 40;

@@ -48,7 +48,7 @@ pub(super) async fn list(State(app): Shared, caller: Caller) -> Json<PairingList
 }
 
 body! {
-    /// As whom somebody is let in.
+    /// The name and role with which somebody is let in.
     Approval {
         /// What operators call them; the name that the platform gave if it is missing.
         #[schema(min_length = 1, max_length = 100)] name: Option<String>,
