@@ -28,7 +28,7 @@ impl SessionStore for SqliteStore {
         let query = sqlx::query(sql).bind(conversation.as_uuid());
         let Some(row) = query.fetch_optional(&self.readers).await.map_err(store_error)? else { return Ok(None) };
         let current = record!(row => CurrentSession {
-            person, is_named, began_here, used_at: used
+            person: owner, is_named, began_here, used_at: used
         });
         if current.admits(person) { Ok(Some((row.value("id")?, choice(&row)?))) } else { Ok(None) }
     }

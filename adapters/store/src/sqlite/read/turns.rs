@@ -76,7 +76,7 @@ impl QueueStore for SqliteStore {
     async fn waiting(&self, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
         let turn = |row: &SqliteRow| {
             Ok(record!(row => WaitingTurn {
-                turn: turn_id, version, conversation: conversation_id, channel, agent, owed, rank, position, is_alone
+                turn: turn_id, version, conversation: conversation_id, channel, agent, owed, rank, position: place, is_alone
             }))
         };
         all(&self.readers, sqlx::query(WAITING).bind(limit), turn).await

@@ -184,7 +184,7 @@ fn open(
             person: event.person(),
             agent: agent.unwrap_or(""),
             rank,
-            position,
+            place: position,
             owed,
             state,
             work,
