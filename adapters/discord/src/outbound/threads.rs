@@ -63,12 +63,11 @@ impl Sending<'_> {
 
     async fn open_thread(&self, channel: Snowflake, message: Snowflake) -> Result<bool, ApiError> {
         let path = format!("channels/{channel}/messages/{message}");
-        let title = match self.discord.thread_titles.get(&message) {
-            Some(title) => title.to_string(),
-            None => {
-                let message = self.discord.api.get::<Message>(&path).await;
-                message.map_or_else(|_| NAMELESS.to_owned(), |it| thread_name(&it.content))
-            }
+        let title = if let Some(title) = self.discord.thread_titles.get(&message) {
+            title.to_string()
+        } else {
+            let message = self.discord.api.get::<Message>(&path).await;
+            message.map_or_else(|_| NAMELESS.to_owned(), |it| thread_name(&it.content))
         };
         let thread = json(&CreateThread::new(title));
         match self.discord.api.ask_json::<SentMessage>(Method::POST, &format!("{path}/threads"), &thread).await {

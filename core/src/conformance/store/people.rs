@@ -120,7 +120,7 @@ pub async fn an_identity_belongs_to_one_person(subject: &mut impl Subject) {
     assert!(people(&*store).await.is_empty());
 }
 
-/// Also over a restart.
+/// Also over a restart. Those of one moment are in the order of who asks.
 pub async fn a_request_is_kept_until_it_is_replaced_or_expires(subject: &mut impl Subject) {
     let store = subject.store();
     let (first, later) = (request("ann", "CODE1", 1), request("bob", "CODE2", 30));
@@ -139,13 +139,13 @@ pub async fn a_request_is_kept_until_it_is_replaced_or_expires(subject: &mut imp
 
     subject.reopen().await;
     let store = subject.store();
-    assert_eq!(pairings(&*store).await, [first, same_time.clone(), later.clone()]);
+    assert_eq!(pairings(&*store).await, [first, later.clone(), same_time.clone()]);
 
     let again = request("ann", "CODE3", 40);
     ask(&*store, &again).await;
     let declined = Pairing { state: PairingState::Declined, expires_at: at(1000), ..same_time };
     ask(&*store, &declined).await;
-    assert_eq!(pairings(&*store).await, [declined.clone(), later, again.clone()]);
+    assert_eq!(pairings(&*store).await, [later, declined.clone(), again.clone()]);
 
     // `later` expires at this moment, and its code is free.
     let last = request("dan", "CODE2", 90);

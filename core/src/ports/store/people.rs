@@ -11,7 +11,7 @@ store_trait! {
         /// Everybody who is known, with their identities; oldest first.
         read fn people() -> Vec<PersonRecord>;
 
-        /// The requests to be let in, also those whose time has passed; oldest first.
+        /// The requests to be let in, also those whose time has passed; oldest first, those of one moment in the order of who asks.
         read fn pairings() -> Vec<Pairing>;
 
         /// The tries of codes that do not exist, as far as they are not forgotten.

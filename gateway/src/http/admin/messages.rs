@@ -67,11 +67,11 @@ pub(crate) struct SentMessages {
 }
 
 item! {
-    /// Those who are meant and get no message.
+    /// Recipients without a message.
     pub(crate) NotReachedItem of (missed: &NotReached, name: impl Fn(Addressees) -> String) {
         let person = if let Addressees::Person(person) = missed.who { Some(person.to_string()) } else { None };
     } with {
-        /// Somebody's name, or how many they are: of those whom the token may not see, and in a repeated answer.
+        /// A person's name, or a number: of people whom the token may not see, and in a repeated answer.
         who: String = name(missed.who),
         /// The person's id, as the list of people has it.
         #[schema(format = "uuid")] #[serde(skip_serializing_if = "Option::is_none")] person: Option<String> = person,

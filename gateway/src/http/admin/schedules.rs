@@ -60,7 +60,7 @@ item! {
         cron: Option<String> = if let When::Cron(cron) = when { Some(cron.clone()) } else { None },
         /// The time zone of the cron pattern: its IANA name, or `system`.
         time_zone: String = time_zone.to_string(),
-        /// For whom.
+        /// The recipients.
         #[schema(example = "telegram.main/42")] to: String = to.to_string(),
         /// The message that is sent.
         #[serde(skip_serializing_if = "Option::is_none")] message: Option<String> = message,
@@ -119,7 +119,7 @@ item! {
         turns: Vec<String> = run.turns.iter().map(ToString::to_string).collect(),
         /// Why none was begun.
         problem: Option<String> = run.problem,
-        /// Who is meant and was not reached.
+        /// The recipients that were not reached.
         not_reached: Vec<NotReachedItem> = NotReachedItem::list(&run.not_reached, name),
     }
 }
@@ -144,7 +144,7 @@ body! {
         #[schema(max_length = 200)] cron: Option<String>,
         /// An IANA name, or `system`; that of `[routing]` if it is missing.
         #[schema(max_length = 100)] time_zone: Option<String>,
-        /// For whom: as in a message.
+        /// The recipients, as in a message.
         #[schema(max_length = 1000)] to: String,
         /// A message that is sent, as Markdown.
         #[schema(max_length = 20_000)] message: Option<String>,
