@@ -36,12 +36,13 @@ use std::sync::Arc;
 
 use axum::{
     Extension, Router,
-    extract::FromRef,
+    handler::Handler,
     middleware::from_fn_with_state,
     routing::{MethodRouter, any},
 };
 use rejoinder_core::store::Role;
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa::openapi::HttpMethod;
+use utoipa_axum::{PathItemExt, paste, router::OpenApiRouter, routes};
 
 use super::{
     app::App,
@@ -50,61 +51,98 @@ use super::{
 };
 use crate::callers::Caller;
 
-type Routes = OpenApiRouter<Arc<App>>;
+/// Serves handlers. They are not described meanwhile: that would take a tenth of the memory of a start.
+macro_rules! serve {
+    ($($resource:ident::$handler:ident)*) => {{
+        let router = Router::new();
+        $(let router = paste! { at::<$resource::[<__path_ $handler>], _, _, _>(router, &$resource::$handler) };)*
+        router
+    }};
+}
 
-macro_rules! handlers {
+/// Describes handlers.
+macro_rules! describe {
     ($($resource:ident::$handler:ident)*) => {
-        OpenApiRouter::default()$(.routes(routes!($resource::$handler)))*
+        OpenApiRouter::<Arc<App>>::default()$(.routes(routes!($resource::$handler)))*
     };
 }
 
-/// What is served, and described, by the role that it needs.
-fn by_role() -> [(Role, Routes); 3] {
-    let viewer: Routes = handlers! {
-        overview::show conversations::list conversations::show deliveries::list
-        loops::list search::list channels::list agents::list pairings::list approvals::list people::list
-        schedules::list schedules::show errors::list events::follow session::show session::close
-        session::link route::explain
+/// What a viewer may do.
+macro_rules! for_viewers {
+    ($does:ident) => {
+        $does! {
+            overview::show conversations::list conversations::show deliveries::list
+            loops::list search::list channels::list agents::list pairings::list approvals::list people::list
+            schedules::list schedules::show errors::list events::follow session::show session::close
+            session::link route::explain
+        }
     };
-    let operator = handlers! {
-        turns::cancel turns::retry turns::hold turns::resume messages::send deliveries::try_now
-        schedules::add schedules::remove schedules::run schedules::pause schedules::resume
-        channels::pause channels::resume channels::try_now
-        pairings::approve pairings::decline approvals::approve approvals::decline people::revoke
-        errors::acknowledge errors::mute errors::unmute
-        dead_letters::retry dead_letters::redirect dead_letters::discard dead_letters::retry_all dead_letters::discard_all
+}
+
+/// What an operator may do as well.
+macro_rules! for_operators {
+    ($does:ident) => {
+        $does! {
+            turns::cancel turns::retry turns::hold turns::resume messages::send deliveries::try_now
+            schedules::add schedules::remove schedules::run schedules::pause schedules::resume
+            channels::pause channels::resume channels::try_now
+            pairings::approve pairings::decline approvals::approve approvals::decline people::revoke
+            errors::acknowledge errors::mute errors::unmute
+            dead_letters::retry dead_letters::redirect dead_letters::discard dead_letters::retry_all dead_letters::discard_all
+        }
     };
-    let admin = handlers! {
-        tokens::list tokens::create tokens::revoke session::list session::end people::forget configuration::reload
-        alerts::list alerts::test audit::list
+}
+
+/// What only an admin may do.
+macro_rules! for_admins {
+    ($does:ident) => {
+        $does! {
+            tokens::list tokens::create tokens::revoke session::list session::end people::forget configuration::reload
+            alerts::list alerts::test audit::list
+        }
     };
-    [(Role::Viewer, viewer.merge(records())), (Role::Operator, operator), (Role::Admin, admin)]
 }
 
 /// What a viewer reads and the store alone answers.
-fn records<S: Clone + Send + Sync + 'static>() -> OpenApiRouter<S>
+macro_rules! records {
+    ($does:ident) => {
+        $does! {
+            turns::list turns::show turns::explain dead_letters::list logs::list
+        }
+    };
+}
+
+/// What needs no role: it opens a session.
+macro_rules! for_all {
+    ($does:ident) => {
+        $does! {
+            session::open
+        }
+    };
+}
+
+/// Adds a handler with its path and methods, which stand in its description.
+fn at<P: utoipa::Path, S, H, T>(router: Router<S>, handler: &H) -> Router<S>
 where
-    Records: FromRef<S>,
+    S: Clone + Send + Sync + 'static,
+    H: Handler<T, S>,
+    T: 'static,
 {
-    handlers! { turns::list turns::show turns::explain dead_letters::list logs::list }
+    let on = |routes: MethodRouter<S>, method: &HttpMethod| routes.on(method.to_method_filter(), handler.clone());
+    router.route(&P::path(), P::methods().iter().fold(MethodRouter::new(), on))
 }
 
 /// The routes that the store alone answers, below `/admin/api`, for a caller that may read everything: a command reads them from the
 /// database while no gateway runs.
 pub(crate) fn records_router(records: Records) -> Router {
-    let routes = Router::from(self::records::<Records>()).layer(Extension(Caller::configured()));
+    let routes = records!(serve).layer(Extension(Caller::configured()));
     Router::new().nest("/admin/api", routes).with_state(records)
-}
-
-/// What needs no role: it opens a session.
-fn for_all() -> Routes {
-    handlers! { session::open }
 }
 
 /// Describes what is served here, with paths that begin below `/admin/api`.
 pub(super) fn description() -> utoipa::openapi::OpenApi {
-    let all = by_role().into_iter().fold(for_all(), |all, (_, routes)| all.merge(routes));
-    let mut description = all.into_openapi();
+    let all = [for_viewers!(describe), records!(describe), for_operators!(describe), for_admins!(describe)];
+    let mut description = all.into_iter().fold(for_all!(describe), OpenApiRouter::merge).into_openapi();
     description.paths.paths.iter_mut().for_each(|(path, item)| responses::complete(path, item));
     description
 }
@@ -113,9 +151,14 @@ pub(super) fn description() -> utoipa::openapi::OpenApi {
 pub(super) fn routes(app: &Arc<App>, described: MethodRouter<Arc<App>>) -> Router<Arc<App>> {
     let viewer = Router::new().route("/openapi.json", described);
     let viewer = viewer.route_layer(from_fn_with_state(Role::Viewer, caller::require));
-    by_role()
+    let by_role = [
+        (Role::Viewer, for_viewers!(serve).merge(records!(serve))),
+        (Role::Operator, for_operators!(serve)),
+        (Role::Admin, for_admins!(serve)),
+    ];
+    by_role
         .into_iter()
-        .map(|(role, routes)| Router::from(routes).route_layer(from_fn_with_state(role, caller::require)))
+        .map(|(role, routes)| routes.route_layer(from_fn_with_state(role, caller::require)))
         .fold(viewer, Router::merge)
         // Before the page, which takes all other paths below `/admin`.
         .route("/", any(not_found))
@@ -123,5 +166,5 @@ pub(super) fn routes(app: &Arc<App>, described: MethodRouter<Arc<App>>) -> Route
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(Arc::clone(app), caller::identify))
         // A caller that opens a session has none yet.
-        .merge(Router::from(for_all()))
+        .merge(for_all!(serve))
 }
