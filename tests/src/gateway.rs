@@ -1,12 +1,14 @@
 //! The real binary, as a process of its own.
 
 use std::{
+    fmt,
     fs::File,
     io::{PipeReader, Write},
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Output, Stdio},
-    time::{Duration, Instant},
+    sync::Mutex,
+    time::Instant,
 };
 
 use serde_json::Value;
@@ -319,23 +321,18 @@ impl Gateway {
     /// If it does not in time, or the process has ended.
     pub async fn until_ready(&mut self) {
         let url = format!("{}/readyz", self.url());
-        let mut last = "no response".to_owned();
-        let ready = async {
-            loop {
-                if let Some(status) = self.process.as_mut().and_then(|process| process.try_wait().ok().flatten()) {
-                    panic!("the gateway ended with {status}:\n{}", self.log());
-                }
-                if let Ok(response) = self.http.get(&url).send().await {
-                    if response.status().is_success() {
-                        return;
-                    }
-                    last = response.text().await.unwrap_or_default();
-                }
-                tokio::time::sleep(Duration::from_millis(10)).await;
+        let last = Mutex::new("no response".to_owned());
+        let about = fmt::from_fn(|f| write!(f, "the gateway is ready: {}", last.lock().expect("no panic")));
+        eventually(about, async || {
+            if let Some(status) = self.process.as_mut().and_then(|process| process.try_wait().ok().flatten()) {
+                panic!("the gateway ended with {status}:\n{}", self.log());
             }
-        };
-        let in_time = tokio::time::timeout(PATIENCE, ready).await;
-        assert!(in_time.is_ok(), "waited {PATIENCE:?} in vain: the gateway is ready: {last}");
+            let response = self.http.get(&url).send().await.ok()?;
+            let is_ready = response.status().is_success();
+            *last.lock().expect("no panic") = response.text().await.unwrap_or_default();
+            is_ready.then_some(())
+        })
+        .await;
     }
 
     /// Ends the process as `kill -9` does.
