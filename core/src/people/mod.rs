@@ -39,7 +39,7 @@ use crate::{
     ports::{Commit, Noun, PeopleStore, Seen, SharedClock, StoreError, Transition},
 };
 
-/// How long a change waits at most until it is read again.
+/// How long a change waits at most for the read after it.
 const LONGEST_READ: Duration = Duration::from_secs(5);
 
 /// Who is known, and who asks to be let in.
@@ -49,7 +49,7 @@ pub struct People {
     lifecycle: Lifecycle,
     known: ArcSwap<KnownPeople>,
     state: Mutex<State>,
-    /// Who reads what is stored: of many who find it changed, one reads.
+    /// Locked while the tables are read: of many tasks that find them changed, one reads.
     reading: tokio::sync::Mutex<()>,
     /// Who stores where somebody writes: of many who write at once, none has to decide anew.
     pub(crate) moving: tokio::sync::Mutex<()>,
@@ -146,8 +146,8 @@ impl People {
         Seen { noun: Noun::People, version: self.state().version }
     }
 
-    /// Reads again what was changed on what was `seen`. If that cannot be read soon, it is read later: until then every decision
-    /// on it conflicts.
+    /// Reads the changed tables again. A read that fails is retried in the background; until one succeeds, every decision on
+    /// people conflicts.
     pub(crate) async fn take_over(self: &Arc<Self>, seen: Seen, changes: &[PeopleChange]) {
         if changes.is_empty() {
             return;
@@ -168,22 +168,24 @@ impl People {
         }
     }
 
-    /// Who is let out is unknown at once, even while nothing can be read. Tries of codes are counted here.
+    /// Makes the people who are let out unknown at once, even while nothing can be read, and counts the tries of codes.
     fn let_out(&self, seen: Seen, changes: &[PeopleChange]) {
         let mut state = self.state();
-        for change in changes {
-            change_guesses(&mut state.guesses, change);
-            if let PeopleChange::IdentityRemoved(identity) = change
-                && state.version == seen.version
-            {
-                for person in &mut state.people {
-                    person.identities.retain(|known| known.identity != *identity);
-                }
-                state.people.retain(|person| !person.identities.is_empty());
-                state.chats.remove(identity);
-                self.known.store(Arc::new(KnownPeople::of(&state.people)));
-            }
+        changes.iter().for_each(|change| change_guesses(&mut state.guesses, change));
+        let removed = changes.iter().filter_map(|change| match change {
+            PeopleChange::IdentityRemoved(identity) => Some(identity),
+            _ => None,
+        });
+        let removed: HashSet<&Identity> = removed.collect();
+        if removed.is_empty() || state.version != seen.version {
+            return;
         }
+        for person in &mut state.people {
+            person.identities.retain(|known| !removed.contains(&known.identity));
+        }
+        state.people.retain(|person| !person.identities.is_empty());
+        state.chats.retain(|identity, _| !removed.contains(identity));
+        self.known.store(Arc::new(KnownPeople::of(&state.people)));
     }
 
     async fn read_changed(&self, seen: Seen, changes: &[PeopleChange]) -> Result<(), StoreError> {
@@ -225,7 +227,7 @@ impl People {
         Ok(true)
     }
 
-    /// Reads what is stored, if it is newer. Nothing is read if what was stored since `seen` was read meanwhile.
+    /// Reads the tables, if they are newer than the copy. Does nothing if another task has read them since `seen`.
     pub(crate) async fn refresh(&self, seen: Seen) -> Result<(), StoreError> {
         let _reading = self.reading.lock().await;
         if self.seen() != seen {
@@ -295,7 +297,7 @@ impl PersonRecord {
     }
 }
 
-/// Whose direct chat a change is about, if it is about one alone.
+/// The identity of a change that concerns a direct chat alone.
 const fn changed_chat(change: &PeopleChange) -> Option<&Identity> {
     match change {
         PeopleChange::DirectChatSet(chat) => Some(&chat.identity),
