@@ -1,10 +1,10 @@
-//! Maps addresses to conversations, and knows what an event needs to know of them.
+//! Maps addresses to conversations, and caches the facts about a conversation that an event needs.
 //!
 //! Everything in the core is keyed by the conversation's id. An event comes with a platform's address; when something is
 //! sent, the address is read from the conversation's row.
 //!
-//! What an event needs is read in one query, and kept until this process changes it: the next event reads it again. So a message
-//! in a conversation that is active waits for no look at the store.
+//! One query reads these facts. They stay cached until this process changes them, so a message in an active conversation waits
+//! for no read.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -31,15 +31,15 @@ pub(crate) struct Addresses {
     timer: Arc<Timer>,
     clock: SharedClock,
     known: Cache<ConversationRef, KnownConversation>,
-    /// The ids of conversations that no event had opened yet when they were looked for.
+    /// The ids for conversations that no event has opened yet.
     new: Cache<ConversationRef, ConversationId>,
-    /// How often something was forgotten: what is read meanwhile is not kept. Locked while anything is forgotten or kept.
+    /// The number of removals from the cache: a read that overlaps one is not cached. Locked during a removal or an insertion.
     forgotten: Mutex<u64>,
-    /// How many turns are about to be stored as postponed at an address.
+    /// The number of turns at an address that are about to be stored as postponed.
     postponing: Mutex<HashMap<ConversationRef, usize>>,
 }
 
-/// A turn that is about to be stored as postponed. While this exists, what comes after it is postponed, too.
+/// A turn that is about to be stored as postponed. While this exists, later messages at its address are postponed, too.
 pub(crate) struct Postponing {
     addresses: Arc<Addresses>,
     address: ConversationRef,
@@ -57,16 +57,16 @@ impl Drop for Postponing {
     }
 }
 
-/// The conversations of which something changes that is cached.
+/// The conversations whose cached facts a commit changes.
 #[derive(Default)]
 pub(crate) struct ChangedConversations {
     ids: HashSet<ConversationId>,
-    /// Something is chosen for a session, in which several may continue.
+    /// An agent or a model is chosen for a session, which several conversations may share.
     are_all: bool,
 }
 
 impl ChangedConversations {
-    /// Those that a transition changes beside their turns.
+    /// The conversations that a transition changes, apart from its turns.
     pub(crate) fn by(transition: &Transition) -> Self {
         let queued = transition.queue.iter().map(|(conversation, _)| *conversation);
         let asked = transition.questions.iter().map(|question| question.conversation);
@@ -79,7 +79,7 @@ impl ChangedConversations {
         Self { ids, are_all }
     }
 
-    /// Those of turns that are postponed from now on, or no longer: each is given before and after.
+    /// Adds the conversations of turns that become postponed, or cease to be. Each turn is given before and after.
     pub(crate) fn postponed<'a>(&mut self, turns: impl Iterator<Item = (&'a TurnRecord, &'a TurnRecord)>) {
         let changes =
             turns.filter(|(before, after)| before.obligation.is_postponed() != after.obligation.is_postponed());
@@ -140,7 +140,7 @@ impl Addresses {
         self.known.remove(address);
     }
 
-    /// The same for conversations of which something was stored.
+    /// The same for the conversations that a commit changed.
     pub(crate) fn forget_changed(&self, changed: &ChangedConversations) {
         if changed.are_all || !changed.ids.is_empty() {
             self.forget_those(|_, known| changed.are_all || changed.ids.contains(&known.id));
@@ -160,7 +160,7 @@ impl Addresses {
         self.timer.wake_at(self.clock.now());
     }
 
-    /// Notes that a turn is about to be stored as postponed at an address.
+    /// Notes that a turn at an address is about to be stored as postponed.
     pub(crate) fn postpone(self: &Arc<Self>, address: &ConversationRef) -> Postponing {
         *self.postponing().entry(address.clone()).or_default() += 1;
         Postponing { addresses: Arc::clone(self), address: address.clone() }

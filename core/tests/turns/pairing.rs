@@ -127,7 +127,7 @@ async fn a_stranger_is_refused_while_requests_cannot_be_read_and_is_given_a_code
     gateway.at_rest().await;
 }
 
-/// Also while it cannot be read who is left.
+/// Also while the people cannot be read.
 #[tokio::test]
 async fn somebody_who_is_revoked_is_meant_by_no_name_at_once() {
     let gateway = with_people(vec![grace()]).await;

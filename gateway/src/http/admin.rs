@@ -51,7 +51,7 @@ use super::{
 };
 use crate::callers::Caller;
 
-/// Serves handlers. They are not described meanwhile: that would take a tenth of the memory of a start.
+/// Serves handlers, without their descriptions, which would cost memory at every start.
 macro_rules! serve {
     ($($resource:ident::$handler:ident)*) => {{
         let router = Router::new();
