@@ -171,7 +171,9 @@ impl People {
     /// Makes the people who are let out unknown at once, even while nothing can be read, and counts the tries of codes.
     fn let_out(&self, seen: Seen, changes: &[PeopleChange]) {
         let mut state = self.state();
-        changes.iter().for_each(|change| change_guesses(&mut state.guesses, change));
+        for change in changes {
+            change_guesses(&mut state.guesses, change);
+        }
         let removed = changes.iter().filter_map(|change| match change {
             PeopleChange::IdentityRemoved(identity) => Some(identity),
             _ => None,
