@@ -217,10 +217,10 @@ impl Ground {
         let worker = Arc::new(ground.worker(&ledger, &ephemerals, &agents, &runtimes));
         let scheduler = Arc::new(given!(Scheduler: ground [slots, store, lifecycle, merges], [ledger, worker, marker],
             recent: RecentTurns::default()));
-        let attempts = Arc::new(given!(Attempts: ground [channels, addresses, timer, settings, clock],
+        let attempts = Arc::new(given!(Attempts: ground [channels, addresses, people, timer, settings, clock],
             [ledger, caller], [store, inbox], node: ground.node));
         let dispatcher = Arc::new(given!(Dispatcher:
-            ground [store, channels, people, lanes, timer, settings, clock, lifecycle], [attempts, caller],
+            ground [store, channels, lanes, timer, settings, clock, lifecycle], [attempts, caller],
             opened: Mutex::new(opened), in_flight: Dispatcher::in_flight_limits(&ground.channels)));
         let commands = Arc::new(given!(Commands: ground [addresses, settings, clock], [ledger],
             reads: given!(Reads: ground [people, approvals, channels, merges, backlog_question, sessions], [],

@@ -41,6 +41,7 @@ pub(crate) struct Attempts {
     pub(crate) channels: Arc<Channels>,
     pub(crate) caller: Arc<Caller>,
     pub(crate) addresses: Arc<Addresses>,
+    pub(crate) people: Arc<People>,
     pub(crate) timer: Arc<Timer>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
@@ -56,17 +57,13 @@ pub(crate) struct StartedAttempt {
     /// Whether it is a new message, and later deliveries of the conversation were sent before it.
     pub(crate) is_overtaken: bool,
     pub(crate) language: Option<Language>,
+    /// The code that the answer to `/link` is about, if nobody has used it.
+    pub(crate) link_code: Option<String>,
     /// The turn as stored when the attempt began; `None` if that is not known, or of a copy.
     turn: Option<TurnRecord>,
 }
 
 impl StartedAttempt {
-    /// The code that the answer to `/link` is about, if nobody has used it.
-    pub(crate) fn link_code(&self, people: &People) -> Option<String> {
-        let turn = self.turn.as_ref().filter(|turn| turn.handler.is_command("link"))?;
-        people.link_of(&turn.event.identity()).map(|link| link.shown_code())
-    }
-
     fn end(&self, result: &Result<Receipt, DeliveryError>, at: Timestamp) -> AttemptEnd {
         let (name, detail) = match result {
             Ok(receipt) => ("delivered", receipt.message_id.clone()),
@@ -135,7 +132,7 @@ impl Attempts {
             let change = DeliveryChange { action, ..DeliveryChange::of(&delivery) };
             // From here on the claim cannot be withdrawn. A copy does not affect its turn.
             let events = vec![Event::Attempted { claim: delivery.claim }];
-            let language = turn.event.language;
+            let (language, link_code) = (turn.event.language, self.link_code(&turn).await?);
             let mut inputs = Vec::from_iter((!delivery.is_copy).then_some(TurnEvents { turn, events }));
             let trigger = Trigger::AttemptBegins { start, delivery: change, subject: subject_of_delivery(&delivery) };
             if self.ledger.try_to_decide(&mut inputs, &trigger).await?.is_some() {
@@ -143,9 +140,21 @@ impl Attempts {
                 let is_overtaken =
                     is_overtaken && !waiting.is_quiet() && matches!(delivery.action, Action::Send { .. });
                 let turn = inputs.pop().map(|input| input.turn);
-                return Ok(Some(StartedAttempt { delivery, number, at, is_overtaken, language, turn }));
+                return Ok(Some(StartedAttempt { delivery, number, at, is_overtaken, language, link_code, turn }));
             }
         }
+    }
+
+    /// The code is in memory only once it was read after its answer was stored, and a lane that is open may be faster.
+    async fn link_code(&self, turn: &TurnRecord) -> Result<Option<String>, StoreError> {
+        if !turn.handler.is_command("link") {
+            return Ok(None);
+        }
+        let (seen, sender) = (self.people.seen(), turn.event.identity());
+        if self.people.link_of(&sender).is_none() {
+            self.people.refresh(seen).await?;
+        }
+        Ok(self.people.link_of(&sender).map(|link| link.shown_code()))
     }
 
     /// Lets a signal replace the draft's message, or labels it if a draft or a deferral is lost. A draft that was in flight
@@ -262,7 +271,7 @@ impl Attempts {
         let (at, is_overtaken, language) = (self.clock.now(), false, None);
         // That this process was killed is no sign of an outage: it waits as after a first attempt.
         let delivery = DeliveryRecord { copies: 0, ..delivery };
-        let begun = StartedAttempt { delivery, number, at, is_overtaken, language, turn: None };
+        let begun = StartedAttempt { delivery, number, at, is_overtaken, language, link_code: None, turn: None };
         self.end(&begun, Err(DeliveryError::Unknown(why.to_owned()))).await
     }
 

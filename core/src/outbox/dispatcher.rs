@@ -27,7 +27,6 @@ use crate::{
         Action, ChannelId, Class, ConversationId, Delivery, DeliveryError, DeliveryId, DeliveryRecord, DeliveryState,
         LiveSettings, Pairing, Receipt, Support,
     },
-    people::People,
     ports::{ChannelAdapter, NextDeliveries, OutboxStore, SharedClock, StoreError},
     shown::{render, retry},
 };
@@ -53,7 +52,6 @@ pub(crate) struct Dispatcher {
     pub(crate) attempts: Arc<Attempts>,
     pub(crate) caller: Arc<Caller>,
     pub(crate) channels: Arc<Channels>,
-    pub(crate) people: Arc<People>,
     pub(crate) lanes: Arc<Lanes>,
     pub(crate) opened: Mutex<mpsc::UnboundedReceiver<Opened>>,
     pub(crate) in_flight: HashMap<ChannelId, Semaphore>,
@@ -330,8 +328,7 @@ impl Dispatcher {
             let say = |name: &str| settings.templates.template(to, begun.language, name);
             render::delivery(&begun.delivery, begun.number, begun.is_overtaken, say)
         };
-        let code = begun.link_code(&self.people);
-        if let Some(code) = &code {
+        if let Some(code) = &begun.link_code {
             attempted.reveal(Pairing::HIDDEN_CODE, code);
         }
         let Some(mut result) = self.caller.call(channel.deliver(&attempted), self.timeout(&begun)).await else {
@@ -339,7 +336,7 @@ impl Dispatcher {
             return Ok(Sent::Stopped);
         };
         drop(call);
-        if let (Some(code), Err(error)) = (&code, &mut result) {
+        if let (Some(code), Err(error)) = (&begun.link_code, &mut result) {
             error.conceal(code);
         }
         crash_point!("attempt_ended" if !is_draft);

@@ -76,7 +76,9 @@ pub(crate) fn last(gateway: &TestGateway, address: &ConversationRef) -> String {
 pub(crate) async fn code_for(gateway: &TestGateway, address: &ConversationRef) -> String {
     comes_in(gateway, says(address, "/link")).await;
     let told = last(gateway, address);
-    told.strip_prefix("Write /link ").and_then(|rest| rest.strip_suffix('.')).expect("a code").to_owned()
+    let code = told.strip_prefix("Write /link ").and_then(|rest| rest.strip_suffix('.')).expect("a code");
+    assert!(code.is_ascii(), "the code is told: {code}");
+    code.to_owned()
 }
 
 /// The person who made a code in `address` says that they used it.
