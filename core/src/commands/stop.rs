@@ -8,6 +8,7 @@ use crate::{
     events::TurnEvents,
     model::{ChatKind, TurnRecord},
     ports::StoreError,
+    questions::backlog_question::State,
 };
 
 pub(super) const STOP: Command =
@@ -64,7 +65,8 @@ pub(super) async fn stopped(call: &Call<'_>) -> Result<(Answer, bool), StoreErro
     let are_any = !open.is_empty();
     // The question about late messages ends with them; it may be left of some that were cancelled.
     let may_ask = call.has_open_question || open.iter().any(|turn| turn.obligation.is_postponed());
-    let question = if may_ask { call.backlog_question.question(conversation).await? } else { None };
+    let state = if may_ask { call.backlog_question.state(conversation).await? } else { None };
+    let question = state.and_then(State::question);
     let closes = question.iter().map(|question| question.id).collect();
     let asks = question.filter(|question| !question.obligation.state().is_final());
     let cancelled = |turn| TurnEvents { turn, events: vec![call.cancelled()] };

@@ -11,7 +11,7 @@ use crate::{
     ledger::trigger::Trigger,
     model::{Backlog, ConversationId, InboundEvent, TurnId, TurnRecord},
     ports::{StoreError, Stored},
-    questions::backlog_question::may_be_asked,
+    questions::backlog_question::{State, may_be_asked},
 };
 
 /// How many turns of a conversation are looked at.
@@ -29,7 +29,9 @@ impl Acceptor {
             Backlog::Answer | Backlog::Summarize => {}
         }
         for conversation in self.queue.postponed().await? {
-            self.settle_late_once(conversation).await?;
+            if !self.settle_late_once(conversation).await? {
+                self.lifecycle.work.spawn(self.settle_late(conversation));
+            }
         }
         Ok(())
     }
@@ -83,8 +85,12 @@ impl Acceptor {
     pub(super) fn settle_late(&self, conversation: ConversationId) -> BoxFuture<'static, ()> {
         let acceptor = self.clone();
         Box::pin(async move {
-            while let Err(error) = acceptor.settle_late_once(conversation).await {
-                warn!(%conversation, %error, "cannot ask about late messages, retrying");
+            loop {
+                match acceptor.settle_late_once(conversation).await {
+                    Ok(true) => return,
+                    Ok(false) => {}
+                    Err(error) => warn!(%conversation, %error, "cannot ask about late messages, retrying"),
+                }
                 if !acceptor.lifecycle.pause(pauses::READ_AGAIN).await {
                     return;
                 }
@@ -92,15 +98,20 @@ impl Acceptor {
         })
     }
 
-    async fn settle_late_once(&self, conversation: ConversationId) -> Result<(), StoreError> {
+    /// `false` while an answer to the question is being acted on: it may leave out what came after it.
+    async fn settle_late_once(&self, conversation: ConversationId) -> Result<bool, StoreError> {
         decide_anew!(self.try_to_settle_late(conversation).await?)
     }
 
     /// `None` if one of the turns was changed meanwhile.
-    async fn try_to_settle_late(&self, conversation: ConversationId) -> Result<Option<()>, StoreError> {
+    async fn try_to_settle_late(&self, conversation: ConversationId) -> Result<Option<bool>, StoreError> {
         let postponed = self.backlog_question.postponed(conversation).await?;
-        let Some(first) = postponed.first() else { return Ok(Some(())) };
-        let asked = self.backlog_question.question(conversation).await?;
+        let Some(first) = postponed.first() else { return Ok(Some(true)) };
+        let state = self.backlog_question.state(conversation).await?;
+        if matches!(state, Some(State::BeingDecided)) {
+            return Ok(Some(false));
+        }
+        let asked = state.and_then(State::question);
         let (settings, now) = (self.router.settings.get(), self.router.clock.now());
         let newer = postponed.iter().find(|turn| match &asked {
             Some(asked) => turn.seq > asked.seq && !settings.queues.is_backlog(&turn.event, turn.event.received_at),
@@ -108,14 +119,17 @@ impl Acceptor {
         });
         match (newer.map(|turn| turn.id), asked) {
             (Some(newer), asked) => self.answer_late(postponed, newer, asked).await,
-            (None, Some(_)) => Ok(Some(())),
+            (None, Some(_)) => Ok(Some(true)),
             (None, None) => {
-                let is_asked = self.ask_about_late(&first.event, first.id).await?;
-                if is_asked || self.backlog_question.question(conversation).await?.is_some() {
-                    return Ok(Some(()));
+                if self.ask_about_late(&first.event, first.id).await? {
+                    return Ok(Some(true));
                 }
-                // They were asked about, and nobody can be shown the question.
-                self.decide_late(postponed, &Event::Continued).await
+                match self.backlog_question.state(conversation).await? {
+                    Some(State::Asked(_)) => Ok(Some(true)),
+                    Some(State::BeingDecided) => Ok(Some(false)),
+                    // They were asked about, and nobody can be shown the question.
+                    None => self.decide_late(postponed, &Event::Continued).await,
+                }
             }
         }
     }
@@ -141,7 +155,7 @@ impl Acceptor {
         postponed: Vec<TurnRecord>,
         newer: TurnId,
         asked: Option<TurnRecord>,
-    ) -> Result<Option<()>, StoreError> {
+    ) -> Result<Option<bool>, StoreError> {
         let Some(asked) = asked else { return self.decide_late(postponed, &Event::Continued).await };
         let trigger = Trigger::Closes(asked.id);
         let mut inputs = each(postponed, &Event::Continued);
@@ -149,11 +163,11 @@ impl Acceptor {
             let by = CancelledBy::Turn(newer.to_string());
             inputs.push(TurnEvents { turn: asked, events: vec![Event::Cancelled { by }] });
         }
-        Ok(self.ledger.try_to_decide(&mut inputs, &trigger).await?.map(drop))
+        Ok(self.ledger.try_to_decide(&mut inputs, &trigger).await?.map(|_| true))
     }
 
-    async fn decide_late(&self, turns: Vec<TurnRecord>, event: &Event) -> Result<Option<()>, StoreError> {
-        Ok(self.ledger.try_to_decide(&mut each(turns, event), &Trigger::Event).await?.map(drop))
+    async fn decide_late(&self, turns: Vec<TurnRecord>, event: &Event) -> Result<Option<bool>, StoreError> {
+        Ok(self.ledger.try_to_decide(&mut each(turns, event), &Trigger::Event).await?.map(|_| true))
     }
 }
 

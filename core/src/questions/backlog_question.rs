@@ -7,12 +7,30 @@ use std::sync::Arc;
 use rejoinder_guard::Timestamp;
 
 use crate::{
-    model::{ConversationId, Directed, InboundEvent, QuestionFilter, QuestionRecord, TurnRecord},
+    model::{ConversationId, Directed, EventKind, InboundEvent, QuestionFilter, QuestionRecord, TurnRecord},
     ports::{QuestionStore, StoreError},
 };
 
 /// The command that asks about late messages, as the handler of its turns names it.
 pub(crate) const ASKS: &str = "late_asks";
+
+/// What became of a question about late messages.
+pub(crate) enum State {
+    /// It is open, or about to be asked, by this turn.
+    Asked(Box<TurnRecord>),
+    /// It was answered, or nobody answered it in time, and this is not acted on yet.
+    BeingDecided,
+}
+
+impl State {
+    /// The turn that asks, if the question is open.
+    pub(crate) fn question(self) -> Option<TurnRecord> {
+        match self {
+            Self::Asked(turn) => Some(*turn),
+            Self::BeingDecided => None,
+        }
+    }
+}
 
 /// The conversations with late messages that wait for an answer to it.
 pub(crate) struct BacklogQuestion {
@@ -41,20 +59,36 @@ impl BacklogQuestion {
         Ok(postponed)
     }
 
-    /// The turn whose question about late messages is open in a conversation, or about to be asked.
-    pub(crate) async fn question(&self, conversation: ConversationId) -> Result<Option<TurnRecord>, StoreError> {
-        let asked = self.store.questions(QuestionFilter::OpenBy(conversation, ASKS), 1).await?.pop();
-        if let Some(QuestionRecord { question, .. }) = asked {
-            return self.store.turn(question.turn).await;
-        }
-        for id in self.store.open_turns(conversation).await? {
-            let turn = self.store.readable_turn(id).await?;
-            let asks = turn.filter(|turn| turn.handler.is_command(ASKS) && turn.obligation.claims() == 0);
-            if asks.is_some() {
-                return Ok(asks);
+    /// What became of the question about late messages in a conversation; `None` if none is open.
+    pub(crate) async fn state(&self, conversation: ConversationId) -> Result<Option<State>, StoreError> {
+        // Twice: between the two reads the question may be asked, and after them answered.
+        for _ in 0..2 {
+            for id in self.store.open_turns(conversation).await? {
+                let turn = self.store.readable_turn(id).await?.filter(|turn| turn.obligation.claims() == 0);
+                if let Some(turn) = turn
+                    && let Some(state) = self.state_by(turn).await?
+                {
+                    return Ok(Some(state));
+                }
+            }
+            let asked = self.store.questions(QuestionFilter::OpenBy(conversation, ASKS), 1).await?.pop();
+            if let Some(QuestionRecord { question, .. }) = asked {
+                return Ok(self.store.turn(question.turn).await?.map(|turn| State::Asked(Box::new(turn))));
             }
         }
         Ok(None)
+    }
+
+    /// What an open turn without a claim makes of it: its question, or its answer.
+    async fn state_by(&self, turn: TurnRecord) -> Result<Option<State>, StoreError> {
+        if turn.handler.is_command(ASKS) {
+            return Ok(Some(State::Asked(Box::new(turn))));
+        }
+        let (EventKind::Choice { turn: asked } | EventKind::Expired { turn: asked }) = turn.event.kind else {
+            return Ok(None);
+        };
+        let asked = self.store.readable_turn(asked).await?;
+        Ok(asked.filter(|asked| asked.handler.is_command(ASKS)).map(|_| State::BeingDecided))
     }
 }
 

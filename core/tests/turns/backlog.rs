@@ -238,6 +238,43 @@ async fn what_comes_late_is_asked_about_once() {
     gateway.at_rest().await;
 }
 
+/// D4. Messages of one moment are asked about once, and one that comes while the answer is acted on is asked about anew: nothing
+/// is answered that was left. There are many chats, because what comes first is a matter of chance.
+#[tokio::test]
+async fn late_messages_of_one_moment_are_asked_about_once() {
+    let gateway = asking().start().await;
+    let chats: Vec<String> = (0..60).map(|number| format!("chat {number}")).collect();
+    let all = chats.iter().flat_map(|name| ["one", "two"].map(|text| late(&gateway, name, text))).collect();
+    gateway.intake().accept_all(all, None).await.expect("accepted");
+    gateway.advance(secs(10)).await;
+    for name in &chats {
+        assert_eq!(gateway.visible(&chat(name)), [ASKED]);
+    }
+    assert!(gateway.agent("main").runs().is_empty());
+
+    let asks = gateway.turns().await.into_iter().filter(|turn| turn.handler.to_string().contains("late_asks"));
+    let at_once = asks.flat_map(|turn| {
+        let address = turn.conversation;
+        let kind = EventKind::Choice { turn: turn.turn_id };
+        let press = InboundEvent { kind, received_at: now(&gateway), ..said(&address, "Leave") };
+        let three = InboundEvent { conversation: address, ..late(&gateway, "", "three") };
+        [press, three].map(|event| {
+            let intake = gateway.intake();
+            tokio::spawn(async move { intake.accept(event).await.expect("accepted") })
+        })
+    });
+    futures_util::future::join_all(at_once.collect::<Vec<_>>()).await;
+    gateway.advance(secs(10)).await;
+
+    for name in &chats {
+        let visible = gateway.visible(&chat(name));
+        assert!(visible == [ASKED, "Left."] || visible == [ASKED, "Left.", ASKED], "{name}: {visible:?}");
+    }
+    assert!(gateway.agent("main").runs().is_empty());
+    gateway.advance(secs(25 * 3600)).await;
+    gateway.at_rest().await;
+}
+
 /// D4. Where there are no buttons, the choices have numbers.
 #[tokio::test]
 async fn without_buttons_late_messages_are_decided_by_number() {
