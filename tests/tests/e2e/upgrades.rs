@@ -45,7 +45,6 @@ const TO_THE_FIRST: &str = "
 ) strict, without rowid;
     insert into transcript select session_id, seq, turn_id, speaker, author, forwarded, text, at from lines;
     drop table lines;
-    drop index sessions_with_choice;
     alter table sessions drop column used_at;
     alter table sessions drop column model;
     alter table sessions drop column agent;
@@ -55,7 +54,6 @@ const TO_THE_FIRST: &str = "
     alter table turns drop column model;
     alter table turns drop column rule;
     drop table questions;
-    drop index conversations_with_queue;
     alter table conversations drop column queue;
     drop table direct_chats;
     drop table languages;
