@@ -72,11 +72,4 @@ impl Administration {
         self.store.commit(change).await?;
         Ok(())
     }
-
-    /// Stores that an operator did something that changes no row.
-    pub async fn note(&self, action: &str, target: String, by: &Actor) -> Result<(), OperationError> {
-        let operation = operation(by, action, target, Subject::default(), self.clock.now());
-        self.store.commit(Transition { operation: Some(operation), ..Transition::default() }).await?;
-        Ok(())
-    }
 }

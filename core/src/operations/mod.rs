@@ -225,8 +225,11 @@ impl Operations {
         })?)
     }
 
-    /// Stores an operation that changes no row.
-    async fn record(
+    /// Stores that an operator did something that changes no row.
+    ///
+    /// # Errors
+    /// When it cannot be stored.
+    pub async fn record(
         &self,
         by: &Actor,
         action: &str,

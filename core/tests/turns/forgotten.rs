@@ -6,7 +6,7 @@ use rejoinder_core::{
     Access, Actor, AgentTurn, Answer, Author, Clock as _, Farewell, Identity, InboundEvent, NewMessage, Quote,
     ScheduleCall, ScheduleLimits, ScheduledAction, Sender, SenderKind, TurnId, When,
     conformance::scripted::{Fault, Script},
-    store::{AuditFilter, IdempotentAnswer, LineLevel, LogLine},
+    store::{AuditFilter, IdempotentAnswer, LineLevel, LogLine, Subject},
 };
 use serde_json::json;
 use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
@@ -189,7 +189,7 @@ async fn is_told_of(gateway: &TestGateway) {
     let body = json!({ "bodyxip": [{ "id": ID }] }).to_string();
     let answer = IdempotentAnswer { by: "grace".into(), key: "k".into(), request: vec![1], status: 200, body };
     let by = Actor { answer: Some(Answer::known(answer)), ..operator(REASON) };
-    gateway.engine().administration().note("message", String::new(), &by).await.expect("it is noted");
+    gateway.engine().operations().record(&by, "message", "", Subject::default()).await.expect("it is noted");
     let turn = gateway.turns().await.into_iter().find(|turn| turn.conversation == there(CHAT)).expect("a turn").turn_id;
     let line = |turn_id: Option<TurnId>, fields: serde_json::Value| LogLine {
         at: gateway.clock.now(),

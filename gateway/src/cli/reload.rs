@@ -7,7 +7,9 @@ use std::{
 };
 
 use rejoinder_config::{Agent, Config, Loaded};
-use rejoinder_core::{Actor, AgentName, AgentRuntime, Engine, KnownAs, Masker, SharedClock, SystemClock};
+use rejoinder_core::{
+    Actor, AgentName, AgentRuntime, Engine, KnownAs, Masker, SharedClock, SystemClock, store::Subject,
+};
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value};
 use tokio::{signal::unix::Signal, sync::oneshot};
@@ -129,8 +131,10 @@ impl Reloader {
                     Ok(reloaded) => {
                         report(reloaded);
                         if caller.is_none()
-                            && let Err(error) =
-                                engine.administration().note("reload", reloaded.target(), &signalled()).await
+                            && let Err(error) = engine
+                                .operations()
+                                .record(&signalled(), "reload", reloaded.target(), Subject::default())
+                                .await
                         {
                             error!(%error, "the store cannot be written: the audit does not have this reload");
                         }

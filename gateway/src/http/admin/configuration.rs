@@ -1,5 +1,7 @@
 //! The configuration, read again while the gateway runs.
 
+use rejoinder_core::store::Subject;
+
 use super::prelude::*;
 use crate::reload::Reloaded;
 
@@ -13,6 +15,6 @@ pub(super) async fn reload(State(app): Shared, operation: Operation<Reason>) -> 
     let reloaded =
         reload.read_again().await.map_err(|why| ApiError::Conflict(format!("nothing has changed: {why}")))?;
     let actor = operation.actor(operation.body.reason.as_deref(), StatusCode::OK, &reloaded)?;
-    app.engine.administration().note("reload", reloaded.target(), &actor).await?;
+    app.engine.operations().record(&actor, "reload", reloaded.target(), Subject::default()).await?;
     Ok(Json(reloaded))
 }
