@@ -175,7 +175,7 @@ async fn decide_wish(
 /// The decision of a person who may decide.
 pub(super) async fn decide_approval(
     call: &Call<'_>,
-    approval: ApprovalId,
+    id: ApprovalId,
     is_yes: Option<bool>,
 ) -> Result<Answer, StoreError> {
     let (event, known) = (&call.turn.event, call.people.known());
@@ -183,13 +183,16 @@ pub(super) async fn decide_approval(
     let Some(name) = event.known_as(&known).map(|(_, name)| name.to_owned()) else {
         return Ok(Answer::of("approval_not_yours"));
     };
-    let (Some(approval), Some(is_yes)) = (call.approvals.get(approval).await?, is_yes) else {
+    let (Some(approval), Some(is_yes)) = (call.approvals.get(id).await?, is_yes) else {
         return Ok(Answer::of("approval_over"));
     };
     if !approval.is_open(call.now) {
         return Ok(was_decided(&approval));
     }
-    let Some(waiting) = waiting(call, approval.turn).await? else { return Ok(Answer::of("approval_over")) };
+    let Some(waiting) = waiting(call, approval.turn).await? else {
+        // Another approver may have decided since the first read.
+        return Ok(call.approvals.get(id).await?.map_or_else(|| Answer::of("approval_over"), |it| was_decided(&it)));
+    };
     let by = Actor::named(format!("{name} ({identity})"));
     let decided = approval.decided(&waiting, is_yes, &name, &by, call.now);
     let template = if is_yes { "approval_approved" } else { "approval_declined" };
