@@ -57,7 +57,7 @@ pub(crate) struct StartedAttempt {
     /// Whether it is a new message, and later deliveries of the conversation were sent before it.
     pub(crate) is_overtaken: bool,
     pub(crate) language: Option<Language>,
-    /// The code that the answer to `/link` is about, if nobody has used it.
+    /// The code that an answer to `/link` tells, if nobody has used it; `None` for a copy, which goes elsewhere.
     pub(crate) link_code: Option<String>,
     /// The turn as stored when the attempt began; `None` if that is not known, or of a copy.
     turn: Option<TurnRecord>,
@@ -132,7 +132,8 @@ impl Attempts {
             let change = DeliveryChange { action, ..DeliveryChange::of(&delivery) };
             // From here on the claim cannot be withdrawn. A copy does not affect its turn.
             let events = vec![Event::Attempted { claim: delivery.claim }];
-            let (language, link_code) = (turn.event.language, self.link_code(&turn).await?);
+            let language = turn.event.language;
+            let link_code = if delivery.is_copy { None } else { self.link_code(&turn).await? };
             let mut inputs = Vec::from_iter((!delivery.is_copy).then_some(TurnEvents { turn, events }));
             let trigger = Trigger::AttemptBegins { start, delivery: change, subject: subject_of_delivery(&delivery) };
             if self.ledger.try_to_decide(&mut inputs, &trigger).await?.is_some() {
@@ -145,7 +146,8 @@ impl Attempts {
         }
     }
 
-    /// The code is in memory only once it was read after its answer was stored, and a lane that is open may be faster.
+    /// Reads the code from the store if memory lacks it: the answer and the code are stored together, and a lane may send the
+    /// answer before memory has read the code.
     async fn link_code(&self, turn: &TurnRecord) -> Result<Option<String>, StoreError> {
         if !turn.handler.is_command("link") {
             return Ok(None);
