@@ -229,10 +229,10 @@ impl People {
         Ok(true)
     }
 
-    /// Reads the tables, if they are newer than the copy. Does nothing if another task has read them since `seen`.
+    /// Reads the tables if they are newer than `seen`, unless another task has read them since.
     pub(crate) async fn refresh(&self, seen: Seen) -> Result<(), StoreError> {
         let _reading = self.reading.lock().await;
-        if self.seen() != seen {
+        if self.seen() != seen || self.store.version(Noun::People).await? == seen.version {
             return Ok(());
         }
         let State { version, people, pairings, languages, chats, guesses, .. } = read(&*self.store).await?;
