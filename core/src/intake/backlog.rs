@@ -98,7 +98,7 @@ impl Acceptor {
         })
     }
 
-    /// `false` while an answer to the question is being acted on: it may leave out what came after it.
+    /// `false` while the gateway acts on an answer to the question: look again then, because it may miss later messages.
     async fn settle_late_once(&self, conversation: ConversationId) -> Result<bool, StoreError> {
         decide_anew!(self.try_to_settle_late(conversation).await?)
     }

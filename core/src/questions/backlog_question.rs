@@ -14,16 +14,16 @@ use crate::{
 /// The command that asks about late messages, as the handler of its turns names it.
 pub(crate) const ASKS: &str = "late_asks";
 
-/// What became of a question about late messages.
+/// The state of a question about late messages.
 pub(crate) enum State {
-    /// It is open, or about to be asked, by this turn.
+    /// This turn asks it, or is about to.
     Asked(Box<TurnRecord>),
-    /// It was answered, or nobody answered it in time, and this is not acted on yet.
+    /// It was answered, or has expired, and the gateway has not acted on that yet.
     BeingDecided,
 }
 
 impl State {
-    /// The turn that asks, if the question is open.
+    /// The turn that asks an open question.
     pub(crate) fn question(self) -> Option<TurnRecord> {
         match self {
             Self::Asked(turn) => Some(*turn),
@@ -59,10 +59,14 @@ impl BacklogQuestion {
         Ok(postponed)
     }
 
-    /// What became of the question about late messages in a conversation; `None` if none is open.
+    /// The state of the question about late messages in a conversation; `None` if there is none, or it was acted on.
     pub(crate) async fn state(&self, conversation: ConversationId) -> Result<Option<State>, StoreError> {
-        // Twice: between the two reads the question may be asked, and after them answered.
+        // Twice: the question may be asked, answered and acted on between two reads.
         for _ in 0..2 {
+            let asked = self.store.questions(QuestionFilter::OpenBy(conversation, ASKS), 1).await?.pop();
+            if let Some(QuestionRecord { question, .. }) = asked {
+                return Ok(self.store.turn(question.turn).await?.map(|turn| State::Asked(Box::new(turn))));
+            }
             for id in self.store.open_turns(conversation).await? {
                 let turn = self.store.readable_turn(id).await?.filter(|turn| turn.obligation.claims() == 0);
                 if let Some(turn) = turn
@@ -71,15 +75,11 @@ impl BacklogQuestion {
                     return Ok(Some(state));
                 }
             }
-            let asked = self.store.questions(QuestionFilter::OpenBy(conversation, ASKS), 1).await?.pop();
-            if let Some(QuestionRecord { question, .. }) = asked {
-                return Ok(self.store.turn(question.turn).await?.map(|turn| State::Asked(Box::new(turn))));
-            }
         }
         Ok(None)
     }
 
-    /// What an open turn without a claim makes of it: its question, or its answer.
+    /// The state that an open turn without a claim shows: it is the question, or an answer to it.
     async fn state_by(&self, turn: TurnRecord) -> Result<Option<State>, StoreError> {
         if turn.handler.is_command(ASKS) {
             return Ok(Some(State::Asked(Box::new(turn))));

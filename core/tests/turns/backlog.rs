@@ -238,8 +238,8 @@ async fn what_comes_late_is_asked_about_once() {
     gateway.at_rest().await;
 }
 
-/// D4. Messages of one moment are asked about once, and one that comes while the answer is acted on is asked about anew: nothing
-/// is answered that was left. There are many chats, because what comes first is a matter of chance.
+/// D4. A chat is asked once about two messages that come together. A third one, which comes together with the answer "Leave", is
+/// left or asked about, and never answered. There are many chats, because the order of events in each is random.
 #[tokio::test]
 async fn late_messages_of_one_moment_are_asked_about_once() {
     let gateway = asking().start().await;
