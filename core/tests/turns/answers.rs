@@ -6,9 +6,9 @@ use rejoinder_core::{
     store::TurnStatus,
 };
 
-use crate::gateway::{
-    DEFERRAL, FAILED, GatewaySetup, HARD_DEADLINE, SILENT, SOFT_DEADLINE, TestGateway, ambient, chat, mention, policy,
-    said, secs,
+use crate::{
+    gateway::{GatewaySetup, HARD_DEADLINE, SOFT_DEADLINE, TestGateway, ambient, chat, mention, policy, said, secs},
+    texts::{DEFERRAL, FAILED, SILENT},
 };
 
 #[tokio::test]

@@ -462,7 +462,7 @@ async fn an_agent_that_asks_without_end_is_stopped() {
 
     gateway.receives(says("ada", "go")).await;
 
-    assert_eq!(gateway.visible(&chat("ada")), [crate::gateway::FAILED]);
+    assert_eq!(gateway.visible(&chat("ada")), [crate::texts::FAILED]);
     assert_eq!(gateway.agent("main").runs().len(), 4);
     gateway.at_rest().await;
 }

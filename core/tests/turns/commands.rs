@@ -13,7 +13,10 @@ use rejoinder_core::{
 };
 use uuid::Uuid;
 
-use crate::gateway::{FAILED, GatewaySetup, SOFT_DEADLINE, TestGateway, ambient, chat, mention, policy, said, secs};
+use crate::{
+    gateway::{GatewaySetup, SOFT_DEADLINE, TestGateway, ambient, chat, mention, policy, said, secs},
+    texts::FAILED,
+};
 
 /// D18, B3.
 #[tokio::test]

@@ -164,7 +164,7 @@ async fn a_crash_at_any_write_of_a_refused_answer_ends_in_the_ladders_words() {
                 .choose_faults(|delivery| format!("{:?}", delivery.action()).contains("bad").then_some(Fault::Refuse));
             let life = Arc::clone(&gateway.life);
             survives(&mut gateway, number, crash).await;
-            assert_eq!(gateway.visible(&chat("ada")), [crate::gateway::FAILED], "{crash:?} write {number}");
+            assert_eq!(gateway.visible(&chat("ada")), [crate::texts::FAILED], "{crash:?} write {number}");
             if !life.is_over() {
                 break;
             }
@@ -220,7 +220,7 @@ async fn a_poison_turn_is_quarantined_and_its_neighbours_are_answered() {
     }
     gateway.receives(said(&chat("ada"), "next")).await;
 
-    assert_eq!(gateway.visible(&chat("ada")), [crate::gateway::FAILED, "fine"]);
+    assert_eq!(gateway.visible(&chat("ada")), [crate::texts::FAILED, "fine"]);
     assert_eq!(gateway.agent("main").runs().len(), 4, "three of the poison, one of the next");
     gateway.at_rest().await;
 }

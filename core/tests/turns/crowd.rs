@@ -2,7 +2,10 @@
 
 use rejoinder_core::{AgentTurn, Policy, Resend, conformance::scripted::Script};
 
-use crate::gateway::{GatewaySetup, LATE, chat, policy, said, secs};
+use crate::{
+    gateway::{GatewaySetup, chat, policy, said, secs},
+    texts::LATE,
+};
 
 /// Of 64 conversations one floods; the others do not wait for it.
 #[tokio::test]

@@ -6,8 +6,9 @@ use rejoinder_core::{
     store::TurnStatus,
 };
 
-use crate::gateway::{
-    DEFERRAL, GatewaySetup, HARD_DEADLINE, LATE, SOFT_DEADLINE, TestGateway, chat, policy, said, secs,
+use crate::{
+    gateway::{GatewaySetup, HARD_DEADLINE, SOFT_DEADLINE, TestGateway, chat, policy, said, secs},
+    texts::{DEFERRAL, LATE},
 };
 
 /// G2, H3.

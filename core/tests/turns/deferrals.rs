@@ -7,7 +7,10 @@ use rejoinder_core::{
 };
 use rstest::rstest;
 
-use crate::gateway::{GatewaySetup, LATE, SOFT_DEADLINE, TestGateway, chat, policy, said, secs};
+use crate::{
+    gateway::{GatewaySetup, SOFT_DEADLINE, TestGateway, chat, policy, said, secs},
+    texts::LATE,
+};
 
 /// A gateway whose agent is stateless: its script follows from its input only.
 async fn stateless() -> TestGateway {

@@ -10,7 +10,10 @@ use rejoinder_core::{
     store::{DeliveryState, TurnStatus},
 };
 
-use crate::gateway::{CUT_LONG, CUT_OFF, DEFERRAL, GatewaySetup, IN_FILE, TestGateway, chat, policy, said, secs};
+use crate::{
+    gateway::{GatewaySetup, TestGateway, chat, policy, said, secs},
+    texts::{CUT_LONG, CUT_OFF, DEFERRAL, IN_FILE},
+};
 
 const HOUR: Duration = Duration::from_hours(1);
 

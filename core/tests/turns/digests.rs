@@ -12,8 +12,9 @@ use rejoinder_core::{
 
 use crate::{
     approvals::person,
-    gateway::{GIVEN_UP, GatewaySetup, TestGateway, chat, operator, said, secs},
+    gateway::{GatewaySetup, TestGateway, chat, operator, said, secs},
     life::{at_every_write, comes_in_dying, passes_dying},
+    texts::GIVEN_UP,
 };
 
 const HOUR: Duration = Duration::from_hours(1);

@@ -8,8 +8,9 @@ use rejoinder_core::{
     store::TurnStatus,
 };
 
-use crate::gateway::{
-    DEFERRAL, FAILED, GatewaySetup, HARD_DEADLINE, LATE, SOFT_DEADLINE, TestGateway, ambient, chat, policy, said, secs,
+use crate::{
+    gateway::{GatewaySetup, HARD_DEADLINE, SOFT_DEADLINE, TestGateway, ambient, chat, policy, said, secs},
+    texts::{DEFERRAL, FAILED, LATE},
 };
 
 pub(crate) fn showing(it: &mut Capabilities) {

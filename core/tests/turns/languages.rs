@@ -8,10 +8,11 @@ use rejoinder_core::{
 
 use crate::{
     gateway::{
-        GatewaySetup, HARD_DEADLINE, LATE, SILENT, SOFT_DEADLINE, TestGateway, chat, main_channel, mention, operator,
-        policy, said, secs,
+        GatewaySetup, HARD_DEADLINE, SOFT_DEADLINE, TestGateway, chat, main_channel, mention, operator, policy, said,
+        secs,
     },
     linking::{self, code_for, comes_in, guarded, there},
+    texts::{LATE, SILENT},
 };
 
 /// Ada writes; her platform tells this language.

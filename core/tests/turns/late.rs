@@ -8,8 +8,9 @@ use rejoinder_core::{
     store::{TurnFilter, TurnListState, TurnStatus},
 };
 
-use crate::gateway::{
-    DEFERRAL, GatewaySetup, HARD_DEADLINE, LATE, SOFT_DEADLINE, TestGateway, chat, policy, said, secs,
+use crate::{
+    gateway::{GatewaySetup, HARD_DEADLINE, SOFT_DEADLINE, TestGateway, chat, policy, said, secs},
+    texts::{DEFERRAL, LATE},
 };
 
 const WINDOW: Duration = secs(120);

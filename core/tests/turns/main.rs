@@ -58,6 +58,7 @@ mod sessions;
 mod shares;
 mod stops;
 mod store;
+mod texts;
 mod triggers;
 mod typing;
 mod unreadable;

@@ -6,7 +6,10 @@ use rejoinder_core::{
     store::TurnStatus,
 };
 
-use crate::gateway::{DEFERRAL, GatewaySetup, SOFT_DEADLINE, TestGateway, chat, mention, secs};
+use crate::{
+    gateway::{GatewaySetup, SOFT_DEADLINE, TestGateway, chat, mention, secs},
+    texts::DEFERRAL,
+};
 
 fn old() -> ConversationRef {
     chat("old")

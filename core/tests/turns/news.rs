@@ -79,7 +79,7 @@ async fn an_agent_reads_what_happened_as_a_strangers_words() {
 /// With `quiet` it speaks only if it has something to say, in a group as well.
 #[rstest::rstest]
 #[case(true, &["hello"])]
-#[case(false, &["hello", crate::gateway::SILENT])]
+#[case(false, &["hello", crate::texts::SILENT])]
 #[tokio::test]
 async fn an_agent_may_have_nothing_to_say(#[case] quiet: bool, #[case] shown: &[&str]) {
     let silent = |turn: &AgentTurn| match &*turn.text {

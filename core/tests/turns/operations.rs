@@ -14,8 +14,9 @@ use rejoinder_core::{
 use uuid::Uuid;
 
 use crate::{
-    gateway::{DEFERRAL, GIVEN_UP, GatewaySetup, SOFT_DEADLINE, TestGateway, chat, operator, policy, said, secs},
+    gateway::{GatewaySetup, SOFT_DEADLINE, TestGateway, chat, operator, policy, said, secs},
     life::Crash,
+    texts::{DEFERRAL, GIVEN_UP},
 };
 
 /// A gateway whose platform refuses the answer and the fallback of the first turn.

@@ -8,7 +8,10 @@ use rejoinder_core::{
     store::DeliveryState,
 };
 
-use crate::gateway::{DEFERRAL, GatewaySetup, TestGateway, chat, main_channel, operator, said, secs};
+use crate::{
+    gateway::{GatewaySetup, TestGateway, chat, main_channel, operator, said, secs},
+    texts::DEFERRAL,
+};
 
 const HOUR: Duration = Duration::from_hours(1);
 

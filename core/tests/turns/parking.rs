@@ -5,7 +5,10 @@ use rejoinder_core::{
     conformance::scripted::{Fault, Script, ScriptedChannel},
 };
 
-use crate::gateway::{DEFERRAL, GatewaySetup, TestGateway, chat, policy, said, secs};
+use crate::{
+    gateway::{GatewaySetup, TestGateway, chat, policy, said, secs},
+    texts::DEFERRAL,
+};
 
 /// An agent that takes 30 s for "one", longer than the soft deadline, and answers everything else at once.
 fn slow_on_one() -> GatewaySetup {

@@ -12,8 +12,9 @@ use rejoinder_core::{
 use rstest::rstest;
 
 use crate::{
-    gateway::{DEFERRAL, GIVEN_UP, GatewaySetup, TestGateway, ambient, chat, mention, said, secs},
+    gateway::{GatewaySetup, TestGateway, ambient, chat, mention, said, secs},
     life::Crash,
+    texts::{DEFERRAL, GIVEN_UP},
 };
 
 const LONG: Duration = Duration::from_hours(2);
@@ -351,7 +352,7 @@ async fn talk_is_dropped_first_and_silently() {
     gateway.receives(mention(&chat("room"), "three")).await;
     gateway.advance(secs(600)).await;
 
-    assert_eq!(gateway.visible(&chat("room")), ["1 dropped: two", crate::gateway::LATE, "three"]);
+    assert_eq!(gateway.visible(&chat("room")), ["1 dropped: two", crate::texts::LATE, "three"]);
     assert_eq!(gateway.status(question).await, TurnStatus::Cancelled);
     gateway.at_rest().await;
 }

@@ -2,7 +2,10 @@
 
 use rejoinder_core::{AgentTurn, IntakeError, Policy, Support, conformance::scripted::Script};
 
-use crate::gateway::{DEFERRAL, GatewaySetup, HARD_DEADLINE, SOFT_DEADLINE, TestGateway, chat, policy, said, secs};
+use crate::{
+    gateway::{GatewaySetup, HARD_DEADLINE, SOFT_DEADLINE, TestGateway, chat, policy, said, secs},
+    texts::DEFERRAL,
+};
 
 fn echo(turn: &AgentTurn) -> Script {
     Script::replies(&turn.text).taking(secs(1))
@@ -139,6 +142,6 @@ async fn a_stop_in_between_does_not_forgive_crashes() {
     gateway.restart().await;
 
     assert_eq!(gateway.agent("main").runs().len(), 4);
-    assert_eq!(gateway.visible(&chat("ada")), [crate::gateway::FAILED]);
+    assert_eq!(gateway.visible(&chat("ada")), [crate::texts::FAILED]);
     gateway.at_rest().await;
 }

@@ -13,9 +13,11 @@ use rejoinder_core::{
     conformance::{clock::START, scripted::Script},
 };
 
-use crate::gateway::{
-    FAILED, GatewaySetup, HARD_DEADLINE, LATE, SILENT, SOFT_DEADLINE, TestGateway, ambient, chat, main_channel,
-    mention, said, secs,
+use crate::{
+    gateway::{
+        GatewaySetup, HARD_DEADLINE, SOFT_DEADLINE, TestGateway, ambient, chat, main_channel, mention, said, secs,
+    },
+    texts::{FAILED, LATE, SILENT},
 };
 
 fn rule(name: &str, conditions: Vec<Condition>) -> Rule {

@@ -8,7 +8,10 @@ use rejoinder_core::{
     store::{DeliveryState, Shown, TurnStatus},
 };
 
-use crate::gateway::{DEFERRAL, GatewaySetup, SOFT_DEADLINE, TestGateway, chat, said, secs};
+use crate::{
+    gateway::{GatewaySetup, SOFT_DEADLINE, TestGateway, chat, said, secs},
+    texts::DEFERRAL,
+};
 
 const HOUR: Duration = Duration::from_hours(1);
 

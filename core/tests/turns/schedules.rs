@@ -10,9 +10,10 @@ use rejoinder_core::{
 };
 
 use crate::{
-    gateway::{GatewaySetup, SILENT, TestGateway, chat, mention, operator, said, secs},
+    gateway::{GatewaySetup, TestGateway, chat, mention, operator, said, secs},
     life::{at_every_write, comes_in_dying, passes_dying},
     linking::{code_for, comes_in, confirms, guarded, last, says, setup, there},
+    texts::SILENT,
 };
 
 const HOUR: Duration = Duration::from_hours(1);

@@ -7,8 +7,9 @@ use rejoinder_core::{
 };
 
 use crate::{
-    gateway::{GatewaySetup, HARD_DEADLINE, LATE, TestGateway, chat, policy, said, secs},
+    gateway::{GatewaySetup, HARD_DEADLINE, TestGateway, chat, policy, said, secs},
     life::Crash,
+    texts::LATE,
 };
 
 /// The lines that are found.

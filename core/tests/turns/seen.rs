@@ -8,8 +8,9 @@ use rejoinder_core::{
 
 use crate::{
     commands::exported_by,
-    gateway::{FAILED, GatewaySetup, TestGateway, chat, operator, policy, said, secs},
+    gateway::{GatewaySetup, TestGateway, chat, operator, policy, said, secs},
     searching::found,
+    texts::FAILED,
 };
 
 /// How a turn ends.

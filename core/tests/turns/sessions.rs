@@ -11,9 +11,10 @@ use rejoinder_core::{
 };
 
 use crate::{
-    gateway::{FAILED, GatewaySetup, TestGateway, chat, main_channel, mention, operator, secs},
+    gateway::{GatewaySetup, TestGateway, chat, main_channel, mention, operator, secs},
     life::{Crash, Life},
     linking::{code_for, comes_in, identity, last, other_channel, says, there},
+    texts::FAILED,
 };
 
 /// The agent repeats what it is asked, and what people said before, without commands.

@@ -10,9 +10,12 @@ use rejoinder_core::{
 };
 use rstest::rstest;
 
-use crate::gateway::{
-    GatewaySetup, HARD_DEADLINE, LATE, SOFT_DEADLINE, TestGateway, chat, main_channel, mention, operator, policy, said,
-    secs,
+use crate::{
+    gateway::{
+        GatewaySetup, HARD_DEADLINE, SOFT_DEADLINE, TestGateway, chat, main_channel, mention, operator, policy, said,
+        secs,
+    },
+    texts::LATE,
 };
 
 /// How long nothing may come afterwards.

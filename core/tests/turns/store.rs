@@ -2,7 +2,10 @@
 
 use rejoinder_core::{AgentTurn, IntakeError, StoreError, conformance::scripted::Script};
 
-use crate::gateway::{DEFERRAL, GatewaySetup, SOFT_DEADLINE, TestGateway, chat, said, secs};
+use crate::{
+    gateway::{GatewaySetup, SOFT_DEADLINE, TestGateway, chat, said, secs},
+    texts::DEFERRAL,
+};
 
 /// E3. An event that cannot be stored is rejected; accepted turns are not lost.
 #[tokio::test]

@@ -158,7 +158,7 @@ async fn a_trigger_owes_nothing() {
     gateway.receives(ambient(&chat("room"), "well")).await;
 
     assert_eq!(gateway.agent("cheap").runs().len(), 1);
-    assert!(!gateway.visible(&chat("room")).contains(&crate::gateway::SILENT.to_owned()));
+    assert!(!gateway.visible(&chat("room")).contains(&crate::texts::SILENT.to_owned()));
     let turn = gateway.turns().await.remove(0);
     let dossier = gateway.dossier(turn.turn_id).await;
     assert_eq!(dossier.turn.obligation.expectation(), Expectation::Nothing);

@@ -7,7 +7,8 @@ use rejoinder_core::{
 
 use crate::{
     drafts::showing,
-    gateway::{DEFERRAL, GatewaySetup, SOFT_DEADLINE, TestGateway, chat, said, secs},
+    gateway::{GatewaySetup, SOFT_DEADLINE, TestGateway, chat, said, secs},
+    texts::DEFERRAL,
 };
 
 fn typing(gateway: &TestGateway) -> Vec<bool> {
