@@ -1,10 +1,19 @@
-//! A database in a directory of its own.
+//! A database in a directory of its own, and turns to put into it.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use async_trait::async_trait;
-use rejoinder_core::{Store, conformance::store::Subject, store::StoreState};
+use rejoinder_core::{
+    ChannelId, ChatKind, Clock, ConversationId, ConversationRef, Directed, EventId, Expectation, Handler, InboundEvent,
+    Obligation, Policy, Sender, SenderKind, SessionId, Store, StoreError, SystemClock, TurnId,
+    conformance::store::Subject,
+    store::{InboxStore, NewEvent, NewTurn, SessionUse, StoreState, Stored},
+};
 use rejoinder_store::{OpenOptions, SqliteStore};
+use sqlx::{ConnectOptions, SqliteConnection, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
 
 pub(crate) struct Database {
@@ -37,4 +46,43 @@ impl Subject for Database {
     async fn another(&self) -> Arc<dyn Store> {
         Arc::new(self.store.another().await.expect("the store opens twice"))
     }
+}
+
+pub(crate) fn new_turn(chat: &str, key: &str, text: String) -> NewEvent {
+    let now = SystemClock.now();
+    let event = InboundEvent {
+        directed: Directed::DirectChat,
+        text,
+        ..InboundEvent::new(
+            ConversationRef::new(ChannelId::new("test", "main"), chat),
+            ChatKind::Direct,
+            key.to_owned(),
+            Sender { id: "ann".to_owned(), name: None, username: None, kind: SenderKind::Person },
+            now,
+        )
+    };
+    let turn = NewTurn {
+        id: TurnId::new(now),
+        handler: Handler::Agent("main".into()),
+        rule: None,
+        obligation: Obligation::open(Expectation::Answer, &Policy::default(), None, now),
+        run: None,
+        conversation: ConversationId::new(now),
+        about: None,
+        session: SessionUse::current(SessionId::new(now)),
+        model: None,
+        remark: None,
+        repeats: None,
+        day: None,
+    };
+    NewEvent { id: EventId::new(now), event: Arc::new(event), turn: Some(turn), only_if_known: false }
+}
+
+pub(crate) async fn accept(store: &SqliteStore, chat: &str, key: &str, text: String) -> Result<Stored, StoreError> {
+    Ok(store.accept(vec![new_turn(chat, key, text)], None).await?.remove(0))
+}
+
+/// A connection to the database as another program opens it.
+pub(crate) async fn elsewhere(path: &Path) -> SqliteConnection {
+    SqliteConnectOptions::new().filename(path).connect().await.expect("the file opens")
 }

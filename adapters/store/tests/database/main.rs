@@ -2,6 +2,7 @@
 
 mod common;
 mod deaf;
+mod files;
 mod sqlite;
 
 rejoinder_core::store_conformance!(common::Database::new());
