@@ -28,6 +28,7 @@ mod report;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod wire;
 
 pub use detect::{
     FoundServer, ModelStatus, ModelsError, Origin, ServerCandidates, check_model, find_local, list_models,

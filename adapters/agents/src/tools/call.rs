@@ -9,12 +9,12 @@ use super::{number::Number, schedule};
 
 /// The names of the tools.
 pub(super) const REACT: &str = "react";
-pub(super) const ASK: &str = "ask";
-pub(super) const STAY_SILENT: &str = "stay_silent";
+pub(crate) const ASK: &str = "ask";
+pub(crate) const STAY_SILENT: &str = "stay_silent";
 pub(super) const SEND: &str = "send";
 pub(super) const DEFER: &str = "defer";
 pub(super) const SCHEDULE: &str = "schedule";
-pub(super) const REQUEST_APPROVAL: &str = "request_approval";
+pub(crate) const REQUEST_APPROVAL: &str = "request_approval";
 
 const MIN_DEFER: Duration = Duration::from_secs(1);
 
@@ -210,7 +210,7 @@ impl Defer {
 }
 
 /// A time, as the model reads it.
-pub(super) fn rfc3339(at: Timestamp) -> String {
+pub(crate) fn rfc3339(at: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(at.as_millis()).map_or_else(|_| "later".to_owned(), |at| at.to_string())
 }
 
@@ -225,6 +225,6 @@ fn looks_like_emoji(text: &str) -> bool {
 }
 
 /// A note or a reason, of a length that is kept.
-pub(super) fn shortened(text: &str) -> String {
+pub(crate) fn shortened(text: &str) -> String {
     text.trim().chars().take(MAX_NOTE).collect()
 }

@@ -1,6 +1,6 @@
 //! How several choices of a model become one outcome. No I/O.
 
-use rejoinder_core::{ApprovalRequest, Choices, Outcome, Reply, Shim, Timestamp};
+use rejoinder_core::{AgentTurn, ApprovalRequest, Choices, Outcome, Reply, Shim, Timestamp};
 
 use super::call::{Call, shortened};
 
@@ -54,6 +54,22 @@ impl Chosen {
             _ => None,
         }
     }
+}
+
+/// The outcome of one choice, a call of `tool`, and of the visible `text` that was written beside it.
+///
+/// # Errors
+/// Says what is wrong with the arguments.
+pub(crate) fn chosen(
+    tool: &str,
+    arguments: &str,
+    text: Option<&str>,
+    turn: &AgentTurn,
+    now: Timestamp,
+) -> Result<Outcome, String> {
+    let mut chosen = Chosen::default();
+    chosen.add(Call::parse(tool, arguments, turn, now)?);
+    Ok(chosen.outcome(text).unwrap_or_else(|| Outcome::Reply(Reply::text(text.unwrap_or_default()))))
 }
 
 /// A question after the text that was written beside it. Some models also write the question itself.

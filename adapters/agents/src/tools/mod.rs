@@ -21,7 +21,8 @@ mod schedule;
 mod tests;
 
 pub(crate) use self::{
-    call::ToolCall,
+    call::{ASK, REQUEST_APPROVAL, STAY_SILENT, ToolCall, rfc3339, shortened},
+    chosen::chosen,
     offer::{Tool, offered},
     run::RunState,
 };

@@ -1,0 +1,143 @@
+//! One object of an answer.
+
+use std::collections::BTreeMap;
+
+use rejoinder_core::{ToolUse, Usage, json_error};
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::Value;
+
+/// The keys of which an object has one: it may have more of the first five, but only one of the others, which end the run.
+pub(super) const KEYS: [&str; 13] = [
+    "text", "rewrite", "tool", "usage", "send", "reply", "react", "ask", "defer", "silent", "approval", "error", "end",
+];
+
+const MAX_TOOL_NAME: usize = 64;
+
+/// An object as the agent wrote it.
+#[derive(Debug, Deserialize)]
+pub(super) struct WireObject {
+    /// Replaces all that was said before.
+    pub(super) rewrite: Option<String>,
+    /// More of the answer.
+    pub(super) text: Option<String>,
+    pub(super) tool: Option<ToolCalled>,
+    pub(super) usage: Option<Usage>,
+    /// A message that is sent now.
+    pub(super) send: Option<Message>,
+    #[serde(flatten)]
+    pub(super) end: WireEnd,
+    #[serde(flatten)]
+    unknown: BTreeMap<String, IgnoredAny>,
+}
+
+/// How the agent ends its run.
+#[derive(Debug, Deserialize)]
+pub(super) struct WireEnd {
+    pub(super) reply: Option<Message>,
+    pub(super) react: Option<String>,
+    pub(super) ask: Option<Value>,
+    pub(super) defer: Option<Defer>,
+    pub(super) silent: Option<String>,
+    pub(super) approval: Option<Value>,
+    pub(super) error: Option<String>,
+    pub(super) end: Option<bool>,
+}
+
+/// A tool call of the agent that has ended.
+#[derive(Debug, Deserialize)]
+pub(super) struct ToolCalled {
+    name: String,
+    #[serde(default)]
+    arguments: Value,
+    #[serde(default)]
+    result: Value,
+    #[serde(default)]
+    failed: bool,
+}
+
+/// A text, or a text with files.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Message {
+    Text(String),
+    WithFiles {
+        text: Option<String>,
+        #[serde(default)]
+        attachments: Vec<File>,
+    },
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct File {
+    pub(super) name: String,
+    #[serde(rename = "type")]
+    pub(super) media_type: Option<String>,
+    /// The bytes, in Base64.
+    pub(super) data: Option<String>,
+    /// Where the person finds it, instead of `data`.
+    pub(super) url: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Defer {
+    pub(super) note: Option<String>,
+    pub(super) seconds: f64,
+}
+
+impl WireObject {
+    /// Reads an object. The error quotes nothing.
+    pub(super) fn read(json: &str) -> Result<Self, String> {
+        let object: Self = serde_json::from_str(json).map_err(|error| json_error(&error))?;
+        let said = [object.rewrite.is_some(), object.text.is_some(), object.tool.is_some(), object.usage.is_some()];
+        let ends = object.end.count();
+        if ends > 1 {
+            return Err("an object ends the run in two ways".to_owned());
+        }
+        if ends == 0 && object.send.is_none() && !said.contains(&true) {
+            return Err(format!("an object has none of the keys {}", KEYS.join(", ")));
+        }
+        Ok(object)
+    }
+
+    /// A key that means nothing.
+    pub(super) fn unknown(&self) -> Option<&str> {
+        self.unknown.keys().map(String::as_str).next()
+    }
+}
+
+impl WireEnd {
+    pub(super) fn count(&self) -> usize {
+        let Self { reply, react, ask, defer, silent, approval, error, end } = self;
+        let ends = [
+            reply.is_some(),
+            react.is_some(),
+            ask.is_some(),
+            defer.is_some(),
+            silent.is_some(),
+            approval.is_some(),
+            error.is_some(),
+            end.is_some(),
+        ];
+        ends.into_iter().filter(|is_there| *is_there).count()
+    }
+}
+
+impl From<ToolCalled> for ToolUse {
+    fn from(call: ToolCalled) -> Self {
+        let result = text(call.result);
+        Self {
+            name: call.name.chars().take(MAX_TOOL_NAME).collect(),
+            arguments: text(call.arguments),
+            result: if call.failed { format!("failed: {result}") } else { result },
+        }
+    }
+}
+
+/// A text as it is, and other values as JSON.
+fn text(value: Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
+}

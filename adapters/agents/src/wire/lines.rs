@@ -1,0 +1,100 @@
+//! The lines of a stream, and whether an answer is text or objects.
+
+use std::collections::BTreeMap;
+
+use serde::de::IgnoredAny;
+
+use super::{answer::KEYS, said::MAX_OBJECT};
+
+/// What an answer consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Text,
+    /// One object in each line.
+    Objects,
+}
+
+impl Format {
+    /// The format of an answer that begins with these bytes. `None`: more are needed.
+    ///
+    /// It consists of objects if its first line is one with a known key.
+    pub(crate) fn of(beginning: &[u8], has_ended: bool) -> Option<Self> {
+        let begun = without_mark(beginning).trim_ascii_start();
+        if begun.is_empty() && !has_ended && beginning.len() <= MAX_OBJECT {
+            return None;
+        }
+        if !begun.starts_with(b"{") {
+            return Some(Self::Text);
+        }
+        let line = match begun.iter().position(|byte| *byte == b'\n') {
+            Some(end) => &begun[..end],
+            None if has_ended || begun.len() > MAX_OBJECT => begun,
+            None => return None,
+        };
+        let keys: Option<BTreeMap<String, IgnoredAny>> = serde_json::from_slice(line).ok();
+        let is_object = keys.is_some_and(|keys| keys.keys().any(|key| KEYS.contains(&&**key)));
+        Some(if is_object { Self::Objects } else { Self::Text })
+    }
+}
+
+/// A line is longer than [`MAX_OBJECT`], or is not UTF-8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum WrongLine {
+    #[error("a line is longer than {MAX_OBJECT} bytes")]
+    TooLong,
+    #[error("it is not UTF-8")]
+    NotUtf8,
+}
+
+/// Cuts a stream into its lines.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    buffer: Vec<u8>,
+    /// How many bytes of it were returned.
+    returned: usize,
+    /// How many of them hold no line break.
+    searched: usize,
+    has_begun: bool,
+}
+
+impl Lines {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.buffer.drain(..self.returned);
+        self.searched -= self.returned;
+        self.returned = 0;
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next whole line that is not empty.
+    pub(crate) fn next_line(&mut self) -> Result<Option<String>, WrongLine> {
+        while let Some(end) = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n') {
+            let line = self.returned..self.searched + end;
+            (self.returned, self.searched) = (line.end + 1, line.end + 1);
+            if let Some(line) = read_line(&self.buffer[line], &mut self.has_begun)? {
+                return Ok(Some(line));
+            }
+        }
+        self.searched = self.buffer.len();
+        if self.searched - self.returned > MAX_OBJECT { Err(WrongLine::TooLong) } else { Ok(None) }
+    }
+
+    /// The last line, if it has no line break.
+    pub(crate) fn rest(mut self) -> Result<Option<String>, WrongLine> {
+        read_line(&self.buffer[self.returned..], &mut self.has_begun)
+    }
+}
+
+/// A line without its white space, and without the byte order mark at the beginning of the stream. `None` if it is empty.
+fn read_line(line: &[u8], has_begun: &mut bool) -> Result<Option<String>, WrongLine> {
+    if line.len() > MAX_OBJECT {
+        return Err(WrongLine::TooLong);
+    }
+    let line = if std::mem::replace(has_begun, true) { line } else { without_mark(line) };
+    let line = std::str::from_utf8(line.trim_ascii()).map_err(|_| WrongLine::NotUtf8)?;
+    Ok((!line.is_empty()).then(|| line.to_owned()))
+}
+
+/// The bytes after a byte order mark.
+fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes)
+}

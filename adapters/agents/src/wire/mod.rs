@@ -1,0 +1,27 @@
+//! The JSON that agents of the operator read and write: a turn, and what they say. No I/O.
+//!
+//! | File | Contains |
+//! | --- | --- |
+//! | `turn` | a turn, as an agent gets it |
+//! | `answer` | one object of an answer |
+//! | `ends` | how an object ends the run: a reply, a reaction, a question, … |
+//! | `said` | what an agent has said so far in a run, and the outcome of it |
+//! | `lines` | the lines of a stream, of bounded length, and whether an answer is text or objects |
+//!
+//! [`WireTurn`] is the turn, [`Said`] reads the answer. An answer is plain text, or objects with one of [`KEYS`] each. The bytes
+//! come from the kind's own module, which also says when they have ended.
+
+mod answer;
+mod ends;
+mod lines;
+mod said;
+mod turn;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use self::{
+    lines::{Format, Lines},
+    said::{MAX_OBJECT, Said},
+    turn::{WireTurn, largest},
+};

@@ -1,0 +1,202 @@
+//! What an agent has said so far in a run, and the outcome of it.
+
+use std::time::Duration;
+
+use rejoinder_core::{AgentError, AgentTurn, Outcome, Reply, RunEvents, SendResult};
+use tokio::time::Instant;
+
+use super::{
+    answer::{Message, WireObject},
+    ends::{SaidSoFar, cut},
+};
+use crate::report::{AnswerUpdate, Report, VisibleText};
+
+/// The most bytes of an answer's text. The rest is cut off.
+pub(super) const MAX_TEXT: usize = 1024 * 1024;
+
+/// The largest object, in bytes: room for a reply with files.
+pub(crate) const MAX_OBJECT: usize = 16 * 1024 * 1024;
+
+/// How many objects an answer may have.
+const MAX_OBJECTS: usize = 100_000;
+
+/// Reads an answer, reports it while it arrives, and has its outcome at the end. Errors end the run.
+pub(crate) struct Said<'a> {
+    /// For the log.
+    agent: &'a str,
+    turn: &'a AgentTurn,
+    events: &'a RunEvents,
+    began: Instant,
+    report: Report<'a>,
+    text: String,
+    visible: VisibleText,
+    objects: usize,
+    is_sent: bool,
+    has_warned: bool,
+    outcome: Option<Outcome>,
+}
+
+impl<'a> Said<'a> {
+    pub(crate) fn of(agent: &'a str, turn: &'a AgentTurn, events: &'a RunEvents) -> Self {
+        Self {
+            agent,
+            turn,
+            events,
+            began: Instant::now(),
+            report: Report::to(events),
+            text: String::new(),
+            visible: VisibleText::new(false),
+            objects: 0,
+            is_sent: false,
+            has_warned: false,
+            outcome: None,
+        }
+    }
+
+    /// Whether the outcome is known: nothing more is to be read.
+    pub(crate) const fn has_ended(&self) -> bool {
+        self.outcome.is_some()
+    }
+
+    /// How many characters of the answer a person could see.
+    pub(crate) const fn shown(&self) -> usize {
+        self.visible.shown
+    }
+
+    /// Reads more of the answer's text.
+    pub(crate) async fn text(&mut self, piece: &str) {
+        if self.has_ended() {
+            return;
+        }
+        let (kept, is_cut) = cut(piece, self.text.len());
+        let mut update = AnswerUpdate::default();
+        self.add(kept, &mut update);
+        self.report.update(update).await;
+        if is_cut {
+            self.cut_off().await;
+        }
+    }
+
+    /// Reads an object of the answer, as JSON.
+    ///
+    /// # Errors
+    /// When it is not as described, when there are too many, and when the agent says that it failed.
+    pub(crate) async fn object(&mut self, json: &str) -> Result<(), AgentError> {
+        if self.has_ended() {
+            return Ok(());
+        }
+        let object = WireObject::read(json).map_err(AgentError::Broken)?;
+        self.objects += 1;
+        if self.objects > MAX_OBJECTS {
+            return Err(AgentError::Broken(format!("it has more than {MAX_OBJECTS} objects")));
+        }
+        if let Some(key) = object.unknown().filter(|_| !self.has_warned) {
+            tracing::warn!(agent = self.agent, turn_id = %self.turn.turn, key, "an object of the answer has an unknown key");
+            self.has_warned = true;
+        }
+        let WireObject { rewrite, text, tool, usage, send, end, .. } = object;
+        if let Some(text) = rewrite {
+            self.rewrite(&text).await;
+        }
+        if let Some(text) = text {
+            self.text(&text).await;
+        }
+        if let Some(call) = tool {
+            self.events.tool(call.into()).await;
+        }
+        if let Some(usage) = usage {
+            self.report.update(AnswerUpdate { usage: Some(usage), ..AnswerUpdate::default() }).await;
+        }
+        if let Some(message) = send {
+            self.send(message).await?;
+        }
+        if end.count() > 0 && !self.has_ended() {
+            self.report.text(self.visible.end()).await;
+            let now = self.turn.now + Duration::from_secs(self.began.elapsed().as_secs());
+            let outcome = end.outcome(self.so_far(), self.turn, now)?;
+            self.outcome = Some(self.bounded(outcome));
+        }
+        Ok(())
+    }
+
+    /// The outcome of an answer that is text: what was said.
+    pub(crate) async fn into_text(mut self) -> Outcome {
+        if let Some(outcome) = self.outcome.take() {
+            return outcome;
+        }
+        self.report.text(self.visible.end()).await;
+        self.so_far().outcome()
+    }
+
+    /// The outcome of an answer that consists of objects.
+    ///
+    /// # Errors
+    /// When none of them ended the run.
+    pub(crate) fn into_outcome(self) -> Result<Outcome, AgentError> {
+        let shown = self.shown();
+        self.outcome.ok_or_else(|| {
+            let after = if shown == 0 { String::new() } else { format!(" after {shown} characters") };
+            AgentError::Broken(format!(
+                "it ended{after} without an object that ends the run, such as {{\"end\": true}}"
+            ))
+        })
+    }
+
+    fn add(&mut self, text: &str, update: &mut AnswerUpdate) {
+        self.text.push_str(text);
+        self.visible.push(text, update);
+        self.visible.count(update);
+    }
+
+    async fn rewrite(&mut self, text: &str) {
+        let (kept, is_cut) = cut(text, 0);
+        let mut update = AnswerUpdate { replaces_shown: self.visible.shown > 0, ..AnswerUpdate::default() };
+        self.text.clear();
+        self.visible = VisibleText::new(false);
+        self.add(kept, &mut update);
+        self.report.update(update).await;
+        if is_cut {
+            self.cut_off().await;
+        }
+    }
+
+    /// Ends an answer whose text is too long.
+    async fn cut_off(&mut self) {
+        let notice = self.cut_off_notice();
+        self.text.push_str(&notice);
+        self.report.text(self.visible.end() + &notice).await;
+        self.outcome = Some(self.so_far().outcome());
+    }
+
+    fn cut_off_notice(&self) -> String {
+        tracing::warn!(agent = self.agent, turn_id = %self.turn.turn, "the answer is too long, its end is cut off");
+        format!("\n\n{}", self.turn.cut_off)
+    }
+
+    async fn send(&mut self, message: Message) -> Result<(), AgentError> {
+        let reply = self.bounded_reply(message.into_reply(String::new())?);
+        if self.events.send(reply).await == SendResult::Claimed {
+            self.is_sent = true;
+        }
+        Ok(())
+    }
+
+    fn so_far(&mut self) -> SaidSoFar {
+        SaidSoFar { text: std::mem::take(&mut self.text), is_sent: self.is_sent }
+    }
+
+    fn bounded(&self, outcome: Outcome) -> Outcome {
+        match outcome {
+            Outcome::Reply(reply) => Outcome::Reply(self.bounded_reply(reply)),
+            other => other,
+        }
+    }
+
+    fn bounded_reply(&self, mut reply: Reply) -> Reply {
+        let (kept, is_cut) = cut(&reply.text, 0);
+        if is_cut {
+            reply.text = kept.to_owned() + &self.cut_off_notice();
+        }
+        reply
+    }
+}

@@ -1,0 +1,332 @@
+use rejoinder_core::{
+    AgentError, AgentFile, AgentQuote, AgentTurn, ApprovalRequest, Attachment, Author, ChatKind, HistoryLine,
+    LineState, Outcome, Reply, RunEvent, RunEvents, SendResult, Speaker, Support, Usage,
+};
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::{Format, Lines, MAX_OBJECT, Said, WireTurn, lines::WrongLine, said::MAX_TEXT};
+use crate::tests::{line, turn};
+
+fn file(bytes: Option<&[u8]>) -> AgentFile {
+    let attachment =
+        Attachment { name: "a.txt".into(), media_type: "text/plain".into(), url: "http://10.0.0.1/secret".into() };
+    AgentFile { attachment, bytes: bytes.map(<[u8]>::to_vec) }
+}
+
+fn written(turn: &AgentTurn) -> Value {
+    serde_json::from_slice(&WireTurn::of(turn).to_json()).expect("JSON")
+}
+
+#[test]
+fn a_turn_has_the_keys_of_the_contract_and_no_other_that_says_nothing() {
+    let turn = turn("Hi");
+    assert_eq!(
+        written(&turn),
+        json!({
+            "turn_id": turn.turn.to_string(),
+            "text": "Hi",
+            "sender": {"id": "ada", "name": "Ada"},
+            "conversation": {"channel": "telegram.main", "chat": "7", "thread": null, "kind": "direct"},
+            "session_id": turn.session.to_string(),
+            "attempt": 1,
+            "history": [],
+            "attachments": [],
+            "deadline": "2023-11-14T22:23:20Z",
+            "may": {"defer": {"left": 3, "seconds": 86400}},
+            "surface": "Telegram",
+        })
+    );
+}
+
+#[test]
+fn a_file_has_its_content_and_never_its_address_and_the_operator_sees_only_its_size() {
+    let stranger = Author { id: Some("9".into()), is_stranger: true, ..Author::default() };
+    let quoted = AgentQuote { author: stranger, text: "Buy!".into(), files: vec![file(None)] };
+    let turn = AgentTurn { attachments: vec![file(Some(b"hi"))], quoted: Some(quoted), ..turn("Hi") };
+
+    let json = written(&turn);
+    assert_eq!(json["attachments"], json!([{"name": "a.txt", "type": "text/plain", "size": 2, "data": "aGk="}]));
+    assert_eq!(
+        json["quoted"],
+        json!({
+            "from": {"id": "9", "stranger": true},
+            "text": "Buy!",
+            "attachments": [{"name": "a.txt", "type": "text/plain"}],
+        })
+    );
+    let shown = WireTurn::input(&turn).messages;
+    assert!(shown.contains("\"size\":2") && !shown.contains("aGk=") && !shown.contains("10.0.0.1"), "{shown}");
+}
+
+#[test]
+fn the_history_says_who_spoke_and_what_was_not_seen() {
+    let author = Some(Author { id: Some("7".into()), name: Some("Bob".into()), ..Author::default() });
+    let refused = LineState::NotDelivered("refused".into());
+    let history = vec![
+        HistoryLine { author, state: LineState::Stopped, ..line(Speaker::Person, "Tea?") },
+        HistoryLine { state: refused, ..line(Speaker::Agent, "Coffee.") },
+    ];
+    let turn = AgentTurn { chat: ChatKind::Group, history, ..turn("Hi") };
+
+    let at = "1970-01-01T00:00:00Z";
+    assert_eq!(
+        written(&turn)["history"],
+        json!([
+            {"speaker": "person", "name": "Bob", "id": "7", "text": "Tea?", "at": at, "state": "stopped"},
+            {"speaker": "agent", "name": null, "text": "Coffee.", "at": at, "state": "not_delivered", "reason": "refused"},
+        ])
+    );
+    assert_eq!(written(&turn)["conversation"]["kind"], "group");
+}
+
+/// What was reported while an agent said something, and how it ended.
+#[derive(Default)]
+struct Heard {
+    end: Option<Result<Outcome, AgentError>>,
+    drafts: String,
+    sent: Vec<Reply>,
+    tools: Vec<(String, String, String)>,
+    usage: Option<Usage>,
+}
+
+impl Heard {
+    fn event(&mut self, event: RunEvent) {
+        match event {
+            RunEvent::Text(text) => self.drafts.push_str(&text),
+            RunEvent::Rewrite(text) => self.drafts = text,
+            RunEvent::Tool(call) => self.tools.push((call.name, call.arguments, call.result)),
+            RunEvent::Usage(usage) => self.usage = Some(usage),
+            RunEvent::Send(reply, answer) => {
+                self.sent.push(reply);
+                drop(answer.send(SendResult::Claimed));
+            }
+            other => panic!("unexpected: {other:?}"),
+        }
+    }
+
+    fn end(&mut self) -> Result<Outcome, AgentError> {
+        self.end.take().expect("it has ended")
+    }
+}
+
+async fn hear(turn: &AgentTurn, objects: &[Value]) -> Heard {
+    let (events, mut reported) = RunEvents::channel();
+    let saying = async move {
+        let mut said = Said::of("main", turn, &events);
+        for object in objects {
+            said.object(&object.to_string()).await?;
+        }
+        said.into_outcome()
+    };
+    let hearing = async {
+        let mut heard = Heard::default();
+        while let Some(event) = reported.recv().await {
+            heard.event(event);
+        }
+        heard
+    };
+    let (end, heard) = tokio::join!(saying, hearing);
+    Heard { end: Some(end), ..heard }
+}
+
+async fn end_of(objects: &[Value]) -> Result<Outcome, AgentError> {
+    hear(&AgentTurn { may_ask_approval: true, ..turn("Hi") }, objects).await.end()
+}
+
+fn reply(text: &str) -> Outcome {
+    Outcome::Reply(Reply::text(text))
+}
+
+#[tokio::test]
+async fn what_was_said_is_the_answer_and_was_shown_without_thoughts() {
+    let mut heard =
+        hear(&turn("Hi"), &[json!({"text": "<think>hm</think>Good "}), json!({"text": "day."}), json!({"end": true})])
+            .await;
+
+    assert_eq!(heard.drafts, "Good day.");
+    assert_eq!(heard.end(), Ok(reply("<think>hm</think>Good day.")));
+}
+
+#[tokio::test]
+async fn a_rewrite_replaces_what_was_said_and_shown() {
+    let mut heard =
+        hear(&turn("Hi"), &[json!({"text": "Tea."}), json!({"rewrite": "Coffee."}), json!({"end": true})]).await;
+
+    assert_eq!((heard.end(), &*heard.drafts), (Ok(reply("Coffee.")), "Coffee."));
+}
+
+#[tokio::test]
+async fn tools_and_tokens_are_reported() {
+    let objects = [
+        json!({"tool": {"name": "weather", "arguments": {"city": "Wien"}, "result": "sunny"}}),
+        json!({"tool": {"name": "mail", "result": "no server", "failed": true}}),
+        json!({"usage": {"input_tokens": 7, "output_tokens": 3}, "reply": "Sunny."}),
+    ];
+    let mut heard = hear(&turn("Hi"), &objects).await;
+
+    let tool = |name: &str, arguments: &str, result: &str| (name.to_owned(), arguments.to_owned(), result.to_owned());
+    assert_eq!(heard.tools, [tool("weather", r#"{"city":"Wien"}"#, "sunny"), tool("mail", "", "failed: no server")]);
+    assert_eq!(heard.usage, Some(Usage { input_tokens: 7, output_tokens: 3 }));
+    assert_eq!(heard.end(), Ok(reply("Sunny.")));
+}
+
+#[tokio::test]
+async fn what_is_sent_is_the_answer() {
+    let mut heard = hear(&turn("Hi"), &[json!({"send": "Here."}), json!({"end": true})]).await;
+
+    assert_eq!(heard.sent, [Reply::text("Here.")]);
+    assert_eq!(heard.end(), Ok(Outcome::Silent("answered with `send`".into())));
+}
+
+#[rstest]
+#[case(json!({"reply": "Hi"}), reply("Hi"))]
+#[case(json!({"reply": {"text": "Hi"}}), reply("Hi"))]
+#[case(json!({"reply": "Hi", "unknown": 1}), reply("Hi"))]
+#[case(json!({"react": "👍"}), Outcome::React("👍".into()))]
+#[case(json!({"silent": "not for me"}), Outcome::Silent("not for me".into()))]
+#[case(json!({"approval": {"action": "Send it", "kind": "email.send"}}), Outcome::Approval(ApprovalRequest {
+    action: "Send it".into(),
+    details: None,
+    kind: Some("email.send".into()),
+}))]
+#[tokio::test]
+async fn an_object_ends_the_run(#[case] object: Value, #[case] outcome: Outcome) {
+    assert_eq!(end_of(&[object]).await, Ok(outcome));
+}
+
+#[tokio::test]
+async fn a_question_comes_after_what_was_said() {
+    let ask = json!({"ask": {"question": "Which?", "choices": ["Tea", "Coffee"], "free_text": false}});
+    let Ok(Outcome::Reply(Reply { text, choices: Some(choices), .. })) = end_of(&[json!({"text": "Well."}), ask]).await
+    else {
+        panic!("no question")
+    };
+    assert_eq!(text, "Well.\n\nWhich?");
+    assert_eq!((choices.options, choices.free_text), (vec!["Tea".to_owned(), "Coffee".to_owned()], false));
+}
+
+#[tokio::test]
+async fn a_deferral_is_due_in_seconds_and_its_note_may_be_what_was_said() {
+    let due = turn("Hi").now + std::time::Duration::from_secs(90);
+    let ended = end_of(&[json!({"text": "Wait."}), json!({"defer": {"seconds": 90}})]).await;
+
+    assert_eq!(ended, Ok(Outcome::Defer { note: Some("Wait.".into()), due }));
+}
+
+#[tokio::test]
+async fn a_reply_may_have_files_and_then_the_text_that_was_said() {
+    let files = json!([
+        {"name": "a.txt", "type": "text/plain", "data": "aGk="},
+        {"name": "b.pdf", "url": "https://example.org/b.pdf"},
+    ]);
+    let Ok(Outcome::Reply(reply)) = end_of(&[json!({"text": "Here."}), json!({"reply": {"attachments": files}})]).await
+    else {
+        panic!("no reply")
+    };
+    let urls: Vec<_> = reply.attachments.iter().map(|file| (&*file.media_type, &*file.url)).collect();
+    assert_eq!(reply.text, "Here.");
+    assert_eq!(
+        urls,
+        [("text/plain", "data:text/plain;base64,aGk="), ("application/octet-stream", "https://example.org/b.pdf")]
+    );
+}
+
+#[rstest]
+#[case(json!({"reply": {"attachments": [{"name": "a", "url": "file:///etc/passwd"}]}}), "an attachment needs either")]
+#[case(json!({"reply": {"attachments": [{"name": "a", "data": "?"}]}}), "must be bytes in Base64")]
+#[case(json!({"reply": {"attachments": [{"name": "", "data": "aGk="}]}}), "an attachment needs a `name`")]
+#[case(json!({"react": "like"}), "`react` must be one emoji")]
+#[case(json!({"ask": {"question": "Which?", "choices": ["Tea"]}}), "`choices` must have 2 to 8 entries, not 1")]
+#[case(json!({"defer": {"seconds": 0}}), "`defer.seconds` must be a number above 0")]
+#[case(json!({"defer": {"seconds": 1e300}}), "`defer.seconds` must be a number above 0")]
+#[case(json!({"end": false}), "`end` must be true")]
+#[case(json!({"reply": "Hi", "silent": "no"}), "an object ends the run in two ways")]
+#[case(json!({"answer": "Hi"}), "an object has none of the keys")]
+#[case(json!({"text": 7}), "a value is missing or of another type")]
+#[case(json!("Hi"), "a value is missing or of another type")]
+#[case(json!({"text": "Hi"}), "it ended after 2 characters without an object that ends the run")]
+#[tokio::test]
+async fn what_is_not_as_described_is_broken(#[case] object: Value, #[case] why: &str) {
+    let Err(AgentError::Broken(said)) = end_of(&[object]).await else { panic!("it is not broken") };
+    assert!(said.contains(why), "{said}");
+}
+
+#[tokio::test]
+async fn an_approval_that_nobody_could_give_is_broken() {
+    let ended = hear(&turn("Hi"), &[json!({"approval": {"action": "Send it"}})]).await.end();
+    assert!(matches!(ended, Err(AgentError::Broken(_))), "{ended:?}");
+}
+
+#[tokio::test]
+async fn an_agent_may_say_that_it_failed() {
+    assert_eq!(end_of(&[json!({"error": "no\n credit"})]).await, Err(AgentError::Failed("no credit".into())));
+}
+
+#[tokio::test]
+async fn an_emoji_that_the_platform_does_not_show_is_text_and_beside_a_text_it_is_dropped() {
+    let mut turn = turn("Hi");
+    turn.capabilities.reactions = Support::Full;
+    turn.capabilities.allowed_reactions = Some(["👍".to_owned()].into());
+    assert_eq!(hear(&turn, &[json!({"react": "🦀"})]).await.end(), Ok(reply("🦀")));
+    turn.capabilities.reactions = Support::No;
+    assert_eq!(hear(&turn, &[json!({"react": "👍"})]).await.end(), Ok(reply("👍")));
+    assert_eq!(end_of(&[json!({"text": "Yes."}), json!({"react": "👍"})]).await, Ok(reply("Yes.")));
+}
+
+#[rstest]
+#[case(vec![json!({"text": "ä".repeat(MAX_TEXT / 4)}), json!({"text": "x".to_owned() + &"ä".repeat(MAX_TEXT / 2)})])]
+#[case(vec![json!({"rewrite": "x".repeat(MAX_TEXT + 1)})])]
+#[case(vec![json!({"reply": "x".repeat(MAX_TEXT + 1)})])]
+#[tokio::test]
+async fn a_text_that_is_too_long_is_cut_off_and_says_so(#[case] objects: Vec<Value>) {
+    let Ok(Outcome::Reply(reply)) = end_of(&objects).await else { panic!("no reply") };
+    let kept = reply.text.strip_suffix("\n\nThe rest is missing.").expect("it says so").len();
+    assert!(kept == MAX_TEXT || kept == MAX_TEXT - 1, "{kept}");
+}
+
+#[rstest]
+#[case("{\"text\": \"Hi\"}\n", Some(Format::Objects))]
+#[case("\u{feff}\n {\"reply\": \"Hi\"}\r\n", Some(Format::Objects))]
+#[case("{\"text\": \"Hi", None)]
+#[case("{\"weather\": \"sunny\"}\n{\"text\": 1}\n", Some(Format::Text))]
+#[case("{ braces }\n", Some(Format::Text))]
+#[case("Hi", Some(Format::Text))]
+#[case(" \n", None)]
+fn the_first_line_says_what_an_answer_consists_of(#[case] beginning: &str, #[case] format: Option<Format>) {
+    assert_eq!(Format::of(beginning.as_bytes(), false), format);
+}
+
+#[rstest]
+#[case("{\"text\": \"Hi\"}", Format::Objects)]
+#[case("{\"text\": \"Hi", Format::Text)]
+#[case("", Format::Text)]
+fn an_answer_without_a_whole_line_has_a_format_at_its_end(#[case] whole: &str, #[case] format: Format) {
+    assert_eq!(Format::of(whole.as_bytes(), true), Some(format));
+}
+
+#[test]
+fn a_stream_is_cut_into_lines_wherever_its_pieces_end() {
+    let stream = "\u{feff}{\"a\":1}\r\n\n  \n{\"ä\":2}\n{\"b\"";
+    for size in 1..stream.len() {
+        let (mut lines, mut seen) = (Lines::default(), Vec::new());
+        for piece in stream.as_bytes().chunks(size) {
+            lines.push(piece);
+            while let Some(line) = lines.next_line().expect("good lines") {
+                seen.push(line);
+            }
+        }
+        seen.extend(lines.rest().expect("a good line"));
+        assert_eq!(seen, ["{\"a\":1}", "{\"ä\":2}", "{\"b\""], "in pieces of {size}");
+    }
+}
+
+#[test]
+fn a_line_that_is_too_long_or_no_text_is_wrong() {
+    let mut lines = Lines::default();
+    lines.push(&vec![b'x'; MAX_OBJECT + 1]);
+    assert_eq!(lines.next_line(), Err(WrongLine::TooLong));
+    let mut lines = Lines::default();
+    lines.push(b"\xFF\n");
+    assert_eq!(lines.next_line(), Err(WrongLine::NotUtf8));
+}

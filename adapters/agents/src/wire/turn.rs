@@ -1,0 +1,331 @@
+//! A turn as JSON.
+
+use base64::{display::Base64Display, engine::general_purpose::STANDARD};
+use rejoinder_core::{
+    AgentApproval, AgentFile, AgentMessage, AgentQuote, AgentTurn, ApprovalState, Author, ChatKind, Deferred,
+    HistoryLine, LineState, ModelInput, Sender, SenderKind, Speaker, Support, Surface,
+};
+use serde::{Serialize, Serializer};
+use serde_with::skip_serializing_none;
+
+use crate::tools::rfc3339;
+
+/// The largest file whose content an agent gets, in bytes.
+const MAX_FILE: usize = 10 << 20;
+
+/// The size of the largest file of this type that an agent gets.
+pub(crate) const fn largest(_media_type: &str) -> Option<usize> {
+    Some(MAX_FILE)
+}
+
+/// A turn, as an agent reads it. The keys up to `deadline` are always there; the others, if they say something.
+#[skip_serializing_none]
+#[derive(Serialize)]
+pub(crate) struct WireTurn<'a> {
+    /// The same in every run.
+    turn_id: String,
+    text: &'a str,
+    sender: Person<'a>,
+    conversation: Conversation<'a>,
+    session_id: String,
+    /// How many runs of the turn the agent has had, including this one.
+    attempt: u32,
+    history: Vec<Line<'a>>,
+    attachments: Vec<File<'a>>,
+    deadline: String,
+    /// A language tag.
+    language: Option<String>,
+    forwarded_from: Option<Writer<'a>>,
+    quoted: Option<Quoted<'a>>,
+    /// An emoji; empty if a reaction was taken back.
+    reaction: Option<&'a str>,
+    /// The messages that came after it and are answered together with it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    more: Vec<Message<'a>>,
+    deferred: Option<Deferral<'a>>,
+    may: May<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    approvals: Vec<Approval<'a>>,
+    /// Those of the program that speaks for the person, not the operator's.
+    instructions: Option<&'a str>,
+    model: Option<&'a str>,
+    /// Where the person reads the answer: `voice`, or the name of the platform.
+    surface: &'a str,
+}
+
+#[skip_serializing_none]
+#[derive(Serialize)]
+struct Person<'a> {
+    id: &'a str,
+    #[serialize_always]
+    name: Option<&'a str>,
+    username: Option<&'a str>,
+    kind: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct Conversation<'a> {
+    channel: String,
+    chat: &'a str,
+    thread: Option<&'a str>,
+    /// `direct` or `group`.
+    kind: ChatKind,
+}
+
+#[skip_serializing_none]
+#[derive(Serialize)]
+struct Line<'a> {
+    /// `person`, `agent` or `gateway`.
+    speaker: Speaker,
+    #[serialize_always]
+    name: Option<&'a str>,
+    id: Option<&'a str>,
+    text: &'a str,
+    at: String,
+    forwarded_from: Option<Writer<'a>>,
+    /// `stopped`, `on_its_way` or `not_delivered`.
+    state: Option<&'static str>,
+    /// Why it was not delivered.
+    reason: Option<&'a str>,
+}
+
+/// The author of what is quoted or forwarded.
+#[skip_serializing_none]
+#[derive(Serialize)]
+struct Writer<'a> {
+    id: Option<&'a str>,
+    name: Option<&'a str>,
+    username: Option<&'a str>,
+    /// `you` if the agent wrote it.
+    kind: Option<&'static str>,
+    /// Whether they may not write to the agent.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    stranger: bool,
+}
+
+#[skip_serializing_none]
+#[derive(Serialize)]
+struct File<'a> {
+    name: &'a str,
+    #[serde(rename = "type")]
+    media_type: &'a str,
+    /// In bytes, if the file was read.
+    size: Option<usize>,
+    data: Option<Content<'a>>,
+}
+
+/// The bytes of a file, written in Base64.
+struct Content<'a>(&'a [u8]);
+
+impl Serialize for Content<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&Base64Display::new(self.0, &STANDARD))
+    }
+}
+
+#[derive(Serialize)]
+struct Quoted<'a> {
+    from: Writer<'a>,
+    text: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    attachments: Vec<File<'a>>,
+}
+
+#[skip_serializing_none]
+#[derive(Serialize)]
+struct Message<'a> {
+    sender: Person<'a>,
+    text: &'a str,
+    forwarded_from: Option<Writer<'a>>,
+    quoted: Option<Quoted<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    attachments: Vec<File<'a>>,
+}
+
+#[skip_serializing_none]
+#[derive(Serialize)]
+struct Deferral<'a> {
+    note: Option<&'a str>,
+    at: String,
+    due: String,
+}
+
+/// What the run may end with besides a reply, a question and silence.
+#[skip_serializing_none]
+#[derive(Serialize)]
+struct May<'a> {
+    defer: Option<MayDefer>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    approval: bool,
+    /// The emoji that the platform shows, if only some; any other one is sent as text.
+    react: Option<&'a [String]>,
+}
+
+#[derive(Serialize)]
+struct MayDefer {
+    /// How many more times.
+    left: u32,
+    /// For how long at most.
+    seconds: u64,
+}
+
+#[skip_serializing_none]
+#[derive(Serialize)]
+struct Approval<'a> {
+    action: &'a str,
+    /// `approved`, `declined` or `expired`.
+    decision: &'static str,
+    by: Option<&'a str>,
+    note: Option<&'a str>,
+}
+
+impl<'a> WireTurn<'a> {
+    pub(crate) fn of(turn: &'a AgentTurn) -> Self {
+        Self::with(turn, true)
+    }
+
+    /// What the operator sees of it: without the bytes of files.
+    pub(crate) fn input(turn: &'a AgentTurn) -> ModelInput {
+        let messages = serde_json::to_string(&[Self::with(turn, false)]).expect("texts and lists serialise to JSON");
+        ModelInput { settings: "{}".to_owned(), messages, left_out: 0 }
+    }
+
+    pub(crate) fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("texts and lists serialise to JSON")
+    }
+
+    fn with(turn: &'a AgentTurn, has_data: bool) -> Self {
+        let conversation = &turn.conversation;
+        let files = |files: &'a [AgentFile]| attachments(files, has_data);
+        let quoted = |quoted: Option<&'a AgentQuote>| quoted.map(|quoted| self::quoted(quoted, has_data));
+        let more = |message: &'a AgentMessage| Message {
+            sender: Person::of(&message.sender),
+            text: &message.text,
+            forwarded_from: message.forwarded.as_ref().map(Writer::of),
+            quoted: quoted(message.quoted.as_ref()),
+            attachments: files(&message.attachments),
+        };
+        let defer = turn.may_defer;
+        Self {
+            turn_id: turn.turn.to_string(),
+            text: &turn.text,
+            sender: Person::of(&turn.sender),
+            conversation: Conversation {
+                channel: conversation.channel.to_string(),
+                chat: &conversation.chat,
+                thread: conversation.thread.as_deref(),
+                kind: turn.chat,
+            },
+            session_id: turn.session.to_string(),
+            attempt: turn.attempt,
+            history: turn.history.iter().map(line).collect(),
+            attachments: files(&turn.attachments),
+            deadline: rfc3339(turn.deadline),
+            language: turn.language.map(|language| language.to_string()),
+            forwarded_from: turn.forwarded.as_ref().map(Writer::of),
+            quoted: quoted(turn.quoted.as_ref()),
+            reaction: turn.reaction.as_deref(),
+            more: turn.more.iter().map(more).collect(),
+            deferred: turn.deferred.as_ref().map(deferral),
+            may: May {
+                defer: (defer.left > 0).then_some(MayDefer { left: defer.left, seconds: defer.longest.as_secs() }),
+                approval: turn.may_ask_approval,
+                react: turn.capabilities.allowed_reactions.as_deref().filter(|_| can_react(turn)),
+            },
+            approvals: turn.approvals.iter().map(approval).collect(),
+            instructions: turn.instructions.as_deref(),
+            model: turn.model.as_deref(),
+            surface: match &turn.surface {
+                Surface::Voice => "voice",
+                Surface::Chat(name) => name,
+            },
+        }
+    }
+}
+
+pub(super) fn can_react(turn: &AgentTurn) -> bool {
+    turn.capabilities.reactions != Support::No
+}
+
+impl<'a> Person<'a> {
+    fn of(sender: &'a Sender) -> Self {
+        Self {
+            id: &sender.id,
+            name: sender.name.as_deref(),
+            username: sender.username.as_deref(),
+            kind: kind(sender.kind),
+        }
+    }
+}
+
+impl<'a> Writer<'a> {
+    fn of(author: &'a Author) -> Self {
+        Self {
+            id: author.id.as_deref(),
+            name: author.name.as_deref(),
+            username: author.username.as_deref(),
+            kind: kind(author.kind),
+            stranger: author.is_stranger,
+        }
+    }
+}
+
+/// Who it is, unless it is a person.
+const fn kind(kind: SenderKind) -> Option<&'static str> {
+    match kind {
+        SenderKind::Person => None,
+        SenderKind::Unnamed => Some("unnamed"),
+        SenderKind::KeyHolder => Some("key_holder"),
+        SenderKind::OtherAgent => Some("agent"),
+        SenderKind::Ourselves => Some("you"),
+        SenderKind::Operator => Some("operator"),
+    }
+}
+
+fn line(line: &HistoryLine) -> Line<'_> {
+    let author = line.author.as_ref();
+    let (state, reason) = match &line.state {
+        LineState::Seen => (None, None),
+        LineState::Stopped => (Some("stopped"), None),
+        LineState::OnItsWay => (Some("on_its_way"), None),
+        LineState::NotDelivered(reason) => (Some("not_delivered"), Some(reason.as_str())),
+    };
+    Line {
+        speaker: line.speaker,
+        name: author.and_then(|author| author.name.as_deref()),
+        id: author.and_then(|author| author.id.as_deref()),
+        text: &line.text,
+        at: rfc3339(line.at),
+        forwarded_from: line.forwarded.as_ref().map(Writer::of),
+        state,
+        reason,
+    }
+}
+
+fn attachments(files: &[AgentFile], has_data: bool) -> Vec<File<'_>> {
+    let read = files.iter().map(|AgentFile { attachment, bytes }| File {
+        name: &attachment.name,
+        media_type: &attachment.media_type,
+        size: bytes.as_ref().map(Vec::len),
+        data: bytes.as_deref().filter(|_| has_data).map(Content),
+    });
+    read.collect()
+}
+
+fn quoted(quoted: &AgentQuote, has_data: bool) -> Quoted<'_> {
+    Quoted { from: Writer::of(&quoted.author), text: &quoted.text, attachments: attachments(&quoted.files, has_data) }
+}
+
+fn deferral(deferred: &Deferred) -> Deferral<'_> {
+    Deferral { note: deferred.note.as_deref(), at: rfc3339(deferred.at), due: rfc3339(deferred.due) }
+}
+
+fn approval(approval: &AgentApproval) -> Approval<'_> {
+    let AgentApproval { action, state, by, note } = approval;
+    let decision = match state {
+        ApprovalState::Approved => "approved",
+        ApprovalState::Declined => "declined",
+        ApprovalState::Waiting | ApprovalState::Expired | ApprovalState::Dropped => "expired",
+    };
+    Approval { action, decision, by: by.as_deref(), note: note.as_deref() }
+}
