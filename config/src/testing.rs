@@ -198,7 +198,8 @@ impl Manual<'_> {
     }
 
     fn machine(&self, toml: &str) -> Machine {
-        let default = self.kind.map_or("", |_| "[routing]\ndefault_agent = \"main\"\n");
+        let agent = self.text.split_once("[agents.").and_then(|(_, rest)| rest.split(']').next());
+        let default = agent.map_or_else(String::new, |agent| format!("[routing]\ndefault_agent = \"{agent}\"\n"));
         let toml = format!("{toml}\n{default}");
         Machine::of(self.build).with_file("rejoinder.toml", &toml).with_environment(self.variables)
     }

@@ -3,6 +3,7 @@
 //! | Kind | Type | Is |
 //! | --- | --- | --- |
 //! | `front-desk` | [`FrontDesk`] | the built-in default: needs no key and no network; says that no agent is configured |
+//! | `command` | [`Command`] | a program of the operator, started for each turn |
 //! | `openai` | [`OpenAi`] | any server with OpenAI's Chat Completions API, streamed |
 //!
 //! A runtime ends every run with an [`Outcome`](rejoinder_core::Outcome) or an
@@ -20,18 +21,22 @@
 //! judges. An answer that was cut off is an error ([`Broken`](rejoinder_core::AgentError::Broken)), never half an answer.
 //! Text for drafts passes through [`Shim`](rejoinder_core::Shim) before it is reported.
 
+mod command;
 mod detect;
 mod front_desk;
 mod openai;
 mod prompt;
 mod report;
+mod supervise;
 #[cfg(test)]
 mod tests;
 mod tools;
 mod wire;
 
+pub use command::{Command, CommandSection, Memory, ProgramError};
 pub use detect::{
     FoundServer, ModelStatus, ModelsError, Origin, ServerCandidates, check_model, find_local, list_models,
 };
 pub use front_desk::{FrontDesk, FrontDeskSection, NextStep, Status};
 pub use openai::{OpenAi, OpenAiSection, SettingsError, redacted_url, say_hello};
+pub use supervise::{Supervisor, supervise};

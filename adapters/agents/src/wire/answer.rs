@@ -1,10 +1,8 @@
 //! One object of an answer.
 
-use std::collections::BTreeMap;
-
 use rejoinder_core::{ToolUse, Usage, json_error};
-use serde::{Deserialize, de::IgnoredAny};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
 /// The keys of which an object has one: it may have more of the first five, but only one of the others, which end the run.
 pub(super) const KEYS: [&str; 13] = [
@@ -27,7 +25,7 @@ pub(super) struct WireObject {
     #[serde(flatten)]
     pub(super) end: WireEnd,
     #[serde(flatten)]
-    unknown: BTreeMap<String, IgnoredAny>,
+    unknown: Map<String, Value>,
 }
 
 /// How the agent ends its run.

@@ -1,8 +1,7 @@
 //! The lines of a stream, and whether an answer is text or objects.
 
-use std::collections::BTreeMap;
-
-use serde::de::IgnoredAny;
+use rejoinder_core::AgentError;
+use serde_json::{Map, Value};
 
 use super::{answer::KEYS, said::MAX_OBJECT};
 
@@ -31,7 +30,7 @@ impl Format {
             None if has_ended || begun.len() > MAX_OBJECT => begun,
             None => return None,
         };
-        let keys: Option<BTreeMap<String, IgnoredAny>> = serde_json::from_slice(line).ok();
+        let keys: Option<Map<String, Value>> = serde_json::from_slice(line).ok();
         let is_object = keys.is_some_and(|keys| keys.keys().any(|key| KEYS.contains(&&**key)));
         Some(if is_object { Self::Objects } else { Self::Text })
     }
@@ -81,6 +80,51 @@ impl Lines {
     /// The last line, if it has no line break.
     pub(crate) fn rest(mut self) -> Result<Option<String>, WrongLine> {
         read_line(&self.buffer[self.returned..], &mut self.has_begun)
+    }
+}
+
+impl From<WrongLine> for AgentError {
+    fn from(wrong: WrongLine) -> Self {
+        Self::Broken(wrong.to_string())
+    }
+}
+
+/// Text that comes in pieces which may end within a character. What is no UTF-8 is replaced.
+#[derive(Debug, Default)]
+pub(crate) struct TextPieces {
+    has_begun: bool,
+    /// The beginning of a character.
+    half: Vec<u8>,
+}
+
+impl TextPieces {
+    pub(crate) fn push(&mut self, piece: &[u8]) -> String {
+        let mut bytes = std::mem::take(&mut self.half);
+        bytes.extend_from_slice(piece);
+        let mut rest = if std::mem::replace(&mut self.has_begun, true) { &bytes[..] } else { without_mark(&bytes) };
+        let mut text = String::with_capacity(rest.len());
+        loop {
+            match std::str::from_utf8(rest) {
+                Ok(valid) => {
+                    text.push_str(valid);
+                    return text;
+                }
+                Err(error) => {
+                    let (valid, after) = rest.split_at(error.valid_up_to());
+                    text.push_str(&String::from_utf8_lossy(valid));
+                    let Some(invalid) = error.error_len() else {
+                        self.half = after.to_vec();
+                        return text;
+                    };
+                    text.push(char::REPLACEMENT_CHARACTER);
+                    rest = &after[invalid..];
+                }
+            }
+        }
+    }
+
+    pub(crate) fn rest(self) -> String {
+        String::from_utf8_lossy(&self.half).into_owned()
     }
 }
 

@@ -21,7 +21,7 @@ mod turn;
 mod tests;
 
 pub(crate) use self::{
-    lines::{Format, Lines},
-    said::{MAX_OBJECT, Said},
-    turn::{WireTurn, largest},
+    lines::{Format, Lines, TextPieces},
+    said::Said,
+    turn::{MAX_FILE, WireTurn},
 };

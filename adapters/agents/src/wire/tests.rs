@@ -5,7 +5,11 @@ use rejoinder_core::{
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::{Format, Lines, MAX_OBJECT, Said, WireTurn, lines::WrongLine, said::MAX_TEXT};
+use super::{
+    Format, Lines, Said, TextPieces, WireTurn,
+    lines::WrongLine,
+    said::{MAX_OBJECT, MAX_TEXT},
+};
 use crate::tests::{line, turn};
 
 fn file(bytes: Option<&[u8]>) -> AgentFile {
@@ -329,4 +333,14 @@ fn a_line_that_is_too_long_or_no_text_is_wrong() {
     let mut lines = Lines::default();
     lines.push(b"\xFF\n");
     assert_eq!(lines.next_line(), Err(WrongLine::NotUtf8));
+}
+
+#[test]
+fn text_may_come_in_half_characters() {
+    let mut pieces = TextPieces::default();
+    let text: Vec<_> = "\u{feff}ä€🦀".as_bytes().chunks(2).map(|piece| pieces.push(piece)).collect();
+    assert_eq!(text.concat() + &pieces.rest(), "\u{feff}ä€🦀");
+    let mut pieces = TextPieces::default();
+    assert_eq!(pieces.push(b"\xEF\xBB\xBFa\xFFb\xC3"), "a\u{fffd}b");
+    assert_eq!(pieces.rest(), "\u{fffd}");
 }

@@ -11,12 +11,7 @@ use serde_with::skip_serializing_none;
 use crate::tools::rfc3339;
 
 /// The largest file whose content an agent gets, in bytes.
-const MAX_FILE: usize = 10 << 20;
-
-/// The size of the largest file of this type that an agent gets.
-pub(crate) const fn largest(_media_type: &str) -> Option<usize> {
-    Some(MAX_FILE)
-}
+pub(crate) const MAX_FILE: usize = 10 << 20;
 
 /// A turn, as an agent reads it. The keys up to `deadline` are always there; the others, if they say something.
 #[skip_serializing_none]

@@ -1,5 +1,6 @@
 //! Tests of the agent runtimes through `AgentRuntime`.
 
+mod command;
 mod conformance;
 mod detect;
 mod double;

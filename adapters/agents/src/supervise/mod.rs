@@ -1,0 +1,251 @@
+//! `rejoinder supervise`: the process between the gateway and a program that it runs for a turn. It ends with the program, or when
+//! the gateway no longer holds its standard input, and leaves none of the program's processes behind.
+//!
+//! ```text
+//! gateway ── supervise ── supervise --exec ─ becomes ─► the program
+//! ```
+//!
+//! Its standard input is a number of eight bytes (big-endian), as many bytes for the standard input of the program, and then
+//! nothing: its end means that the run is over, also because the gateway has died. The program inherits the rest.
+//!
+//! On Linux the supervisor adopts what the program starts and abandons, so that it finds all of it, and the kernel kills the
+//! program if the supervisor is killed. Elsewhere it only reaches the program's group of processes.
+
+mod processes;
+
+use std::{
+    ffi::OsString,
+    io,
+    os::{
+        fd::AsFd,
+        unix::process::{CommandExt, ExitStatusExt},
+    },
+    path::{Path, PathBuf},
+    process::{Command, ExitCode, ExitStatus, Stdio},
+    time::Duration,
+};
+
+use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions, getpid, getppid, setrlimit, wait};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::unix::pipe,
+    process::ChildStdin,
+    signal::unix::{SignalKind, signal},
+    time::{Instant, sleep_until},
+};
+
+/// The argument that makes a process a supervisor.
+const SUPERVISE: &str = "supervise";
+
+/// The argument of the process that becomes the program. The supervisor's id follows.
+const EXEC: &str = "--exec";
+
+/// The argument before the program's address space, in bytes.
+pub(crate) const MAX_MEMORY: &str = "--max-memory";
+
+/// How long the program's processes have to end by themselves once they are told to.
+const GRACE: Duration = Duration::from_millis(1500);
+
+/// What a shell answers if it cannot run a program.
+const CANNOT_RUN: u8 = 126;
+const NOT_FOUND: u8 = 127;
+
+/// The command line that starts a supervisor; what it is to run follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Supervisor {
+    pub program: PathBuf,
+    pub arguments: Vec<OsString>,
+}
+
+impl Supervisor {
+    /// The running program, which must call [`supervise`] first of all.
+    ///
+    /// # Errors
+    /// When the path of the running program is unknown.
+    pub fn own() -> io::Result<Self> {
+        // Names the running program even after another one was installed in its place.
+        let link = Path::new("/proc/self/exe");
+        let program = if link.exists() { link.to_owned() } else { std::env::current_exe()? };
+        Ok(Self { program, arguments: vec![SUPERVISE.into()] })
+    }
+}
+
+/// What a supervisor is told to run.
+struct Orders {
+    /// Set in the process that becomes the program.
+    supervisor: Option<i32>,
+    max_memory: Option<u64>,
+    command: Vec<OsString>,
+}
+
+impl Orders {
+    fn read(mut arguments: impl Iterator<Item = OsString>) -> Option<Self> {
+        let mut orders = Self { supervisor: None, max_memory: None, command: Vec::new() };
+        loop {
+            let number = |text: Option<OsString>| text?.to_str()?.parse::<u64>().ok();
+            match arguments.next()?.to_str()? {
+                EXEC => orders.supervisor = Some(i32::try_from(number(arguments.next())?).ok()?),
+                MAX_MEMORY => orders.max_memory = Some(number(arguments.next())?),
+                "--" => break,
+                _ => return None,
+            }
+        }
+        orders.command.extend(arguments);
+        (!orders.command.is_empty()).then_some(orders)
+    }
+}
+
+/// Runs a program and ends it with all its processes, if the arguments of this process say so. The exit code is the program's; 128
+/// and the signal's number if one killed it. `None`: this process is no supervisor.
+pub fn supervise() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next()? != SUPERVISE {
+        return None;
+    }
+    let Some(orders) = Orders::read(arguments) else {
+        eprintln!("error: `rejoinder supervise` is for the gateway");
+        return Some(ExitCode::from(2));
+    };
+    let done = match orders.supervisor {
+        Some(supervisor) => Err(become_program(&orders, supervisor)),
+        None => run(&orders),
+    };
+    Some(done.unwrap_or_else(|error| {
+        eprintln!("rejoinder: cannot run {}: {error}", Path::new(&orders.command[0]).display());
+        ExitCode::from(if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { CANNOT_RUN })
+    }))
+}
+
+/// Turns this process into the program. Returns why it cannot.
+fn become_program(orders: &Orders, supervisor: i32) -> io::Error {
+    let prepared = (|| {
+        die_with_parent()?;
+        if getppid().map(Pid::as_raw_pid) != Some(supervisor) {
+            return Err(io::Error::other("its supervisor is gone"));
+        }
+        setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+        if let Some(bytes) = orders.max_memory {
+            setrlimit(Resource::As, Rlimit { current: Some(bytes), maximum: Some(bytes) })?;
+        }
+        Ok(())
+    })();
+    match prepared {
+        Ok(()) => Command::new(&orders.command[0]).args(&orders.command[1..]).exec(),
+        Err(error) => error,
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn die_with_parent() -> io::Result<()> {
+    Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn die_with_parent() -> io::Result<()> {
+    Ok(())
+}
+
+fn run(orders: &Orders) -> io::Result<ExitCode> {
+    // One thread: the kernel kills the program when the thread ends that has started it.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let status = runtime.block_on(watch(orders))?;
+    Ok(status.map_or(ExitCode::FAILURE, |status| {
+        let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+        ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX))
+    }))
+}
+
+/// Runs the program until none of its processes is left. `None`: it was ended before it began.
+async fn watch(orders: &Orders) -> io::Result<Option<ExitStatus>> {
+    let (mut ended, mut told) = (signal(SignalKind::child())?, signal(SignalKind::terminate())?);
+    // What a program sends to its whole group reaches the supervisor, too.
+    let (_interrupt, _hangup) = (signal(SignalKind::interrupt())?, signal(SignalKind::hangup())?);
+    processes::adopt()?;
+    let mut gateway = pipe::Receiver::from_owned_fd(io::stdin().as_fd().try_clone_to_owned()?)?;
+    let Ok(turn) = read_turn(&mut gateway).await else { return Ok(None) };
+    let (main, stdin) = start(orders)?;
+    let write = async {
+        let mut stdin = stdin;
+        // A program need not read it.
+        let _ = stdin.write_all(&turn).await;
+        drop((stdin, turn));
+        std::future::pending::<()>().await;
+    };
+    let mut write = std::pin::pin!(write);
+
+    let (mut status, mut kill_at, mut is_killing) = (None, None, false);
+    let mut one = [0];
+    loop {
+        tokio::select! {
+            () = &mut write => {}
+            _ = ended.recv() => {}
+            _ = told.recv(), if kill_at.is_none() => kill_at = Some(stop(main)),
+            _ = gateway.read(&mut one), if kill_at.is_none() => kill_at = Some(stop(main)),
+            () = sleep_until(kill_at.unwrap_or_else(Instant::now)), if kill_at.is_some() && !is_killing => is_killing = true,
+        }
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, ended))) if pid == main => {
+                    status = Some(ExitStatus::from_raw(ended.as_raw()));
+                    is_killing = true;
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(_) => return Ok(status),
+            }
+        }
+        if is_killing {
+            processes::signal_all(main, Signal::KILL);
+        }
+    }
+}
+
+/// Tells all processes to end. Returns when they are killed.
+fn stop(main: Pid) -> Instant {
+    processes::signal_all(main, Signal::TERM);
+    Instant::now() + GRACE
+}
+
+async fn read_turn(gateway: &mut pipe::Receiver) -> io::Result<Vec<u8>> {
+    let length = gateway.read_u64().await?;
+    let mut turn = Vec::new();
+    (&mut *gateway).take(length).read_to_end(&mut turn).await?;
+    if turn.len() as u64 == length { Ok(turn) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+fn start(orders: &Orders) -> io::Result<(Pid, ChildStdin)> {
+    let Supervisor { program, arguments } = Supervisor::own()?;
+    let mut command = Command::new(program);
+    command.args(arguments).arg(EXEC).arg(getpid().as_raw_pid().to_string());
+    if let Some(bytes) = orders.max_memory {
+        command.arg(MAX_MEMORY).arg(bytes.to_string());
+    }
+    if cfg!(not(target_os = "linux")) {
+        command.process_group(0);
+    }
+    let mut child = command.arg("--").args(&orders.command).stdin(Stdio::piped()).spawn()?;
+    let stdin = child.stdin.take().expect("it is a pipe");
+    let main = Pid::from_child(&child);
+    Ok((main, ChildStdin::from_std(stdin)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(arguments: &[&str]) -> Option<(Option<i32>, Option<u64>, Vec<OsString>)> {
+        let orders = Orders::read(arguments.iter().map(Into::into))?;
+        Some((orders.supervisor, orders.max_memory, orders.command))
+    }
+
+    #[test]
+    fn what_follows_the_dashes_is_the_program() {
+        let command = |words: &[&str]| words.iter().map(Into::into).collect::<Vec<OsString>>();
+        assert_eq!(read(&["--", "a", "--exec", "--"]), Some((None, None, command(&["a", "--exec", "--"]))));
+        let orders = read(&["--exec", "7", "--max-memory", "1024", "--", "a"]);
+        assert_eq!(orders, Some((Some(7), Some(1024), command(&["a"]))));
+        assert_eq!(read(&["--max-memory", "much", "--", "a"]), None);
+        assert_eq!(read(&["--"]), None);
+        assert_eq!(read(&["a"]), None);
+    }
+}
