@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | `front-desk` | [`FrontDesk`] | the built-in default: needs no key and no network; says that no agent is configured |
 //! | `command` | [`Command`] | a program of the operator, started for each turn |
+//! | `http` | [`Http`] | a service of the operator, which gets one request for each turn |
 //! | `openai` | [`OpenAi`] | any server with OpenAI's Chat Completions API, streamed |
 //!
 //! A runtime ends every run with an [`Outcome`](rejoinder_core::Outcome) or an
@@ -24,12 +25,14 @@
 mod command;
 mod detect;
 mod front_desk;
+mod http;
 mod openai;
 mod prompt;
 mod report;
 mod supervise;
 #[cfg(test)]
 mod tests;
+mod timeout;
 mod tools;
 mod wire;
 
@@ -38,5 +41,6 @@ pub use detect::{
     FoundServer, ModelStatus, ModelsError, Origin, ServerCandidates, check_model, find_local, list_models,
 };
 pub use front_desk::{FrontDesk, FrontDeskSection, NextStep, Status};
+pub use http::{Http, HttpSection};
 pub use openai::{OpenAi, OpenAiSection, SettingsError, redacted_url, say_hello};
 pub use supervise::{Supervisor, supervise};

@@ -188,7 +188,7 @@ impl Answer<'_> {
             return Ok(());
         }
         self.lines.push(piece);
-        while let Some(line) = self.lines.next_line()? {
+        while let Some(line) = self.lines.next_line(false)? {
             self.said.object(&line).await?;
         }
         Ok(())

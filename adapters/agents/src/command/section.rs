@@ -10,12 +10,10 @@ use std::{
     time::Duration,
 };
 
-use rejoinder_config::{
-    AgentSection, Checks, Secret, Section, Size,
-    duration::{self, HOUR},
-    number, text,
-};
+use rejoinder_config::{AgentSection, Checks, Secret, Section, Size, number, text};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::timeout;
 
 /// The variables that every program gets.
 const INHERITED: [&str; 7] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR"];
@@ -33,7 +31,7 @@ pub struct CommandSection {
     /// Variables of the gateway that it gets as well.
     pub inherit: Vec<String>,
     /// How long it may run; `None`: as long as the gateway lets any agent.
-    #[serde(serialize_with = "write_timeout", deserialize_with = "read_timeout")]
+    #[serde(serialize_with = "timeout::write", deserialize_with = "timeout::read")]
     pub timeout: Option<Duration>,
     /// The address space of each of its processes; `None`: unlimited.
     pub max_memory: Option<Memory>,
@@ -200,18 +198,6 @@ impl Serialize for Memory {
 impl<'de> Deserialize<'de> for Memory {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         text::parsed(deserializer, "a size from \"16 MiB\" to \"1024 GiB\"", Self::parse)
-    }
-}
-
-fn read_timeout<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    duration::between::<D, 100, { 24 * HOUR }>(deserializer).map(Some)
-}
-
-#[expect(clippy::ref_option, reason = "serde hands a reference to the field")]
-fn write_timeout<S: Serializer>(timeout: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
-    match timeout {
-        Some(timeout) => duration::write(timeout, serializer),
-        None => serializer.serialize_none(),
     }
 }
 

@@ -64,12 +64,13 @@ impl Lines {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next whole line that is not empty.
-    pub(crate) fn next_line(&mut self) -> Result<Option<String>, WrongLine> {
+    /// The next whole line, also if it is empty and `with_empty`.
+    pub(crate) fn next_line(&mut self, with_empty: bool) -> Result<Option<String>, WrongLine> {
         while let Some(end) = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n') {
             let line = self.returned..self.searched + end;
             (self.returned, self.searched) = (line.end + 1, line.end + 1);
-            if let Some(line) = read_line(&self.buffer[line], &mut self.has_begun)? {
+            let line = read_line(&self.buffer[line], &mut self.has_begun)?;
+            if with_empty || !line.is_empty() {
                 return Ok(Some(line));
             }
         }
@@ -79,7 +80,8 @@ impl Lines {
 
     /// The last line, if it has no line break.
     pub(crate) fn rest(mut self) -> Result<Option<String>, WrongLine> {
-        read_line(&self.buffer[self.returned..], &mut self.has_begun)
+        let line = read_line(&self.buffer[self.returned..], &mut self.has_begun)?;
+        Ok((!line.is_empty()).then_some(line))
     }
 }
 
@@ -128,14 +130,13 @@ impl TextPieces {
     }
 }
 
-/// A line without its white space, and without the byte order mark at the beginning of the stream. `None` if it is empty.
-fn read_line(line: &[u8], has_begun: &mut bool) -> Result<Option<String>, WrongLine> {
+/// A line without its white space, and without the byte order mark at the beginning of the stream.
+fn read_line(line: &[u8], has_begun: &mut bool) -> Result<String, WrongLine> {
     if line.len() > MAX_OBJECT {
         return Err(WrongLine::TooLong);
     }
     let line = if std::mem::replace(has_begun, true) { line } else { without_mark(line) };
-    let line = std::str::from_utf8(line.trim_ascii()).map_err(|_| WrongLine::NotUtf8)?;
-    Ok((!line.is_empty()).then(|| line.to_owned()))
+    std::str::from_utf8(line.trim_ascii()).map(ToOwned::to_owned).map_err(|_| WrongLine::NotUtf8)
 }
 
 /// The bytes after a byte order mark.

@@ -21,7 +21,8 @@ mod turn;
 mod tests;
 
 pub(crate) use self::{
+    ends::short_error,
     lines::{Format, Lines, TextPieces},
-    said::Said,
+    said::{MAX_OBJECT, Said},
     turn::{MAX_FILE, WireTurn},
 };

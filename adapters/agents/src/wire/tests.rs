@@ -316,7 +316,7 @@ fn a_stream_is_cut_into_lines_wherever_its_pieces_end() {
         let (mut lines, mut seen) = (Lines::default(), Vec::new());
         for piece in stream.as_bytes().chunks(size) {
             lines.push(piece);
-            while let Some(line) = lines.next_line().expect("good lines") {
+            while let Some(line) = lines.next_line(false).expect("good lines") {
                 seen.push(line);
             }
         }
@@ -329,10 +329,10 @@ fn a_stream_is_cut_into_lines_wherever_its_pieces_end() {
 fn a_line_that_is_too_long_or_no_text_is_wrong() {
     let mut lines = Lines::default();
     lines.push(&vec![b'x'; MAX_OBJECT + 1]);
-    assert_eq!(lines.next_line(), Err(WrongLine::TooLong));
+    assert_eq!(lines.next_line(false), Err(WrongLine::TooLong));
     let mut lines = Lines::default();
     lines.push(b"\xFF\n");
-    assert_eq!(lines.next_line(), Err(WrongLine::NotUtf8));
+    assert_eq!(lines.next_line(false), Err(WrongLine::NotUtf8));
 }
 
 #[test]

@@ -53,6 +53,16 @@ impl Answer {
         Self { status: 200, headers, pieces: pieces.into_iter().collect() }
     }
 
+    /// A response of this content type.
+    pub(crate) fn of(content_type: &'static str, pieces: impl IntoIterator<Item = Piece>) -> Self {
+        Self { status: 200, headers: vec![("content-type", content_type)], pieces: pieces.into_iter().collect() }
+    }
+
+    /// A response without a body.
+    pub(crate) fn empty(status: u16) -> Self {
+        Self { status, headers: Vec::new(), pieces: Vec::new() }
+    }
+
     /// A valid stream of these texts.
     pub(crate) fn says(texts: &[&str]) -> Self {
         Self::stream(texts.iter().map(|text| text_chunk(text)).chain([finish("stop"), done()]))
@@ -121,6 +131,7 @@ pub(crate) struct ReceivedRequest {
     pub(crate) path: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Value,
+    pub(crate) bytes: Bytes,
 }
 
 /// Chooses the answer to a request.
@@ -172,6 +183,7 @@ impl Server {
         let script = Arc::new(Mutex::new(Script { director, requests: Vec::new(), at_work }));
         let app = Router::new()
             .route("/v1/chat/completions", post(respond))
+            .route("/v1/turns", post(respond))
             .route("/v1/models", get(respond))
             .route("/v1/models/{model}", get(respond))
             .with_state(Arc::clone(&script));
@@ -228,8 +240,8 @@ async fn respond(
 ) -> Response<Body> {
     let (answer, work) = {
         let mut script = script.lock().expect("not poisoned");
-        let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-        let request = ReceivedRequest { from, path: uri.to_string(), headers, body };
+        let (body, bytes) = (serde_json::from_slice(&body).unwrap_or(Value::Null), body);
+        let request = ReceivedRequest { from, path: uri.to_string(), headers, body, bytes };
         let answer = (script.director)(&request);
         script.requests.push(request);
         script.at_work.fetch_add(1, Ordering::SeqCst);

@@ -5,4 +5,5 @@ mod conformance;
 mod detect;
 mod double;
 mod front_desk;
+mod http;
 mod openai;

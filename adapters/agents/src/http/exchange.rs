@@ -1,0 +1,94 @@
+//! The request of a turn and its response.
+
+use std::time::Duration;
+
+use rejoinder_core::{AgentError, AgentTurn, Outcome, Reply, RunEvents, TraceHeaders};
+use reqwest::{
+    RequestBuilder, Response, StatusCode,
+    header::{ACCEPT, CONTENT_TYPE},
+};
+use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP};
+use tokio::time::timeout;
+
+use super::{
+    Http,
+    body::{Body, Format},
+};
+use crate::{
+    openai::{chain, read_body},
+    wire::{Said, WireTurn, short_error},
+};
+
+/// What the service may answer with.
+const ACCEPTED: &str = "application/x-ndjson, text/event-stream, application/json, text/plain";
+
+/// How much of an error's body is read, in bytes, and for how long.
+const MAX_ERROR_BODY: usize = 16 * 1024;
+const ERROR_TIMEOUT: Duration = Duration::from_secs(5);
+
+impl Http {
+    pub(super) async fn exchange(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
+        events.shown(WireTurn::input(turn)).await;
+        let limit = self.settings.response_timeout;
+        let response = match timeout(limit, self.post(turn)?.send()).await {
+            Err(_) => return Err(AgentError::Stalled(format!("no response for {limit:?}"))),
+            Ok(Err(error)) => return Err(AgentError::Unreachable(chain(error))),
+            Ok(Ok(response)) => response,
+        };
+        match response.status() {
+            StatusCode::NO_CONTENT => return Ok(Outcome::Reply(Reply::text(""))),
+            status if !status.is_success() => return Err(refusal(response).await),
+            _ => {}
+        }
+        let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let Some(format) = content_type.and_then(Format::of) else {
+            let content_type = content_type.map_or("no content type", |value| &value[..value.len().min(100)]);
+            return Err(AgentError::Broken(format!("the response has {content_type}, and none of {ACCEPTED}")));
+        };
+        let mut body = Body::new(format, Said::of(&self.name, turn, events));
+        self.read(response, &mut body).await?;
+        body.outcome().await
+    }
+
+    fn post(&self, turn: &AgentTurn) -> Result<RequestBuilder, AgentError> {
+        let (id, seconds) = (format!("{}-{}", turn.turn, turn.attempt), turn.now.as_millis().div_euclid(1000));
+        let body = WireTurn::of(turn).to_json();
+        let request = self.http.post(self.settings.url.clone()).header(CONTENT_TYPE, "application/json");
+        let mut request = request.header(ACCEPT, ACCEPTED).header(HEADER_WEBHOOK_ID, &id);
+        if let Some(signer) = &self.signer {
+            let signature = signer.sign(&id, seconds, &body);
+            let signature = signature.map_err(|_| AgentError::Failed("the request cannot be signed".to_owned()))?;
+            request = request.header(HEADER_WEBHOOK_SIGNATURE, signature);
+        }
+        if let Some(TraceHeaders { parent, state }) = &turn.trace {
+            request = request.header("traceparent", parent);
+            if !state.is_empty() {
+                request = request.header("tracestate", state);
+            }
+        }
+        Ok(request.header(HEADER_WEBHOOK_TIMESTAMP, seconds).body(body))
+    }
+
+    async fn read(&self, mut response: Response, body: &mut Body<'_>) -> Result<(), AgentError> {
+        let limit = self.settings.idle_timeout;
+        while !body.has_ended() {
+            match timeout(limit, response.chunk()).await {
+                Err(_) => return Err(AgentError::Stalled(format!("no data for {limit:?}{}", body.after()))),
+                Ok(Err(error)) => {
+                    let why = chain(error);
+                    return Err(AgentError::Broken(format!("the response was cut off{}: {why}", body.after())));
+                }
+                Ok(Ok(Some(piece))) => body.push(&piece).await?,
+                Ok(Ok(None)) => return body.end().await,
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn refusal(mut response: Response) -> AgentError {
+    let status = response.status().to_string();
+    let body = timeout(ERROR_TIMEOUT, read_body(&mut response, MAX_ERROR_BODY)).await;
+    let body = body.ok().and_then(Result::ok).unwrap_or_default();
+    AgentError::Refused { status, message: short_error(&String::from_utf8_lossy(&body)) }
+}

@@ -1,0 +1,96 @@
+//! A service of the operator, which gets one request for each turn.
+//!
+//! | File | Contains |
+//! | --- | --- |
+//! | `section` | the configuration |
+//! | `exchange` | the request and its response |
+//! | `body` | the response's body, as text or as objects |
+//!
+//! A request is not sent again: the service may have acted on the first one.
+
+mod body;
+mod exchange;
+mod section;
+
+use std::fmt;
+
+use async_trait::async_trait;
+use rejoinder_core::{AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, RunEvents};
+use standardwebhooks::Webhook;
+use tokio_util::sync::CancellationToken;
+
+pub use self::section::HttpSection;
+use crate::{openai::redacted_url, wire};
+
+/// An agent that is a service.
+pub struct Http {
+    /// For metrics and logs.
+    name: AgentName,
+    settings: HttpSection,
+    signer: Option<Webhook>,
+    http: reqwest::Client,
+}
+
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Http").field("name", &self.name).field("at", &self.describe()).finish_non_exhaustive()
+    }
+}
+
+impl Http {
+    /// Sends nothing yet. `http` must follow no redirects and have no timeout for whole requests: an answer may take minutes.
+    /// Without a valid secret, requests have no signature.
+    pub fn new(name: AgentName, settings: HttpSection, http: reqwest::Client) -> Self {
+        let signer = settings.secret.as_ref().and_then(HttpSection::signer);
+        Self { name, settings, signer, http }
+    }
+
+    async fn answer(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
+        let Some(limit) = self.settings.timeout else { return self.exchange(turn, events).await };
+        let answered = tokio::time::timeout(limit, self.exchange(turn, events)).await;
+        answered.unwrap_or_else(|_| Err(AgentError::Stalled(format!("the answer has not ended within {limit:?}"))))
+    }
+
+    fn count(&self, result: &'static str) {
+        metrics::counter!("rejoinder_agent_requests_total", "agent" => self.name.clone(), "result" => result)
+            .increment(1);
+    }
+}
+
+/// The label in metrics.
+const fn label(result: &Result<Outcome, AgentError>) -> &'static str {
+    match result {
+        Ok(_) => "ok",
+        Err(AgentError::Unreachable(_)) => "unreachable",
+        Err(AgentError::Refused { .. }) => "refused",
+        Err(AgentError::Failed(_)) => "failed",
+        Err(AgentError::Stalled(_)) => "stalled",
+        Err(AgentError::Broken(_)) => "broken",
+    }
+}
+
+#[async_trait]
+impl AgentRuntime for Http {
+    fn describe(&self) -> String {
+        format!("http at {}", redacted_url(&self.settings.url))
+    }
+
+    fn history(&self) -> usize {
+        self.settings.history_messages as usize
+    }
+
+    fn reads(&self, _: &str) -> Option<usize> {
+        Some(wire::MAX_FILE)
+    }
+
+    async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {
+        tokio::select! {
+            biased;
+            outcome = self.answer(&turn, &events) => {
+                self.count(label(&outcome));
+                outcome
+            }
+            () = cancel.cancelled() => Err(AgentError::Failed("the run was cancelled".to_owned())),
+        }
+    }
+}

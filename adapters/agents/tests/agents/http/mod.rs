@@ -1,0 +1,170 @@
+//! Services that answer.
+
+mod conformance;
+
+use std::time::Duration;
+
+use rejoinder_agents::{Http, HttpSection};
+use rejoinder_core::{AgentError, AgentRuntime, AgentTurn, Outcome, Reply, Usage};
+use rstest::rstest;
+use serde_json::{Value, json};
+use standardwebhooks::Webhook;
+
+use crate::double::{Answer, FinishedRun, Piece, Server, client, raw, run, turn};
+
+const SECRET: &str = "whsec_dGhlLWtleS1vZi10aGUtdGVzdHMtb2YtYS1yZWxvYWQ=";
+const LINES: &str = "application/x-ndjson";
+const EVENTS: &str = "text/event-stream";
+
+fn section(server: &Server) -> HttpSection {
+    let url = format!("{}/turns", server.base_url).parse().expect("a URL");
+    HttpSection { url, secret: Some(SECRET.into()), ..HttpSection::default() }
+}
+
+fn agent(section: HttpSection) -> Http {
+    let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+    Http::new("main".into(), section, client.build().expect("a client"))
+}
+
+fn object(object: &Value) -> Piece {
+    raw(format!("{object}\n"))
+}
+
+async fn run_with(answer: Answer) -> FinishedRun {
+    let server = Server::answering([answer]).await;
+    run(&agent(section(&server)), turn("Hi")).await
+}
+
+#[tokio::test]
+async fn the_turn_is_posted_once_with_a_signature_of_the_run() {
+    let server = Server::answering([Answer::json(200, &json!({"reply": "Good day."}))]).await;
+    let agent = agent(section(&server));
+    let turn = AgentTurn { attempt: 2, ..turn("Hi") };
+    let run = run(&agent, turn.clone()).await;
+
+    let [request] = &server.requests()[..] else { panic!("one request") };
+    assert_eq!(request.headers["webhook-id"].to_str().unwrap(), format!("{}-2", turn.turn));
+    assert_eq!(request.headers["webhook-timestamp"], "1700000000");
+    let signed = Webhook::new(SECRET).unwrap().sign(&format!("{}-2", turn.turn), 1_700_000_000, &request.bytes);
+    assert_eq!(request.headers["webhook-signature"].to_str().unwrap(), signed.unwrap());
+    assert_eq!(request.body["text"], "Hi");
+    assert!(run.shown.clone().expect("the input").messages.contains("\"text\":\"Hi\""));
+    assert_eq!(run.reply(), "Good day.");
+}
+
+#[tokio::test]
+async fn without_a_secret_there_is_no_signature() {
+    let server = Server::answering([Answer::empty(204)]).await;
+    let agent = agent(HttpSection { secret: None, ..section(&server) });
+    let outcome = run(&agent, turn("Hi")).await.outcome;
+
+    assert_eq!(outcome, Ok(Outcome::Reply(Reply::text(""))));
+    assert!(!server.requests()[0].headers.contains_key("webhook-signature"));
+}
+
+#[rstest]
+#[case::text(Answer::page("text/plain; charset=utf-8", "Good day."))]
+#[case::an_object(Answer::json(200, &json!({"text": "Good", "reply": "Good day."})))]
+#[case::lines(Answer::of(LINES, [object(&json!({"text": "Good"})), raw("{\"te"), raw("xt\": \" day.\"}\r\n"), raw("{\"end\": true}")]))]
+#[case::events(Answer::of(EVENTS, [
+    raw(": hello\n\nevent: text\ndata: {\"text\":\ndata: \"Good\"}\n\ndata:"),
+    raw("{\"text\": \" day.\"}\r\n\r\ndata: {\"end\": true}\n\n"),
+    Piece::Stall,
+]))]
+#[tokio::test]
+async fn an_answer_comes_in_four_forms(#[case] answer: Answer) {
+    let run = run_with(answer).await;
+    assert!("Good day.".starts_with(&run.drafts), "{}", run.drafts);
+    assert_eq!(run.reply(), "Good day.");
+}
+
+#[tokio::test]
+async fn tools_and_tokens_are_reported() {
+    let usage = json!({"usage": {"input_tokens": 7, "output_tokens": 3}});
+    let tool = json!({"tool": {"name": "weather", "result": "sunny"}});
+    let run = run_with(Answer::of(LINES, [object(&tool), object(&usage), object(&json!({"react": "👍"}))])).await;
+
+    assert_eq!((run.usage, run.tools), (Some(Usage { input_tokens: 7, output_tokens: 3 }), vec!["weather".to_owned()]));
+    assert_eq!(run.outcome, Ok(Outcome::React("👍".into())));
+}
+
+#[rstest]
+#[case::half_an_object(Answer::page("application/json", "{\"reply\": \"Go"), "it is cut off")]
+#[case::no_end(Answer::of(LINES, [object(&json!({"text": "Half"}))]), "it ended after 4 characters without")]
+#[case::no_end_of_events(Answer::of(EVENTS, [raw("data: {\"end\": true}\n")]), "it ended without an object")]
+#[case::cut(Answer::of(LINES, [object(&json!({"text": "Half"})), Piece::Cut]), "the response was cut off after 4 characters")]
+#[case::half_a_text(Answer::of("text/plain", [raw("Half"), Piece::Cut]), "the response was cut off after 4 characters")]
+#[case::a_page(Answer::page("text/html", "<p>Sign in"), "the response has text/html, and none of")]
+#[case::nothing(Answer::empty(200), "the response has no content type")]
+#[tokio::test]
+async fn an_answer_that_is_not_as_described_is_broken(#[case] answer: Answer, #[case] why: &str) {
+    let Err(AgentError::Broken(said)) = run_with(answer).await.outcome else { panic!("it is not broken") };
+    assert!(said.starts_with(why), "{said}");
+}
+
+#[rstest]
+#[case(Answer::error(503, "try\n later"), "503 Service Unavailable", "later")]
+#[case(Answer::empty(302).with("location", "http://127.0.0.1:9/"), "302 Found", "it says no more")]
+#[tokio::test]
+async fn another_status_is_a_refusal_and_is_not_tried_again(
+    #[case] answer: Answer,
+    #[case] status: &str,
+    #[case] why: &str,
+) {
+    let server = Server::answering([answer]).await;
+    let outcome = run(&agent(section(&server)), turn("Hi")).await.outcome;
+
+    let Err(AgentError::Refused { status: said, message }) = outcome else { panic!("it is not refused") };
+    assert!(said == status && message.contains(why), "{said}: {message}");
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_service_that_is_not_there_is_unreachable() {
+    let url = "http://127.0.0.1:9/secret-path".parse().expect("a URL");
+    let outcome = run(&agent(HttpSection { url, ..HttpSection::default() }), turn("Hi")).await.outcome;
+
+    let Err(AgentError::Unreachable(why)) = outcome else { panic!("it is reachable") };
+    assert!(!why.contains("secret-path"), "{why}");
+}
+
+#[tokio::test]
+async fn a_service_may_be_slow_within_three_limits() {
+    let hangs = || Answer::of(LINES, [object(&json!({"text": "Half"})), Piece::Stall]);
+    let server = Server::directed(move |_| hangs()).await;
+    let short = Duration::from_millis(100);
+    for (section, why) in [
+        (HttpSection { idle_timeout: short, ..section(&server) }, "no data for 100ms after 4 characters"),
+        (HttpSection { timeout: Some(short), ..section(&server) }, "the answer has not ended within 100ms"),
+    ] {
+        let outcome = run(&agent(section), turn("Hi")).await.outcome;
+        assert_eq!(outcome, Err(AgentError::Stalled(why.to_owned())));
+    }
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/", listener.local_addr().expect("an address")).parse().expect("a URL");
+    let silent = agent(HttpSection { url, response_timeout: short, ..HttpSection::default() });
+    let outcome = run(&silent, turn("Hi")).await.outcome;
+    assert_eq!(outcome, Err(AgentError::Stalled("no response for 100ms".to_owned())));
+}
+
+#[tokio::test]
+async fn a_flood_of_text_is_cut_off() {
+    let piece = raw("x".repeat(64 * 1024));
+    let reply = run_with(Answer::of("text/plain", std::iter::repeat_n(piece, 1600))).await.reply();
+    assert!(reply.ends_with("\n\nThe rest is missing.") && reply.len() < 1024 * 1024 + 100, "{} bytes", reply.len());
+}
+
+#[tokio::test]
+async fn a_line_without_an_end_is_broken() {
+    let piece = raw("x".repeat(1024 * 1024));
+    let outcome = run_with(Answer::of(LINES, std::iter::repeat_n(piece, 100))).await.outcome;
+    assert_eq!(outcome, Err(AgentError::Broken("a line is longer than 16777216 bytes".to_owned())));
+}
+
+#[test]
+fn the_address_is_shown_without_what_may_be_secret() {
+    let url = "https://example.org/turns?key=hunter2".parse().expect("a URL");
+    let agent = Http::new("main".into(), HttpSection { url, ..HttpSection::default() }, client());
+    assert_eq!(agent.describe(), "http at https://example.org/turns");
+    assert!(!format!("{agent:?}").contains("hunter2"));
+}
