@@ -3,8 +3,10 @@
 //! To add one, write its runtime and its section in `adapters/agents`, implement [`AgentFactory`] in a file here, and list
 //! it in [`FACTORIES`]. What a kind may bring beside its runtime stands in `built_agent.rs`.
 
+mod command;
 mod factory;
 mod front_desk;
+mod http;
 mod openai;
 
 use rejoinder_config::{Agent, AgentKind};
@@ -13,7 +15,7 @@ use utoipa::openapi::OpenApi;
 use self::factory::AgentFactory;
 
 /// In the order of the manual.
-static FACTORIES: &[&dyn AgentFactory] = &[&front_desk::FrontDesk, &openai::OpenAi];
+static FACTORIES: &[&dyn AgentFactory] = &[&front_desk::FrontDesk, &openai::OpenAi, &command::Command, &http::Http];
 
 pub(crate) fn sections() -> Vec<AgentKind> {
     FACTORIES.iter().map(|factory| factory.section()).collect()

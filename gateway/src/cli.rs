@@ -196,6 +196,10 @@ enum Command {
 
 /// Runs the command that the process's arguments name.
 pub fn main() -> ExitCode {
+    // The gateway starts itself beside the programs that it runs; nothing else calls this.
+    if let Some(code) = rejoinder_agents::supervise() {
+        return code;
+    }
     umask::keep_private();
     // Exits with 0 for help and with 2 for wrong arguments.
     let cli = Cli::parse();

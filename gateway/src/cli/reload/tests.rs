@@ -63,6 +63,12 @@ base_url = "http://127.0.0.1:11434/v1"
 model = "llama"
 [agents.front-desk]
 kind = "front-desk"
+[agents.script]
+kind = "command"
+command = ["true"]
+[agents.service]
+kind = "http"
+url = "https://answers.example.org/turns"
 [routing]
 default_agent = "main"
 [commands.weather]
@@ -89,7 +95,7 @@ fn a_place_for_words_that_only_a_trigger_names_waits_for_the_restart() {
 }
 
 /// Keys whose value depends on another one.
-const DEPENDENT: [&str; 22] = [
+const DEPENDENT: [&str; 24] = [
     "server.public_url",
     "channels.webchat.main.access",
     "channels.webchat.family.access",
@@ -100,6 +106,8 @@ const DEPENDENT: [&str; 22] = [
     "channels.telegram.posted.webhook.max_connections",
     "agents.front-desk.kind",
     "agents.main.kind",
+    "agents.script.kind",
+    "agents.service.kind",
     "commands.weather.prompt",
     "schedules.morning.cron",
     "schedules.morning.at",
@@ -121,6 +129,7 @@ const VALUES: &[&str] = &[
     "\"7h\"",
     "\"7 KiB\"",
     "\"7 MiB\"",
+    "\"70 MiB\"",
     "\"de\"",
     "\"hold\"",
     "\"collect\"",

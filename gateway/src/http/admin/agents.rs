@@ -26,7 +26,7 @@ item! {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     } with {
         name: String = agent.name.to_string(),
-        /// The `kind` of its section, for example `openai`.
+        /// The `kind` of its section: `front-desk`, `openai`, `command` or `http`.
         kind: &'static str = agent.kind,
         /// What the agent is, and where it runs.
         description: String = description,

@@ -92,3 +92,52 @@ async fn an_agent_that_cannot_be_reached_is_wrong() {
     assert_eq!(doctor.code, Some(1));
     doctor.assert_finding("agents.main", "wrong", &["cannot be reached", "agents.main.base_url"]);
 }
+
+/// Runs the doctor for an agent that is this program.
+async fn run_doctor_for(program: &str) -> DoctorRun {
+    let config = format!("[agents.main]\nkind = \"command\"\ncommand = [\"{program}\"]\n");
+    DoctorRun::in_folder(folder(&config).await.path()).await
+}
+
+#[tokio::test]
+async fn a_program_that_starts_is_well() {
+    let doctor = run_doctor_for("sh").await;
+
+    assert_eq!(doctor.code, Some(0));
+    doctor.assert_finding("agents.main", "ok", &["/sh, the default: it starts"]);
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_is_wrong() {
+    let doctor = run_doctor_for("no-such-program").await;
+
+    assert_eq!(doctor.code, Some(1));
+    doctor.assert_finding("agents.main", "wrong", &["there is no program `no-such-program` in PATH"]);
+}
+
+#[tokio::test]
+async fn a_script_whose_interpreter_is_not_there_is_wrong() {
+    let scripts = tempfile::tempdir().unwrap();
+    let script = scripts.path().join("answer");
+    std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+
+    let doctor = run_doctor_for(script.to_str().unwrap()).await;
+
+    assert_eq!(doctor.code, Some(1));
+    doctor.assert_finding("agents.main", "wrong", &["it does not start", "first line"]);
+}
+
+#[tokio::test]
+async fn a_service_is_well_if_it_can_be_reached_and_is_sent_no_turn() {
+    let url = server(&[]).await.replace("/v1", "/turns");
+    let config = |url: &str| format!("[agents.main]\nkind = \"http\"\nurl = \"{url}\"\n");
+
+    let there = DoctorRun::in_folder(folder(&config(&url)).await.path()).await;
+    let gone = format!("http://{}/turns", unused_address().await);
+    let gone = DoctorRun::in_folder(folder(&config(&gone)).await.path()).await;
+
+    assert_eq!((there.code, gone.code), (Some(0), Some(1)));
+    there.assert_finding("agents.main", "ok", &["can be reached", "agents.main.secret"]);
+    gone.assert_finding("agents.main", "wrong", &["cannot be reached", "agents.main.url"]);
+}

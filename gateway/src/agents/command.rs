@@ -1,0 +1,56 @@
+//! A program that is started for each turn.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rejoinder_agents::{CommandSection, Supervisor};
+use rejoinder_config::{Agent, AgentKind};
+use rejoinder_core::{AgentName, AgentRuntime};
+use reqwest::Client;
+
+use super::factory::AgentFactory;
+use crate::{
+    built_agent::BuiltAgent,
+    console::finding::Finding,
+    materials::{Materials, WiringError},
+};
+
+pub(super) struct Command;
+
+#[async_trait]
+impl AgentFactory for Command {
+    fn section(&self) -> AgentKind {
+        AgentKind::of::<CommandSection>()
+    }
+
+    fn build(&self, name: &AgentName, agent: &Agent, _: &Materials<'_>) -> Result<BuiltAgent, WiringError> {
+        let wrong = |reason: String| WiringError::Agent { name: Arc::clone(name), reason };
+        let supervisor =
+            Supervisor::own().map_err(|error| wrong(format!("this program cannot start itself: {error}")))?;
+        let agent = rejoinder_agents::Command::new(Arc::clone(name), section(agent).clone(), supervisor)
+            .map_err(|error| wrong(error.to_string()))?;
+        let agent: Arc<dyn AgentRuntime> = Arc::new(agent);
+        Ok(agent.into())
+    }
+
+    async fn check(&self, name: &str, agent: &Agent, is_default: bool, _: &Client) -> Vec<Finding> {
+        let (about, program) = (format!("agents.{name}"), section(agent));
+        let role = if is_default { ", the default" } else { "" };
+        let found = match program.find_program() {
+            Err(error) => Finding::wrong(about, format!("it cannot be run{role}: {error}")),
+            Ok(path) => {
+                let who = format!("the program {}{role}", path.display());
+                match program.try_program() {
+                    Ok(()) => Finding::ok(about, format!("{who}: it starts")),
+                    Err(error) => Finding::wrong(about, format!("{who}: it does not start: {error}"))
+                        .with_advice("If it is a script, check that the program in its first line is there."),
+                }
+            }
+        };
+        vec![found]
+    }
+}
+
+fn section(agent: &Agent) -> &CommandSection {
+    agent.section().expect("an agent of this kind has a CommandSection")
+}

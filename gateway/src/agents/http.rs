@@ -1,0 +1,62 @@
+//! A service that gets one request for each turn.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rejoinder_agents::HttpSection;
+use rejoinder_config::{Agent, AgentKind};
+use rejoinder_core::{AgentName, AgentRuntime};
+use reqwest::Client;
+
+use super::factory::AgentFactory;
+use crate::{
+    built_agent::BuiltAgent,
+    client::{CHECK_TIMEOUT, is_readable_on_the_way},
+    console::finding::Finding,
+    materials::{Materials, WiringError},
+};
+
+pub(super) struct Http;
+
+#[async_trait]
+impl AgentFactory for Http {
+    fn section(&self) -> AgentKind {
+        AgentKind::of::<HttpSection>()
+    }
+
+    fn build(&self, name: &AgentName, agent: &Agent, materials: &Materials<'_>) -> Result<BuiltAgent, WiringError> {
+        let section = section(agent).clone();
+        let agent: Arc<dyn AgentRuntime> =
+            Arc::new(rejoinder_agents::Http::new(Arc::clone(name), section, materials.http.clone()));
+        Ok(agent.into())
+    }
+
+    fn counts_requests(&self) -> bool {
+        true
+    }
+
+    fn remark_on(&self, name: &str, agent: &Agent) -> Option<String> {
+        is_readable_on_the_way(&section(agent).url)
+            .then(|| format!("agents.{name}.url begins with http://: all messages can be read on the way."))
+    }
+
+    /// Asks for the headers only: no turn is sent.
+    async fn check(&self, name: &str, agent: &Agent, is_default: bool, http: &Client) -> Vec<Finding> {
+        let (about, service) = (format!("agents.{name}"), section(agent));
+        let role = if is_default { ", the default" } else { "" };
+        let url = rejoinder_agents::redacted_url(&service.url);
+        let who = format!("the service at {}{role}", url.as_str().trim_end_matches('/'));
+        let found = match http.head(service.url.clone()).timeout(CHECK_TIMEOUT).send().await {
+            Err(_) => Finding::wrong(about.as_str(), format!("{who} cannot be reached"))
+                .with_advice(format!("Start the service, or correct its address in {about}.url.")),
+            Ok(_) if service.secret.is_none() => Finding::ok(about.as_str(), format!("{who} can be reached"))
+                .with_advice(format!("Set {about}.secret, so that the service knows who sends the turns.")),
+            Ok(_) => Finding::ok(about.as_str(), format!("{who} can be reached")),
+        };
+        vec![found]
+    }
+}
+
+fn section(agent: &Agent) -> &HttpSection {
+    agent.section().expect("an agent of this kind has an HttpSection")
+}
