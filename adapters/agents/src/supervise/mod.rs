@@ -123,11 +123,11 @@ fn become_program(orders: &Orders, supervisor: i32) -> io::Error {
         if getppid().map(Pid::as_raw_pid) != Some(supervisor) {
             return Err(io::Error::other("its supervisor is gone"));
         }
-        setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
-        if let Some(bytes) = orders.max_memory {
-            setrlimit(Resource::As, Rlimit { current: Some(bytes), maximum: Some(bytes) })?;
-        }
-        Ok(())
+        // A service of systemd may set no limits; this one is in its unit.
+        let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+        let Some(bytes) = orders.max_memory else { return Ok(()) };
+        setrlimit(Resource::As, Rlimit { current: Some(bytes), maximum: Some(bytes) })
+            .map_err(|error| io::Error::other(format!("`max_memory` cannot be set: {error}")))
     })();
     match prepared {
         Ok(()) => Command::new(&orders.command[0]).args(&orders.command[1..]).exec(),

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 /// The program of `tests/bin`.
 pub(super) const PROGRAM: &str = env!("CARGO_BIN_EXE_rejoinder-agents-program");
 
-pub(super) fn agent(section: CommandSection) -> Command {
+pub(crate) fn agent(section: CommandSection) -> Command {
     let supervisor = Supervisor { program: PROGRAM.into(), arguments: vec!["supervise".into()] };
     Command::new("main".into(), section, supervisor).expect("the program is there")
 }

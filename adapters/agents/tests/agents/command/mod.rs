@@ -9,7 +9,7 @@ use rejoinder_agents::{CommandSection, Memory};
 use rejoinder_core::{AgentError, Outcome, Reply, Usage};
 use rstest::rstest;
 
-use self::double::agent;
+pub(crate) use self::double::agent;
 use crate::double::{FinishedRun, run, turn};
 
 /// A section whose program is a script for the shell.

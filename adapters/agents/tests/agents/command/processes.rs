@@ -120,3 +120,28 @@ async fn a_program_ends_with_its_supervisor_and_the_run_fails() {
     assert!(!matches!(run.outcome, Ok(Outcome::Reply(_))), "{:?}", run.outcome);
     until("its processes end", || processes.iter().all(|process| !is_alive(process))).await;
 }
+
+/// The folder of [`a_run_of_another_process`].
+const FOLDER: &str = "REJOINDER_TEST_FOLDER";
+
+#[tokio::test]
+#[ignore = "it is a part of the test below, in a process that is killed"]
+async fn a_run_of_another_process() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let section = CommandSection { cwd: Some(folder.into()), ..script(&(HIDE.to_owned() + "sleep 600")) };
+    run(&agent(section), turn("Hi")).await;
+}
+
+#[tokio::test]
+async fn what_a_program_started_ends_with_a_gateway_that_is_killed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut gateway = tokio::process::Command::new(std::env::current_exe().expect("this test"));
+    gateway.args(["--ignored", "--exact", "command::processes::a_run_of_another_process"]);
+    let mut gateway =
+        gateway.env(FOLDER, folder.path()).stdout(std::process::Stdio::null()).spawn().expect("it starts");
+    let process = hidden(&folder).await;
+
+    gateway.kill().await.expect("it is ours");
+
+    until("the process ends", || !is_alive(&process)).await;
+}

@@ -1,6 +1,7 @@
 //! Services that answer.
 
 mod conformance;
+mod examples;
 
 use std::time::Duration;
 
