@@ -53,6 +53,18 @@ impl<'a> Said<'a> {
         }
     }
 
+    /// Whether a message that was sent became the turn's answer.
+    pub(crate) const fn is_sent(&self) -> bool {
+        self.is_sent
+    }
+
+    /// Takes back what was said: another agent begins anew.
+    pub(crate) async fn begin_again(&mut self) {
+        self.rewrite("").await;
+        self.report.next(false);
+        self.objects = 0;
+    }
+
     /// Whether the outcome is known: nothing more is to be read.
     pub(crate) const fn has_ended(&self) -> bool {
         self.outcome.is_some()
@@ -181,8 +193,8 @@ impl<'a> Said<'a> {
         Ok(())
     }
 
-    fn so_far(&mut self) -> SaidSoFar {
-        SaidSoFar { text: std::mem::take(&mut self.text), is_sent: self.is_sent }
+    fn so_far(&self) -> SaidSoFar {
+        SaidSoFar { text: self.text.clone(), is_sent: self.is_sent }
     }
 
     fn bounded(&self, outcome: Outcome) -> Outcome {
