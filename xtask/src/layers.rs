@@ -29,7 +29,7 @@ const CRATES: [(&str, &[&str]); 10] = [
     ("rejoinder-config", &["rejoinder-core", "rejoinder-guard"]),
     ("rejoinder-kit", &["rejoinder-core", "rejoinder-guard"]),
     ("rejoinder-store", &["rejoinder-core", "rejoinder-guard"]),
-    ("rejoinder-agents", &["rejoinder-config", "rejoinder-core", "rejoinder-guard"]),
+    ("rejoinder-agents", &["rejoinder-config", "rejoinder-core", "rejoinder-guard", "rejoinder-kit"]),
     ("rejoinder-terminal", &["rejoinder-config", "rejoinder-core"]),
     ("rejoinder", &["*"]),
     ("xtask", &[]),

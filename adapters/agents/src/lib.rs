@@ -6,6 +6,7 @@
 //! | `command` | [`Command`] | a program of the operator, started for each turn |
 //! | `http` | [`Http`] | a service of the operator, which gets one request for each turn |
 //! | `openai` | [`OpenAi`] | any server with OpenAI's Chat Completions API, streamed |
+//! | `pull` | [`Pull`] | workers anywhere, which fetch turns over HTTP and post the answers |
 //!
 //! A runtime ends every run with an [`Outcome`](rejoinder_core::Outcome) or an
 //! [`AgentError`](rejoinder_core::AgentError). It never decides what a person sees (the guard does), never sends
@@ -28,6 +29,7 @@ mod front_desk;
 mod http;
 mod openai;
 mod prompt;
+mod pull;
 mod report;
 mod supervise;
 #[cfg(test)]
@@ -44,3 +46,4 @@ pub use front_desk::{FrontDesk, FrontDeskSection, NextStep, Status};
 pub use http::{Http, HttpSection};
 pub use openai::{OpenAi, OpenAiSection, SettingsError, redacted_url, say_hello};
 pub use supervise::{Supervisor, supervise};
+pub use pull::{Pull, PullSection, PullSettings, WorkerSection, openapi as pull_openapi};

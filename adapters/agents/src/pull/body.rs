@@ -1,0 +1,168 @@
+//! The bodies of requests and answers. No I/O.
+
+use std::collections::BTreeMap;
+
+use axum::{body::Bytes, http::StatusCode};
+use rejoinder_core::{AgentTurn, Timestamp, json_error};
+use rejoinder_kit::Problem;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::{tools::rfc3339, wire::WireTurn};
+
+/// How many events may be reported at once.
+const MAX_EVENTS: usize = 1000;
+
+/// A turn, with the lease under which a worker has it.
+#[derive(Serialize)]
+struct LeasedTurn<'a> {
+    #[serde(flatten)]
+    turn: WireTurn<'a>,
+    lease: &'a str,
+    lease_until: String,
+}
+
+/// A turn as JSON.
+pub(super) fn turn(turn: &AgentTurn, lease: &str, until: Timestamp) -> Bytes {
+    let turn = LeasedTurn { turn: WireTurn::of(turn), lease, lease_until: rfc3339(until) };
+    serde_json::to_vec(&turn).expect("texts and lists serialise to JSON").into()
+}
+
+/// A body with a lease.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Posted {
+    pub(super) lease: String,
+    pub(super) objects: Objects,
+}
+
+/// What a worker says: JSON objects.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Objects {
+    /// One, or none, beside the lease.
+    Beside(Option<String>),
+    /// Those of the list `events`.
+    Listed(Vec<String>),
+}
+
+impl Objects {
+    pub(super) fn as_slice(&self) -> &[String] {
+        match self {
+            Self::Beside(object) => object.as_slice(),
+            Self::Listed(objects) => objects,
+        }
+    }
+
+    /// The object of this index cannot be used.
+    pub(super) fn wrong(&self, index: usize, why: String) -> Problem {
+        unusable(why, matches!(self, Self::Listed(_)).then(|| format!("events[{index}]")).as_deref())
+    }
+}
+
+impl Posted {
+    /// Reads `{"lease", …}`, or `{"lease", "events": […]}`.
+    pub(super) fn read(body: &[u8]) -> Result<Self, Problem> {
+        let mut body: BTreeMap<String, &RawValue> =
+            serde_json::from_slice(body).map_err(|error| match error.classify() {
+                serde_json::error::Category::Data => unusable("the body must be an object", None),
+                _ => not_json(&error),
+            })?;
+        let missing =
+            || unusable("must be the lease of the turn, as a text: send it back as it was fetched", Some("lease"));
+        let lease = body.remove("lease").ok_or_else(missing)?;
+        let lease = serde_json::from_str(lease.get()).map_err(|_| missing())?;
+        let Some(events) = body.remove("events") else {
+            let object = || serde_json::to_string(&body).expect("JSON serialises to JSON");
+            return Ok(Self { lease, objects: Objects::Beside((!body.is_empty()).then(object)) });
+        };
+        let events: Vec<&RawValue> = serde_json::from_str(events.get())
+            .map_err(|_| unusable("must be a list of objects, such as [{\"text\": \"Hello\"}]", Some("events")))?;
+        if events.len() > MAX_EVENTS {
+            return Err(unusable(
+                format!("must be at most {MAX_EVENTS}: send them in several requests"),
+                Some("events"),
+            ));
+        }
+        let events = events.into_iter().map(|event| event.get().to_owned()).collect();
+        Ok(Self { lease, objects: Objects::Listed(events) })
+    }
+}
+
+fn not_json(error: &serde_json::Error) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "not-json", "Bad request: the body is not JSON", json_error(error))
+        .at(error.line(), error.column())
+}
+
+/// A body, or a field of it, that cannot be used.
+pub(super) fn unusable(detail: impl Into<std::borrow::Cow<'static, str>>, field: Option<&str>) -> Problem {
+    let title = "Unprocessable entity: the body cannot be used";
+    let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "unusable-body", title, detail);
+    match field {
+        Some(field) => problem.about(field),
+        None => problem,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_core::conformance::runtime;
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_turn_comes_with_its_lease() {
+        let given = runtime::turn("Hi");
+        let until = given.now + std::time::Duration::from_secs(30);
+
+        let turn: Value = serde_json::from_slice(&turn(&given, "1.1.ab", until)).unwrap();
+
+        assert_eq!(
+            (&turn["turn_id"], &turn["text"], &turn["lease"], &turn["lease_until"]),
+            (&json!(given.turn.to_string()), &json!("Hi"), &json!("1.1.ab"), &json!("2023-11-14T22:13:50Z"))
+        );
+    }
+
+    #[rstest]
+    #[case(r#"{"lease": "l"}"#, &[])]
+    #[case(r#"{"reply": "Hi", "lease": "l"}"#, &[r#"{"reply":"Hi"}"#])]
+    #[case(r#"{"lease": "l", "events": [{"text": "a"}, {"usage": {}}]}"#, &[r#"{"text": "a"}"#, r#"{"usage": {}}"#])]
+    #[case(r#"{"lease": "l", "events": []}"#, &[])]
+    fn what_is_posted_has_a_lease(#[case] body: &str, #[case] objects: &[&str]) {
+        let posted = Posted::read(body.as_bytes()).unwrap();
+
+        assert_eq!(
+            (posted.lease.as_str(), posted.objects.as_slice()),
+            ("l", objects.iter().map(ToString::to_string).collect::<Vec<_>>().as_slice())
+        );
+    }
+
+    #[rstest]
+    #[case("", 400, None, "cut off")]
+    #[case("{\"lease\": ", 400, None, "cut off")]
+    #[case("\"lease\"", 422, None, "an object")]
+    #[case("[]", 422, None, "an object")]
+    #[case("{\"reply\": \"Hi\"}", 422, Some("lease"), "as it was fetched")]
+    #[case("{\"lease\": 7}", 422, Some("lease"), "as it was fetched")]
+    #[case("{\"lease\": \"l\", \"events\": {}}", 422, Some("events"), "a list of objects")]
+    fn a_body_that_cannot_be_read_is_refused_with_what_to_fix(
+        #[case] body: &str,
+        #[case] status: u16,
+        #[case] field: Option<&str>,
+        #[case] said: &str,
+    ) {
+        let problem = Posted::read(body.as_bytes()).unwrap_err();
+
+        assert_eq!((problem.status().as_u16(), problem.field()), (status, field));
+        assert!(problem.detail().contains(said), "{}", problem.detail());
+    }
+
+    #[test]
+    fn too_many_events_at_once_are_refused() {
+        let events = vec![json!({"text": "a"}); MAX_EVENTS + 1];
+
+        let problem = Posted::read(json!({"lease": "l", "events": events}).to_string().as_bytes()).unwrap_err();
+
+        assert_eq!(problem.field(), Some("events"));
+    }
+}

@@ -1,0 +1,244 @@
+//! Where runs wait for workers, and workers for runs.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use parking_lot::Mutex;
+use rejoinder_core::{AgentTurn, Timestamp, TurnId};
+use tokio::{
+    sync::{Notify, mpsc},
+    time::{Instant, sleep_until},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Command,
+    leases::{Expiry, Lease, Leases, NotHeld, RunNumber},
+    section::PullSection,
+};
+
+/// What workers need of a run.
+pub(super) struct Work {
+    pub(super) turn: AgentTurn,
+    began: Instant,
+    /// Reaches the run.
+    pub(super) commands: mpsc::Sender<Command>,
+    /// Wakes the run when it got a lease.
+    is_leased: Notify,
+}
+
+impl Work {
+    /// The time of the gateway's clock at `instant`.
+    pub(super) fn time_at(&self, instant: Instant) -> Timestamp {
+        self.turn.now + instant.saturating_duration_since(self.began)
+    }
+}
+
+/// What happens to a run.
+pub(super) enum Change {
+    /// A worker has it now.
+    Leased,
+    /// A worker lost it.
+    Ended { worker: Arc<str>, is_last: bool },
+}
+
+/// Who asks for a turn, and which turns it takes.
+pub(super) struct Asking<'a> {
+    pub(super) worker: &'a Arc<str>,
+    pub(super) takes: &'a (dyn Fn(&AgentTurn) -> bool + Sync),
+}
+
+pub(super) struct Desk {
+    state: Mutex<State>,
+    /// Wakes the workers that wait.
+    offered: Notify,
+    /// How many workers wait.
+    waiting: AtomicUsize,
+}
+
+struct State {
+    leases: Leases<Arc<Work>>,
+    /// When a worker asked for a turn last.
+    asked: Option<Instant>,
+}
+
+impl Desk {
+    pub(super) fn new(section: &PullSection) -> Self {
+        let leases = Leases::new(section.lease, section.max_leases);
+        Self { state: Mutex::new(State { leases, asked: None }), offered: Notify::new(), waiting: AtomicUsize::new(0) }
+    }
+
+    /// Puts a run into the queue, for as long as the entry exists.
+    pub(super) fn enter(self: &Arc<Self>, turn: AgentTurn, commands: mpsc::Sender<Command>) -> Entry {
+        let (id, attempt) = (turn.turn, turn.attempt);
+        let work = Arc::new(Work { turn, began: Instant::now(), commands, is_leased: Notify::new() });
+        let number = self.state.lock().leases.add(id, attempt, Arc::clone(&work));
+        self.offered.notify_waiters();
+        Entry { desk: Arc::clone(self), number, work }
+    }
+
+    /// Waits for a run, until `deadline` or until `stop`.
+    pub(super) async fn next(
+        self: &Arc<Self>,
+        asking: Asking<'_>,
+        deadline: Instant,
+        stop: &CancellationToken,
+    ) -> Option<Offer> {
+        self.state.lock().asked = Some(Instant::now());
+        let _waiting = Waiting::begin(&self.waiting);
+        loop {
+            let offered = self.offered.notified();
+            tokio::pin!(offered);
+            // What is offered from now on wakes this worker.
+            offered.as_mut().enable();
+            if stop.is_cancelled() {
+                return None;
+            }
+            if let Some(offer) = self.offer(&asking) {
+                return Some(offer);
+            }
+            tokio::select! {
+                () = offered => {}
+                () = sleep_until(deadline) => return None,
+                () = stop.cancelled() => return None,
+            }
+        }
+    }
+
+    fn offer(self: &Arc<Self>, asking: &Asking<'_>) -> Option<Offer> {
+        let takes = |work: &Arc<Work>| (asking.takes)(&work.turn);
+        let grant = self.state.lock().leases.grant(asking.worker, takes, rand::random(), Instant::now())?;
+        grant.run.is_leased.notify_one();
+        let until = grant.run.time_at(grant.until);
+        Some(Offer { desk: Arc::clone(self), work: grant.run, lease: grant.lease, until, is_sent: false })
+    }
+
+    /// The run of a good lease.
+    pub(super) fn holder(&self, turn: TurnId, lease: &str) -> Result<Arc<Work>, NotHeld> {
+        self.state.lock().leases.holder(turn, lease, Instant::now())
+    }
+
+    /// Lets a lease begin anew. Returns when it ends.
+    pub(super) fn renew(&self, turn: TurnId, lease: &str) -> Result<Timestamp, NotHeld> {
+        let (work, until) = self.state.lock().leases.renew(turn, lease, Instant::now())?;
+        Ok(work.time_at(until))
+    }
+
+    fn give_back(&self, lease: &str) -> bool {
+        let is_back = self.state.lock().leases.give_back(lease);
+        if is_back {
+            self.offered.notify_waiters();
+        }
+        is_back
+    }
+}
+
+/// What the agent is, for operators.
+impl fmt::Display for Desk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let State { leases, asked } = &*self.state.lock();
+        let Some(asked) = asked else { return f.write_str("pull, no worker has asked for a turn yet") };
+        let (working, waiting) = (leases.leased(), self.waiting.load(Ordering::Relaxed));
+        let count = working + waiting;
+        let s = if count == 1 { "" } else { "s" };
+        write!(f, "pull, {count} worker{s} ({working} at work), last asked {}s ago", asked.elapsed().as_secs())?;
+        match leases.waiting() {
+            0 => Ok(()),
+            1 => f.write_str(", 1 turn waits for one"),
+            turns => write!(f, ", {turns} turns wait for one"),
+        }
+    }
+}
+
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn begin(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A run in the queue or with a worker. Dropping it takes the run out, and ends its lease.
+pub(super) struct Entry {
+    desk: Arc<Desk>,
+    number: RunNumber,
+    pub(super) work: Arc<Work>,
+}
+
+impl Entry {
+    /// Waits until the run gets a lease, or one has ended without an answer.
+    pub(super) async fn change(&self) -> Change {
+        loop {
+            let until = self.desk.state.lock().leases.until(self.number);
+            let ends = async {
+                match until {
+                    Some(until) => sleep_until(until).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = ends => {}
+                () = self.work.is_leased.notified() => return Change::Leased,
+            }
+            let (worker, is_last) = match self.desk.state.lock().leases.expire(self.number, Instant::now()) {
+                Expiry::None => continue,
+                Expiry::Queued { worker } => (worker, false),
+                Expiry::Exhausted { worker } => (worker, true),
+            };
+            self.desk.offered.notify_waiters();
+            return Change::Ended { worker, is_last };
+        }
+    }
+
+    /// Lets a lease begin anew, if it is a good one of this run.
+    pub(super) fn renew(&self, lease: &str) -> Result<(), NotHeld> {
+        self.desk.renew(self.work.turn.turn, lease).map(drop)
+    }
+
+    /// Takes the run out, because the worker that has it has answered. Returns the name of the worker.
+    pub(super) fn answered(&self) -> Option<Arc<str>> {
+        self.desk.state.lock().leases.answer(self.number)
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.desk.state.lock().leases.remove(self.number);
+    }
+}
+
+/// A run that is being sent to a worker. Dropped before it was [sent](Self::sent), it stands first in the queue again.
+pub(super) struct Offer {
+    desk: Arc<Desk>,
+    pub(super) work: Arc<Work>,
+    pub(super) lease: Lease,
+    pub(super) until: Timestamp,
+    is_sent: bool,
+}
+
+impl Offer {
+    pub(super) fn sent(mut self) {
+        self.is_sent = true;
+    }
+}
+
+impl Drop for Offer {
+    fn drop(&mut self) {
+        if !self.is_sent && self.desk.give_back(&self.lease) {
+            let (turn, lease) = (self.work.turn.turn, &*self.lease);
+            tracing::info!(turn_id = %turn, lease, "a worker was gone before it got its turn, which is offered again");
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! What workers send: they fetch turns, report, renew their leases and answer.
+
+use std::{convert::Infallible, sync::Arc, task::Poll, time::Duration};
+
+use axum::{
+    Json, Router,
+    body::{Body, Bytes},
+    extract::{Path, Request, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use futures_util::stream;
+use rejoinder_core::{AgentTurn, Timestamp, TurnId};
+use rejoinder_kit::{Peer, Problem, bearer, read_body};
+use tokio::{sync::oneshot, time::Instant};
+use url::form_urlencoded;
+
+use super::{
+    Caller, Command, Done, Pull, Refused,
+    body::{self, Posted},
+    desk::{Asking, Offer},
+    leases::NotHeld,
+    schema::{Answer, Events, LeaseOnly, LeasedTurn, Renewed, Reported, WorkerProblem},
+};
+use crate::{tools::rfc3339, wire::MAX_OBJECT};
+
+/// The longest wait for a turn: as long as proxies usually allow.
+const LONGEST_WAIT: Duration = Duration::from_mins(1);
+
+/// How long a worker waits that does not say.
+const USUAL_WAIT: Duration = Duration::from_secs(30);
+
+/// The largest body of a renewal, in bytes.
+const MAX_RENEWAL: usize = 64 * 1024;
+
+type Shared = State<Arc<Pull>>;
+
+/// The routes of an agent, relative to `/agents/<name>`. A request is held for up to a minute, so a time limit around them must
+/// be longer. Bodies are limited here.
+pub(super) fn routes(agent: Arc<Pull>) -> Router {
+    Router::new()
+        .route("/next", get(next))
+        .route("/turns/{turn_id}", post(answer))
+        .route("/turns/{turn_id}/renew", post(renew))
+        .route("/turns/{turn_id}/events", post(report))
+        .layer(middleware::from_fn(with_common_headers))
+        .with_state(agent)
+}
+
+async fn with_common_headers(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+/// Fetch a turn.
+///
+/// Waits until there is one. The worker has it until the lease ends, and is the only one that has it. A worker that renews
+/// the lease or reports events keeps it; after the end of the lease another worker gets the turn.
+#[utoipa::path(
+    get,
+    path = "/agents/{name}/next",
+    tag = "workers",
+    operation_id = "next_turn",
+    params(
+        ("name" = String, Path, description = "The agent"),
+        ("wait" = Option<u32>, Query, description = "How many seconds to wait for a turn: 30 if left out, and at most 60"),
+    ),
+    responses(
+        (status = 200, description = "A turn", body = LeasedTurn),
+        (status = 204, description = "There was none in this time: ask again"),
+        (status = 400, description = "`wait` is no number", body = WorkerProblem, content_type = "application/problem+json"),
+        (status = 401, description = "The token is missing or wrong", body = WorkerProblem, content_type = "application/problem+json"),
+        (status = 429, description = "Too many wrong tokens came from this address", body = WorkerProblem, content_type = "application/problem+json",
+            headers(("Retry-After" = u32, description = "Seconds"))),
+    ),
+    security(("worker_token" = [])),
+)]
+pub(super) async fn next(State(agent): Shared, request: Request) -> Result<Response, Problem> {
+    let (parts, _) = request.into_parts();
+    let caller = agent.identify(&parts.headers, Peer::of(&parts.extensions)).await?;
+    let deadline = Instant::now() + wait_of(&parts)?;
+    let takes = |turn: &AgentTurn| caller.takes(&turn.conversation.channel);
+    let asking = Asking { worker: &caller.name, takes: &takes };
+    let Some(offer) = agent.desk.next(asking, deadline, &agent.stop_waiting).await else {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    };
+    let (turn_id, lease, worker) = (offer.work.turn.turn, &*offer.lease, &*caller.name);
+    tracing::info!(agent = &*agent.name, %turn_id, worker, lease, "a worker has a turn");
+    let turn = body::turn(&offer.work.turn, lease, offer.until);
+    Ok(([(header::CONTENT_TYPE, "application/json")], sending(turn, offer)).into_response())
+}
+
+/// Answer a turn.
+///
+/// Ends the turn's run. A `defer` has the turn come again when it is due.
+#[utoipa::path(
+    post,
+    path = "/agents/{name}/turns/{turn_id}",
+    tag = "workers",
+    operation_id = "answer_turn",
+    params(("name" = String, Path, description = "The agent"), ("turn_id" = String, Path, description = "The turn")),
+    request_body(content = Answer),
+    responses(
+        (status = 204, description = "The answer counts"),
+        (status = 400, description = "The body is not JSON", body = WorkerProblem, content_type = "application/problem+json"),
+        (status = 401, description = "The token is missing or wrong", body = WorkerProblem, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such turn", body = WorkerProblem, content_type = "application/problem+json"),
+        (status = 408, description = "The body is too slow", body = WorkerProblem, content_type = "application/problem+json"),
+        (status = 409, description = "The lease is not, or no longer, the turn's: the answer is not used", body = WorkerProblem, content_type = "application/problem+json"),
+        (status = 413, description = "The body is too large", body = WorkerProblem, content_type = "application/problem+json"),
+        (status = 415, description = "The body is encoded", body = WorkerProblem, content_type = "application/problem+json"),
+        (status = 422, description = "The body is no answer. The lease goes on", body = WorkerProblem, content_type = "application/problem+json"),
+        (status = 429, description = "Too many wrong tokens came from this address", body = WorkerProblem, content_type = "application/problem+json",
+            headers(("Retry-After" = u32, description = "Seconds"))),
+    ),
+    security(("worker_token" = [])),
+)]
+pub(super) async fn answer(
+    State(agent): Shared,
+    Path(path): Path<Vec<(String, String)>>,
+    request: Request,
+) -> Result<StatusCode, Problem> {
+    let received = agent.receive(&path, request, MAX_OBJECT).await?;
+    if agent.tell(received, "an answer").await?.0.has_ended {
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    let detail =
+        "nothing in it ends the turn: it needs one of reply, react, ask, defer, silent, approval, error or end";
+    Err(body::unusable(detail, None))
+}
+
+/// Renew a lease.
+///
+/// Its whole length begins again. A 409 means that the worker should stop: the turn was cancelled, is too late, or was given to
+/// another worker.
+#[utoipa::path(
+    post,
+    path = "/agents/{name}/turns/{turn_id}/renew",
+    tag = "workers",
+    operation_id = "renew_lease",
+    params(("name" = String, Path, description = "The agent"), ("turn_id" = String, Path, description = "The turn")),
+    request_body(content = LeaseOnly),
+    responses(
+        (status = 200, description = "The lease goes on", body = Renewed),
+        (status = 400, description = "The body is not JSON", body = WorkerProblem, content_type = "application/problem+json"),
+        (status = 401, description = "The token is missing or wrong", body = WorkerProblem, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such turn", body = WorkerProblem, content_type = "application/problem+json"),
+        (status = 409, description = "The lease is not, or no longer, the turn's: stop", body = WorkerProblem, content_type = "application/problem+json"),
+        (status = 422, description = "There is no lease in the body", body = WorkerProblem, content_type = "application/problem+json"),
+        (status = 429, description = "Too many wrong tokens came from this address", body = WorkerProblem, content_type = "application/problem+json",
+            headers(("Retry-After" = u32, description = "Seconds"))),
+    ),
+    security(("worker_token" = [])),
+)]
+pub(super) async fn renew(
+    State(agent): Shared,
+    Path(path): Path<Vec<(String, String)>>,
+    request: Request,
+) -> Result<Json<Renewed>, Problem> {
+    let Received { turn, posted, caller } = agent.receive(&path, request, MAX_RENEWAL).await?;
+    let until = agent.desk.renew(turn, &posted.lease);
+    let until = until.map_err(|why| agent.not_held(turn, &posted.lease, &caller, why, "a renewal"))?;
+    Ok(Json(Renewed { lease_until: rfc3339(until) }))
+}
+
+/// Report what happens.
+///
+/// `{"text"}` and `{"rewrite"}` are shown while the answer grows, `{"tool"}` and `{"usage"}` are for the operator, and `{"send"}`
+/// sends a message now, as the turn's answer. The answer must still contain the whole text. The lease begins again, too.
+#[utoipa::path(
+    post,
+    path = "/agents/{name}/turns/{turn_id}/events",
+    tag = "workers",
+    operation_id = "report_events",
+    params(("name" = String, Path, description = "The agent"), ("turn_id" = String, Path, description = "The turn")),
+    request_body(content = Events),
+    responses(
+        (status = 200, description = "The events are reported", body = Reported),
+        (status = 400, description = "The body is not JSON", body = WorkerProblem, content_type = "application/problem+json"),
+        (status = 401, description = "The token is missing or wrong", body = WorkerProblem, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such turn", body = WorkerProblem, content_type = "application/problem+json"),
+        (status = 408, description = "The body is too slow", body = WorkerProblem, content_type = "application/problem+json"),
+        (status = 409, description = "The lease is not, or no longer, the turn's: stop", body = WorkerProblem, content_type = "application/problem+json"),
+        (status = 413, description = "The body is too large", body = WorkerProblem, content_type = "application/problem+json"),
+        (status = 415, description = "The body is encoded", body = WorkerProblem, content_type = "application/problem+json"),
+        (status = 422, description = "The body has something else than events. None is reported", body = WorkerProblem, content_type = "application/problem+json"),
+        (status = 429, description = "Too many wrong tokens came from this address", body = WorkerProblem, content_type = "application/problem+json",
+            headers(("Retry-After" = u32, description = "Seconds"))),
+    ),
+    security(("worker_token" = [])),
+)]
+pub(super) async fn report(
+    State(agent): Shared,
+    Path(path): Path<Vec<(String, String)>>,
+    request: Request,
+) -> Result<Json<Reported>, Problem> {
+    let received = agent.receive(&path, request, MAX_OBJECT).await?;
+    let (Done { is_sent, .. }, until) = agent.tell(received, "events").await?;
+    Ok(Json(Reported { lease_until: rfc3339(until), sent: is_sent }))
+}
+
+/// What a worker posted.
+struct Received<'a> {
+    turn: TurnId,
+    posted: Posted,
+    caller: Caller<'a>,
+}
+
+impl Pull {
+    /// Checks the token of a request, and reads its body.
+    async fn receive(
+        &self,
+        path: &[(String, String)],
+        request: Request,
+        limit: usize,
+    ) -> Result<Received<'_>, Problem> {
+        let (parts, body) = request.into_parts();
+        let caller = self.identify(&parts.headers, Peer::of(&parts.extensions)).await?;
+        let id = path.iter().find(|(name, _)| name == "turn_id").and_then(|(_, id)| id.parse().ok());
+        let turn = id.ok_or_else(unknown_turn)?;
+        let body = read_body(&parts.headers, body, limit, self.body_timeout, |_| Ok(())).await?;
+        Ok(Received { turn, posted: Posted::read(&body)?, caller })
+    }
+
+    /// Tells a run what its worker posted. Returns what became of it, and when the lease ends.
+    async fn tell(&self, received: Received<'_>, what: &'static str) -> Result<(Done, Timestamp), Problem> {
+        let Received { turn, posted: Posted { lease, objects }, caller } = received;
+        let over = |why| self.not_held(turn, &lease, &caller, why, what);
+        let work = self.desk.holder(turn, &lease).map_err(over)?;
+        let (done, heard) = oneshot::channel();
+        let command = Command { lease: lease.clone(), objects, done };
+        // Both fail if the run ends meanwhile.
+        let sent = work.commands.send(command).await.is_ok();
+        let heard = if sent { heard.await.ok() } else { None };
+        match heard {
+            Some(Ok(done)) => Ok((done, work.time_at(Instant::now() + self.section.lease))),
+            Some(Err(Refused::NotHeld(why))) => Err(over(why)),
+            Some(Err(Refused::Wrong(problem))) => Err(problem),
+            None => Err(over(NotHeld::Ended)),
+        }
+    }
+
+    /// Finds out which worker a request is from.
+    async fn identify(&self, headers: &HeaderMap, peer: Peer) -> Result<Caller<'_>, Problem> {
+        let surface = format!("agents.{}", self.name);
+        let Some(sent) = bearer(headers) else {
+            self.guesses.missing(peer, &surface);
+            return Err(unauthorized("send the token of the agent or of a worker as `Authorization: Bearer TOKEN`"));
+        };
+        self.guesses.turn_of(peer, &surface, sent).await?;
+        let Some(caller) = self.caller(sent, peer) else {
+            self.guesses.wrong(peer, &surface);
+            return Err(unauthorized("this token is neither that of the agent nor of one of its workers"));
+        };
+        self.guesses.right(peer, &surface, sent);
+        Ok(caller)
+    }
+
+    /// Notes that a worker sent something with a lease that is not good.
+    fn not_held(&self, turn: TurnId, lease: &str, caller: &Caller<'_>, why: NotHeld, what: &'static str) -> Problem {
+        let (agent, worker) = (&*self.name, &*caller.name);
+        // A lease that nobody gave is as long as its sender likes.
+        let lease = lease.get(..lease.floor_char_boundary(80)).unwrap_or_default();
+        tracing::warn!(agent, turn_id = %turn, worker, lease, what, %why, "what a worker sent with this lease is not used");
+        let (name, detail) = match why {
+            NotHeld::Ended => (
+                "lease-ended",
+                "this lease is not, or no longer, the turn's: it ended, or the turn is over; stop, and fetch the next turn",
+            ),
+            NotHeld::Answered => ("already-answered", "the turn was answered with this lease; fetch the next turn"),
+        };
+        Problem::new(StatusCode::CONFLICT, name, "Conflict: the lease is over", detail)
+    }
+}
+
+fn wait_of(parts: &Parts) -> Result<Duration, Problem> {
+    let query = parts.uri.query().unwrap_or_default();
+    let Some((_, wait)) = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "wait") else {
+        return Ok(USUAL_WAIT);
+    };
+    let seconds: u32 = wait.parse().map_err(|_| {
+        let detail = "`wait` must be a whole number of seconds, such as ?wait=30";
+        Problem::new(StatusCode::BAD_REQUEST, "bad-wait", "Bad request: `wait` is no number", detail)
+    })?;
+    Ok(Duration::from_secs(seconds.into()).min(LONGEST_WAIT))
+}
+
+fn unauthorized(detail: &'static str) -> Problem {
+    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "Unauthorized: the worker is not known", detail)
+        .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+}
+
+fn unknown_turn() -> Problem {
+    let detail = "the path has no id of a turn: use `turn_id` as it was fetched";
+    Problem::new(StatusCode::NOT_FOUND, "unknown-turn", "Not found: there is no such turn", detail)
+}
+
+/// A body that gives the offer back unless it was written to the connection.
+fn sending(turn: Bytes, offer: Offer) -> Body {
+    let (mut turn, mut offer, mut has_yielded) = (Some(turn), Some(offer), false);
+    Body::from_stream(stream::poll_fn(move |context| {
+        if let Some(turn) = turn.take() {
+            return Poll::Ready(Some(Ok::<_, Infallible>(turn)));
+        }
+        // Lets the server write what it has: a connection that is closed shows then.
+        if !std::mem::replace(&mut has_yielded, true) {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        if let Some(offer) = offer.take() {
+            offer.sent();
+        }
+        Poll::Ready(None)
+    }))
+}

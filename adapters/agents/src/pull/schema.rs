@@ -1,0 +1,147 @@
+//! The OpenAPI description of what workers use.
+
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::{
+    Modify, OpenApi, ToSchema,
+    openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+};
+
+/// Describes the routes of the agents of this kind, for merging into the gateway's description.
+#[must_use]
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    Description::openapi()
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Workers", description = "What the workers of an agent of the kind `pull` use."),
+    paths(super::routes::next, super::routes::answer, super::routes::renew, super::routes::report),
+    tags((name = "workers", description = "What the workers of an agent of the kind `pull` use")),
+    modifiers(&Security),
+)]
+struct Description;
+
+struct Security;
+
+impl Modify for Security {
+    fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
+        let description = "The agent's token, or that of one of its workers";
+        let token = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(description)).build();
+        openapi.components.get_or_insert_default().add_security_scheme("worker_token", SecurityScheme::Http(token));
+    }
+}
+
+/// A turn, with the lease under which the worker has it. See `docs/agents.md` for its fields.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "a schema: the real value is written by `wire`")]
+pub(super) struct LeasedTurn {
+    turn_id: String,
+    text: String,
+    /// Who wrote.
+    sender: Value,
+    /// The channel, the chat and the thread.
+    conversation: Value,
+    session_id: String,
+    /// How many runs of the turn there were, this one included.
+    attempt: u32,
+    /// Earlier messages, oldest first.
+    history: Vec<Value>,
+    attachments: Vec<Value>,
+    /// When the gateway stops to wait for the answer.
+    #[schema(format = DateTime)]
+    deadline: String,
+    /// Is sent back with all that is about this turn.
+    lease: String,
+    /// When the lease ends, unless it is renewed.
+    #[schema(format = DateTime)]
+    lease_until: String,
+}
+
+/// How a turn ends: the lease and one of the others.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "a schema: the real value is read by `wire`")]
+pub(super) struct Answer {
+    lease: String,
+    /// The answer: a text, or an object with text and files.
+    reply: Option<Value>,
+    /// An emoji, as the answer.
+    react: Option<String>,
+    /// The answer comes later; the gateway asks again then.
+    defer: Option<Value>,
+    /// Nothing to say, on purpose: why.
+    silent: Option<String>,
+    /// The worker failed: why, for the operator.
+    error: Option<String>,
+}
+
+/// What happens while a worker works on a turn.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "a schema: the real value is read by `wire`")]
+pub(super) struct Events {
+    lease: String,
+    /// Each has one key: `text`, `rewrite`, `tool`, `usage` or `send`.
+    events: Vec<Value>,
+}
+
+/// A lease.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "a schema")]
+pub(super) struct LeaseOnly {
+    lease: String,
+}
+
+/// A lease that goes on.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Renewed {
+    /// When it ends, unless it is renewed.
+    #[schema(format = DateTime)]
+    pub(super) lease_until: String,
+}
+
+/// What became of reported events. The lease goes on.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Reported {
+    /// When the lease ends, unless it is renewed.
+    #[schema(format = DateTime)]
+    pub(super) lease_until: String,
+    /// Whether a message that was sent (`send`) became the turn's answer.
+    pub(super) sent: bool,
+}
+
+/// Why a request was refused (RFC 9457).
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "a schema: the real type is `rejoinder_kit::Problem`")]
+pub(super) struct WorkerProblem {
+    /// The kind of problem: `urn:rejoinder:problem:` followed by a name.
+    #[schema(example = "urn:rejoinder:problem:lease-ended")]
+    r#type: String,
+    /// The kind as a short text.
+    title: String,
+    /// The HTTP status.
+    #[schema(minimum = 400, maximum = 599)]
+    status: u16,
+    /// What is wrong with this request.
+    detail: String,
+    /// The field of the body that is wrong.
+    #[schema(nullable = false)]
+    field: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_is_referred_to_is_missing() {
+        let text = serde_json::to_string(&openapi()).unwrap();
+        let description: serde_json::Value = serde_json::from_str(&text).unwrap();
+
+        for path in ["next", "turns/{turn_id}", "turns/{turn_id}/renew", "turns/{turn_id}/events"] {
+            assert!(description["paths"][format!("/agents/{{name}}/{path}")].is_object(), "{path}");
+        }
+        for reference in text.split("\"$ref\":\"#").skip(1).filter_map(|rest| rest.split('"').next()) {
+            assert!(description.pointer(reference).is_some(), "{reference} is referred to but missing");
+        }
+    }
+}
