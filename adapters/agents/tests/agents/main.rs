@@ -7,3 +7,4 @@ mod double;
 mod front_desk;
 mod http;
 mod openai;
+mod pull;

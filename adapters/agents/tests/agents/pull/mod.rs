@@ -1,0 +1,5 @@
+//! Agents whose workers fetch their turns.
+
+mod conformance;
+mod turns;
+mod worker;
