@@ -8,6 +8,7 @@ mod factory;
 mod front_desk;
 mod http;
 mod openai;
+mod pull;
 
 use rejoinder_config::{Agent, AgentKind};
 use utoipa::openapi::OpenApi;
@@ -16,6 +17,7 @@ use self::factory::AgentFactory;
 
 /// In the order of the manual.
 static FACTORIES: &[&dyn AgentFactory] = &[&front_desk::FrontDesk, &openai::OpenAi, &command::Command, &http::Http];
+static FACTORIES: &[&dyn AgentFactory] = &[&front_desk::FrontDesk, &openai::OpenAi, &pull::Pull];
 
 pub(crate) fn sections() -> Vec<AgentKind> {
     FACTORIES.iter().map(|factory| factory.section()).collect()
