@@ -113,9 +113,9 @@ impl Desk {
     fn offer(self: &Arc<Self>, asking: &Asking<'_>) -> Option<Offer> {
         let takes = |work: &Arc<Work>| (asking.takes)(&work.turn);
         let grant = self.state.lock().leases.grant(asking.worker, takes, rand::random(), Instant::now())?;
-        grant.run.is_leased.notify_one();
-        let until = grant.run.time_at(grant.until);
-        Some(Offer { desk: Arc::clone(self), work: grant.run, lease: grant.lease, until, is_sent: false })
+        grant.work.is_leased.notify_one();
+        let until = grant.work.time_at(grant.until);
+        Some(Offer { desk: Arc::clone(self), work: grant.work, lease: grant.lease, until, is_sent: false })
     }
 
     /// The run of a good lease.

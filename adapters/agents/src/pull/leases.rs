@@ -46,12 +46,12 @@ pub(super) enum Expiry {
 /// A run that was given to a worker.
 #[derive(Clone, Debug)]
 pub(super) struct Grant<R> {
-    pub(super) run: R,
+    pub(super) work: R,
     pub(super) lease: Lease,
     pub(super) until: Instant,
 }
 
-/// The runs without an answer. `R` is what the owner keeps of a run.
+/// The runs without an answer. `R` is what a worker needs of a run.
 pub(super) struct Leases<R> {
     length: Duration,
     /// How many leases of a run may end without an answer.
@@ -67,7 +67,7 @@ pub(super) struct Leases<R> {
 struct Run<R> {
     turn: TurnId,
     attempt: u32,
-    run: R,
+    work: R,
     /// How many leases it had.
     grants: u32,
     /// How many of them ended without an answer.
@@ -95,9 +95,9 @@ impl<R: Clone> Leases<R> {
     }
 
     /// Puts a run at the end of the queue.
-    pub(super) fn add(&mut self, turn: TurnId, attempt: u32, run: R) -> RunNumber {
+    pub(super) fn add(&mut self, turn: TurnId, attempt: u32, work: R) -> RunNumber {
         self.last += 1;
-        self.runs.insert(self.last, Run { turn, attempt, run, grants: 0, lost: 0, held: None });
+        self.runs.insert(self.last, Run { turn, attempt, work, grants: 0, lost: 0, held: None });
         self.queue.push_back(self.last);
         self.last
     }
@@ -111,7 +111,7 @@ impl<R: Clone> Leases<R> {
         now: Instant,
     ) -> Option<Grant<R>> {
         let runs = &self.runs;
-        let place = self.queue.iter().position(|number| runs.get(number).is_some_and(|run| takes(&run.run)))?;
+        let place = self.queue.iter().position(|number| runs.get(number).is_some_and(|run| takes(&run.work)))?;
         let number = self.queue.remove(place)?;
         let run = self.runs.get_mut(&number)?;
         run.grants += 1;
@@ -119,12 +119,12 @@ impl<R: Clone> Leases<R> {
         let until = now + self.length;
         run.held = Some(Held { lease: Arc::clone(&lease), until, worker: Arc::clone(worker) });
         self.held.insert(Arc::clone(&lease), number);
-        Some(Grant { run: run.run.clone(), lease, until })
+        Some(Grant { work: run.work.clone(), lease, until })
     }
 
     /// The run of a good lease.
     pub(super) fn holder(&self, turn: TurnId, lease: &str, now: Instant) -> Result<R, NotHeld> {
-        self.number(turn, lease, now).map(|number| self.runs[&number].run.clone())
+        self.number(turn, lease, now).map(|number| self.runs[&number].work.clone())
     }
 
     /// Lets a lease begin anew. Returns when it ends.
@@ -135,7 +135,7 @@ impl<R: Clone> Leases<R> {
         if let Some(held) = &mut run.held {
             held.until = until;
         }
-        Ok((run.run.clone(), until))
+        Ok((run.work.clone(), until))
     }
 
     /// Takes a run out, because the worker that has it has answered. The lease is over. Returns the name of the worker; `None` if
@@ -240,7 +240,7 @@ mod tests {
         fn next(&mut self) -> Option<(&'static str, Lease)> {
             self.secret += 1;
             let grant = self.leases.grant(&"w".into(), |_| true, self.secret, Instant::now())?;
-            Some((grant.run, grant.lease))
+            Some((grant.work, grant.lease))
         }
 
         fn expire(&mut self, run: &'static str) -> Expiry {
@@ -277,7 +277,7 @@ mod tests {
 
         let mut take = |name| {
             let grant = bench.leases.grant(&"w".into(), |run| *run == name, 1, Instant::now());
-            grant.map(|grant| grant.run)
+            grant.map(|grant| grant.work)
         };
         assert_eq!([take("b"), take("b"), take("a")], [Some("b"), None, Some("a")]);
     }
@@ -287,7 +287,7 @@ mod tests {
         let mut bench = Bench::with(&["a", "b"]);
         let (_, old) = bench.next().unwrap();
 
-        advance(LENGTH - Duration::from_millis(1)).await;
+        advance(LENGTH.saturating_sub(Duration::from_millis(1))).await;
         assert_eq!(bench.expire("a"), Expiry::None);
         advance(Duration::from_millis(1)).await;
         assert_eq!(bench.answer("a", &old), Err(NotHeld::Ended), "also before anybody has noticed");
@@ -307,7 +307,7 @@ mod tests {
         let (_, lease) = bench.next().unwrap();
 
         for _ in 0..3 {
-            advance(LENGTH - Duration::from_secs(1)).await;
+            advance(LENGTH.saturating_sub(Duration::from_secs(1))).await;
             assert_eq!(bench.renew("a", &lease), Ok(()));
         }
         assert_eq!(bench.expire("a"), Expiry::None);

@@ -318,3 +318,39 @@ fn sending(turn: Bytes, offer: Offer) -> Body {
         Poll::Ready(None)
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt;
+    use rejoinder_core::conformance::runtime;
+    use tokio::sync::mpsc;
+    use tokio_util::sync::CancellationToken;
+
+    use super::{
+        super::{PullSection, desk::Desk},
+        *,
+    };
+
+    async fn offer(desk: &Arc<Desk>) -> Option<Offer> {
+        let (worker, takes) = ("w".into(), |_: &AgentTurn| true);
+        desk.next(Asking { worker: &worker, takes: &takes }, Instant::now(), &CancellationToken::new()).await
+    }
+
+    #[tokio::test]
+    async fn a_turn_that_could_not_be_written_is_offered_again_at_once() {
+        let desk = Arc::new(Desk::new(&PullSection::default()));
+        let (commands, _arriving) = mpsc::channel(1);
+        let _entry = desk.enter(runtime::turn("Hi"), commands);
+
+        drop(offer(&desk).await.expect("the turn"));
+        drop(sending(Bytes::from_static(b"{}"), offer(&desk).await.expect("after the worker was gone")));
+        let mut half =
+            sending(Bytes::from_static(b"{}"), offer(&desk).await.expect("before it was written")).into_data_stream();
+        assert!(half.next().await.is_some());
+        drop(half);
+        let whole = sending(Bytes::from_static(b"{}"), offer(&desk).await.expect("before its end")).into_data_stream();
+        assert_eq!(whole.count().await, 1);
+
+        assert!(offer(&desk).await.is_none(), "it was sent");
+    }
+}

@@ -157,7 +157,7 @@ async fn a_lease_that_is_renewed_holds_the_turn() {
 async fn after_the_last_lease_the_run_fails() {
     let served = Served::with(PullSection { max_leases: 2, ..lasting(SHORT) }).await;
 
-    let (finished, _) = during(&served, turn("Hi"), async {
+    let (finished, ()) = during(&served, turn("Hi"), async {
         served.worker().next().await;
         served.worker().next().await;
     })
