@@ -26,6 +26,7 @@ use crate::platforms::{self, Platform};
         (name = "health", description = "Health, readiness and metrics"),
         (name = "hooks", description = "What callers of webhooks send and read"),
         (name = "completions", description = "The agents as models of an OpenAI-compatible API"),
+        (name = "workers", description = "What the workers of an agent of the kind `pull` use"),
         (name = "chat", description = "The chat page and its socket"),
         (name = "admin", description = "What operators see and do"),
     ),

@@ -69,6 +69,11 @@ command = ["true"]
 [agents.service]
 kind = "http"
 url = "https://answers.example.org/turns"
+[agents.fleet]
+kind = "pull"
+token = "token-of-these-tests"
+[agents.fleet.workers.gpu]
+token = "another-token-of-these-tests"
 [routing]
 default_agent = "main"
 [commands.weather]
@@ -96,6 +101,7 @@ fn a_place_for_words_that_only_a_trigger_names_waits_for_the_restart() {
 
 /// Keys whose value depends on another one.
 const DEPENDENT: [&str; 24] = [
+const DEPENDENT: [&str; 23] = [
     "server.public_url",
     "channels.webchat.main.access",
     "channels.webchat.family.access",
@@ -104,6 +110,7 @@ const DEPENDENT: [&str; 24] = [
     "channels.telegram.posted.mode",
     "channels.telegram.posted.webhook.url",
     "channels.telegram.posted.webhook.max_connections",
+    "agents.fleet.kind",
     "agents.front-desk.kind",
     "agents.main.kind",
     "agents.script.kind",
@@ -155,6 +162,7 @@ const VALUES: &[&str] = &[
     "[\"10.0.0.7\"]",
     "[\"front-desk\"]",
     "[\"telegram.main/7\"]",
+    "[\"telegram.*\"]",
     "[\"@seven:example.org\"]",
     "[\"https://seven.example.org/7\"]",
     "[\"store\"]",
@@ -227,11 +235,13 @@ fn read(variables: &[(&str, &str)]) -> Option<Config> {
 }
 
 /// Values of keys that are printed alike, or not at all.
-const PRINTED_ALIKE: [(&str, &str, &str); 11] = [
+const PRINTED_ALIKE: [(&str, &str, &str); 13] = [
     ("alerts.to", "[\"https://alerts.example.org/one\"]", "[\"https://alerts.example.org/two\"]"),
     ("alerts.otherwise", "[\"https://alerts.example.org/?one\"]", "[\"https://alerts.example.org/?two\"]"),
     ("alerts.secret", "\"the-first-secret-of-these-tests\"", "\"the-other-secret-of-these-tests\""),
     ("agents.main.base_url", "\"https://models.example.org/v1?one\"", "\"https://models.example.org/v1?two\""),
+    ("agents.fleet.token", "\"the-first-token-of-these-tests\"", "\"the-other-token-of-these-tests\""),
+    ("agents.fleet.workers.gpu.token", "\"the-first-token-of-these-tests\"", "\"the-other-token-of-these-tests\""),
     ("agents.main.api_key", "\"the-first-key-of-these-tests\"", "\"the-other-key-of-these-tests\""),
     ("channels.telegram.main.token", "\"1234:first-token-of-these-tests\"", "\"1234:other-token-of-these-tests\""),
     ("channels.matrix.main.password", "\"first-password-of-these-tests\"", "\"other-password-of-these-tests\""),

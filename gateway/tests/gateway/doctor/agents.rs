@@ -141,3 +141,13 @@ async fn a_service_is_well_if_it_can_be_reached_and_is_sent_no_turn() {
     there.assert_finding("agents.main", "ok", &["can be reached", "agents.main.secret"]);
     gone.assert_finding("agents.main", "wrong", &["cannot be reached", "agents.main.url"]);
 }
+
+#[tokio::test]
+async fn an_agent_whose_workers_fetch_its_turns_is_checked_for_its_tokens() {
+    let folder = folder("[agents.fleet]\nkind = \"pull\"\ntoken = { generate = true }\n").await;
+
+    let doctor = DoctorRun::in_folder(folder.path()).await;
+
+    assert_eq!(doctor.code, Some(0), "{:#?}", doctor.findings);
+    doctor.assert_finding("agents.fleet", "ok", &["/agents/fleet/next", "agent-fleet-token"]);
+}
