@@ -20,6 +20,7 @@ mod metrics;
 mod operate;
 mod pages;
 mod process;
+mod pull;
 mod queues;
 mod retention;
 mod routing;

@@ -1,0 +1,170 @@
+//! Workers fetch the turns of an agent, among them the one of `docs/examples/pull_worker.py`.
+
+use std::{
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use rejoinder_tests::{Gateway, GatewayBuilder, Hook, eventually};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use crate::{TOKEN, hook};
+
+const FAILED: &str = "Sorry, that did not work. Please try again.";
+
+fn fleet(keys: &str) -> GatewayBuilder {
+    let agent = format!("[agents.fleet]\nkind = \"pull\"\ntoken = \"{TOKEN}\"\n{keys}\n");
+    Gateway::builder().config(&hook("")).config(&agent).config("[routing]\ndefault_agent = \"fleet\"\n")
+}
+
+fn url(gateway: &Gateway) -> String {
+    format!("{}/agents/fleet", gateway.url())
+}
+
+/// The example, until it is dropped.
+struct Example(Child);
+
+impl Example {
+    fn start(gateway: &Gateway) -> Self {
+        let python = std::env::var_os("REJOINDER_PYTHON").unwrap_or_else(|| "python3".into());
+        let worker = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples/pull_worker.py");
+        let process = Command::new(python)
+            .arg(worker)
+            .env("REJOINDER_URL", url(gateway))
+            .env("REJOINDER_TOKEN", TOKEN)
+            .env("no_proxy", "127.0.0.1")
+            .stdin(Stdio::null())
+            .spawn();
+        Self(process.expect("the worker starts"))
+    }
+}
+
+impl Drop for Example {
+    fn drop(&mut self) {
+        // The process may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What a worker that is not the example fetched.
+async fn fetch(gateway: &Gateway) -> Value {
+    eventually("a turn is fetched", async || {
+        let request = gateway.http().get(format!("{}/next?wait=5", url(gateway))).bearer_auth(TOKEN);
+        let response = request.send().await.ok()?;
+        if response.status() == StatusCode::OK { response.json().await.ok() } else { None }
+    })
+    .await
+}
+
+/// Posts something about a turn, and returns the status.
+async fn post(gateway: &Gateway, turn: &Value, below: &str, mut body: Value) -> StatusCode {
+    body["lease"] = turn["lease"].clone();
+    let path = format!("{}/turns/{}{below}", url(gateway), turn["turn_id"].as_str().expect("an id"));
+    let request = gateway.http().post(path).bearer_auth(TOKEN).json(&body);
+    request.send().await.expect("an answer").status()
+}
+
+async fn settled(hook: &Hook, turn: &Value) -> String {
+    hook.until_settled(turn["turn_id"].as_str().expect("an id")).await.text().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_example_answers() {
+    let gateway = fleet("").start().await;
+    let _worker = Example::start(&gateway);
+
+    for said in ["hello", "and again"] {
+        let reply = gateway.hook("test", TOKEN).ask(said).await;
+
+        assert_eq!((reply.state(), reply.text()), ("answered", format!("You said: {said}").as_str()));
+    }
+    let agents = gateway.admin("agents").await;
+    let description = agents["items"][0]["description"].as_str().unwrap_or_default();
+    assert!(description.starts_with("pull, 1 worker"), "{agents}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn of_two_workers_one_is_gone_and_the_turn_is_answered_once() {
+    let gateway = fleet("lease = \"1s\"").start().await;
+    let hook = gateway.hook("test", TOKEN);
+    let accepted = hook.send("hello").await;
+
+    let lost = fetch(&gateway).await;
+    let _worker = Example::start(&gateway);
+
+    assert_eq!(hook.until_settled(&accepted.turn()).await.text(), "You said: hello");
+    assert_eq!(post(&gateway, &lost, "", json!({ "reply": "too late" })).await, StatusCode::CONFLICT);
+    assert_eq!(settled(&hook, &lost).await, "You said: hello");
+    let log = gateway.log();
+    assert!(log.contains("a worker let its lease end without an answer"), "{log}");
+    assert!(log.contains("what a worker sent with this lease is not used"), "{log}");
+}
+
+/// D1.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_gateway_that_is_killed_while_a_worker_works_gets_one_answer() {
+    let mut gateway = fleet("").start().await;
+    let hook = gateway.hook("test", TOKEN);
+    hook.send("hello").await;
+    let before = fetch(&gateway).await;
+
+    gateway.kill();
+    gateway.restart().await;
+    let after = fetch(&gateway).await;
+
+    assert_eq!((&after["turn_id"], &after["attempt"]), (&before["turn_id"], &json!(2)));
+    assert_eq!(post(&gateway, &before, "/renew", json!({})).await, StatusCode::CONFLICT);
+    assert_eq!(post(&gateway, &before, "", json!({ "reply": "before" })).await, StatusCode::CONFLICT);
+    assert_eq!(post(&gateway, &after, "", json!({ "reply": "after" })).await, StatusCode::NO_CONTENT);
+    assert_eq!(settled(&hook, &after).await, "after");
+}
+
+/// A10.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_worker_that_comes_late_pays_the_deferral() {
+    let gateway = fleet("").config("[guard]\nsoft_deadline = \"1s\"\n").start().await;
+    let hook = gateway.hook("test", TOKEN);
+
+    let deferred = hook.ask("hello").await;
+    let _worker = Example::start(&gateway);
+
+    assert_eq!(deferred.state(), "deferred");
+    assert_eq!(hook.until_settled(&deferred.turn()).await.text(), "You said: hello");
+}
+
+/// C5.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn workers_that_are_all_gone_become_one_fallback() {
+    let gateway = fleet("lease = \"1s\"\nmax_leases = 2").start().await;
+    let hook = gateway.hook("test", TOKEN);
+    let accepted = hook.send("hello").await;
+
+    fetch(&gateway).await;
+    fetch(&gateway).await;
+
+    let result = hook.until_settled(&accepted.turn()).await;
+    assert_eq!(result.text(), FAILED);
+    let explained = gateway.explain(&accepted.turn());
+    assert!(explained.contains("2 leases of workers ended without an answer"), "{explained}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_turn_that_is_cancelled_is_taken_from_its_worker() {
+    let gateway = fleet("").start().await;
+    let hook = gateway.hook("test", TOKEN);
+    let accepted = hook.send("hello").await;
+    let turn = fetch(&gateway).await;
+    assert_eq!(post(&gateway, &turn, "/renew", json!({})).await, StatusCode::OK);
+
+    let cancel = gateway.admin_request(reqwest::Method::POST, &format!("turns/{}/cancel", accepted.turn()), None);
+    assert!(cancel.json(&json!({})).send().await.expect("an answer").status().is_success());
+
+    eventually("the worker is told to stop", async || {
+        (post(&gateway, &turn, "/renew", json!({})).await == StatusCode::CONFLICT).then_some(())
+    })
+    .await;
+    assert_eq!(post(&gateway, &turn, "", json!({ "reply": "too late" })).await, StatusCode::CONFLICT);
+    gateway.until_settled().await;
+}
