@@ -34,7 +34,7 @@ pub(super) struct Work {
 
 impl Work {
     /// The time of the gateway's clock at `instant`.
-    pub(super) fn time_at(&self, instant: Instant) -> Timestamp {
+    fn time_at(&self, instant: Instant) -> Timestamp {
         self.turn.now + instant.saturating_duration_since(self.began)
     }
 }
@@ -202,9 +202,9 @@ impl Entry {
         }
     }
 
-    /// Lets a lease begin anew, if it is a good one of this run.
-    pub(super) fn renew(&self, lease: &str) -> Result<(), NotHeld> {
-        self.desk.renew(self.work.turn.turn, lease).map(drop)
+    /// Lets a lease begin anew, if it is a good one. Returns when it ends.
+    pub(super) fn renew(&self, lease: &str) -> Result<Timestamp, NotHeld> {
+        self.desk.renew(self.work.turn.turn, lease)
     }
 
     /// Takes the run out, because the worker that has it has answered. Returns the name of the worker.

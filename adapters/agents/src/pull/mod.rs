@@ -25,7 +25,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use axum::Router;
-use rejoinder_core::{AgentError, AgentName, AgentRuntime, AgentTurn, ChannelId, Outcome, RunEvents};
+use rejoinder_core::{AgentError, AgentName, AgentRuntime, AgentTurn, ChannelId, Outcome, RunEvents, Timestamp};
 use rejoinder_kit::{Guesses, Peer, Problem, Tokens};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -95,7 +95,12 @@ struct Done {
     has_ended: bool,
     /// Whether a message that was sent became the turn's answer.
     is_sent: bool,
+    /// When the lease ends, unless the run has ended.
+    until: Timestamp,
 }
+
+/// How a worker ended a run: what was said has the outcome, or there is none.
+type End = Result<(), AgentError>;
 
 /// Why it is not used.
 enum Refused {
@@ -178,41 +183,46 @@ impl Pull {
         }
     }
 
-    /// Hears one thing. Returns how the run ends, if it ends.
-    async fn hear(&self, command: Command, entry: &Entry, said: &mut Said<'_>) -> Option<Result<(), AgentError>> {
+    /// Hears what a worker says. Returns how the run ends, if it ends.
+    async fn hear(&self, command: Command, entry: &Entry, said: &mut Said<'_>) -> Option<End> {
         let Command { lease, objects, done } = command;
-        // It may have waited. From here on the lease cannot end before this is heard.
-        let refused = match entry.renew(&lease) {
-            Err(why) => Some(Refused::NotHeld(why)),
-            Ok(()) => None,
+        let (result, end) = match self.say(&lease, &objects, entry, said).await {
+            Ok((done, end)) => (Ok(done), end),
+            Err(refused) => (Err(refused), None),
         };
-        let (mut end, mut refused) = (None, refused);
+        // Fails if the worker does not wait for it any more.
+        let _ = done.send(result);
+        end
+    }
+
+    async fn say(
+        &self,
+        lease: &str,
+        objects: &Objects,
+        entry: &Entry,
+        said: &mut Said<'_>,
+    ) -> Result<(Done, Option<End>), Refused> {
+        // It may have waited. Whether its lease has ended is decided here, and nowhere else until this is heard.
+        let mut until = entry.renew(lease).map_err(Refused::NotHeld)?;
+        let mut end = None;
         for (index, object) in objects.as_slice().iter().enumerate() {
-            if refused.is_some() || end.is_some() {
-                break;
-            }
             match said.object(object).await {
                 Ok(()) if said.has_ended() => end = Some(Ok(())),
-                Ok(()) => {}
-                Err(AgentError::Broken(why)) => refused = Some(Refused::Wrong(objects.wrong(index, why))),
+                Ok(()) => continue,
+                Err(AgentError::Broken(why)) => return Err(Refused::Wrong(objects.wrong(index, why))),
                 Err(error) => end = Some(Err(error)),
             }
+            break;
         }
         if end.is_some() {
             let worker = entry.answered();
             let (agent, turn_id) = (&*self.name, entry.work.turn.turn);
             tracing::info!(agent, %turn_id, worker = worker.as_deref(), lease, "a worker has answered");
-        } else if refused.is_none() {
+        } else {
             // What it said may have waited for its reader.
-            refused = entry.renew(&lease).err().map(Refused::NotHeld);
+            until = entry.renew(lease).map_err(Refused::NotHeld)?;
         }
-        let result = match refused {
-            Some(refused) => Err(refused),
-            None => Ok(Done { has_ended: end.is_some(), is_sent: said.is_sent() }),
-        };
-        // Fails if the worker does not wait for it any more.
-        let _ = done.send(result);
-        end
+        Ok((Done { has_ended: end.is_some(), is_sent: said.is_sent(), until }, end))
     }
 }
 

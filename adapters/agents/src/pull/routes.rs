@@ -5,14 +5,14 @@ use std::{convert::Infallible, sync::Arc, task::Poll, time::Duration};
 use axum::{
     Json, Router,
     body::{Body, Bytes},
-    extract::{Path, Request, State},
+    extract::{Path, Request, State, rejection::PathRejection},
     http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::{get, post},
 };
 use futures_util::stream;
-use rejoinder_core::{AgentTurn, Timestamp, TurnId};
+use rejoinder_core::{AgentTurn, TurnId};
 use rejoinder_kit::{Peer, Problem, bearer, read_body};
 use tokio::{sync::oneshot, time::Instant};
 use url::form_urlencoded;
@@ -122,11 +122,11 @@ pub(super) async fn next(State(agent): Shared, request: Request) -> Result<Respo
 )]
 pub(super) async fn answer(
     State(agent): Shared,
-    Path(path): Path<Vec<(String, String)>>,
+    id: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<StatusCode, Problem> {
-    let received = agent.receive(&path, request, MAX_OBJECT).await?;
-    if agent.tell(received, "an answer").await?.0.has_ended {
+    let received = agent.receive(id, request, MAX_OBJECT).await?;
+    if agent.tell(received, "an answer").await?.has_ended {
         return Ok(StatusCode::NO_CONTENT);
     }
     let detail =
@@ -159,10 +159,10 @@ pub(super) async fn answer(
 )]
 pub(super) async fn renew(
     State(agent): Shared,
-    Path(path): Path<Vec<(String, String)>>,
+    id: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<Json<Renewed>, Problem> {
-    let Received { turn, posted, caller } = agent.receive(&path, request, MAX_RENEWAL).await?;
+    let Received { turn, posted, caller } = agent.receive(id, request, MAX_RENEWAL).await?;
     let until = agent.desk.renew(turn, &posted.lease);
     let until = until.map_err(|why| agent.not_held(turn, &posted.lease, &caller, why, "a renewal"))?;
     Ok(Json(Renewed { lease_until: rfc3339(until) }))
@@ -196,11 +196,11 @@ pub(super) async fn renew(
 )]
 pub(super) async fn report(
     State(agent): Shared,
-    Path(path): Path<Vec<(String, String)>>,
+    id: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<Json<Reported>, Problem> {
-    let received = agent.receive(&path, request, MAX_OBJECT).await?;
-    let (Done { is_sent, .. }, until) = agent.tell(received, "events").await?;
+    let received = agent.receive(id, request, MAX_OBJECT).await?;
+    let Done { until, is_sent, .. } = agent.tell(received, "events").await?;
     Ok(Json(Reported { lease_until: rfc3339(until), sent: is_sent }))
 }
 
@@ -215,20 +215,19 @@ impl Pull {
     /// Checks the token of a request, and reads its body.
     async fn receive(
         &self,
-        path: &[(String, String)],
+        id: Result<Path<String>, PathRejection>,
         request: Request,
         limit: usize,
     ) -> Result<Received<'_>, Problem> {
         let (parts, body) = request.into_parts();
         let caller = self.identify(&parts.headers, Peer::of(&parts.extensions)).await?;
-        let id = path.iter().find(|(name, _)| name == "turn_id").and_then(|(_, id)| id.parse().ok());
-        let turn = id.ok_or_else(unknown_turn)?;
+        let turn = id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(unknown_turn)?;
         let body = read_body(&parts.headers, body, limit, self.body_timeout, |_| Ok(())).await?;
         Ok(Received { turn, posted: Posted::read(&body)?, caller })
     }
 
-    /// Tells a run what its worker posted. Returns what became of it, and when the lease ends.
-    async fn tell(&self, received: Received<'_>, what: &'static str) -> Result<(Done, Timestamp), Problem> {
+    /// Tells a run what its worker posted.
+    async fn tell(&self, received: Received<'_>, what: &'static str) -> Result<Done, Problem> {
         let Received { turn, posted: Posted { lease, objects }, caller } = received;
         let over = |why| self.not_held(turn, &lease, &caller, why, what);
         let work = self.desk.holder(turn, &lease).map_err(over)?;
@@ -238,7 +237,7 @@ impl Pull {
         let sent = work.commands.send(command).await.is_ok();
         let heard = if sent { heard.await.ok() } else { None };
         match heard {
-            Some(Ok(done)) => Ok((done, work.time_at(Instant::now() + self.section.lease))),
+            Some(Ok(done)) => Ok(done),
             Some(Err(Refused::NotHeld(why))) => Err(over(why)),
             Some(Err(Refused::Wrong(problem))) => Err(problem),
             None => Err(over(NotHeld::Ended)),
