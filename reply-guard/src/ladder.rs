@@ -18,11 +18,14 @@ pub enum Cause {
     Refused,
     /// The turn could not be read, for example an encrypted event whose key never came.
     Unreadable,
+    /// The agent has used its budget of the day.
+    Budget,
 }
 
 impl Cause {
     /// Every cause, in the order of the documentation.
-    pub const ALL: [Self; 5] = [Self::Silent, Self::Error, Self::Timeout, Self::Refused, Self::Unreadable];
+    pub const ALL: [Self; 6] =
+        [Self::Silent, Self::Error, Self::Timeout, Self::Refused, Self::Unreadable, Self::Budget];
 
     /// The name that configuration and records use.
     pub const fn as_str(self) -> &'static str {
@@ -32,6 +35,7 @@ impl Cause {
             Self::Timeout => "timeout",
             Self::Refused => "refused",
             Self::Unreadable => "unreadable",
+            Self::Budget => "budget",
         }
     }
 }

@@ -191,6 +191,7 @@ impl Obligation {
             Event::DecidedByRule(request) => self.decided_by_rule(request, &mut context),
             Event::Decided => self.decided(&mut context),
             Event::Failed(why) => self.run_ended(Candidate::Failed { cause: Cause::Error, why }, &mut context),
+            Event::OverBudget(why) => self.run_ended(Candidate::Failed { cause: Cause::Budget, why }, &mut context),
             Event::Unreadable(why) => {
                 self.stop_work(&mut context);
                 self.end(Candidate::Failed { cause: Cause::Unreadable, why }, &mut context);

@@ -43,6 +43,8 @@ pub struct Rungs {
     pub refused: Option<Vec<Rung>>,
     /// The message could not be read.
     pub unreadable: Option<Vec<Rung>>,
+    /// The agent has used its budget of the day.
+    pub budget: Option<Vec<Rung>>,
 }
 
 /// The template that a ladder ends with if it has no other last word.
@@ -53,6 +55,7 @@ const fn words_for(cause: Cause) -> &'static str {
         Cause::Timeout => "late",
         Cause::Refused => "refused",
         Cause::Unreadable => "unreadable",
+        Cause::Budget => "budget",
     }
 }
 
@@ -100,6 +103,7 @@ impl Rungs {
             Cause::Timeout => &self.timeout,
             Cause::Refused => &self.refused,
             Cause::Unreadable => &self.unreadable,
+            Cause::Budget => &self.budget,
         };
         rungs.as_deref()
     }
