@@ -102,6 +102,7 @@ macro_rules! store_conformance {
             a_forgotten_persons_session_of_several_conversations_is_nobodys
             a_name_is_that_of_one_session
             what_is_used_of_a_day_is_counted_until_the_next
+            what_an_agent_uses_of_a_day_is_counted
             a_session_that_is_gone_is_not_used
             what_is_left_out_is_not_shown
             what_is_repeated_is_left_out

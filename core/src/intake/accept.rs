@@ -362,6 +362,7 @@ impl Acceptor {
                     detail,
                     usage: None,
                     cost: None,
+                    day: None,
                     content: None,
                 };
                 let ledger = Arc::clone(&self.ledger);

@@ -9,6 +9,8 @@ use crate::{TOKEN, hook};
 
 /// Undoes what later versions have changed in the schema.
 const TO_THE_FIRST: &str = "
+    drop table agent_use;
+    alter table daily_use drop column micros;
     drop table sign_in_links;
     drop table guesses;
     drop table versions;

@@ -228,6 +228,7 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
             detail: None,
             usage: None,
             cost: None,
+            day: None,
             content: None,
         }],
         transcript: vec![

@@ -121,6 +121,7 @@ pub async fn an_ended_turn_is_removed_with_everything_about_it(subject: &mut imp
             detail: None,
             usage: None,
             cost: None,
+            day: None,
             content,
         }],
         ..Transition::default()

@@ -15,6 +15,7 @@ use crate::{
         people::{
             DirectChat, Guess, Identity, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord, PersonRole,
         },
+        run::{Cost, Currency},
     },
     ports::store::{
         Store,
@@ -242,8 +243,8 @@ pub async fn a_direct_chat_is_kept_until_it_changes_or_its_person_is_forgotten(s
     assert_eq!(read().await, [other]);
 }
 
-/// A run of a turn uses so many tokens.
-async fn uses(store: &dyn Store, turn: &Turn, tokens: u64) {
+/// A run of a turn uses so many tokens, at two millionths each. `day`: when it counts for its agent.
+async fn uses(store: &dyn Store, turn: &Turn, tokens: u64, day: Option<i64>) {
     done(store, Transition { runs_started: vec![turn.run(1)], ..Transition::default() }).await;
     let run = RunEnd {
         turn: turn.id,
@@ -252,7 +253,8 @@ async fn uses(store: &dyn Store, turn: &Turn, tokens: u64) {
         end: "reply".to_owned(),
         detail: None,
         usage: Some(Usage { input_tokens: tokens - 1, output_tokens: 1 }),
-        cost: None,
+        cost: Some(Cost { micros: 2 * tokens, currency: Currency::USD }),
+        day,
         content: None,
     };
     done(store, Transition { runs_ended: vec![run], ..Transition::default() }).await;
@@ -271,13 +273,14 @@ pub async fn what_is_used_of_a_day_is_counted_until_the_next(subject: &mut impl 
         Turn::of(&*store, new).await
     };
     let read = async |store: &dyn Store, day| {
-        let DayUse { turns, tokens } = store.day_use(&ann, day).await.expect("it is read");
+        let DayUse { turns, tokens, micros } = store.day_use(&ann, day).await.expect("it is read");
+        assert_eq!(micros, 2 * tokens);
         (turns, tokens)
     };
     let first = says("1", Some(7)).await;
-    uses(&*store, &first, 10).await;
+    uses(&*store, &first, 10, None).await;
     let second = says("2", Some(7)).await;
-    uses(&*store, &second, 5).await;
+    uses(&*store, &second, 5, None).await;
     says("3", None).await;
     assert_eq!((read(&*store, 7).await, read(&*store, 8).await), ((2, 15), (0, 0)));
     let since = async |seconds| store.tokens_since(first.conversation, at(seconds)).await.expect("they are read");
@@ -286,7 +289,7 @@ pub async fn what_is_used_of_a_day_is_counted_until_the_next(subject: &mut impl 
     // A run that ends after midnight counts on the next day, if its person has written since.
     let late = says("4", Some(7)).await;
     says("5", Some(8)).await;
-    uses(&*store, &late, 3).await;
+    uses(&*store, &late, 3, None).await;
     drop(store);
     subject.reopen().await;
     let store = subject.store();
@@ -294,6 +297,30 @@ pub async fn what_is_used_of_a_day_is_counted_until_the_next(subject: &mut impl 
 
     change(&*store, [PeopleChange::IdentityRemoved(ann.clone())]).await;
     assert_eq!(read(&*store, 8).await, (0, 0));
+}
+
+/// The runs, tokens and money of an agent with a budget, of one day and over a restart.
+pub async fn what_an_agent_uses_of_a_day_is_counted(subject: &mut impl Subject) {
+    let read = async |store: &dyn Store, agent: &str, day| {
+        let DayUse { turns, tokens, micros } = store.agent_use(&agent.into(), day).await.expect("it is read");
+        assert_eq!(micros, 2 * tokens);
+        (turns, tokens)
+    };
+    let store = subject.store();
+    for (key, day) in [("1", Some(7)), ("2", None), ("3", Some(7))] {
+        let turn = Turn::of(&*store, new_turn(said(&chat("a"), key))).await;
+        uses(&*store, &turn, 10, day).await;
+    }
+    assert_eq!(read(&*store, "main", 7).await, (2, 20));
+    assert_eq!((read(&*store, "main", 8).await, read(&*store, "other", 7).await), ((0, 0), (0, 0)));
+    drop(store);
+
+    subject.reopen().await;
+    let store = subject.store();
+    assert_eq!(read(&*store, "main", 7).await, (2, 20));
+    let turn = Turn::of(&*store, new_turn(said(&chat("a"), "4"))).await;
+    uses(&*store, &turn, 3, Some(8)).await;
+    assert_eq!((read(&*store, "main", 7).await, read(&*store, "main", 8).await), ((0, 0), (1, 3)));
 }
 
 /// Also over a restart. Who is forgotten has tried nothing.

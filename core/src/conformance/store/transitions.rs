@@ -198,6 +198,7 @@ pub async fn runs_are_recorded(subject: &mut impl Subject) {
         detail: Some("500".to_owned()),
         usage,
         cost: None,
+        day: None,
         content: None,
     };
     let ended = Transition {

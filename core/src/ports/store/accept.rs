@@ -75,13 +75,27 @@ pub struct NewTurn {
     pub day: Option<i64>,
 }
 
-/// What somebody has used of a day.
+/// What somebody, or an agent, has used of a day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DayUse {
-    /// The turns that agents were to answer.
+    /// The turns that agents were to answer; of an agent, its runs.
     pub turns: u64,
-    /// The tokens that agents used for them.
+    /// The tokens that were used for them.
     pub tokens: u64,
+    /// What these cost, in millionths of the currency of the agents' prices.
+    pub micros: u64,
+}
+
+impl DayUse {
+    /// What two identities of one person have used.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self {
+            turns: self.turns.saturating_add(other.turns),
+            tokens: self.tokens.saturating_add(other.tokens),
+            micros: self.micros.saturating_add(other.micros),
+        }
+    }
 }
 
 /// Turns whose question is put before the agent again.

@@ -3,7 +3,7 @@
 use rejoinder_guard::Timestamp;
 
 use super::{accept::DayUse, error::StoreError, transition::Transitions};
-use crate::model::{ConversationId, DirectChat, Guess, Identity, Language, Pairing, PersonRecord};
+use crate::model::{AgentName, ConversationId, DirectChat, Guess, Identity, Language, Pairing, PersonRecord};
 
 store_trait! {
     /// Known people, requests to be let in, where and how people are reached, and what they have used.
@@ -28,6 +28,9 @@ store_trait! {
 
         /// What somebody has used of a day, since it is limited; see [`NewTurn::day`](crate::store::NewTurn::day).
         read fn day_use(who: &Identity, day: i64) -> DayUse;
+
+        /// What an agent has used of a day, since it has a budget; see [`RunEnd::day`](crate::store::RunEnd::day).
+        read fn agent_use(agent: &AgentName, day: i64) -> DayUse;
 
         /// The tokens that agents used for the last thousand turns of a conversation, as far as these were accepted since a time.
         read fn tokens_since(conversation: ConversationId, since: Timestamp) -> u64;

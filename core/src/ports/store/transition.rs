@@ -285,6 +285,8 @@ pub struct RunEnd {
     pub usage: Option<Usage>,
     /// What they cost, if the agent has a price.
     pub cost: Option<Cost>,
+    /// The day on which it counts for its agent, if that has a budget: days since 1970-01-01.
+    pub day: Option<i64>,
     /// What the model was shown and what it did; `None` if the runtime reported neither.
     pub content: Option<Arc<RunContent>>,
 }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ConversationId, Identity, Language, PersonId, StoreError, Timestamp,
+    AgentName, ConversationId, Identity, Language, PersonId, StoreError, Timestamp,
     store::{DayUse, DirectChat, Guess, KnownIdentity, Pairing, PeopleStore, PersonRecord},
 };
 use sqlx::sqlite::SqliteRow;
@@ -84,12 +84,21 @@ impl PeopleStore for SqliteStore {
     }
 
     async fn day_use(&self, who: &Identity, day: i64) -> Result<DayUse, StoreError> {
-        let sql = "select turns, tokens from daily_use where channel = ? and id = ? and day = ?";
+        let sql = "select turns, tokens, micros from daily_use where channel = ? and id = ? and day = ?";
         let query = sqlx::query(sql).bind(who.channel.as_str()).bind(&who.id).bind(day);
         let Some(row) = query.fetch_optional(&self.readers).await.map_err(store_error)? else {
             return Ok(DayUse::default());
         };
-        Ok(record!(row => DayUse { turns, tokens }))
+        Ok(record!(row => DayUse { turns, tokens, micros }))
+    }
+
+    async fn agent_use(&self, agent: &AgentName, day: i64) -> Result<DayUse, StoreError> {
+        let sql = "select turns, tokens, micros from agent_use where agent = ? and day = ?";
+        let query = sqlx::query(sql).bind(&**agent).bind(day);
+        let Some(row) = query.fetch_optional(&self.readers).await.map_err(store_error)? else {
+            return Ok(DayUse::default());
+        };
+        Ok(record!(row => DayUse { turns, tokens, micros }))
     }
 
     async fn tokens_since(&self, conversation: ConversationId, since: Timestamp) -> Result<u64, StoreError> {

@@ -1,6 +1,6 @@
-//! What people have used of a day.
+//! What people and agents have used of a day.
 
-use rejoinder_core::{Identity, StoreError, Usage, store::RunEnd};
+use rejoinder_core::{Identity, StoreError, store::RunEnd};
 use rusqlite::params;
 
 use super::rows::{self, Transaction};
@@ -10,11 +10,18 @@ pub(super) fn count(transaction: &Transaction<'_>, who: &Identity, day: i64) -> 
     rows::change_one(transaction, "daily use", COUNT, params![who.channel.as_str(), who.id, day])
 }
 
-/// What a run used counts for the sender of its turn, if that is limited.
+/// What a run used counts for the sender of its turn, if that is limited, and for its agent, if that has a budget.
 pub(super) fn add(transaction: &Transaction<'_>, run: &RunEnd) -> Result<(), StoreError> {
-    let Some(Usage { input_tokens, output_tokens }) = run.usage else { return Ok(()) };
-    let tokens = i64::try_from(input_tokens.saturating_add(output_tokens)).unwrap_or(i64::MAX);
-    rows::change(transaction, ADD, params![run.turn.as_uuid(), tokens]).map(drop)
+    let (turn, stored) = (run.turn.as_uuid(), |count: u64| i64::try_from(count).unwrap_or(i64::MAX));
+    let tokens = run.usage.map_or(0, |usage| stored(usage.input_tokens.saturating_add(usage.output_tokens)));
+    let micros = run.cost.map_or(0, |cost| stored(cost.micros));
+    if run.usage.is_some() {
+        rows::change(transaction, ADD, params![turn, tokens, micros])?;
+    }
+    if let Some(day) = run.day {
+        rows::change(transaction, ADD_TO_AGENT, params![turn, run.number, day, tokens, micros])?;
+    }
+    Ok(())
 }
 
 /// Removes what was used before the last day but one.
@@ -25,10 +32,20 @@ pub(super) fn remove_old(transaction: &Transaction<'_>) -> Result<(), StoreError
 const COUNT: &str = "
     insert into daily_use (channel, id, day, turns, tokens) values (?1, ?2, ?3, 1, 0)
     on conflict (channel, id) do update set
-        turns = iif(day = excluded.day, turns, 0) + 1, tokens = iif(day = excluded.day, tokens, 0), day = excluded.day";
+        turns = iif(day = excluded.day, turns, 0) + 1, tokens = iif(day = excluded.day, tokens, 0),
+        micros = iif(day = excluded.day, micros, 0), day = excluded.day";
 
 const ADD: &str = "
-    update daily_use set tokens = min(tokens + ?2, 4000000000000000000)
+    update daily_use set tokens = min(tokens + ?2, 4000000000000000000), micros = min(micros + ?3, 4000000000000000000)
     where (channel, id) = (select channel, person from obligations where turn_id = ?1)";
+
+const ADD_TO_AGENT: &str = "
+    insert into agent_use (agent, day, turns, tokens, micros)
+    select agent, ?3, 1, min(?4, 4000000000000000000), min(?5, 4000000000000000000) from runs
+        where turn_id = ?1 and number = ?2 and agent is not null
+    on conflict (agent) do update set
+        turns = iif(day = excluded.day, turns, 0) + 1,
+        tokens = min(iif(day = excluded.day, tokens, 0) + excluded.tokens, 4000000000000000000),
+        micros = min(iif(day = excluded.day, micros, 0) + excluded.micros, 4000000000000000000), day = excluded.day";
 
 const REMOVE_OLD: &str = "delete from daily_use where day < (select max(day) from daily_use) - 1";
