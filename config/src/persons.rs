@@ -72,6 +72,11 @@ impl Persons {
         own.map(|(name, person)| (name.clone(), person.limits.or(general.of_role(person.role)))).collect()
     }
 
+    /// Those limits as they are written.
+    pub(crate) fn own_limits(&self) -> impl Iterator<Item = SomeLimits> {
+        self.0.values().map(|person| person.limits)
+    }
+
     /// Reports identities on channels that have no rules about people. The senders that callers name there prove nothing.
     pub(crate) fn check_channels(&self, channels: &Channels, checks: &mut Checks<'_>) {
         for (name, person) in &self.0 {

@@ -94,7 +94,7 @@ macro_rules! unchecked {
     };
 }
 
-unchecked!(Admin, Limits, Log, Metrics, Outbox, Pairing, Queue, Retention, Sessions, Store);
+unchecked!(Admin, Log, Metrics, Outbox, Pairing, Queue, Retention, Sessions, Store);
 
 impl Config {
     /// Reads and checks the merged tree.
@@ -132,6 +132,9 @@ impl Config {
                 approvals.check_people(people, checks);
             }
         });
+        let limits = section_and(&tree, "limits", &mut reader, |limits: &Limits, checks| {
+            limits.check_with(&agents, people.iter().flat_map(Persons::own_limits), checks);
+        });
         let sections = Sections {
             server: section(&tree, "server", &mut reader),
             store: section(&tree, "store", &mut reader),
@@ -148,7 +151,7 @@ impl Config {
             }),
             queue: section(&tree, "queue", &mut reader),
             sessions: section(&tree, "sessions", &mut reader),
-            limits: section(&tree, "limits", &mut reader),
+            limits,
             commands: section(&tree, "commands", &mut reader),
             schedules: section(&tree, "schedules", &mut reader),
             triggers: section(&tree, "triggers", &mut reader),

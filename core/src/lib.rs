@@ -151,7 +151,7 @@ pub use model::{
         read_time, zone,
     },
     session::{NewInGroups, SessionReset, SessionSettings},
-    settings::{Lifetimes, PersonLimits, Policies, Question, Settings, SpecialLimits, Templates},
+    settings::{Budget, Lifetimes, PersonLimits, Policies, Question, Settings, SpecialLimits, Templates},
     target::{Addressees, BegunTurn, NotATarget, NotReached, Reached, Target},
     trace::{CallerTrace, Span, TraceHeaders, TurnTrace},
     turn::Handler,

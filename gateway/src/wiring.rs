@@ -262,6 +262,7 @@ pub(crate) fn settings(config: &Config, masker: Masker) -> Settings {
             .filter_map(|(name, agent)| Some((AgentName::from(&**name), agent.max_concurrent? as usize)))
             .collect(),
         prices: agents.iter().filter_map(|(name, agent)| Some((AgentName::from(&**name), agent.price?))).collect(),
+        budgets: limits.budgets().map(|(name, budget)| (AgentName::from(name), budget)).collect(),
         masker,
         commands: config.commands.own(),
         people: people.seeds(),

@@ -58,6 +58,7 @@ pub fn parts_without_agents(store: Arc<dyn Store>, channels: Vec<Arc<dyn Channel
         max_concurrent_turns: 1,
         agent_turns: HashMap::new(),
         prices: BTreeMap::new(),
+        budgets: BTreeMap::new(),
         masker: Masker::default(),
         commands: BTreeMap::new(),
         people: Vec::new(),

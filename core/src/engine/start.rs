@@ -55,7 +55,7 @@ use crate::{
     schedules::Calendar,
     telling::{elsewhere::Forwarder, owners::Notifier, welcome::Welcomer},
     upkeep::{indexer::Indexer, retention::Retention, sweep::Sweep, watch::Watch},
-    worker::{Worker, agents::Agents, files::FileBudget, input::Inputs, runtimes::Runtimes},
+    worker::{Worker, agents::Agents, budgets::Budgets, files::FileBudget, input::Inputs, runtimes::Runtimes},
 };
 
 /// A component, with clones of handles of the ground and of local variables, the traits of the store in these fields, and the values of
@@ -172,8 +172,9 @@ impl Ground {
     ) -> Worker {
         let inputs = given!(Inputs: self [channels, people, settings, clock], [], [store, questions],
             agents: runtimes.clone(), file_budget: FileBudget::default());
+        let budgets = given!(Budgets: self [settings, clock], [], [usage]);
         given!(Worker: self [channels, merges, calendar, settings, clock, lifecycle], [ledger, ephemerals, agents],
-            inputs: inputs)
+            inputs: inputs, budgets: budgets)
     }
 
     fn initiative(&self, inlet: &Arc<dyn Inlet>) -> Initiative {

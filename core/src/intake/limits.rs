@@ -270,10 +270,9 @@ impl Limits {
             .and_then(|count| count.day)
             .is_some_and(|it| is_of_today(&it));
         let mut stored = DayUse::default();
-        if !is_read || limits.tokens_per_day.is_some() {
+        if !is_read || limits.has_use() {
             for identity in counted.person.identities(known) {
-                let DayUse { turns, tokens } = self.people.day_use(identity, today.number).await?;
-                stored = DayUse { turns: stored.turns + turns, tokens: stored.tokens.saturating_add(tokens) };
+                stored = stored.and(self.people.day_use(identity, today.number).await?);
             }
         }
         let mut counts = lock(&self.counts);
@@ -287,6 +286,8 @@ impl Limits {
             Some("turns_per_day")
         } else if limits.tokens_per_day.is_some_and(|most| stored.tokens >= u64::from(most)) {
             Some("tokens_per_day")
+        } else if limits.cost_per_day.is_some_and(|most| stored.micros >= most) {
+            Some("cost_per_day")
         } else {
             None
         };

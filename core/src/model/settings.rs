@@ -57,13 +57,38 @@ pub struct PersonLimits {
     pub turns_per_day: Option<u32>,
     /// How many tokens agents may use for them on a calendar day. A turn that begins below it may run over it.
     pub tokens_per_day: Option<u32>,
+    /// What agents may cost for them on a calendar day, in millionths of the currency of the agents' prices. A turn that begins
+    /// below it may run over it.
+    pub cost_per_day: Option<u64>,
     /// That wait for a run at once.
     pub waiting_turns: Option<u32>,
 }
 
 impl PersonLimits {
+    /// Whether what agents use for them on a day is limited.
+    pub(crate) const fn has_use(&self) -> bool {
+        self.tokens_per_day.is_some() || self.cost_per_day.is_some()
+    }
+
     pub(crate) const fn has_daily(&self) -> bool {
-        self.turns_per_day.is_some() || self.tokens_per_day.is_some()
+        self.turns_per_day.is_some() || self.has_use()
+    }
+}
+
+/// What an agent may use of a calendar day; `None`: as much as it likes. A run that begins below it may run over it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Budget {
+    /// Tokens of both kinds.
+    pub tokens: Option<u64>,
+    /// Money, in millionths of the currency of the agent's price.
+    pub micros: Option<u64>,
+}
+
+impl Budget {
+    /// How much of it is used, in percent and rounded down: the larger of tokens and money.
+    pub(crate) fn percent(self, tokens: u64, micros: u64) -> u64 {
+        let share = |used: u64, most: Option<u64>| most.map(|most| used.saturating_mul(100) / most.max(1));
+        share(tokens, self.tokens).max(share(micros, self.micros)).unwrap_or(0)
     }
 }
 
@@ -101,6 +126,8 @@ pub struct Settings {
     pub agent_turns: HashMap<AgentName, usize>,
     /// What the tokens of agents cost, as far as that is known.
     pub prices: BTreeMap<AgentName, Price>,
+    /// What agents may use of a day. One without an entry may use as much as it likes.
+    pub budgets: BTreeMap<AgentName, Budget>,
     /// The operator's secrets, which no record of a run may contain.
     pub masker: Masker,
     /// The operator's own commands, by name without the slash.

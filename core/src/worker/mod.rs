@@ -5,6 +5,7 @@
 //! that wait alike. When one passes, or the person cancels, the run is stopped through its slot.
 
 pub(crate) mod agents;
+pub(crate) mod budgets;
 pub(crate) mod files;
 pub(crate) mod input;
 mod record;
@@ -21,6 +22,7 @@ use tracing::{info, warn};
 
 use self::{
     agents::Agents,
+    budgets::Budgets,
     files::HeldBytes,
     input::{Inputs, PrepareError, PreparedRun},
     record::Recorder,
@@ -60,6 +62,7 @@ const MOST_NOTE: usize = 4000;
 pub(crate) struct Worker {
     pub(crate) agents: Arc<Agents>,
     pub(crate) inputs: Inputs,
+    pub(crate) budgets: Budgets,
     pub(crate) channels: Arc<Channels>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) ephemerals: Arc<Ephemerals>,
@@ -77,6 +80,8 @@ enum RunResult {
     Panicked(String),
     /// The event's content cannot be read; the runtime was not called.
     Unreadable,
+    /// The agent has used its budget of the day; the runtime was not called.
+    Spent(String),
     /// A deadline or the person stopped it; that decision is stored already.
     Stopped,
     /// The gateway stops; the turn waits as a row and runs again after the next start.
@@ -132,7 +137,7 @@ impl Worker {
                 RunResult::Returned(Ok(_)) => self.agents.note(agent, Ok(())),
                 RunResult::Returned(Err(error)) => self.agents.note(agent, Err(error.summary())),
                 RunResult::Panicked(_) => self.agents.note(agent, Err("the agent's runtime panicked".to_owned())),
-                RunResult::Unreadable | RunResult::Stopped | RunResult::GatewayStopped => {}
+                RunResult::Unreadable | RunResult::Spent(_) | RunResult::Stopped | RunResult::GatewayStopped => {}
             }
         }
         let mut at_once = None;
@@ -163,6 +168,7 @@ impl Worker {
                 let why = "the message cannot be read";
                 ("unreadable", Some(why.to_owned()), Some(Event::Unreadable(why.to_owned())))
             }
+            RunResult::Spent(why) => ("budget", Some(why.clone()), Some(Event::OverBudget(why))),
             RunResult::Stopped => ("stopped", None, None),
             RunResult::GatewayStopped => {
                 ("stopped", Some("the gateway was stopped while it ran".to_owned()), Some(Event::Interrupted))
@@ -176,7 +182,10 @@ impl Worker {
         let cost = price.zip(usage).map(|(price, usage)| price.cost(usage));
         count(run, end, usage, cost);
         let (number, end) = (run.number, end.to_owned());
-        let run_end = RunEnd { turn: turn.id, number, at, end, detail, usage, cost, content };
+        // What used nothing counts for no budget.
+        let day = usage.and_then(|_| self.budgets.day(run));
+        let run_end = RunEnd { turn: turn.id, number, at, end, detail, usage, cost, day, content };
+        let counted = day.is_some().then(|| run_end.clone());
         let trigger = Trigger::RunEnded { end: run_end, remark: None, at_once };
         match event {
             Some(event) => {
@@ -188,6 +197,9 @@ impl Worker {
                     warn!(turn = %turn.id, %error, "cannot record how a run ended");
                 }
             }
+        }
+        if let Some(end) = counted {
+            self.budgets.note(run, &end).await;
         }
     }
 
@@ -217,6 +229,16 @@ impl Worker {
 
     async fn run_agent(&self, turn: &mut TurnRecord, run: &Run, tokens: &RunTokens) -> FinishedRun {
         let RunTokens { stop, show } = tokens;
+        if let Some(agent) = run.handler.agent() {
+            match self.budgets.spent(agent).await {
+                Ok(None) => {}
+                Ok(Some(why)) => return RunResult::Spent(why).into(),
+                Err(error) => {
+                    let why = format!("what the agent has used of the day cannot be read: {error}");
+                    return RunResult::Returned(Err(AgentError::Failed(why))).into();
+                }
+            }
+        }
         let prepared = match self.inputs.prepare(turn, run).await {
             Ok(prepared) => prepared,
             Err(PrepareError::Unreadable) => return RunResult::Unreadable.into(),

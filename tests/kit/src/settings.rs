@@ -32,6 +32,7 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         let ladder = Ladder::empty()
             .with(Cause::Silent, vec![silent])
             .with(Cause::Unreadable, say("unreadable"))
+            .with(Cause::Budget, say("budget"))
             .with(Cause::Error, say("failed"))
             .with(Cause::Refused, say("failed"));
         Policy { ladder, ..policy.clone() }
@@ -42,6 +43,7 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         ("silent", SILENT),
         ("failed", FAILED),
         ("unreadable", CANNOT_READ),
+        ("budget", "Used up."),
         ("resent", LABEL),
         ("replaces", REPLACES),
         ("nothing_to_cancel", "Nothing to stop."),
@@ -72,6 +74,7 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         max_concurrent_turns: 64,
         agent_turns: HashMap::new(),
         prices: BTreeMap::new(),
+        budgets: BTreeMap::new(),
         masker: Masker::default(),
         queues: Queues { cap: 100_000, ..Queues::default() },
         sessions: SessionSettings::default(),
