@@ -9,6 +9,7 @@ mod approve;
 pub(crate) mod asks;
 pub(crate) mod backlog;
 pub(crate) mod bang;
+mod budget;
 pub(crate) mod command;
 pub(crate) mod digest;
 pub(crate) mod dropped;
@@ -47,7 +48,7 @@ use crate::{
 };
 
 /// The commands for everybody, in the order in which menus list them.
-const LISTED: [&Command; 18] = [
+const LISTED: [&Command; 19] = [
     &start::START,
     &help::HELP,
     &session::NEW,
@@ -56,6 +57,7 @@ const LISTED: [&Command; 18] = [
     &retry::UNDO,
     &stop::STOP,
     &status::STATUS,
+    &budget::BUDGET,
     &agent::AGENT,
     &agent::MODEL,
     &queue::QUEUE,
@@ -174,7 +176,8 @@ impl Commands {
         let edited = || Event::Cancelled { by: CancelledBy::Edit(call.turn.id.to_string()) };
         turn_events.extend(replaced.map(|turn| TurnEvents { turn, events: vec![edited()] }));
         let (at, number, end) = (call.now, turn.runs, SignalKind::Reply.as_str().to_owned());
-        let end = RunEnd { turn: turn.id, number, at, end, detail: None, usage: None, cost: None, content: None };
+        let end =
+            RunEnd { turn: turn.id, number, at, end, detail: None, usage: None, cost: None, day: None, content: None };
         let joined = |lines: Vec<Filled>, between: &str| {
             let lines: Vec<_> = lines.into_iter().map(|line| call.fill_in(line, language)).collect();
             Reply::text(lines.join(between))
