@@ -12,11 +12,11 @@ use std::{
 
 use jiff::tz::TimeZone;
 use rejoinder_core::{
-    Accepted, Access, Action, Actor, AgentName, AgentRuntime, ApprovalSettings, Capabilities, Cause, ChannelAdapter,
-    ChannelId, ChatKind, Clock, ConversationRef, ConversationTrigger, Directed, Engine, Hours, InboundEvent, Intake,
-    Ladder, Lifetimes, Masker, NewSchedule, NodeId, OperationError, OwnCommand, Parts, PersonLimits, Policies, Policy,
-    Price, Queues, Rule, Rung, ScheduleLimits, ScheduleSettings, SeedPerson, Sender, SenderKind, SessionSettings,
-    Settings, SharedClock, SignalKind, SpecialLimits, Store, TurnId, Via,
+    Accepted, Access, Action, Actor, AgentName, AgentRuntime, ApprovalSettings, Budget, Capabilities, Cause,
+    ChannelAdapter, ChannelId, ChatKind, Clock, ConversationRef, ConversationTrigger, Directed, Engine, Hours,
+    InboundEvent, Intake, Ladder, Lifetimes, Masker, NewSchedule, NodeId, OperationError, OwnCommand, Parts,
+    PersonLimits, Policies, Policy, Price, Queues, Rule, Rung, ScheduleLimits, ScheduleSettings, SeedPerson, Sender,
+    SenderKind, SessionSettings, Settings, SharedClock, SignalKind, SpecialLimits, Store, TurnId, Via,
     conformance::{
         clock::TestClock,
         layered::Layered,
@@ -136,6 +136,7 @@ pub(crate) struct GatewaySetup {
     /// The bounds of single agents.
     pub(crate) agent_slots: HashMap<AgentName, usize>,
     pub(crate) prices: BTreeMap<AgentName, Price>,
+    pub(crate) budgets: BTreeMap<AgentName, Budget>,
     pub(crate) masker: Masker,
     pub(crate) commands: BTreeMap<String, OwnCommand>,
     pub(crate) people: Vec<SeedPerson>,
@@ -170,6 +171,7 @@ impl GatewaySetup {
             channel_agents: HashMap::new(),
             agent_slots: HashMap::new(),
             prices: BTreeMap::new(),
+            budgets: BTreeMap::new(),
             masker: Masker::default(),
             commands: BTreeMap::new(),
             people: Vec::new(),
@@ -279,6 +281,7 @@ impl TestGateway {
             max_concurrent_turns: setup.slots,
             agent_turns: setup.agent_slots,
             prices: setup.prices,
+            budgets: setup.budgets,
             masker: setup.masker,
             commands: setup.commands,
             people: setup.people,

@@ -10,6 +10,7 @@ mod amends;
 mod answers;
 mod approvals;
 mod backlog;
+mod budgets;
 mod chaos;
 mod choices;
 mod commands;

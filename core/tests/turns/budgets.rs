@@ -1,0 +1,112 @@
+//! What agents may use of a day, in tokens and money.
+
+use rejoinder_core::{
+    Budget, Cause, Currency, Identity, InboundEvent, Ladder, PersonLimits, PersonRole, Price, Rung, SeedPerson, Usage,
+    conformance::scripted::Script,
+};
+
+use crate::{
+    gateway::{GatewaySetup, TestGateway, chat, main_channel, policy, said, secs},
+    life::Crash,
+};
+
+const DAY: u64 = 24 * 3600;
+
+/// The agent `main` uses ten tokens for a turn, at a millionth each, and has a budget. Ada is an owner.
+fn with(budget: Budget) -> GatewaySetup {
+    let usage = Usage { input_tokens: 7, output_tokens: 3 };
+    let mut setup = GatewaySetup::new().always(Script::replies("done").consuming(usage));
+    setup.prices.insert("main".into(), Price { input: 1.0, output: 1.0, currency: Currency::USD });
+    setup.budgets.insert("main".into(), budget);
+    setup.people = vec![SeedPerson {
+        name: "Ada".to_owned(),
+        role: PersonRole::Owner,
+        identities: vec![Identity { channel: main_channel(), id: "ada".to_owned() }],
+        home: None,
+        language: None,
+    }];
+    setup
+}
+
+async fn writes(gateway: &TestGateway, person: &str, text: &str) -> String {
+    let mut event = InboundEvent { received_at: gateway.clock.now(), ..said(&chat(person), text) };
+    person.clone_into(&mut event.sender.id);
+    gateway.receives(event).await;
+    gateway.visible(&chat(person)).pop().unwrap_or_default()
+}
+
+/// The run that reaches the budget is answered. What is used holds over a restart, and until the next day.
+#[tokio::test]
+async fn an_agent_begins_no_run_once_its_budget_is_used() {
+    for budget in [Budget { tokens: Some(15), micros: None }, Budget { tokens: None, micros: Some(15) }] {
+        let mut gateway = with(budget).start().await;
+        assert_eq!(writes(&gateway, "ada", "one").await, "done");
+        assert_eq!(writes(&gateway, "ada", "/budget").await, "10 tokens.\nmain: 66 %.\nUntil 24 h.");
+        assert_eq!(writes(&gateway, "bob", "two").await, "done");
+        assert_eq!(writes(&gateway, "bob", "three").await, "Used up.");
+        gateway.restart().await;
+        assert_eq!(writes(&gateway, "ada", "four").await, "Used up.");
+        assert_eq!(gateway.agent("main").runs().len(), 2);
+        assert!(!gateway.engine().agents().iter().any(|(_, health)| health.failures > 0), "it has not failed");
+
+        gateway.advance(secs(DAY)).await;
+        assert_eq!(writes(&gateway, "ada", "five").await, "done");
+        gateway.at_rest().await;
+    }
+}
+
+/// Another agent without a budget answers instead, if the ladder says so.
+#[tokio::test]
+async fn the_ladder_may_hand_the_turn_to_another_agent() {
+    let rungs = vec![Rung::Handoff("cheap".to_owned()), Rung::Say("budget".to_owned())];
+    let ladder = Ladder::empty().with(Cause::Budget, rungs);
+    let gateway = with(Budget { tokens: Some(1), micros: None })
+        .policy(rejoinder_core::Policy { ladder, ..policy() })
+        .agent("cheap", |_| Script::replies("cheaply"))
+        .start()
+        .await;
+
+    assert_eq!(writes(&gateway, "ada", "one").await, "done");
+    assert_eq!(writes(&gateway, "ada", "two").await, "cheaply");
+    assert_eq!(writes(&gateway, "bob", "/budget").await, "Nothing used.", "only owners see what agents have used");
+    gateway.at_rest().await;
+}
+
+/// What agents cost for one person is limited, whatever they cost for others.
+#[tokio::test]
+async fn the_cost_of_a_day_is_limited_for_each_person() {
+    let mut setup = with(Budget::default());
+    setup.limits = PersonLimits { cost_per_day: Some(15), ..PersonLimits::default() };
+    let mut gateway = setup.start().await;
+    assert_eq!(writes(&gateway, "bob", "one").await, "done");
+    assert_eq!(writes(&gateway, "bob", "two").await, "done");
+    gateway.restart().await;
+    assert!(writes(&gateway, "bob", "three").await.starts_with("Enough"));
+    let used = writes(&gateway, "bob", "/budget").await;
+    assert_eq!(used, "20 tokens.\n0.00002 USD of 0.000015 USD.\nUntil 24 h.");
+    assert_eq!(writes(&gateway, "cy", "one").await, "done");
+
+    gateway.advance(secs(DAY)).await;
+    assert_eq!(writes(&gateway, "bob", "four").await, "done");
+    gateway.at_rest().await;
+}
+
+/// `kill -9` at every write: a run counts once for its agent. One that was not stored used nothing that is known.
+#[tokio::test]
+async fn a_crash_counts_a_run_once() {
+    for write in 1..=8 {
+        let mut gateway = with(Budget { tokens: Some(100), micros: None }).start().await;
+        gateway.life.crash_at(write, Crash::After);
+        let event = InboundEvent { received_at: gateway.clock.now(), ..said(&chat("bob"), "one") };
+        let (intake, again) = (gateway.intake(), event.clone());
+        tokio::spawn(async move { intake.accept(event).await });
+        gateway.settle().await;
+        gateway.restart().await;
+        gateway.receives(again).await;
+        gateway.advance(secs(600)).await;
+
+        let used = writes(&gateway, "ada", "/budget").await;
+        assert!(used.contains("main: 10 %."), "after write {write}: {used}");
+        gateway.at_rest().await;
+    }
+}
