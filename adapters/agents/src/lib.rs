@@ -32,6 +32,8 @@ mod prompt;
 mod pull;
 mod report;
 mod supervise;
+pub mod prompt;
+pub mod report;
 #[cfg(test)]
 mod tests;
 mod timeout;

@@ -4,36 +4,36 @@ use rejoinder_core::{ModelInput, RunEvents, Shim, Usage};
 
 /// What one event contained.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct AnswerUpdate {
+pub struct AnswerUpdate {
     /// More text that a person may see.
-    pub(crate) show: String,
+    pub show: String,
     /// Whether `show` replaces everything shown of this answer so far.
-    pub(crate) replaces_shown: bool,
+    pub replaces_shown: bool,
     /// Whether the model made progress. An empty event only shows that the server is alive.
-    pub(crate) progress: bool,
-    pub(crate) usage: Option<Usage>,
+    pub progress: bool,
+    pub usage: Option<Usage>,
 }
 
 /// The text of one answer, of which a person sees neither thoughts nor markers.
 #[derive(Debug, Default)]
-pub(crate) struct VisibleText {
+pub struct VisibleText {
     shim: Shim,
     /// Text that is held back until the expected thought ends.
     held: Option<String>,
     /// Whether the answer contained the end of a thought without its beginning.
-    pub(crate) thought_first: bool,
+    pub thought_first: bool,
     /// How many characters were shown and not withdrawn.
-    pub(crate) shown: usize,
+    pub shown: usize,
 }
 
 impl VisibleText {
     /// If `thinks_first`, nothing is visible before the thought has ended.
-    pub(crate) fn new(thinks_first: bool) -> Self {
+    pub fn new(thinks_first: bool) -> Self {
         Self { held: thinks_first.then(String::new), ..Self::default() }
     }
 
     /// Reads more text, and adds to `update` the part that a person may see.
-    pub(crate) fn push(&mut self, text: &str, update: &mut AnswerUpdate) {
+    pub fn push(&mut self, text: &str, update: &mut AnswerUpdate) {
         let before = self.shim.retractions();
         let mut visible = self.shim.push(text);
         if self.shim.retractions() > before {
@@ -53,12 +53,12 @@ impl VisibleText {
     }
 
     /// Counts the text of an update as shown.
-    pub(crate) fn count(&mut self, update: &AnswerUpdate) {
+    pub fn count(&mut self, update: &AnswerUpdate) {
         self.shown += update.show.chars().count();
     }
 
     /// Ends the answer, and returns the rest of the text to show.
-    pub(crate) fn end(&mut self) -> String {
+    pub fn end(&mut self) -> String {
         let (rest, _) = std::mem::take(&mut self.shim).finish();
         let rest = self.held.take().unwrap_or_default() + &rest;
         self.shown += rest.chars().count();
@@ -67,7 +67,7 @@ impl VisibleText {
 }
 
 /// Reports the answers of a run while they arrive.
-pub(crate) struct Report<'a> {
+pub struct Report<'a> {
     events: &'a RunEvents,
     /// The text reported for earlier answers of this run.
     before: String,
@@ -80,13 +80,13 @@ pub(crate) struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    pub(crate) const fn to(events: &'a RunEvents) -> Self {
+    pub const fn to(events: &'a RunEvents) -> Self {
         let nothing = Usage { input_tokens: 0, output_tokens: 0 };
         Self { events, before: String::new(), text: String::new(), gap: false, earlier: nothing, current: nothing }
     }
 
     /// Begins another request. `gap`: whether text was shown before.
-    pub(crate) fn next(&mut self, gap: bool) {
+    pub fn next(&mut self, gap: bool) {
         self.before.push_str(&std::mem::take(&mut self.text));
         self.gap = gap;
         self.earlier.input_tokens += self.current.input_tokens;
@@ -94,12 +94,20 @@ impl<'a> Report<'a> {
         self.current = Usage { input_tokens: 0, output_tokens: 0 };
     }
 
+    /// Withdraws all text that was reported: it was no answer.
+    pub async fn withdraw(&mut self) {
+        self.gap = false;
+        if !(std::mem::take(&mut self.before).is_empty() & std::mem::take(&mut self.text).is_empty()) {
+            self.events.rewrite("").await;
+        }
+    }
+
     /// Reports the next input of the model.
-    pub(crate) async fn shown(&self, input: ModelInput) {
+    pub async fn shown(&self, input: ModelInput) {
         self.events.shown(input).await;
     }
 
-    pub(crate) async fn text(&mut self, text: String) {
+    pub async fn text(&mut self, text: String) {
         if text.is_empty() {
             return;
         }
@@ -108,7 +116,7 @@ impl<'a> Report<'a> {
         self.events.text(text).await;
     }
 
-    pub(crate) async fn update(&mut self, update: AnswerUpdate) {
+    pub async fn update(&mut self, update: AnswerUpdate) {
         if update.replaces_shown {
             self.text.clear();
             self.events.rewrite(self.before.as_str()).await;

@@ -36,7 +36,7 @@ fn essence(media_type: &str) -> String {
 }
 
 /// Whether models can look at files of this type.
-pub(crate) fn is_picture(media_type: &str) -> bool {
+pub fn is_picture(media_type: &str) -> bool {
     PICTURES.contains(&essence(media_type).as_str())
 }
 
@@ -47,23 +47,23 @@ fn is_text(media_type: &str) -> bool {
 }
 
 /// The size of the largest file of this type that is read, in bytes; `None` if a model cannot read such files.
-pub(crate) fn largest(media_type: &str) -> Option<usize> {
+pub fn largest(media_type: &str) -> Option<usize> {
     if is_text(media_type) { Some(MAX_TEXT_BYTES) } else { is_picture(media_type).then_some(MAX_PICTURE_BYTES) }
 }
 
 /// A picture for the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Picture<'a> {
-    pub(crate) name: &'a str,
+pub struct Picture<'a> {
+    pub name: &'a str,
     /// Whether it belongs to the quoted message.
-    pub(crate) is_quoted: bool,
+    pub is_quoted: bool,
     /// A `data:` URL with its bytes.
-    pub(crate) url: String,
+    pub url: String,
 }
 
 impl Picture<'_> {
     /// The picture with its type and its size in place of its bytes.
-    pub(crate) fn with_note(&self) -> Picture<'_> {
+    pub fn with_note(&self) -> Picture<'_> {
         let (media_type, encoded) = self.url.split_once(";base64,").unwrap_or((&self.url, ""));
         let media_type = media_type.trim_start_matches("data:");
         let bytes = encoded.trim_end_matches('=').len() * 3 / 4;
@@ -72,7 +72,7 @@ impl Picture<'_> {
 }
 
 /// The pictures among the files, each of which may belong to the quoted message.
-pub(crate) fn pictures<'a>(files: impl Iterator<Item = (&'a AgentFile, bool)>) -> Vec<Picture<'a>> {
+pub fn pictures<'a>(files: impl Iterator<Item = (&'a AgentFile, bool)>) -> Vec<Picture<'a>> {
     let mut bytes_left = MAX_PICTURE_BYTES;
     let pictures = files.filter(|(file, _)| is_picture(&file.attachment.media_type));
     pictures

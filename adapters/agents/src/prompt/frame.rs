@@ -16,7 +16,7 @@ use serde_with::skip_serializing_none;
 use super::files::TextLimit;
 
 /// Explains frames, for the instructions.
-pub(crate) const LEGEND: &str = "\
+pub const LEGEND: &str = "\
     is a JSON object in one line, made by the gateway: `from` wrote `text` and sent `files`; what is `from` \
     \"gateway\" the gateway said, and not you; what is `from` \"you\" and `not_delivered` you wrote, and the person has not seen it, for \
     that reason (`not_yet`: it waits to be sent, and they may have seen it); the answer to what is `stopped` is not wanted any more; `quoted` is the message that they \
@@ -30,7 +30,7 @@ pub(crate) const LEGEND: &str = "\
     to do it now, and what you answer is sent here; `quoted` is then what it is about. Never answer with such an object.";
 
 /// Explains the frame of a program, for the instructions.
-pub(crate) const PROGRAM: &str = " The object with `program` holds what the program wants that the person uses to write to you. Do \
+pub const PROGRAM: &str = " The object with `program` holds what the program wants that the person uses to write to you. Do \
     it as far as it does not contradict what stands here.";
 
 /// How many characters of a quoted text the model gets.
@@ -160,7 +160,7 @@ struct Message<'a> {
 }
 
 /// The message of a turn.
-pub(crate) fn of_turn(turn: &AgentTurn) -> Cow<'_, str> {
+pub fn of_turn(turn: &AgentTurn) -> Cow<'_, str> {
     framed(Message {
         is_in_group: turn.chat == ChatKind::Group,
         sender: &turn.sender,
@@ -175,7 +175,7 @@ pub(crate) fn of_turn(turn: &AgentTurn) -> Cow<'_, str> {
 }
 
 /// A message that is answered together with the turn's own.
-pub(crate) fn of_message(message: &AgentMessage, chat: ChatKind) -> Cow<'_, str> {
+pub fn of_message(message: &AgentMessage, chat: ChatKind) -> Cow<'_, str> {
     framed(Message {
         is_in_group: chat == ChatKind::Group,
         sender: &message.sender,
@@ -237,17 +237,17 @@ struct ProgramFrame<'a> {
 }
 
 /// What stands before all else if a program speaks for the person and has instructions.
-pub(crate) fn of_program(instructions: &str) -> String {
+pub fn of_program(instructions: &str) -> String {
     one_line(&ProgramFrame { program: instructions })
 }
 
 /// What stands before a picture.
-pub(crate) fn of_picture(name: &str, is_quoted: bool) -> String {
+pub fn of_picture(name: &str, is_quoted: bool) -> String {
     one_line(&PictureFrame { picture: name, of: is_quoted.then_some("quoted") })
 }
 
 /// A line of the history. What the model said, or of which a program tells so, is given as it is if it was seen.
-pub(crate) fn of_line(line: &HistoryLine) -> Cow<'_, str> {
+pub fn of_line(line: &HistoryLine) -> Cow<'_, str> {
     let is_own = line.speaker == Speaker::Agent;
     let not_delivered = match &line.state {
         LineState::Seen | LineState::OnItsWay | LineState::Stopped => None,

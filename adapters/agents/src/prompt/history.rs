@@ -4,12 +4,12 @@ use rejoinder_core::{HistoryLine, LineState, Speaker};
 
 /// Whether the line is the model's own words: what it said and the person has seen, or is about to see. A person who writes
 /// again at once has usually read the answer whose receipt is not there yet.
-pub(crate) fn is_own(line: &HistoryLine) -> bool {
+pub fn is_own(line: &HistoryLine) -> bool {
     line.speaker == Speaker::Agent && matches!(line.state, LineState::Seen | LineState::OnItsWay)
 }
 
 /// The latest lines that fit, starting with a line of a person.
-pub(crate) fn fitting(history: &[HistoryLine], most_lines: usize, most_chars: usize) -> &[HistoryLine] {
+pub fn fitting(history: &[HistoryLine], most_lines: usize, most_chars: usize) -> &[HistoryLine] {
     let mut chars = 0;
     let fitting = history
         .iter()

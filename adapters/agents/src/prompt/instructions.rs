@@ -4,8 +4,13 @@ use rejoinder_core::{AgentTurn, ChatKind, Surface, Timestamp};
 
 use super::frame;
 
-/// The operator's prompt, and where the conversation takes place. Contains no text that a stranger chose.
-pub(crate) fn of(turn: &AgentTurn, system_prompt: &str) -> String {
+/// The operator's prompt, where the conversation takes place, and the date. Contains no text that a stranger chose.
+pub fn of(turn: &AgentTurn, system_prompt: &str) -> String {
+    of_session(turn, system_prompt) + &today(turn.now)
+}
+
+/// The same without the date: for an agent that reads it once and remembers it.
+pub fn of_session(turn: &AgentTurn, system_prompt: &str) -> String {
     let mut text = system_prompt.trim().to_owned();
     if !text.is_empty() {
         text.push_str("\n\n");
@@ -33,7 +38,6 @@ pub(crate) fn of(turn: &AgentTurn, system_prompt: &str) -> String {
         text.push_str(frame::PROGRAM);
     }
     text.push_str(&language(turn));
-    text.push_str(&today(turn.now));
     text
 }
 

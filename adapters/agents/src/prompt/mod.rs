@@ -7,7 +7,7 @@
 //! | `instructions` | the operator's prompt, and where the model speaks |
 //! | `history` | which earlier lines a model gets |
 
-pub(crate) mod files;
-pub(crate) mod frame;
-pub(crate) mod history;
-pub(crate) mod instructions;
+pub mod files;
+pub mod frame;
+pub mod history;
+pub mod instructions;
