@@ -23,13 +23,14 @@ pub(crate) struct Arguments {
 }
 
 /// The checked crates, each with the workspace crates that it may depend on (`*`: any). Dev-dependencies are not checked.
-const CRATES: [(&str, &[&str]); 10] = [
+const CRATES: [(&str, &[&str]); 11] = [
     ("rejoinder-guard", &[]),
     ("rejoinder-core", &["rejoinder-guard"]),
     ("rejoinder-config", &["rejoinder-core", "rejoinder-guard"]),
     ("rejoinder-kit", &["rejoinder-core", "rejoinder-guard"]),
     ("rejoinder-store", &["rejoinder-core", "rejoinder-guard"]),
     ("rejoinder-agents", &["rejoinder-config", "rejoinder-core", "rejoinder-guard", "rejoinder-kit"]),
+    ("rejoinder-acp", &["rejoinder-agents", "rejoinder-config", "rejoinder-core", "rejoinder-guard"]),
     ("rejoinder-terminal", &["rejoinder-config", "rejoinder-core"]),
     ("rejoinder", &["*"]),
     ("xtask", &[]),

@@ -279,6 +279,18 @@ pub fn of_line(line: &HistoryLine) -> Cow<'_, str> {
     one_line(&frame).into()
 }
 
+/// A line of the history, always as a frame: for a model that gets the history as one text. A person in a direct chat is
+/// `"person"`.
+pub fn of_told_line(line: &HistoryLine) -> String {
+    match of_line(line) {
+        Cow::Owned(frame) => frame,
+        Cow::Borrowed(text) => {
+            let from = if line.speaker == Speaker::Agent { Writer::YOU } else { Writer::Ours("person") };
+            one_line(&Frame { from: Some(from), text, ..Frame::default() })
+        }
+    }
+}
+
 fn one_line(frame: &impl Serialize) -> String {
     let json = serde_json::to_string(frame).expect("texts and lists serialise to JSON");
     // JSON allows these line breaks within a text.

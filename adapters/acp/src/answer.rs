@@ -1,0 +1,174 @@
+//! Assembles the answer of a run from its chunks. No I/O.
+//!
+//! Some agents also send words that are no answer as chunks: a warning of their model's settings, an advertisement. Where the
+//! chunks of the answer have a `messageId`, those words have none, so in such a run chunks without one are notices. Other
+//! agents never send ids: there every chunk counts. Which of the two a run is may show only after a notice.
+
+use rejoinder_agents::report::{AnswerUpdate, VisibleText};
+use rejoinder_core::Shim;
+
+/// The longest answer, in bytes.
+const MAX_ANSWER: usize = 1 << 20;
+
+/// What a chunk changes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Step {
+    /// All text so far was a notice.
+    pub(crate) withdraws: bool,
+    /// The rest of the message before, if another one begins.
+    pub(crate) ends: Option<String>,
+    pub(crate) update: AnswerUpdate,
+}
+
+/// One message of the agent: its id, and its raw text.
+type Message = (Option<String>, String);
+
+#[derive(Default)]
+pub(crate) struct Answer {
+    messages: Vec<Message>,
+    visible: VisibleText,
+    /// Whether the next chunk without an id begins another message.
+    breaks: bool,
+    has_ids: bool,
+    size: usize,
+    /// Whether the end of it is left out.
+    pub(crate) is_cut: bool,
+    /// How many chunks were notices.
+    pub(crate) notices: usize,
+}
+
+impl Answer {
+    /// Whether a person could see something of it.
+    pub(crate) fn has_shown(&self) -> bool {
+        self.messages.iter().any(|(_, text)| !text.trim().is_empty())
+    }
+
+    /// Something other than text came: text after it is another message.
+    pub(crate) const fn interrupt(&mut self) {
+        self.breaks = true;
+    }
+
+    /// Adds a chunk. `None`: it is a notice, or does not fit.
+    pub(crate) fn push(&mut self, id: Option<&str>, text: &str) -> Option<Step> {
+        let mut step = Step::default();
+        match id {
+            None if self.has_ids => {
+                self.notices += 1;
+                return None;
+            }
+            Some(_) if !self.has_ids => {
+                self.has_ids = true;
+                step.withdraws = !self.messages.is_empty();
+                self.notices += self.messages.len();
+                self.messages.clear();
+                self.visible = VisibleText::default();
+                (self.size, self.is_cut) = (0, false);
+            }
+            _ => {}
+        }
+        if self.is_cut {
+            return None;
+        }
+        let room = MAX_ANSWER - self.size;
+        self.is_cut = text.len() > room;
+        let text = if self.is_cut { &text[..text.floor_char_boundary(room)] } else { text };
+        self.size += text.len();
+        let is_other = match self.messages.last() {
+            None => true,
+            Some((last, _)) => last.as_deref() != id || (id.is_none() && self.breaks),
+        };
+        self.breaks = false;
+        if is_other {
+            if !self.messages.is_empty() {
+                step.ends = Some(self.visible.end());
+                self.visible = VisibleText::default();
+            }
+            self.messages.push((id.map(str::to_owned), String::new()));
+        }
+        if let Some((_, message)) = self.messages.last_mut() {
+            message.push_str(text);
+        }
+        self.visible.push(text, &mut step.update);
+        self.visible.count(&step.update);
+        Some(step)
+    }
+
+    /// The rest of the text to show.
+    pub(crate) fn end(&mut self) -> String {
+        self.visible.end()
+    }
+
+    /// The whole text, with markers and thoughts if it is one message.
+    pub(crate) fn into_text(self) -> String {
+        let mut texts: Vec<String> = self.messages.into_iter().map(|(_, text)| text).collect();
+        if texts.len() == 1 {
+            return texts.remove(0);
+        }
+        // Each has its own markers and thoughts at its ends.
+        let visible = texts.iter().map(|text| Shim::whole(text)).filter(|text| !text.is_empty());
+        visible.collect::<Vec<_>>().join("\n\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    /// The answer, what a person saw of it at the end, and how many notices there were.
+    fn read(chunks: &[(Option<&str>, &str)]) -> (String, String, usize) {
+        let (mut answer, mut seen) = (Answer::default(), String::new());
+        for (id, text) in chunks {
+            let Some(step) = answer.push(*id, text) else { continue };
+            if step.withdraws {
+                seen.clear();
+            }
+            if let Some(rest) = step.ends {
+                seen.push_str(&rest);
+                seen.push('|');
+            }
+            seen.push_str(&step.update.show);
+        }
+        seen.push_str(&answer.end());
+        let notices = answer.notices;
+        (answer.into_text(), seen, notices)
+    }
+
+    #[rstest]
+    #[case::no_ids(&[(None, "Hello, "), (None, "Ada.")], ("Hello, Ada.", "Hello, Ada.", 0))]
+    #[case::all_ids(&[(Some("a"), "Hello, "), (Some("a"), "Ada.")], ("Hello, Ada.", "Hello, Ada.", 0))]
+    #[case::a_notice_before(&[(None, "Warning: no metadata."), (Some("a"), "Hello.")], ("Hello.", "Hello.", 1))]
+    #[case::a_notice_after(&[(Some("a"), "Hello."), (None, "**Warning:** changing auto mode")], ("Hello.", "Hello.", 1))]
+    #[case::a_notice_between(&[(Some("a"), "Hel"), (None, "Psst."), (Some("a"), "lo.")], ("Hello.", "Hello.", 1))]
+    #[case::two_messages(&[(Some("a"), "I look."), (Some("b"), "Done.")], ("I look.\n\nDone.", "I look.|Done.", 0))]
+    #[case::thoughts(&[(Some("a"), "<think>hm</think>Yes."), (Some("b"), "NO_REPLY")], ("Yes.", "Yes.|", 0))]
+    #[case::nothing(&[], ("", "", 0))]
+    fn an_answer_is_the_chunks_that_are_one(
+        #[case] chunks: &[(Option<&str>, &str)],
+        #[case] (text, seen, notices): (&str, &str, usize),
+    ) {
+        assert_eq!(read(chunks), (text.to_owned(), seen.to_owned(), notices));
+    }
+
+    #[test]
+    fn text_after_a_tool_is_another_message_also_without_ids() {
+        let mut answer = Answer::default();
+        answer.push(None, "I look.");
+        answer.interrupt();
+        answer.push(None, "Done.");
+
+        assert_eq!(answer.into_text(), "I look.\n\nDone.");
+    }
+
+    #[test]
+    fn an_answer_has_an_end() {
+        let mut answer = Answer::default();
+        for _ in 0..3 {
+            answer.push(None, &"ä".repeat(MAX_ANSWER / 4 + 1));
+        }
+
+        assert!(answer.is_cut);
+        assert_eq!(answer.into_text().len(), MAX_ANSWER);
+    }
+}

@@ -1,0 +1,362 @@
+//! A connection to the agent: requests and their answers, and what belongs to a session.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use parking_lot::Mutex;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json, value::RawValue};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
+    sync::{OwnedSemaphorePermit, mpsc, oneshot},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use crate::{
+    lines::{Line, next_line},
+    protocol::{Call, Frame, NO_METHOD, PermissionRequest, PromptEnd, RpcError, SessionUpdate, Update},
+};
+
+/// The largest message, in bytes.
+const MAX_FRAME: usize = 8 << 20;
+
+/// How many lines in a row may be no message.
+const MOST_BROKEN: usize = 100;
+
+/// How many messages may wait for an agent that reads none.
+const MOST_QUEUED: usize = 1_000;
+
+/// How many events of a session may wait for its run. The agent waits then.
+const ROOM: usize = 64;
+
+/// Why a request has no result.
+#[derive(Debug)]
+pub(crate) enum CallError {
+    /// The connection has ended, for this reason.
+    Closed(Arc<str>),
+    /// The agent says why.
+    Refused(RpcError),
+    /// Its result cannot be read.
+    Invalid(serde_json::Error),
+}
+
+/// What happens in a session while the agent works on a prompt.
+#[derive(Debug)]
+pub(crate) enum Event {
+    Update(Update),
+    /// It asks for permission; the first value is the id of its request.
+    Permission(Value, PermissionRequest),
+    /// A message could not be read: it may have been a part of the answer.
+    Lost,
+    Ended(Result<PromptEnd, CallError>),
+}
+
+/// A request that has no answer yet.
+enum Pending {
+    Answer(oneshot::Sender<Result<Box<RawValue>, CallError>>),
+    Prompt {
+        events: mpsc::Sender<Event>,
+        /// Dropped with the answer.
+        _permit: OwnedSemaphorePermit,
+    },
+}
+
+#[derive(Default)]
+struct State {
+    last_id: u64,
+    pending: HashMap<u64, Pending>,
+    /// Who gets the events of the agent's sessions.
+    sessions: HashMap<Arc<str>, mpsc::Sender<Event>>,
+    closed: Option<Arc<str>>,
+}
+
+/// A connection to an agent. What drives it stands in `drive.rs`.
+pub(crate) struct Connection {
+    /// Tells the connections of an agent apart.
+    pub(crate) number: u64,
+    outgoing: mpsc::UnboundedSender<Vec<u8>>,
+    queued: AtomicUsize,
+    state: Mutex<State>,
+    /// Cancelled if the process does not answer any more.
+    pub(crate) given_up: CancellationToken,
+}
+
+impl Connection {
+    /// The second half holds what is to be written.
+    pub(crate) fn new(number: u64) -> (Arc<Self>, mpsc::UnboundedReceiver<Vec<u8>>) {
+        let (outgoing, written) = mpsc::unbounded_channel();
+        let (queued, state, given_up) = (AtomicUsize::new(0), Mutex::default(), CancellationToken::new());
+        (Arc::new(Self { number, outgoing, queued, state, given_up }), written)
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.state.lock().closed.is_none()
+    }
+
+    /// Why it has ended.
+    pub(crate) fn end(&self) -> Arc<str> {
+        self.state.lock().closed.clone().unwrap_or_else(|| "the connection has ended".into())
+    }
+
+    /// Ends all requests and prompts.
+    pub(crate) fn close(&self, reason: &str) {
+        let mut state = self.state.lock();
+        state.closed.get_or_insert_with(|| reason.into());
+        let ended = (std::mem::take(&mut state.pending), std::mem::take(&mut state.sessions));
+        drop(state);
+        drop(ended);
+    }
+
+    /// Has the process restarted, unless it works on a prompt.
+    pub(crate) fn give_up(&self) {
+        let is_working = self.state.lock().pending.values().any(|pending| matches!(pending, Pending::Prompt { .. }));
+        if !is_working {
+            self.given_up.cancel();
+        }
+    }
+
+    /// Sends a request, and waits for its result.
+    pub(crate) async fn call<T: DeserializeOwned>(&self, method: &str, params: impl Serialize) -> Result<T, CallError> {
+        let (answer, answered) = oneshot::channel();
+        let id = self.register(Pending::Answer(answer))?;
+        let _forgotten = Forget { connection: self, id };
+        self.write(&Call { jsonrpc: "2.0", id: Some(id), method, params });
+        let result = answered.await.map_err(|_| CallError::Closed(self.end()))??;
+        serde_json::from_str(result.get()).map_err(CallError::Invalid)
+    }
+
+    /// Sends a prompt. `permit` is held until the agent has ended its work on it.
+    pub(crate) fn prompt(
+        self: &Arc<Self>,
+        session: Arc<str>,
+        params: impl Serialize,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<Prompt, CallError> {
+        let (events, received) = mpsc::channel(ROOM);
+        let id = self.register(Pending::Prompt { events: events.clone(), _permit: permit })?;
+        self.state.lock().sessions.insert(Arc::clone(&session), events);
+        self.write(&Call { jsonrpc: "2.0", id: Some(id), method: "session/prompt", params });
+        Ok(Prompt { connection: Arc::clone(self), session, events: received, has_ended: false })
+    }
+
+    /// Answers a request for permission. `None`: the prompt is cancelled.
+    pub(crate) fn permit(&self, request: &Value, option: Option<&str>) {
+        let outcome = match option {
+            Some(option) => json!({ "outcome": "selected", "optionId": option }),
+            None => json!({ "outcome": "cancelled" }),
+        };
+        self.write(&json!({ "jsonrpc": "2.0", "id": request, "result": { "outcome": outcome } }));
+    }
+
+    fn register(&self, pending: Pending) -> Result<u64, CallError> {
+        let mut state = self.state.lock();
+        if let Some(reason) = &state.closed {
+            return Err(CallError::Closed(Arc::clone(reason)));
+        }
+        state.last_id += 1;
+        let id = state.last_id;
+        state.pending.insert(id, pending);
+        Ok(id)
+    }
+
+    fn write(&self, message: &impl Serialize) {
+        let mut line = serde_json::to_vec(message).expect("a message serialises to JSON");
+        line.push(b'\n');
+        self.queued.fetch_add(1, Ordering::Relaxed);
+        // It fails if the connection has ended.
+        let _ = self.outgoing.send(line);
+    }
+
+    /// Writes what is to be written. Returns why it ended.
+    pub(crate) async fn write_to(
+        &self,
+        mut input: impl AsyncWrite + Unpin,
+        written: &mut mpsc::UnboundedReceiver<Vec<u8>>,
+    ) -> String {
+        while let Some(line) = written.recv().await {
+            let result = async {
+                input.write_all(&line).await?;
+                input.flush().await
+            };
+            if let Err(error) = result.await {
+                return format!("its input cannot be written: {error}");
+            }
+            self.queued.fetch_sub(1, Ordering::Relaxed);
+        }
+        "nothing is left to write".to_owned()
+    }
+
+    /// Reads and handles the agent's messages. Returns why it ended.
+    pub(crate) async fn read_from(&self, output: impl AsyncRead + Unpin) -> String {
+        let mut output = BufReader::with_capacity(64 << 10, output);
+        let mut broken = 0;
+        loop {
+            let frame = match next_line(&mut output, MAX_FRAME).await {
+                Err(error) => return format!("its output cannot be read: {error}"),
+                Ok(Line::End) => return "its output has ended".to_owned(),
+                Ok(Line::Whole(line)) if line.trim_ascii().is_empty() => continue,
+                Ok(Line::Whole(line)) => {
+                    let begins_one = line.trim_ascii_start().starts_with(b"{");
+                    serde_json::from_slice::<Frame>(&line).map_err(|error| (error.to_string(), begins_one))
+                }
+                Ok(Line::TooLong) => Err((format!("it is longer than {MAX_FRAME} bytes"), true)),
+            };
+            match frame {
+                Ok(frame) => {
+                    broken = 0;
+                    self.handle(frame).await;
+                }
+                Err((error, begins_one)) => {
+                    broken += 1;
+                    if broken == 1 {
+                        warn!(error, "a line of an ACP agent is no message and is dropped");
+                    }
+                    if begins_one {
+                        self.lose().await;
+                    }
+                    if broken == MOST_BROKEN {
+                        return format!("it does not speak ACP: {MOST_BROKEN} lines in a row are no message ({error})");
+                    }
+                }
+            }
+            if self.queued.load(Ordering::Relaxed) > MOST_QUEUED {
+                return "it does not read its input".to_owned();
+            }
+        }
+    }
+
+    async fn handle(&self, frame: Frame) {
+        let Frame { id, method, params, result, error } = frame;
+        let params = params.as_deref().map_or("null", RawValue::get);
+        match (method.as_deref(), id) {
+            (Some("session/request_permission"), Some(id)) => self.permission_asked(id, params).await,
+            (Some(method), Some(id)) => {
+                debug!(method, "an ACP agent calls a method that is not offered");
+                self.refuse(&id, NO_METHOD, "there is no such method");
+            }
+            (Some("session/update"), None) => self.updated(params).await,
+            (Some(method), None) => debug!(method, "a notification of an ACP agent is ignored"),
+            (None, Some(id)) => {
+                let result = match error {
+                    Some(error) => Err(CallError::Refused(error)),
+                    None => Ok(result.unwrap_or_else(|| RawValue::NULL.to_owned())),
+                };
+                self.answered(&id, result).await;
+            }
+            (None, None) => debug!("a message of an ACP agent is no JSON-RPC"),
+        }
+    }
+
+    fn refuse(&self, id: &Value, code: i64, message: &str) {
+        self.write(&json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } }));
+    }
+
+    async fn permission_asked(&self, id: Value, params: &str) {
+        let request: PermissionRequest = match serde_json::from_str(params) {
+            Ok(request) => request,
+            Err(error) => return self.refuse(&id, -32_602, &error.to_string()),
+        };
+        let events = self.state.lock().sessions.get(request.session_id.as_str()).cloned();
+        let unsent = match events {
+            None => Some(Event::Permission(id, request)),
+            Some(events) => events.send(Event::Permission(id, request)).await.err().map(|unsent| unsent.0),
+        };
+        if let Some(Event::Permission(id, _)) = unsent {
+            self.permit(&id, None);
+        }
+    }
+
+    async fn updated(&self, params: &str) {
+        let Ok(SessionUpdate { session_id, update }) = serde_json::from_str(params) else {
+            return debug!("an update of an ACP agent cannot be read");
+        };
+        let Some(events) = self.state.lock().sessions.get(session_id.as_str()).cloned() else {
+            // A conversation that is told again, a title, commands.
+            return debug!("an update of an ACP agent belongs to no prompt");
+        };
+        match serde_json::from_str(update.get()) {
+            // It fails if the run is over.
+            Ok(update) => drop(events.send(Event::Update(update)).await),
+            Err(error) => debug!(%error, "an update of an ACP agent cannot be read"),
+        }
+    }
+
+    async fn answered(&self, id: &Value, result: Result<Box<RawValue>, CallError>) {
+        let pending = id.as_u64().and_then(|id| self.state.lock().pending.remove(&id));
+        match pending {
+            // Both fail if nobody waits any more.
+            Some(Pending::Answer(answer)) => drop(answer.send(result)),
+            Some(Pending::Prompt { events, _permit }) => {
+                self.state.lock().sessions.retain(|_, other| !other.same_channel(&events));
+                let end = result.and_then(|end| serde_json::from_str(end.get()).map_err(CallError::Invalid));
+                let _ = events.send(Event::Ended(end)).await;
+            }
+            None => debug!("an ACP agent answers a request that nobody waits for"),
+        }
+    }
+
+    /// Tells all prompts that a message was lost.
+    async fn lose(&self) {
+        let all: Vec<_> = self.state.lock().sessions.values().cloned().collect();
+        for events in all {
+            let _ = events.send(Event::Lost).await;
+        }
+    }
+}
+
+/// Forgets a request that nobody waits for.
+struct Forget<'a> {
+    connection: &'a Connection,
+    id: u64,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        self.connection.state.lock().pending.remove(&self.id);
+    }
+}
+
+/// A prompt on which the agent works. It is cancelled when this is dropped.
+pub(crate) struct Prompt {
+    connection: Arc<Connection>,
+    session: Arc<str>,
+    events: mpsc::Receiver<Event>,
+    has_ended: bool,
+}
+
+impl Prompt {
+    /// The next event; the last one is [`Event::Ended`].
+    pub(crate) async fn next(&mut self) -> Event {
+        let event = self.events.recv().await;
+        let event = event.unwrap_or_else(|| Event::Ended(Err(CallError::Closed(self.connection.end()))));
+        self.has_ended |= matches!(event, Event::Ended(_));
+        event
+    }
+
+    /// Answers a request for permission. `None`: the prompt is cancelled.
+    pub(crate) fn permit(&self, request: &Value, option: Option<&str>) {
+        self.connection.permit(request, option);
+    }
+}
+
+impl Drop for Prompt {
+    fn drop(&mut self) {
+        if self.has_ended {
+            return;
+        }
+        let params = json!({ "sessionId": self.session });
+        self.connection.write(&Call { jsonrpc: "2.0", id: None, method: "session/cancel", params });
+        self.events.close();
+        while let Ok(event) = self.events.try_recv() {
+            if let Event::Permission(request, _) = event {
+                self.connection.permit(&request, None);
+            }
+        }
+    }
+}

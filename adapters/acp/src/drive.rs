@@ -1,0 +1,233 @@
+//! Keeps the agent's process running while somebody needs it.
+
+use std::{
+    collections::VecDeque,
+    fmt::Write as _,
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use rejoinder_core::{AgentError, AgentName, Backoff};
+use serde_json::json;
+use tokio::{
+    io::{AsyncRead, BufReader},
+    sync::{Notify, mpsc, watch},
+    time::{Instant, sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use crate::{
+    connection::{CallError, Connection},
+    launch::{Launch, Launched},
+    lines::{Line, next_line},
+    protocol::{Initialized, VERSION},
+};
+
+/// After how long a process that ends counts as one that worked.
+const STEADY: Duration = Duration::from_mins(1);
+
+/// How many of the last lines of its standard error are kept, and how many characters of each.
+const KEPT_LINES: usize = 5;
+const KEPT_CHARS: usize = 300;
+
+/// The longest line of it that is read, in bytes.
+const MAX_LINE: usize = 16 << 10;
+
+/// How long the last lines of a process that has ended are waited for.
+const LAST_LINES: Duration = Duration::from_millis(200);
+
+/// A connection on which the agent has said what it can.
+#[derive(Clone)]
+pub(crate) struct Ready {
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) agent: Arc<Initialized>,
+}
+
+#[derive(Clone, Default)]
+struct Status {
+    ready: Option<Ready>,
+    /// How often it could not be started.
+    failures: u64,
+    /// Why, the last time.
+    failure: String,
+}
+
+/// Starts the process when it is needed, and again when it has ended.
+pub(crate) struct Supervisor {
+    name: AgentName,
+    launcher: Box<dyn Launch>,
+    start_timeout: Duration,
+    needed: Notify,
+    status: watch::Sender<Status>,
+}
+
+impl Supervisor {
+    pub(crate) fn new(name: AgentName, launcher: Box<dyn Launch>, start_timeout: Duration) -> Self {
+        Self { name, launcher, start_timeout, needed: Notify::new(), status: watch::Sender::default() }
+    }
+
+    /// The connection, as soon as there is one.
+    pub(crate) async fn ready(&self) -> Result<Ready, AgentError> {
+        let mut status = self.status.subscribe();
+        let failures = status.borrow().failures;
+        loop {
+            {
+                let status = status.borrow_and_update();
+                if let Some(ready) = status.ready.as_ref().filter(|ready| ready.connection.is_open()) {
+                    return Ok(ready.clone());
+                }
+                if status.failures > failures {
+                    return Err(AgentError::Unreachable(status.failure.clone()));
+                }
+            }
+            self.needed.notify_one();
+            if status.changed().await.is_err() {
+                return Err(AgentError::Unreachable("the gateway stops".to_owned()));
+            }
+        }
+    }
+
+    /// Runs the process until `stop`.
+    pub(crate) async fn run(&self, stop: CancellationToken) {
+        let (mut backoff, mut number) = (Backoff::default(), 0);
+        while stop.run_until_cancelled(self.needed.notified()).await.is_some() {
+            number += 1;
+            let began = Instant::now();
+            let end = self.run_once(number, &stop).await;
+            if stop.is_cancelled() {
+                return;
+            }
+            if began.elapsed() >= STEADY {
+                backoff.reset();
+            }
+            let pause = backoff.pause();
+            warn!(agent = &*self.name, end, pause_ms = pause.as_millis(), "the process of an ACP agent has ended");
+            if stop.run_until_cancelled(sleep(pause)).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Starts the process, and returns why it ended.
+    async fn run_once(&self, number: u64, stop: &CancellationToken) -> String {
+        let launched = match self.launcher.launch() {
+            Ok(launched) => launched,
+            Err(reason) => return self.failed(reason),
+        };
+        let (connection, written) = Connection::new(number);
+        let mut drive = pin!(drive(&connection, launched, written, stop));
+        let start = timeout(self.start_timeout, initialize(&connection));
+        let started = tokio::select! {
+            biased;
+            end = &mut drive => return self.failed(end),
+            started = start => started,
+        };
+        let agent = match started {
+            Ok(Ok(agent)) => Arc::new(agent),
+            Ok(Err(reason)) => return self.failed(reason),
+            Err(_) => {
+                let timeout = self.start_timeout;
+                return self.failed(format!("it did not answer `initialize` within {timeout:?} (`start_timeout`)"));
+            }
+        };
+        if let Some(found) = &agent.agent_info {
+            info!(agent = &*self.name, name = found.name, version = found.version, "an ACP agent has started");
+        }
+        let ready = Ready { connection: Arc::clone(&connection), agent };
+        self.status.send_modify(|status| status.ready = Some(ready));
+        let end = drive.await;
+        self.status.send_modify(|status| status.ready = None);
+        end
+    }
+
+    fn failed(&self, reason: String) -> String {
+        self.status.send_modify(|status| {
+            status.failures += 1;
+            status.failure.clone_from(&reason);
+        });
+        reason
+    }
+}
+
+/// The first request of a connection. The error is for the operator.
+pub(crate) async fn initialize(connection: &Connection) -> Result<Initialized, String> {
+    let params = json!({
+        "protocolVersion": VERSION,
+        "clientCapabilities": { "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false },
+        "clientInfo": { "name": "rejoinder", "title": "Rejoinder", "version": env!("CARGO_PKG_VERSION") },
+    });
+    match connection.call::<Initialized>("initialize", params).await {
+        Ok(agent) if agent.protocol_version == VERSION => Ok(agent),
+        Ok(agent) => {
+            let version = agent.protocol_version;
+            Err(format!("it speaks version {version} of ACP, and the gateway version {VERSION}"))
+        }
+        Err(CallError::Closed(reason)) => Err(reason.to_string()),
+        Err(CallError::Refused(error)) => Err(format!("it refused `initialize`: {} ({})", error.message, error.code)),
+        Err(CallError::Invalid(error)) => Err(format!("its answer to `initialize` cannot be read: {error}")),
+    }
+}
+
+/// Reads and writes until the process ends, or `stop`. Then the connection is closed and the process has ended. Returns why.
+pub(crate) async fn drive(
+    connection: &Connection,
+    launched: Launched,
+    mut written: mpsc::UnboundedReceiver<Vec<u8>>,
+    stop: &CancellationToken,
+) -> String {
+    let Launched { input, output, errors, process } = launched;
+    let tail = Mutex::new(VecDeque::new());
+    let mut end = {
+        let (mut reads, mut writes) =
+            (pin!(connection.read_from(output)), pin!(connection.write_to(input, &mut written)));
+        let mut keeps = pin!(keep_last(errors, &tail));
+        let mut has_errors = true;
+        let end = loop {
+            tokio::select! {
+                end = &mut reads => break end,
+                end = &mut writes => break end,
+                () = &mut keeps, if has_errors => has_errors = false,
+                () = connection.given_up.cancelled() => break "it does not answer any more".to_owned(),
+                () = stop.cancelled() => break "the gateway stops".to_owned(),
+            }
+        };
+        if has_errors {
+            // A child of the process may still have it open.
+            let _ = timeout(LAST_LINES, keeps).await;
+        }
+        end
+    };
+    if let Some(process) = process {
+        let _ = write!(end, " ({})", process.end().await);
+    }
+    for line in tail.into_inner() {
+        let _ = write!(end, "\n{line}");
+    }
+    connection.close(&end);
+    end
+}
+
+/// Keeps the last lines of the standard error.
+async fn keep_last(errors: impl AsyncRead + Unpin, tail: &Mutex<VecDeque<String>>) {
+    let mut errors = BufReader::new(errors);
+    loop {
+        let line = match next_line(&mut errors, MAX_LINE).await {
+            Ok(Line::Whole(line)) => line,
+            Ok(Line::TooLong) => continue,
+            Ok(Line::End) | Err(_) => return,
+        };
+        let line: String = String::from_utf8_lossy(&line).trim().chars().take(KEPT_CHARS).collect();
+        if line.is_empty() {
+            continue;
+        }
+        debug!(line, "standard error of an ACP agent");
+        let mut tail = tail.lock();
+        if tail.len() == KEPT_LINES {
+            tail.pop_front();
+        }
+        tail.push_back(line);
+    }
+}

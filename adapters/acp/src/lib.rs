@@ -1,0 +1,45 @@
+//! Agents with the [Agent Client Protocol](https://agentclientprotocol.com), version 1: Claude Code, Codex, Gemini CLI, OpenCode,
+//! Goose and others. The gateway is the client.
+//!
+//! An agent is one child process, in which each of our sessions has one of the agent's. The process is started with the first turn and
+//! again when it is needed after it has ended; then a session is opened again if the agent can, else a new one is told the
+//! transcript. A run is one prompt, or another one for what came meanwhile.
+//!
+//! | File | Contains |
+//! | --- | --- |
+//! | `section` | the configuration |
+//! | `protocol` | the messages of the protocol (no I/O) |
+//! | `launch` | starts the process, and ends it with all that it started |
+//! | `lines`, `connection` | its messages: requests and answers, and what belongs to which session |
+//! | `drive` | keeps the process running, and says why it ended |
+//! | `sessions`, `open` | which of its sessions is which of ours, and how one is opened |
+//! | `prompt` | what it gets of a turn (no I/O) |
+//! | `answer`, `tools`, `permission` | reads what it says, does and asks (no I/O) |
+//! | `run` | one run |
+//! | `probe` | starts it for `rejoinder doctor` |
+//!
+//! It never offers files or a terminal of the gateway, never allows something "always", and puts no environment variable of the gateway
+//! into the process that is not named.
+
+mod answer;
+mod connection;
+mod drive;
+mod launch;
+mod lines;
+mod open;
+mod permission;
+mod probe;
+mod prompt;
+mod protocol;
+mod run;
+mod section;
+mod sessions;
+#[cfg(test)]
+mod tests;
+mod tools;
+
+pub use self::{
+    probe::{FoundAgent, probe},
+    run::Acp,
+    section::AcpSection,
+};

@@ -1,0 +1,141 @@
+//! Opens the agent's session of one of ours: the known one, the same again after a restart of the process, or a new one.
+
+use std::{sync::Arc, time::Duration};
+
+use rejoinder_core::{AgentError, SessionId};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::{Value, json};
+use tokio::{sync::OwnedSemaphorePermit, time::timeout};
+use tracing::{debug, info, warn};
+
+use crate::{
+    AcpSection,
+    connection::{CallError, Connection},
+    drive::Ready,
+    protocol::{AUTH_REQUIRED, NewSession, RpcError},
+    sessions::{AgentSession, Sessions},
+};
+
+/// How long the agent may take to end its work on the prompt before. A session in which it goes on is left.
+const LEFT_AFTER: Duration = Duration::from_secs(10);
+
+/// How often the known session may change while it is waited for.
+const MAX_CHANGES: usize = 3;
+
+/// A session for a prompt.
+pub(crate) struct Opened {
+    pub(crate) session: AgentSession,
+    /// Whether nothing was said in it yet.
+    pub(crate) is_new: bool,
+    pub(crate) permit: OwnedSemaphorePermit,
+}
+
+/// What opens sessions.
+pub(crate) struct Opener<'a> {
+    pub(crate) agent: &'a str,
+    pub(crate) settings: &'a AcpSection,
+    pub(crate) sessions: &'a Sessions,
+    pub(crate) ready: &'a Ready,
+}
+
+impl Opener<'_> {
+    pub(crate) async fn open(&self, session: SessionId) -> Result<Opened, AgentError> {
+        for _ in 0..MAX_CHANGES {
+            let Some(known) = self.sessions.get(session) else { break };
+            let Ok(permit) = timeout(LEFT_AFTER, Arc::clone(&known.prompt).acquire_owned()).await else {
+                warn!(agent = self.agent, "an ACP agent does not end its work on a prompt, its session is left");
+                self.sessions.forget(session, &known.id);
+                break;
+            };
+            let permit = permit.map_err(|_| AgentError::Failed("the session is closed".to_owned()))?;
+            let now = self.sessions.get(session);
+            if now.is_none_or(|now| now.id != known.id || now.connection != known.connection) {
+                continue;
+            }
+            if known.connection == self.ready.connection.number {
+                return Ok(Opened { session: known, is_new: false, permit });
+            }
+            if let Some(session_again) = self.reopen(&known).await? {
+                self.sessions.put(session, session_again.clone());
+                return Ok(Opened { session: session_again, is_new: false, permit });
+            }
+            self.sessions.forget(session, &known.id);
+        }
+        self.begin().await
+    }
+
+    /// Opens a session that was open in a process that has ended. `None`: the agent cannot.
+    async fn reopen(&self, known: &AgentSession) -> Result<Option<AgentSession>, AgentError> {
+        let capabilities = &self.ready.agent.agent_capabilities;
+        let methods = [
+            (capabilities.session_capabilities.resume.as_ref().is_some_and(|resume| !resume.is_null()), "session/resume"),
+            // It tells the conversation again before its response. Those updates belong to no prompt and are dropped.
+            (capabilities.load_session, "session/load"),
+        ];
+        for (_, method) in methods.into_iter().filter(|(can, _)| *can) {
+            let params = json!({ "sessionId": known.id, "cwd": self.settings.cwd, "mcpServers": [] });
+            match self.call::<IgnoredAny>(method, params).await? {
+                Ok(_) => {
+                    self.set_mode(&known.id, &[]).await?;
+                    let connection = self.ready.connection.number;
+                    return Ok(Some(AgentSession { connection, ..known.clone() }));
+                }
+                // Some agents say that they can, and cannot.
+                Err(error) => debug!(agent = self.agent, method, error = error.message, "a session is not opened again"),
+            }
+        }
+        Ok(None)
+    }
+
+    async fn begin(&self) -> Result<Opened, AgentError> {
+        let params = json!({ "cwd": self.settings.cwd, "mcpServers": [] });
+        let NewSession { session_id, modes } =
+            self.call("session/new", params).await?.map_err(|error| refusal("session/new", &error))?;
+        let modes = modes.unwrap_or_default().available_modes;
+        self.set_mode(&session_id, &modes.into_iter().map(|mode| mode.id).collect::<Vec<_>>()).await?;
+        info!(agent = self.agent, "an ACP agent has begun a session");
+        let session = AgentSession::new(session_id, self.ready.connection.number);
+        let permit = Arc::clone(&session.prompt).acquire_owned().await;
+        let permit = permit.map_err(|_| AgentError::Failed("the session is closed".to_owned()))?;
+        Ok(Opened { session, is_new: true, permit })
+    }
+
+    async fn set_mode(&self, session: &str, modes: &[String]) -> Result<(), AgentError> {
+        let Some(mode) = &self.settings.mode else { return Ok(()) };
+        let params = json!({ "sessionId": session, "modeId": mode });
+        self.call::<IgnoredAny>("session/set_mode", params).await?.map(|_| ()).map_err(|error| {
+            let has = if modes.is_empty() { String::new() } else { format!("; it has {}", modes.join(", ")) };
+            AgentError::Failed(format!("the mode {mode} cannot be set (`mode`): {}{has}", error.message))
+        })
+    }
+
+    /// A request for which the agent may take `start_timeout`. The inner error is the agent's.
+    async fn call<T: DeserializeOwned>(&self, method: &str, params: Value) -> Result<Result<T, RpcError>, AgentError> {
+        let connection: &Connection = &self.ready.connection;
+        let within = self.settings.start_timeout;
+        match timeout(within, connection.call(method, params)).await {
+            Ok(Ok(result)) => Ok(Ok(result)),
+            Ok(Err(CallError::Refused(error))) => Ok(Err(error)),
+            Ok(Err(CallError::Closed(reason))) => Err(AgentError::Unreachable(format!("its process has ended: {reason}"))),
+            Ok(Err(CallError::Invalid(error))) => {
+                Err(AgentError::Broken(format!("its answer to {method} cannot be read: {error}")))
+            }
+            Err(_) => {
+                connection.give_up();
+                Err(AgentError::Stalled(format!("no answer to {method} for {within:?} (`start_timeout`)")))
+            }
+        }
+    }
+}
+
+/// What the agent says about a request that it does not do.
+pub(crate) fn refusal(method: &str, error: &RpcError) -> AgentError {
+    let RpcError { code, message, data } = error;
+    if *code == AUTH_REQUIRED {
+        return AgentError::Unreachable(format!(
+            "it wants a login ({message}): log in with the agent's own program as the user of the gateway, or set its key in `env`"
+        ));
+    }
+    let details = data.as_ref().map(|data| format!(": {data}")).unwrap_or_default();
+    AgentError::Refused { status: format!("{method} ({code})"), message: format!("{message}{details}") }
+}

@@ -1,0 +1,158 @@
+//! What is answered when the agent asks for permission. No I/O.
+//!
+//! Options are chosen by their kind, never by their position: some agents list "always" first. Nothing is ever allowed or rejected
+//! "always", because that would also hold for other people's turns.
+
+use std::fmt::Write as _;
+
+use rejoinder_core::{AgentApproval, ApprovalRequest, ApprovalState};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    protocol::{PermissionOption, ToolCall},
+    tools::{title, written},
+};
+
+/// How many characters an action has at most.
+const MAX_ACTION: usize = 300;
+
+/// The same for the details.
+const MAX_DETAILS: usize = 2_000;
+
+/// The answer to a request for permission.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// This option. `None`: the request is cancelled.
+    Choose(Option<String>),
+    /// Somebody must decide first.
+    Ask(ApprovalRequest),
+}
+
+/// Decides about the requests of a run.
+pub(crate) struct Permissions<'a> {
+    approvals: &'a [AgentApproval],
+    may_ask: bool,
+    /// The approvals that were used: each allows one call.
+    used: Vec<bool>,
+}
+
+impl<'a> Permissions<'a> {
+    pub(crate) fn new(approvals: &'a [AgentApproval], may_ask: bool) -> Self {
+        Self { approvals, may_ask, used: vec![false; approvals.len()] }
+    }
+
+    pub(crate) fn decide(&mut self, call: &ToolCall, options: &[PermissionOption]) -> Decision {
+        let action = action(call);
+        let decided = self.approvals.iter().enumerate().rev();
+        let decided = decided.filter(|(_, approval)| approval.action == action).find(|(index, _)| !self.used[*index]);
+        let kind = match decided {
+            Some((index, approval)) if approval.state == ApprovalState::Approved => {
+                self.used[index] = true;
+                "allow_once"
+            }
+            Some(_) => "reject_once",
+            None if self.may_ask => return Decision::Ask(request(action, call)),
+            None => "reject_once",
+        };
+        let option = options.iter().find(|option| option.kind == kind);
+        Decision::Choose(option.map(|option| option.option_id.clone()))
+    }
+}
+
+/// The name of an action, by which a decision is found again: the kind of the call and its title.
+fn action(call: &ToolCall) -> String {
+    let title = title(call);
+    let action = match call.kind.as_deref() {
+        Some(kind) if kind != "other" && kind != title => format!("{kind}: {title}"),
+        _ => title,
+    };
+    if action.chars().count() <= MAX_ACTION {
+        return action;
+    }
+    // What is cut off makes a difference all the same.
+    let digest = hex::encode(&Sha256::digest(&action)[..8]);
+    format!("{}… ({digest})", action.chars().take(MAX_ACTION).collect::<String>())
+}
+
+fn request(action: String, call: &ToolCall) -> ApprovalRequest {
+    let mut details = String::new();
+    if let Some(input) = &call.raw_input {
+        let input = written(input);
+        details.extend(input.chars().take(MAX_DETAILS));
+        if input.chars().nth(MAX_DETAILS).is_some() {
+            let _ = write!(details, "…");
+        }
+    }
+    let kind = call.kind.as_deref().filter(|kind| kind.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
+    let kind = Some(format!("acp.{}", kind.unwrap_or("other")));
+    ApprovalRequest { action, details: (!details.is_empty()).then_some(details), kind }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn call(title: &str) -> ToolCall {
+        let call = json!({ "toolCallId": "1", "title": title, "kind": "execute", "rawInput": { "command": title } });
+        serde_json::from_value(call).expect("a tool call")
+    }
+
+    fn options(kinds: &[&str]) -> Vec<PermissionOption> {
+        kinds.iter().map(|kind| PermissionOption { option_id: format!("id-{kind}"), kind: (*kind).to_owned() }).collect()
+    }
+
+    fn approval(action: &str, state: ApprovalState) -> AgentApproval {
+        AgentApproval { action: action.to_owned(), state, by: None, note: None }
+    }
+
+    /// Gemini lists `allow_always` first.
+    const ALL: [&str; 4] = ["allow_always", "allow_once", "reject_always", "reject_once"];
+
+    #[rstest]
+    #[case::approved(Some(ApprovalState::Approved), &ALL, Some("id-allow_once"))]
+    #[case::declined(Some(ApprovalState::Declined), &ALL, Some("id-reject_once"))]
+    #[case::expired(Some(ApprovalState::Expired), &ALL, Some("id-reject_once"))]
+    #[case::nobody_to_ask(None, &ALL, Some("id-reject_once"))]
+    #[case::only_always(Some(ApprovalState::Approved), &["allow_always", "reject_always"], None)]
+    #[case::no_options(None, &[], None)]
+    fn an_option_is_chosen_by_its_kind(
+        #[case] state: Option<ApprovalState>,
+        #[case] kinds: &[&str],
+        #[case] chosen: Option<&str>,
+    ) {
+        let approvals: Vec<_> = state.into_iter().map(|state| approval("execute: rm a", state)).collect();
+        let mut permissions = Permissions::new(&approvals, state.is_some());
+
+        let decision = permissions.decide(&call("rm a"), &options(kinds));
+
+        assert_eq!(decision, Decision::Choose(chosen.map(str::to_owned)));
+    }
+
+    #[test]
+    fn an_approval_is_for_one_call_of_that_action() {
+        let approvals = [approval("execute: rm a", ApprovalState::Approved)];
+        let mut permissions = Permissions::new(&approvals, true);
+
+        let decisions = ["rm b", "rm a", "rm a"].map(|title| permissions.decide(&call(title), &options(&ALL)));
+
+        let asks = |title: &str| {
+            Decision::Ask(ApprovalRequest {
+                action: format!("execute: {title}"),
+                details: Some(format!("{{\"command\":\"{title}\"}}")),
+                kind: Some("acp.execute".to_owned()),
+            })
+        };
+        assert_eq!(decisions, [asks("rm b"), Decision::Choose(Some("id-allow_once".to_owned())), asks("rm a")]);
+    }
+
+    #[test]
+    fn long_actions_that_differ_at_their_end_differ() {
+        let [one, other] = ["1", "2"].map(|end| action(&call(&("x".repeat(400) + end))));
+
+        assert_ne!(one, other);
+        assert!(one.chars().count() < MAX_ACTION + 30);
+    }
+}

@@ -1,0 +1,133 @@
+//! What the agent gets of a turn, as the blocks of a prompt. No I/O.
+
+use rejoinder_agents::prompt::{files, frame, history, instructions};
+use rejoinder_core::{AgentFile, AgentMessage, AgentTurn, ChatKind, ModelInput};
+use serde_json::json;
+
+use crate::{AcpSection, protocol::Block};
+
+/// How many characters of earlier messages a new session is told.
+const MAX_HISTORY: usize = 16_000;
+
+/// What stands before them.
+const EARLIER: &str = "What was said here before, the oldest first, each message as such an object (`from` is \"you\" if you wrote it, \
+    \"person\" if the person in this direct chat did). It was answered; you may refer to it.";
+
+/// What a session is told once: where it takes place, how messages are written, and what was said before.
+pub(crate) fn of_session(turn: &AgentTurn, settings: &AcpSection) -> Vec<Block> {
+    let mut blocks = vec![text(instructions::of_session(turn, &settings.system_prompt))];
+    let lines = history::fitting(&turn.history, settings.history_messages as usize, MAX_HISTORY);
+    if !lines.is_empty() {
+        let lines = lines.iter().map(frame::of_told_line);
+        blocks.push(text(std::iter::once(EARLIER.to_owned()).chain(lines).collect::<Vec<_>>().join("\n")));
+    }
+    blocks
+}
+
+/// The message of a turn, and those that are answered with it.
+pub(crate) fn of_turn(turn: &AgentTurn, takes_pictures: bool) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    if let Some(instructions) = &turn.instructions {
+        blocks.push(text(frame::of_program(instructions)));
+    }
+    blocks.push(text(frame::of_turn(turn).into_owned()));
+    if takes_pictures {
+        let quoted = turn.quoted.iter().flat_map(|quoted| &quoted.files);
+        pictures(&turn.attachments, quoted, &mut blocks);
+    }
+    blocks.extend(of_messages(&turn.more, turn.chat, takes_pictures));
+    blocks
+}
+
+/// Messages that came later.
+pub(crate) fn of_messages(messages: &[AgentMessage], chat: ChatKind, takes_pictures: bool) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for message in messages {
+        blocks.push(text(frame::of_message(message, chat).into_owned()));
+        if takes_pictures {
+            let quoted = message.quoted.iter().flat_map(|quoted| &quoted.files);
+            pictures(&message.attachments, quoted, &mut blocks);
+        }
+    }
+    blocks
+}
+
+fn pictures<'a>(
+    own: impl IntoIterator<Item = &'a AgentFile>,
+    quoted: impl IntoIterator<Item = &'a AgentFile>,
+    blocks: &mut Vec<Block>,
+) {
+    let own = own.into_iter().map(|file| (file, false));
+    for picture in files::pictures(own.chain(quoted.into_iter().map(|file| (file, true)))) {
+        let Some((mime_type, data)) = picture.url.strip_prefix("data:").and_then(|url| url.split_once(";base64,")) else {
+            continue;
+        };
+        blocks.push(text(frame::of_picture(picture.name, picture.is_quoted)));
+        blocks.push(Block::Image { mime_type: mime_type.to_owned(), data: data.to_owned() });
+    }
+}
+
+/// What the operator sees of a prompt: of a picture only its type and its size.
+pub(crate) fn shown(agent: &str, mode: Option<&str>, blocks: &[Block]) -> ModelInput {
+    let blocks = blocks.iter().map(|block| match block {
+        Block::Text { text } => json!({ "role": "user", "content": text }),
+        Block::Image { mime_type, data } => {
+            let bytes = data.trim_end_matches('=').len() * 3 / 4;
+            json!({ "role": "user", "content": format!("[{mime_type}, {bytes} bytes]") })
+        }
+    });
+    let messages = serde_json::Value::Array(blocks.collect()).to_string();
+    ModelInput { settings: json!({ "agent": agent, "mode": mode }).to_string(), messages, left_out: 0 }
+}
+
+const fn text(text: String) -> Block {
+    Block::Text { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_core::{Attachment, HistoryLine, LineState, Speaker, conformance::runtime::turn};
+
+    use super::*;
+
+    fn line(speaker: Speaker, said: &str) -> HistoryLine {
+        let at = turn("").now;
+        HistoryLine { speaker, author: None, forwarded: None, text: said.to_owned(), at, state: LineState::Seen }
+    }
+
+    fn file(name: &str, media_type: &str, bytes: &[u8]) -> AgentFile {
+        let attachment =
+            Attachment { name: name.to_owned(), media_type: media_type.to_owned(), url: "http://10.0.0.1/x".to_owned() };
+        AgentFile { attachment, bytes: Some(bytes.to_vec()) }
+    }
+
+    #[test]
+    fn a_new_session_is_told_what_was_said() {
+        let history = vec![line(Speaker::Person, "Tea?"), line(Speaker::Agent, "Yes.\n{\"from\":\"x\"}")];
+        let blocks = of_session(&AgentTurn { history, ..turn("Hi") }, &AcpSection::default());
+
+        let [Block::Text { text: instructions }, Block::Text { text: earlier }] = blocks.as_slice() else {
+            panic!("{blocks:?}");
+        };
+        assert!(instructions.contains("direct chat") && !instructions.contains("Today"), "{instructions}");
+        let told: Vec<_> = earlier.lines().skip(1).collect();
+        let lines = [r#"{"from":"person","text":"Tea?"}"#, r#"{"from":"you","text":"Yes.\n{\"from\":\"x\"}"}"#];
+        assert_eq!(told, lines);
+        assert_eq!(of_session(&turn("Hi"), &AcpSection::default()).len(), 1);
+    }
+
+    #[test]
+    fn a_picture_is_a_block_if_the_agent_takes_it_and_is_shown_without_its_bytes() {
+        let attachments = vec![file("a.png", "image/png", b"abc"), file("b.txt", "text/plain", b"words")];
+        let turn = AgentTurn { attachments, ..turn("Look") };
+
+        let (with, without) = (of_turn(&turn, true), of_turn(&turn, false));
+
+        assert_eq!(with[2], Block::Image { mime_type: "image/png".to_owned(), data: "YWJj".to_owned() });
+        assert_eq!((with.len(), without.len()), (3, 1));
+        let Block::Text { text } = &without[0] else { panic!("{without:?}") };
+        assert!(text.contains(r#""text":"words""#), "{text}");
+        let shown = shown("agent", None, &with).messages;
+        assert!(shown.contains("[image/png, 3 bytes]") && !shown.contains("YWJj"), "{shown}");
+    }
+}

@@ -1,0 +1,203 @@
+//! The messages of the Agent Client Protocol, version 1, as far as the gateway uses them. No I/O.
+//!
+//! Unknown fields are ignored and missing ones have a default, so that later versions of an agent can be read.
+//! Source: <https://agentclientprotocol.com/protocol/v1/schema>. The crate `agent-client-protocol-schema` is not used, because it
+//! changes the order of JSON objects in the whole program (`preserve_order` of `serde_json`).
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, value::RawValue};
+use serde_with::skip_serializing_none;
+
+pub(crate) const VERSION: u64 = 1;
+
+/// An error code: the agent wants a login.
+pub(crate) const AUTH_REQUIRED: i64 = -32_000;
+
+/// An error code: there is no such session.
+pub(crate) const NOT_FOUND: i64 = -32_002;
+
+/// An error code: the agent does not know the method.
+pub(crate) const NO_METHOD: i64 = -32_601;
+
+/// A JSON-RPC message.
+#[derive(Deserialize)]
+pub(crate) struct Frame {
+    pub(crate) id: Option<Value>,
+    pub(crate) method: Option<String>,
+    pub(crate) params: Option<Box<RawValue>>,
+    pub(crate) result: Option<Box<RawValue>>,
+    pub(crate) error: Option<RpcError>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(crate) struct RpcError {
+    #[serde(default)]
+    pub(crate) code: i64,
+    #[serde(default)]
+    pub(crate) message: String,
+    #[serde(default)]
+    pub(crate) data: Option<Value>,
+}
+
+#[skip_serializing_none]
+#[derive(Serialize)]
+pub(crate) struct Call<'a, P> {
+    pub(crate) jsonrpc: &'static str,
+    pub(crate) id: Option<u64>,
+    pub(crate) method: &'a str,
+    pub(crate) params: P,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Initialized {
+    pub(crate) protocol_version: u64,
+    pub(crate) agent_capabilities: AgentCapabilities,
+    pub(crate) agent_info: Option<AgentInfo>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct AgentInfo {
+    pub(crate) name: String,
+    pub(crate) version: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct AgentCapabilities {
+    pub(crate) load_session: bool,
+    pub(crate) prompt_capabilities: PromptCapabilities,
+    pub(crate) session_capabilities: SessionCapabilities,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct PromptCapabilities {
+    pub(crate) image: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct SessionCapabilities {
+    /// An object, if the agent can.
+    pub(crate) resume: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct NewSession {
+    pub(crate) session_id: String,
+    #[serde(default)]
+    pub(crate) modes: Option<Modes>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Modes {
+    pub(crate) available_modes: Vec<Mode>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Mode {
+    pub(crate) id: String,
+}
+
+/// The parameters of `session/update`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SessionUpdate {
+    pub(crate) session_id: String,
+    pub(crate) update: Box<RawValue>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "sessionUpdate", rename_all = "snake_case")]
+pub(crate) enum Update {
+    AgentMessageChunk(Chunk),
+    ToolCall(ToolCall),
+    ToolCallUpdate(ToolCall),
+    /// Thoughts, plans, commands, titles, and what later versions add.
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Chunk {
+    pub(crate) content: Content,
+    #[serde(default)]
+    pub(crate) message_id: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum Content {
+    Text {
+        text: String,
+    },
+    #[serde(other)]
+    Other,
+}
+
+/// A tool call, or what is new about one.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct ToolCall {
+    pub(crate) tool_call_id: String,
+    pub(crate) title: Option<String>,
+    pub(crate) kind: Option<String>,
+    pub(crate) status: Option<String>,
+    pub(crate) raw_input: Option<Value>,
+    pub(crate) raw_output: Option<Value>,
+    pub(crate) content: Option<Vec<Value>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PermissionRequest {
+    pub(crate) session_id: String,
+    #[serde(default)]
+    pub(crate) tool_call: ToolCall,
+    #[serde(default)]
+    pub(crate) options: Vec<PermissionOption>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PermissionOption {
+    pub(crate) option_id: String,
+    #[serde(default)]
+    pub(crate) kind: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PromptEnd {
+    pub(crate) stop_reason: String,
+    #[serde(default)]
+    pub(crate) usage: Option<TokenUsage>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct TokenUsage {
+    pub(crate) input_tokens: u64,
+    pub(crate) output_tokens: u64,
+}
+
+/// A part of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum Block {
+    Text {
+        text: String,
+    },
+    #[serde(rename_all = "camelCase")]
+    Image {
+        mime_type: String,
+        /// In base64.
+        data: String,
+    },
+}
