@@ -1,9 +1,11 @@
 //! The kinds of agents of this build. Each implements [`AgentFactory`] in a file of its own.
 //!
-//! To add one, write its runtime and its section in `adapters/agents`, implement [`AgentFactory`] in a file here, and list
+//! To add one, write its runtime and its section in `adapters/agents`, or in a crate of its own beside it, implement [`AgentFactory`] in a file here, and list
 //! it in [`FACTORIES`]. What a kind may bring beside its runtime stands in `built_agent.rs`.
 
 mod command;
+#[cfg(feature = "acp")]
+mod acp;
 mod factory;
 mod front_desk;
 mod http;
@@ -18,6 +20,12 @@ use self::factory::AgentFactory;
 /// In the order of the manual.
 static FACTORIES: &[&dyn AgentFactory] = &[&front_desk::FrontDesk, &openai::OpenAi, &command::Command, &http::Http];
 static FACTORIES: &[&dyn AgentFactory] = &[&front_desk::FrontDesk, &openai::OpenAi, &pull::Pull];
+static FACTORIES: &[&dyn AgentFactory] = &[
+    &front_desk::FrontDesk,
+    &openai::OpenAi,
+    #[cfg(feature = "acp")]
+    &acp::Acp,
+];
 
 pub(crate) fn sections() -> Vec<AgentKind> {
     FACTORIES.iter().map(|factory| factory.section()).collect()

@@ -1,0 +1,295 @@
+//! A double of an agent, on a pipe in memory.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use parking_lot::Mutex;
+use rejoinder_core::{AgentError, AgentTurn, Outcome, RunEvent, RunEvents};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, WriteHalf, duplex, empty, split},
+    sync::oneshot,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Acp, AcpSection,
+    launch::{Launch, Launched},
+};
+
+/// What the agent does while it works on a prompt, one after the other.
+#[derive(Clone, Debug)]
+pub(super) enum Act {
+    /// It says this, with the id of a message.
+    Says(Option<&'static str>, String),
+    /// It sends this update.
+    Updates(Value),
+    /// It writes this line.
+    Writes(String),
+    /// It asks for permission to do this, with these kinds of options, and says what it was answered.
+    Asks(&'static str, &'static [&'static str]),
+    /// It does nothing until it is cancelled.
+    Hangs,
+    /// Its process ends.
+    Dies,
+    /// It ends with this reason.
+    Stops(&'static str),
+    /// It answers with this error.
+    Refuses(i64, &'static str),
+}
+
+pub(super) fn says(text: &str) -> Act {
+    Act::Says(Some("m1"), text.to_owned())
+}
+
+/// Decides what the agent does on a prompt.
+type Script = Box<dyn Fn(&Value) -> Vec<Act> + Send + Sync>;
+
+/// What the agent can and does.
+pub(super) struct Agent {
+    capabilities: Value,
+    /// What it answers to `session/load`: the chunks that it tells again, or an error.
+    load: Option<Vec<&'static str>>,
+    script: Script,
+    pub(super) given: Mutex<Vec<Value>>,
+    pub(super) working: AtomicUsize,
+    launches: AtomicUsize,
+    sessions: AtomicUsize,
+}
+
+#[derive(Clone)]
+pub(super) struct Double(pub(super) Arc<Agent>);
+
+impl Double {
+    pub(super) fn new(script: impl Fn(&Value) -> Vec<Act> + Send + Sync + 'static) -> Self {
+        Self::that_can(json!({}), None, script)
+    }
+
+    pub(super) fn that_can(
+        capabilities: Value,
+        load: Option<Vec<&'static str>>,
+        script: impl Fn(&Value) -> Vec<Act> + Send + Sync + 'static,
+    ) -> Self {
+        let (working, launches, sessions) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+        let (script, given) = (Box::new(script), Mutex::default());
+        Self(Arc::new(Agent { capabilities, load, script, given, working, launches, sessions }))
+    }
+
+    /// A runtime that is connected to it, and kept running.
+    pub(super) fn runtime(&self) -> Arc<Acp> {
+        let settings = AcpSection { command: vec!["double".to_owned()], cwd: "/".to_owned(), ..AcpSection::default() };
+        let acp = Arc::new(Acp::with_launcher("main".into(), settings, Box::new(self.clone())));
+        let runs = Arc::clone(&acp);
+        tokio::spawn(async move { runs.keep_running(CancellationToken::new()).await });
+        acp
+    }
+
+    /// The methods that were called, in order.
+    pub(super) fn methods(&self) -> Vec<String> {
+        let given = self.0.given.lock();
+        given.iter().filter_map(|given| given["method"].as_str().map(str::to_owned)).collect()
+    }
+
+    /// The texts of the prompt with this number, counted from 0.
+    pub(super) fn prompt(&self, number: usize) -> Vec<String> {
+        let given = self.0.given.lock();
+        let prompt = given.iter().filter(|given| given["method"] == "session/prompt").nth(number).expect("a prompt");
+        let blocks = prompt["params"]["prompt"].as_array().expect("blocks");
+        blocks.iter().map(|block| block["text"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+}
+
+impl Launch for Double {
+    fn launch(&self) -> Result<Launched, String> {
+        self.0.launches.fetch_add(1, Ordering::SeqCst);
+        let (ours, agents) = duplex(1 << 16);
+        tokio::spawn(serve(Arc::clone(&self.0), agents));
+        let (output, input) = split(ours);
+        Ok(Launched { input: Box::new(input), output: Box::new(output), errors: Box::new(empty()), process: None })
+    }
+}
+
+/// A connection, as the agent sees it.
+struct Served {
+    agent: Arc<Agent>,
+    output: tokio::sync::Mutex<WriteHalf<DuplexStream>>,
+    dead: CancellationToken,
+    prompts: Mutex<HashMap<String, CancellationToken>>,
+    asked: Mutex<HashMap<u64, oneshot::Sender<Value>>>,
+}
+
+async fn serve(agent: Arc<Agent>, stream: DuplexStream) {
+    let (input, output) = split(stream);
+    let served = Arc::new(Served {
+        agent,
+        output: tokio::sync::Mutex::new(output),
+        dead: CancellationToken::new(),
+        prompts: Mutex::default(),
+        asked: Mutex::default(),
+    });
+    let mut lines = BufReader::new(input).lines();
+    while let Some(Ok(Some(line))) = served.dead.run_until_cancelled(lines.next_line()).await {
+        let message: Value = serde_json::from_str(&line).expect("the gateway writes JSON");
+        assert_eq!(message["jsonrpc"], "2.0");
+        served.agent.given.lock().push(message.clone());
+        Served::handle(&served, message).await;
+    }
+    served.dead.cancel();
+}
+
+impl Served {
+    async fn handle(served: &Arc<Self>, message: Value) {
+        let (id, params) = (message["id"].clone(), &message["params"]);
+        let session = params["sessionId"].as_str().unwrap_or_default().to_owned();
+        match message["method"].as_str() {
+            Some("initialize") => {
+                let capabilities = &served.agent.capabilities;
+                let info = json!({ "name": "double", "version": "1" });
+                let result = json!({ "protocolVersion": 1, "agentCapabilities": capabilities, "agentInfo": info });
+                served.answer(&id, &result).await;
+            }
+            Some("session/new") => {
+                let number = served.agent.sessions.fetch_add(1, Ordering::SeqCst) + 1;
+                let session = format!("s{number}");
+                // Belongs to no prompt.
+                let notice = json!({ "content": { "type": "text", "text": "Welcome!" } });
+                served.update(&session, "agent_message_chunk", notice).await;
+                served.answer(&id, &json!({ "sessionId": session })).await;
+            }
+            Some("session/load") => match &served.agent.load {
+                Some(told) => {
+                    for text in told {
+                        let chunk = json!({ "messageId": "m1", "content": { "type": "text", "text": text } });
+                        served.update(&session, "agent_message_chunk", chunk).await;
+                    }
+                    served.answer(&id, &Value::Null).await;
+                }
+                None => served.refuse(&id, -32_602, "Invalid session identifier").await,
+            },
+            Some("session/resume" | "session/set_mode") => served.answer(&id, &json!({})).await,
+            Some("session/cancel") => {
+                if let Some(prompt) = served.prompts.lock().get(&session) {
+                    prompt.cancel();
+                }
+            }
+            Some("session/prompt") => {
+                let cancelled = CancellationToken::new();
+                let other = served.prompts.lock().insert(session.clone(), cancelled.clone());
+                assert!(other.is_none(), "two prompts at once in {session}");
+                served.agent.working.fetch_add(1, Ordering::SeqCst);
+                let served = Arc::clone(served);
+                tokio::spawn(async move {
+                    let dead = served.dead.clone();
+                    dead.run_until_cancelled(served.work(message, session.clone(), cancelled)).await;
+                    served.agent.working.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+            Some(method) => panic!("the agent does not know {method}"),
+            None => {
+                let asked = id.as_u64().and_then(|id| served.asked.lock().remove(&id));
+                if let Some(asked) = asked {
+                    let answered = [&message["result"]["outcome"], &message["error"]].into_iter().find(|it| !it.is_null());
+                    let _ = asked.send(answered.cloned().unwrap_or_default());
+                }
+            }
+        }
+    }
+
+    async fn work(&self, prompt: Value, session: String, cancelled: CancellationToken) {
+        let mut end = Ok("end_turn");
+        for act in (self.agent.script)(&prompt) {
+            match act {
+                Act::Says(id, text) => {
+                    let chunk = json!({ "messageId": id, "content": { "type": "text", "text": text } });
+                    self.update(&session, "agent_message_chunk", chunk).await;
+                }
+                Act::Updates(update) => {
+                    let params = json!({ "sessionId": session, "update": update });
+                    self.write(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params })).await;
+                }
+                Act::Writes(line) => self.write_line(&line).await,
+                Act::Asks(title, kinds) => {
+                    let call = json!({ "toolCallId": "t1", "title": title, "kind": "execute", "status": "pending" });
+                    let options = kinds.iter().map(|kind| json!({ "optionId": format!("o-{kind}"), "name": kind, "kind": kind }));
+                    let params =
+                        json!({ "sessionId": session, "toolCall": call, "options": options.collect::<Vec<_>>() });
+                    let answer = self.ask("session/request_permission", params).await;
+                    let chunk = json!({ "messageId": "m1", "content": { "type": "text", "text": answer.to_string() } });
+                    self.update(&session, "agent_message_chunk", chunk).await;
+                }
+                Act::Hangs => cancelled.cancelled().await,
+                Act::Dies => return self.dead.cancel(),
+                Act::Stops(reason) => end = Ok(reason),
+                Act::Refuses(code, message) => end = Err((code, message)),
+            }
+            if cancelled.is_cancelled() {
+                end = Ok("cancelled");
+                break;
+            }
+        }
+        self.prompts.lock().remove(&session);
+        match end {
+            Ok(reason) => {
+                let usage = json!({ "inputTokens": 7, "outputTokens": 3, "totalTokens": 10 });
+                self.answer(&prompt["id"], &json!({ "stopReason": reason, "usage": usage })).await;
+            }
+            Err((code, message)) => self.refuse(&prompt["id"], code, message).await,
+        }
+    }
+
+    /// Sends a request, and returns what it was answered.
+    pub(super) async fn ask(&self, method: &str, params: Value) -> Value {
+        let (answer, answered) = oneshot::channel();
+        let id = u64::try_from(self.asked.lock().len()).expect("a few") + 1;
+        self.asked.lock().insert(id, answer);
+        self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
+        answered.await.expect("every request is answered")
+    }
+
+    async fn update(&self, session: &str, kind: &str, mut update: Value) {
+        update["sessionUpdate"] = kind.into();
+        let params = json!({ "sessionId": session, "update": update });
+        self.write(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params })).await;
+    }
+
+    async fn answer(&self, id: &Value, result: &Value) {
+        self.write(&json!({ "jsonrpc": "2.0", "id": id, "result": result })).await;
+    }
+
+    async fn refuse(&self, id: &Value, code: i64, message: &str) {
+        self.write(&json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })).await;
+    }
+
+    async fn write(&self, message: &Value) {
+        self.write_line(&message.to_string()).await;
+    }
+
+    async fn write_line(&self, line: &str) {
+        let mut output = self.output.lock().await;
+        // It fails if the gateway has gone.
+        let _ = output.write_all(format!("{line}\n").as_bytes()).await;
+    }
+}
+
+/// Runs a turn, and returns its outcome and what was reported.
+pub(super) async fn run(acp: &Acp, turn: AgentTurn) -> (Result<Outcome, AgentError>, Vec<RunEvent>) {
+    use rejoinder_core::AgentRuntime as _;
+
+    let (events, mut reported) = RunEvents::channel();
+    let read = async {
+        let mut all = Vec::new();
+        while let Some(event) = reported.recv().await {
+            match event {
+                RunEvent::Listen(answer) => drop(answer.send(Vec::new())),
+                event => all.push(event),
+            }
+        }
+        all
+    };
+    tokio::join!(acp.run(turn, events, CancellationToken::new()), read)
+}

@@ -1,0 +1,258 @@
+//! What real agents do: notices among the chunks, conversations that are told again, permissions.
+
+use rejoinder_core::{
+    AgentApproval, AgentError, AgentRuntime as _, AgentTurn, ApprovalState, HistoryLine, LineState, Outcome, RunEvent,
+    RunEvents, Speaker, ToolUse, Usage, conformance::runtime::turn,
+};
+use rstest::rstest;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::double::{Act, Double, run, says};
+
+fn text(outcome: Result<Outcome, AgentError>) -> String {
+    match outcome {
+        Ok(Outcome::Reply(reply)) => reply.text,
+        other => panic!("no reply: {other:?}"),
+    }
+}
+
+/// What a person saw at the end.
+fn seen(events: &[RunEvent]) -> String {
+    events.iter().fold(String::new(), |seen, event| match event {
+        RunEvent::Text(text) => seen + text,
+        RunEvent::Rewrite(text) => text.clone(),
+        _ => seen,
+    })
+}
+
+/// The same turn in another run, with what was said before.
+fn again(before: &AgentTurn, said: &str) -> AgentTurn {
+    let line = |speaker, text: &str| HistoryLine {
+        speaker,
+        author: None,
+        forwarded: None,
+        text: text.to_owned(),
+        at: before.now,
+        state: LineState::Seen,
+    };
+    let history = vec![line(Speaker::Person, &before.text), line(Speaker::Agent, "An answer.")];
+    AgentTurn { session: before.session, history, ..turn(said) }
+}
+
+/// Codex warns before its answer, Claude after it; neither has an id.
+#[tokio::test]
+async fn a_notice_is_no_answer() {
+    let double = Double::new(|_| {
+        let warning = "Warning: Model metadata not found.".to_owned();
+        let advert = "**Warning:** We're changing auto mode.".to_owned();
+        vec![Act::Says(None, warning), says("Hello"), says(", Ada."), Act::Says(None, advert)]
+    });
+
+    let (outcome, events) = run(&double.runtime(), turn("Hi")).await;
+
+    assert_eq!(text(outcome), "Hello, Ada.");
+    assert!(matches!(&events[1], RunEvent::Text(text) if text.starts_with("Warning")), "{events:?}");
+    assert_eq!(seen(&events), "Hello, Ada.");
+}
+
+#[tokio::test]
+async fn every_chunk_counts_where_none_has_an_id() {
+    let double = Double::new(|_| vec![Act::Says(None, "Hello, ".to_owned()), Act::Says(None, "Ada.".to_owned())]);
+
+    let (outcome, events) = run(&double.runtime(), turn("Hi")).await;
+
+    assert_eq!((text(outcome).as_str(), seen(&events).as_str()), ("Hello, Ada.", "Hello, Ada."));
+}
+
+#[tokio::test]
+async fn thoughts_are_not_shown_and_tools_and_tokens_are_reported() {
+    let double = Double::new(|_| {
+        let thought = json!({ "sessionUpdate": "agent_thought_chunk", "content": { "type": "text", "text": "Hm." } });
+        let call = json!({ "sessionUpdate": "tool_call", "toolCallId": "t", "title": "ls", "rawInput": "." });
+        let done = json!({ "sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed", "rawOutput": "a" });
+        let news = json!({ "sessionUpdate": "news_of_a_later_version", "x": 1 });
+        let told = [thought, call, done, news].into_iter().map(Act::Updates);
+        told.chain([Act::Writes("{\"jsonrpc\":\"2.0\",\"method\":\"_auth/status_update\"}".to_owned()), says("Done.")]).collect()
+    });
+
+    let (outcome, events) = run(&double.runtime(), turn("Hi")).await;
+
+    assert_eq!((text(outcome).as_str(), seen(&events).as_str()), ("Done.", "Done."));
+    let tool = ToolUse { name: "ls".to_owned(), arguments: ".".to_owned(), result: "a".to_owned() };
+    assert!(events.iter().any(|event| matches!(event, RunEvent::Tool(used) if *used == tool)), "{events:?}");
+    let usage = Usage { input_tokens: 7, output_tokens: 3 };
+    assert!(events.iter().any(|event| matches!(event, RunEvent::Usage(used) if *used == usage)), "{events:?}");
+}
+
+/// A session is told the instructions once, and remembers the rest.
+#[tokio::test]
+async fn a_session_goes_on() {
+    let double = Double::new(|_| vec![says("Yes.")]);
+    let (acp, first) = (double.runtime(), turn("Hi"));
+
+    let (one, _) = run(&acp, first.clone()).await;
+    let (other, _) = run(&acp, again(&first, "More")).await;
+
+    assert_eq!([text(one), text(other)], ["Yes.", "Yes."]);
+    let methods = ["initialize", "session/new", "session/prompt", "session/prompt"];
+    assert_eq!(double.methods(), methods);
+    assert_eq!((double.prompt(0).len(), double.prompt(1)), (2, vec!["More".to_owned()]));
+}
+
+const DIES: &str = "die";
+
+/// An agent whose process ends with the answer to [`DIES`].
+fn mortal(capabilities: serde_json::Value, load: Option<Vec<&'static str>>) -> Double {
+    Double::that_can(capabilities, load, |prompt| {
+        let said = prompt["params"]["prompt"].as_array().and_then(|blocks| blocks.last());
+        let dies = said.is_some_and(|said| said["text"] == DIES);
+        if dies { vec![Act::Dies] } else { vec![says("New.")] }
+    })
+}
+
+/// Claude, Codex and OpenCode tell the old conversation again before the response to `session/load`.
+#[rstest]
+#[case::resume(json!({ "loadSession": true, "sessionCapabilities": { "resume": {} } }), "session/resume")]
+#[case::load(json!({ "loadSession": true }), "session/load")]
+#[tokio::test]
+async fn a_session_of_a_lost_process_is_opened_again_and_says_nothing_twice(
+    #[case] capabilities: serde_json::Value,
+    #[case] method: &str,
+) {
+    let double = mortal(capabilities, Some(vec!["Old ", "answer."]));
+    let (acp, first) = (double.runtime(), turn(DIES));
+
+    let (lost, _) = run(&acp, first.clone()).await;
+    let (outcome, events) = run(&acp, again(&first, "More")).await;
+
+    assert!(matches!(&lost, Err(AgentError::Broken(_))), "{lost:?}");
+    assert_eq!((text(outcome).as_str(), seen(&events).as_str()), ("New.", "New."));
+    let methods = ["initialize", "session/new", "session/prompt", "initialize", method, "session/prompt"];
+    assert_eq!(double.methods(), methods);
+    assert_eq!(double.prompt(1), ["More"]);
+}
+
+/// Gemini says that it can load sessions, and refuses.
+#[rstest]
+#[case::says_that_it_can(json!({ "loadSession": true }), Some("session/load"))]
+#[case::cannot(json!({}), None)]
+#[tokio::test]
+async fn a_session_that_cannot_be_opened_again_is_told_what_was_said(
+    #[case] capabilities: serde_json::Value,
+    #[case] tried: Option<&str>,
+) {
+    let double = mortal(capabilities, None);
+    let (acp, first) = (double.runtime(), turn(DIES));
+
+    let (lost, _) = run(&acp, first.clone()).await;
+    let (outcome, _) = run(&acp, again(&first, "More")).await;
+
+    assert!(lost.is_err(), "{lost:?}");
+    assert_eq!(text(outcome), "New.");
+    let begins = ["initialize", "session/new", "session/prompt", "initialize"];
+    let methods: Vec<_> = begins.into_iter().chain(tried).chain(["session/new", "session/prompt"]).collect();
+    assert_eq!(double.methods(), methods);
+    let told = double.prompt(1);
+    assert!(told.len() == 3 && told[1].contains("An answer.") && told[2] == "More", "{told:?}");
+}
+
+/// Gemini lists `allow_always` first.
+const OPTIONS: &[&str] = &["allow_always", "allow_once", "reject_once"];
+
+fn asks() -> Double {
+    Double::new(|_| vec![Act::Asks("rm -r build", OPTIONS)])
+}
+
+#[tokio::test]
+async fn what_nobody_can_approve_is_rejected_once() {
+    let (outcome, _) = run(&asks().runtime(), turn("Tidy up")).await;
+
+    assert!(text(outcome).contains("o-reject_once"));
+}
+
+#[tokio::test]
+async fn the_agent_waits_for_an_approval_and_goes_on_in_its_session() {
+    let double = asks();
+    let (acp, first) = (double.runtime(), AgentTurn { may_ask_approval: true, ..turn("Tidy up") });
+
+    let (asked, _) = run(&acp, first.clone()).await;
+
+    let Ok(Outcome::Approval(request)) = asked else { panic!("{asked:?}") };
+    assert_eq!((request.action.as_str(), request.kind.as_deref()), ("execute: rm -r build", Some("acp.execute")));
+    let outcomes: Vec<_> = double.0.given.lock().iter().map(|given| given["result"]["outcome"]["outcome"].clone()).collect();
+    assert!(outcomes.contains(&json!("cancelled")), "{outcomes:?}");
+    assert!(double.methods().contains(&"session/cancel".to_owned()));
+
+    let approved = AgentApproval {
+        action: request.action,
+        state: ApprovalState::Approved,
+        by: Some("Grace".to_owned()),
+        note: None,
+    };
+    let (outcome, _) = run(&acp, AgentTurn { approvals: vec![approved], attempt: 2, ..first }).await;
+
+    assert!(text(outcome).contains("o-allow_once"));
+    assert_eq!(double.methods().iter().filter(|method| *method == "session/new").count(), 1);
+    let told = double.prompt(1);
+    assert!(told.len() == 1 && told[0].contains("\"decision\":\"approved\"") && told[0].contains("Grace"), "{told:?}");
+}
+
+#[rstest]
+#[case::noise(vec![Act::Writes("npm notice: a new version".to_owned()), says("Yes.")], Some("Yes."))]
+#[case::half_a_message(vec![says("Ye"), Act::Writes("{\"jsonrpc\":\"2.0\",".to_owned()), says("s.")], None)]
+#[case::too_long_a_message(vec![says("Ye"), Act::Writes("x".repeat(9 << 20)), says("s.")], None)]
+#[case::nothing_but_noise(vec![Act::Writes("no\n".repeat(200)), says("Yes.")], None)]
+#[case::cut(vec![says("Yes"), Act::Stops("max_tokens")], Some("Yes\n\nThe rest is missing."))]
+#[case::cut_before_it_began(vec![Act::Stops("max_tokens")], None)]
+#[case::refused(vec![says("No"), Act::Stops("refusal")], None)]
+#[case::stopped_by_itself(vec![says("Ye"), Act::Stops("cancelled")], None)]
+#[case::an_error(vec![says("Ye"), Act::Refuses(-32_603, "the model is overloaded")], None)]
+#[tokio::test]
+async fn half_an_answer_is_never_taken_for_one(#[case] acts: Vec<Act>, #[case] answer: Option<&str>) {
+    let double = Double::new(move |_| acts.clone());
+    let acp = double.runtime();
+
+    let (outcome, _) = run(&acp, turn("Hi")).await;
+
+    match answer {
+        Some(answer) => assert_eq!(text(outcome), answer),
+        None => assert!(outcome.is_err(), "{outcome:?}"),
+    }
+}
+
+/// The next run in a session waits until the agent has ended its work on the prompt before.
+#[tokio::test]
+async fn a_cancelled_prompt_is_told_to_the_agent() {
+    let double = Double::new(|_| vec![says("Let me"), Act::Hangs]);
+    let (acp, cancel) = (double.runtime(), CancellationToken::new());
+    let (events, mut reported) = RunEvents::channel();
+    let works = async {
+        while let Some(event) = reported.recv().await {
+            if matches!(event, RunEvent::Text(_)) {
+                cancel.cancel();
+            }
+        }
+    };
+
+    let (outcome, ()) = tokio::join!(acp.run(turn("Hi"), events, cancel.clone()), works);
+
+    assert!(outcome.is_err());
+    assert_eq!(double.methods().last().map(String::as_str), Some("session/cancel"));
+    assert_eq!(double.0.working.load(std::sync::atomic::Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_mode_is_set_in_each_new_session() {
+    let double = Double::new(|_| vec![says("Yes.")]);
+    let settings = crate::AcpSection { mode: Some("default".to_owned()), cwd: "/".to_owned(), ..crate::AcpSection::default() };
+    let acp = std::sync::Arc::new(crate::Acp::with_launcher("main".into(), settings, Box::new(double.clone())));
+    let runs = std::sync::Arc::clone(&acp);
+    tokio::spawn(async move { runs.keep_running(CancellationToken::new()).await });
+
+    let (outcome, _) = run(&acp, turn("Hi")).await;
+
+    assert_eq!(text(outcome), "Yes.");
+    let methods = ["initialize", "session/new", "session/set_mode", "session/prompt"];
+    assert_eq!(double.methods(), methods);
+}

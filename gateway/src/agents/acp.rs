@@ -1,0 +1,72 @@
+//! An agent with the Agent Client Protocol, as a child process.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use futures_util::FutureExt;
+use rejoinder_acp::{AcpSection, FoundAgent, probe};
+use rejoinder_config::{Agent, AgentKind};
+use rejoinder_core::{AgentName, AgentRuntime};
+use reqwest::Client;
+
+use super::factory::AgentFactory;
+use crate::{
+    built_agent::{AgentLoop, BuiltAgent},
+    console::finding::Finding,
+    materials::{Materials, WiringError},
+};
+
+/// An agent that takes longer to start keeps the first person waiting.
+const SLOW: Duration = Duration::from_secs(10);
+
+pub(super) struct Acp;
+
+#[async_trait]
+impl AgentFactory for Acp {
+    fn section(&self) -> AgentKind {
+        AgentKind::of::<AcpSection>()
+    }
+
+    fn build(&self, name: &AgentName, agent: &Agent, _: &Materials<'_>) -> Result<BuiltAgent, WiringError> {
+        let acp = Arc::new(rejoinder_acp::Acp::new(Arc::clone(name), section(agent).clone()));
+        let runtime: Arc<dyn AgentRuntime> = Arc::clone(&acp) as Arc<dyn AgentRuntime>;
+        let run: AgentLoop = Arc::new(move |stop| {
+            let acp = Arc::clone(&acp);
+            async move { acp.keep_running(stop).await }.boxed()
+        });
+        Ok(BuiltAgent { runtime, routes: None, run: Some(run) })
+    }
+
+    fn remark_on(&self, name: &str, agent: &Agent) -> Option<String> {
+        let section = section(agent);
+        section.find_program().is_none().then(|| format!("agents.{name} cannot answer: {}.", section.missing_program()))
+    }
+
+    async fn check(&self, name: &str, agent: &Agent, is_default: bool, _: &Client) -> Vec<Finding> {
+        let (about, section) = (format!("agents.{name}"), section(agent));
+        let role = if is_default { ", the default" } else { "" };
+        let who = format!("{}{role}", section.command.join(" "));
+        vec![finding(about, &who, probe(section).await)]
+    }
+}
+
+fn section(agent: &Agent) -> &AcpSection {
+    agent.section().expect("an agent of this kind has an AcpSection")
+}
+
+fn finding(about: String, who: &str, found: Result<FoundAgent, String>) -> Finding {
+    match found {
+        Ok(FoundAgent { name, took }) => {
+            let name = name.unwrap_or_else(|| "an agent without a name".to_owned());
+            let what = format!("{who}: {name} answers after {:.1} s", took.as_secs_f64());
+            if took < SLOW {
+                return Finding::ok(about, what);
+            }
+            Finding::warning(about, what).with_advice("The first person after a start of the gateway waits that long.")
+        }
+        Err(reason) => {
+            let advice = format!("Correct {about}.command and {about}.cwd, or install the program for the user of the gateway.");
+            Finding::wrong(about, format!("{who}: {reason}")).with_advice(advice)
+        }
+    }
+}
