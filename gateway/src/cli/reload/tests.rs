@@ -74,6 +74,10 @@ kind = "pull"
 token = "token-of-these-tests"
 [agents.fleet.workers.gpu]
 token = "another-token-of-these-tests"
+[agents.coder]
+kind = "acp"
+command = ["opencode", "acp"]
+cwd = "/srv/agent"
 [routing]
 default_agent = "main"
 [commands.weather]
@@ -115,6 +119,7 @@ const DEPENDENT: [&str; 23] = [
     "agents.main.kind",
     "agents.script.kind",
     "agents.service.kind",
+    "agents.coder.kind",
     "commands.weather.prompt",
     "schedules.morning.cron",
     "schedules.morning.at",
@@ -151,6 +156,7 @@ const VALUES: &[&str] = &[
     "\"Europe/Vienna\"",
     "\"sqlite:seven.db\"",
     "\"7\"",
+    "\"/srv/seven\"",
     "true",
     "false",
     "7",
