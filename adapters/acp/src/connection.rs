@@ -113,9 +113,10 @@ impl Connection {
         drop(ended);
     }
 
-    /// Has the process restarted, unless it works on a prompt.
+    /// Has the process restarted, unless it works on a prompt whose run goes on.
     pub(crate) fn give_up(&self) {
-        let is_working = self.state.lock().pending.values().any(|pending| matches!(pending, Pending::Prompt { .. }));
+        let works = |pending: &Pending| matches!(pending, Pending::Prompt { events, .. } if !events.is_closed());
+        let is_working = self.state.lock().pending.values().any(works);
         if !is_working {
             self.given_up.cancel();
         }
@@ -203,7 +204,9 @@ impl Connection {
                 Ok(Line::Whole(line)) if line.trim_ascii().is_empty() => continue,
                 Ok(Line::Whole(line)) => {
                     let begins_one = line.trim_ascii_start().starts_with(b"{");
-                    serde_json::from_slice::<Frame>(&line).map_err(|error| (error.to_string(), begins_one))
+                    // Without the words of the error, which may be those of a conversation.
+                    let wrong = |error: serde_json::Error| format!("{:?} at byte {}", error.classify(), error.column());
+                    serde_json::from_slice::<Frame>(&line).map_err(|error| (wrong(error), begins_one))
                 }
                 Ok(Line::TooLong) => Err((format!("it is longer than {MAX_FRAME} bytes"), true)),
             };

@@ -2,7 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    fmt::Write as _,
+    fmt::{self, Write as _},
     pin::pin,
     sync::Arc,
     time::Duration,
@@ -17,7 +17,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
 use crate::{
     connection::{CallError, Connection},
@@ -38,6 +38,26 @@ const MAX_LINE: usize = 16 << 10;
 
 /// How long the last lines of a process that has ended are waited for.
 const LAST_LINES: Duration = Duration::from_millis(200);
+
+/// How a process ended.
+pub(crate) struct End {
+    why: String,
+    /// The last lines of its standard error, which may repeat what people wrote: not for the log.
+    said: Vec<String>,
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)?;
+        self.said.iter().try_for_each(|line| write!(f, "\n{line}"))
+    }
+}
+
+impl From<String> for End {
+    fn from(why: String) -> Self {
+        Self { why, said: Vec::new() }
+    }
+}
 
 /// A connection on which the agent has said what it can.
 #[derive(Clone)]
@@ -104,7 +124,12 @@ impl Supervisor {
                 backoff.reset();
             }
             let pause = backoff.pause();
-            warn!(agent = &*self.name, end, pause_ms = pause.as_millis(), "the process of an ACP agent has ended");
+            warn!(
+                agent = &*self.name,
+                end = end.why,
+                pause_ms = pause.as_millis(),
+                "the process of an ACP agent has ended"
+            );
             if stop.run_until_cancelled(sleep(pause)).await.is_none() {
                 return;
             }
@@ -112,10 +137,10 @@ impl Supervisor {
     }
 
     /// Starts the process, and returns why it ended.
-    async fn run_once(&self, number: u64, stop: &CancellationToken) -> String {
+    async fn run_once(&self, number: u64, stop: &CancellationToken) -> End {
         let launched = match self.launcher.launch() {
             Ok(launched) => launched,
-            Err(reason) => return self.failed(reason),
+            Err(reason) => return self.failed(reason.into()),
         };
         let (connection, written) = Connection::new(number);
         let mut drive = pin!(drive(&connection, launched, written, stop));
@@ -127,10 +152,11 @@ impl Supervisor {
         };
         let agent = match started {
             Ok(Ok(agent)) => Arc::new(agent),
-            Ok(Err(reason)) => return self.failed(reason),
+            Ok(Err(reason)) => return self.failed(reason.into()),
             Err(_) => {
                 let timeout = self.start_timeout;
-                return self.failed(format!("it did not answer `initialize` within {timeout:?} (`start_timeout`)"));
+                return self
+                    .failed(format!("it did not answer `initialize` within {timeout:?} (`start_timeout`)").into());
             }
         };
         if let Some(found) = &agent.agent_info {
@@ -143,12 +169,12 @@ impl Supervisor {
         end
     }
 
-    fn failed(&self, reason: String) -> String {
+    fn failed(&self, end: End) -> End {
         self.status.send_modify(|status| {
             status.failures += 1;
-            status.failure.clone_from(&reason);
+            status.failure = end.to_string();
         });
-        reason
+        end
     }
 }
 
@@ -177,10 +203,10 @@ pub(crate) async fn drive(
     launched: Launched,
     mut written: mpsc::UnboundedReceiver<Vec<u8>>,
     stop: &CancellationToken,
-) -> String {
+) -> End {
     let Launched { input, output, errors, process } = launched;
     let tail = Mutex::new(VecDeque::new());
-    let mut end = {
+    let mut why = {
         let (mut reads, mut writes) =
             (pin!(connection.read_from(output)), pin!(connection.write_to(input, &mut written)));
         let mut keeps = pin!(keep_last(errors, &tail));
@@ -201,12 +227,10 @@ pub(crate) async fn drive(
         end
     };
     if let Some(process) = process {
-        let _ = write!(end, " ({})", process.end().await);
+        let _ = write!(why, " ({})", process.end().await);
     }
-    for line in tail.into_inner() {
-        let _ = write!(end, "\n{line}");
-    }
-    connection.close(&end);
+    let end = End { why, said: tail.into_inner().into() };
+    connection.close(&end.to_string());
     end
 }
 
@@ -223,7 +247,6 @@ async fn keep_last(errors: impl AsyncRead + Unpin, tail: &Mutex<VecDeque<String>
         if line.is_empty() {
             continue;
         }
-        debug!(line, "standard error of an ACP agent");
         let mut tail = tail.lock();
         if tail.len() == KEPT_LINES {
             tail.pop_front();

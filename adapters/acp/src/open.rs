@@ -68,7 +68,10 @@ impl Opener<'_> {
     async fn reopen(&self, known: &AgentSession) -> Result<Option<AgentSession>, AgentError> {
         let capabilities = &self.ready.agent.agent_capabilities;
         let methods = [
-            (capabilities.session_capabilities.resume.as_ref().is_some_and(|resume| !resume.is_null()), "session/resume"),
+            (
+                capabilities.session_capabilities.resume.as_ref().is_some_and(|resume| !resume.is_null()),
+                "session/resume",
+            ),
             // It tells the conversation again before its response. Those updates belong to no prompt and are dropped.
             (capabilities.load_session, "session/load"),
         ];
@@ -81,7 +84,9 @@ impl Opener<'_> {
                     return Ok(Some(AgentSession { connection, ..known.clone() }));
                 }
                 // Some agents say that they can, and cannot.
-                Err(error) => debug!(agent = self.agent, method, error = error.message, "a session is not opened again"),
+                Err(error) => {
+                    debug!(agent = self.agent, method, error = error.message, "a session is not opened again")
+                }
             }
         }
         Ok(None)
@@ -116,7 +121,7 @@ impl Opener<'_> {
         match timeout(within, connection.call(method, params)).await {
             Ok(Ok(result)) => Ok(Ok(result)),
             Ok(Err(CallError::Refused(error))) => Ok(Err(error)),
-            Ok(Err(CallError::Closed(reason))) => Err(AgentError::Unreachable(format!("its process has ended: {reason}"))),
+            Ok(Err(CallError::Closed(reason))) => Err(AgentError::Broken(format!("its process has ended: {reason}"))),
             Ok(Err(CallError::Invalid(error))) => {
                 Err(AgentError::Broken(format!("its answer to {method} cannot be read: {error}")))
             }

@@ -101,7 +101,10 @@ mod tests {
     }
 
     fn options(kinds: &[&str]) -> Vec<PermissionOption> {
-        kinds.iter().map(|kind| PermissionOption { option_id: format!("id-{kind}"), kind: (*kind).to_owned() }).collect()
+        kinds
+            .iter()
+            .map(|kind| PermissionOption { option_id: format!("id-{kind}"), kind: (*kind).to_owned() })
+            .collect()
     }
 
     fn approval(action: &str, state: ApprovalState) -> AgentApproval {

@@ -32,13 +32,14 @@ pub async fn probe(settings: &AcpSection) -> Result<FoundAgent, String> {
     let mut drive = pin!(drive(&connection, launched, written, &stop));
     let answered = tokio::select! {
         biased;
-        end = &mut drive => return Err(end),
+        end = &mut drive => return Err(end.to_string()),
         answered = timeout(settings.start_timeout, initialize(&connection)) => answered,
     };
     let took = began.elapsed();
     stop.cancel();
     drive.await;
-    let agent = answered.map_err(|_| format!("it did not answer `initialize` within {:?}", settings.start_timeout))??;
+    let agent =
+        answered.map_err(|_| format!("it did not answer `initialize` within {:?}", settings.start_timeout))??;
     let name = agent.agent_info.map(|info| format!("{} {}", info.name, info.version));
     Ok(FoundAgent { name, took })
 }

@@ -59,7 +59,8 @@ fn pictures<'a>(
 ) {
     let own = own.into_iter().map(|file| (file, false));
     for picture in files::pictures(own.chain(quoted.into_iter().map(|file| (file, true)))) {
-        let Some((mime_type, data)) = picture.url.strip_prefix("data:").and_then(|url| url.split_once(";base64,")) else {
+        let Some((mime_type, data)) = picture.url.strip_prefix("data:").and_then(|url| url.split_once(";base64,"))
+        else {
             continue;
         };
         blocks.push(text(frame::of_picture(picture.name, picture.is_quoted)));
@@ -96,8 +97,11 @@ mod tests {
     }
 
     fn file(name: &str, media_type: &str, bytes: &[u8]) -> AgentFile {
-        let attachment =
-            Attachment { name: name.to_owned(), media_type: media_type.to_owned(), url: "http://10.0.0.1/x".to_owned() };
+        let attachment = Attachment {
+            name: name.to_owned(),
+            media_type: media_type.to_owned(),
+            url: "http://10.0.0.1/x".to_owned(),
+        };
         AgentFile { attachment, bytes: Some(bytes.to_vec()) }
     }
 

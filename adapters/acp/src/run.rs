@@ -69,8 +69,7 @@ impl Acp {
 
     async fn answer(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
         let ready = self.supervisor.ready().await?;
-        let opener =
-            Opener { agent: &self.name, settings: &self.settings, sessions: &self.sessions, ready: &ready };
+        let opener = Opener { agent: &self.name, settings: &self.settings, sessions: &self.sessions, ready: &ready };
         let mut opened = opener.open(turn.session).await?;
         let takes_pictures = ready.agent.agent_capabilities.prompt_capabilities.image;
         let mut blocks = if opened.is_new { prompt::of_session(turn, &self.settings) } else { Vec::new() };
@@ -81,7 +80,8 @@ impl Acp {
             let (id, semaphore) = (Arc::clone(&opened.session.id), Arc::clone(&opened.session.prompt));
             let Opened { session, permit, .. } = opened;
             let params = json!({ "sessionId": id, "prompt": blocks, "_meta": meta(turn) });
-            let prompt = ready.connection.prompt(Arc::clone(&id), params, permit).map_err(|error| run.failed(&id, error))?;
+            let prompt =
+                ready.connection.prompt(Arc::clone(&id), params, permit).map_err(|error| run.failed(&id, error))?;
             // It was told what a new session must know.
             self.sessions.put(turn.session, session.clone());
             if let Some(request) = run.follow(prompt, &id).await? {
@@ -194,7 +194,9 @@ impl<'a> Run<'a> {
                     }
                 }
                 Event::Lost => {
-                    return Err(AgentError::Broken("a message of the agent cannot be read: its answer is not whole".to_owned()));
+                    return Err(AgentError::Broken(
+                        "a message of the agent cannot be read: its answer is not whole".to_owned(),
+                    ));
                 }
                 Event::Ended(Ok(end)) => return self.ended(end).await.map(|()| None),
                 Event::Ended(Err(error)) => return Err(self.failed(session, error)),
@@ -273,4 +275,3 @@ impl<'a> Run<'a> {
 fn is_lost_session(error: &RpcError) -> bool {
     error.code == NOT_FOUND || error.message.to_ascii_lowercase().contains("session not found")
 }
-

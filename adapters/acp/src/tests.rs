@@ -3,4 +3,5 @@
 mod conformance;
 mod double;
 mod process;
+mod real;
 mod talking;

@@ -65,7 +65,8 @@ fn finding(about: String, who: &str, found: Result<FoundAgent, String>) -> Findi
             Finding::warning(about, what).with_advice("The first person after a start of the gateway waits that long.")
         }
         Err(reason) => {
-            let advice = format!("Correct {about}.command and {about}.cwd, or install the program for the user of the gateway.");
+            let advice =
+                format!("Correct {about}.command and {about}.cwd, or install the program for the user of the gateway.");
             Finding::wrong(about, format!("{who}: {reason}")).with_advice(advice)
         }
     }

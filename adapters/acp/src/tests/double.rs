@@ -193,7 +193,8 @@ impl Served {
             None => {
                 let asked = id.as_u64().and_then(|id| served.asked.lock().remove(&id));
                 if let Some(asked) = asked {
-                    let answered = [&message["result"]["outcome"], &message["error"]].into_iter().find(|it| !it.is_null());
+                    let answered =
+                        [&message["result"]["outcome"], &message["error"]].into_iter().find(|it| !it.is_null());
                     let _ = asked.send(answered.cloned().unwrap_or_default());
                 }
             }
@@ -215,7 +216,8 @@ impl Served {
                 Act::Writes(line) => self.write_line(&line).await,
                 Act::Asks(title, kinds) => {
                     let call = json!({ "toolCallId": "t1", "title": title, "kind": "execute", "status": "pending" });
-                    let options = kinds.iter().map(|kind| json!({ "optionId": format!("o-{kind}"), "name": kind, "kind": kind }));
+                    let options =
+                        kinds.iter().map(|kind| json!({ "optionId": format!("o-{kind}"), "name": kind, "kind": kind }));
                     let params =
                         json!({ "sessionId": session, "toolCall": call, "options": options.collect::<Vec<_>>() });
                     let answer = self.ask("session/request_permission", params).await;

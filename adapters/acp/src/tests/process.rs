@@ -21,7 +21,7 @@ fn section(folder: &Path, script: &str) -> AcpSection {
     AcpSection { command, cwd: folder.display().to_string(), ..AcpSection::default() }
 }
 
-fn start(section: AcpSection, stop: &CancellationToken) -> Arc<Acp> {
+pub(super) fn start(section: AcpSection, stop: &CancellationToken) -> Arc<Acp> {
     let acp = Arc::new(Acp::new("main".into(), section));
     let (runs, stop) = (Arc::clone(&acp), stop.clone());
     tokio::spawn(async move { runs.keep_running(stop).await });

@@ -70,10 +70,12 @@ async fn thoughts_are_not_shown_and_tools_and_tokens_are_reported() {
     let double = Double::new(|_| {
         let thought = json!({ "sessionUpdate": "agent_thought_chunk", "content": { "type": "text", "text": "Hm." } });
         let call = json!({ "sessionUpdate": "tool_call", "toolCallId": "t", "title": "ls", "rawInput": "." });
-        let done = json!({ "sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed", "rawOutput": "a" });
+        let done =
+            json!({ "sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed", "rawOutput": "a" });
         let news = json!({ "sessionUpdate": "news_of_a_later_version", "x": 1 });
         let told = [thought, call, done, news].into_iter().map(Act::Updates);
-        told.chain([Act::Writes("{\"jsonrpc\":\"2.0\",\"method\":\"_auth/status_update\"}".to_owned()), says("Done.")]).collect()
+        told.chain([Act::Writes("{\"jsonrpc\":\"2.0\",\"method\":\"_auth/status_update\"}".to_owned()), says("Done.")])
+            .collect()
     });
 
     let (outcome, events) = run(&double.runtime(), turn("Hi")).await;
@@ -180,7 +182,8 @@ async fn the_agent_waits_for_an_approval_and_goes_on_in_its_session() {
 
     let Ok(Outcome::Approval(request)) = asked else { panic!("{asked:?}") };
     assert_eq!((request.action.as_str(), request.kind.as_deref()), ("execute: rm -r build", Some("acp.execute")));
-    let outcomes: Vec<_> = double.0.given.lock().iter().map(|given| given["result"]["outcome"]["outcome"].clone()).collect();
+    let outcomes: Vec<_> =
+        double.0.given.lock().iter().map(|given| given["result"]["outcome"]["outcome"].clone()).collect();
     assert!(outcomes.contains(&json!("cancelled")), "{outcomes:?}");
     assert!(double.methods().contains(&"session/cancel".to_owned()));
 
@@ -245,7 +248,8 @@ async fn a_cancelled_prompt_is_told_to_the_agent() {
 #[tokio::test]
 async fn a_mode_is_set_in_each_new_session() {
     let double = Double::new(|_| vec![says("Yes.")]);
-    let settings = crate::AcpSection { mode: Some("default".to_owned()), cwd: "/".to_owned(), ..crate::AcpSection::default() };
+    let settings =
+        crate::AcpSection { mode: Some("default".to_owned()), cwd: "/".to_owned(), ..crate::AcpSection::default() };
     let acp = std::sync::Arc::new(crate::Acp::with_launcher("main".into(), settings, Box::new(double.clone())));
     let runs = std::sync::Arc::clone(&acp);
     tokio::spawn(async move { runs.keep_running(CancellationToken::new()).await });

@@ -151,3 +151,32 @@ async fn an_agent_whose_workers_fetch_its_turns_is_checked_for_its_tokens() {
     assert_eq!(doctor.code, Some(0), "{:#?}", doctor.findings);
     doctor.assert_finding("agents.fleet", "ok", &["/agents/fleet/next", "agent-fleet-token"]);
 }
+
+/// Runs the doctor for a program that speaks ACP.
+#[cfg(feature = "acp")]
+async fn run_doctor_for_a_program(command: &str) -> DoctorRun {
+    let config = format!("[agents.main]\nkind = \"acp\"\ncommand = {command}\ncwd = \"/\"\n");
+    DoctorRun::in_folder(folder(&config).await.path()).await
+}
+
+#[cfg(feature = "acp")]
+#[tokio::test]
+async fn a_program_that_speaks_acp_is_well() {
+    let info = r#"{"protocolVersion":1,"agentInfo":{"name":"scribe","version":"2.1"}}"#;
+    let script = format!(r#"read -r line; echo '{{"jsonrpc":"2.0","id":1,"result":{info}}}'; read -r line"#);
+
+    let doctor = run_doctor_for_a_program(&format!("[\"/bin/sh\", \"-c\", \"\"\"{script}\"\"\"]")).await;
+
+    assert_eq!(doctor.code, Some(0));
+    doctor.assert_finding("agents.main", "ok", &["the default", "scribe 2.1 answers after"]);
+}
+
+#[cfg(feature = "acp")]
+#[tokio::test]
+async fn a_program_that_is_not_there_or_speaks_something_else_is_wrong() {
+    let missing = run_doctor_for_a_program("[\"no-such-agent\"]").await;
+    missing.assert_finding("agents.main", "wrong", &["there is no program no-such-agent", "agents.main.command"]);
+
+    let other = run_doctor_for_a_program("[\"/bin/sh\", \"-c\", \"echo no key >&2; exit 1\"]").await;
+    other.assert_finding("agents.main", "wrong", &["exit status: 1", "no key"]);
+}
