@@ -14,7 +14,7 @@ use tokio::{
 use super::{Command, tail::Tail};
 use crate::{
     supervise::MAX_MEMORY,
-    wire::{Format, Lines, Said, TextPieces, WireTurn},
+    wire::{Body, Said, WireTurn},
 };
 
 /// How long a supervisor that has closed its output may take to end.
@@ -30,6 +30,7 @@ impl Command {
         // The supervisor ends with its standard input, which is dropped with this run.
         let mut child =
             self.start().map_err(|error| AgentError::Unreachable(format!("it cannot be started: {error}")))?;
+        let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (mut stdin, stdout, stderr) = (stdin.expect("a pipe"), stdout.expect("a pipe"), stderr.expect("a pipe"));
 
@@ -42,35 +43,29 @@ impl Command {
         };
         let tail = Tail::default();
         let (mut writing, mut errors) = (pin!(maybe_done(writing)), pin!(maybe_done(tail.follow(stderr))));
-        let mut answer = Answer {
-            said: Said::of(&self.name, turn, events),
-            format: None,
-            begun: Vec::new(),
-            lines: Lines::default(),
-            text: TextPieces::default(),
-        };
+        let mut body = Body::new(None, Said::of(&self.name, turn, events));
         let most = self.settings.max_output.bytes();
         let read = tokio::select! {
-            read = answer.read(stdout, most) => read,
-            () = killed(&mut child) => Err(AgentError::Failed("its supervisor was killed".to_owned())),
+            read = read(stdout, &mut body, most) => read,
+            () = killed(&mut child, group) => Err(AgentError::Failed("its supervisor was killed".to_owned())),
             () = async {
                 tokio::join!(writing.as_mut(), errors.as_mut());
                 std::future::pending::<()>().await;
             } => unreachable!("it is pending"),
         };
         let status = match read {
-            Ok(Read::ToTheEnd) => Some(ended(&mut child, errors.as_mut()).await),
+            Ok(Read::ToTheEnd) => Some(ended(&mut child, group, errors.as_mut()).await),
             Ok(Read::Enough) | Err(_) => None,
         };
         let written = tail.text();
         if !written.is_empty() {
             tracing::debug!(agent = &*self.name, turn_id = %turn.turn, stderr = written, "what the program wrote for the operator");
         }
-        let failed = status.flatten().filter(|_| !answer.said.has_ended());
+        let failed = status.flatten().filter(|_| !body.has_ended());
         let ended = match (read, failed) {
             (Err(error), _) => Err(error),
             (Ok(_), Some(status)) => Err(AgentError::Failed(format!("it ended with {status}"))),
-            (Ok(_), None) => answer.outcome().await,
+            (Ok(_), None) => body.outcome().await,
         };
         ended.map_err(|error| with_note(error, &written))
     }
@@ -78,7 +73,7 @@ impl Command {
     fn start(&self) -> std::io::Result<Child> {
         let settings = &self.settings;
         let mut command = tokio::process::Command::new(&self.supervisor.program);
-        command.args(&self.supervisor.arguments);
+        command.arg0("rejoinder").args(&self.supervisor.arguments);
         if let Some(memory) = settings.max_memory {
             command.arg(MAX_MEMORY).arg(memory.bytes().to_string());
         }
@@ -93,24 +88,29 @@ impl Command {
 }
 
 /// Waits until somebody has killed the supervisor, and with it, on Linux, the program. Ends the rest of its group.
-async fn killed(supervisor: &mut Child) {
-    let group = supervisor.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+async fn killed(supervisor: &mut Child, group: Option<Pid>) {
     match supervisor.wait().await {
-        Ok(status) if status.signal().is_some() => {
-            group.map(|group| kill_process_group(group, Signal::KILL));
-        }
+        Ok(status) if status.signal().is_some() => kill_rest(group),
         _ => std::future::pending().await,
     }
 }
 
+fn kill_rest(group: Option<Pid>) {
+    // None of it may be left.
+    let _ = group.map(|group| kill_process_group(group, Signal::KILL));
+}
+
 /// Waits for the end of a supervisor whose output has ended. Returns how the program ended, unless it succeeded.
-async fn ended(supervisor: &mut Child, errors: impl Future<Output = ()>) -> Option<String> {
+async fn ended(supervisor: &mut Child, group: Option<Pid>, errors: impl Future<Output = ()>) -> Option<String> {
     let waiting = async { tokio::join!(supervisor.wait(), errors).0 };
     match timeout(END_TIMEOUT, waiting).await.ok()?.ok()?.code() {
         Some(0) => None,
         Some(code @ 129..) => Some(format!("exit code {code} (signal {})", code - 128)),
         Some(code) => Some(format!("exit code {code}")),
-        None => Some("the death of its supervisor".to_owned()),
+        None => {
+            kill_rest(group);
+            Some("the death of its supervisor".to_owned())
+        }
     }
 }
 
@@ -130,86 +130,23 @@ enum Read {
     Enough,
 }
 
-/// What a program writes, as text or as objects.
-struct Answer<'a> {
-    said: Said<'a>,
-    /// `None`: its first line has not ended.
-    format: Option<Format>,
-    /// The bytes before the format is known.
-    begun: Vec<u8>,
-    lines: Lines,
-    text: TextPieces,
-}
-
-impl Answer<'_> {
-    async fn read(&mut self, mut stdout: ChildStdout, most: usize) -> Result<Read, AgentError> {
-        let mut piece = vec![0; PIECE];
-        let mut size = 0;
-        loop {
-            let read = stdout.read(&mut piece).await;
-            let read = read.map_err(|error| AgentError::Broken(format!("its output cannot be read: {error}")))?;
-            if read == 0 {
-                self.end().await?;
-                return Ok(Read::ToTheEnd);
-            }
-            size += read;
-            self.push(&piece[..read]).await?;
-            if self.said.has_ended() {
-                return Ok(Read::Enough);
-            }
-            if size > most {
-                return Err(AgentError::Broken(format!("it has written more than {most} bytes (`max_output`)")));
-            }
+/// Reads what a program writes, as text or as JSON lines.
+async fn read(mut stdout: ChildStdout, body: &mut Body<'_>, most: usize) -> Result<Read, AgentError> {
+    let (mut piece, mut size) = (vec![0; PIECE], 0);
+    loop {
+        let read = stdout.read(&mut piece).await;
+        let read = read.map_err(|error| AgentError::Broken(format!("its output cannot be read: {error}")))?;
+        if read == 0 {
+            body.end().await?;
+            return Ok(Read::ToTheEnd);
         }
-    }
-
-    async fn push(&mut self, piece: &[u8]) -> Result<(), AgentError> {
-        if self.format.is_some() {
-            return self.more(piece).await;
+        size += read;
+        body.push(&piece[..read]).await?;
+        if body.has_ended() {
+            return Ok(Read::Enough);
         }
-        self.begun.extend_from_slice(piece);
-        self.begin(false).await
-    }
-
-    /// Reads what has come so far, if it shows the format.
-    async fn begin(&mut self, has_ended: bool) -> Result<(), AgentError> {
-        self.format = Format::of(&self.begun, has_ended);
-        if self.format.is_none() {
-            return Ok(());
-        }
-        let begun = std::mem::take(&mut self.begun);
-        self.more(&begun).await
-    }
-
-    async fn more(&mut self, piece: &[u8]) -> Result<(), AgentError> {
-        if self.format != Some(Format::Objects) {
-            let text = self.text.push(piece);
-            self.said.text(&text).await;
-            return Ok(());
-        }
-        self.lines.push(piece);
-        while let Some(line) = self.lines.next_line(false)? {
-            self.said.object(&line).await?;
-        }
-        Ok(())
-    }
-
-    async fn end(&mut self) -> Result<(), AgentError> {
-        if self.format.is_none() {
-            self.begin(true).await?;
-        }
-        if let Some(line) = std::mem::take(&mut self.lines).rest()? {
-            self.said.object(&line).await?;
-        }
-        let text = std::mem::take(&mut self.text).rest();
-        self.said.text(&text).await;
-        Ok(())
-    }
-
-    async fn outcome(self) -> Result<Outcome, AgentError> {
-        match self.format {
-            Some(Format::Objects) => self.said.into_outcome(),
-            _ => Ok(self.said.into_text().await),
+        if size > most {
+            return Err(AgentError::Broken(format!("it has written more than {most} bytes (`max_output`)")));
         }
     }
 }

@@ -10,13 +10,10 @@ use reqwest::{
 use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP};
 use tokio::time::timeout;
 
-use super::{
-    Http,
-    body::{Body, Format},
-};
+use super::Http;
 use crate::{
     openai::{chain, read_body},
-    wire::{Said, WireTurn, short_error},
+    wire::{Body, Format, Said, WireTurn, short_error},
 };
 
 /// What the service may answer with.
@@ -45,7 +42,7 @@ impl Http {
             let content_type = content_type.map_or("no content type", |value| &value[..value.len().min(100)]);
             return Err(AgentError::Broken(format!("the response has {content_type}, and none of {ACCEPTED}")));
         };
-        let mut body = Body::new(format, Said::of(&self.name, turn, events));
+        let mut body = Body::new(Some(format), Said::of(&self.name, turn, events));
         self.read(response, &mut body).await?;
         body.outcome().await
     }

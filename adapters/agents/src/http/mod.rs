@@ -4,11 +4,9 @@
 //! | --- | --- |
 //! | `section` | the configuration |
 //! | `exchange` | the request and its response |
-//! | `body` | the response's body, as text or as objects |
 //!
 //! A request is not sent again: the service may have acted on the first one.
 
-mod body;
 mod exchange;
 mod section;
 

@@ -216,7 +216,7 @@ async fn read_turn(gateway: &mut pipe::Receiver) -> io::Result<Vec<u8>> {
 fn start(orders: &Orders) -> io::Result<(Pid, ChildStdin)> {
     let Supervisor { program, arguments } = Supervisor::own()?;
     let mut command = Command::new(program);
-    command.args(arguments).arg(EXEC).arg(getpid().as_raw_pid().to_string());
+    command.arg0("rejoinder").args(arguments).arg(EXEC).arg(getpid().as_raw_pid().to_string());
     if let Some(bytes) = orders.max_memory {
         command.arg(MAX_MEMORY).arg(bytes.to_string());
     }

@@ -1,44 +1,12 @@
-//! The lines of a stream, and whether an answer is text or objects.
+//! The lines of a stream, and its text in pieces.
 
 use rejoinder_core::AgentError;
-use serde_json::{Map, Value};
 
-use super::{answer::KEYS, said::MAX_OBJECT};
-
-/// What an answer consists of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
-    Text,
-    /// One object in each line.
-    Objects,
-}
-
-impl Format {
-    /// The format of an answer that begins with these bytes. `None`: more are needed.
-    ///
-    /// It consists of objects if its first line is one with a known key.
-    pub(crate) fn of(beginning: &[u8], has_ended: bool) -> Option<Self> {
-        let begun = without_mark(beginning).trim_ascii_start();
-        if begun.is_empty() && !has_ended && beginning.len() <= MAX_OBJECT {
-            return None;
-        }
-        if !begun.starts_with(b"{") {
-            return Some(Self::Text);
-        }
-        let line = match begun.iter().position(|byte| *byte == b'\n') {
-            Some(end) => &begun[..end],
-            None if has_ended || begun.len() > MAX_OBJECT => begun,
-            None => return None,
-        };
-        let keys: Option<Map<String, Value>> = serde_json::from_slice(line).ok();
-        let is_object = keys.is_some_and(|keys| keys.keys().any(|key| KEYS.contains(&&**key)));
-        Some(if is_object { Self::Objects } else { Self::Text })
-    }
-}
+use super::said::MAX_OBJECT;
 
 /// A line is longer than [`MAX_OBJECT`], or is not UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum WrongLine {
+pub(super) enum WrongLine {
     #[error("a line is longer than {MAX_OBJECT} bytes")]
     TooLong,
     #[error("it is not UTF-8")]
@@ -47,7 +15,7 @@ pub(crate) enum WrongLine {
 
 /// Cuts a stream into its lines.
 #[derive(Debug, Default)]
-pub(crate) struct Lines {
+pub(super) struct Lines {
     buffer: Vec<u8>,
     /// How many bytes of it were returned.
     returned: usize,
@@ -57,7 +25,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.returned);
         self.searched -= self.returned;
         self.returned = 0;
@@ -65,7 +33,7 @@ impl Lines {
     }
 
     /// The next whole line, also if it is empty and `with_empty`.
-    pub(crate) fn next_line(&mut self, with_empty: bool) -> Result<Option<String>, WrongLine> {
+    pub(super) fn next_line(&mut self, with_empty: bool) -> Result<Option<String>, WrongLine> {
         while let Some(end) = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n') {
             let line = self.returned..self.searched + end;
             (self.returned, self.searched) = (line.end + 1, line.end + 1);
@@ -79,7 +47,7 @@ impl Lines {
     }
 
     /// The last line, if it has no line break.
-    pub(crate) fn rest(mut self) -> Result<Option<String>, WrongLine> {
+    pub(super) fn rest(mut self) -> Result<Option<String>, WrongLine> {
         let line = read_line(&self.buffer[self.returned..], &mut self.has_begun)?;
         Ok((!line.is_empty()).then_some(line))
     }
@@ -93,14 +61,14 @@ impl From<WrongLine> for AgentError {
 
 /// Text that comes in pieces which may end within a character. What is no UTF-8 is replaced.
 #[derive(Debug, Default)]
-pub(crate) struct TextPieces {
+pub(super) struct TextPieces {
     has_begun: bool,
     /// The beginning of a character.
     half: Vec<u8>,
 }
 
 impl TextPieces {
-    pub(crate) fn push(&mut self, piece: &[u8]) -> String {
+    pub(super) fn push(&mut self, piece: &[u8]) -> String {
         let mut bytes = std::mem::take(&mut self.half);
         bytes.extend_from_slice(piece);
         let mut rest = if std::mem::replace(&mut self.has_begun, true) { &bytes[..] } else { without_mark(&bytes) };
@@ -125,7 +93,7 @@ impl TextPieces {
         }
     }
 
-    pub(crate) fn rest(self) -> String {
+    pub(super) fn rest(self) -> String {
         String::from_utf8_lossy(&self.half).into_owned()
     }
 }
@@ -140,6 +108,6 @@ fn read_line(line: &[u8], has_begun: &mut bool) -> Result<String, WrongLine> {
 }
 
 /// The bytes after a byte order mark.
-fn without_mark(bytes: &[u8]) -> &[u8] {
+pub(super) fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes)
 }

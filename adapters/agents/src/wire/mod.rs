@@ -6,12 +6,14 @@
 //! | `answer` | one object of an answer |
 //! | `ends` | how an object ends the run: a reply, a reaction, a question, … |
 //! | `said` | what an agent has said so far in a run, and the outcome of it |
-//! | `lines` | the lines of a stream, of bounded length, and whether an answer is text or objects |
+//! | `lines` | the lines of a stream, of bounded length |
+//! | `body` | an answer as bytes, which are text or objects |
 //!
-//! [`WireTurn`] is the turn, [`Said`] reads the answer. An answer is plain text, or objects with one of [`KEYS`] each. The bytes
-//! come from the kind's own module, which also says when they have ended.
+//! [`WireTurn`] is the turn. [`Said`] reads an answer that comes as texts or objects, [`Body`] one that comes as bytes, from the kind's
+//! own module, which also says when they have ended.
 
 mod answer;
+mod body;
 mod ends;
 mod lines;
 mod said;
@@ -21,8 +23,8 @@ mod turn;
 mod tests;
 
 pub(crate) use self::{
+    body::{Body, Format},
     ends::short_error,
-    lines::{Format, Lines, TextPieces},
-    said::{MAX_OBJECT, Said},
+    said::Said,
     turn::{MAX_FILE, WireTurn},
 };

@@ -15,7 +15,7 @@ use crate::report::{AnswerUpdate, Report, VisibleText};
 pub(super) const MAX_TEXT: usize = 1024 * 1024;
 
 /// The largest object, in bytes: room for a reply with files.
-pub(crate) const MAX_OBJECT: usize = 16 * 1024 * 1024;
+pub(super) const MAX_OBJECT: usize = 16 * 1024 * 1024;
 
 /// How many objects an answer may have.
 const MAX_OBJECTS: usize = 100_000;
@@ -70,9 +70,12 @@ impl<'a> Said<'a> {
         self.outcome.is_some()
     }
 
-    /// How many characters of the answer a person could see.
-    pub(crate) const fn shown(&self) -> usize {
-        self.visible.shown
+    /// After how much of the answer an error came, for its text.
+    pub(crate) fn after(&self) -> String {
+        match self.visible.shown {
+            0 => String::new(),
+            shown => format!(" after {shown} characters"),
+        }
     }
 
     /// Reads more of the answer's text.
@@ -145,9 +148,8 @@ impl<'a> Said<'a> {
     /// # Errors
     /// When none of them ended the run.
     pub(crate) fn into_outcome(self) -> Result<Outcome, AgentError> {
-        let shown = self.shown();
+        let after = self.after();
         self.outcome.ok_or_else(|| {
-            let after = if shown == 0 { String::new() } else { format!(" after {shown} characters") };
             AgentError::Broken(format!(
                 "it ended{after} without an object that ends the run, such as {{\"end\": true}}"
             ))

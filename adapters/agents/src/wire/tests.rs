@@ -6,8 +6,8 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::{
-    Format, Lines, Said, TextPieces, WireTurn,
-    lines::WrongLine,
+    Format, Said, WireTurn,
+    lines::{Lines, TextPieces, WrongLine},
     said::{MAX_OBJECT, MAX_TEXT},
 };
 use crate::tests::{line, turn};
@@ -290,23 +290,23 @@ async fn a_text_that_is_too_long_is_cut_off_and_says_so(#[case] objects: Vec<Val
 }
 
 #[rstest]
-#[case("{\"text\": \"Hi\"}\n", Some(Format::Objects))]
-#[case("\u{feff}\n {\"reply\": \"Hi\"}\r\n", Some(Format::Objects))]
+#[case("{\"text\": \"Hi\"}\n", Some(Format::Lines))]
+#[case("\u{feff}\n {\"reply\": \"Hi\"}\r\n", Some(Format::Lines))]
 #[case("{\"text\": \"Hi", None)]
 #[case("{\"weather\": \"sunny\"}\n{\"text\": 1}\n", Some(Format::Text))]
 #[case("{ braces }\n", Some(Format::Text))]
 #[case("Hi", Some(Format::Text))]
 #[case(" \n", None)]
 fn the_first_line_says_what_an_answer_consists_of(#[case] beginning: &str, #[case] format: Option<Format>) {
-    assert_eq!(Format::of(beginning.as_bytes(), false), format);
+    assert_eq!(Format::of_beginning(beginning.as_bytes(), false), format);
 }
 
 #[rstest]
-#[case("{\"text\": \"Hi\"}", Format::Objects)]
+#[case("{\"text\": \"Hi\"}", Format::Lines)]
 #[case("{\"text\": \"Hi", Format::Text)]
 #[case("", Format::Text)]
 fn an_answer_without_a_whole_line_has_a_format_at_its_end(#[case] whole: &str, #[case] format: Format) {
-    assert_eq!(Format::of(whole.as_bytes(), true), Some(format));
+    assert_eq!(Format::of_beginning(whole.as_bytes(), true), Some(format));
 }
 
 #[test]
