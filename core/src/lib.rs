@@ -65,6 +65,7 @@ pub mod store {
 
     pub use crate::{
         model::{
+            agent_session::{AgentNotice, AgentSession, AgentSessionChange, SessionNotice, SessionNoticeChange},
             approval::{Approval, ApprovalChange, ApprovalFilter, ApprovalState},
             line::{ErrorFilter, ErrorMark, ErrorRecord, LineId, LineLevel, LogLine, LogLineFilter, LogLineRecord},
             log::{AuditEntry, LogEntry, LogEvent, LogFilter, LogSeq, NewLogEntry, Subject},
@@ -85,6 +86,7 @@ pub mod store {
                 Beside, CursorMove, DayUse, EarlierMessage, InboxStore, NewEvent, NewTurn, Repeated, Stored,
                 TransitionOf,
             },
+            agent_sessions::AgentSessionStore,
             channels::ChannelStore,
             error::StoreError,
             housekeeping::{Cutoffs, ExpiredRows, HousekeepingStore, Removal, StoreStats},
@@ -128,6 +130,7 @@ pub use model::{
         AgentApproval, AgentFile, AgentMessage, AgentName, AgentQuote, AgentTurn, DeferralLimits, Deferred,
         HistoryLine, LineState, Speaker, Surface, Usage,
     },
+    agent_session::{SessionNotice, SessionNoticeChange},
     approval::ApprovalState,
     approvers::{ApprovalRule, ApprovalSettings},
     brief::{Brief, EarlierLine},

@@ -12,6 +12,7 @@ mod asking;
 mod contents;
 mod delivering;
 mod housekeeping;
+mod keeping;
 mod lasting;
 mod lines;
 mod listing;
@@ -27,8 +28,8 @@ mod turn;
 mod two_writers;
 
 pub use self::{
-    accepting::*, amending::*, approving::*, asking::*, contents::*, delivering::*, housekeeping::*, lasting::*,
-    lines::*, listing::*, operating::*, people::*, queueing::*, reading::*, searching::*, sessions::*,
+    accepting::*, amending::*, approving::*, asking::*, contents::*, delivering::*, housekeeping::*, keeping::*,
+    lasting::*, lines::*, listing::*, operating::*, people::*, queueing::*, reading::*, searching::*, sessions::*,
     subject::Subject, transitions::*, two_writers::*,
 };
 
@@ -107,6 +108,11 @@ macro_rules! store_conformance {
             what_is_left_out_is_not_shown
             what_is_repeated_is_left_out
             sessions_follow_their_person
+            what_an_agent_calls_a_session_is_kept
+            what_happens_to_a_session_is_owed_to_its_agents
+            a_session_in_which_another_conversation_continues_is_not_left
+            a_notice_is_owed_until_it_is_settled
+            a_session_of_one_run_is_gone_when_the_run_has_ended
             a_session_that_is_used_elsewhere_stays
             a_turn_can_be_set_aside
             remarks_keep_their_order

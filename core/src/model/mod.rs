@@ -7,6 +7,7 @@ mod named;
 
 pub(crate) mod access;
 pub(crate) mod agent;
+pub(crate) mod agent_session;
 pub(crate) mod approval;
 pub(crate) mod approvers;
 pub(crate) mod brief;
@@ -43,8 +44,8 @@ pub(crate) mod view;
 pub(crate) mod words;
 
 pub(crate) use self::{
-    access::*, agent::*, approval::*, approvers::*, brief::*, capabilities::*, command::*, conversation::*,
-    conversation_trigger::*, day::*, delivery::*, event::*, finding::*, ids::*, language::*, line::*, log::*,
-    masker::*, name::clean, people::*, question::*, queue::*, routing::*, run::*, schedule::*, search::*, session::*,
-    settings::*, stored_delivery::*, target::*, tokens::*, trace::*, turn::*, view::*, words::*,
+    access::*, agent::*, agent_session::*, approval::*, approvers::*, brief::*, capabilities::*, command::*,
+    conversation::*, conversation_trigger::*, day::*, delivery::*, event::*, finding::*, ids::*, language::*, line::*,
+    log::*, masker::*, name::clean, people::*, question::*, queue::*, routing::*, run::*, schedule::*, search::*,
+    session::*, settings::*, stored_delivery::*, target::*, tokens::*, trace::*, turn::*, view::*, words::*,
 };

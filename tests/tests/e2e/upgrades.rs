@@ -11,6 +11,8 @@ use crate::{TOKEN, hook};
 const TO_THE_FIRST: &str = "
     drop table agent_use;
     alter table daily_use drop column micros;
+    drop table agent_notices;
+    drop table agent_sessions;
     drop table sign_in_links;
     drop table guesses;
     drop table versions;

@@ -98,6 +98,10 @@ impl StoreState for SqliteStore {
         self.writer.as_ref().map_or_else(|| watch::Sender::new(0).subscribe(), |writer| writer.logged.clone())
     }
 
+    fn noticed(&self) -> watch::Receiver<()> {
+        self.writer.as_ref().map_or_else(|| watch::Sender::new(()).subscribe(), |writer| writer.noticed.clone())
+    }
+
     fn broken(&self) -> CancellationToken {
         self.writer.as_ref().map_or_else(CancellationToken::new, |writer| writer.panicked.clone())
     }

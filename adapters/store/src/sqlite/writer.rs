@@ -92,6 +92,8 @@ pub(super) struct Writer {
     pub(super) trouble: Trouble,
     /// The place of the last entry in the log.
     pub(super) logged: watch::Receiver<LogSeq>,
+    /// Changes when what agents are owed does.
+    pub(super) noticed: watch::Receiver<()>,
     /// Cancelled when the thread has panicked.
     pub(super) panicked: CancellationToken,
     /// The lock that the database holds until it is closed.
@@ -105,11 +107,13 @@ impl Writer {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let panicked = CancellationToken::new();
         let (trouble, logged) = (database.trouble.clone(), database.logged.subscribe());
+        let noticed = database.noticed.subscribe();
         let writer = Self {
             commands,
             compacting: Mutex::default(),
             trouble,
             logged,
+            noticed,
             panicked: panicked.clone(),
             #[cfg(feature = "testing")]
             lock: Arc::downgrade(&database.lock),
@@ -250,6 +254,7 @@ pub(super) struct Database {
     trouble: Trouble,
     /// The place of the last entry in the log of events, as of the last commit.
     logged: watch::Sender<LogSeq>,
+    noticed: watch::Sender<()>,
     /// The settings of runs that are stored, as of the last commit.
     settings: RefCell<write::KnownSettings>,
     /// When the log is written back, unless something is written before; `None` if nothing was written since.
@@ -285,6 +290,7 @@ impl Database {
             lock,
             trouble: Trouble::default(),
             logged: watch::Sender::new(last),
+            noticed: watch::Sender::new(()),
             settings: RefCell::default(),
             log,
             log_limit: LOG_LIMIT,
@@ -357,8 +363,13 @@ impl Database {
             return Err(StoreError::Unavailable("the store is closed".to_owned()));
         };
         let result = committed(connection, &self.settings, requests);
-        if let Ok((_, Some(last))) = &result {
-            self.logged.send_replace(*last);
+        if let Ok(written) = &result {
+            if let Some(last) = written.logged {
+                self.logged.send_replace(last);
+            }
+            if written.noticed {
+                self.noticed.send_replace(());
+            }
         }
         if let Err(error) = &result {
             self.settings.take();
@@ -368,7 +379,7 @@ impl Database {
                 self.must_reopen |= !error::is_plain(&failed);
             }
         }
-        result.map(|(outcomes, _)| outcomes)
+        result.map(|written| written.outcomes)
     }
 
     /// When [`keep_up`](Self::keep_up) has something to do.
@@ -498,19 +509,27 @@ impl Database {
     }
 }
 
-/// The outcomes of requests, and the place of the last entry that they added to the log of events.
+/// What requests have written.
+struct Written {
+    outcomes: Vec<WriteResult>,
+    /// The place of the last entry that they added to the log of events.
+    logged: Option<LogSeq>,
+    /// Whether what agents are owed has changed.
+    noticed: bool,
+}
+
 fn committed(
     connection: &Connection,
     settings: &RefCell<write::KnownSettings>,
     requests: &[WriteRequest],
-) -> Result<(Vec<WriteResult>, Option<LogSeq>), StoreError> {
+) -> Result<Written, StoreError> {
     execute(connection, "begin immediate").map_err(store_error)?;
     let transaction = write::Transaction::new(connection, settings);
     let outcomes = requests.iter().map(|request| write::request(&transaction, request)).collect::<Result<_, _>>()?;
-    let logged = transaction.logged();
+    let (logged, noticed) = (transaction.logged(), transaction.noticed());
     drop(transaction);
     execute(connection, "commit").map_err(store_error)?;
-    Ok((outcomes, logged))
+    Ok(Written { outcomes, logged, noticed })
 }
 
 /// Writes the log back; `false` if not all of it, because of a reader.

@@ -133,6 +133,8 @@ pub async fn an_ended_turn_is_removed_with_everything_about_it(subject: &mut imp
     let stats = store.stats(&ended()).await.expect("stats are read");
     assert_eq!((stats.expired.turns, stats.oldest_turn), (2, Some(START)));
     let of_no_turn = [
+        "agent_notices",
+        "agent_sessions",
         "audit",
         "channels_cursor",
         "daily_use",

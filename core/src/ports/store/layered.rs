@@ -80,6 +80,9 @@ impl<L: Layer> StoreState for Layered<L> {
     fn logged(&self) -> watch::Receiver<LogSeq> {
         self.store.logged()
     }
+    fn noticed(&self) -> watch::Receiver<()> {
+        self.store.noticed()
+    }
     fn broken(&self) -> CancellationToken {
         self.store.broken()
     }
@@ -112,6 +115,9 @@ impl StoreState for NullStore {
     }
     fn logged(&self) -> watch::Receiver<LogSeq> {
         watch::Sender::new(0).subscribe()
+    }
+    fn noticed(&self) -> watch::Receiver<()> {
+        watch::Sender::new(()).subscribe()
     }
     fn broken(&self) -> CancellationToken {
         CancellationToken::new()

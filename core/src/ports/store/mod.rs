@@ -18,6 +18,7 @@
 mod declare;
 
 pub(crate) mod accept;
+pub(crate) mod agent_sessions;
 pub(crate) mod channels;
 pub(crate) mod error;
 pub(crate) mod housekeeping;
@@ -37,6 +38,7 @@ pub(crate) mod turns;
 
 use self::{
     accept::InboxStore,
+    agent_sessions::AgentSessionStore,
     channels::ChannelStore,
     housekeeping::HousekeepingStore,
     list::{OperatorStore, TokenStore},
@@ -58,6 +60,7 @@ pub trait Store:
     + QueueStore
     + DeadlineStore
     + SessionStore
+    + AgentSessionStore
     + PeopleStore
     + QuestionStore
     + ScheduleStore

@@ -17,6 +17,10 @@ pub trait StoreState: Send + Sync + 'static {
     /// The position of the last entry in the log: changes after each commit that added one.
     fn logged(&self) -> watch::Receiver<LogSeq>;
 
+    /// Changes after each commit that owes agents [notices](super::agent_sessions::AgentSessionStore::agent_notices), settles them or
+    /// puts them off.
+    fn noticed(&self) -> watch::Receiver<()>;
+
     /// Cancelled when an internal error has ended the store: every later write fails, until the process is restarted.
     fn broken(&self) -> CancellationToken;
 

@@ -9,10 +9,10 @@ use super::{
     record::{Pause, Remark},
 };
 use crate::model::{
-    Action, ApprovalChange, AskedQuestion, AuditEntry, ChannelId, ConversationId, Cost, DeliveryId, DeliveryRecord,
-    DeliveryState, ErrorMark, Handler, HistoryLine, Label, NewLogEntry, NodeId, PeopleChange, PersonId, QueueMode,
-    RunContent, ScheduleChange, SessionChange, SessionId, SignInChange, Subject, TokenChange, TurnId, TurnSeq, Usage,
-    Version,
+    Action, AgentSessionChange, ApprovalChange, AskedQuestion, AuditEntry, ChannelId, ConversationId, Cost, DeliveryId,
+    DeliveryRecord, DeliveryState, ErrorMark, Handler, HistoryLine, Label, NewLogEntry, NodeId, PeopleChange, PersonId,
+    QueueMode, RunContent, ScheduleChange, SessionChange, SessionId, SignInChange, Subject, TokenChange, TurnId,
+    TurnSeq, Usage, Version,
 };
 
 store_trait! {
@@ -52,6 +52,8 @@ pub struct Transition {
     pub lines: Vec<LineChange>,
     /// Changes of sessions, in order.
     pub sessions: Vec<SessionChange>,
+    /// What agents keep and were told of sessions, in order.
+    pub agent_sessions: Vec<AgentSessionChange>,
     /// Remarks for `explain`.
     pub remarks: Vec<Remark>,
     pub log: Vec<NewLogEntry>,

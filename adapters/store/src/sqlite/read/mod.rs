@@ -1,5 +1,6 @@
 //! The traits of the port, one file for each noun: they read rows as records, and pass what is written to the writer.
 
+mod agent_sessions;
 mod columns;
 mod conversations;
 mod dead_letters;

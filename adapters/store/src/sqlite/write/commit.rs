@@ -11,7 +11,7 @@ use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
-    approvals, channels, lines, log, log_lines, people, pick,
+    agent_sessions, approvals, channels, lines, log, log_lines, people, pick,
     rows::{self, Transaction, insert_into, json, name},
     runs, schedules, sessions, tokens, versions,
 };
@@ -71,6 +71,9 @@ fn change_obligation(transaction: &Transaction<'_>, change: &TurnChange) -> Resu
 fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), StoreError> {
     for change in &transition.sessions {
         sessions::change(transaction, change)?;
+    }
+    for change in &transition.agent_sessions {
+        agent_sessions::change(transaction, change)?;
     }
     if let Some((conversation, mode)) = &transition.queue {
         let values = params![conversation.as_uuid(), mode.map(QueueMode::as_str)];

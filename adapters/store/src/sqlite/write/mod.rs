@@ -1,6 +1,7 @@
 //! The statements of one transaction of the writer: those of one request after another.
 
 mod accept;
+mod agent_sessions;
 mod amend;
 mod approvals;
 mod aside;

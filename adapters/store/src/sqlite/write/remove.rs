@@ -7,7 +7,7 @@ use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
-    daily_use,
+    agent_sessions, daily_use,
     rows::{self, Transaction, json},
     settings,
 };
@@ -84,6 +84,7 @@ fn turns(transaction: &Transaction<'_>, turns: &[TurnId]) -> Result<Vec<SessionI
         let found = |row: &Row<'_>| Ok((row.get::<_, Uuid>(0)?, row.get::<_, Uuid>(1)?));
         let found = rows::one(transaction, SELECT_ENDED, [turn.as_uuid()], found)?;
         let Some((conversation, session)) = found else { continue };
+        agent_sessions::owe_removed(transaction, *turn)?;
         for sql in DELETE_TURN {
             rows::change(transaction, sql, [turn.as_uuid()])?;
         }
@@ -93,6 +94,11 @@ fn turns(transaction: &Transaction<'_>, turns: &[TurnId]) -> Result<Vec<SessionI
     while let Some(conversation) = conversations.pop_first() {
         let successor = rows::one(transaction, SELECT_EMPTY, [conversation], |row| row.get::<_, Option<Uuid>>(0))?;
         if let Some(successor) = successor {
+            rows::change(transaction, HAND_OVER_SESSIONS, [conversation])?;
+            for session in rows::all(transaction, SELECT_SESSIONS, [conversation], |row| row.get::<_, Uuid>(0))? {
+                rows::change(transaction, "delete from sessions where id = ?", [session])?;
+                agent_sessions::owe_deleted(transaction, session.into())?;
+            }
             for sql in DELETE_CONVERSATION {
                 rows::change(transaction, sql, [conversation])?;
             }
@@ -101,7 +107,9 @@ fn turns(transaction: &Transaction<'_>, turns: &[TurnId]) -> Result<Vec<SessionI
         }
     }
     for session in &sessions {
-        rows::change(transaction, DELETE_SESSION, [session])?;
+        if rows::change(transaction, DELETE_SESSION, [session])? > 0 {
+            agent_sessions::owe_deleted(transaction, (*session).into())?;
+        }
     }
     settings::remove_unused(transaction)?;
     daily_use::remove_old(transaction)?;
@@ -202,17 +210,20 @@ const SELECT_EMPTY: &str = "
     where c.id = ? and not exists (select 1 from turns as t where t.conversation_id = c.id)
         and not exists (select 1 from conversations as o where o.succeeded_by = c.id)";
 
-const DELETE_CONVERSATION: [&str; 4] = [
-    // A session that another conversation continues in, or in which one has said something, becomes that one's.
-    "with others (session, conversation) as (
+/// A session that another conversation continues in, or in which one has said something, becomes that one's.
+const HAND_OVER_SESSIONS: &str = "
+    with others (session, conversation) as (
         select s.id, coalesce(
             (select c.id from conversations as c where c.session_id = s.id and c.id <> ?1 limit 1),
             (select t.conversation_id from transcript as l cross join turns as t on t.seq = l.seq
             where l.session_id = s.id and t.conversation_id <> ?1 limit 1))
         from sessions as s where s.conversation_id = ?1)
     update sessions set conversation_id = (select conversation from others where session = sessions.id)
-    where id in (select session from others where conversation is not null)",
-    "delete from sessions where conversation_id = ?",
+    where id in (select session from others where conversation is not null)";
+
+const SELECT_SESSIONS: &str = "select id from sessions where conversation_id = ?";
+
+const DELETE_CONVERSATION: [&str; 2] = [
     "delete from blocked where (channel, account, chat) = (select channel, 0, chat from conversations where id = ?)",
     "delete from conversations where id = ?",
 ];

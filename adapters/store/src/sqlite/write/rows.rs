@@ -16,18 +16,26 @@ pub(in crate::sqlite) struct Transaction<'a> {
     statements: RefCell<Vec<(&'static str, CachedStatement<'a>)>>,
     /// The place of the last entry that it added to the log.
     pub(super) logged: Cell<Option<LogSeq>>,
+    /// Whether it changes what agents are owed.
+    pub(super) noticed: Cell<bool>,
     /// The settings of runs that are stored.
     pub(super) settings: &'a RefCell<KnownSettings>,
 }
 
 impl<'a> Transaction<'a> {
     pub(in crate::sqlite) const fn new(connection: &'a Connection, settings: &'a RefCell<KnownSettings>) -> Self {
-        Self { connection, statements: RefCell::new(Vec::new()), logged: Cell::new(None), settings }
+        let (logged, noticed) = (Cell::new(None), Cell::new(false));
+        Self { connection, statements: RefCell::new(Vec::new()), logged, noticed, settings }
     }
 
     /// The place of the last entry that it added to the log; `None` if it added none.
     pub(in crate::sqlite) const fn logged(&self) -> Option<LogSeq> {
         self.logged.get()
+    }
+
+    /// Whether it changes what agents are owed.
+    pub(in crate::sqlite) const fn noticed(&self) -> bool {
+        self.noticed.get()
     }
 
     /// Runs `execute` with a statement. Found by its address, it costs less than in the connection's own cache.

@@ -11,6 +11,7 @@ use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
+    agent_sessions,
     rows::{self, Transaction},
     versions,
 };
@@ -60,11 +61,15 @@ pub(super) fn for_turn(
         (SessionOfTurn::Replacement, Some(current)) => {
             begin(current.choice)?;
             rows::change(transaction, REPLACE, params![current.id.as_uuid(), wanted.id.as_uuid()])?;
+            agent_sessions::owe_left(transaction, current.id)?;
             Ok((wanted.id, false))
         }
-        (SessionOfTurn::New, _) | (_, None) => {
+        (SessionOfTurn::New, current) | (_, current @ None) => {
             begin((None, None))?;
             point(transaction, conversation, wanted.id)?;
+            if let Some(current) = current {
+                agent_sessions::owe_left(transaction, current.id)?;
+            }
             Ok((wanted.id, false))
         }
     }
@@ -89,15 +94,23 @@ fn point(transaction: &Transaction<'_>, conversation: ConversationId, session: S
     rows::change_one(transaction, "current sessions", POINT, values)
 }
 
+/// A conversation continues in another session than before.
+fn move_on(transaction: &Transaction<'_>, conversation: ConversationId, session: SessionId) -> Result<(), StoreError> {
+    let left = rows::one(transaction, SELECT_POINT, [conversation.as_uuid()], |row| row.get::<_, Option<Uuid>>(0))?;
+    point(transaction, conversation, session)?;
+    agent_sessions::is_used_again(transaction, session)?;
+    left.flatten().map_or(Ok(()), |left| agent_sessions::owe_left(transaction, left.into()))
+}
+
 pub(super) fn change(transaction: &Transaction<'_>, change: &SessionChange) -> Result<(), StoreError> {
     match change {
         SessionChange::New { id, conversation, name, person, at } => {
             insert(transaction, *id, *conversation, *person, name.as_deref(), (None, None), *at)?;
-            point(transaction, *conversation, *id)
+            move_on(transaction, *conversation, *id)
         }
         SessionChange::Use { conversation, session, at } => {
             rows::change_one(transaction, "sessions", USED, params![session.as_uuid(), at.as_millis()])?;
-            point(transaction, *conversation, *session)
+            move_on(transaction, *conversation, *session)
         }
         SessionChange::Rename { session, name } => {
             rows::change_one(transaction, "sessions", RENAME, params![session.as_uuid(), name])
@@ -110,7 +123,7 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &SessionChange) -> R
             for sql in [MOVE_RUNNING, MOVE_OPEN].iter().chain(&DELETE) {
                 rows::change(transaction, sql, [session.as_uuid()])?;
             }
-            Ok(())
+            agent_sessions::owe_deleted(transaction, *session)
         }
         SessionChange::LeaveOut { turns, .. } => leave_out(transaction, turns),
     }
@@ -118,6 +131,7 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &SessionChange) -> R
 
 pub(super) fn leave_out(transaction: &Transaction<'_>, turns: &[TurnId]) -> Result<(), StoreError> {
     for turn in turns {
+        agent_sessions::owe_removed(transaction, *turn)?;
         rows::change(transaction, LEAVE_OUT, [turn.as_uuid()])?;
     }
     Ok(())
@@ -151,6 +165,8 @@ pub(super) fn leave(transaction: &Transaction<'_>, former: PersonId, next: Optio
 const INSERT: &str = "
     insert into sessions (id, conversation_id, owner, name, agent, model, created_at, used_at)
     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7)";
+
+const SELECT_POINT: &str = "select session_id from conversations where id = ?";
 
 const POINT: &str = "update conversations set session_id = ?2 where id = ?1";
 

@@ -1,0 +1,48 @@
+//! The sessions that agents keep, and what they are owed to be told of them.
+
+use async_trait::async_trait;
+use rejoinder_core::{
+    AgentName, SessionId, SessionNotice, SessionNoticeChange, StoreError, Timestamp,
+    store::{AgentNotice, AgentSession, AgentSessionStore},
+};
+use sqlx::sqlite::SqliteRow;
+use uuid::Uuid;
+
+use super::columns::{Columns, all, one, record};
+use crate::sqlite::{error::store_error, store::SqliteStore};
+
+#[async_trait]
+impl AgentSessionStore for SqliteStore {
+    async fn agent_session(&self, agent: &AgentName, session: SessionId) -> Result<Option<AgentSession>, StoreError> {
+        let sql = "select own_session from agent_sessions where session_id = ? and agent = ?";
+        let query = sqlx::query(sql).bind(session.as_uuid()).bind(&**agent);
+        one(&self.readers, query, |row| Ok(record!(row => AgentSession { own_session }))).await
+    }
+
+    async fn agent_notices(&self, until: Timestamp, limit: u32) -> Result<Vec<AgentNotice>, StoreError> {
+        let sql = "
+            select n.*, a.own_session
+            from agent_notices as n left join agent_sessions as a using (session_id, agent)
+            where n.due_at <= ? order by n.due_at limit ?";
+        all(&self.readers, sqlx::query(sql).bind(until.as_millis()).bind(limit), notice).await
+    }
+
+    async fn next_agent_notice(&self) -> Result<Option<Timestamp>, StoreError> {
+        let next: Option<i64> = sqlx::query_scalar("select min(due_at) from agent_notices")
+            .fetch_one(&self.readers)
+            .await
+            .map_err(store_error)?;
+        Ok(next.map(Timestamp::from_millis))
+    }
+}
+
+fn notice(row: &SqliteRow) -> Result<AgentNotice, StoreError> {
+    let change = match &*row.value::<String>("change")? {
+        "left" => SessionNoticeChange::Left,
+        "deleted" => SessionNoticeChange::Deleted,
+        "turn_removed" => SessionNoticeChange::TurnRemoved(row.value::<Uuid>("turn_id")?.into()),
+        other => return Err(StoreError::Corrupt(format!("change: `{other}` of a session is not known"))),
+    };
+    let notice = record!(row => SessionNotice { session: session_id, own_session; change });
+    Ok(record!(row => AgentNotice { agent, attempts; notice }))
+}
