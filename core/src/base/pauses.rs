@@ -54,6 +54,16 @@ pub(crate) const DELIVER: &[Duration] = &[
 pub(crate) const REMOVE: &[Duration] =
     &[Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(30), Duration::from_mins(2)];
 
+/// Before an agent that could not be told what happened to its sessions is told again.
+pub(crate) const TELL_AGENT: &[Duration] = &[
+    Duration::from_secs(5),
+    Duration::from_secs(30),
+    Duration::from_mins(2),
+    Duration::from_mins(10),
+    Duration::from_hours(1),
+    Duration::from_hours(6),
+];
+
 /// Before waiting or due rows are read again after an error.
 pub(crate) const READ_AGAIN: Duration = Duration::from_secs(1);
 

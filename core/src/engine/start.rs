@@ -54,7 +54,7 @@ use crate::{
     scheduler::Scheduler,
     schedules::Calendar,
     telling::{elsewhere::Forwarder, owners::Notifier, welcome::Welcomer},
-    upkeep::{indexer::Indexer, retention::Retention, sweep::Sweep, watch::Watch},
+    upkeep::{indexer::Indexer, retention::Retention, session_teller::SessionTeller, sweep::Sweep, watch::Watch},
     worker::{Worker, agents::Agents, budgets::Budgets, files::FileBudget, input::Inputs, runtimes::Runtimes},
 };
 
@@ -170,7 +170,7 @@ impl Ground {
         agents: &Arc<Agents>,
         runtimes: &Arc<Runtimes>,
     ) -> Worker {
-        let inputs = given!(Inputs: self [channels, people, settings, clock], [], [store, questions],
+        let inputs = given!(Inputs: self [channels, people, settings, clock], [], [store, questions, agent_sessions],
             agents: runtimes.clone(), file_budget: FileBudget::default());
         let budgets = given!(Budgets: self [settings, clock], [], [usage]);
         given!(Worker: self [channels, merges, calendar, settings, clock, lifecycle], [ledger, ephemerals, agents],
@@ -228,7 +228,8 @@ impl Ground {
                 [store, questions, outbox, usage])));
         let operations = Arc::new(given!(Operations:
             ground [channels, lanes, people, approvals, settings, clock], [ledger, caller], [store, conversations]));
-        let erasure = Arc::new(given!(Erasure: ground [calendar, people, clock], [operations], [store]));
+        let erasure =
+            Arc::new(given!(Erasure: ground [calendar, people, clock], [operations], [store, agent_sessions, state]));
         let administration = Arc::new(given!(Administration: ground [clock], [], [store, lines]));
         let acceptor = Arc::new(given!(Acceptor:
             ground [backlog_question, activity, addresses, timer, lifecycle], [ledger, scheduler, commands, health],
@@ -249,6 +250,7 @@ impl Ground {
             [ledger, commands, attempts], [store, outbox],
             node: ground.node, skipped: SyncMutex::default()));
         let retention = given!(Retention: ground [store, calendar, settings, clock, lifecycle], []);
+        let session_teller = given!(SessionTeller: ground [clock, lifecycle], [runtimes], [store, state]);
         let indexer = given!(Indexer: ground [store, clock, lifecycle], []);
         let watch = Arc::new(given!(Watch: ground [channels, clock], [health, agents], [store, transitions],
             started: ground.clock.now(), outages: SyncMutex::default()));
@@ -262,6 +264,7 @@ impl Ground {
             looped("triggers", Arc::new(triggers), Triggers::run),
             looped("expirer", Arc::new(expirer), Expirer::run),
             looped("retention", Arc::new(retention), Retention::run),
+            looped("session_teller", Arc::new(session_teller), SessionTeller::run),
             looped("indexer", Arc::new(indexer), Indexer::run),
         ];
         let engine = given!(Engine: ground [clock, channels, hub, calendar, people, sessions, settings, lifecycle],

@@ -164,6 +164,8 @@ pub struct AgentTurn {
     pub surface: Surface,
     /// The agent's memory key.
     pub session: SessionId,
+    /// The agent's own id of the session, as an earlier run has [stored](crate::RunEvents::remember) it.
+    pub own_session: Option<String>,
     /// The model that was chosen for the session, if not the agent's own.
     pub model: Option<Arc<str>>,
     /// How many runs of the turn this agent has had, including this one.

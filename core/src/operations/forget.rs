@@ -2,13 +2,15 @@
 
 use std::{sync::Arc, time::Duration};
 
+use rejoinder_guard::Timestamp;
+
 use super::{Farewell, Operations};
 use crate::{
     base::conflicts::decide_anew,
     model::{Identity, PeopleChange, Subject},
     operator::{actor::Actor, error::OperationError},
     people::People,
-    ports::{HousekeepingStore, Removal, SharedClock, Transition},
+    ports::{AgentSessionStore, HousekeepingStore, Removal, SharedClock, StoreError, StoreState, Transition},
     schedules::Calendar,
 };
 
@@ -31,6 +33,8 @@ pub struct Forgotten {
 /// Erases what is stored about people.
 pub struct Erasure {
     pub(crate) store: Arc<dyn HousekeepingStore>,
+    pub(crate) agent_sessions: Arc<dyn AgentSessionStore>,
+    pub(crate) state: Arc<dyn StoreState>,
     pub(crate) operations: Arc<Operations>,
     pub(crate) calendar: Arc<Calendar>,
     pub(crate) people: Arc<People>,
@@ -83,6 +87,7 @@ impl Erasure {
             self.clock.sleep(PAUSE).await;
         }
         self.store.remove(Removal::Mentions(person.clone())).await?;
+        self.wait_for_agents(until).await?;
         while self.store.scrub().await? {
             if self.clock.now() > until {
                 return Ok(forgotten);
@@ -91,5 +96,17 @@ impl Erasure {
         self.operations.record(&by, "forget", person, subject()).await?;
         forgotten.is_done = true;
         Ok(forgotten)
+    }
+
+    /// Waits until agents were told, or could not be: what they call sessions is gone before removed rows are overwritten.
+    async fn wait_for_agents(&self, until: Timestamp) -> Result<(), StoreError> {
+        let mut noticed = self.state.noticed();
+        while !self.agent_sessions.agent_notices(self.clock.now(), 1).await?.is_empty() {
+            tokio::select! {
+                Ok(()) = noticed.changed() => {}
+                () = self.clock.sleep(until.since(self.clock.now())) => break,
+            }
+        }
+        Ok(())
     }
 }

@@ -5,7 +5,7 @@ use rejoinder_guard::{Outcome, Reply};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::model::{AgentMessage, AgentTurn, ModelInput, Schedule, ScheduleCall, ToolUse, Usage};
+use crate::model::{AgentMessage, AgentTurn, ModelInput, Schedule, ScheduleCall, SessionNotice, ToolUse, Usage};
 
 /// An event that a runtime reports during a run.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub enum RunEvent {
     /// What the agent wants of the schedules of this turn's conversation. The channel returns the schedules, or why it is
     /// not done.
     Schedule(ScheduleCall, oneshot::Sender<Result<Vec<Schedule>, String>>),
+    /// The agent's own id of the turn's session. The channel returns whether it is stored, or why not.
+    Remember(String, oneshot::Sender<Result<(), String>>),
     /// The runtime can take messages that have come since the run began. The channel returns them.
     Listen(oneshot::Sender<Vec<AgentMessage>>),
 }
@@ -100,6 +102,19 @@ impl RunEvents {
         done.await.unwrap_or_else(|_| Err(ended()))
     }
 
+    /// Stores the agent's own id of the turn's session, of at most 4096 bytes, in place of an earlier one: later runs of the session
+    /// get it as [`AgentTurn::own_session`], also after a restart. Returns when it is stored. Only for a runtime that
+    /// [keeps sessions](AgentRuntime::keeps_sessions).
+    ///
+    /// # Errors
+    /// Says why it is not stored.
+    pub async fn remember(&self, own_session: impl Into<String> + Send) -> Result<(), String> {
+        let (answer, stored) = oneshot::channel();
+        let ended = || "the run has ended".to_owned();
+        self.0.send(RunEvent::Remember(own_session.into(), answer)).await.map_err(|_| ended())?;
+        stored.await.unwrap_or_else(|_| Err(ended()))
+    }
+
     /// Takes the messages that have come since the run began and are to be answered by it: those of the queue mode `steer`.
     /// The run must take them into account, because it answers for them from now on.
     pub async fn listen(&self) -> Vec<AgentMessage> {
@@ -167,6 +182,24 @@ pub trait AgentRuntime: Send + Sync + 'static {
     fn reads(&self, media_type: &str) -> Option<usize> {
         let _ = media_type;
         None
+    }
+
+    /// Whether the agent has a memory of its own, in which it keeps sessions: only then its sessions are stored and it is
+    /// [told](Self::session_changed) what happens to them.
+    fn keeps_sessions(&self) -> bool {
+        false
+    }
+
+    /// Makes the agent forget, or leave, what it keeps of a session. Called for each change of a session of which the agent was given
+    /// a turn: after the change, and not in a run. It may be called twice for one change, also at the same time as a run, and for a
+    /// session or a turn that the agent does not know, or no longer: that is no error. One that takes longer than 30 seconds has
+    /// failed, and may be dropped at any await.
+    ///
+    /// # Errors
+    /// When the agent may still remember: it is called again, for a week, with growing pauses.
+    async fn session_changed(&self, notice: SessionNotice) -> Result<(), AgentError> {
+        let _ = notice;
+        Ok(())
     }
 
     /// Runs the agent on `turn`.

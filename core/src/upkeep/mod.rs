@@ -1,7 +1,8 @@
-//! The loops beside the turns: deadlines and retries that are due, rows past their time, the search index, the log
-//! of health. Nothing here accepts an event.
+//! The loops beside the turns: deadlines and retries that are due, rows past their time, the search index, what agents are told
+//! of their sessions, the log of health. Nothing here accepts an event.
 
 pub(crate) mod indexer;
 pub(crate) mod retention;
+pub(crate) mod session_teller;
 pub(crate) mod sweep;
 pub(crate) mod watch;

@@ -6,7 +6,9 @@ use rejoinder_guard::{ObligationState, SignalKind, Timestamp};
 use tracing::warn;
 
 use super::{
+    GRACE,
     files::{FileBudget, Files, HeldBytes},
+    memory::Memory,
     runtimes::Runtimes,
 };
 use crate::{
@@ -20,7 +22,8 @@ use crate::{
     operator::own_commands,
     people::People,
     ports::{
-        AgentError, AgentRuntime, ChannelAdapter, QuestionStore, RunRecord, SessionStore, SharedClock, StoreError,
+        AgentError, AgentRuntime, AgentSessionStore, ChannelAdapter, QuestionStore, RunRecord, SessionStore,
+        SharedClock, StoreError,
     },
     questions::approvals::{MOST_WAITING, PAGE},
     shown::render,
@@ -47,6 +50,7 @@ pub(crate) struct Inputs {
     pub(crate) channels: Arc<Channels>,
     pub(crate) store: Arc<dyn SessionStore>,
     pub(crate) questions: Arc<dyn QuestionStore>,
+    pub(crate) agent_sessions: Arc<dyn AgentSessionStore>,
     pub(crate) people: Arc<People>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
@@ -56,6 +60,8 @@ pub(crate) struct Inputs {
 pub(super) struct PreparedRun {
     pub(super) runtime: Arc<dyn AgentRuntime>,
     pub(super) input: AgentTurn,
+    /// Of an agent with a memory of its own.
+    pub(super) memory: Option<Memory>,
     /// For the files in the input.
     pub(super) held: Vec<HeldBytes>,
 }
@@ -111,6 +117,18 @@ impl Inputs {
         let settings = self.settings.get();
         let policy = settings.policy_for(event, turn.rule.as_deref());
         let others = self.merged(turn).await.map_err(|error| unread("the turns that it answers for", &error))?;
+        // What an agent remembers by itself is not to change either.
+        let session = if event.is_on_copy() { turn.id.as_uuid().into() } else { turn.session };
+        let deadline = run.started_at + policy.hard_deadline;
+        let (memory, own_session) = match run.handler.agent().filter(|_| runtime.keeps_sessions()) {
+            Some(agent) => {
+                let store = Arc::clone(&self.agent_sessions);
+                let opened = Memory::open(store, agent.clone(), session, deadline + GRACE).await;
+                let (memory, own_session) = opened.map_err(|error| unread("the agent's session", &error))?;
+                (Some(memory), own_session)
+            }
+            None => (None, None),
+        };
         let mut held = Vec::new();
         let first = self.message(event, channel, runtime.as_ref(), &mut held).await;
         let more = self.messages(&others, run, &mut held).await;
@@ -121,8 +139,8 @@ impl Inputs {
             conversation: event.conversation.clone(),
             chat: event.chat,
             surface: ask(channel, || channel.surface(), || Surface::of(channel.channel())),
-            // What an agent remembers by itself is not to change either.
-            session: if event.is_on_copy() { turn.id.as_uuid().into() } else { turn.session },
+            session,
+            own_session,
             // Another agent, to which the turn was handed over, has other models.
             model: turn.model.clone().filter(|_| run.handler == turn.handler),
             attempt: run.attempt,
@@ -150,9 +168,9 @@ impl Inputs {
             capabilities: ask(channel, || channel.capabilities(&event.conversation), render::minimal_capabilities),
             cut_off: settings.templates.template(&event.conversation.channel, event.language, CUT_OFF).to_owned(),
             now: run.started_at,
-            deadline: run.started_at + policy.hard_deadline,
+            deadline,
         };
-        Ok(PreparedRun { runtime, input, held })
+        Ok(PreparedRun { runtime, input, memory, held })
     }
 
     /// The turns that `turn` answers for as well, in the order in which they came. Those that were cancelled by themselves, and

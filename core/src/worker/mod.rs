@@ -8,6 +8,7 @@ pub(crate) mod agents;
 pub(crate) mod budgets;
 pub(crate) mod files;
 pub(crate) mod input;
+mod memory;
 mod record;
 pub(crate) mod runtimes;
 mod schedules;
@@ -25,6 +26,7 @@ use self::{
     budgets::Budgets,
     files::HeldBytes,
     input::{Inputs, PrepareError, PreparedRun},
+    memory::{Memory, remember},
     record::Recorder,
 };
 use crate::{
@@ -244,7 +246,8 @@ impl Worker {
             Err(PrepareError::Unreadable) => return RunResult::Unreadable.into(),
             Err(PrepareError::Failed(error)) => return RunResult::Returned(Err(error)).into(),
         };
-        let PreparedRun { runtime, input, mut held } = prepared;
+        let PreparedRun { runtime, input, memory, mut held } = prepared;
+        let memory = memory.as_ref();
         let deadline = Some(input.deadline);
         let is_quiet = self.is_quiet(turn);
         let capabilities = if is_quiet { silent(&input.capabilities) } else { input.capabilities.clone() };
@@ -271,7 +274,9 @@ impl Worker {
                     drafting.pause().await;
                 }
                 event = reported.recv(), if open => match event {
-                    Some(event) => self.handle_event(turn, event, &mut drafting, &mut recorder, show, run, &mut held).await,
+                    Some(event) => {
+                        self.handle_event(turn, event, &mut drafting, &mut recorder, show, run, memory, &mut held).await;
+                    }
                     None => open = false,
                 },
                 result = &mut running => break match result {
@@ -281,13 +286,13 @@ impl Worker {
             }
         };
         if matches!(result, RunResult::Stopped) {
-            tokio::join!(drafting.pause(), self.await_grace_period(&mut running, &mut reported, &mut recorder));
+            tokio::join!(drafting.pause(), self.await_grace_period(&mut running, &mut reported, &mut recorder, memory));
         }
         running.abort();
         reported.close();
         // Events that the runtime reported just before it returned.
         while let Some(Some(event)) = reported.recv().now_or_never() {
-            self.handle_event(turn, event, &mut drafting, &mut recorder, show, run, &mut held).await;
+            self.handle_event(turn, event, &mut drafting, &mut recorder, show, run, memory, &mut held).await;
         }
         drafting.end().await;
         let (usage, content) = recorder.finish();
@@ -300,6 +305,7 @@ impl Worker {
         running: &mut JoinHandle<Result<Outcome, AgentError>>,
         reported: &mut mpsc::Receiver<RunEvent>,
         recorder: &mut Recorder<'_>,
+        memory: Option<&Memory>,
     ) {
         let late = async {
             loop {
@@ -307,6 +313,9 @@ impl Worker {
                     Some(RunEvent::Usage(consumed)) => recorder.usage = Some(consumed),
                     Some(RunEvent::Tool(call)) => recorder.tool(call),
                     Some(RunEvent::Shown(input)) => recorder.shown(input),
+                    Some(RunEvent::Remember(own_session, answer)) => {
+                        let _ = answer.send(remember(memory, own_session).await);
+                    }
                     Some(
                         RunEvent::Text(_)
                         | RunEvent::Rewrite(_)
@@ -362,6 +371,7 @@ impl Worker {
         recorder: &mut Recorder<'_>,
         show: &CancellationToken,
         run: &Run,
+        memory: Option<&Memory>,
         held: &mut Vec<HeldBytes>,
     ) {
         match event {
@@ -389,6 +399,9 @@ impl Worker {
             RunEvent::Schedule(call, answer) => {
                 let done = self.schedule(turn, run, call).await;
                 let _ = answer.send(done);
+            }
+            RunEvent::Remember(own_session, answer) => {
+                let _ = answer.send(remember(memory, own_session).await);
             }
             RunEvent::Listen(answer) => {
                 let messages = self.take_in(turn, run, held).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rejoinder_core::{
     Access, Actor, AgentTurn, Answer, Author, Clock as _, Farewell, Identity, InboundEvent, NewMessage, Quote,
     ScheduleCall, ScheduleLimits, ScheduledAction, Sender, SenderKind, TurnId, When,
-    conformance::scripted::{Fault, Script},
+    conformance::scripted::{Fault, Script, ScriptedAgent},
     store::{AuditFilter, IdempotentAnswer, LineLevel, LogLine, Subject},
 };
 use serde_json::json;
@@ -24,7 +24,7 @@ const NAME: &str = "Vemunda";
 const LINUS: &str = "linus-9042";
 const LINUS_NAME: &str = "Ullarnix";
 const REASON: &str = "becausemuxi";
-const GONE: [&str; 24] = [
+const GONE: [&str; 25] = [
     "zaddkuser",
     "plainvut",
     "albumonq",
@@ -49,6 +49,7 @@ const GONE: [&str; 24] = [
     "choicuft",
     "bodyxip",
     "deferlug",
+    "ownsekwy",
 ];
 
 /// What stays, and where: the list of `docs/backup.md`.
@@ -92,6 +93,7 @@ fn obedient(turn: &AgentTurn) -> Script {
         _ => Script::replies(&format!("heard {}", turn.text)),
     };
     let settings = json!({ "system": if turn.text.contains("plainvut") { "settigno" } else { "" } });
+    let script = if turn.text == "plainvut" { script.naming_session("ownsekwy") } else { script };
     script.showing(&settings.to_string(), &json!([turn.text]).to_string())
 }
 
@@ -100,7 +102,8 @@ async fn full() -> TestGateway {
     let mut setup = setup(Access::default());
     setup.agents.clear();
     setup.people[0].identities.push(Identity { id: "ada".to_owned(), ..eve() });
-    let mut setup = setup.agent("main", obedient);
+    let make = |clock| ScriptedAgent::new(clock, obedient).remembering(50).keeping_sessions();
+    setup.agents.push(("main", Box::new(make)));
     let limits = ScheduleLimits { most: 5, shortest: secs(60) };
     setup.agent_schedules = [("main".into(), limits)].into();
     let gateway = setup.start().await;

@@ -12,8 +12,8 @@ use std::{
 use async_trait::async_trait;
 use rejoinder_core::{
     AgentError, AgentRuntime, AgentTurn, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId,
-    ConversationRef, Delivery, DeliveryError, InboundEvent, Intake, Outcome, Receipt, RunEvents, StoreError,
-    conformance::layered::Layer,
+    ConversationRef, Delivery, DeliveryError, InboundEvent, Intake, Outcome, Receipt, RunEvents, SessionNotice,
+    StoreError, conformance::layered::Layer,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -262,6 +262,16 @@ impl AgentRuntime for LifeAgent {
     }
     fn history(&self) -> usize {
         self.agent.history()
+    }
+    fn keeps_sessions(&self) -> bool {
+        self.agent.keeps_sessions()
+    }
+    async fn session_changed(&self, notice: SessionNotice) -> Result<(), AgentError> {
+        self.life.wait_if_over().await;
+        let result = self.agent.session_changed(notice).await;
+        self.life.done.fetch_add(1, Ordering::SeqCst);
+        self.life.wait_if_over().await;
+        result
     }
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {
         self.life.wait_if_over().await;

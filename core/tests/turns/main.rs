@@ -35,6 +35,7 @@ mod limits;
 mod linking;
 mod log;
 mod marks;
+mod memories;
 mod moves;
 mod news;
 mod operations;

@@ -342,6 +342,9 @@ pub(crate) async fn run_hearing(
                 RunEvent::Schedule(_, answer) => {
                     let _ = answer.send(Err("there are 10 already: remove one first".to_owned()));
                 }
+                RunEvent::Remember(_, answer) => {
+                    let _ = answer.send(Ok(()));
+                }
                 RunEvent::Listen(answer) => {
                     let _ = answer.send(std::mem::take(&mut came));
                 }

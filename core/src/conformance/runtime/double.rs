@@ -58,6 +58,7 @@ pub fn turn(text: &str) -> AgentTurn {
         chat: ChatKind::Direct,
         surface: Surface::Chat("Telegram".into()),
         session: SessionId::new(now),
+        own_session: None,
         model: None,
         attempt: 1,
         deferred: None,

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     model::{
         agent::{AgentTurn, Usage},
+        agent_session::SessionNotice,
         ids::TurnId,
         run::{ModelInput, ToolUse},
         schedule::{Schedule, ScheduleCall},
@@ -60,6 +61,8 @@ pub enum ScriptStep {
     Schedule(ScheduleCall),
     /// Takes in the messages that came since the run began.
     Listen,
+    /// Stores this as its own id of the session.
+    Remember(String),
 }
 
 /// How a run ends.
@@ -253,6 +256,12 @@ impl Script {
         self.doing(ScriptStep::Listen)
     }
 
+    /// Adds a step that stores the agent's own id of the session.
+    #[must_use]
+    pub fn naming_session(self, own_session: &str) -> Self {
+        self.doing(ScriptStep::Remember(own_session.to_owned()))
+    }
+
     /// Adds a step that makes, shows or removes schedules.
     #[must_use]
     pub fn scheduling(self, call: ScheduleCall) -> Self {
@@ -296,6 +305,9 @@ pub struct ScriptedAgent {
     director: Director,
     history: usize,
     reads: &'static [&'static str],
+    keeps_sessions: bool,
+    notices: Mutex<Vec<SessionNotice>>,
+    fails_notices: AtomicBool,
     runs: Mutex<Vec<ScriptedRun>>,
     run_count: watch::Sender<usize>,
     steps: AtomicU64,
@@ -315,6 +327,9 @@ impl ScriptedAgent {
             director: Box::new(director),
             history: 0,
             reads: &[],
+            keeps_sessions: false,
+            notices: Mutex::default(),
+            fails_notices: AtomicBool::new(false),
             runs: Mutex::default(),
             run_count: watch::Sender::new(0),
             steps: AtomicU64::new(0),
@@ -333,6 +348,24 @@ impl ScriptedAgent {
     pub const fn reading(mut self, media_types: &'static [&'static str]) -> Self {
         self.reads = media_types;
         self
+    }
+
+    /// Makes it keep sessions in a memory of its own.
+    #[must_use]
+    pub const fn keeping_sessions(mut self) -> Self {
+        self.keeps_sessions = true;
+        self
+    }
+
+    /// Makes it fail when it is told what happens to its sessions, or not.
+    pub fn fail_notices(&self, fails: bool) {
+        self.fails_notices.store(fails, Ordering::SeqCst);
+    }
+
+    /// What it was told of its sessions, in order, also when it failed.
+    #[must_use]
+    pub fn notices(&self) -> Vec<SessionNotice> {
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Waits until it has been given this many runs.
@@ -376,6 +409,18 @@ impl AgentRuntime for ScriptedAgent {
         self.reads.iter().any(|read| media_type.starts_with(read)).then_some(usize::MAX)
     }
 
+    fn keeps_sessions(&self) -> bool {
+        self.keeps_sessions
+    }
+
+    async fn session_changed(&self, notice: SessionNotice) -> Result<(), AgentError> {
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
+        match self.fails_notices.load(Ordering::SeqCst) {
+            true => Err(AgentError::Failed("it does not forget".to_owned())),
+            false => Ok(()),
+        }
+    }
+
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {
         let script = (self.director)(&turn);
         if script.ignores_cancel {
@@ -412,6 +457,7 @@ impl ScriptedAgent {
                     self.runs.lock().unwrap_or_else(PoisonError::into_inner)[index].sent.push(sent);
                 }
                 ScriptStep::Schedule(call) => drop(events.schedule(call).await),
+                ScriptStep::Remember(own_session) => drop(events.remember(own_session).await),
                 ScriptStep::Listen => {
                     let heard = events.listen().await.into_iter().map(|message| message.text);
                     self.runs.lock().unwrap_or_else(PoisonError::into_inner)[index].heard.extend(heard);

@@ -1,0 +1,128 @@
+//! Tells agents with a memory of their own what happens to their sessions.
+//!
+//! Each notice is a row, which is written with the change that it is about, so a crash loses none. An agent may be told twice:
+//! when the gateway ends before it has stored that the agent was told.
+
+use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures_util::{FutureExt, future::join_all};
+use rejoinder_guard::Timestamp;
+use tracing::{error, warn};
+
+use crate::{
+    base::{crash::crash_point, lifecycle::Lifecycle, pauses},
+    model::{AgentName, AgentNotice, AgentSessionChange, SessionNotice},
+    ports::{AgentError, AgentRuntime, AgentSessionStore, SharedClock, StoreError, StoreState, Transition},
+    worker::runtimes::Runtimes,
+};
+
+const STEP: u32 = 100;
+
+/// How long an agent may take for a notice.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often an agent is told in vain: with the pauses of [`pauses::TELL_AGENT`] this takes a week.
+const ATTEMPTS: u32 = 33;
+
+/// Tells agents what happens to their sessions.
+pub(crate) struct SessionTeller {
+    pub(crate) store: Arc<dyn AgentSessionStore>,
+    pub(crate) state: Arc<dyn StoreState>,
+    pub(crate) runtimes: Arc<Runtimes>,
+    pub(crate) clock: SharedClock,
+    pub(crate) lifecycle: Lifecycle,
+}
+
+impl SessionTeller {
+    /// Tells agents of what an earlier process left, and then of each change, until the gateway stops.
+    pub(crate) async fn run(self: Arc<Self>) {
+        let mut noticed = self.state.noticed();
+        loop {
+            noticed.borrow_and_update();
+            let pause = match self.tell_due().await {
+                Ok(next) => next.map(|at| at.since(self.clock.now())),
+                Err(error) => {
+                    warn!(%error, "cannot read or store what agents are told of their sessions, retrying");
+                    Some(pauses::READ_AGAIN)
+                }
+            };
+            tokio::select! {
+                () = self.lifecycle.stopping.cancelled() => return,
+                Ok(()) = noticed.changed() => {}
+                () = self.clock.sleep(pause.unwrap_or_default()), if pause.is_some() => {}
+            }
+        }
+    }
+
+    /// Tells agents what is due. Returns when the next notice is due.
+    async fn tell_due(&self) -> Result<Option<Timestamp>, StoreError> {
+        loop {
+            let due = self.store.agent_notices(self.clock.now(), STEP).await?;
+            if due.is_empty() || self.lifecycle.stopping.is_cancelled() {
+                return self.store.next_agent_notice().await;
+            }
+            let mut of_agents: BTreeMap<AgentName, Vec<AgentNotice>> = BTreeMap::new();
+            for notice in due {
+                of_agents.entry(notice.agent.clone()).or_default().push(notice);
+            }
+            let told = join_all(of_agents.into_iter().map(|(agent, notices)| self.tell(agent, notices))).await;
+            crash_point!("agents_told");
+            let agent_sessions = told.concat();
+            self.store.commit(Transition { agent_sessions, ..Transition::default() }).await?;
+        }
+    }
+
+    /// Tells an agent, one notice after another, until one fails: the others wait, too.
+    async fn tell(&self, agent: AgentName, notices: Vec<AgentNotice>) -> Vec<AgentSessionChange> {
+        let runtime = self.runtimes.get(&agent);
+        let mut changes = Vec::with_capacity(notices.len());
+        let mut notices = notices.into_iter();
+        for owed in notices.by_ref() {
+            let told = tokio::select! {
+                told = self.tell_one(runtime.as_deref(), owed.notice.clone()) => told,
+                () = self.lifecycle.stopping.cancelled() => return changes,
+            };
+            match told {
+                Ok(()) => changes.push(AgentSessionChange::Settled(owed)),
+                Err(error) => {
+                    changes.push(self.put_off(owed, &error));
+                    break;
+                }
+            }
+        }
+        let later = self.clock.now() + pauses::nth(pauses::TELL_AGENT, 1);
+        changes.extend(notices.map(|owed| AgentSessionChange::PutOff(owed, later)));
+        changes
+    }
+
+    async fn tell_one(&self, runtime: Option<&dyn AgentRuntime>, notice: SessionNotice) -> Result<(), AgentError> {
+        let Some(runtime) = runtime else {
+            return Err(AgentError::Unreachable("it is not configured any more".to_owned()));
+        };
+        tokio::select! {
+            told = AssertUnwindSafe(runtime.session_changed(notice)).catch_unwind() => {
+                told.unwrap_or_else(|_| Err(AgentError::Failed("its runtime panicked".to_owned())))
+            }
+            () = self.clock.sleep(PATIENCE) => Err(AgentError::Stalled(format!("nothing for {} s", PATIENCE.as_secs()))),
+        }
+    }
+
+    /// What becomes of a notice that an agent could not be told.
+    fn put_off(&self, owed: AgentNotice, error: &AgentError) -> AgentSessionChange {
+        let attempts = owed.attempts + 1;
+        let AgentNotice { agent, notice: SessionNotice { session, change, .. }, .. } = &owed;
+        let (change, why) = (change.as_str(), error.summary());
+        if attempts >= ATTEMPTS {
+            error!(
+                %agent, %session, change, attempts, error = why,
+                "an agent was not told what happened to a session, and is not told any more: it may remember what was removed"
+            );
+            return AgentSessionChange::Settled(owed);
+        }
+        if attempts == 1 {
+            warn!(%agent, %session, change, error = why, "an agent was not told what happened to a session, trying again");
+        }
+        let at = self.clock.now() + pauses::nth(pauses::TELL_AGENT, attempts as usize);
+        AgentSessionChange::PutOff(AgentNotice { attempts, ..owed }, at)
+    }
+}

@@ -1,0 +1,65 @@
+//! The session of a run, as an agent with a memory of its own keeps it.
+
+use std::sync::Arc;
+
+use rejoinder_guard::Timestamp;
+use tracing::warn;
+
+use crate::{
+    model::{AgentName, AgentSession, AgentSessionChange, MOST_OWN_SESSION, SessionId},
+    ports::{AgentSessionStore, StoreError, Transition},
+};
+
+/// Stores under which id the agent of a run keeps its session.
+pub(super) struct Memory {
+    store: Arc<dyn AgentSessionStore>,
+    agent: AgentName,
+    session: SessionId,
+    /// When the run has ended in any case.
+    until: Timestamp,
+}
+
+impl Memory {
+    /// Stores, before the agent is given a turn of a session for the first time, that it keeps it. Also returns the agent's own id.
+    pub(super) async fn open(
+        store: Arc<dyn AgentSessionStore>,
+        agent: AgentName,
+        session: SessionId,
+        until: Timestamp,
+    ) -> Result<(Self, Option<String>), StoreError> {
+        let memory = Self { store, agent, session, until };
+        let own_session = match memory.store.agent_session(&memory.agent, session).await? {
+            Some(AgentSession { own_session }) => own_session,
+            None => {
+                memory.keep(None).await?;
+                None
+            }
+        };
+        Ok((memory, own_session))
+    }
+
+    /// Stores the agent's own id of the session. The error is told to the runtime.
+    pub(super) async fn remember(&self, own_session: String) -> Result<(), String> {
+        if own_session.len() > MOST_OWN_SESSION {
+            return Err(format!("the id of the session has more than {MOST_OWN_SESSION} bytes"));
+        }
+        self.keep(Some(own_session)).await.map_err(|error| {
+            warn!(agent = %self.agent, session = %self.session, %error, "cannot store an agent's own id of a session");
+            "it cannot be stored now".to_owned()
+        })
+    }
+
+    async fn keep(&self, own_session: Option<String>) -> Result<(), StoreError> {
+        let (agent, session, until) = (self.agent.clone(), self.session, self.until);
+        let agent_sessions = vec![AgentSessionChange::Kept { agent, session, own_session, until }];
+        self.store.commit(Transition { agent_sessions, ..Transition::default() }).await.map(drop)
+    }
+}
+
+/// Stores the agent's own id of a session, if it is one with a memory of its own.
+pub(super) async fn remember(memory: Option<&Memory>, own_session: String) -> Result<(), String> {
+    match memory {
+        Some(memory) => memory.remember(own_session).await,
+        None => Err("the runtime says that it keeps no sessions".to_owned()),
+    }
+}
