@@ -37,8 +37,8 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         ("guesses", include_str!("../../../../migrations/sqlite/0023_guesses.sql")),
         ("page_links", include_str!("../../../../migrations/sqlite/0024_page_links.sql")),
         ("unused_indexes", include_str!("../../../../migrations/sqlite/0025_unused_indexes.sql")),
-        ("budgets", include_str!("../../../../migrations/sqlite/0028_budgets.sql")),
         ("agent_sessions", include_str!("../../../../migrations/sqlite/0027_agent_sessions.sql")),
+        ("budgets", include_str!("../../../../migrations/sqlite/0028_budgets.sql")),
     ];
     let migration = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
