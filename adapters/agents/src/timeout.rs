@@ -9,7 +9,7 @@ pub(crate) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
     duration::between::<D, 100, { 24 * HOUR }>(deserializer).map(Some)
 }
 
-#[expect(clippy::ref_option, clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference to the field")]
+#[expect(clippy::ref_option, reason = "serde hands a reference to the field")]
 pub(crate) fn write<S: Serializer>(timeout: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
     match timeout {
         Some(timeout) => duration::write(timeout, serializer),

@@ -50,7 +50,7 @@ impl Http {
     fn post(&self, turn: &AgentTurn) -> Result<RequestBuilder, AgentError> {
         let (id, seconds) = (format!("{}-{}", turn.turn, turn.attempt), turn.now.as_millis().div_euclid(1000));
         let body = WireTurn::of(turn).to_json();
-        let request = self.http.post(self.settings.url.clone()).header(CONTENT_TYPE, "application/json");
+        let request = self.client.post(self.settings.url.clone()).header(CONTENT_TYPE, "application/json");
         let mut request = request.header(ACCEPT, ACCEPTED).header(HEADER_WEBHOOK_ID, &id);
         if let Some(signer) = &self.signer {
             let signature = signer.sign(&id, seconds, &body);

@@ -26,7 +26,7 @@ pub struct Http {
     name: AgentName,
     settings: HttpSection,
     signer: Option<Webhook>,
-    http: reqwest::Client,
+    client: reqwest::Client,
 }
 
 impl fmt::Debug for Http {
@@ -36,11 +36,11 @@ impl fmt::Debug for Http {
 }
 
 impl Http {
-    /// Sends nothing yet. `http` must follow no redirects and have no timeout for whole requests: an answer may take minutes.
+    /// Sends nothing yet. `client` must follow no redirects and have no timeout for whole requests: an answer may take minutes.
     /// Without a valid secret, requests have no signature.
-    pub fn new(name: AgentName, settings: HttpSection, http: reqwest::Client) -> Self {
+    pub fn new(name: AgentName, settings: HttpSection, client: reqwest::Client) -> Self {
         let signer = settings.secret.as_ref().and_then(HttpSection::signer);
-        Self { name, settings, signer, http }
+        Self { name, settings, signer, client }
     }
 
     async fn answer(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {

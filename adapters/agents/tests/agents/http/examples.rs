@@ -36,8 +36,8 @@ impl Drop for Service {
 }
 
 /// Starts an example at a free port. Returns its address, too.
-fn start(interpreter: OsString, name: &str) -> (Service, String) {
-    let mut command = Command::new(&interpreter);
+fn start(interpreter: &OsString, name: &str) -> (Service, String) {
+    let mut command = Command::new(interpreter);
     command.arg(example(name)).arg("0").env("SERVICE_SECRET", SECRET).stdout(Stdio::piped()).stderr(Stdio::null());
     let child = command.spawn().unwrap_or_else(|error| panic!("{} does not start: {error}", interpreter.display()));
     let mut service = Service(child);
@@ -51,7 +51,7 @@ fn start(interpreter: OsString, name: &str) -> (Service, String) {
 #[case::node("node".into(), "agent.mjs")]
 #[tokio::test]
 async fn an_example_answers_what_is_signed_and_nothing_else(#[case] interpreter: OsString, #[case] name: &str) {
-    let (_service, url) = start(interpreter, name);
+    let (_service, url) = start(&interpreter, name);
     let section = |secret: &str| HttpSection {
         url: url.parse().expect("a URL"),
         secret: Some(secret.into()),
