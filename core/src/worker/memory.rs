@@ -28,12 +28,9 @@ impl Memory {
         until: Timestamp,
     ) -> Result<(Self, Option<String>), StoreError> {
         let memory = Self { store, agent, session, until };
-        let own_session = match memory.store.agent_session(&memory.agent, session).await? {
-            Some(AgentSession { own_session }) => own_session,
-            None => {
-                memory.keep(None).await?;
-                None
-            }
+        let Some(AgentSession { own_session }) = memory.store.agent_session(&memory.agent, session).await? else {
+            memory.keep(None).await?;
+            return Ok((memory, None));
         };
         Ok((memory, own_session))
     }

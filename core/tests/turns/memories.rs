@@ -273,14 +273,16 @@ async fn an_agent_without_a_memory_costs_nothing() {
 async fn an_agent_is_told_of_a_session_that_was_gone_when_it_named_its_own() {
     let gate = Gate::default();
     let waiting = gate.clone();
-    let gateway = with(move |turn| names_it(turn).waiting(&waiting)).start().await;
+    let script =
+        move |_: &AgentTurn| Script::replies("late").waiting(&waiting).naming_session("own-one").ignoring_cancel();
+    let gateway = with(script).start().await;
     comes_in(&gateway, says(&chat("ada"), "one")).await;
     gateway.agent("main").wait_for_runs(1).await;
     ada(&gateway, "/session delete all").await;
     gate.open();
     gateway.advance(secs(3600)).await;
 
-    assert_eq!(noticed(&gateway).pop(), Some(notice("own-one", Change::Deleted)));
+    assert_eq!(noticed(&gateway), [notice("", Change::Deleted), notice("own-one", Change::Deleted)]);
     assert_eq!(rows(&gateway).await, (0, 0));
     gateway.at_rest().await;
 }

@@ -415,10 +415,10 @@ impl AgentRuntime for ScriptedAgent {
 
     async fn session_changed(&self, notice: SessionNotice) -> Result<(), AgentError> {
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
-        match self.fails_notices.load(Ordering::SeqCst) {
-            true => Err(AgentError::Failed("it does not forget".to_owned())),
-            false => Ok(()),
+        if self.fails_notices.load(Ordering::SeqCst) {
+            return Err(AgentError::Failed("it does not forget".to_owned()));
         }
+        Ok(())
     }
 
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {

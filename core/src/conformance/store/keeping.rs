@@ -77,7 +77,7 @@ pub async fn what_happens_to_a_session_is_owed_to_its_agents(subject: &mut impl 
     let own = Some("own".to_owned());
     let removed = (SessionNoticeChange::TurnRemoved(again.id), own.clone());
     changes_sessions(&*store, vec![SessionChange::LeaveOut { session, turns: vec![turn.id, again.id] }]).await;
-    assert_eq!(changes(&*store).await, [removed.clone()], "the first was left out before");
+    assert_eq!(changes(&*store).await, std::slice::from_ref(&removed), "the first was left out before");
     assert!(noticed.has_changed().expect("it is open"));
     noticed.borrow_and_update();
 
