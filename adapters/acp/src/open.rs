@@ -85,7 +85,7 @@ impl Opener<'_> {
                 }
                 // Some agents say that they can, and cannot.
                 Err(error) => {
-                    debug!(agent = self.agent, method, error = error.message, "a session is not opened again")
+                    debug!(agent = self.agent, method, error = error.message, "a session is not opened again");
                 }
             }
         }

@@ -50,9 +50,8 @@ impl<'a> Permissions<'a> {
                 self.used[index] = true;
                 "allow_once"
             }
-            Some(_) => "reject_once",
             None if self.may_ask => return Decision::Ask(request(action, call)),
-            None => "reject_once",
+            Some(_) | None => "reject_once",
         };
         let option = options.iter().find(|option| option.kind == kind);
         Decision::Choose(option.map(|option| option.option_id.clone()))

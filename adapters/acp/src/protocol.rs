@@ -117,7 +117,8 @@ pub(crate) struct SessionUpdate {
 pub(crate) enum Update {
     AgentMessageChunk(Chunk),
     ToolCall(ToolCall),
-    ToolCallUpdate(ToolCall),
+    #[serde(rename = "tool_call_update")]
+    ChangedToolCall(ToolCall),
     /// Thoughts, plans, commands, titles, and what later versions add.
     #[serde(other)]
     Other,
@@ -145,7 +146,8 @@ pub(crate) enum Content {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct ToolCall {
-    pub(crate) tool_call_id: String,
+    #[serde(rename = "toolCallId")]
+    pub(crate) id: String,
     pub(crate) title: Option<String>,
     pub(crate) kind: Option<String>,
     pub(crate) status: Option<String>,

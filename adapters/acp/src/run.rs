@@ -70,15 +70,15 @@ impl Acp {
     async fn answer(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
         let ready = self.supervisor.ready().await?;
         let opener = Opener { agent: &self.name, settings: &self.settings, sessions: &self.sessions, ready: &ready };
-        let mut opened = opener.open(turn.session).await?;
+        let mut place = opener.open(turn.session).await?;
         let takes_pictures = ready.agent.agent_capabilities.prompt_capabilities.image;
-        let mut blocks = if opened.is_new { prompt::of_session(turn, &self.settings) } else { Vec::new() };
+        let mut blocks = if place.is_new { prompt::of_session(turn, &self.settings) } else { Vec::new() };
         blocks.extend(prompt::of_turn(turn, takes_pictures));
         let mut run = Run::new(self, turn, events);
         for round in 1..=MAX_ROUNDS {
             run.report.shown(prompt::shown(&self.name, self.settings.mode.as_deref(), &blocks)).await;
-            let (id, semaphore) = (Arc::clone(&opened.session.id), Arc::clone(&opened.session.prompt));
-            let Opened { session, permit, .. } = opened;
+            let (id, semaphore) = (Arc::clone(&place.session.id), Arc::clone(&place.session.prompt));
+            let Opened { session, permit, .. } = place;
             let params = json!({ "sessionId": id, "prompt": blocks, "_meta": meta(turn) });
             let prompt =
                 ready.connection.prompt(Arc::clone(&id), params, permit).map_err(|error| run.failed(&id, error))?;
@@ -96,7 +96,7 @@ impl Acp {
             run.answer.interrupt();
             let permit = semaphore.acquire_owned().await;
             let permit = permit.map_err(|_| AgentError::Failed("the session is closed".to_owned()))?;
-            opened = Opened { session, is_new: false, permit };
+            place = Opened { session, is_new: false, permit };
         }
         Ok(Outcome::Reply(Reply::text(run.text().await)))
     }
@@ -176,7 +176,7 @@ impl<'a> Run<'a> {
             let event = timeout(patience, prompt.next()).await;
             match event.map_err(|_| AgentError::Stalled(format!("nothing came for {patience:?} (`idle_timeout`)")))? {
                 Event::Update(Update::AgentMessageChunk(chunk)) => self.chunk(chunk).await,
-                Event::Update(Update::ToolCall(call) | Update::ToolCallUpdate(call)) => {
+                Event::Update(Update::ToolCall(call) | Update::ChangedToolCall(call)) => {
                     self.answer.interrupt();
                     if let Some(ended) = self.tools.update(call) {
                         self.events.tool(ended).await;

@@ -19,7 +19,7 @@ pub(crate) struct ToolCalls(HashMap<String, ToolCall>);
 impl ToolCalls {
     /// Adds what is new about a call. Returns the call if it has ended.
     pub(crate) fn update(&mut self, new: ToolCall) -> Option<ToolUse> {
-        let id = new.tool_call_id.clone();
+        let id = new.id.clone();
         if !self.0.contains_key(&id) && self.0.len() >= MOST {
             return None;
         }
@@ -42,7 +42,7 @@ impl ToolCalls {
 
     /// A call as a request for permission names it, with what was known of it before.
     pub(crate) fn known(&self, named: &ToolCall) -> ToolCall {
-        let mut call = self.0.get(&named.tool_call_id).cloned().unwrap_or_default();
+        let mut call = self.0.get(&named.id).cloned().unwrap_or_default();
         merge(&mut call, named.clone());
         call
     }
@@ -55,8 +55,8 @@ pub(crate) fn title(call: &ToolCall) -> String {
 }
 
 fn merge(call: &mut ToolCall, new: ToolCall) {
-    let ToolCall { tool_call_id, title, kind, status, raw_input, raw_output, content } = new;
-    call.tool_call_id = tool_call_id;
+    let ToolCall { id, title, kind, status, raw_input, raw_output, content } = new;
+    call.id = id;
     call.title = title.or(call.title.take());
     call.kind = kind.or(call.kind.take());
     call.status = status.or(call.status.take());

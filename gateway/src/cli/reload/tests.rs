@@ -120,6 +120,7 @@ const DEPENDENT: [&str; 23] = [
     "agents.script.kind",
     "agents.service.kind",
     "agents.coder.kind",
+    "agents.coder.env",
     "commands.weather.prompt",
     "schedules.morning.cron",
     "schedules.morning.at",
