@@ -39,7 +39,7 @@ pub use self::{
     schema::openapi,
     section::{PullSection, WorkerSection},
 };
-use crate::wire::{self, Said, WireTurn};
+use crate::wire::{MAX_FILE, Said, WireTurn};
 
 /// What a [`Pull`] is built from.
 pub struct PullSettings {
@@ -236,8 +236,8 @@ impl AgentRuntime for Pull {
         self.section.history_messages as usize
     }
 
-    fn reads(&self, media_type: &str) -> Option<usize> {
-        wire::largest(media_type)
+    fn reads(&self, _media_type: &str) -> Option<usize> {
+        Some(MAX_FILE)
     }
 
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {

@@ -25,6 +25,6 @@ mod tests;
 pub(crate) use self::{
     body::{Body, Format},
     ends::short_error,
-    said::Said,
+    said::{MAX_OBJECT, Said},
     turn::{MAX_FILE, WireTurn},
 };

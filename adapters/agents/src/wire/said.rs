@@ -15,7 +15,7 @@ use crate::report::{AnswerUpdate, Report, VisibleText};
 pub(super) const MAX_TEXT: usize = 1024 * 1024;
 
 /// The largest object, in bytes: room for a reply with files.
-pub(super) const MAX_OBJECT: usize = 16 * 1024 * 1024;
+pub(crate) const MAX_OBJECT: usize = 16 * 1024 * 1024;
 
 /// How many objects an answer may have.
 const MAX_OBJECTS: usize = 100_000;
