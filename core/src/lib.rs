@@ -127,8 +127,8 @@ pub use initiative::{Initiative, NewMessage, schedules::Schedules};
 pub use model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},
     agent::{
-        AgentApproval, AgentFile, AgentMessage, AgentName, AgentQuote, AgentTurn, DeferralLimits, Deferred,
-        HistoryLine, LineState, Speaker, Surface, Usage,
+        AgentApproval, AgentFile, AgentMessage, AgentName, AgentQuote, AgentTurn, DeferralLimits, Deferred, Handoff,
+        HistoryLine, LineState, Speaker, Surface, TriedRun, Usage,
     },
     agent_session::{SessionNotice, SessionNoticeChange},
     approval::ApprovalState,

@@ -170,7 +170,7 @@ impl Ground {
         agents: &Arc<Agents>,
         runtimes: &Arc<Runtimes>,
     ) -> Worker {
-        let inputs = given!(Inputs: self [channels, people, settings, clock], [], [store, questions, agent_sessions],
+        let inputs = given!(Inputs: self [channels, people, settings, clock], [], [store, questions, agent_sessions, outbox],
             agents: runtimes.clone(), file_budget: FileBudget::default());
         let budgets = given!(Budgets: self [settings, clock], [], [usage]);
         given!(Worker: self [channels, merges, calendar, settings, clock, lifecycle], [ledger, ephemerals, agents],

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
-use rejoinder_guard::{Attachment, Timestamp};
+use rejoinder_guard::{Attachment, Cause, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
@@ -111,6 +111,27 @@ pub struct DeferralLimits {
     pub longest: Duration,
 }
 
+/// Why the ladder handed a turn to the agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handoff {
+    /// The cause whose rungs the ladder takes.
+    pub cause: Cause,
+    /// The text for it: the reason for silence, or a summary of the error. At most 300 characters.
+    pub why: String,
+    /// The latest eight runs of agents that had the turn before, oldest first.
+    pub tried: Vec<TriedRun>,
+}
+
+/// A run of an agent that had the turn before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TriedRun {
+    pub agent: AgentName,
+    /// How it ended, as in [`RunEnd::end`](crate::store::RunEnd::end): `silent`, `failed`, `reply`, …
+    pub end: String,
+    /// What it said: the reason for silence, the text of the deferral, the action to approve or the answer. Cut after 2 KiB.
+    pub said: Option<String>,
+}
+
 /// What became of an approval that the agent asked for in an earlier run of the same turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentApproval {
@@ -172,6 +193,8 @@ pub struct AgentTurn {
     pub attempt: u32,
     /// Set if this agent deferred the turn before: the answer is due now.
     pub deferred: Option<Deferred>,
+    /// Set if the ladder handed the turn to this agent: other agents had it before.
+    pub handoff: Option<Handoff>,
     /// How it may end this run with [`Outcome::Defer`](rejoinder_guard::Outcome::Defer).
     pub may_defer: DeferralLimits,
     /// The approvals that were asked for in earlier runs of the turn, oldest first, by whichever agent.

@@ -161,6 +161,20 @@ impl AgentError {
             Self::Broken(_) => "the agent's answer is invalid".to_owned(),
         }
     }
+
+    /// The same of an error that was stored as a text. Of a status only its three digits are left.
+    pub(crate) fn summary_of(stored: &str) -> &str {
+        match stored.split_once(": ") {
+            Some((kind @ "the agent failed", told)) => {
+                let has_status = told.len() > 3
+                    && told.bytes().take(3).all(|byte| byte.is_ascii_digit())
+                    && matches!(told.as_bytes()[3], b' ' | b':');
+                &stored[..if has_status { kind.len() + ": 000".len() } else { kind.len() }]
+            }
+            Some((kind @ ("the agent's answer is invalid" | "the agent's runtime panicked"), _)) => kind,
+            _ => stored,
+        }
+    }
 }
 
 /// An agent, or a client of one.
@@ -207,4 +221,30 @@ pub trait AgentRuntime: Send + Sync + 'static {
     /// # Errors
     /// When it ended without an outcome.
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runtimes repeat what people wrote.
+    #[test]
+    fn a_stored_error_is_told_without_the_words_of_the_runtime() {
+        let words = || "404 am: the secret".to_owned();
+        let refused = AgentError::Refused { status: "429 Too Many Requests".to_owned(), message: words() };
+        let cases = [
+            (AgentError::Unreachable("no route".to_owned()), "the agent cannot be reached: no route"),
+            (AgentError::Stalled("no output".to_owned()), "the agent stalled: no output"),
+            (refused, "the agent failed: 429"),
+            (AgentError::Refused { status: "-32000".to_owned(), message: words() }, "the agent failed"),
+            (AgentError::Failed("the secret".to_owned()), "the agent failed"),
+            (AgentError::Failed("é".to_owned()), "the agent failed"),
+            (AgentError::Broken(words()), "the agent's answer is invalid"),
+        ];
+        for (error, summary) in cases {
+            assert_eq!(AgentError::summary_of(&error.to_string()), summary, "{error:?}");
+        }
+        assert_eq!(AgentError::summary_of("the agent's runtime panicked: the secret"), "the agent's runtime panicked");
+        assert_eq!(AgentError::summary_of("no answer after run 3"), "no answer after run 3");
+    }
 }

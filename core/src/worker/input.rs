@@ -22,7 +22,7 @@ use crate::{
     operator::own_commands,
     people::People,
     ports::{
-        AgentError, AgentRuntime, AgentSessionStore, ChannelAdapter, QuestionStore, RunRecord, SessionStore,
+        AgentError, AgentRuntime, AgentSessionStore, ChannelAdapter, OutboxStore, QuestionStore, RunRecord, SessionStore,
         SharedClock, StoreError,
     },
     questions::approvals::{MOST_WAITING, PAGE},
@@ -51,6 +51,7 @@ pub(crate) struct Inputs {
     pub(crate) store: Arc<dyn SessionStore>,
     pub(crate) questions: Arc<dyn QuestionStore>,
     pub(crate) agent_sessions: Arc<dyn AgentSessionStore>,
+    pub(crate) outbox: Arc<dyn OutboxStore>,
     pub(crate) people: Arc<People>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
@@ -113,6 +114,7 @@ impl Inputs {
             note_if_late(line, now);
         }
         let deferred = self.deferred(turn, run).await.map_err(|error| unread("the deferral", &error))?;
+        let handoff = self.handoff(turn, run).await.map_err(|error| unread("the runs before", &error))?;
         let approvals = self.approvals(turn, run).await.map_err(|error| unread("the approvals", &error))?;
         let settings = self.settings.get();
         let policy = settings.policy_for(event, turn.rule.as_deref());
@@ -145,6 +147,7 @@ impl Inputs {
             model: turn.model.clone().filter(|_| run.handler == turn.handler),
             attempt: run.attempt,
             deferred,
+            handoff,
             may_defer: DeferralLimits { left: turn.obligation.deferrals_left(&policy), longest: policy.max_defer },
             approvals,
             may_schedule: schedule_limits(run, event, &settings, &self.channels).is_some(),

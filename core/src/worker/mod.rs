@@ -7,6 +7,7 @@
 pub(crate) mod agents;
 pub(crate) mod budgets;
 pub(crate) mod files;
+mod handoff;
 pub(crate) mod input;
 mod memory;
 mod record;
@@ -171,7 +172,7 @@ impl Worker {
                 ("unreadable", Some(why.to_owned()), Some(Event::Unreadable(why.to_owned())))
             }
             RunResult::Spent(why) => ("budget", Some(why.clone()), Some(Event::OverBudget(why))),
-            RunResult::Stopped => ("stopped", None, None),
+            RunResult::Stopped => (handoff::STOPPED, None, None),
             RunResult::GatewayStopped => {
                 ("stopped", Some("the gateway was stopped while it ran".to_owned()), Some(Event::Interrupted))
             }
@@ -451,7 +452,7 @@ fn bounded(outcome: Outcome) -> Outcome {
 fn describe(outcome: &Outcome) -> (&'static str, Option<String>) {
     match outcome {
         Outcome::Reply(reply) if reply.text.trim().is_empty() && reply.attachments.is_empty() => {
-            ("silent", Some("empty".to_owned()))
+            ("silent", Some(handoff::EMPTY.to_owned()))
         }
         Outcome::Reply(_) => (SignalKind::Reply.as_str(), None),
         Outcome::React(_) => (SignalKind::Reaction.as_str(), None),

@@ -108,7 +108,7 @@ fn cut_texts(value: &mut Value, most: usize) {
 }
 
 /// The beginning of a text that is too long, with a mark.
-fn cut(mut text: String, most: usize) -> String {
+pub(super) fn cut(mut text: String, most: usize) -> String {
     if text.len() <= most {
         return text;
     }
