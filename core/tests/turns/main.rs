@@ -25,6 +25,7 @@ mod elsewhere;
 mod floods;
 mod forgotten;
 mod gateway;
+mod handoffs;
 mod homes;
 mod initiative;
 mod keys;
