@@ -13,7 +13,7 @@ use rejoinder_core::{
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
-use super::files::TextLimit;
+use super::{files::TextLimit, handoff::HandedOver};
 
 /// Explains frames, for the instructions.
 pub const LEGEND: &str = "\
@@ -61,6 +61,8 @@ struct Frame<'a> {
     /// The decision on the model's request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     approvals: Vec<DecidedAction<'a>>,
+    /// Why the ladder handed the turn to the model.
+    handoff: Option<HandedOver<'a>>,
     /// Why the person has not seen what the model said.
     not_delivered: Option<&'a str>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -157,6 +159,7 @@ struct Message<'a> {
     files: &'a [AgentFile],
     reminder: Option<String>,
     approvals: &'a [AgentApproval],
+    handoff: Option<HandedOver<'a>>,
 }
 
 /// The message of a turn.
@@ -171,6 +174,7 @@ pub fn of_turn(turn: &AgentTurn) -> Cow<'_, str> {
         files: &turn.attachments,
         reminder: reminder(turn),
         approvals: &turn.approvals,
+        handoff: turn.handoff.as_ref().map(HandedOver::of),
     })
 }
 
@@ -186,13 +190,15 @@ pub fn of_message(message: &AgentMessage, chat: ChatKind) -> Cow<'_, str> {
         files: &message.attachments,
         reminder: None,
         approvals: &[],
+        handoff: None,
     })
 }
 
 fn framed(message: Message<'_>) -> Cow<'_, str> {
-    let Message { is_in_group, sender, forwarded, quoted, reaction, text, files, reminder, approvals } = message;
-    let is_bare =
-        quoted.is_none() && forwarded.is_none() && files.is_empty() && reaction.is_none() && reminder.is_none();
+    let Message { is_in_group, sender, forwarded, quoted, reaction, text, files, reminder, approvals, handoff } =
+        message;
+    let is_plain = quoted.is_none() && forwarded.is_none() && files.is_empty() && reaction.is_none();
+    let is_bare = is_plain && reminder.is_none() && handoff.is_none();
     let is_task = sender.kind == SenderKind::Operator;
     if !is_in_group && is_bare && !is_task && !has_frame(text) {
         return Cow::Borrowed(text);
@@ -217,6 +223,7 @@ fn framed(message: Message<'_>) -> Cow<'_, str> {
         files,
         reminder,
         approvals: approvals.iter().map(decided).collect(),
+        handoff,
         ..Frame::default()
     };
     one_line(&frame).into()

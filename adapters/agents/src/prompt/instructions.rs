@@ -2,7 +2,7 @@
 
 use rejoinder_core::{AgentTurn, ChatKind, Surface, Timestamp};
 
-use super::frame;
+use super::{frame, handoff};
 
 /// The operator's prompt, where the conversation takes place, and the date. Contains no text that a stranger chose.
 pub fn of(turn: &AgentTurn, system_prompt: &str) -> String {
@@ -36,6 +36,9 @@ pub fn of_session(turn: &AgentTurn, system_prompt: &str) -> String {
     text.push_str(frame::LEGEND);
     if turn.instructions.is_some() {
         text.push_str(frame::PROGRAM);
+    }
+    if turn.handoff.is_some() {
+        text.push_str(handoff::LEGEND);
     }
     text.push_str(&language(turn));
     text

@@ -3,11 +3,13 @@
 //! | File | Contains |
 //! | --- | --- |
 //! | `frame` | who said what, as JSON that nobody can forge |
+//! | `handoff` | why the ladder handed the turn to the agent |
 //! | `files` | the files of a turn: pictures, texts, names |
 //! | `instructions` | the operator's prompt, and where the model speaks |
 //! | `history` | which earlier lines a model gets |
 
 pub mod files;
 pub mod frame;
+mod handoff;
 pub mod history;
 pub mod instructions;
