@@ -118,6 +118,9 @@ pub enum SettingsError {
     NotATemplate,
 }
 
+/// Where the person reads the answers of a hook that are not read aloud.
+const TEXT: &str = "a program that shows text";
+
 /// One hook: the channel `webhook.{name}`, served at `/hooks/{name}`.
 pub struct WebhookAdapter {
     channel: ChannelId,
@@ -128,6 +131,7 @@ pub struct WebhookAdapter {
     body_limit: usize,
     body_timeout: Duration,
     conversation: Option<String>,
+    surface: Surface,
     urls: ResultUrls,
     texts: HookTexts,
     callback: Option<Callback>,
@@ -162,6 +166,7 @@ impl WebhookAdapter {
             body_limit: settings.section.body_limit.map_or(settings.body_limit, Size::bytes),
             body_timeout: settings.body_timeout,
             conversation: settings.section.conversation,
+            surface: if settings.section.spoken { Surface::Voice } else { Surface::Chat(TEXT.into()) },
             urls: ResultUrls::new(&settings.name, settings.public_url.as_ref()),
             texts: settings.texts,
             callback,
@@ -186,6 +191,7 @@ impl WebhookAdapter {
             body_limit: 0,
             body_timeout: Duration::ZERO,
             conversation: None,
+            surface: Surface::Voice,
             urls: ResultUrls::new(name, former.public_url.as_ref()),
             texts: former.texts.clone(),
             callback: None,
@@ -209,7 +215,7 @@ impl ChannelAdapter for WebhookAdapter {
     }
 
     fn surface(&self) -> Surface {
-        Surface::Voice
+        self.surface.clone()
     }
 
     fn health(&self) -> ChannelHealth {

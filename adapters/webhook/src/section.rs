@@ -31,6 +31,8 @@ pub struct WebhookSection {
     /// conversation of its own.
     #[serde(deserialize_with = "text::filled_option")]
     pub conversation: Option<String>,
+    /// Whether answers are read aloud, as the agent is told: a few plain sentences. Otherwise it may use Markdown.
+    pub spoken: bool,
     #[serde(rename = "..common")]
     pub common: DirectKeys,
     /// Receives a copy of each answer.
@@ -80,6 +82,7 @@ impl Default for WebhookSection {
             hub_secret: None,
             wait: Duration::from_secs(25),
             conversation: None,
+            spoken: true,
             common: DirectKeys::default(),
             callback_url: None,
             callback_secret: None,
@@ -157,6 +160,7 @@ impl WebhookSection {
         let unused = [
             ("callback_url", self.callback_url.is_some(), "the answers go to `deliver_to`"),
             ("conversation", self.conversation.is_some(), "events belong to the conversation of `deliver_to`"),
+            ("spoken", !self.spoken, "events belong to the conversation of `deliver_to`"),
             ("queue", self.common.queue.is_some(), "events belong to the conversation of `deliver_to`"),
             ("prompt", self.deliver_only && self.prompt.is_some(), "with `deliver_only` no agent is asked"),
             ("agent", self.deliver_only && self.common.agent.is_some(), "with `deliver_only` no agent is asked"),

@@ -45,6 +45,18 @@ async fn text_alone_is_given_to_who_wants_it(#[case] content_type: &str, #[case]
     hook.stop().await;
 }
 
+#[tokio::test]
+async fn the_agent_is_told_whether_its_answer_is_read_aloud() {
+    for (hook, surface) in
+        [(Hook::start().await, "Voice"), (Hook::silent().await, r#"Chat("a program that shows text")"#)]
+    {
+        let answered = hook.ask(json!({"message": "where"})).await;
+
+        assert_eq!(json_of(&answered)["reply"], surface);
+        hook.stop().await;
+    }
+}
+
 /// A1, A3: the ladder's text, and the cause.
 #[tokio::test]
 async fn a_silent_agent_is_spoken_for() {

@@ -56,6 +56,10 @@ fn the_manual_holds() {
     "[channels.webhook.github]\ntoken = \"token-of-these-tests\"\ndeliver_to = \"ada\"\ndeliver_only = true\nprompt = \"Tell her.\"",
     "`channels.webhook.github.prompt` is not used: with `deliver_only` no agent is asked (rejoinder.toml:5)"
 )]
+#[case::a_voice_elsewhere(
+    "[channels.webhook.github]\ntoken = \"token-of-these-tests\"\ndeliver_to = \"ada\"\nspoken = false",
+    "`channels.webhook.github.spoken` is not used: events belong to the conversation of `deliver_to` (rejoinder.toml:4)"
+)]
 #[case::a_template_that_is_none(
     "[channels.webhook.github]\ntoken = \"token-of-these-tests\"\ndeliver_to = \"ada\"\ntemplate = \"{{ body.\"",
     "`channels.webhook.github.template` is no template: syntax error: unexpected end of input, expected identifier or integer (in template:1) (rejoinder.toml:4)"

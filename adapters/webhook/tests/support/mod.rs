@@ -38,7 +38,7 @@ pub(crate) const CALLBACK_SECRET: &str = "whsec_ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4
 pub(crate) const HUB_SECRET: &str = "everybody knows";
 pub(crate) const BODY_LIMIT: usize = 4096;
 
-/// Obeys commands: `say …`, `react …`, `stay silent`, `wait for me`, `count`.
+/// Obeys commands: `say …`, `react …`, `stay silent`, `wait for me`, `count`, `where`.
 fn agent(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
     let (gate, runs) = (gate.clone(), AtomicU32::new(0));
     ScriptedAgent::new(clock, move |turn| {
@@ -47,6 +47,7 @@ fn agent(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
         match verb {
             "say" => Script::replies(rest),
             "react" => Script::reacts(rest),
+            "where" => Script::replies(&format!("{:?}", turn.surface)),
             "count" => Script::replies(&format!("run {run}")),
             "wait" => Script::replies("at last").waiting(&gate),
             _ => Script::is_silent("told to"),
@@ -87,19 +88,25 @@ fn keys() -> ResultKeys {
 
 impl Hook {
     pub(crate) async fn start() -> Self {
-        Self::with(None, setup()).await
+        Self::with(WebhookSection::default(), setup()).await
     }
 
     /// A gateway whose store refuses the first message text.
     pub(crate) async fn rejecting() -> Self {
-        Self::with(None, setup().rejecting(Rejection::Text)).await
+        Self::with(WebhookSection::default(), setup().rejecting(Rejection::Text)).await
     }
 
     pub(crate) async fn with_callback(url: Url) -> Self {
-        Self::with(Some(url), setup()).await
+        let (callback_url, callback_secret) = (Some(url), Some(CALLBACK_SECRET.into()));
+        Self::with(WebhookSection { callback_url, callback_secret, ..WebhookSection::default() }, setup()).await
     }
 
-    async fn with(callback_url: Option<Url>, setup: Setup) -> Self {
+    /// A hook whose answers are not read aloud.
+    pub(crate) async fn silent() -> Self {
+        Self::with(WebhookSection { spoken: false, ..WebhookSection::default() }, setup()).await
+    }
+
+    async fn with(section: WebhookSection, setup: Setup) -> Self {
         let client = Client::builder().redirect(redirect::Policy::none()).build().expect("a client");
         let stop_waiting = CancellationToken::new();
         let hook = Arc::new(
@@ -109,9 +116,7 @@ impl Hook {
                 section: WebhookSection {
                     signing_secret: Some(SIGNING_SECRET.into()),
                     hub_secret: Some(HUB_SECRET.into()),
-                    callback_secret: callback_url.as_ref().map(|_| CALLBACK_SECRET.into()),
-                    callback_url,
-                    ..WebhookSection::default()
+                    ..section
                 },
                 result_keys: keys(),
                 guesses: Arc::default(),
