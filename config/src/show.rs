@@ -1,5 +1,8 @@
 //! Prints the effective configuration, and writes it to compare it with another one.
 
+use std::collections::BTreeMap;
+
+use serde::Serialize;
 use toml_edit::{
     Array, DocumentMut, Item, Table,
     visit_mut::{VisitMut, visit_array_mut, visit_item_mut, visit_table_mut},
@@ -13,10 +16,16 @@ impl Config {
     /// # Panics
     /// Never: every value of a configuration was read from TOML.
     pub fn to_toml_redacted(&self) -> String {
-        let mut document = toml_edit::ser::to_document(self).expect("values read from TOML can be written as TOML");
-        Layout.visit_document_mut(&mut document);
-        // There is a blank line before each table, and thus before the first one.
-        document.to_string().trim_start().to_owned()
+        laid_out(self)
+    }
+
+    /// The section of the agent of this name alone; empty if there is none.
+    ///
+    /// # Panics
+    /// Never: every value of a configuration was read from TOML.
+    pub fn agent_to_toml_redacted(&self, name: &str) -> String {
+        let agents: BTreeMap<_, _> = self.agents.get(name).map(|agent| (name, agent)).into_iter().collect();
+        laid_out(&BTreeMap::from([("agents", agents)]))
     }
 
     /// The configuration as JSON, to compare it with another one. A secret and a URL of which a part is not printed have a
@@ -27,6 +36,13 @@ impl Config {
     pub fn to_compare(&self) -> serde_json::Value {
         redacted::to_compare(|| serde_json::to_value(self).expect("values read from TOML can be written as JSON"))
     }
+}
+
+fn laid_out(values: &impl Serialize) -> String {
+    let mut document = toml_edit::ser::to_document(values).expect("values read from TOML can be written as TOML");
+    Layout.visit_document_mut(&mut document);
+    // There is a blank line before each table, and thus before the first one.
+    document.to_string().trim_start().to_owned()
 }
 
 /// Gives tables their own headers. Lists and references to secrets stay on one line.

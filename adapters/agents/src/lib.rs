@@ -24,6 +24,7 @@
 //! Text for drafts passes through [`Shim`](rejoinder_core::Shim) before it is reported.
 
 mod command;
+mod added;
 mod detect;
 mod front_desk;
 mod http;
@@ -41,6 +42,7 @@ mod tools;
 mod wire;
 
 pub use command::{Command, CommandSection, Memory, ProgramError};
+pub use added::{AddedToPrompt, OfferedTool, PromptPiece, added_to_prompt};
 pub use detect::{
     FoundServer, ModelStatus, ModelsError, Origin, ServerCandidates, check_model, find_local, list_models,
 };

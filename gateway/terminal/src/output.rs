@@ -30,6 +30,15 @@ pub fn print_as_is(text: &str) -> Result<(), Failure> {
     Ok(printed.context("cannot print")?)
 }
 
+/// Prints what is [`printable`] of `text`, without a line break.
+///
+/// # Errors
+/// As [`print()`].
+pub fn print_piece(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    Ok(stdout.write_all(printable(text).as_bytes()).and_then(|()| stdout.flush()).context("cannot print")?)
+}
+
 /// Prints `text` and a line break: as it is, but on a terminal only what is [`printable`].
 ///
 /// # Errors

@@ -4,7 +4,10 @@ use rejoinder_core::{AgentTurn, ChatKind, Surface, Timestamp};
 
 use super::{frame, handoff};
 
-/// The operator's prompt, where the conversation takes place, and the date. Contains no text that a stranger chose.
+/// The name of the piece that changes every day.
+const DATE: &str = "date";
+
+/// The operator's prompt, and what the gateway adds. Contains no text that a stranger chose.
 pub fn of(turn: &AgentTurn, system_prompt: &str) -> String {
     of_session(turn, system_prompt) + &today(turn.now)
 }
@@ -15,33 +18,40 @@ pub fn of_session(turn: &AgentTurn, system_prompt: &str) -> String {
     if !text.is_empty() {
         text.push_str("\n\n");
     }
-    match &turn.surface {
-        Surface::Voice => text.push_str(
-            "Your answer is read aloud by a voice assistant: a few plain sentences, no Markdown, no lists, no links.",
-        ),
-        Surface::Chat(name) => {
-            text.push_str(match turn.chat {
-                ChatKind::Direct => "You are in a direct chat with one person",
-                ChatKind::Group => "You are in a group chat",
-            });
-            text.push_str(", on ");
-            text.push_str(name);
-            text.push_str(". You may use simple Markdown.");
-        }
-    }
-    text.push_str(match turn.chat {
+    text.extend(added(turn).into_iter().filter(|(name, _)| *name != DATE).map(|(_, piece)| piece));
+    text
+}
+
+/// What the gateway adds to the operator's prompt, piece by piece, each with its name.
+pub(crate) fn added(turn: &AgentTurn) -> Vec<(&'static str, String)> {
+    let messages = match turn.chat {
         ChatKind::Direct => " A message that comes with more than its text ",
         ChatKind::Group => " Each message ",
-    });
-    text.push_str(frame::LEGEND);
-    if turn.instructions.is_some() {
-        text.push_str(frame::PROGRAM);
+    };
+    let pieces = [
+        ("place", place(turn)),
+        ("legend", format!("{messages}{}", frame::LEGEND)),
+        ("program", turn.instructions.as_ref().map_or("", |_| frame::PROGRAM).to_owned()),
+        ("handoff", turn.handoff.as_ref().map_or("", |_| handoff::LEGEND).to_owned()),
+        ("language", language(turn)),
+        (DATE, today(turn.now)),
+    ];
+    pieces.into_iter().filter(|(_, text)| !text.is_empty()).collect()
+}
+
+/// Where the conversation takes place.
+fn place(turn: &AgentTurn) -> String {
+    let chat = match turn.chat {
+        ChatKind::Direct => "You are in a direct chat with one person",
+        ChatKind::Group => "You are in a group chat",
+    };
+    match &turn.surface {
+        Surface::Voice => {
+            "Your answer is read aloud by a voice assistant: a few plain sentences, no Markdown, no lists, no links."
+                .to_owned()
+        }
+        Surface::Chat(name) => format!("{chat}, on {name}. You may use simple Markdown."),
     }
-    if turn.handoff.is_some() {
-        text.push_str(handoff::LEGEND);
-    }
-    text.push_str(&language(turn));
-    text
 }
 
 /// The person's language, if it is known. Not in a group: servers cache a prompt as long as it begins the same.

@@ -1,0 +1,63 @@
+//! What the gateway adds to the prompt of an agent, for the operator.
+
+use rejoinder_core::AgentTurn;
+use serde::Serialize;
+
+use crate::{prompt::instructions, tools::offered};
+
+/// What the gateway adds to an agent's own prompt.
+#[derive(Clone, Debug, Serialize)]
+pub struct AddedToPrompt {
+    /// Follow the system prompt, in this order.
+    pub pieces: Vec<PromptPiece>,
+    /// The tools that the model may call.
+    pub tools: Vec<OfferedTool>,
+}
+
+/// A part of the instructions.
+#[derive(Clone, Debug, Serialize)]
+pub struct PromptPiece {
+    /// `place`, `legend`, `program`, `handoff`, `language` or `date`.
+    pub name: &'static str,
+    /// The text that the model reads.
+    pub text: String,
+}
+
+/// A tool of the gateway.
+#[derive(Clone, Debug, Serialize)]
+pub struct OfferedTool {
+    /// Its name, for example `ask`.
+    pub name: &'static str,
+    /// What the model reads about it.
+    pub description: &'static str,
+}
+
+/// What a model gets in this turn besides its system prompt and the messages. `has_tools`: whether it is offered tools.
+pub fn added_to_prompt(turn: &AgentTurn, has_tools: bool) -> AddedToPrompt {
+    let pieces = instructions::added(turn).into_iter();
+    let tools = if has_tools { offered(turn) } else { Vec::new() };
+    AddedToPrompt {
+        pieces: pieces.map(|(name, text)| PromptPiece { name, text: text.trim().to_owned() }).collect(),
+        tools: tools.iter().map(|tool| OfferedTool { name: tool.name, description: tool.description }).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{prompt::instructions, tests::turn};
+
+    #[test]
+    fn the_pieces_are_what_the_model_reads() {
+        let turn = turn("Hi");
+        let added = added_to_prompt(&turn, true);
+
+        let names: Vec<_> = added.pieces.iter().map(|piece| piece.name).collect();
+        assert_eq!(names, ["place", "legend", "date"]);
+        let texts: Vec<_> = added.pieces.iter().map(|piece| piece.text.as_str()).collect();
+        assert_eq!(instructions::of(&turn, "Be kind."), format!("Be kind.\n\n{}", texts.join(" ")));
+        let tools: Vec<_> = added.tools.iter().map(|tool| tool.name).collect();
+        assert!(tools.contains(&"ask") && tools.contains(&"defer"), "{tools:?}");
+        assert!(added_to_prompt(&turn, false).tools.is_empty());
+    }
+}
