@@ -3,6 +3,7 @@
 //! One file per command. Results go to standard output, errors to standard error. The exit code is 0, 1 (the command
 //! failed) or 2 (wrong arguments, or an invalid configuration); the help of a command names others.
 
+mod agents;
 mod alerts;
 mod approvals;
 mod backup;
@@ -85,6 +86,7 @@ Examples:
   rejoinder chat                            talk to the agent in the terminal
   rejoinder ask \"Is it done?\"              print the agent's answer
   rejoinder dashboard                       print a link to the operator's page
+  rejoinder agents test main                ask one agent a question outside all chats
   rejoinder turns list --state overdue      list the turns that are late
   rejoinder turns explain 0199a1            say why a turn ended as it did
   rejoinder dead-letters list               list what could not be delivered
@@ -132,6 +134,9 @@ enum Command {
     /// Inspect turns: what was owed, what was tried, how they ended
     #[command(subcommand)]
     Turns(turns::TurnsCommand),
+    /// List the agents, show what each is told, or ask one of them a question
+    #[command(subcommand)]
+    Agents(agents::AgentsCommand),
     /// List the channels; try now to send what waits for one
     #[command(subcommand)]
     Channels(channels::ChannelsCommand),
@@ -226,6 +231,7 @@ impl Cli {
             Command::Health => in_one_thread(health::perform(global)),
             Command::Dashboard(dashboard) => in_one_thread(dashboard.perform(global)),
             Command::Turns(command) => in_one_thread(command.perform(global)),
+            Command::Agents(command) => in_one_thread(command.perform(global)),
             Command::Channels(command) => in_one_thread(command.perform(global)),
             Command::DeadLetters(command) => in_one_thread(command.perform(global)),
             Command::Pairing(command) => in_one_thread(command.perform(global)),
@@ -294,6 +300,8 @@ mod tests {
     #[case(&["pairing", "approve"])]
     #[case(&["pairing", "approve", "ABCD-EFGH", "--role", "admin"])]
     #[case(&["people"])]
+    #[case(&["agents", "show"])]
+    #[case(&["agents", "test", "main", "--timeout", "0"])]
     #[case(&["tokens", "create"])]
     #[case(&["send", "telegram.main/42"])]
     #[case(&["send", "telegram.main/42", "hello", "--wait", "18446744073709551615"])]

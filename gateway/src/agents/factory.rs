@@ -1,8 +1,9 @@
 //! What a kind of agent implements.
 
 use async_trait::async_trait;
+use rejoinder_agents::AddedToPrompt;
 use rejoinder_config::{Agent, AgentKind, Config};
-use rejoinder_core::AgentName;
+use rejoinder_core::{AgentName, AgentTurn};
 use reqwest::Client;
 use utoipa::openapi::OpenApi;
 
@@ -29,6 +30,11 @@ pub(crate) trait AgentFactory: Sync {
     /// Whether its agents send requests to a server, which they count (`rejoinder_agent_requests_total`).
     fn counts_requests(&self) -> bool {
         false
+    }
+
+    /// What the gateway adds to an agent's prompt in this turn; `None` for a kind without a prompt.
+    fn added_to_prompt(&self, _agent: &Agent, _turn: &AgentTurn) -> Option<AddedToPrompt> {
+        None
     }
 
     /// A remark on a valid section that the operator should know.

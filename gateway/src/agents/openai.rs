@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rejoinder_agents::{ModelStatus, ModelsError, OpenAiSection};
+use rejoinder_agents::{AddedToPrompt, ModelStatus, ModelsError, OpenAiSection};
 use rejoinder_config::{Agent, AgentKind, Secret};
-use rejoinder_core::{AgentName, AgentRuntime};
+use rejoinder_core::{AgentName, AgentRuntime, AgentTurn};
 use reqwest::Client;
 
 use super::factory::AgentFactory;
@@ -37,6 +37,10 @@ impl AgentFactory for OpenAi {
 
     fn counts_requests(&self) -> bool {
         true
+    }
+
+    fn added_to_prompt(&self, agent: &Agent, turn: &AgentTurn) -> Option<AddedToPrompt> {
+        Some(rejoinder_agents::added_to_prompt(turn, section(agent).tools))
     }
 
     fn remark_on(&self, name: &str, agent: &Agent) -> Option<String> {

@@ -2,6 +2,7 @@
 
 mod admin;
 mod agents;
+mod asked;
 #[cfg(feature = "discord")]
 mod discord;
 mod doctor;

@@ -1,0 +1,151 @@
+//! `rejoinder agents`: which agents there are, what each of them is told, and a question to one of them.
+
+mod test;
+mod turn;
+
+use std::{collections::HashMap, fmt::Write as _, path::Path, sync::Arc};
+
+use anyhow::anyhow;
+use clap::{Args, Subcommand};
+use rejoinder_config::{Agent, Config};
+use rejoinder_core::{AgentName, Clock as _, SharedClock, SystemClock};
+use serde_json::{Value, json};
+
+use super::{
+    global::Global,
+    listing::{table, text},
+    options::Printing,
+    running::RunningGateway,
+};
+use crate::{
+    agents,
+    built_agent::BuiltAgent,
+    console::{failure::Failure, output},
+    materials::{Materials, TokenMode},
+};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum AgentsCommand {
+    /// List the agents: those of the running gateway with their state, or those of the configuration
+    List(Printing),
+    /// Show the configuration of an agent without secrets, and what the gateway adds to its prompt in a direct chat
+    #[command(after_help = "Example:\n  rejoinder agents show main")]
+    Show(Show),
+    /// Ask an agent one question outside of all chats, and print what comes
+    #[command(after_help = test::HELP)]
+    Test(test::Test),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Show {
+    /// The agent, as in [agents.main]
+    name: String,
+    #[command(flatten)]
+    printing: Printing,
+}
+
+impl AgentsCommand {
+    pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
+        match self {
+            Self::List(printing) => printing.print(&list(global).await?, lines),
+            Self::Show(Show { name, printing }) => show(global, name, printing),
+            Self::Test(test) => test.perform(global).await,
+        }
+    }
+}
+
+/// The configured agent of this name.
+fn find<'a>(config: &'a Config, name: &str) -> Result<&'a Agent, Failure> {
+    config.agents.get(name).ok_or_else(|| {
+        let names: Vec<_> = config.agents.keys().map(String::as_str).collect();
+        anyhow!("there is no agent `{name}`; configured: {}", names.join(", ")).into()
+    })
+}
+
+/// Builds an agent as a start would. Sends nothing and writes nothing.
+fn build(config: &Config, data_dir: &Path, name: &str, agent: &Agent) -> Result<BuiltAgent, Failure> {
+    let (clock, none): (SharedClock, _) = (Arc::new(SystemClock), HashMap::new());
+    let materials =
+        Materials::new(config, data_dir, TokenMode::CheckOnly, &clock, &none).map_err(anyhow::Error::new)?;
+    let built = agents::factory_of(agent).build(&AgentName::from(name), agent, &materials);
+    Ok(built.map_err(anyhow::Error::new)?)
+}
+
+/// The agents of the gateway, if it runs and can be asked; otherwise those of the configuration.
+async fn list(global: &Global) -> Result<Value, Failure> {
+    let config = global.load()?.config;
+    if let Ok(gateway) = RunningGateway::find(global) {
+        return gateway.get("agents").await;
+    }
+    let data_dir = global.data_dir()?;
+    let mut items = Vec::new();
+    for (name, agent) in &config.agents {
+        let description = build(&config, &data_dir, name, agent)?.runtime.describe();
+        let is_default = *name == config.routing.default_agent;
+        items.push(json!({ "name": name, "kind": agent.kind, "description": description, "is_default": is_default }));
+    }
+    Ok(json!({ "items": items }))
+}
+
+fn lines(list: &Value) -> String {
+    let row = |agent: &Value| {
+        let state = match agent["up"].as_bool() {
+            Some(true) => "up".to_owned(),
+            Some(false) => format!("down: {}", output::excerpt(&text(&agent["error"]), 100)),
+            None => "not running".to_owned(),
+        };
+        let default = if agent["is_default"] == true { "yes" } else { "" }.to_owned();
+        [text(&agent["name"]), text(&agent["kind"]), default, text(&agent["description"]), state]
+    };
+    table(list, ("No agent is configured.", ""), ["AGENT", "KIND", "DEFAULT", "WHAT IT IS", "STATE"], row)
+}
+
+fn show(global: &Global, name: &str, printing: &Printing) -> Result<(), Failure> {
+    let config = global.load()?.config;
+    let agent = find(&config, name)?;
+    let built = build(&config, &global.data_dir()?, name, agent)?;
+    let added = agents::factory_of(agent).added_to_prompt(agent, &turn::in_chat(SystemClock.now()));
+    let shown = json!({
+        "name": name,
+        "description": built.runtime.describe(),
+        "is_default": name == config.routing.default_agent,
+        "configuration": agent,
+        "added_to_prompt": added,
+    });
+    printing.print(&shown, |_| {
+        let mut text = config.agent_to_toml_redacted(name);
+        let Some(added) = &added else { return text.trim_end().to_owned() };
+        text.push_str("\n# What the gateway adds to the system prompt in a direct chat:\n");
+        for piece in &added.pieces {
+            let _ = write!(text, "\n{}: {}\n", piece.name, piece.text);
+        }
+        if !added.tools.is_empty() {
+            text.push_str("\n# The tools that the model is offered, if the chat has them:\n\n");
+            for tool in &added.tools {
+                let _ = writeln!(text, "{}: {}", tool.name, output::one_line(tool.description));
+            }
+        }
+        text.trim_end().to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_are_listed_with_their_state() {
+        let list = json!({ "items": [
+            { "name": "main", "kind": "openai", "is_default": true, "description": "openai m at http://x", "up": true },
+            { "name": "far", "kind": "openai", "is_default": false, "description": "openai n at http://y", "up": false,
+              "error": "the agent failed: 503" },
+            { "name": "new", "kind": "front-desk", "is_default": false, "description": "front-desk" },
+        ] });
+
+        let expected = "AGENT  KIND        DEFAULT  WHAT IT IS            STATE\n\
+             main   openai      yes      openai m at http://x  up\n\
+             far    openai               openai n at http://y  down: the agent failed: 503\n\
+             new    front-desk           front-desk            not running";
+        assert_eq!(lines(&list), expected);
+    }
+}

@@ -1,0 +1,256 @@
+//! `rejoinder agents test`: one run of an agent, with its events as they come.
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::anyhow;
+use clap::Args;
+use futures_util::FutureExt as _;
+use rejoinder_core::{
+    AgentError, AgentName, AgentRuntime, AgentTurn, Clock as _, Masker, Outcome, RunEvent, RunEvents, SendResult,
+    SystemClock, ToolUse, Usage,
+};
+use secrecy::ExposeSecret;
+use serde::Serialize;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::{build, find, turn};
+use crate::{
+    built_agent::AgentLoops,
+    cli::{global::Global, options::Printing},
+    console::{failure::Failure, output},
+};
+
+pub(super) const HELP: &str = "\
+Nothing is stored, and no gateway need run. Of tools of the gateway that begin something (deferring, scheduling, asking for
+approval) the agent is offered none.
+
+Exit code: 0 if the agent answered or chose to stay silent, 1 if not.
+
+Examples:
+  rejoinder agents test main
+  rejoinder agents test main \"What can you do?\" --timeout 30
+  rejoinder agents test main --json | jq .first_word_ms";
+
+/// What the agent is asked, unless something else is.
+const QUESTION: &str = "Hello! Who are you? Answer in one sentence.";
+
+/// How many characters of a tool call are shown.
+const MOST_SHOWN: usize = 200;
+
+/// How long a cancelled run may take to end.
+const GRACE: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Args)]
+pub(crate) struct Test {
+    /// The agent, as in [agents.main]
+    name: String,
+    /// What it is asked
+    #[arg(default_value = QUESTION)]
+    question: String,
+    /// After how many seconds it is stopped
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    timeout: u64,
+    #[command(flatten)]
+    printing: Printing,
+}
+
+/// What came of a test.
+#[derive(Debug, Default, Serialize)]
+struct Tested {
+    agent: String,
+    /// Whether it ended with an outcome that shows something, or in chosen silence.
+    ok: bool,
+    /// `reply`, `reaction`, `silent`, `deferral`, `approval` or `failed`.
+    outcome: &'static str,
+    /// The answer, the emoji, the reason for silence, the note, the action or the error.
+    text: String,
+    tools: Vec<ToolUse>,
+    usage: Option<Usage>,
+    first_word_ms: Option<u64>,
+    total_ms: u64,
+}
+
+impl Test {
+    pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
+        let config = global.load()?.config;
+        let agent = find(&config, &self.name)?;
+        let built = build(&config, &global.data_dir()?, &self.name, agent)?;
+        let masker = Masker::new(config.secrets.iter().map(ExposeSecret::expose_secret));
+        let time = Duration::from_secs(self.timeout);
+        let asked = turn::asking(&self.question, SystemClock.now(), time);
+        let loops = AgentLoops::start(built.run.map(|run| (AgentName::from(self.name.as_str()), run)));
+        if !self.printing.json {
+            output::print(format!("{}\n\n> {}\n", built.runtime.describe(), self.question))?;
+        }
+        let tested = run(&built.runtime, asked, time, !self.printing.json, &masker).await;
+        loops.stop().await;
+        let tested = Tested { agent: self.name.clone(), ..tested? };
+        self.printing.print(&tested, summary)?;
+        if tested.ok { Ok(()) } else { Err(anyhow!("{}", tested.text).into()) }
+    }
+}
+
+/// Runs the agent once, and prints its events if `prints`.
+async fn run(
+    runtime: &Arc<dyn AgentRuntime>,
+    asked: AgentTurn,
+    time: Duration,
+    prints: bool,
+    masker: &Masker,
+) -> Result<Tested, Failure> {
+    let (events, mut reported) = RunEvents::channel();
+    let cancel = CancellationToken::new();
+    let (began, runtime, token) = (Instant::now(), Arc::clone(runtime), cancel.clone());
+    let mut running = tokio::spawn(async move { runtime.run(asked, events, token).await });
+    let mut watched =
+        Watched { began, prints, masker, is_open: false, has_shown: false, sent: None, tested: Tested::default() };
+    let result = loop {
+        tokio::select! {
+            biased;
+            Some(event) = reported.recv() => watched.on(event)?,
+            result = &mut running => break result.unwrap_or_else(|error| {
+                Err(AgentError::Failed(format!("its runtime ended without an outcome: {error}")))
+            }),
+            () = tokio::time::sleep_until(began + time) => {
+                cancel.cancel();
+                // What it says now comes too late.
+                reported.close();
+                let _ = timeout_at(began + time + GRACE, &mut running).await;
+                running.abort();
+                break Err(AgentError::Stalled(format!("it gave no answer in {} s", time.as_secs())));
+            }
+        }
+    };
+    while let Some(Some(event)) = reported.recv().now_or_never() {
+        watched.on(event)?;
+    }
+    watched.end(result)
+}
+
+struct Watched<'a> {
+    began: Instant,
+    prints: bool,
+    masker: &'a Masker,
+    /// Whether the last line that was printed has no end yet.
+    is_open: bool,
+    /// Whether any of the answer was printed.
+    has_shown: bool,
+    /// What it sent during its run, which is the answer.
+    sent: Option<String>,
+    tested: Tested,
+}
+
+impl Watched<'_> {
+    fn on(&mut self, event: RunEvent) -> Result<(), Failure> {
+        match event {
+            RunEvent::Text(text) => self.word(&text, false),
+            RunEvent::Rewrite(text) => self.word(&text, true),
+            RunEvent::Tool(call) => {
+                let mask = |text| self.masker.text(text);
+                let ToolUse { name, arguments, result } = call;
+                let call = ToolUse { name: mask(name), arguments: mask(arguments), result: mask(result) };
+                let short = |text: &str| output::excerpt(text, MOST_SHOWN);
+                self.line(&format!("[tool {} {}: {}]", call.name, short(&call.arguments), short(&call.result)))?;
+                self.tested.tools.push(call);
+                Ok(())
+            }
+            RunEvent::Shown(_) => Ok(()),
+            RunEvent::Usage(usage) => {
+                self.tested.usage = Some(usage);
+                Ok(())
+            }
+            RunEvent::Send(reply, answer) => {
+                let is_claimed = self.sent.is_none() && !reply.text.trim().is_empty();
+                if is_claimed {
+                    self.note_first();
+                    self.sent = Some(reply.text);
+                }
+                let _ = answer.send(if is_claimed { SendResult::Claimed } else { SendResult::Suppressed });
+                Ok(())
+            }
+            RunEvent::Schedule(_, answer) => {
+                let _ = answer.send(Err("nothing can be scheduled here: this is a test".to_owned()));
+                Ok(())
+            }
+            RunEvent::Listen(answer) => {
+                let _ = answer.send(Vec::new());
+                Ok(())
+            }
+        }
+    }
+
+    fn note_first(&mut self) {
+        let elapsed = millis(self.began.elapsed());
+        self.tested.first_word_ms.get_or_insert(elapsed);
+    }
+
+    /// Prints more of the answer, or all of it again.
+    fn word(&mut self, text: &str, is_again: bool) -> Result<(), Failure> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.note_first();
+        if !self.prints {
+            return Ok(());
+        }
+        if is_again {
+            self.close_line()?;
+        }
+        (self.is_open, self.has_shown) = (!text.ends_with('\n'), true);
+        output::print_piece(text)
+    }
+
+    fn line(&mut self, line: &str) -> Result<(), Failure> {
+        if !self.prints {
+            return Ok(());
+        }
+        self.close_line()?;
+        output::print(line)
+    }
+
+    fn close_line(&mut self) -> Result<(), Failure> {
+        if std::mem::take(&mut self.is_open) { output::print("") } else { Ok(()) }
+    }
+
+    fn end(mut self, result: Result<Outcome, AgentError>) -> Result<Tested, Failure> {
+        let (outcome, text, ok) = match (self.sent.take(), result) {
+            (Some(sent), _) => ("reply", sent, true),
+            (None, Ok(Outcome::Reply(reply))) if reply.text.trim().is_empty() && reply.attachments.is_empty() => {
+                ("failed", "the answer is empty".to_owned(), false)
+            }
+            (None, Ok(Outcome::Reply(reply))) => ("reply", reply.text, true),
+            (None, Ok(Outcome::React(emoji))) => ("reaction", emoji, true),
+            (None, Ok(Outcome::Silent(reason))) => ("silent", reason, true),
+            (None, Ok(Outcome::Defer { note, .. })) => ("deferral", note.unwrap_or_default(), true),
+            (None, Ok(Outcome::Approval(request))) => ("approval", request.action, true),
+            (None, Err(error)) => ("failed", self.masker.text(error.to_string()), false),
+        };
+        if ok {
+            self.note_first();
+        }
+        self.close_line()?;
+        if self.prints && ok && !(self.has_shown && outcome == "reply") && !text.is_empty() {
+            output::print(&text)?;
+        }
+        Ok(Tested { ok, outcome, text, total_ms: millis(self.began.elapsed()), ..self.tested })
+    }
+}
+
+/// The last lines.
+fn summary(tested: &Tested) -> String {
+    let Tested { outcome, usage, first_word_ms, total_ms, .. } = tested;
+    let seconds = |millis: u64| format!("{}.{:03} s", millis / 1000, millis % 1000);
+    let mut lines = vec![format!("\nOutcome: {outcome}")];
+    let first =
+        first_word_ms.map_or_else(|| "no word".to_owned(), |first| format!("the first word after {}", seconds(first)));
+    lines.push(format!("Time: {first}, {} in all", seconds(*total_ms)));
+    if let Some(Usage { input_tokens, output_tokens }) = usage {
+        lines.push(format!("Tokens: it read {input_tokens} and wrote {output_tokens}"));
+    }
+    lines.join("\n")
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

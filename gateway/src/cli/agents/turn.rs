@@ -1,0 +1,80 @@
+//! The turns with which commands ask an agent, outside of all chats.
+
+use std::time::Duration;
+
+use rejoinder_core::{
+    AgentTurn, Capabilities, ChannelId, ChatKind, ConversationRef, DeferralLimits, Receipts, Resend, Sender,
+    SenderKind, SessionId, Support, Surface, Timestamp, TurnId,
+};
+
+/// How long an answer may be put off.
+const LONGEST: Duration = Duration::from_hours(24);
+
+/// A question of the operator's, which is shown on the terminal alone. Nothing can be put off, scheduled or approved.
+pub(super) fn asking(question: &str, now: Timestamp, time: Duration) -> AgentTurn {
+    AgentTurn {
+        turn: TurnId::new(now),
+        conversation: ConversationRef::new(ChannelId::new("cli", "test"), "test"),
+        chat: ChatKind::Direct,
+        surface: Surface::Chat("the command line".into()),
+        session: SessionId::new(now),
+        model: None,
+        attempt: 1,
+        deferred: None,
+        handoff: None,
+        may_defer: DeferralLimits { left: 0, longest: LONGEST },
+        approvals: Vec::new(),
+        may_ask_approval: false,
+        may_schedule: false,
+        sender: Sender { id: "operator".to_owned(), name: None, username: None, kind: SenderKind::Person },
+        language: None,
+        text: question.to_owned(),
+        forwarded: None,
+        instructions: None,
+        reaction: None,
+        attachments: Vec::new(),
+        quoted: None,
+        more: Vec::new(),
+        history: Vec::new(),
+        capabilities: capabilities(Support::No),
+        cut_off: "The rest is missing.".to_owned(),
+        now,
+        deadline: now + time,
+        trace: None,
+    }
+}
+
+/// A turn in a direct chat where everything can be done.
+pub(super) fn in_chat(now: Timestamp) -> AgentTurn {
+    AgentTurn {
+        surface: Surface::Chat("<the platform>".into()),
+        may_defer: DeferralLimits { left: 1, longest: LONGEST },
+        may_ask_approval: true,
+        may_schedule: true,
+        capabilities: capabilities(Support::Yes),
+        ..asking("", now, LONGEST)
+    }
+}
+
+const fn capabilities(reactions: Support) -> Capabilities {
+    Capabilities {
+        receipts: Receipts::Platform,
+        can_write_first: false,
+        resend: Resend::Ambiguous,
+        edit: Support::No,
+        reactions,
+        allowed_reactions: None,
+        choices: Support::No,
+        attachments: Support::No,
+        drafts: Support::No,
+        drafts_are_messages: false,
+        draft_interval: Duration::ZERO,
+        typing: Support::No,
+        typing_interval: Duration::ZERO,
+        typing_ends_by_itself: true,
+        bang_commands: false,
+        text_limit: None,
+        conversation_rate: None,
+        account_rate: None,
+    }
+}
