@@ -51,7 +51,7 @@ pub(super) fn in_chat(now: Timestamp) -> AgentTurn {
         may_defer: DeferralLimits { left: 1, longest: LONGEST },
         may_ask_approval: true,
         may_schedule: true,
-        capabilities: capabilities(Support::Yes),
+        capabilities: capabilities(Support::Full),
         ..asking("", now, LONGEST)
     }
 }
