@@ -9,7 +9,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use url::Url;
 
-use crate::openai::{bearer, chain, read_body};
+use crate::{
+    model::{chain, read_body},
+    openai::bearer,
+};
 
 /// How long one server may take to answer [`find_local`].
 const TIMEOUT: Duration = Duration::from_secs(1);

@@ -1,21 +1,23 @@
-//! Builds a request: the messages of a turn, the body around them, and what the operator sees of it. No I/O.
+//! The parts of a request's body. No I/O.
 
-use std::{borrow::Cow, ops::Range};
+use std::borrow::Cow;
 
-use rejoinder_core::{AgentMessage, AgentTurn, ChatKind, ModelInput};
+use rejoinder_core::AgentTurn;
 use serde::{Serialize, Serializer};
 use serde_with::skip_serializing_none;
 
-use super::{dialect::Dialect, section::OpenAiSection};
+use super::section::OpenAiSection;
 use crate::{
+    model::{Dialect, write_elements},
     prompt::{
-        files::{self, Picture},
-        frame, history, instructions,
+        files::Picture,
+        frame,
+        messages::{Content, Message},
     },
     tools::{Tool, ToolCall, offered},
 };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Role {
     User,
@@ -23,45 +25,28 @@ enum Role {
     Tool,
 }
 
-/// What a model gets to read: the instructions, and the messages after them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Prompt<'a> {
-    instructions: String,
-    messages: Vec<ChatMessage<'a>>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct ChatMessage<'a> {
+#[derive(Serialize)]
+struct ChatMessage<'a> {
     role: Role,
-    content: Content<'a>,
+    content: ChatContent<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<CallMade>,
+    tool_calls: Vec<CallMade<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_call_id: Option<String>,
+    tool_call_id: Option<&'a str>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Content<'a> {
-    text: Cow<'a, str>,
-    pictures: Vec<Picture<'a>>,
+struct ChatContent<'a> {
+    text: &'a str,
+    pictures: &'a [Picture<'a>],
 }
 
-impl Content<'_> {
-    /// About how much room it takes in a body, in bytes.
-    fn size(&self) -> usize {
-        /// The names of the fields.
-        const FIELDS: usize = 32;
-        FIELDS + self.text.len() + self.pictures.iter().map(|picture| picture.url.len()).sum::<usize>()
-    }
-}
-
-impl Serialize for Content<'_> {
+impl Serialize for ChatContent<'_> {
     /// Writes plain text if there is no picture, because many servers support nothing else.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.pictures.is_empty() {
-            return serializer.serialize_str(&self.text);
+            return serializer.serialize_str(self.text);
         }
-        let text = (!self.text.is_empty()).then(|| Part::Text { text: Cow::Borrowed(&*self.text) });
+        let text = (!self.text.is_empty()).then(|| Part::Text { text: self.text.into() });
         let pictures = self.pictures.iter().flat_map(|picture| {
             let label = frame::of_picture(picture.name, picture.is_quoted);
             [Part::Text { text: label.into() }, Part::ImageUrl { image_url: ImageUrl { url: &picture.url } }]
@@ -83,122 +68,45 @@ struct ImageUrl<'a> {
 }
 
 impl<'a> ChatMessage<'a> {
-    fn new(role: Role, text: impl Into<Cow<'a, str>>) -> Self {
-        let content = Content { text: text.into(), pictures: Vec::new() };
-        Self { role, content, tool_calls: Vec::new(), tool_call_id: None }
+    const fn new(role: Role, text: &'a str, pictures: &'a [Picture<'a>]) -> Self {
+        Self { role, content: ChatContent { text, pictures }, tool_calls: Vec::new(), tool_call_id: None }
     }
 
-    /// A message of the model, with the tools that it called.
-    pub(super) fn called(text: String, calls: &[ToolCall]) -> Self {
-        let tool_calls = calls.iter().map(CallMade::from).collect();
-        Self { tool_calls, ..Self::new(Role::Assistant, text) }
-    }
-
-    pub(super) fn result(id: String, text: String) -> Self {
-        Self { tool_call_id: Some(id), ..Self::new(Role::Tool, text) }
-    }
-
-    /// The message with notes in place of its pictures.
-    fn with_notes(&self) -> ChatMessage<'_> {
-        let pictures = self.content.pictures.iter().map(Picture::with_note).collect();
-        ChatMessage {
-            content: Content { text: Cow::Borrowed(&*self.content.text), pictures },
-            tool_calls: self.tool_calls.clone(),
-            tool_call_id: self.tool_call_id.clone(),
-            ..*self
+    /// The messages of this API that say the same.
+    fn all_of(message: &'a Message<'_>) -> Vec<Self> {
+        match message {
+            Message::People(Content { text, pictures }) => vec![Self::new(Role::User, text, pictures)],
+            Message::Model(text) => vec![Self::new(Role::Assistant, text, &[])],
+            Message::Round { written, results } => {
+                let tool_calls = written.calls.iter().map(CallMade::from).collect();
+                let called = Self { tool_calls, ..Self::new(Role::Assistant, &written.text, &[]) };
+                let results = written.calls.iter().zip(results);
+                let results = results
+                    .map(|(call, result)| Self { tool_call_id: Some(&call.id), ..Self::new(Role::Tool, result, &[]) });
+                std::iter::once(called).chain(results).collect()
+            }
         }
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct CallMade {
-    id: String,
+#[derive(Serialize)]
+struct CallMade<'a> {
+    id: &'a str,
     #[serde(rename = "type")]
     kind: &'static str,
-    function: FunctionCalled,
+    function: FunctionCalled<'a>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct FunctionCalled {
-    name: String,
-    arguments: String,
+#[derive(Serialize)]
+struct FunctionCalled<'a> {
+    name: &'a str,
+    arguments: &'a str,
 }
 
-impl From<&ToolCall> for CallMade {
-    /// Omits arguments that are not a JSON object: servers parse them again, and some fail on invalid ones.
-    fn from(call: &ToolCall) -> Self {
-        let is_object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(&call.arguments).is_ok();
-        let arguments = if is_object { call.arguments.clone() } else { "{}".to_owned() };
-        let name = if call.name.is_empty() { "unnamed".to_owned() } else { call.name.clone() };
-        Self { id: call.id.clone(), kind: "function", function: FunctionCalled { name, arguments } }
-    }
-}
-
-impl<'a> Prompt<'a> {
-    /// The prompt for `turn`: instructions, history, and the current message.
-    ///
-    /// Consecutive lines of one role are joined: the chat templates of several models require that user and assistant
-    /// alternate.
-    pub(super) fn of(turn: &'a AgentTurn, settings: &OpenAiSection) -> Self {
-        Self { instructions: instructions::of(turn, &settings.system_prompt), messages: messages(turn, settings) }
-    }
-
-    pub(super) fn push(&mut self, message: ChatMessage<'a>) {
-        self.messages.push(message);
-    }
-
-    /// Adds what people wrote while the model was at work. Of their pictures it gets the names.
-    pub(super) fn came_in(&mut self, messages: &[AgentMessage], chat: ChatKind) {
-        for message in messages {
-            push_message(&mut self.messages, Role::User, frame::of_message(message, chat).into_owned().into());
-        }
-    }
-
-    /// Removes all pictures, for a server that refuses them.
-    pub(super) fn remove_pictures(&mut self) {
-        for message in &mut self.messages {
-            message.content.pictures.clear();
-        }
-    }
-}
-
-/// The history and the current message.
-fn messages<'a>(turn: &'a AgentTurn, settings: &OpenAiSection) -> Vec<ChatMessage<'a>> {
-    let history = history::fitting(&turn.history, settings.history_messages as usize, settings.history_chars as usize);
-    let mut messages = Vec::with_capacity(history.len() + 1);
-    if let Some(instructions) = &turn.instructions {
-        push_message(&mut messages, Role::User, frame::of_program(instructions).into());
-    }
-    for line in history {
-        let role = if history::is_own(line) { Role::Assistant } else { Role::User };
-        push_message(&mut messages, role, frame::of_line(line));
-    }
-    push_message(&mut messages, Role::User, frame::of_turn(turn));
-    for message in &turn.more {
-        push_message(&mut messages, Role::User, frame::of_message(message, turn.chat));
-    }
-    if settings.images
-        && let Some(now) = messages.last_mut()
-    {
-        let first = (&turn.attachments, &turn.quoted);
-        let all = std::iter::once(first).chain(turn.more.iter().map(|more| (&more.attachments, &more.quoted)));
-        let pictures = all.flat_map(|(own, quoted)| {
-            let quoted = quoted.iter().flat_map(|quoted| &quoted.files).map(|file| (file, true));
-            own.iter().map(|file| (file, false)).chain(quoted)
-        });
-        now.content.pictures = files::pictures(pictures);
-    }
-    messages
-}
-
-fn push_message<'a>(messages: &mut Vec<ChatMessage<'a>>, role: Role, text: Cow<'a, str>) {
-    match messages.last_mut() {
-        Some(last) if last.role == role => {
-            let content = last.content.text.to_mut();
-            content.push_str("\n\n");
-            content.push_str(&text);
-        }
-        _ => messages.push(ChatMessage::new(role, text)),
+impl<'a> From<&'a ToolCall> for CallMade<'a> {
+    fn from(call: &'a ToolCall) -> Self {
+        let function = FunctionCalled { name: call.given_name(), arguments: call.object() };
+        Self { id: &call.id, kind: "function", function }
     }
 }
 
@@ -228,67 +136,15 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-/// About how large a body is without its messages, in bytes.
-const BODY: usize = 2048;
+/// Where the instructions stand in a body: what comes before and after their text.
+pub(super) const AROUND_INSTRUCTIONS: [&str; 2] = [r#","messages":[{"role":"system","content":"#, "},"];
 
-/// A request in the server's dialect.
-pub(super) struct Request {
-    pub(super) body: Vec<u8>,
-    /// Where the options end in the body, without the closing brace.
-    options: usize,
-    /// Where the text of the instructions is in the body.
-    instructions: Range<usize>,
-    /// Where the messages after them are.
-    messages: Range<usize>,
+/// Writes the messages after the instructions, as elements of a list.
+pub(super) fn write_messages(messages: &[Message<'_>], body: &mut Vec<u8>) {
+    write_elements(messages.iter().flat_map(ChatMessage::all_of), body);
 }
 
-impl Request {
-    /// The request for `prompt`, and what the operator sees of it. They have the same parts, which are written once.
-    pub(super) fn new(settings: &OpenAiSection, turn: &AgentTurn, prompt: &Prompt<'_>, dialect: Dialect) -> Self {
-        let Prompt { instructions, messages } = prompt;
-        let texts: usize = messages.iter().map(|message| message.content.size()).sum();
-        let mut body = Vec::with_capacity(texts + texts / 8 + instructions.len() + BODY);
-        write(&mut body, &options(settings, turn, dialect));
-        // The messages follow in the same object.
-        body.pop();
-        let options = body.len();
-        body.extend(br#","messages":[{"role":"system","content":"#);
-        let instructions = write(&mut body, instructions);
-        body.push(b'}');
-        let first = body.len() + 1;
-        for message in messages {
-            body.push(b',');
-            write(&mut body, message);
-        }
-        let messages = first.min(body.len())..body.len();
-        body.extend(b"]}");
-        Self { body, options, instructions, messages }
-    }
-
-    /// What the model gets to read, without the bytes of pictures.
-    pub(super) fn input(&self, prompt: &Prompt<'_>) -> ModelInput {
-        let part = |part: Range<usize>| String::from_utf8_lossy(&self.body[part]);
-        let settings = format!("{},\"system\":{}}}", part(0..self.options), part(self.instructions.clone()));
-        let messages = if prompt.messages.iter().all(|message| message.content.pictures.is_empty()) {
-            format!("[{}]", part(self.messages.clone()))
-        } else {
-            let messages: Vec<_> = prompt.messages.iter().map(ChatMessage::with_notes).collect();
-            let mut noted = Vec::new();
-            write(&mut noted, &messages);
-            String::from_utf8_lossy(&noted).into_owned()
-        };
-        ModelInput { settings, messages, left_out: 0 }
-    }
-}
-
-/// Appends a value as JSON. Returns where it is.
-fn write<T: Serialize + ?Sized>(body: &mut Vec<u8>, value: &T) -> Range<usize> {
-    let start = body.len();
-    serde_json::to_writer(&mut *body, value).expect("texts, numbers and lists serialise to JSON");
-    start..body.len()
-}
-
-fn options<'a>(settings: &'a OpenAiSection, turn: &'a AgentTurn, dialect: Dialect) -> BodyStart<'a> {
+pub(super) fn options<'a>(settings: &'a OpenAiSection, turn: &'a AgentTurn, dialect: Dialect) -> impl Serialize {
     let (old, new) =
         if dialect.max_completion_tokens { (None, settings.max_tokens) } else { (settings.max_tokens, None) };
     BodyStart {
@@ -305,23 +161,32 @@ fn options<'a>(settings: &'a OpenAiSection, turn: &'a AgentTurn, dialect: Dialec
 
 #[cfg(test)]
 mod tests {
-    use rejoinder_core::{AgentFile, AgentQuote, Attachment, Author, HistoryLine, LineState, Speaker};
+    use rejoinder_core::{AgentFile, AgentQuote, Attachment, Author, ChatKind, HistoryLine, LineState, Speaker};
     use serde_json::json;
 
     use super::*;
+    use crate::model::Request;
+    use crate::prompt::messages::{Prompt, Written};
     use crate::tests::{line, settings, turn};
 
     fn sent(turn: &AgentTurn, settings: &OpenAiSection) -> serde_json::Value {
-        let request = Request::new(settings, turn, &Prompt::of(turn, settings), Dialect::default());
+        let request = Request::new(settings, turn, &Prompt::of(turn, &settings.settings()), Dialect::default());
         serde_json::from_slice(&request.body).expect("a body is JSON")
     }
 
     /// What the operator sees of the request: the settings and the messages.
     fn shown(turn: &AgentTurn, settings: &OpenAiSection) -> (serde_json::Value, serde_json::Value) {
-        let prompt = Prompt::of(turn, settings);
-        let input = Request::new(settings, turn, &prompt, Dialect::default()).input(&prompt);
+        let prompt = Prompt::of(turn, &settings.settings());
+        let input = Request::new(settings, turn, &prompt, Dialect::default()).input::<OpenAiSection>(&prompt);
         let json = |text: &str| serde_json::from_str(text).expect("JSON");
         (json(&input.settings), json(&input.messages))
+    }
+
+    /// The only message, as it is sent.
+    fn written(messages: &[Message<'_>]) -> serde_json::Value {
+        let mut body = Vec::new();
+        write_messages(messages, &mut body);
+        serde_json::from_slice(&body).expect("one message")
     }
 
     /// The messages after the instructions, as role and content.
@@ -391,7 +256,7 @@ mod tests {
         let dialect = Dialect { stream_options: false, tools: false, max_completion_tokens: true, images: false };
         let settings = OpenAiSection { max_tokens: Some(100), ..settings() };
         let turn = turn("Hi");
-        let request = Request::new(&settings, &turn, &Prompt::of(&turn, &settings), dialect);
+        let request = Request::new(&settings, &turn, &Prompt::of(&turn, &settings.settings()), dialect);
         let body: serde_json::Value = serde_json::from_slice(&request.body).expect("JSON");
         assert_eq!(body["max_completion_tokens"], 100);
         for key in ["max_tokens", "stream_options", "tools"] {
@@ -543,20 +408,20 @@ mod tests {
     fn a_model_that_cannot_see_is_told_their_names() {
         let turn = AgentTurn { attachments: vec![picture()], ..turn("Look!") };
         let seeing = OpenAiSection { images: true, ..settings() };
-        let mut taken_out = Prompt::of(&turn, &seeing);
+        let mut taken_out = Prompt::of(&turn, &seeing.settings());
         taken_out.remove_pictures();
 
         let expected = pairs([("user", LOOK)]);
 
         assert_eq!(sent_messages(&turn, &settings()), expected);
-        assert_eq!(serde_json::to_value(&taken_out.messages[0]).expect("JSON")["content"], expected[0].1);
+        assert_eq!(written(&taken_out.messages)["content"], expected[0].1);
     }
 
     #[test]
     fn broken_arguments_are_not_given_back() {
         let call = |arguments: &str| ToolCall { id: "a".into(), name: "send".into(), arguments: arguments.into() };
-        let message = ChatMessage::called(String::new(), &[call("{\"text\":"), call("{\"text\":\"Hi\"}")]);
-        let message = serde_json::to_value(&message).expect("JSON");
+        let calls = vec![call("{\"text\":"), call("{\"text\":\"Hi\"}")];
+        let message = written(&[Message::Round { written: Written { text: String::new(), calls }, results: vec![] }]);
         assert_eq!(message["tool_calls"][0]["function"]["arguments"], "{}");
         assert_eq!(message["tool_calls"][1]["function"]["arguments"], "{\"text\":\"Hi\"}");
     }

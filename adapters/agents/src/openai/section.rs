@@ -4,15 +4,16 @@ use std::{sync::Arc, time::Duration};
 
 use rejoinder_config::{
     AgentSection, Checks, Secret, Section,
-    duration::{self, DAY, HOUR, MINUTE},
+    duration::{self, HOUR},
     number, text,
 };
-use rejoinder_core::{Currency, Price, ScheduleLimits};
-use serde::{
-    Deserialize, Deserializer, Serialize, Serializer,
-    de::{Error, Unexpected},
-};
+use rejoinder_core::{Price, ScheduleLimits};
+use serde::{Deserialize, Serialize};
 use url::Url;
+
+use crate::section::{
+    self, ModelSettings, PriceSection, SYSTEM_PROMPT, SchedulesSection, read_temperature, write_temperature,
+};
 
 /// Any server with the Chat Completions API: Ollama, vLLM, llama.cpp, LiteLLM, OpenAI, ...
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -31,7 +32,7 @@ pub struct OpenAiSection {
     #[serde(deserialize_with = "text::filled")]
     pub system_prompt: String,
     /// From 0 to 2. `None`: the server decides.
-    #[serde(serialize_with = "write_temperature", deserialize_with = "read_temperature")]
+    #[serde(serialize_with = "write_temperature", deserialize_with = "read_temperature::<_, 2>")]
     pub temperature: Option<f32>,
     /// The most tokens of one answer. `None`: the server decides.
     #[serde(deserialize_with = "number::between_option::<_, 1, 1_000_000>")]
@@ -64,39 +65,6 @@ pub struct OpenAiSection {
     pub price: Option<PriceSection>,
 }
 
-/// What a model may schedule in a chat.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct SchedulesSection {
-    /// How many at once; 0: nothing.
-    #[serde(deserialize_with = "number::between::<_, 0, 1000>")]
-    pub most: u32,
-    /// The shortest distance between two times.
-    #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, MINUTE, { 366 * DAY }>")]
-    pub shortest: Duration,
-}
-
-impl Default for SchedulesSection {
-    fn default() -> Self {
-        Self { most: 10, shortest: Duration::from_hours(1) }
-    }
-}
-
-/// What a million tokens cost.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct PriceSection {
-    /// Those that the model reads.
-    #[serde(deserialize_with = "amount")]
-    pub input: f64,
-    /// Those that it writes.
-    #[serde(deserialize_with = "amount")]
-    pub output: f64,
-    /// The currency, as in ISO 4217.
-    #[serde(default = "usd")]
-    pub currency: Currency,
-}
-
 impl Default for OpenAiSection {
     fn default() -> Self {
         Self {
@@ -104,7 +72,7 @@ impl Default for OpenAiSection {
             model: String::new(),
             models: Vec::new(),
             api_key: None,
-            system_prompt: "You are a helpful assistant. Answer briefly, in the language of the person.".to_owned(),
+            system_prompt: SYSTEM_PROMPT.to_owned(),
             temperature: None,
             max_tokens: None,
             tools: true,
@@ -121,18 +89,28 @@ impl Default for OpenAiSection {
     }
 }
 
+impl OpenAiSection {
+    pub(crate) fn settings(&self) -> ModelSettings<'_> {
+        ModelSettings {
+            base_url: &self.base_url,
+            api_key: self.api_key.as_ref(),
+            model: &self.model,
+            system_prompt: &self.system_prompt,
+            images: self.images,
+            thinks_first: self.thinks_first,
+            history_messages: self.history_messages,
+            history_chars: self.history_chars,
+            first_token_timeout: self.first_token_timeout,
+            idle_timeout: self.idle_timeout,
+        }
+    }
+}
+
 impl Section for OpenAiSection {
     const REQUIRED: &'static [&'static str] = &["base_url", "model"];
 
     fn check(&self, checks: &mut Checks<'_>) {
-        for (index, model) in self.models.iter().enumerate() {
-            let key = checks.key(&["models"]).index(index);
-            if model.is_empty() || model.contains(char::is_whitespace) {
-                checks.wrong(key, "must be the name of a model, without spaces: people write it after /model");
-            } else if *model == self.model || self.models[..index].contains(model) {
-                checks.wrong(key, "is named twice; `model` need not be repeated here");
-            }
-        }
+        section::check_models(&self.model, &self.models, checks);
     }
 }
 
@@ -145,54 +123,22 @@ impl AgentSection for OpenAiSection {
     }
 
     fn models(&self) -> Vec<Arc<str>> {
-        std::iter::once(&self.model).chain(&self.models).map(|model| model.as_str().into()).collect()
+        section::models(&self.model, &self.models)
     }
 
     fn schedules(&self) -> Option<ScheduleLimits> {
-        let SchedulesSection { most, shortest } = self.schedules;
-        self.tools.then_some(ScheduleLimits { most, shortest })
+        self.tools.then_some(self.schedules.into())
     }
 
     fn price(&self) -> Option<Price> {
-        self.price.map(|PriceSection { input, output, currency }| Price { input, output, currency })
-    }
-}
-
-/// The most that a million tokens may cost: far more than any do in any currency.
-const MOST_COST: f64 = 1e9;
-
-fn amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    let amount = f64::deserialize(deserializer)?;
-    if (0.0..=MOST_COST).contains(&amount) {
-        return Ok(amount);
-    }
-    Err(D::Error::invalid_value(Unexpected::Float(amount), &"a number that is not negative, for a million tokens"))
-}
-
-const fn usd() -> Currency {
-    Currency::USD
-}
-
-fn read_temperature<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f32>, D::Error> {
-    let temperature = f32::deserialize(deserializer)?;
-    if (0.0..=2.0).contains(&temperature) {
-        return Ok(Some(temperature));
-    }
-    Err(D::Error::invalid_value(Unexpected::Float(temperature.into()), &"a number from 0 to 2"))
-}
-
-/// Writes the number as it was read (`0.7`), not as its nearest `f64` (`0.699999988079071`).
-#[expect(clippy::ref_option, clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference to the field")]
-fn write_temperature<S: Serializer>(temperature: &Option<f32>, serializer: S) -> Result<S::Ok, S::Error> {
-    match temperature.and_then(|temperature| temperature.to_string().parse::<f64>().ok()) {
-        Some(temperature) => serializer.serialize_some(&temperature),
-        None => serializer.serialize_none(),
+        self.price.map(Price::from)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use rejoinder_config::testing::{Machine, check_agent_manual};
+    use rejoinder_core::Currency;
     use rstest::rstest;
 
     use super::*;

@@ -9,14 +9,11 @@ use rejoinder_core::{Usage, json_error};
 use serde::{Deserialize, Deserializer, de};
 
 use crate::{
-    report::{AnswerUpdate, VisibleText},
+    model::{Answer, AnswerError, AnswerText, MAX_CALLS, Stage, error_message},
+    prompt::messages::Written,
+    report::AnswerUpdate,
     tools::ToolCall,
 };
-
-/// The most bytes of text, reasoning and tool arguments in one answer. Text that is longer is cut.
-pub(super) const MAX_ANSWER: usize = 1024 * 1024;
-
-const MAX_CALLS: usize = 32;
 
 /// The data of the event that ends a stream.
 const DONE: &str = "[DONE]";
@@ -116,28 +113,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum AnswerError {
-    Failed(String),
-    /// The answer violates the API's format, or its reasoning or tool calls are too large.
-    Broken(String),
-}
-
 /// The answer to one request, as received so far.
 #[derive(Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "the facts are independent")]
-pub(super) struct Answer {
-    text: String,
-    pub(super) visible: VisibleText,
+pub(crate) struct ChatAnswer {
+    text: AnswerText,
     calls: Vec<Slot>,
     /// Whether anything in it was a completion.
     has_choices: bool,
-    size: usize,
-    finished: bool,
-    /// Whether the stream sent its last event.
-    pub(super) done: bool,
-    /// Whether the text was too long, so that its end is missing. Nothing more of the answer is read.
-    pub(super) cut: bool,
 }
 
 #[derive(Debug, Default)]
@@ -146,16 +128,15 @@ struct Slot {
     call: ToolCall,
 }
 
-impl Answer {
-    /// An empty answer. If `thinks_first`, it shows nothing before its thought has ended.
-    pub(super) fn new(thinks_first: bool) -> Self {
-        Self { visible: VisibleText::new(thinks_first), ..Self::default() }
+impl Answer for ChatAnswer {
+    fn new(thinks_first: bool) -> Self {
+        Self { text: AnswerText::new(thinks_first), ..Self::default() }
     }
 
-    pub(super) fn event(&mut self, data: &str) -> Result<AnswerUpdate, AnswerError> {
+    fn event(&mut self, data: &str) -> Result<AnswerUpdate, AnswerError> {
         let data = data.trim();
         if data == DONE {
-            self.done = true;
+            self.text.stage = Stage::Done;
             return Ok(AnswerUpdate::default());
         }
         if data.is_empty() {
@@ -164,43 +145,45 @@ impl Answer {
         self.parse(data)
     }
 
-    /// Reads an unstreamed answer.
-    pub(super) fn whole(&mut self, body: &str) -> Result<AnswerUpdate, AnswerError> {
-        self.finished = true;
+    fn whole(&mut self, body: &str) -> Result<AnswerUpdate, AnswerError> {
+        self.text.stage = Stage::Finished;
         self.parse(body)
     }
 
-    /// Whether the model has finished. The usage may still follow.
-    pub(super) const fn is_finished(&self) -> bool {
-        self.finished || self.done
-    }
-
-    /// Whether nothing that arrived was a completion.
-    pub(super) const fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         !self.has_choices
     }
 
-    /// The raw text and the tool calls; of an answer that was cut, the text only.
-    pub(super) fn into_parts(self) -> (String, Vec<ToolCall>) {
-        if self.cut {
-            return (self.text, Vec::new());
-        }
+    fn text(&self) -> &AnswerText {
+        &self.text
+    }
+
+    fn text_mut(&mut self) -> &mut AnswerText {
+        &mut self.text
+    }
+
+    fn into_written(self) -> Written {
         let mut calls: Vec<_> = self.calls.into_iter().map(|slot| slot.call).collect();
+        if self.text.cut {
+            calls.clear();
+        }
         for (number, call) in calls.iter_mut().enumerate() {
             if call.id.is_empty() {
                 call.id = format!("call_{number}");
             }
         }
-        (self.text, calls)
+        Written { text: self.text.raw, calls }
     }
+}
 
+impl ChatAnswer {
     fn parse(&mut self, json: &str) -> Result<AnswerUpdate, AnswerError> {
         let completion: Completion<'_> = serde_json::from_str(json)
             .map_err(|error| AnswerError::Broken(format!("not a completion: {}", json_error(&error))))?;
         if let Some(error) = completion.error.filter(|error| !error.is_null()) {
             return Err(AnswerError::Failed(error_message(&error).unwrap_or_else(|| error.to_string())));
         }
-        let before = self.size;
+        let before = self.text.size;
         let mut update = AnswerUpdate::default();
         self.has_choices |= completion.choices.is_some();
         for choice in completion.choices.unwrap_or_default() {
@@ -210,35 +193,26 @@ impl Answer {
             }
             let message = choice.delta.or(choice.message).unwrap_or_default();
             for thought in [message.reasoning_content, message.reasoning].into_iter().flatten() {
-                self.size += thought.0.len();
+                self.text.size += thought.0.len();
             }
             for text in [message.content, message.refusal].into_iter().flatten() {
-                let room = MAX_ANSWER.saturating_sub(self.size);
-                let kept = &text.0[..text.0.floor_char_boundary(room)];
-                self.size += kept.len();
-                self.text.push_str(kept);
-                self.visible.push(kept, &mut update);
-                if kept.len() < text.0.len() {
-                    (self.cut, self.finished, self.done) = (true, true, true);
+                self.text.push(&text.0, &mut update);
+                if self.text.cut {
                     break;
                 }
             }
-            if self.cut {
+            if self.text.cut {
                 break;
             }
             for delta in message.tool_calls.unwrap_or_default() {
                 self.call(delta)?;
             }
-            if choice.finish_reason.is_some_and(|reason| !reason.is_empty()) && !self.finished {
-                self.finished = true;
-                self.size += 1;
+            if choice.finish_reason.is_some_and(|reason| !reason.is_empty()) && !self.text.is_finished() {
+                self.text.stage = Stage::Finished;
+                self.text.size += 1;
             }
         }
-        if self.size > MAX_ANSWER {
-            return Err(AnswerError::Broken(format!("the answer is larger than {MAX_ANSWER} bytes")));
-        }
-        self.visible.count(&update);
-        update.progress = self.size > before;
+        self.text.end_event(before, &mut update)?;
         update.usage = completion.usage.map(|consumed| Usage {
             input_tokens: consumed.prompt_tokens.unwrap_or(0),
             output_tokens: consumed.completion_tokens.unwrap_or(0),
@@ -257,7 +231,7 @@ impl Answer {
             Some(serde_json::Value::String(text)) => text,
             Some(object) => object.to_string(),
         };
-        self.size += 1 + id.len() + name.len() + arguments.len();
+        self.text.size += 1 + id.len() + name.len() + arguments.len();
 
         let same = self.calls.iter().rposition(|slot| delta.index.is_none() || slot.index == delta.index);
         let same = same.filter(|&at| {
@@ -284,33 +258,24 @@ impl Answer {
     }
 }
 
-/// The error message in a server's response: `{"error": {"message"}}`, `{"error": "…"}`, `{"message"}`, `{"detail"}`.
-pub(super) fn error_message(body: &serde_json::Value) -> Option<String> {
-    if let Some(text) = body.as_str() {
-        return Some(text.to_owned());
-    }
-    let message =
-        ["error", "message", "detail"].into_iter().find_map(|key| body.get(key).filter(|it| !it.is_null()))?;
-    error_message(message).or_else(|| Some(message.to_string()))
-}
-
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
     use serde_json::json;
 
     use super::*;
+    use crate::model::MAX_ANSWER;
 
     fn chunk(delta: &serde_json::Value) -> String {
         json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]}).to_string()
     }
 
     fn calls(deltas: &[serde_json::Value]) -> Vec<ToolCall> {
-        let mut answer = Answer::default();
+        let mut answer = ChatAnswer::default();
         for delta in deltas {
             answer.event(&chunk(&json!({"tool_calls": [delta]}))).expect("it is a chunk");
         }
-        answer.into_parts().1
+        answer.into_written().calls
     }
 
     fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
@@ -320,23 +285,23 @@ mod tests {
     /// C1, A20.
     #[test]
     fn a_marker_split_over_chunks_is_kept_in_the_answer_and_never_shown() {
-        let mut answer = Answer::default();
+        let mut answer = ChatAnswer::default();
         let shown: String = ["NO_", "RE", "PLY"]
             .map(|text| answer.event(&chunk(&json!({"content": text}))).expect("it is a chunk").show)
             .concat();
-        assert_eq!(shown + &answer.visible.end(), "");
-        assert_eq!(answer.visible.shown, 0);
-        assert_eq!(answer.into_parts().0, "NO_REPLY");
+        assert_eq!(shown + &answer.text.visible.end(), "");
+        assert_eq!(answer.text.visible.shown, 0);
+        assert_eq!(answer.into_written().text, "NO_REPLY");
     }
 
     #[rstest]
     #[case(json!({"reasoning_content": "hm"}))]
     #[case(json!({"reasoning": "hm"}))]
     fn reasoning_is_progress_and_never_text(#[case] delta: serde_json::Value) {
-        let mut answer = Answer::default();
+        let mut answer = ChatAnswer::default();
         let update = answer.event(&chunk(&delta)).expect("it is a chunk");
         assert!(update.progress && update.show.is_empty());
-        assert_eq!(answer.into_parts().0, "");
+        assert_eq!(answer.into_written().text, "");
     }
 
     #[rstest]
@@ -344,21 +309,21 @@ mod tests {
     #[case(json!({"role": "assistant", "content": null, "tool_calls": null}))]
     #[case(json!(null))]
     fn an_empty_chunk_is_no_progress(#[case] delta: serde_json::Value) {
-        assert_eq!(Answer::default().event(&chunk(&delta)), Ok(AnswerUpdate::default()));
+        assert_eq!(ChatAnswer::default().event(&chunk(&delta)), Ok(AnswerUpdate::default()));
     }
 
     #[rstest]
     #[case(json!("Hi \"there\""), "Hi \"there\"")]
     #[case(json!([{"type": "thinking", "thinking": []}, {"type": "text", "text": "Hi"}]), "Hi")]
     fn text_comes_as_a_text_or_in_parts(#[case] content: serde_json::Value, #[case] text: &str) {
-        let mut answer = Answer::default();
+        let mut answer = ChatAnswer::default();
         answer.event(&chunk(&json!({"content": content}))).expect("it is a chunk");
-        assert_eq!(answer.into_parts().0, text);
+        assert_eq!(answer.into_written().text, text);
     }
 
     #[test]
     fn a_refusal_is_said_to_the_person() {
-        let mut answer = Answer::default();
+        let mut answer = ChatAnswer::default();
         let update = answer.event(&chunk(&json!({"content": null, "refusal": "I cannot."}))).expect("it is a chunk");
         assert_eq!(update.show, "I cannot.");
     }
@@ -397,7 +362,7 @@ mod tests {
 
     #[test]
     fn usage_comes_with_an_event_of_its_own() {
-        let mut answer = Answer::default();
+        let mut answer = ChatAnswer::default();
         let update = answer
             .event(r#"{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10}}"#)
             .expect("it is a chunk");
@@ -406,26 +371,26 @@ mod tests {
 
     #[test]
     fn an_answer_in_one_piece_is_read() {
-        let mut answer = Answer::default();
+        let mut answer = ChatAnswer::default();
         let body = json!({
             "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}],
             "usage": {"prompt_tokens": 1, "completion_tokens": 2},
         });
         let update = answer.whole(&body.to_string()).expect("it is a completion");
-        assert_eq!((update.show + &answer.visible.end(), answer.is_finished()), ("Hi".to_owned(), true));
+        assert_eq!((update.show + &answer.text.visible.end(), answer.text.is_finished()), ("Hi".to_owned(), true));
     }
 
     #[rstest]
     #[case(r#"{"error":{"message":"out of memory","code":500}}"#)]
     #[case(r#"{"error":"out of memory"}"#)]
     fn an_error_within_a_stream_is_the_servers(#[case] data: &str) {
-        assert_eq!(Answer::default().event(data), Err(AnswerError::Failed("out of memory".into())));
+        assert_eq!(ChatAnswer::default().event(data), Err(AnswerError::Failed("out of memory".into())));
     }
 
     #[test]
     fn what_is_no_completion_or_thinks_too_much_is_broken() {
-        assert!(matches!(Answer::default().event("{"), Err(AnswerError::Broken(_))));
-        let mut answer = Answer::default();
+        assert!(matches!(ChatAnswer::default().event("{"), Err(AnswerError::Broken(_))));
+        let mut answer = ChatAnswer::default();
         let half = chunk(&json!({"reasoning": "x".repeat(MAX_ANSWER / 2 + 1)}));
         assert!(answer.event(&half).is_ok());
         assert!(matches!(answer.event(&half), Err(AnswerError::Broken(_))));
@@ -433,11 +398,14 @@ mod tests {
 
     #[test]
     fn a_text_that_is_too_long_is_cut_between_characters() {
-        let mut answer = Answer::default();
+        let mut answer = ChatAnswer::default();
         let half = chunk(&json!({"content": "ä".repeat(MAX_ANSWER / 4) + "x"}));
         let shown: usize = (0..2).map(|_| answer.event(&half).expect("it is a chunk").show.len()).sum();
 
-        assert!(answer.cut && answer.done);
-        assert_eq!((shown + answer.visible.end().len(), answer.into_parts().0.len()), (MAX_ANSWER - 1, MAX_ANSWER - 1));
+        assert!(answer.text.cut && answer.text.is_done());
+        assert_eq!(
+            (shown + answer.text.visible.end().len(), answer.into_written().text.len()),
+            (MAX_ANSWER - 1, MAX_ANSWER - 1)
+        );
     }
 }

@@ -9,11 +9,8 @@ use serde_json::json;
 use tokio::time::timeout;
 use url::Url;
 
-use super::{
-    exchange::{chain, error_detail, read_body},
-    server::bearer,
-    stream::{Answer, AnswerError, error_message},
-};
+use super::{bearer, stream::ChatAnswer};
+use crate::model::{Answer, AnswerError, chain, error_detail, error_message, read_body};
 
 const TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -60,11 +57,11 @@ async fn ask(
         let message = error_detail(&message.unwrap_or_else(|| body.into_owned()), key);
         return Err(AgentError::Refused { status: status.to_string(), message });
     }
-    let mut answer = Answer::new(false);
+    let mut answer = ChatAnswer::new(false);
     answer.whole(&body).map_err(|error| match error {
         AnswerError::Failed(why) => AgentError::Failed(error_detail(&why, key)),
         AnswerError::Broken(why) => AgentError::Broken(error_detail(&why, key)),
     })?;
-    let text = Shim::whole(&answer.into_parts().0);
+    let text = Shim::whole(&answer.into_written().text);
     if text.trim().is_empty() { Err(AgentError::Broken("it is empty".to_owned())) } else { Ok(text) }
 }

@@ -7,9 +7,11 @@
 //! | `files` | the files of a turn: pictures, texts, names |
 //! | `instructions` | the operator's prompt, and where the model speaks |
 //! | `history` | which earlier lines a model gets |
+//! | `messages` | all of it, in order |
 
 pub mod files;
 pub mod frame;
 mod handoff;
 pub mod history;
 pub mod instructions;
+pub(crate) mod messages;

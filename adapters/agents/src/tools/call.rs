@@ -39,6 +39,20 @@ pub(crate) struct ToolCall {
     pub(crate) arguments: String,
 }
 
+impl ToolCall {
+    /// The name to send back: servers refuse an empty one.
+    pub(crate) fn given_name(&self) -> &str {
+        if self.name.is_empty() { "unnamed" } else { &self.name }
+    }
+
+    /// The arguments to send back, as a JSON object; an empty one if they are none: servers parse them again, and some fail
+    /// on invalid ones.
+    pub(crate) fn object(&self) -> &str {
+        let is_object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(&self.arguments).is_ok();
+        if is_object { &self.arguments } else { "{}" }
+    }
+}
+
 /// A valid tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Call {

@@ -98,11 +98,11 @@ impl RunState {
     }
 
     /// Adds what the model wrote in a round. `was_shown`: whether a person could see it.
-    pub(crate) fn add_text(&mut self, text: String, was_shown: bool) {
+    pub(crate) fn add_text(&mut self, text: &str, was_shown: bool) {
         if was_shown {
-            self.shown.push(text);
+            self.shown.push(text.to_owned());
         } else if !text.trim().is_empty() {
-            self.unseen = text;
+            text.clone_into(&mut self.unseen);
         }
     }
 

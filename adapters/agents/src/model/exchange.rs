@@ -8,16 +8,16 @@ use rejoinder_config::Secret;
 use rejoinder_core::{AgentError, AgentTurn, TraceHeaders};
 use reqwest::{
     Response, StatusCode,
-    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, RETRY_AFTER},
+    header::{ACCEPT, CONTENT_TYPE, HeaderMap, RETRY_AFTER},
 };
 use secrecy::{ExposeSecret, SecretString};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{
-    server::OpenAi,
-    stream::{Answer, AnswerError, MAX_ANSWER, error_message},
+    Model, Protocol,
+    answer::{Answer, AnswerError, MAX_ANSWER, error_message},
 };
-use crate::report::Report;
+use crate::{report::Report, section::ModelSettings};
 
 /// The largest event of a stream, and the largest unstreamed answer, in bytes: room for an answer that is too long and
 /// is cut, and for JSON's escapes.
@@ -111,17 +111,17 @@ fn is_passing(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 429 | 500 | 502 | 503 | 504 | 529)
 }
 
-impl OpenAi {
+impl<P: Protocol> Model<P> {
     /// Sends `body`, and reads and reports the answer while it arrives.
     pub(super) async fn exchange(
         &self,
         body: Vec<u8>,
         turn: &AgentTurn,
-        answer: &mut Answer,
+        answer: &mut P::Answer,
         report: &mut Report<'_>,
     ) -> Result<(), ExchangeError> {
         let sent = Instant::now();
-        let first = self.settings.first_token_timeout;
+        let first = self.protocol.settings().first_token_timeout;
         let response = match timeout_at(sent + first, self.post(body, turn).send()).await {
             Err(_) => return Err(ExchangeError::Stalled(format!("no response for {first:?}"))),
             Ok(Err(error)) if error.is_timeout() && !error.is_connect() => {
@@ -142,7 +142,7 @@ impl OpenAi {
         };
         let read = match read {
             // A stream may say that it is over, and nothing else: that is silence.
-            Ok(()) if answer.is_empty() && !answer.done => Err(ExchangeError::Broken(format!(
+            Ok(()) if answer.is_empty() && !answer.text().is_done() => Err(ExchangeError::Broken(format!(
                 "the server answered with {} and no completion in it (is `base_url` right?)",
                 if media_type.is_empty() { "no content type" } else { &media_type }
             ))),
@@ -153,7 +153,7 @@ impl OpenAi {
             ExchangeError::Broken(why) => ExchangeError::Broken(self.error_detail(&why)),
             other => other,
         })?;
-        report.text(answer.visible.end()).await;
+        report.text(answer.text_mut().visible.end()).await;
         Ok(())
     }
 
@@ -163,18 +163,15 @@ impl OpenAi {
         let request = self
             .http
             .post(self.url.clone())
+            .headers(self.headers.clone())
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "text/event-stream, application/json")
             .header("x-rejoinder-turn-id", turn.turn.to_string())
             .header("x-rejoinder-attempt", turn.attempt)
             .body(body);
-        let request = match &turn.trace {
+        match &turn.trace {
             Some(TraceHeaders { parent, state }) if state.is_empty() => request.header("traceparent", parent),
             Some(TraceHeaders { parent, state }) => request.header("traceparent", parent).header("tracestate", state),
-            None => request,
-        };
-        match &self.authorization {
-            Some(authorization) => request.header(AUTHORIZATION, authorization),
             None => request,
         }
     }
@@ -183,7 +180,7 @@ impl OpenAi {
         &self,
         response: Response,
         sent: Instant,
-        answer: &mut Answer,
+        answer: &mut P::Answer,
         report: &mut Report<'_>,
     ) -> Result<(), ExchangeError> {
         let mut framing = Framing::default();
@@ -194,14 +191,14 @@ impl OpenAi {
         });
         let mut events = pin!(bytes.eventsource());
 
-        let (first, idle) = (self.settings.first_token_timeout, self.settings.idle_timeout);
+        let ModelSettings { first_token_timeout: first, idle_timeout: idle, .. } = self.protocol.settings();
         let mut patience = (sent + first, first);
         let mut begun = false;
-        while !answer.done {
+        while !answer.text().is_done() {
             let event = match timeout_at(patience.0, events.next()).await {
                 Ok(Some(Ok(event))) => event,
                 // Only the usage can still be missing.
-                Err(_) | Ok(Some(Err(_)) | None) if answer.is_finished() => return Ok(()),
+                Err(_) | Ok(Some(Err(_)) | None) if answer.text().is_finished() => return Ok(()),
                 Err(_) => return Err(ExchangeError::Stalled(format!("no data for {:?}", patience.1))),
                 Ok(None) if answer.is_empty() => return Ok(()),
                 Ok(None) => return Err(ExchangeError::Cut("the stream has no end marker".to_owned())),
@@ -216,7 +213,7 @@ impl OpenAi {
                 if !std::mem::replace(&mut begun, true) {
                     self.record_first_token(sent);
                 }
-                let limit = if answer.is_finished() { idle.min(USAGE_TIMEOUT) } else { idle };
+                let limit = if answer.text().is_finished() { idle.min(USAGE_TIMEOUT) } else { idle };
                 patience = (Instant::now() + limit, limit);
             }
             report.update(update).await;
@@ -230,10 +227,10 @@ impl OpenAi {
         &self,
         mut response: Response,
         sent: Instant,
-        answer: &mut Answer,
+        answer: &mut P::Answer,
         report: &mut Report<'_>,
     ) -> Result<(), ExchangeError> {
-        let first = self.settings.first_token_timeout;
+        let first = self.protocol.settings().first_token_timeout;
         let body = match timeout_at(sent + first, read_body(&mut response, MAX_EVENT + 1)).await {
             Err(_) => return Err(ExchangeError::Stalled(format!("no answer for {first:?}"))),
             Ok(Err(error)) => return Err(ExchangeError::Cut(chain(error))),
@@ -264,7 +261,7 @@ impl OpenAi {
     }
 
     fn error_detail(&self, message: &str) -> String {
-        error_detail(message, self.settings.api_key.as_ref().map(Secret::get))
+        error_detail(message, self.protocol.settings().api_key.map(Secret::get))
     }
 
     fn record_first_token(&self, sent: Instant) {
@@ -279,7 +276,7 @@ fn media_type(headers: &HeaderMap) -> String {
 }
 
 /// An error message of a server or a library, for people: one line, short, without the API key.
-pub(super) fn error_detail(message: &str, key: Option<&SecretString>) -> String {
+pub(crate) fn error_detail(message: &str, key: Option<&SecretString>) -> String {
     let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
     let message = match key.map(ExposeSecret::expose_secret) {
         Some(key) if !key.is_empty() => message.replace(key, "[key]"),

@@ -2,12 +2,12 @@
 
 use std::{fmt, sync::atomic::AtomicBool, time::Duration};
 
+use rejoinder_config::Secret;
 use rejoinder_core::AgentName;
-use reqwest::header::{HeaderValue, InvalidHeaderValue};
-use secrecy::{ExposeSecret, SecretString};
+use reqwest::header::{HeaderMap, InvalidHeaderValue};
 use url::Url;
 
-use super::{dialect::LearnedDialect, section::OpenAiSection};
+use super::{Protocol, dialect::LearnedDialect};
 
 /// How long to wait before the only retry, if the server does not say.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
@@ -32,44 +32,46 @@ pub enum SettingsError {
     ApiKey(#[source] InvalidHeaderValue),
 }
 
-/// An agent behind a Chat Completions server.
-pub struct OpenAi {
+/// An agent behind a server with a model. `P` is the section of its kind.
+pub struct Model<P> {
     /// For metrics and logs.
     pub(super) name: AgentName,
-    pub(super) settings: OpenAiSection,
+    pub(super) protocol: P,
     pub(super) retry_pause: Duration,
     pub(super) http: reqwest::Client,
     pub(super) url: Url,
-    pub(super) authorization: Option<HeaderValue>,
+    /// Those of the protocol, such as the key.
+    pub(super) headers: HeaderMap,
     pub(super) learned: LearnedDialect,
     pub(super) thinks_first: AtomicBool,
 }
 
-impl fmt::Debug for OpenAi {
+impl<P: Protocol> fmt::Debug for Model<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenAi")
+        f.debug_struct("Model")
+            .field("kind", &P::KIND)
             .field("name", &self.name)
             .field("at", &self.redacted_url().as_str())
             .finish_non_exhaustive()
     }
 }
 
-impl OpenAi {
+impl<P: Protocol> Model<P> {
     /// Sends nothing yet. `http` must have no timeout for whole requests: an answer may take minutes.
     ///
     /// # Errors
     /// When the settings are invalid.
-    pub fn new(name: AgentName, settings: OpenAiSection, http: reqwest::Client) -> Result<Self, SettingsError> {
+    pub fn new(name: AgentName, section: P, http: reqwest::Client) -> Result<Self, SettingsError> {
+        let settings = section.settings();
         if !matches!(settings.base_url.scheme(), "http" | "https") {
             return Err(SettingsError::BaseUrl);
         }
         let mut url = settings.base_url.clone();
-        url.path_segments_mut().map_err(|()| SettingsError::BaseUrl)?.pop_if_empty().extend(["chat", "completions"]);
-        let authorization =
-            settings.api_key.as_ref().map(|key| bearer(key.get())).transpose().map_err(SettingsError::ApiKey)?;
+        url.path_segments_mut().map_err(|()| SettingsError::BaseUrl)?.pop_if_empty().extend(P::PATH);
+        let headers = P::headers(settings.api_key.map(Secret::get)).map_err(SettingsError::ApiKey)?;
         let thinks_first = AtomicBool::new(settings.thinks_first);
         let (learned, retry_pause) = (LearnedDialect::default(), RETRY_PAUSE);
-        Ok(Self { name, settings, retry_pause, http, url, authorization, learned, thinks_first })
+        Ok(Self { name, protocol: section, retry_pause, http, url, headers, learned, thinks_first })
     }
 
     #[must_use]
@@ -79,17 +81,11 @@ impl OpenAi {
     }
 
     pub(super) fn redacted_url(&self) -> Url {
-        redacted_url(&self.settings.base_url)
+        redacted_url(self.protocol.settings().base_url)
     }
 
     pub(super) fn count(&self, result: &'static str) {
         metrics::counter!("rejoinder_agent_requests_total", "agent" => self.name.clone(), "result" => result)
             .increment(1);
     }
-}
-
-pub(crate) fn bearer(key: &SecretString) -> Result<HeaderValue, InvalidHeaderValue> {
-    let mut value = HeaderValue::try_from(format!("Bearer {}", key.expose_secret()))?;
-    value.set_sensitive(true);
-    Ok(value)
 }

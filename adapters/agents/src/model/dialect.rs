@@ -12,15 +12,15 @@ const MEMORY: Duration = Duration::from_mins(30);
 /// The parts of the API that some servers refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "the parts are independent")]
-pub(super) struct Dialect {
+pub(crate) struct Dialect {
     /// `stream_options`, which requests the usage.
-    pub(super) stream_options: bool,
+    pub(crate) stream_options: bool,
     /// `tools`: many small models do not support them.
-    pub(super) tools: bool,
+    pub(crate) tools: bool,
     /// Use `max_completion_tokens` instead of `max_tokens`, which OpenAI's reasoning models refuse.
-    pub(super) max_completion_tokens: bool,
+    pub(crate) max_completion_tokens: bool,
     /// Pictures: many models have no vision.
-    pub(super) images: bool,
+    pub(crate) images: bool,
 }
 
 impl Default for Dialect {

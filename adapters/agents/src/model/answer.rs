@@ -1,0 +1,118 @@
+//! An answer of a model while it arrives, as far as all protocols have it in common. No I/O.
+
+use crate::{
+    prompt::messages::Written,
+    report::{AnswerUpdate, VisibleText},
+};
+
+/// The most bytes of text, reasoning and tool arguments in one answer. Text that is longer is cut.
+pub(crate) const MAX_ANSWER: usize = 1024 * 1024;
+
+/// The most tool calls in one answer.
+pub(crate) const MAX_CALLS: usize = 32;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AnswerError {
+    Failed(String),
+    /// The answer violates the API's format, or its reasoning or tool calls are too large.
+    Broken(String),
+}
+
+/// The answer to one request, as received so far.
+pub(crate) trait Answer: Send {
+    /// An empty answer. If `thinks_first`, it shows nothing before its thought has ended.
+    fn new(thinks_first: bool) -> Self;
+
+    /// Reads the data of one event of a stream.
+    ///
+    /// # Errors
+    /// When it is no event of this protocol, or reports a failure.
+    fn event(&mut self, data: &str) -> Result<AnswerUpdate, AnswerError>;
+
+    /// Reads an unstreamed answer.
+    ///
+    /// # Errors
+    /// As of [`Answer::event`].
+    fn whole(&mut self, body: &str) -> Result<AnswerUpdate, AnswerError>;
+
+    /// Whether nothing that arrived was an answer.
+    fn is_empty(&self) -> bool;
+
+    fn text(&self) -> &AnswerText;
+
+    fn text_mut(&mut self) -> &mut AnswerText;
+
+    /// What the model wrote; of an answer that was cut, the text only.
+    fn into_written(self) -> Written;
+}
+
+/// The text of an answer, and how far the answer has come.
+#[derive(Debug, Default)]
+pub(crate) struct AnswerText {
+    pub(crate) raw: String,
+    pub(crate) visible: VisibleText,
+    /// How many bytes of text, reasoning and tool arguments arrived.
+    pub(crate) size: usize,
+    pub(crate) stage: Stage,
+    /// Whether the text was too long, so that its end is missing. Nothing more of the answer is read.
+    pub(crate) cut: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    #[default]
+    Arriving,
+    /// The model has finished. The usage may still follow.
+    Finished,
+    /// The stream sent its last event.
+    Done,
+}
+
+impl AnswerText {
+    pub(crate) fn new(thinks_first: bool) -> Self {
+        Self { visible: VisibleText::new(thinks_first), ..Self::default() }
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.stage >= Stage::Finished
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.stage == Stage::Done
+    }
+
+    /// Adds text, as much of it as there is room for.
+    pub(crate) fn push(&mut self, text: &str, update: &mut AnswerUpdate) {
+        let room = MAX_ANSWER.saturating_sub(self.size);
+        let kept = &text[..text.floor_char_boundary(room)];
+        self.size += kept.len();
+        self.raw.push_str(kept);
+        self.visible.push(kept, update);
+        if kept.len() < text.len() {
+            (self.cut, self.stage) = (true, Stage::Done);
+        }
+    }
+
+    /// Ends the reading of an event before which the answer had `before` bytes.
+    ///
+    /// # Errors
+    /// When the answer is too large.
+    pub(crate) fn end_event(&mut self, before: usize, update: &mut AnswerUpdate) -> Result<(), AnswerError> {
+        if self.size > MAX_ANSWER {
+            return Err(AnswerError::Broken(format!("the answer is larger than {MAX_ANSWER} bytes")));
+        }
+        self.visible.count(update);
+        update.progress = self.size > before;
+        Ok(())
+    }
+}
+
+/// The error message in a server's response: `{"error": {"message"}}`, `{"error": "…"}`, `{"message"}`, `{"detail"}`.
+pub(crate) fn error_message(body: &serde_json::Value) -> Option<String> {
+    if let Some(text) = body.as_str() {
+        return Some(text.to_owned());
+    }
+    let message =
+        ["error", "message", "detail"].into_iter().find_map(|key| body.get(key).filter(|it| !it.is_null()))?;
+    error_message(message).or_else(|| Some(message.to_string()))
+}

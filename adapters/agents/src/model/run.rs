@@ -1,0 +1,134 @@
+//! A run: its rounds, and the retry of a request.
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use async_trait::async_trait;
+use rejoinder_core::{AgentError, AgentRuntime, AgentTurn, Outcome, RunEvents};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{Answer, Model, Protocol, exchange::ExchangeError, request::Request};
+use crate::{
+    prompt::{files, messages::Prompt},
+    report::Report,
+    tools::RunState,
+};
+
+/// How many requests one run may make, not counting retries.
+pub(super) const MAX_ROUNDS: usize = 5;
+
+impl<P: Protocol> Model<P> {
+    async fn answer(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
+        let mut prompt = Prompt::of(turn, &self.protocol.settings());
+        let (began, mut state, mut retried) = (Instant::now(), RunState::default(), false);
+        let mut report = Report::to(events);
+        // Whether the model has said all that it wanted, and is only asked again for what came meanwhile.
+        let mut is_whole = false;
+        for round in 1..=MAX_ROUNDS {
+            let answer = match self.ask(turn, &mut prompt, &mut report, state.has_shown(), &mut retried).await {
+                Ok(answer) => answer,
+                // An earlier choice of the model stays valid.
+                Err(_) if is_whole => return Ok(state.outcome()),
+                Err(error) => return state.choice().ok_or(error),
+            };
+            let (was_shown, is_cut) = (answer.text().visible.shown > 0, answer.text().cut);
+            let mut written = answer.into_written();
+            if is_cut {
+                tracing::warn!(agent = &*self.name, turn_id = %turn.turn, "the answer is too long, its end is cut off");
+                let notice = format!("\n\n{}", turn.cut_off);
+                written.text.push_str(&notice);
+                report.text(notice).await;
+            }
+            let now = turn.now + Duration::from_secs(began.elapsed().as_secs());
+            let results = state.perform(&written.calls, turn, now, events).await;
+            let ends = state.sent || results.iter().all(|result| !result.needs_answer);
+            // What came while the model worked is answered by another round: this one does not end the run.
+            let may_listen = round < MAX_ROUNDS && (written.calls.is_empty() || !ends);
+            let came = if may_listen { events.listen().await } else { Vec::new() };
+            is_whole = ends && !came.is_empty();
+            let ends = ends && came.is_empty();
+            state.add_text(&written.text, was_shown);
+            if ends {
+                break;
+            }
+            if !(written.text.is_empty() && written.calls.is_empty()) {
+                prompt.push_round(written, results.into_iter().map(|result| result.text).collect());
+            }
+            prompt.came_in(&came, turn.chat);
+        }
+        Ok(state.outcome())
+    }
+
+    /// One round: a request, retried once in a run if that may help and nothing was shown. `has_shown`: whether an earlier
+    /// round showed text.
+    async fn ask(
+        &self,
+        turn: &AgentTurn,
+        prompt: &mut Prompt<'_>,
+        report: &mut Report<'_>,
+        has_shown: bool,
+        retried: &mut bool,
+    ) -> Result<P::Answer, AgentError> {
+        let known = self.learned.get();
+        let mut dialect = known;
+        loop {
+            if !dialect.images {
+                prompt.remove_pictures();
+            }
+            let request = Request::new(&self.protocol, turn, prompt, dialect);
+            report.shown(request.input::<P>(prompt)).await;
+            let mut answer = P::Answer::new(self.thinks_first.load(Ordering::Relaxed));
+            report.next(has_shown);
+            let result = self.exchange(request.body, turn, &mut answer, report).await;
+            self.thinks_first.fetch_or(answer.text().visible.thought_first, Ordering::Relaxed);
+            self.count(result.as_ref().map_or_else(ExchangeError::as_str, |()| "ok"));
+            let Err(error) = result else {
+                if dialect != known && self.learned.learn(dialect) {
+                    let agent = &*self.name;
+                    let left_out = dialect.left_out();
+                    tracing::warn!(agent, left_out, "the server refuses a part of the API, which is left out for now");
+                }
+                return Ok(answer);
+            };
+            if let ExchangeError::Refused { message, .. } = &error
+                && let Some(left) = dialect.without_refused(message)
+            {
+                dialect = left;
+                continue;
+            }
+            match error.pause(self.retry_pause) {
+                Some(pause) if !*retried && answer.text().visible.shown == 0 => {
+                    *retried = true;
+                    let (agent, trouble) = (&*self.name, error.as_str());
+                    tracing::info!(agent, turn_id = %turn.turn, trouble, "request failed, retrying once");
+                    tokio::time::sleep(pause).await;
+                }
+                _ => return Err(error.into_error(answer.text().visible.shown)),
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl<P: Protocol> AgentRuntime for Model<P> {
+    fn describe(&self) -> String {
+        format!("{} {} at {}", P::KIND, self.protocol.settings().model, self.redacted_url())
+    }
+
+    fn history(&self) -> usize {
+        self.protocol.settings().history_messages as usize
+    }
+
+    fn reads(&self, media_type: &str) -> Option<usize> {
+        let takes_pictures = || self.protocol.settings().images && self.learned.get().images;
+        files::largest(media_type).filter(|_| !files::is_picture(media_type) || takes_pictures())
+    }
+
+    async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {
+        tokio::select! {
+            biased;
+            outcome = self.answer(&turn, &events) => outcome,
+            () = cancel.cancelled() => Err(AgentError::Failed("the run was cancelled".to_owned())),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The messages that a model reads, in no protocol's form. No I/O.
+
+use std::borrow::Cow;
+
+use rejoinder_core::{AgentMessage, AgentTurn, ChatKind};
+
+use super::{
+    files::{self, Picture},
+    frame, history, instructions,
+};
+use crate::{section::ModelSettings, tools::ToolCall};
+
+/// What a model gets to read: the instructions, and the messages after them.
+#[derive(Clone, Debug)]
+pub(crate) struct Prompt<'a> {
+    pub(crate) instructions: String,
+    /// At least one. No two of [`Message::People`], and no two of [`Message::Model`], follow each other: the chat templates of
+    /// several models require that user and assistant alternate.
+    pub(crate) messages: Vec<Message<'a>>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Message<'a> {
+    /// What people wrote, and what the gateway told.
+    People(Content<'a>),
+    /// What the model said in earlier turns.
+    Model(Cow<'a, str>),
+    /// What the model wrote in this run, and the result of each of its calls.
+    Round { written: Written, results: Vec<String> },
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Content<'a> {
+    pub(crate) text: Cow<'a, str>,
+    pub(crate) pictures: Vec<Picture<'a>>,
+}
+
+/// What a model wrote in one answer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Written {
+    /// With markers and thoughts, as far as they are in the text.
+    pub(crate) text: String,
+    pub(crate) calls: Vec<ToolCall>,
+}
+
+impl Message<'_> {
+    /// About how much room it takes in a body, in bytes.
+    pub(crate) fn size(&self) -> usize {
+        /// The names of the fields.
+        const FIELDS: usize = 32;
+        FIELDS
+            + match self {
+                Self::People(Content { text, pictures }) => {
+                    text.len() + pictures.iter().map(|picture| picture.url.len()).sum::<usize>()
+                }
+                Self::Model(text) => text.len(),
+                Self::Round { written, results } => {
+                    written.text.len() + results.iter().map(|result| FIELDS + result.len()).sum::<usize>()
+                }
+            }
+    }
+
+    /// The message with notes in place of its pictures.
+    fn with_notes(&self) -> Message<'_> {
+        match self {
+            Self::People(Content { text, pictures }) => {
+                let pictures = pictures.iter().map(Picture::with_note).collect();
+                Message::People(Content { text: Cow::Borrowed(&**text), pictures })
+            }
+            Self::Model(text) => Message::Model(Cow::Borrowed(&**text)),
+            Self::Round { written, results } => Message::Round { written: written.clone(), results: results.clone() },
+        }
+    }
+}
+
+impl<'a> Prompt<'a> {
+    /// The prompt for `turn`: instructions, history, and the current message.
+    pub(crate) fn of(turn: &'a AgentTurn, settings: &ModelSettings<'_>) -> Self {
+        Self { instructions: instructions::of(turn, settings.system_prompt), messages: messages(turn, settings) }
+    }
+
+    /// Adds an answer of the model, with the result of each of its calls.
+    pub(crate) fn push_round(&mut self, written: Written, results: Vec<String>) {
+        self.messages.push(Message::Round { written, results });
+    }
+
+    /// Adds what people wrote while the model was at work. Of their pictures it gets the names.
+    pub(crate) fn came_in(&mut self, messages: &[AgentMessage], chat: ChatKind) {
+        for message in messages {
+            push_people(&mut self.messages, frame::of_message(message, chat).into_owned().into());
+        }
+    }
+
+    /// Removes all pictures, for a server that refuses them.
+    pub(crate) fn remove_pictures(&mut self) {
+        for message in &mut self.messages {
+            if let Message::People(content) = message {
+                content.pictures.clear();
+            }
+        }
+    }
+
+    /// The messages with notes in place of the pictures; `None` if there is no picture.
+    pub(crate) fn with_notes(&self) -> Option<Vec<Message<'_>>> {
+        let has_pictures =
+            |message: &Message<'_>| matches!(message, Message::People(content) if !content.pictures.is_empty());
+        self.messages.iter().any(has_pictures).then(|| self.messages.iter().map(Message::with_notes).collect())
+    }
+}
+
+/// The history and the current message.
+fn messages<'a>(turn: &'a AgentTurn, settings: &ModelSettings<'_>) -> Vec<Message<'a>> {
+    let history = history::fitting(&turn.history, settings.history_messages as usize, settings.history_chars as usize);
+    let mut messages = Vec::with_capacity(history.len() + 1);
+    if let Some(instructions) = &turn.instructions {
+        push_people(&mut messages, frame::of_program(instructions).into());
+    }
+    for line in history {
+        if history::is_own(line) {
+            push_own(&mut messages, frame::of_line(line));
+        } else {
+            push_people(&mut messages, frame::of_line(line));
+        }
+    }
+    push_people(&mut messages, frame::of_turn(turn));
+    for message in &turn.more {
+        push_people(&mut messages, frame::of_message(message, turn.chat));
+    }
+    if settings.images
+        && let Some(Message::People(now)) = messages.last_mut()
+    {
+        let first = (&turn.attachments, &turn.quoted);
+        let all = std::iter::once(first).chain(turn.more.iter().map(|more| (&more.attachments, &more.quoted)));
+        let pictures = all.flat_map(|(own, quoted)| {
+            let quoted = quoted.iter().flat_map(|quoted| &quoted.files).map(|file| (file, true));
+            own.iter().map(|file| (file, false)).chain(quoted)
+        });
+        now.pictures = files::pictures(pictures);
+    }
+    messages
+}
+
+fn push_people<'a>(messages: &mut Vec<Message<'a>>, text: Cow<'a, str>) {
+    match messages.last_mut() {
+        Some(Message::People(last)) => join(&mut last.text, &text),
+        _ => messages.push(Message::People(Content { text, pictures: Vec::new() })),
+    }
+}
+
+fn push_own<'a>(messages: &mut Vec<Message<'a>>, text: Cow<'a, str>) {
+    match messages.last_mut() {
+        Some(Message::Model(last)) => join(last, &text),
+        _ => messages.push(Message::Model(text)),
+    }
+}
+
+fn join(text: &mut Cow<'_, str>, more: &str) {
+    let text = text.to_mut();
+    text.push_str("\n\n");
+    text.push_str(more);
+}
