@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use reqwest::{Response, StatusCode, header::AUTHORIZATION};
+use rejoinder_config::Secret;
+use reqwest::{Response, StatusCode};
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::Value;
 use url::Url;
 
 use crate::{
-    model::{chain, read_body},
-    openai::bearer,
+    OpenAiSection,
+    model::{Protocol, chain, read_body},
 };
 
 /// How long one server may take to answer [`find_local`].
@@ -113,13 +114,32 @@ pub async fn check_model(
     key: Option<&SecretString>,
     model: &str,
 ) -> Result<ModelStatus, ModelsError> {
-    let listed = list_models(http, base_url, key).await?;
+    check::<OpenAiSection>(http, base_url, key, model).await
+}
+
+/// Asks the server of an agent whether it has the agent's model, without running a turn.
+///
+/// # Errors
+/// When the server does not list its models.
+#[expect(private_bounds, reason = "only the kinds of this crate are protocols")]
+pub async fn check_agent<P: Protocol>(http: &reqwest::Client, section: &P) -> Result<ModelStatus, ModelsError> {
+    let settings = section.settings();
+    check::<P>(http, settings.base_url, settings.api_key.map(Secret::get), settings.model).await
+}
+
+async fn check<P: Protocol>(
+    http: &reqwest::Client,
+    base_url: &Url,
+    key: Option<&SecretString>,
+    model: &str,
+) -> Result<ModelStatus, ModelsError> {
+    let listed = list::<P>(http, base_url, key).await?;
     // Ollama lists a model without a tag as `model:latest`.
     if listed.iter().any(|listed| listed == model || listed.strip_suffix(":latest") == Some(model)) {
         return Ok(ModelStatus::Available);
     }
     // Some servers list one model but accept any name. Only some servers can be asked about a single model.
-    let Ok(response) = get(http, base_url, key, &["models", model]).await else {
+    let Ok(response) = get::<P>(http, base_url, key, Some(model)).await else {
         return Ok(ModelStatus::Unlisted(listed));
     };
     Ok(match response.status() {
@@ -140,7 +160,15 @@ pub async fn list_models(
     base_url: &Url,
     key: Option<&SecretString>,
 ) -> Result<Vec<String>, ModelsError> {
-    let response = get(http, base_url, key, &["models"]).await?;
+    list::<OpenAiSection>(http, base_url, key).await
+}
+
+async fn list<P: Protocol>(
+    http: &reqwest::Client,
+    base_url: &Url,
+    key: Option<&SecretString>,
+) -> Result<Vec<String>, ModelsError> {
+    let response = get::<P>(http, base_url, key, None).await?;
     match response.status() {
         status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
             return Err(ModelsError::KeyRefused(status.as_u16()));
@@ -189,22 +217,22 @@ async fn probe(
     is_known.then(|| FoundServer { origin, base_url: base_url.clone(), models })
 }
 
-async fn get(
+/// Asks for the list of models, or for one of them.
+async fn get<P: Protocol>(
     http: &reqwest::Client,
     base_url: &Url,
     key: Option<&SecretString>,
-    path: &[&str],
+    model: Option<&str>,
 ) -> Result<Response, ModelsError> {
     let mut url = base_url.clone();
     match url.path_segments_mut() {
-        Ok(mut segments) => segments.pop_if_empty().extend(path),
+        Ok(mut segments) => segments.pop_if_empty().extend(P::MODELS).extend(model),
         Err(()) => return Err(ModelsError::Unreachable("the URL is not a web address".to_owned())),
     };
-    let mut request = http.get(url);
-    if let Some(authorization) = key.and_then(|key| bearer(key).ok()) {
-        request = request.header(AUTHORIZATION, authorization);
-    }
-    request.send().await.map_err(|error| ModelsError::Unreachable(chain(error)))
+    // A key that is not allowed in a header is refused when the agent is built.
+    let headers = P::headers(key).unwrap_or_default();
+    let response = http.get(url).headers(headers).send().await;
+    response.map_err(|error| ModelsError::Unreachable(chain(error)))
 }
 
 async fn body(mut response: Response) -> Result<Vec<u8>, ModelsError> {

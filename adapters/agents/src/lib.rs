@@ -5,6 +5,7 @@
 //! | `front-desk` | [`FrontDesk`] | the built-in default: needs no key and no network; says that no agent is configured |
 //! | `command` | [`Command`] | a program of the operator, started for each turn |
 //! | `http` | [`Http`] | a service of the operator, which gets one request for each turn |
+//! | `anthropic` | [`Anthropic`] | a server with Anthropic's Messages API, streamed |
 //! | `openai` | [`OpenAi`] | any server with OpenAI's Chat Completions API, streamed |
 //! | `pull` | [`Pull`] | workers anywhere, which fetch turns over HTTP and post the answers |
 //!
@@ -25,6 +26,7 @@
 
 mod command;
 mod added;
+mod anthropic;
 mod detect;
 mod front_desk;
 mod http;
@@ -45,8 +47,9 @@ mod wire;
 
 pub use command::{Command, CommandSection, Memory, ProgramError};
 pub use added::{AddedToPrompt, OfferedTool, PromptPiece, added_to_prompt};
+pub use anthropic::{Anthropic, AnthropicSection};
 pub use detect::{
-    FoundServer, ModelStatus, ModelsError, Origin, ServerCandidates, check_model, find_local, list_models,
+    FoundServer, ModelStatus, ModelsError, Origin, ServerCandidates, check_agent, check_model, find_local, list_models,
 };
 pub use front_desk::{FrontDesk, FrontDeskSection, NextStep, Status};
 pub use http::{Http, HttpSection};

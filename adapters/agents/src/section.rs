@@ -27,6 +27,8 @@ pub(crate) struct ModelSettings<'a> {
     pub(crate) model: &'a str,
     pub(crate) system_prompt: &'a str,
     pub(crate) images: bool,
+    /// The size of the largest picture that the server takes, in bytes.
+    pub(crate) largest_picture: usize,
     /// Whether the model begins with a thought in its text, which ends in `</think>`.
     pub(crate) thinks_first: bool,
     pub(crate) history_messages: u32,

@@ -16,6 +16,8 @@ pub(crate) enum AnswerError {
     Failed(String),
     /// The answer violates the API's format, or its reasoning or tool calls are too large.
     Broken(String),
+    /// The model refuses to answer.
+    Refused(String),
 }
 
 /// The answer to one request, as received so far.
@@ -37,6 +39,11 @@ pub(crate) trait Answer: Send {
 
     /// Whether nothing that arrived was an answer.
     fn is_empty(&self) -> bool;
+
+    /// Whether the model wants to go on in another request, with what it wrote so far.
+    fn is_paused(&self) -> bool {
+        false
+    }
 
     fn text(&self) -> &AnswerText;
 

@@ -45,6 +45,8 @@ pub(super) enum ExchangeError {
     Unreachable(String),
     /// The response has an error status.
     Refused { status: StatusCode, message: String, retry_after: Option<Duration> },
+    /// The model refuses to answer.
+    Declined(String),
     /// The answer itself reports a failure.
     Failed(String),
     /// The answer ended before it was finished.
@@ -60,7 +62,7 @@ impl ExchangeError {
     pub(super) const fn as_str(&self) -> &'static str {
         match self {
             Self::Unreachable(_) => "unreachable",
-            Self::Refused { .. } => "refused",
+            Self::Refused { .. } | Self::Declined(_) => "refused",
             Self::Failed(_) => "failed",
             Self::Cut(_) => "cut",
             Self::Stalled(_) => "stalled",
@@ -76,7 +78,7 @@ impl ExchangeError {
                 let pause = retry_after.unwrap_or(usual);
                 (pause <= MAX_RETRY_AFTER).then_some(pause)
             }
-            Self::Refused { .. } | Self::Stalled(_) | Self::Broken(_) => None,
+            Self::Refused { .. } | Self::Declined(_) | Self::Stalled(_) | Self::Broken(_) => None,
         }
     }
 
@@ -86,6 +88,7 @@ impl ExchangeError {
         match self {
             Self::Unreachable(why) => AgentError::Unreachable(why),
             Self::Refused { status, message, .. } => AgentError::Refused { status: status.to_string(), message },
+            Self::Declined(message) => AgentError::Refused { status: format!("refusal{after}"), message },
             Self::Failed(why) => AgentError::Failed(format!("{why}{after}")),
             Self::Cut(why) if shown == 0 => {
                 AgentError::Broken(format!("the stream was cut off before any text: {why}"))
@@ -102,6 +105,7 @@ impl From<AnswerError> for ExchangeError {
         match error {
             AnswerError::Failed(why) => Self::Failed(why),
             AnswerError::Broken(why) => Self::Broken(why),
+            AnswerError::Refused(why) => Self::Declined(why),
         }
     }
 }
@@ -151,6 +155,7 @@ impl<P: Protocol> Model<P> {
         read.map_err(|error| match error {
             ExchangeError::Failed(why) => ExchangeError::Failed(self.error_detail(&why)),
             ExchangeError::Broken(why) => ExchangeError::Broken(self.error_detail(&why)),
+            ExchangeError::Declined(why) => ExchangeError::Declined(self.error_detail(&why)),
             other => other,
         })?;
         report.text(answer.text_mut().visible.end()).await;

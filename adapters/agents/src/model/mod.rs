@@ -44,6 +44,9 @@ pub(crate) trait Protocol: AgentSection {
     /// Where requests are posted, below the base URL.
     const PATH: &'static [&'static str];
 
+    /// Where the server lists its models, below the base URL.
+    const MODELS: &'static [&'static str];
+
     /// What stands before the text of the instructions in a body, after the options, and what between it and the messages.
     const AROUND_INSTRUCTIONS: [&'static str; 2];
 

@@ -31,7 +31,8 @@ impl<P: Protocol> Model<P> {
                 Err(_) if is_whole => return Ok(state.outcome()),
                 Err(error) => return state.choice().ok_or(error),
             };
-            let (was_shown, is_cut) = (answer.text().visible.shown > 0, answer.text().cut);
+            let (was_shown, is_cut, is_paused) =
+                (answer.text().visible.shown > 0, answer.text().cut, answer.is_paused());
             let mut written = answer.into_written();
             if is_cut {
                 tracing::warn!(agent = &*self.name, turn_id = %turn.turn, "the answer is too long, its end is cut off");
@@ -41,9 +42,9 @@ impl<P: Protocol> Model<P> {
             }
             let now = turn.now + Duration::from_secs(began.elapsed().as_secs());
             let results = state.perform(&written.calls, turn, now, events).await;
-            let ends = state.sent || results.iter().all(|result| !result.needs_answer);
+            let ends = state.sent || (!is_paused && results.iter().all(|result| !result.needs_answer));
             // What came while the model worked is answered by another round: this one does not end the run.
-            let may_listen = round < MAX_ROUNDS && (written.calls.is_empty() || !ends);
+            let may_listen = round < MAX_ROUNDS && !is_paused && (written.calls.is_empty() || !ends);
             let came = if may_listen { events.listen().await } else { Vec::new() };
             is_whole = ends && !came.is_empty();
             let ends = ends && came.is_empty();
@@ -51,7 +52,11 @@ impl<P: Protocol> Model<P> {
             if ends {
                 break;
             }
-            if !(written.text.is_empty() && written.calls.is_empty()) {
+            if is_paused && round == MAX_ROUNDS {
+                let error = AgentError::Broken("the model paused its answer too often".to_owned());
+                return state.choice().ok_or(error);
+            }
+            if is_paused || !(written.text.is_empty() && written.calls.is_empty()) {
                 prompt.push_round(written, results.into_iter().map(|result| result.text).collect());
             }
             prompt.came_in(&came, turn.chat);
@@ -121,7 +126,11 @@ impl<P: Protocol> AgentRuntime for Model<P> {
 
     fn reads(&self, media_type: &str) -> Option<usize> {
         let takes_pictures = || self.protocol.settings().images && self.learned.get().images;
-        files::largest(media_type).filter(|_| !files::is_picture(media_type) || takes_pictures())
+        let largest = files::largest(media_type)?;
+        if !files::is_picture(media_type) {
+            return Some(largest);
+        }
+        takes_pictures().then(|| largest.min(self.protocol.settings().largest_picture))
     }
 
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {

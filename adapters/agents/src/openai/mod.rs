@@ -29,6 +29,7 @@ pub type OpenAi = Model<OpenAiSection>;
 
 impl Protocol for OpenAiSection {
     const PATH: &'static [&'static str] = &["chat", "completions"];
+    const MODELS: &'static [&'static str] = &["models"];
     const AROUND_INSTRUCTIONS: [&'static str; 2] = request::AROUND_INSTRUCTIONS;
 
     type Answer = ChatAnswer;
@@ -50,7 +51,7 @@ impl Protocol for OpenAiSection {
     }
 }
 
-pub(crate) fn bearer(key: &SecretString) -> Result<HeaderValue, InvalidHeaderValue> {
+fn bearer(key: &SecretString) -> Result<HeaderValue, InvalidHeaderValue> {
     let mut value = HeaderValue::try_from(format!("Bearer {}", key.expose_secret()))?;
     value.set_sensitive(true);
     Ok(value)

@@ -97,6 +97,7 @@ impl OpenAiSection {
             model: &self.model,
             system_prompt: &self.system_prompt,
             images: self.images,
+            largest_picture: usize::MAX,
             thinks_first: self.thinks_first,
             history_messages: self.history_messages,
             history_chars: self.history_chars,

@@ -59,7 +59,7 @@ async fn ask(
     }
     let mut answer = ChatAnswer::new(false);
     answer.whole(&body).map_err(|error| match error {
-        AnswerError::Failed(why) => AgentError::Failed(error_detail(&why, key)),
+        AnswerError::Failed(why) | AnswerError::Refused(why) => AgentError::Failed(error_detail(&why, key)),
         AnswerError::Broken(why) => AgentError::Broken(error_detail(&why, key)),
     })?;
     let text = Shim::whole(&answer.into_written().text);

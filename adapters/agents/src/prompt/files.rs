@@ -62,22 +62,26 @@ pub struct Picture<'a> {
 }
 
 impl Picture<'_> {
+    /// Its media type, and its bytes in base64. `None` if there is only a note in their place.
+    pub(crate) fn encoded(&self) -> Option<(&str, &str)> {
+        self.url.strip_prefix("data:")?.split_once(";base64,")
+    }
+
     /// The picture with its type and its size in place of its bytes.
     pub fn with_note(&self) -> Picture<'_> {
-        let (media_type, encoded) = self.url.split_once(";base64,").unwrap_or((&self.url, ""));
-        let media_type = media_type.trim_start_matches("data:");
+        let (media_type, encoded) = self.encoded().unwrap_or((&self.url, ""));
         let bytes = encoded.trim_end_matches('=').len() * 3 / 4;
         Picture { name: self.name, is_quoted: self.is_quoted, url: format!("[{media_type}, {bytes} bytes]") }
     }
 }
 
-/// The pictures among the files, each of which may belong to the quoted message.
-pub fn pictures<'a>(files: impl Iterator<Item = (&'a AgentFile, bool)>) -> Vec<Picture<'a>> {
+/// The pictures of at most `largest` bytes among the files, each of which may belong to the quoted message.
+pub fn pictures<'a>(files: impl Iterator<Item = (&'a AgentFile, bool)>, largest: usize) -> Vec<Picture<'a>> {
     let mut bytes_left = MAX_PICTURE_BYTES;
     let pictures = files.filter(|(file, _)| is_picture(&file.attachment.media_type));
     pictures
         .filter_map(|(file, is_quoted)| {
-            let bytes = file.bytes.as_ref().filter(|bytes| !bytes.is_empty())?;
+            let bytes = file.bytes.as_ref().filter(|bytes| (1..=largest).contains(&bytes.len()))?;
             bytes_left = bytes_left.checked_sub(bytes.len())?;
             let url = format!("data:{};base64,{}", essence(&file.attachment.media_type), BASE64_STANDARD.encode(bytes));
             Some(Picture { name: &file.attachment.name, is_quoted, url })
@@ -146,7 +150,7 @@ mod tests {
     }
 
     fn own_pictures(files: &[AgentFile]) -> Vec<Picture<'_>> {
-        pictures(files.iter().map(|file| (file, false)))
+        pictures(files.iter().map(|file| (file, false)), usize::MAX)
     }
 
     #[test]

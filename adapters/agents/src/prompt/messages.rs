@@ -41,6 +41,8 @@ pub(crate) struct Written {
     /// With markers and thoughts, as far as they are in the text.
     pub(crate) text: String,
     pub(crate) calls: Vec<ToolCall>,
+    /// The whole answer as its protocol's blocks, if the server wants it back unchanged.
+    pub(crate) blocks: Vec<serde_json::Value>,
 }
 
 impl Message<'_> {
@@ -135,7 +137,7 @@ fn messages<'a>(turn: &'a AgentTurn, settings: &ModelSettings<'_>) -> Vec<Messag
             let quoted = quoted.iter().flat_map(|quoted| &quoted.files).map(|file| (file, true));
             own.iter().map(|file| (file, false)).chain(quoted)
         });
-        now.pictures = files::pictures(pictures);
+        now.pictures = files::pictures(pictures, settings.largest_picture);
     }
     messages
 }
