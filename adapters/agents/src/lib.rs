@@ -18,7 +18,8 @@
 //! To add a kind, add a module with its section ([`AgentSection`](rejoinder_config::AgentSection), with its part of the
 //! manual) and a type that implements [`AgentRuntime`](rejoinder_core::AgentRuntime), a row in the table above, and a
 //! descriptor in the list of `gateway/src/agents.rs`. `prompt` and `tools` hold what a model reads and can call, in no protocol's
-//! form, and `report` passes its text on to drafts: a kind's own module holds its protocol alone. Run
+//! form, `report` passes its text on to drafts, and `model` is the runtime of every kind with a model behind HTTP: such a kind's own
+//! module holds its section and its protocol alone. Run
 //! `rejoinder_core::runtime_conformance!` on a double of the agent. Chosen silence is an outcome
 //! ([`Silent`](rejoinder_core::Outcome::Silent)), never a failure. An empty answer is a reply without text, which the guard
 //! judges. An answer that was cut off is an error ([`Broken`](rejoinder_core::AgentError::Broken)), never half an answer.

@@ -1,56 +1,82 @@
-//! The runtime suite on the `openai` runtime.
+//! The runtime suite on the runtimes with a model.
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
 };
 
-use rejoinder_agents::OpenAi;
 use rejoinder_core::{
     AgentRuntime,
     conformance::runtime::{AgentDouble, Conduct},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::double::{Answer, Piece, ReceivedRequest, Server, text_chunk};
+use crate::{
+    claude,
+    double::{Answer, Piece, ReceivedRequest, Server, text_chunk},
+};
+
+/// How a server answers in the protocol of a kind.
+#[derive(Clone, Copy)]
+struct Protocol {
+    agent: fn(&Server) -> Arc<dyn AgentRuntime>,
+    says: fn(&[&str]) -> Answer,
+    calls: fn(&str, &[(&str, Value)]) -> Answer,
+    /// An answer that begins with this text, and goes on with the piece.
+    begins: fn(&str, Piece) -> Answer,
+}
+
+const OPENAI: Protocol = Protocol {
+    agent: |server| Arc::new(server.agent()),
+    says: Answer::says,
+    calls: Answer::calls,
+    begins: |text, then| Answer::stream([text_chunk(text), then]),
+};
+
+const ANTHROPIC: Protocol = Protocol {
+    agent: |server| Arc::new(claude::agent(server)),
+    says: claude::says,
+    calls: claude::calls,
+    begins: |text, then| Answer::stream([claude::start(), claude::text(0, text), then]),
+};
 
 /// What is said in the run of each attempt, and how many of its requests were answered.
 type Conducts = Arc<Mutex<HashMap<u32, (Conduct, usize)>>>;
 
 struct Double {
     server: Server,
-    agent: Arc<OpenAi>,
+    agent: Arc<dyn AgentRuntime>,
     conducts: Conducts,
 }
 
-async fn double() -> Double {
+async fn double(protocol: Protocol) -> Double {
     let conducts = Conducts::default();
     let server = Server::directed({
         let conducts = Arc::clone(&conducts);
-        move |request| answer(&conducts, request)
+        move |request| answer(protocol, &conducts, request)
     })
     .await;
-    Double { agent: Arc::new(server.agent()), server, conducts }
+    Double { agent: (protocol.agent)(&server), server, conducts }
 }
 
-fn answer(conducts: &Conducts, request: &ReceivedRequest) -> Answer {
+fn answer(protocol: Protocol, conducts: &Conducts, request: &ReceivedRequest) -> Answer {
     let attempt = request.headers["x-rejoinder-attempt"].to_str().expect("digits").parse().expect("a number");
     let mut conducts = conducts.lock().expect("not poisoned");
     let (conduct, answered) = conducts.get_mut(&attempt).expect("the suite says what happens in each run");
     *answered += 1;
     match conduct {
-        Conduct::Says(pieces) => Answer::says(&pieces.iter().map(String::as_str).collect::<Vec<_>>()),
-        Conduct::Sends(text) => Answer::calls("", &[("send", json!({ "text": text }))]),
-        Conduct::Listens(first, second) => Answer::says(&[if *answered == 1 { first } else { second }]),
-        Conduct::Hangs(text) => Answer::stream([text_chunk(text), Piece::Stall]),
-        Conduct::Breaks(text) => Answer::stream([text_chunk(text), Piece::Cut]),
+        Conduct::Says(pieces) => (protocol.says)(&pieces.iter().map(String::as_str).collect::<Vec<_>>()),
+        Conduct::Sends(text) => (protocol.calls)("", &[("send", json!({ "text": text }))]),
+        Conduct::Listens(first, second) => (protocol.says)(&[if *answered == 1 { first } else { second }]),
+        Conduct::Hangs(text) => (protocol.begins)(text, Piece::Stall),
+        Conduct::Breaks(text) => (protocol.begins)(text, Piece::Cut),
         Conduct::Panics => unreachable!("no answer makes it panic"),
     }
 }
 
 impl AgentDouble for Double {
     fn runtime(&self) -> Arc<dyn AgentRuntime> {
-        Arc::clone(&self.agent) as Arc<dyn AgentRuntime>
+        Arc::clone(&self.agent)
     }
     fn conduct(&self, attempt: u32, conduct: Conduct) -> bool {
         if conduct == Conduct::Panics {
@@ -67,4 +93,10 @@ impl AgentDouble for Double {
     }
 }
 
-rejoinder_core::runtime_conformance!(double());
+mod openai {
+    rejoinder_core::runtime_conformance!(super::double(super::OPENAI));
+}
+
+mod anthropic {
+    rejoinder_core::runtime_conformance!(super::double(super::ANTHROPIC));
+}

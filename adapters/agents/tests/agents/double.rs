@@ -184,6 +184,7 @@ impl Server {
         let app = Router::new()
             .route("/v1/chat/completions", post(respond))
             .route("/v1/turns", post(respond))
+            .route("/v1/messages", post(respond))
             .route("/v1/models", get(respond))
             .route("/v1/models/{model}", get(respond))
             .with_state(Arc::clone(&script));

@@ -1,6 +1,8 @@
 //! Tests of the agent runtimes through `AgentRuntime`.
 
 mod command;
+mod anthropic;
+mod claude;
 mod conformance;
 mod detect;
 mod double;
