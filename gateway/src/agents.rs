@@ -9,6 +9,10 @@ mod acp;
 mod factory;
 mod front_desk;
 mod http;
+mod anthropic;
+mod factory;
+mod front_desk;
+mod model_server;
 mod openai;
 mod pull;
 
@@ -26,6 +30,7 @@ static FACTORIES: &[&dyn AgentFactory] = &[
     #[cfg(feature = "acp")]
     &acp::Acp,
 ];
+static FACTORIES: &[&dyn AgentFactory] = &[&front_desk::FrontDesk, &openai::OpenAi, &anthropic::Anthropic];
 
 pub(crate) fn sections() -> Vec<AgentKind> {
     FACTORIES.iter().map(|factory| factory.section()).collect()

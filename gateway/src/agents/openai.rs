@@ -3,21 +3,17 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rejoinder_agents::{AddedToPrompt, ModelStatus, ModelsError, OpenAiSection};
-use rejoinder_config::{Agent, AgentKind, Secret};
+use rejoinder_agents::{AddedToPrompt, OpenAiSection, check_agent};
+use rejoinder_config::{Agent, AgentKind};
 use rejoinder_core::{AgentName, AgentRuntime, AgentTurn};
 use reqwest::Client;
 
-use super::factory::AgentFactory;
+use super::{factory::AgentFactory, model_server::ModelServer};
 use crate::{
     built_agent::BuiltAgent,
-    client::{CHECK_TIMEOUT, is_readable_on_the_way},
     console::finding::Finding,
     materials::{Materials, WiringError},
 };
-
-/// How many of the server's models a finding names.
-const MAX_LISTED: usize = 10;
 
 pub(super) struct OpenAi;
 
@@ -44,80 +40,19 @@ impl AgentFactory for OpenAi {
     }
 
     fn remark_on(&self, name: &str, agent: &Agent) -> Option<String> {
-        let server = section(agent);
-        (server.api_key.is_some() && is_readable_on_the_way(&server.base_url)).then(|| {
-            format!("agents.{name}.base_url begins with http://: the key and all messages can be read on the way.")
-        })
+        server(name, agent).remark()
     }
 
     async fn check(&self, name: &str, agent: &Agent, is_default: bool, http: &Client) -> Vec<Finding> {
-        let (about, server) = (format!("agents.{name}"), section(agent));
-        let role = if is_default { ", the default" } else { "" };
-        let url = rejoinder_agents::redacted_url(&server.base_url);
-        let who = format!("{} at {}{role}", server.model, url.as_str().trim_end_matches('/'));
-        vec![finding(about, &who, server, check_model(server, http).await)]
+        server(name, agent).check(is_default, check_agent(http, section(agent))).await
     }
+}
+
+fn server<'a>(name: &'a str, agent: &'a Agent) -> ModelServer<'a> {
+    let OpenAiSection { base_url, model, api_key, .. } = section(agent);
+    ModelServer { name, base_url, model, api_key: api_key.as_ref(), doubt: "lack a /v1 at its end" }
 }
 
 fn section(agent: &Agent) -> &OpenAiSection {
     agent.section().expect("an agent of this kind has an OpenAiSection")
-}
-
-/// Asks the server whether it has the configured model.
-async fn check_model(server: &OpenAiSection, http: &Client) -> Result<ModelStatus, ModelsError> {
-    let key = server.api_key.as_ref().map(Secret::get);
-    let request = rejoinder_agents::check_model(http, &server.base_url, key, &server.model);
-    let in_time = tokio::time::timeout(CHECK_TIMEOUT, request).await;
-    in_time.unwrap_or_else(|_| Err(ModelsError::Unreachable("it does not answer in time".to_owned())))
-}
-
-fn finding(about: String, who: &str, server: &OpenAiSection, status: Result<ModelStatus, ModelsError>) -> Finding {
-    let (model, key) = (format!("{about}.model"), format!("{about}.api_key"));
-    let base_url = format!("{about}.base_url");
-    match status {
-        Ok(ModelStatus::Available) => Finding::ok(about, who),
-        Ok(ModelStatus::Missing(listed)) => Finding::wrong(about, format!("{who}: the server has no such model"))
-            .with_advice(format!("Set {model} to one that it has: {}.", list_models(&listed))),
-        Ok(ModelStatus::Unlisted(listed)) => {
-            Finding::warning(about, format!("{who}: the server does not list this model")).with_advice(format!(
-                "If it accepts only listed models, set {model} to one of them: {}.",
-                list_models(&listed)
-            ))
-        }
-        Err(error @ ModelsError::Unreachable(_)) => Finding::wrong(about, format!("{who}: {error}"))
-            .with_advice(format!("Start the server, or correct its address in {base_url}.")),
-        Err(ModelsError::KeyRefused(status)) if server.api_key.is_none() => {
-            Finding::wrong(about, format!("{who}: it needs a key ({status})")).with_advice(format!("Set {key}."))
-        }
-        Err(error @ ModelsError::KeyRefused(_)) => {
-            Finding::wrong(about, format!("{who}: {error}")).with_advice(format!("Set {key} to a valid key."))
-        }
-        Err(error @ ModelsError::Failing(_)) => Finding::wrong(about, format!("{who}: {error}"))
-            .with_advice("See the server's log, and try again in a moment."),
-        Err(error @ ModelsError::NoList(_)) => Finding::warning(about, format!("{who}: {error}"))
-            .with_advice(format!("Does {base_url} lack a /v1 at its end? If turns are answered, ignore this.")),
-    }
-}
-
-fn list_models(models: &[String]) -> String {
-    if models.is_empty() {
-        return "it lists none".to_owned();
-    }
-    let names: Vec<_> = models.iter().take(MAX_LISTED).map(String::as_str).collect();
-    let more = models.len() - names.len();
-    if more == 0 { names.join(", ") } else { format!("{} and {more} more", names.join(", ")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_list_of_models_is_cut() {
-        let models: Vec<_> = (1..=12).map(|number| format!("m{number}")).collect();
-
-        assert_eq!(list_models(&models), "m1, m2, m3, m4, m5, m6, m7, m8, m9, m10 and 2 more");
-        assert_eq!(list_models(&models[..2]), "m1, m2");
-        assert_eq!(list_models(&[]), "it lists none");
-    }
 }

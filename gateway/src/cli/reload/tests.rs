@@ -61,6 +61,9 @@ identities = ["telegram.main/42", "discord.main/43"]
 kind = "openai"
 base_url = "http://127.0.0.1:11434/v1"
 model = "llama"
+[agents.claude]
+kind = "anthropic"
+model = "claude"
 [agents.front-desk]
 kind = "front-desk"
 [agents.script]
@@ -116,6 +119,7 @@ const DEPENDENT: [&str; 23] = [
     "channels.telegram.posted.webhook.max_connections",
     "agents.fleet.kind",
     "agents.front-desk.kind",
+    "agents.claude.kind",
     "agents.main.kind",
     "agents.script.kind",
     "agents.service.kind",

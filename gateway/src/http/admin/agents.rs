@@ -28,6 +28,7 @@ item! {
         name: String = agent.name.to_string(),
         /// The `kind` of its section: `front-desk`, `openai`, `command` or `http`.
         /// The `kind` of its section, for example `openai` or `pull`.
+        /// The `kind` of its section, for example `openai` or `anthropic`.
         kind: &'static str = agent.kind,
         /// What the agent is, and where it runs.
         description: String = description,
