@@ -25,7 +25,7 @@ use tokio::{net::TcpListener, sync::mpsc};
 
 use crate::eventually;
 
-/// A real OpenAI-compatible server (aimock) with the answers of `tests/fixtures/model.json`.
+/// A real OpenAI-compatible server (aimock), which also has Anthropic's API, with the answers of `tests/fixtures/model.json`.
 #[derive(Debug)]
 pub struct ModelServer {
     process: Child,
@@ -71,6 +71,13 @@ impl ModelServer {
     #[must_use]
     pub fn section_with(&self, keys: &str) -> String {
         section(self.port, keys)
+    }
+
+    /// The configuration section of an agent `main` that uses it by Anthropic's Messages API.
+    #[must_use]
+    pub fn anthropic_section(&self) -> String {
+        let base_url = format!("http://127.0.0.1:{}", self.port);
+        format!("[agents.main]\nkind = \"anthropic\"\nbase_url = \"{base_url}\"\nmodel = \"test-model\"\n")
     }
 }
 

@@ -34,6 +34,21 @@ async fn a_model_answers() {
     asked(&gateway, "hello", "The model's answer.", None, "reply").await;
 }
 
+/// Anthropic's Messages API as a server speaks it that we did not write: text, tools, a status that passes, and one that
+/// stays.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_model_answers_by_the_messages_api() {
+    let model = ModelServer::start().await;
+    let gateway = Gateway::builder().config(&hook("")).config(&model.anthropic_section()).start().await;
+
+    asked(&gateway, "hello", "The model's answer.", None, "reply").await;
+    asked(&gateway, "zebra-once", "after the retry", None, "reply").await;
+    asked(&gateway, "zebra-silent", SILENT, Some("silent"), "nothing to add").await;
+    asked(&gateway, "zebra-boom", FAILED, Some("error"), "500").await;
+    let reply = gateway.hook("test", TOKEN).ask("zebra-react").await;
+    assert_eq!((reply.body["signal"].as_str(), reply.text()), (Some("reaction"), "👍"));
+}
+
 /// A1, A3.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_empty_answer_becomes_one_fallback() {
