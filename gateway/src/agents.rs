@@ -1,4 +1,4 @@
-//! The kinds of agents of this build. Each implements [`AgentFactory`] in a file of its own.
+//! The kinds of agents of this build. Each implements [`AgentFactory`].
 //!
 //! To add one, write its runtime and its section in `adapters/agents`, or in a crate of its own beside it, implement [`AgentFactory`] in a file here, and list
 //! it in [`FACTORIES`]. What a kind may bring beside its runtime stands in `built_agent.rs`.
@@ -15,6 +15,9 @@ mod front_desk;
 mod model_server;
 mod openai;
 mod pull;
+mod factory;
+mod front_desk;
+mod model;
 
 use rejoinder_config::{Agent, AgentKind};
 use utoipa::openapi::OpenApi;
@@ -31,6 +34,7 @@ static FACTORIES: &[&dyn AgentFactory] = &[
     &acp::Acp,
 ];
 static FACTORIES: &[&dyn AgentFactory] = &[&front_desk::FrontDesk, &openai::OpenAi, &anthropic::Anthropic];
+static FACTORIES: &[&dyn AgentFactory] = &[&front_desk::FrontDesk, &model::OPENAI, &model::ANTHROPIC];
 
 pub(crate) fn sections() -> Vec<AgentKind> {
     FACTORIES.iter().map(|factory| factory.section()).collect()

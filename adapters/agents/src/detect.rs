@@ -117,12 +117,8 @@ pub async fn check_model(
     check::<OpenAiSection>(http, base_url, key, model).await
 }
 
-/// Asks the server of an agent whether it has the agent's model, without running a turn.
-///
-/// # Errors
-/// When the server does not list its models.
-#[expect(private_bounds, reason = "only the kinds of this crate are protocols")]
-pub async fn check_agent<P: Protocol>(http: &reqwest::Client, section: &P) -> Result<ModelStatus, ModelsError> {
+/// [`ModelSection::check_model`](crate::ModelSection::check_model).
+pub(crate) async fn check_agent<P: Protocol>(http: &reqwest::Client, section: &P) -> Result<ModelStatus, ModelsError> {
     let settings = section.settings();
     check::<P>(http, settings.base_url, settings.api_key.map(Secret::get), settings.model).await
 }

@@ -50,7 +50,7 @@ pub use command::{Command, CommandSection, Memory, ProgramError};
 pub use added::{AddedToPrompt, OfferedTool, PromptPiece, added_to_prompt};
 pub use anthropic::{Anthropic, AnthropicSection};
 pub use detect::{
-    FoundServer, ModelStatus, ModelsError, Origin, ServerCandidates, check_agent, check_model, find_local, list_models,
+    FoundServer, ModelStatus, ModelsError, Origin, ServerCandidates, check_model, find_local, list_models,
 };
 pub use front_desk::{FrontDesk, FrontDeskSection, NextStep, Status};
 pub use http::{Http, HttpSection};
@@ -58,5 +58,6 @@ pub use openai::{OpenAi, OpenAiSection, SettingsError, redacted_url, say_hello};
 pub use supervise::{Supervisor, supervise};
 pub use pull::{Pull, PullSection, PullSettings, WorkerSection, openapi as pull_openapi};
 pub use model::{Model, SettingsError, redacted_url};
+pub use model::{Model, ModelSection, SettingsError, redacted_url};
 pub use openai::{OpenAi, OpenAiSection, say_hello};
 pub use section::{PriceSection, SchedulesSection};

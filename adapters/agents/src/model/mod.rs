@@ -22,11 +22,15 @@ mod request;
 mod run;
 mod server;
 
-use rejoinder_config::AgentSection;
-use rejoinder_core::AgentTurn;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rejoinder_config::{AgentSection, Secret};
+use rejoinder_core::{AgentName, AgentRuntime, AgentTurn};
 use reqwest::header::{HeaderMap, InvalidHeaderValue};
 use secrecy::SecretString;
 use serde::Serialize;
+use url::Url;
 
 pub use self::server::{Model, SettingsError, redacted_url};
 #[cfg(test)]
@@ -37,7 +41,11 @@ pub(crate) use self::{
     exchange::{chain, error_detail, read_body},
     request::write_elements,
 };
-use crate::{prompt::messages::Message, section::ModelSettings};
+use crate::{
+    detect::{ModelStatus, ModelsError, check_agent},
+    prompt::messages::Message,
+    section::ModelSettings,
+};
 
 /// The protocol of a kind of agent, implemented by the kind's section.
 pub(crate) trait Protocol: AgentSection {
@@ -65,4 +73,49 @@ pub(crate) trait Protocol: AgentSection {
 
     /// Writes messages as the elements of a JSON list, without its brackets.
     fn write_messages(messages: &[Message<'_>], body: &mut Vec<u8>);
+}
+
+/// The section of an agent behind a server with a model.
+#[async_trait]
+pub trait ModelSection: AgentSection {
+    fn base_url(&self) -> &Url;
+
+    fn model(&self) -> &str;
+
+    fn api_key(&self) -> Option<&Secret>;
+
+    /// The agent. As [`Model::new`].
+    ///
+    /// # Errors
+    /// When the settings are invalid.
+    fn agent(&self, name: AgentName, http: reqwest::Client) -> Result<Arc<dyn AgentRuntime>, SettingsError>;
+
+    /// Asks the server whether it has the model, without running a turn.
+    ///
+    /// # Errors
+    /// When the server does not list its models.
+    async fn check_model(&self, http: &reqwest::Client) -> Result<ModelStatus, ModelsError>;
+}
+
+#[async_trait]
+impl<P: Protocol + Clone> ModelSection for P {
+    fn base_url(&self) -> &Url {
+        self.settings().base_url
+    }
+
+    fn model(&self) -> &str {
+        self.settings().model
+    }
+
+    fn api_key(&self) -> Option<&Secret> {
+        self.settings().api_key
+    }
+
+    fn agent(&self, name: AgentName, http: reqwest::Client) -> Result<Arc<dyn AgentRuntime>, SettingsError> {
+        Ok(Arc::new(Model::new(name, self.clone(), http)?))
+    }
+
+    async fn check_model(&self, http: &reqwest::Client) -> Result<ModelStatus, ModelsError> {
+        check_agent(http, self).await
+    }
 }

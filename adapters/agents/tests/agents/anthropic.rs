@@ -1,6 +1,6 @@
 //! The `anthropic` runtime against a server with scripted answers: what differs from `openai`.
 
-use rejoinder_agents::{AnthropicSection, ModelStatus, check_agent};
+use rejoinder_agents::{AnthropicSection, ModelSection, ModelStatus};
 use rejoinder_core::{AgentError, AgentFile, AgentRuntime, AgentTurn, Attachment, Outcome, SendResult, Usage};
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -201,8 +201,8 @@ async fn the_server_is_asked_whether_it_has_the_model() {
     let server = Server::answering([list(), known, list(), Answer::json(404, &unknown)]).await;
     let section = AnthropicSection { api_key: Some("sk-ant-secret".into()), ..section(&server) };
 
-    assert_eq!(check_agent(&client(), &section).await, Ok(ModelStatus::Available));
-    assert_eq!(check_agent(&client(), &section).await, Ok(ModelStatus::Missing(vec!["claude-haiku".into()])));
+    assert_eq!(section.check_model(&client()).await, Ok(ModelStatus::Available));
+    assert_eq!(section.check_model(&client()).await, Ok(ModelStatus::Missing(vec!["claude-haiku".into()])));
     let requests = server.requests();
     assert_eq!((&*requests[0].path, &*requests[1].path), ("/v1/models", "/v1/models/claude"));
     assert_eq!(requests[0].headers["x-api-key"], "sk-ant-secret");

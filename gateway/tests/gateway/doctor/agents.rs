@@ -16,7 +16,9 @@ const KEY: &str = "sk-right";
 /// Starts a server with these models that requires the key; returns its `base_url`.
 async fn server(models: &'static [&'static str]) -> String {
     let answer = async |State(models): State<&'static [&'static str]>, uri: Uri, headers: HeaderMap| -> Response {
-        if headers.get("authorization").is_none_or(|key| key != &format!("Bearer {KEY}")) {
+        let is = |name: &str, value: &str| headers.get(name).is_some_and(|found| found == value);
+        let is_anthropic = is("x-api-key", KEY) && headers.contains_key("anthropic-version");
+        if !is_anthropic && !is("authorization", &format!("Bearer {KEY}")) {
             return StatusCode::UNAUTHORIZED.into_response();
         }
         match uri.path() {
@@ -73,6 +75,21 @@ async fn a_key_that_is_refused_is_wrong_and_not_said() {
     refused.assert_finding("agents.main", "wrong", &["refuses the key", "agents.main.api_key"]);
     missing.assert_finding("agents.main", "wrong", &["needs a key", "agents.main.api_key"]);
     assert!(!format!("{:?}", refused.findings).contains("sk-wrong"), "{:?}", refused.findings);
+}
+
+#[tokio::test]
+async fn claude_is_asked_for_by_its_own_api() {
+    let base_url = server(&["claude-haiku"]).await;
+    let run = async |model: &str, base_url: &str| {
+        let agent = format!("[agents.main]\nkind = \"anthropic\"\nbase_url = \"{base_url}\"\nmodel = \"{model}\"");
+        let config = format!("{agent}\napi_key = \"{KEY}\"\n");
+        DoctorRun::in_folder(folder(&config).await.path()).await
+    };
+    let root = base_url.trim_end_matches("/v1");
+
+    run("claude-haiku", root).await.assert_finding("agents.main", "ok", &["claude-haiku at http://127.0.0.1:"]);
+    run("claude", root).await.assert_finding("agents.main", "wrong", &["no such model", "claude-haiku"]);
+    run("claude", &base_url).await.assert_finding("agents.main", "warning", &["does not list", "end in /v1"]);
 }
 
 #[tokio::test]

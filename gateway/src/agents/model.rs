@@ -1,0 +1,124 @@
+//! An agent behind a server with a model, in each of the protocols.
+
+use std::{marker::PhantomData, sync::Arc};
+
+use async_trait::async_trait;
+use rejoinder_agents::{AnthropicSection, ModelSection, ModelStatus, ModelsError, OpenAiSection};
+use rejoinder_config::{Agent, AgentKind};
+use rejoinder_core::AgentName;
+use reqwest::Client;
+
+use super::factory::AgentFactory;
+use crate::{
+    built_agent::BuiltAgent,
+    client::{CHECK_TIMEOUT, is_readable_on_the_way},
+    console::finding::Finding,
+    materials::{Materials, WiringError},
+};
+
+/// How many of the server's models a finding names.
+const MAX_LISTED: usize = 10;
+
+/// A kind whose section is `S`.
+pub(super) struct ModelKind<S> {
+    /// What may be wrong with `base_url` if the server does not list its models: the rest of a question about it.
+    doubt: &'static str,
+    section: PhantomData<fn() -> S>,
+}
+
+/// A server with the Chat Completions API.
+pub(super) static OPENAI: ModelKind<OpenAiSection> = ModelKind { doubt: "lack a /v1 at its end", section: PhantomData };
+
+/// A server with Anthropic's Messages API.
+pub(super) static ANTHROPIC: ModelKind<AnthropicSection> =
+    ModelKind { doubt: "end in /v1, which it must not", section: PhantomData };
+
+#[async_trait]
+impl<S: ModelSection> AgentFactory for ModelKind<S> {
+    fn section(&self) -> AgentKind {
+        AgentKind::of::<S>()
+    }
+
+    fn build(&self, name: &AgentName, agent: &Agent, materials: &Materials<'_>) -> Result<BuiltAgent, WiringError> {
+        let agent = section::<S>(agent).agent(Arc::clone(name), materials.http.clone());
+        let agent = agent.map_err(|error| WiringError::Agent { name: Arc::clone(name), reason: error.to_string() })?;
+        Ok(agent.into())
+    }
+
+    fn counts_requests(&self) -> bool {
+        true
+    }
+
+    fn remark_on(&self, name: &str, agent: &Agent) -> Option<String> {
+        let server = section::<S>(agent);
+        (server.api_key().is_some() && is_readable_on_the_way(server.base_url())).then(|| {
+            format!("agents.{name}.base_url begins with http://: the key and all messages can be read on the way.")
+        })
+    }
+
+    async fn check(&self, name: &str, agent: &Agent, is_default: bool, http: &Client) -> Vec<Finding> {
+        let (about, server) = (format!("agents.{name}"), section::<S>(agent));
+        let role = if is_default { ", the default" } else { "" };
+        let url = rejoinder_agents::redacted_url(server.base_url());
+        let who = format!("{} at {}{role}", server.model(), url.as_str().trim_end_matches('/'));
+        let in_time = tokio::time::timeout(CHECK_TIMEOUT, server.check_model(http)).await;
+        let late = || Err(ModelsError::Unreachable("it does not answer in time".to_owned()));
+        vec![finding(about, &who, server.api_key().is_some(), self.doubt, in_time.unwrap_or_else(|_| late()))]
+    }
+}
+
+fn section<S: ModelSection>(agent: &Agent) -> &S {
+    agent.section().expect("an agent of this kind has this section")
+}
+
+/// What a check found. `doubt`: what may be wrong with `base_url` if the server does not list its models.
+fn finding(about: String, who: &str, has_key: bool, doubt: &str, status: Result<ModelStatus, ModelsError>) -> Finding {
+    let (model, key) = (format!("{about}.model"), format!("{about}.api_key"));
+    let base_url = format!("{about}.base_url");
+    match status {
+        Ok(ModelStatus::Available) => Finding::ok(about, who),
+        Ok(ModelStatus::Missing(listed)) => Finding::wrong(about, format!("{who}: the server has no such model"))
+            .with_advice(format!("Set {model} to one that it has: {}.", list_models(&listed))),
+        Ok(ModelStatus::Unlisted(listed)) => {
+            Finding::warning(about, format!("{who}: the server does not list this model")).with_advice(format!(
+                "If it accepts only listed models, set {model} to one of them: {}.",
+                list_models(&listed)
+            ))
+        }
+        Err(error @ ModelsError::Unreachable(_)) => Finding::wrong(about, format!("{who}: {error}"))
+            .with_advice(format!("Start the server, or correct its address in {base_url}.")),
+        Err(ModelsError::KeyRefused(status)) if !has_key => {
+            Finding::wrong(about, format!("{who}: it needs a key ({status})")).with_advice(format!("Set {key}."))
+        }
+        Err(error @ ModelsError::KeyRefused(_)) => {
+            Finding::wrong(about, format!("{who}: {error}")).with_advice(format!("Set {key} to a valid key."))
+        }
+        Err(error @ ModelsError::Failing(_)) => Finding::wrong(about, format!("{who}: {error}"))
+            .with_advice("See the server's log, and try again in a moment."),
+        Err(error @ ModelsError::NoList(_)) => Finding::warning(about, format!("{who}: {error}"))
+            .with_advice(format!("Does {base_url} {doubt}? If turns are answered, ignore this.")),
+    }
+}
+
+fn list_models(models: &[String]) -> String {
+    if models.is_empty() {
+        return "it lists none".to_owned();
+    }
+    let names: Vec<_> = models.iter().take(MAX_LISTED).map(String::as_str).collect();
+    let more = models.len() - names.len();
+    if more == 0 { names.join(", ") } else { format!("{} and {more} more", names.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_list_of_models_is_cut() {
+        let models: Vec<_> = (1..=12).map(|number| format!("m{number}")).collect();
+
+        assert_eq!(list_models(&models), "m1, m2, m3, m4, m5, m6, m7, m8, m9, m10 and 2 more");
+        assert_eq!(list_models(&models[..2]), "m1, m2");
+        assert_eq!(list_models(&[]), "it lists none");
+    }
+}
