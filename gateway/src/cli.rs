@@ -19,6 +19,7 @@ mod forget;
 mod global;
 mod health;
 mod ids;
+mod import;
 mod init;
 mod listing;
 mod logs;
@@ -80,6 +81,7 @@ const EXAMPLES: &str = "\
 Examples:
   rejoinder                                 run the gateway
   rejoinder init                            connect an agent and bots; writes rejoinder.toml
+  rejoinder import openclaw                 take over the configuration of OpenClaw
   rejoinder doctor                          find problems and say how to fix them
   rejoinder config check                    check the configuration
   rejoinder status                          say whether anything is late or down
@@ -119,6 +121,9 @@ enum Command {
     Run,
     /// Connect an agent and bots, and write rejoinder.toml
     Init(Box<init::Init>),
+    /// Take over the configuration of OpenClaw or Hermes Agent
+    #[command(after_help = import::HELP)]
+    Import(import::Import),
     /// Check everything that a running gateway needs, and say how to fix problems
     Doctor(doctor::Doctor),
     /// Check or show the configuration, or print its manual
@@ -225,6 +230,7 @@ impl Cli {
         match self.command.unwrap_or(Command::Run) {
             Command::Run => run::run(global),
             Command::Init(init) => in_one_thread(init.perform(global)),
+            Command::Import(import) => import.perform(global),
             Command::Doctor(doctor) => in_one_thread(doctor.perform(global)),
             Command::Config(command) => in_one_thread(command.perform(global)),
             Command::Status(status) => in_one_thread(status.perform(global)),
@@ -313,6 +319,9 @@ mod tests {
     #[case(&["completions", "sh"])]
     #[case(&["man"])]
     #[case(&["init", "--agent", "openai", "--model", "m"])]
+    #[case(&["import"])]
+    #[case(&["import", "eliza"])]
+    #[case(&["import", "hermes", "--dry-run", "--force"])]
     fn a_wrong_call_is_exit_code_2(#[case] arguments: &[&str]) {
         let error = Cli::try_parse_from(std::iter::once(&"rejoinder").chain(arguments)).unwrap_err();
 

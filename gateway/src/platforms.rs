@@ -25,7 +25,7 @@ mod webchat;
 mod webhook;
 mod words;
 
-use rejoinder_config::PlatformSection;
+use rejoinder_config::{IdFormat, PlatformSection};
 
 /// In the order of the manual and of the questions of `rejoinder init`.
 static PLATFORMS: &[&dyn Platform] = &[
@@ -73,6 +73,11 @@ pub(crate) fn names() -> String {
         [one] => (*one).to_owned(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
+}
+
+/// The format of ids on a platform, if it is in this build.
+pub(crate) fn id_format(platform: &str) -> Option<&'static IdFormat> {
+    all().find(|known| known.section().name == platform)?.id_format()
 }
 
 /// The sections of all platforms, including those left out.

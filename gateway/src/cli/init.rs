@@ -17,6 +17,7 @@ use clap::{ArgMatches, Args, FromArgMatches, ValueEnum};
 use rejoinder_config::ConfigSource;
 use url::Url;
 
+pub(super) use self::file::OWN_CHANNELS;
 #[cfg(test)]
 pub(crate) use self::script::{Script, load_section, unused_url};
 use self::{

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::{FutureExt, future::BoxFuture};
-use rejoinder_config::{Config, PlatformSection};
+use rejoinder_config::{Config, IdFormat, PlatformSection};
 use rejoinder_core::{ChannelAdapter, ChannelId};
 use rejoinder_discord::{API_URL, BotProfile, DiscordSection, ID_FORMAT};
 use reqwest::Client;
@@ -64,6 +64,10 @@ impl Platform for Discord {
             built.notices.push(ChannelNotice::Account { channel, description });
         }
         Ok(built)
+    }
+
+    fn id_format(&self) -> Option<&'static IdFormat> {
+        Some(&ID_FORMAT)
     }
 
     fn remarks(&self, config: &Config) -> Vec<String> {

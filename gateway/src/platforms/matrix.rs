@@ -9,9 +9,9 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::BoxFuture};
-use rejoinder_config::{Config, PlatformSection};
+use rejoinder_config::{Config, IdFormat, PlatformSection};
 use rejoinder_core::{ChannelAdapter, ChannelId, DirectPolicy};
-use rejoinder_matrix::{AutoJoin, MatrixSection};
+use rejoinder_matrix::{AutoJoin, ID_FORMAT, MatrixSection};
 
 use self::profile::{introduction, with_timeout};
 use super::{
@@ -46,6 +46,10 @@ impl Platform for Matrix {
             built.notices.push(ChannelNotice::Account { channel, description });
         }
         Ok(built)
+    }
+
+    fn id_format(&self) -> Option<&'static IdFormat> {
+        Some(&ID_FORMAT)
     }
 
     fn remarks(&self, config: &Config) -> Vec<String> {

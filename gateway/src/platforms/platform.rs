@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use axum::Router;
 use clap::{Arg, ArgMatches};
 use futures_util::future::BoxFuture;
-use rejoinder_config::{Config, PlatformSection};
+use rejoinder_config::{Config, IdFormat, PlatformSection};
 use rejoinder_core::{ChannelAdapter, ChannelId, Intake};
 use reqwest::Client;
 use utoipa::openapi::OpenApi;
@@ -40,6 +40,11 @@ pub(crate) trait Platform: Sync {
 
     /// How `rejoinder init` connects an account; `None` if the platform has no accounts.
     fn setup(&self) -> Option<&dyn Setup> {
+        None
+    }
+
+    /// The format of ids there; `None` if everybody is let in who has a token.
+    fn id_format(&self) -> Option<&'static IdFormat> {
         None
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::{FutureExt, future::BoxFuture};
-use rejoinder_config::{Config, PlatformSection};
+use rejoinder_config::{Config, IdFormat, PlatformSection};
 use rejoinder_core::{ChannelAdapter, ChannelId, GroupPolicy};
 use rejoinder_telegram::{API_URL, BotProfile, ID_FORMAT, TelegramSection, WebhookStatus};
 use reqwest::Client;
@@ -72,6 +72,10 @@ impl Platform for Telegram {
         built.channels = bots.iter().map(|bot| Arc::clone(bot) as Arc<dyn ChannelAdapter>).collect();
         built.routes = Some(Box::new(|_| rejoinder_telegram::webhook_routes(bots)));
         Ok(built)
+    }
+
+    fn id_format(&self) -> Option<&'static IdFormat> {
+        Some(&ID_FORMAT)
     }
 
     fn remarks(&self, config: &Config) -> Vec<String> {

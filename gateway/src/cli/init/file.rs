@@ -13,7 +13,7 @@ use super::agent::NO_AGENT;
 use crate::console::failure::Failure;
 
 /// The channels that a gateway has without a configuration. They must be named once any other is.
-const OWN_CHANNELS: &str = "\
+pub(in crate::cli) const OWN_CHANNELS: &str = "\
 # A hook: POST /hooks/default. Its token is created at the first start and kept in the data directory.
 [channels.webhook.default]
 token = { generate = true }

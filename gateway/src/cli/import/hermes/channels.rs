@@ -1,0 +1,236 @@
+//! Channels: accounts, who may write, and groups.
+//!
+//! Sources, in the repository NousResearch/hermes-agent: `website/docs/user-guide/messaging/{telegram,discord,matrix}.md`,
+//! `website/docs/reference/environment-variables.md` ("Messaging"), `gateway/authz_mixin.py`.
+
+use std::collections::BTreeMap;
+
+use super::settings::{PlatformSettings, Settings};
+use crate::{
+    cli::import::{
+        access::{Access, Direct, Group, Senders},
+        draft::{Block, Draft},
+        flag,
+        notes::Notes,
+        table::Table,
+        words,
+    },
+    platforms,
+};
+
+/// The chats of `deliver = "telegram"` and the like, by platform, as `chat` or `chat:thread`.
+pub(super) type Homes = BTreeMap<&'static str, String>;
+
+/// Adds a section for each platform that has an account.
+pub(super) fn read(root: &mut Table, settings: &Settings<'_>, draft: &mut Draft, notes: &mut Notes) -> Homes {
+    let mut homes = Homes::new();
+    let gateway_wide = GatewayWide::read(root, settings);
+    for (name, groups) in [("telegram", "chats"), ("discord", "channels"), ("matrix", "rooms")] {
+        let mut platform = PlatformSettings { name, root, settings };
+        let mut block = Block::new(&["channels", name, "main"]);
+        if !account(&mut platform, &mut block, notes) {
+            continue;
+        }
+        if platform.find(|table| table.flag("enabled")) == Some(false) {
+            block.turn_off("the account is switched off there");
+        }
+        homes.extend(home(&mut platform).map(|home| (name, home)));
+        let access = access(&mut platform, &gateway_wide, groups, notes);
+        if let Some(format) = platforms::id_format(name) {
+            access.write(format, &mut block, notes);
+        }
+        draft.blocks.push(block);
+    }
+    homes
+}
+
+/// What holds on all platforms.
+struct GatewayWide {
+    people: Vec<String>,
+    is_open: bool,
+    /// `pair` or `ignore`.
+    strangers: Option<String>,
+}
+
+impl GatewayWide {
+    fn read(root: &mut Table, settings: &Settings<'_>) -> Self {
+        let people = settings.variable("GATEWAY_ALLOWED_USERS").map(|text| words(&text)).unwrap_or_default();
+        let is_open = settings.variable("GATEWAY_ALLOW_ALL_USERS").and_then(|text| flag(&text)) == Some(true);
+        let strangers = root.text("unauthorized_dm_behavior");
+        let strangers = strangers.or_else(|| root.enter("gateway")?.text("unauthorized_dm_behavior"));
+        Self { people, is_open, strangers }
+    }
+}
+
+/// Writes the account; `false` if there is none.
+fn account(platform: &mut PlatformSettings<'_, '_>, block: &mut Block, notes: &mut Notes) -> bool {
+    if platform.name == "matrix" {
+        return matrix_account(platform, block);
+    }
+    let Some(token) = platform.secret("BOT_TOKEN", "token", "token") else {
+        if platform.find(|table| table.has("token").then_some(())).is_some() {
+            notes.add(&format!("platforms.{}.token", platform.name), "is not a text", "name the token in our file");
+        }
+        return false;
+    };
+    block.set_secret("token", token);
+    if platform.name == "discord" {
+        // On by default there, off here.
+        block.set("auto_thread", platform.flag("AUTO_THREAD", "auto_thread").unwrap_or(true));
+    }
+    true
+}
+
+fn matrix_account(platform: &mut PlatformSettings<'_, '_>, block: &mut Block) -> bool {
+    let (homeserver, user) = (platform.text("HOMESERVER", "homeserver"), platform.text("USER_ID", "user_id"));
+    let password = platform.secret("PASSWORD", "password", "password");
+    let token = platform.secret("ACCESS_TOKEN", "token", "access-token");
+    if homeserver.is_none() && password.is_none() && token.is_none() {
+        return false;
+    }
+    match homeserver {
+        Some(homeserver) => block.set("homeserver", homeserver),
+        None => {
+            block.leave_open("homeserver", "\"https://matrix.example.org\"");
+            block.turn_off("the homeserver is not written there");
+        }
+    }
+    match user {
+        Some(user) => block.set("user", user),
+        None => {
+            block.leave_open("user", "\"@agent:example.org\"");
+            block.turn_off("the account's user id is not written there");
+        }
+    }
+    match (password, token) {
+        (Some(password), _) => block.set_secret("password", password),
+        (None, Some(token)) => {
+            block.remark("The access token must be of a device that nothing else uses; with a password the gateway makes its own.");
+            block.set_secret("access_token", token);
+        }
+        (None, None) => {
+            block.leave_open("password", "{ env = \"MATRIX_PASSWORD\" }");
+            block.turn_off("neither a password nor an access token is written there");
+        }
+    }
+    if let Some(key) = platform.secret("RECOVERY_KEY", "recovery_key", "recovery-key") {
+        block.set_secret("recovery_key", key);
+    }
+    true
+}
+
+/// The chat for the answers of jobs.
+fn home(platform: &mut PlatformSettings<'_, '_>) -> Option<String> {
+    let suffix = if platform.name == "matrix" { "HOME_ROOM" } else { "HOME_CHANNEL" };
+    let written = platform.find(|table| {
+        let home = table.enter("home_channel")?;
+        home.take("platform");
+        home.take("name");
+        Some((home.text("chat_id")?, home.text("thread_id")))
+    });
+    let settings = platform.settings;
+    let of_jobs = settings.variable(&platform.variable_name("CRON_THREAD_ID"));
+    let thread = of_jobs.or_else(|| settings.variable(&platform.variable_name("HOME_CHANNEL_THREAD_ID")));
+    settings.variable(&platform.variable_name("HOME_CHANNEL_NAME"));
+    let (chat, written_thread) = match settings.variable(&platform.variable_name(suffix)) {
+        Some(chat) => (chat, None),
+        None => written?,
+    };
+    Some(match thread.or(written_thread) {
+        Some(thread) if platform.name != "matrix" => format!("{chat}:{thread}"),
+        _ => chat,
+    })
+}
+
+/// `groups` is what the platform's keys call groups: chats, channels or rooms.
+fn access(
+    platform: &mut PlatformSettings<'_, '_>,
+    gateway_wide: &GatewayWide,
+    groups: &str,
+    notes: &mut Notes,
+) -> Access {
+    let upper = groups.to_ascii_uppercase();
+    let mut people = platform.list("ALLOWED_USERS", "allowed_users").unwrap_or_default();
+    people.extend(platform.find(|table| table.list("allow_from")).unwrap_or_default());
+    people.extend_from_slice(&gateway_wide.people);
+    let is_open = platform.flag("ALLOW_ALL_USERS", "allow_all_users").unwrap_or(gateway_wide.is_open);
+    let key = platform.variable_name("ALLOWED_USERS");
+    let strangers = platform.find(|table| table.text("unauthorized_dm_behavior"));
+    let strangers = strangers.or_else(|| gateway_wide.strangers.clone());
+    let direct = match platform.find(|table| table.text("dm_policy")).as_deref().map(Direct::of) {
+        Some(Some(policy)) => policy,
+        Some(None) => {
+            notes.add(&key, "has an unknown dm_policy", "direct chats are switched off: set dm_policy");
+            Direct::Disabled
+        }
+        None if is_open => Direct::Open,
+        None => match strangers.as_deref() {
+            Some("pair") => Direct::Pairing,
+            Some(_) => Direct::Allowlist,
+            // With a list, others are ignored; without one they are given a code.
+            None if people.is_empty() => Direct::Pairing,
+            None => Direct::Allowlist,
+        },
+    };
+    if direct == Direct::Open {
+        people = vec!["*".to_owned()];
+    }
+
+    let mut own = BTreeMap::<String, Group>::new();
+    let group = |own: &mut BTreeMap<String, Group>, id: String, key: &str, change: &dyn Fn(&mut Group)| {
+        let new = Group {
+            id: id.clone(),
+            key: key.to_owned(),
+            is_enabled: true,
+            needs_mention: None,
+            senders: Senders::AsElsewhere,
+        };
+        change(own.entry(id).or_insert(new));
+    };
+    let in_groups = platform.list("GROUP_ALLOWED_USERS", "group_allow_from");
+    // Older configurations name chats among the people.
+    let (chats, in_groups): (Vec<_>, Vec<_>) =
+        in_groups.unwrap_or_default().into_iter().partition(|id| platform.name == "telegram" && id.starts_with('-'));
+    let named = |kind: &str| (format!("{kind}_{upper}"), format!("{}_{groups}", kind.to_ascii_lowercase()));
+    let (suffix, name) = named("GROUP_ALLOWED");
+    for id in platform.list(&suffix, &name).unwrap_or_default().into_iter().chain(chats) {
+        group(&mut own, id, &name, &|group| group.senders = Senders::Everyone);
+    }
+    let (suffix, name) = named("ALLOWED");
+    let allowed = platform.list(&suffix, &name).filter(|ids| !ids.is_empty());
+    let other_groups = allowed.is_none();
+    let allowed = allowed.unwrap_or_default();
+    if !other_groups {
+        own.values_mut().for_each(|group| group.is_enabled = allowed.contains(&group.id));
+    }
+    for id in allowed {
+        group(&mut own, id, &name, &|_| {});
+    }
+    let (suffix, name) = named("FREE_RESPONSE");
+    for id in platform.list(&suffix, &name).unwrap_or_default() {
+        let is_enabled = other_groups || own.get(&id).is_some_and(|group| group.is_enabled);
+        group(&mut own, id, &name, &|group| {
+            group.needs_mention = Some(false);
+            group.is_enabled = is_enabled;
+        });
+    }
+    let (suffix, name) = named("IGNORED");
+    for id in platform.list(&suffix, &name).unwrap_or_default() {
+        group(&mut own, id, &name, &|group| group.is_enabled = false);
+    }
+    let senders = match (direct, in_groups.is_empty()) {
+        (Direct::Open, _) => Senders::Everyone,
+        (_, true) => Senders::AsElsewhere,
+        (_, false) => Senders::Only(people.iter().cloned().chain(in_groups).collect()),
+    };
+    Access {
+        key,
+        direct,
+        people,
+        groups_enabled: true,
+        other_groups,
+        needs_mention: platform.flag("REQUIRE_MENTION", "require_mention").unwrap_or(true),
+        senders,
+        groups: own.into_values().collect(),
+    }
+}

@@ -1,0 +1,61 @@
+//! What has no counterpart: the key, why, and what to do instead.
+
+use std::fmt::Write as _;
+
+use crate::console::output::{one_line, printable};
+
+/// A key, or the beginning of one; why it has no counterpart; what to do instead. A longer beginning comes before a shorter one.
+pub(super) type Hint = (&'static str, &'static str, &'static str);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Note {
+    key: String,
+    why: String,
+    instead: String,
+}
+
+pub(super) struct Notes {
+    notes: Vec<Note>,
+    hints: &'static [Hint],
+}
+
+impl Notes {
+    pub(super) const fn new(hints: &'static [Hint]) -> Self {
+        Self { notes: Vec::new(), hints }
+    }
+
+    /// Notes a key once. `why` continues the sentence after the key. Neither text contains a value that may be a secret.
+    pub(super) fn add(&mut self, key: &str, why: impl Into<String>, instead: impl Into<String>) {
+        let note = Note { key: key.to_owned(), why: why.into(), instead: instead.into() };
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// Notes a key that is not taken over, with the hint for it.
+    pub(super) fn without_counterpart(&mut self, key: &str) {
+        let is_below =
+            |hint: &&Hint| key == hint.0 || key.strip_prefix(hint.0).is_some_and(|rest| rest.starts_with(['.', '[']));
+        let hints = self.hints.iter().filter(is_below);
+        let (_, why, instead) = hints.max_by_key(|hint| hint.0.len()).copied().unwrap_or((
+            "",
+            "has no counterpart",
+            "nothing, if the agent behind Rejoinder does it by itself",
+        ));
+        self.add(key, why, instead);
+    }
+
+    /// As lines of text; "" if there is nothing to say.
+    pub(super) fn lines(&self) -> String {
+        let mut text = String::new();
+        for Note { key, why, instead } in &self.notes {
+            let _ = writeln!(text, "  {} {}. Instead: {}.", plain(key), plain(why), plain(instead));
+        }
+        text
+    }
+}
+
+/// Words of another's file, on one line and harmless for a terminal and for TOML.
+pub(super) fn plain(text: &str) -> String {
+    printable(&one_line(text))
+}

@@ -1,0 +1,191 @@
+//! OpenClaw, formerly Clawdbot and Moltbot.
+//!
+//! Sources, in the repository openclaw/openclaw: `src/config/paths.ts` (where the files are), `src/config/types.*.ts` (their
+//! shapes), `docs/gateway/configuration.md` and `docs/gateway/configuration-examples.md`.
+
+mod agents;
+mod channels;
+mod includes;
+mod jobs;
+mod secrets;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use serde_json::{Map, Value};
+
+use self::{agents::Agents, includes::Includes, secrets::Secrets};
+use super::{
+    Imported, Surroundings,
+    draft::{Block, Draft},
+    notes::{Hint, Notes},
+    source,
+    table::Table,
+    variables::Variables,
+};
+use crate::console::failure::Failure;
+
+/// The names of the folder in the home directory, the newest first.
+const FOLDERS: &[&str] = &[".openclaw", ".clawdbot", ".moldbot", ".moltbot"];
+
+const FILES: &[&str] = &["openclaw.json", "clawdbot.json", "moldbot.json", "moltbot.json"];
+
+const HINTS: &[Hint] = &[
+    ("$schema", "is about the file alone", "nothing"),
+    ("meta", "is about the file alone", "nothing"),
+    ("wizard", "is about the file alone", "nothing"),
+    (
+        "channels",
+        "is no channel of Rejoinder",
+        "a hook (docs/webhooks.md) or an adapter of your own (docs/write-an-adapter.md)",
+    ),
+    ("channels.defaults", "is set for each channel here", "[channels.PLATFORM.NAME]"),
+    ("channels.telegram", "has no counterpart", "see what a bot can do here: docs/telegram.md"),
+    ("channels.discord", "has no counterpart", "see what a bot can do here: docs/discord.md"),
+    ("channels.matrix", "has no counterpart", "see what an account can do here: docs/matrix.md"),
+    (
+        "agents",
+        "belongs to the agent, which Rejoinder does not contain",
+        "set it in the agent that you connect: docs/agents.md",
+    ),
+    (
+        "agent",
+        "belongs to the agent, which Rejoinder does not contain",
+        "set it in the agent that you connect: docs/agents.md",
+    ),
+    (
+        "models",
+        "belongs to the agent, which Rejoinder does not contain",
+        "name each model in [agents.NAME]: docs/agents.md",
+    ),
+    ("auth", "is a login of the agent", "give [agents.NAME] an api_key, or connect an agent that logs in by itself"),
+    (
+        "tools",
+        "belongs to the agent, which Rejoinder does not contain",
+        "set it in the agent that you connect: docs/agents.md",
+    ),
+    (
+        "skills",
+        "belongs to the agent, which Rejoinder does not contain",
+        "set it in the agent that you connect: docs/agents.md",
+    ),
+    ("plugins", "is code of OpenClaw", "an agent or an adapter of your own: docs/write-an-agent.md"),
+    (
+        "memory",
+        "belongs to the agent, which Rejoinder does not contain",
+        "set it in the agent that you connect: docs/agents.md",
+    ),
+    (
+        "browser",
+        "belongs to the agent, which Rejoinder does not contain",
+        "set it in the agent that you connect: docs/agents.md",
+    ),
+    ("hooks", "has other rules here", "a [channels.webhook.NAME] for each: docs/webhooks.md"),
+    (
+        "gateway",
+        "is about OpenClaw's own server",
+        "[server], and `rejoinder tokens create` for access: docs/service.md",
+    ),
+    ("logging", "is about OpenClaw's own log", "[log]"),
+    ("session", "has no counterpart", "[sessions]: docs/sessions.md"),
+    ("messages.queue", "has no counterpart", "[queue]: docs/queues.md"),
+    ("messages", "has no counterpart", "[guard.templates] for what the gateway itself says: docs/configuration.md"),
+    ("commands.ownerAllowFrom", "is said of people here", "[people.NAME] with role = \"owner\": docs/people.md"),
+    ("commands", "has other rules here", "docs/chat-commands.md"),
+    ("approvals", "has other rules here", "[approvals]: docs/approvals.md"),
+    ("cron", "has no counterpart", "[schedules]: docs/schedules.md"),
+    ("bindings", "has no counterpart", "[[routing.rules]]: docs/routing.md"),
+    ("diagnostics", "has no counterpart", "[telemetry] and docs/metrics.md"),
+];
+
+/// The configuration in the home directory, if there is one.
+pub(super) fn find(home: &Path) -> Option<PathBuf> {
+    let files = FOLDERS.iter().flat_map(|folder| FILES.iter().map(move |file| home.join(folder).join(file)));
+    files.into_iter().find(|file| file.is_file())
+}
+
+/// Where to look in a folder that was named.
+pub(super) fn in_folder(folder: &Path) -> PathBuf {
+    let files = || FILES.iter().map(|file| folder.join(file));
+    files().find(|file| file.is_file()).unwrap_or_else(|| folder.join(FILES[0]))
+}
+
+/// Reads the configuration in `file`, and the jobs beside it.
+///
+/// # Errors
+/// When one of the files cannot be read.
+pub(super) fn read(file: &Path, surroundings: &Surroundings) -> Result<Imported, Failure> {
+    let value = Includes::read(file)?.ok_or_else(|| anyhow!("there is no {}", file.display()))?;
+    let Value::Object(root) = value else { return Err(anyhow!("{}: the file is not a table", file.display()).into()) };
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let mut variables = source::dotenv(&folder.join(".env"))?;
+    let mut root = Value::Object(root);
+    variables.add(inline_variables(&mut root));
+    variables.substitute(&mut root);
+    let mut root = Table::new("", as_table(root));
+    let providers =
+        root.enter("secrets").and_then(|secrets| secrets.take("providers")).map(as_table).unwrap_or_default();
+    let secrets = Secrets {
+        variables: &variables,
+        providers: &providers,
+        folder,
+        home: &surroundings.home,
+        data_dir: &surroundings.data_dir,
+    };
+
+    let (mut draft, mut notes) = (Draft::default(), Notes::new(HINTS));
+    let agents = Agents::read(&mut root, &secrets, &mut draft, &mut notes);
+    channels::read(&mut root, &secrets, &mut draft, &mut notes);
+    agents.bind(&mut root, &mut draft, &mut notes);
+    settings(&mut root, &agents, &mut draft);
+    jobs::read(&mut root, &secrets, surroundings.now, &mut draft, &mut notes)?;
+    root.note_rest(&mut notes);
+    Ok(Imported { draft, notes })
+}
+
+/// The variables that the configuration itself sets: `env.NAME` and `env.vars.NAME`.
+fn inline_variables(root: &mut Value) -> Variables {
+    let mut variables = Variables::default();
+    let Some(Value::Object(env)) = root.get_mut("env") else { return variables };
+    let inner = env.remove("vars").map(as_table).unwrap_or_default();
+    let outer: Vec<_> = env.iter().filter(|(_, value)| value.is_string()).map(|(name, _)| name.clone()).collect();
+    let outer = outer.into_iter().filter_map(|name| env.remove_entry(&name)).collect::<Vec<_>>();
+    for (name, value) in inner.into_iter().chain(outer) {
+        if let Value::String(value) = value {
+            variables.set(&name, value);
+        }
+    }
+    if env.is_empty()
+        && let Value::Object(root) = root
+    {
+        root.remove("env");
+    }
+    variables
+}
+
+/// What holds for all channels: the agent, the time zone, sessions and the queue.
+fn settings(root: &mut Table, agents: &Agents, draft: &mut Draft) {
+    let mut routing = Block::new(&["routing"]);
+    if let Some(default) = agents.default_agent(draft) {
+        routing.set("default_agent", default);
+    }
+    let defaults = root.enter("agents").and_then(|agents| agents.enter("defaults"));
+    if let Some(zone) = defaults.and_then(|defaults| defaults.text("userTimezone")) {
+        routing.set("time_zone", zone);
+    }
+    draft.blocks.extend(Some(routing).filter(|block| !block.is_empty()));
+    draft.blocks.extend(root.enter("session").and_then(|session| session.enter("reset")).and_then(|reset| {
+        let (mode, hour, minutes) = (reset.text("mode")?, reset.number("atHour"), reset.number("idleMinutes"));
+        super::sessions(&mode, hour, minutes)
+    }));
+    let mode =
+        ["messages", "routing"].into_iter().find_map(|section| root.enter(section)?.enter("queue")?.text("mode"));
+    draft.blocks.extend(mode.and_then(|mode| super::queue(&mode)));
+}
+
+fn as_table(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(table) => table,
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,103 @@
+//! Cron jobs.
+//!
+//! Sources, in the repository openclaw/openclaw: `src/cron/types.ts`, `docs/automation/cron-jobs.md`.
+
+use jiff::{Timestamp, tz::TimeZone};
+use serde_json::Value;
+
+use super::secrets::Secrets;
+use crate::cli::import::{
+    account_name,
+    draft::{Draft, Names},
+    jobs::{Job, When, conversation, time},
+    notes::Notes,
+    source,
+    table::Table,
+};
+
+/// Adds a section for each job in `cron/jobs.json`.
+pub(super) fn read(
+    root: &mut Table,
+    secrets: &Secrets<'_>,
+    now: Timestamp,
+    draft: &mut Draft,
+    notes: &mut Notes,
+) -> anyhow::Result<()> {
+    let (mut store, mut is_enabled) = (None, true);
+    if let Some(cron) = root.enter("cron") {
+        store = cron.text("store");
+        is_enabled = cron.flag("enabled") != Some(false);
+    }
+    let file = secrets.path(store.as_deref().unwrap_or("cron/jobs.json"));
+    let Some(value) = source::json5(&file)? else { return Ok(()) };
+    let Value::Object(content) = value else { anyhow::bail!("{}: the file is not a table", file.display()) };
+    let (mut content, mut names) = (Table::new("cron/jobs.json", content), Names::default());
+    for (_, mut job) in content.tables("jobs") {
+        let mut job = self::job(&mut job, draft, notes);
+        if !is_enabled {
+            job.off.get_or_insert_with(|| "jobs are switched off there".to_owned());
+        }
+        let block = job.block(&mut names, now, notes);
+        draft.blocks.push(block);
+    }
+    Ok(())
+}
+
+fn job(table: &mut Table, draft: &Draft, notes: &mut Notes) -> Job {
+    let id = table.text("id").unwrap_or_default();
+    let key = table.path("");
+    let key = key.trim_end_matches('.').to_owned();
+    let mut payload = table.take("payload").map(|payload| Table::new(&table.path("payload"), super::as_table(payload)));
+    let prompt = payload.as_mut().and_then(|payload| payload.text("message").or_else(|| payload.text("text")));
+    let overridden = payload
+        .as_ref()
+        .is_some_and(|payload| ["model", "thinking", "timeoutSeconds"].iter().any(|name| payload.has(name)));
+    if overridden {
+        notes.add(
+            &format!("{key}.payload"),
+            "names a model or its settings",
+            "another agent for the schedule: `agent`",
+        );
+    }
+    let (when, time_zone) = when(table);
+    let (to, is_mute) = target(table, payload.as_mut(), draft);
+    let off = (table.flag("enabled") == Some(false)).then(|| "it is switched off there".to_owned());
+    Job { key, name: table.text("name").unwrap_or(id), when, time_zone, to, is_mute, prompt, off }
+}
+
+fn when(table: &mut Table) -> (Result<When, String>, Option<String>) {
+    let unknown = || Err("its time cannot be read".to_owned());
+    let Some(schedule) = table.enter("schedule") else { return (unknown(), None) };
+    let time_zone = schedule.text("tz");
+    let when = match schedule.text("kind").as_deref() {
+        // A time without a zone is in UTC there.
+        Some("at") => schedule.text("at").and_then(|at| time(&at, &TimeZone::UTC)).map(When::At),
+        Some("every") => schedule.number("everyMs").map(|milliseconds| When::Every(milliseconds / 1000)),
+        Some("cron") => schedule.text("expr").map(When::Cron),
+        _ => None,
+    };
+    (when.map_or_else(unknown, Ok), time_zone)
+}
+
+/// The conversation, and whether nothing is to be said in it.
+fn target(table: &mut Table, payload: Option<&mut Table>, draft: &Draft) -> (Result<String, String>, bool) {
+    let delivery = match table.enter("delivery") {
+        Some(delivery) => Some(delivery),
+        // Where it stood in older files.
+        None => payload,
+    };
+    let Some(delivery) = delivery else { return (Err("it does not say which chat it is for".to_owned()), false) };
+    let mode = delivery.text("mode");
+    let (channel, to, account) = (delivery.text("channel"), delivery.text("to"), delivery.text("accountId"));
+    let is_mute = mode.as_deref() == Some("none");
+    if mode.as_deref() == Some("webhook") {
+        return (Err("its answer goes to a URL: name a place of [channels.words] in words_to".to_owned()), false);
+    }
+    let to = match (channel, to) {
+        (Some(channel), Some(to)) if channel != "last" => {
+            conversation(draft, &channel, &account_name(&account.unwrap_or_default()), &to)
+        }
+        _ => Err("it does not say which chat it is for".to_owned()),
+    };
+    (to, is_mute)
+}

@@ -1,0 +1,88 @@
+//! Model servers with the Chat Completions API, by the names that the other gateways have for them.
+
+use url::Url;
+
+use super::{draft::Block, notes::Notes};
+use crate::console::secret::SecretLocation;
+
+/// A server that is known by name.
+pub(super) struct KnownServer {
+    pub(super) names: &'static [&'static str],
+    pub(super) base_url: &'static str,
+    /// The variables in which its users keep the key, the usual one first. None: it needs no key.
+    pub(super) keys: &'static [&'static str],
+}
+
+/// Sources: NousResearch/hermes-agent, `cli-config.yaml.example` and `.env.example`; openclaw/openclaw, `docs/providers/`; for
+/// Anthropic <https://docs.anthropic.com/en/api/openai-sdk>, for Google <https://ai.google.dev/gemini-api/docs/openai>.
+const KNOWN: &[KnownServer] = &[
+    known(&["openai"], "https://api.openai.com/v1", &["OPENAI_API_KEY"]),
+    known(&["anthropic"], "https://api.anthropic.com/v1", &["ANTHROPIC_API_KEY"]),
+    known(&["openrouter", "auto"], "https://openrouter.ai/api/v1", &["OPENROUTER_API_KEY", "OPENAI_API_KEY"]),
+    known(
+        &["google", "gemini"],
+        "https://generativelanguage.googleapis.com/v1beta/openai",
+        &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+    ),
+    known(&["groq"], "https://api.groq.com/openai/v1", &["GROQ_API_KEY"]),
+    known(&["mistral"], "https://api.mistral.ai/v1", &["MISTRAL_API_KEY"]),
+    known(&["xai"], "https://api.x.ai/v1", &["XAI_API_KEY"]),
+    known(&["deepseek"], "https://api.deepseek.com/v1", &["DEEPSEEK_API_KEY"]),
+    known(&["zai"], "https://api.z.ai/api/paas/v4", &["GLM_API_KEY", "ZAI_API_KEY"]),
+    known(&["huggingface"], "https://router.huggingface.co/v1", &["HF_TOKEN"]),
+    known(&["ollama-cloud"], "https://ollama.com/v1", &["OLLAMA_API_KEY"]),
+    known(&["ollama"], "http://127.0.0.1:11434/v1", &[]),
+    known(&["lmstudio"], "http://127.0.0.1:1234/v1", &[]),
+];
+
+const fn known(names: &'static [&'static str], base_url: &'static str, keys: &'static [&'static str]) -> KnownServer {
+    KnownServer { names, base_url, keys }
+}
+
+/// The server with this name, if it is known.
+pub(super) fn find(name: &str) -> Option<&'static KnownServer> {
+    KNOWN.iter().find(|server| server.names.contains(&name))
+}
+
+/// An agent that another gateway runs itself: all that can be taken over is its model.
+pub(super) struct Model {
+    /// Where it stands there.
+    pub(super) key: String,
+    /// The model's name on its server.
+    pub(super) name: Option<String>,
+    pub(super) base_url: Option<String>,
+    pub(super) api_key: Option<SecretLocation>,
+    /// Why our gateway cannot talk to the server, if it cannot.
+    pub(super) obstacle: Option<String>,
+}
+
+impl Model {
+    /// The section of the agent `name`.
+    pub(super) fn block(self, name: &str, notes: &mut Notes) -> Block {
+        let mut block = Block::new(&["agents", name]);
+        block.remark("The model alone: tools, memory and skills of the former agent are not part of it.");
+        block.set("kind", "openai");
+        let base_url = self.base_url.filter(|url| url.parse::<Url>().is_ok());
+        let missing = match (&base_url, &self.name) {
+            (None, _) => Some("the address of the model's server is not known"),
+            (_, None) => Some("the model is not known"),
+            _ => None,
+        };
+        match base_url {
+            Some(base_url) => block.set("base_url", base_url.trim_end_matches('/')),
+            None => block.leave_open("base_url", "\"http://127.0.0.1:11434/v1\""),
+        }
+        match self.name {
+            Some(model) => block.set("model", model),
+            None => block.leave_open("model", "\"llama3.1\""),
+        }
+        if let Some(api_key) = self.api_key {
+            block.set_secret("api_key", api_key);
+        }
+        if let Some(why) = self.obstacle.or_else(|| missing.map(str::to_owned)) {
+            notes.add(&self.key, format!("cannot be used as it is: {why}"), "connect an agent: docs/agents.md");
+            block.turn_off(why);
+        }
+        block
+    }
+}
