@@ -4,6 +4,7 @@
 
 mod agent;
 mod file;
+mod programs;
 #[cfg(test)]
 mod script;
 
@@ -207,7 +208,7 @@ impl Init {
 
     /// Adds what the command line names, or else what the operator chooses on a terminal.
     async fn add(&self, global: &Global, path: &Path, existing: &Existing) -> Result<(), Failure> {
-        let agent = self.agent_from_options().await?.filter(is_server);
+        let agent = self.agent_from_options().await?.filter(is_agent);
         if agent.is_some() {
             existing.check_free("agents.main")?;
             existing.check_free("agents")?;
@@ -217,7 +218,7 @@ impl Init {
         if choices.agent.is_none() && choices.accounts.is_empty() {
             self.may_ask()?;
             if !existing.has("agents") {
-                choices.agent = Some(ask_agent(&mut Terminal, global).await?).filter(is_server);
+                choices.agent = Some(ask_agent(&mut Terminal, global).await?).filter(is_agent);
             }
             choices.accounts = self.ask_accounts(&missing, &mut Terminal, global).await?;
         }
@@ -314,8 +315,8 @@ fn remember(global: &Global, path: &Path) {
     }
 }
 
-const fn is_server(choice: &AgentChoice) -> bool {
-    matches!(choice, AgentChoice::OpenAi(_))
+const fn is_agent(choice: &AgentChoice) -> bool {
+    !matches!(choice, AgentChoice::FrontDesk)
 }
 
 fn ask_plan(path: &Path, terminal: &mut dyn Ask) -> Result<Plan, Failure> {
@@ -330,7 +331,9 @@ fn ask_plan(path: &Path, terminal: &mut dyn Ask) -> Result<Plan, Failure> {
 async fn ask_agent(terminal: &mut dyn Ask, global: &Global) -> Result<AgentChoice, Failure> {
     let http = http_client()?;
     let found = find_agents(&http).await?;
-    Interview { found: &found, http: &http, data_dir: &global.data_dir()? }.conduct(terminal).await
+    Interview { found: &found, programs: &programs::find(), http: &http, data_dir: &global.data_dir()? }
+        .conduct(terminal)
+        .await
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use reqwest::Client;
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
+use super::programs::{FoundProgram, Program};
 use crate::{
     client::{self, CHECK_TIMEOUT},
     console::{
@@ -43,6 +44,8 @@ const KEY_FILE: &str = "agent-main-key";
 pub(super) enum AgentChoice {
     FrontDesk,
     OpenAi(Server),
+    /// A program that speaks the Agent Client Protocol.
+    Program(&'static Program),
 }
 
 /// A server with the Chat Completions API.
@@ -58,7 +61,11 @@ pub(super) struct Server {
 impl AgentChoice {
     /// Its section, as TOML.
     pub(super) fn section(&self) -> Result<String, Failure> {
-        let Self::OpenAi(Server { base_url, model, api_key, .. }) = self else { return Ok(NO_AGENT.to_owned()) };
+        let Server { base_url, model, api_key, .. } = match self {
+            Self::FrontDesk => return Ok(NO_AGENT.to_owned()),
+            Self::Program(program) => return program.section(),
+            Self::OpenAi(server) => server,
+        };
         let mut agent = format!(
             "[agents.main]\nkind = \"openai\"\nbase_url = {}\nmodel = {}\n",
             toml_text(base_url.as_str().trim_end_matches('/'))?,
@@ -72,9 +79,16 @@ impl AgentChoice {
 
     /// What `init` prints about it at the end.
     pub(super) fn closing_text(&self) -> String {
-        let Self::OpenAi(Server { base_url, model, api_key, not_checked }) = self else {
-            return "The built-in front desk answers for now, without a model. The file explains how to connect an agent.\n"
-                .to_owned();
+        let Server { base_url, model, api_key, not_checked } = match self {
+            Self::FrontDesk => {
+                return "The built-in front desk answers for now, without a model. The file explains how to connect an agent.\n"
+                    .to_owned();
+            }
+            Self::Program(program) => {
+                let (name, command) = (program.name, program.command.join(" "));
+                return format!("The agent `main` is {name}, started with `{command}`. It was not checked.\n");
+            }
+            Self::OpenAi(server) => server,
         };
         let mut text = format!("The agent `main` is {model} at {base_url}.\n");
         if let Some(why) = not_checked {
@@ -90,14 +104,14 @@ impl AgentChoice {
             Self::OpenAi(server) => {
                 Self::OpenAi(Server { not_checked: Some("--no-check was given".to_owned()), ..server })
             }
-            Self::FrontDesk => Self::FrontDesk,
+            other => other,
         }
     }
 
     /// Its API key, to be written to a file if it was typed.
     pub(super) fn secret(&self) -> Option<&SecretLocation> {
         match self {
-            Self::FrontDesk => None,
+            Self::FrontDesk | Self::Program(_) => None,
             Self::OpenAi(server) => server.api_key.as_ref(),
         }
     }
@@ -185,6 +199,7 @@ fn choice(found: &FoundServer, model: String) -> AgentChoice {
 /// Asks for the agent on a terminal.
 pub(super) struct Interview<'a> {
     pub(super) found: &'a [FoundServer],
+    pub(super) programs: &'a [FoundProgram],
     pub(super) http: &'a Client,
     /// For a typed API key.
     pub(super) data_dir: &'a Path,
@@ -200,7 +215,7 @@ impl Interview<'_> {
                         return Ok(AgentChoice::OpenAi(server));
                     }
                 }
-                Some(AgentChoice::FrontDesk) => return Ok(AgentChoice::FrontDesk),
+                Some(choice) => return Ok(choice),
                 None => {}
             }
         }
@@ -208,7 +223,8 @@ impl Interview<'_> {
 
     /// `None`: the operator wants to choose again. An empty answer takes the first server that was found, else asks for one.
     async fn choose(&self, terminal: &mut dyn Ask) -> Result<Option<AgentChoice>, Failure> {
-        let mut options: Vec<String> = self.found.iter().map(describe).collect();
+        let programs = self.programs.iter().map(FoundProgram::description);
+        let mut options: Vec<String> = self.found.iter().map(describe).chain(programs).collect();
         let other = if self.found.is_empty() { "a" } else { "another" };
         options.push(format!("{other} server with the Chat Completions API (OpenAI-compatible)"));
         options.push("no agent yet: the built-in front desk answers".to_owned());
@@ -217,7 +233,16 @@ impl Interview<'_> {
             let model = ask_model(&found.models, terminal)?;
             return Ok(model.map(|model| choice(found, model)));
         }
-        if picked == self.found.len() { self.ask_server(terminal).await } else { Ok(Some(AgentChoice::FrontDesk)) }
+        match self.programs.get(picked - self.found.len()) {
+            Some(FoundProgram { program, missing: None }) => Ok(Some(AgentChoice::Program(program))),
+            Some(FoundProgram { program, missing: Some(install) }) => {
+                terminal
+                    .say(&format!("Run `{install}` first: {} does not speak the protocol by itself.", program.name))?;
+                Ok(None)
+            }
+            None if picked == options.len() - 2 => self.ask_server(terminal).await,
+            None => Ok(Some(AgentChoice::FrontDesk)),
+        }
     }
 
     async fn ask_server(&self, terminal: &mut dyn Ask) -> Result<Option<AgentChoice>, Failure> {
@@ -340,7 +365,7 @@ mod tests {
     async fn asked(found: &[FoundServer], answers: &[&str]) -> (AgentChoice, String) {
         let (http, mut script) = (http_client().unwrap(), Script::of(answers));
         let data_dir = Path::new("/data");
-        let choice = Interview { found, http: &http, data_dir }.conduct(&mut script).await.unwrap();
+        let choice = Interview { found, programs: &[], http: &http, data_dir }.conduct(&mut script).await.unwrap();
         (choice, script.output)
     }
 
@@ -358,6 +383,24 @@ mod tests {
         assert_eq!(said.matches("Which agent should answer?").count(), 2, "{said}");
         assert!(matches!(asked(&[], &["1", "ftp://x", "", "2"]).await.0, AgentChoice::FrontDesk));
         assert!(matches!(asked(&[], &["1", &nowhere, "", "", "2"]).await.0, AgentChoice::FrontDesk));
+    }
+
+    #[tokio::test]
+    async fn a_program_is_chosen_once_its_adapter_is_there() {
+        let programs = crate::cli::init::programs::installed(|file| matches!(file, "codex" | "opencode"));
+        let (http, mut script) = (http_client().unwrap(), Script::of(&["1", "2"]));
+        let interview = Interview { found: &[], programs: &programs, http: &http, data_dir: Path::new("/data") };
+
+        let choice = interview.conduct(&mut script).await.unwrap();
+
+        assert!(
+            script.output.contains("Run `npm install -g @agentclientprotocol/codex-acp` first"),
+            "{}",
+            script.output
+        );
+        let section = choice.section().unwrap();
+        assert!(section.contains("command = [\"opencode\", \"acp\"]"), "{section}");
+        assert!(choice.closing_text().contains("OpenCode"), "{}", choice.closing_text());
     }
 
     #[tokio::test]

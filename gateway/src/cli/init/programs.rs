@@ -1,0 +1,159 @@
+//! Coding agents on this machine that speak the Agent Client Protocol (<https://agentclientprotocol.com>).
+
+use std::{
+    ffi::OsStr,
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    agents,
+    console::{failure::Failure, toml::toml_text},
+};
+
+/// The kind of agent that runs such a program.
+const KIND: &str = "acp";
+
+/// A program, and what it needs to speak the protocol.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Program {
+    /// Its name for people.
+    pub(super) name: &'static str,
+    /// The file that shows that it is installed.
+    file: &'static str,
+    /// Starts it so that it speaks the protocol.
+    pub(super) command: &'static [&'static str],
+    /// How to install the adapter that the command starts, for programs that do not speak the protocol themselves.
+    adapter: Option<&'static str>,
+}
+
+/// Sources: <https://opencode.ai/docs/acp/>, <https://block.github.io/goose/docs/guides/acp-clients>, google-gemini/gemini-cli,
+/// agentclientprotocol/claude-agent-acp, agentclientprotocol/codex-acp.
+static PROGRAMS: &[Program] = &[
+    Program {
+        name: "Claude Code",
+        file: "claude",
+        command: &["claude-agent-acp"],
+        adapter: Some("npm install -g @agentclientprotocol/claude-agent-acp"),
+    },
+    Program {
+        name: "Codex",
+        file: "codex",
+        command: &["codex-acp"],
+        adapter: Some("npm install -g @agentclientprotocol/codex-acp"),
+    },
+    Program { name: "Gemini CLI", file: "gemini", command: &["gemini", "--acp"], adapter: None },
+    Program { name: "OpenCode", file: "opencode", command: &["opencode", "acp"], adapter: None },
+    Program { name: "goose", file: "goose", command: &["goose", "acp"], adapter: None },
+];
+
+/// A program that is installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FoundProgram {
+    pub(super) program: &'static Program,
+    /// What must be installed as well: a command.
+    pub(super) missing: Option<&'static str>,
+}
+
+impl FoundProgram {
+    /// How the question offers it.
+    pub(super) fn description(&self) -> String {
+        let mut text = format!("{} on this machine", self.program.name);
+        let _ = match self.missing {
+            None => write!(text, ", `{}`", self.program.command.join(" ")),
+            Some(install) => write!(text, ", once you have run `{install}`"),
+        };
+        text
+    }
+}
+
+impl Program {
+    /// The section of the agent, as TOML.
+    pub(super) fn section(&self) -> Result<String, Failure> {
+        let command = self.command.iter().map(|word| toml_text(word)).collect::<Result<Vec<_>, _>>()?;
+        Ok(format!("[agents.main]\nkind = \"{KIND}\"\ncommand = [{}]\n", command.join(", ")))
+    }
+}
+
+/// The programs that are installed, if this build can run them.
+pub(super) fn find() -> Vec<FoundProgram> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_known = agents::sections().iter().any(|kind| kind.name == KIND);
+    if is_known { installed(|file| is_in(&path, file)) } else { Vec::new() }
+}
+
+/// The programs of which `has` finds the file. One whose adapter is installed as well comes with nothing missing.
+pub(super) fn installed(has: impl Fn(&str) -> bool) -> Vec<FoundProgram> {
+    let is_ready = |program: &Program| program.command.first().is_some_and(|file| has(file));
+    let programs = PROGRAMS.iter().filter(|program| has(program.file) || is_ready(program));
+    programs.map(|program| FoundProgram { program, missing: program.adapter.filter(|_| !is_ready(program)) }).collect()
+}
+
+/// Whether a folder of `path`, as in `$PATH`, has an executable file of this name.
+fn is_in(path: &OsStr, file: &str) -> bool {
+    // Relative folders depend on where the gateway is started.
+    let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+    folders.map(|folder: PathBuf| folder.join(file)).any(|file| is_executable(&file))
+}
+
+fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn found(files: &[&str]) -> Vec<(String, Option<&'static str>)> {
+        let found = installed(|file| files.contains(&file));
+        found.into_iter().map(|found| (found.program.command.join(" "), found.missing)).collect()
+    }
+
+    #[test]
+    fn each_program_has_its_command() {
+        let all = ["goose", "opencode", "gemini", "claude", "claude-agent-acp", "codex", "codex-acp"];
+
+        let commands: Vec<_> = found(&all).into_iter().map(|(command, missing)| (command, missing.is_some())).collect();
+
+        let ready = ["claude-agent-acp", "codex-acp", "gemini --acp", "opencode acp", "goose acp"];
+        assert_eq!(commands, ready.map(|command| (command.to_owned(), false)));
+        assert_eq!(found(&["vim"]), []);
+    }
+
+    #[test]
+    fn what_an_adapter_needs_is_said() {
+        let install = "npm install -g @agentclientprotocol/codex-acp";
+
+        assert_eq!(found(&["codex"]), [("codex-acp".to_owned(), Some(install))]);
+        assert_eq!(found(&["codex-acp"]), [("codex-acp".to_owned(), None)]);
+        let [found] = installed(|file| file == "codex")[..] else { panic!() };
+        assert!(found.description().contains(install), "{}", found.description());
+    }
+
+    #[test]
+    fn a_program_is_an_executable_file_of_an_absolute_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("goose");
+        std::fs::write(&file, "").unwrap();
+        std::fs::create_dir(folder.path().join("codex")).unwrap();
+        let path = std::env::join_paths([Path::new("/nowhere"), folder.path()]).unwrap();
+
+        assert!(!is_in(&path, "goose") && !is_in(&path, "codex"));
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(is_in(&path, "goose") && !is_in(OsStr::new("."), "goose"));
+    }
+
+    #[test]
+    fn programs_are_offered_only_by_a_build_that_runs_them() {
+        let is_known = agents::sections().iter().any(|kind| kind.name == KIND);
+        let section = PROGRAMS[0].section().unwrap();
+
+        let loaded = crate::wiring::tests::load(&section, rejoinder_config::Environment::default());
+
+        assert!(is_known || find().is_empty());
+        assert_eq!(loaded.is_ok(), is_known, "{section}: {loaded:?}");
+    }
+}
