@@ -1,5 +1,8 @@
 //! The binary's command line: its output and exit codes.
 
+#[cfg(all(feature = "telegram", feature = "discord", feature = "matrix"))]
+mod import;
+
 use std::{
     fs::Permissions,
     io::{BufRead, BufReader},

@@ -3,7 +3,7 @@
 //! Sources, in the repository NousResearch/hermes-agent: `website/docs/user-guide/messaging/{telegram,discord,matrix}.md`,
 //! `website/docs/reference/environment-variables.md` ("Messaging"), `gateway/authz_mixin.py`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::settings::{PlatformSettings, Settings};
 use crate::{
@@ -149,88 +149,77 @@ fn access(
     groups: &str,
     notes: &mut Notes,
 ) -> Access {
-    let upper = groups.to_ascii_uppercase();
     let mut people = platform.list("ALLOWED_USERS", "allowed_users").unwrap_or_default();
     people.extend(platform.find(|table| table.list("allow_from")).unwrap_or_default());
     people.extend_from_slice(&gateway_wide.people);
-    let is_open = platform.flag("ALLOW_ALL_USERS", "allow_all_users").unwrap_or(gateway_wide.is_open);
-    let key = platform.variable_name("ALLOWED_USERS");
-    let strangers = platform.find(|table| table.text("unauthorized_dm_behavior"));
-    let strangers = strangers.or_else(|| gateway_wide.strangers.clone());
-    let direct = match platform.find(|table| table.text("dm_policy")).as_deref().map(Direct::of) {
-        Some(Some(policy)) => policy,
-        Some(None) => {
-            notes.add(&key, "has an unknown dm_policy", "direct chats are switched off: set dm_policy");
-            Direct::Disabled
-        }
-        None if is_open => Direct::Open,
-        None => match strangers.as_deref() {
-            Some("pair") => Direct::Pairing,
-            Some(_) => Direct::Allowlist,
-            // With a list, others are ignored; without one they are given a code.
-            None if people.is_empty() => Direct::Pairing,
-            None => Direct::Allowlist,
-        },
-    };
+    let direct = direct(platform, gateway_wide, people.is_empty(), notes);
     if direct == Direct::Open {
         people = vec!["*".to_owned()];
     }
-
-    let mut own = BTreeMap::<String, Group>::new();
-    let group = |own: &mut BTreeMap<String, Group>, id: String, key: &str, change: &dyn Fn(&mut Group)| {
-        let new = Group {
-            id: id.clone(),
-            key: key.to_owned(),
-            is_enabled: true,
-            needs_mention: None,
-            senders: Senders::AsElsewhere,
-        };
-        change(own.entry(id).or_insert(new));
-    };
     let in_groups = platform.list("GROUP_ALLOWED_USERS", "group_allow_from");
     // Older configurations name chats among the people.
     let (chats, in_groups): (Vec<_>, Vec<_>) =
         in_groups.unwrap_or_default().into_iter().partition(|id| platform.name == "telegram" && id.starts_with('-'));
-    let named = |kind: &str| (format!("{kind}_{upper}"), format!("{}_{groups}", kind.to_ascii_lowercase()));
-    let (suffix, name) = named("GROUP_ALLOWED");
-    for id in platform.list(&suffix, &name).unwrap_or_default().into_iter().chain(chats) {
-        group(&mut own, id, &name, &|group| group.senders = Senders::Everyone);
-    }
-    let (suffix, name) = named("ALLOWED");
-    let allowed = platform.list(&suffix, &name).filter(|ids| !ids.is_empty());
-    let other_groups = allowed.is_none();
-    let allowed = allowed.unwrap_or_default();
-    if !other_groups {
-        own.values_mut().for_each(|group| group.is_enabled = allowed.contains(&group.id));
-    }
-    for id in allowed {
-        group(&mut own, id, &name, &|_| {});
-    }
-    let (suffix, name) = named("FREE_RESPONSE");
-    for id in platform.list(&suffix, &name).unwrap_or_default() {
-        let is_enabled = other_groups || own.get(&id).is_some_and(|group| group.is_enabled);
-        group(&mut own, id, &name, &|group| {
-            group.needs_mention = Some(false);
-            group.is_enabled = is_enabled;
-        });
-    }
-    let (suffix, name) = named("IGNORED");
-    for id in platform.list(&suffix, &name).unwrap_or_default() {
-        group(&mut own, id, &name, &|group| group.is_enabled = false);
-    }
     let senders = match (direct, in_groups.is_empty()) {
         (Direct::Open, _) => Senders::Everyone,
         (_, true) => Senders::AsElsewhere,
         (_, false) => Senders::Only(people.iter().cloned().chain(in_groups).collect()),
     };
+    let (groups, other_groups) = self::groups(platform, groups, chats);
     Access {
-        key,
+        key: platform.variable_name("ALLOWED_USERS"),
         direct,
         people,
         groups_enabled: true,
         other_groups,
         needs_mention: platform.flag("REQUIRE_MENTION", "require_mention").unwrap_or(true),
         senders,
-        groups: own.into_values().collect(),
+        groups,
     }
+}
+
+fn direct(
+    platform: &mut PlatformSettings<'_, '_>,
+    gateway_wide: &GatewayWide,
+    has_no_list: bool,
+    notes: &mut Notes,
+) -> Direct {
+    let is_open = platform.flag("ALLOW_ALL_USERS", "allow_all_users").unwrap_or(gateway_wide.is_open);
+    let strangers = platform.find(|table| table.text("unauthorized_dm_behavior"));
+    let strangers = strangers.or_else(|| gateway_wide.strangers.clone());
+    match platform.find(|table| table.text("dm_policy")).as_deref().map(Direct::of) {
+        Some(Some(policy)) => policy,
+        Some(None) => {
+            let key = format!("{}.dm_policy", platform.name);
+            notes.add(&key, "is not known", "direct chats are switched off: set dm_policy");
+            Direct::Disabled
+        }
+        None if is_open => Direct::Open,
+        None => match strangers.as_deref() {
+            Some("pair") => Direct::Pairing,
+            // With a list, others are ignored; without one they are given a code.
+            None if has_no_list => Direct::Pairing,
+            _ => Direct::Allowlist,
+        },
+    }
+}
+
+/// The groups that differ, and whether others reach the agent as well. Everybody may write in `open`.
+fn groups(platform: &mut PlatformSettings<'_, '_>, name: &str, open: Vec<String>) -> (Vec<Group>, bool) {
+    let mut list = |kind: &str| {
+        let (suffix, key) = (format!("{kind}_{name}").to_ascii_uppercase(), format!("{kind}_{name}"));
+        platform.list(&suffix, &key).filter(|ids| !ids.is_empty())
+    };
+    let open: Vec<_> = open.into_iter().chain(list("group_allowed").unwrap_or_default()).collect();
+    let (allowed, free, ignored) = (list("allowed"), list("free_response"), list("ignored").unwrap_or_default());
+    let free = free.unwrap_or_default();
+    let ids: BTreeSet<_> = open.iter().chain(allowed.iter().flatten()).chain(&free).chain(&ignored).collect();
+    let group = |id: &String| Group {
+        id: id.clone(),
+        key: format!("{}.{name}[{id}]", platform.name),
+        is_enabled: allowed.as_ref().is_none_or(|allowed| allowed.contains(id)) && !ignored.contains(id),
+        needs_mention: free.contains(id).then_some(false),
+        senders: if open.contains(id) { Senders::Everyone } else { Senders::AsElsewhere },
+    };
+    (ids.into_iter().map(group).collect(), allowed.is_none())
 }

@@ -1,6 +1,7 @@
 //! Cron jobs.
 //!
-//! Sources, in the repository openclaw/openclaw: `src/cron/types.ts`, `docs/automation/cron-jobs.md`.
+//! Sources, in the repository openclaw/openclaw: `src/cron/types.ts`, `docs/automation/cron-jobs.md`; for the database
+//! `docs/refactor/database-first.md` and <https://github.com/openclaw/openclaw/issues/91435>.
 
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::Value;
@@ -15,6 +16,9 @@ use crate::cli::import::{
     table::Table,
 };
 
+/// Where jobs are since OpenClaw 2026.6.1; its `cron/jobs.json` is left over from before.
+const DATABASE: &str = "state/openclaw.sqlite";
+
 /// Adds a section for each job in `cron/jobs.json`.
 pub(super) fn read(
     root: &mut Table,
@@ -28,6 +32,11 @@ pub(super) fn read(
         store = cron.text("store");
         is_enabled = cron.flag("enabled") != Some(false);
     }
+    let is_old = secrets.folder.join(DATABASE).is_file();
+    if is_old {
+        let why = "keeps the jobs since OpenClaw 2026.6.1, and is not read";
+        notes.add(DATABASE, why, "`openclaw cron list` shows them: write them into [schedules] (docs/schedules.md)");
+    }
     let file = secrets.path(store.as_deref().unwrap_or("cron/jobs.json"));
     let Some(value) = source::json5(&file)? else { return Ok(()) };
     let Value::Object(content) = value else { anyhow::bail!("{}: the file is not a table", file.display()) };
@@ -36,6 +45,9 @@ pub(super) fn read(
         let mut job = self::job(&mut job, draft, notes);
         if !is_enabled {
             job.off.get_or_insert_with(|| "jobs are switched off there".to_owned());
+        }
+        if is_old {
+            job.off.get_or_insert_with(|| "it is from before OpenClaw kept jobs in a database".to_owned());
         }
         let block = job.block(&mut names, now, notes);
         draft.blocks.push(block);
