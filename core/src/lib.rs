@@ -187,7 +187,7 @@ pub use shown::markdown::{read_markdown, row_cells, shows_anything, split_markdo
 pub use base::words::age;
 pub use router::explain::{ExplainedRule, RouteAccess, RouteExplanation, RuleVerdict};
 pub use upkeep::watch::{Down, Part};
-pub use worker::agents::AgentHealth;
+pub use worker::{agents::AgentHealth, runtimes::Runtimes};
 
 pub use rejoinder_guard::{
     ApprovalRequest, Attachment, CancelledBy, Cause, Choices, End, Expectation, Ladder, LateAnswer, Obligation,

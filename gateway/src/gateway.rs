@@ -474,7 +474,7 @@ async fn start(materials: &Materials<'_>, store: &Arc<dyn Store>) -> Result<(Par
         store: Arc::clone(store),
         clock: Arc::clone(materials.clock),
         channels: parts.channels.clone(),
-        agents: parts.agents.clone(),
+        agents: Arc::clone(&materials.runtimes),
         settings: parts.settings.clone(),
     };
     // Before the engine, which runs open turns at once.

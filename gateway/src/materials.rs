@@ -8,7 +8,7 @@ use std::{
 };
 
 use rejoinder_config::{Config, Secret, Token, TokenValue};
-use rejoinder_core::{AgentName, ChannelId, Masker, SharedClock, Timestamp};
+use rejoinder_core::{AgentName, ChannelId, Masker, Runtimes, SharedClock, Timestamp};
 use rejoinder_kit::{Guesses, Tokens};
 use secrecy::{ExposeSecret, SecretString};
 use tokio_util::sync::CancellationToken;
@@ -71,6 +71,8 @@ pub(crate) struct Materials<'a> {
     pub(crate) guesses: Arc<Guesses>,
     /// Agents that replace configured ones, or are added to them.
     pub(crate) agents: &'a HashMap<AgentName, BuiltAgent>,
+    /// The runtimes of all agents, as they are at the moment: empty while they are built at the start.
+    pub(crate) runtimes: Arc<Runtimes>,
     /// The generated tokens that were given out.
     generated: Mutex<Vec<SecretString>>,
 }
@@ -94,6 +96,7 @@ impl<'a> Materials<'a> {
             stop_waiting,
             guesses: Arc::default(),
             agents,
+            runtimes: Arc::default(),
             generated: Mutex::default(),
         })
     }

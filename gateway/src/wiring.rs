@@ -203,6 +203,7 @@ impl Wiring<'_> {
             }
             parts.agents.insert(name, runtime);
         }
+        self.0.runtimes.set(parts.agents.clone());
         parts.notices.sort_by(|a, b| a.account().cmp(&b.account()));
         Ok(parts)
     }

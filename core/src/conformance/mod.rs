@@ -80,7 +80,7 @@ pub fn parts_without_agents(store: Arc<dyn Store>, channels: Vec<Arc<dyn Channel
         lifetimes: Lifetimes::default(),
         is_traced: false,
     };
-    Parts { store, clock: Arc::new(SystemClock), channels, agents: HashMap::new(), settings }
+    Parts { store, clock: Arc::new(SystemClock), channels, agents: Arc::default(), settings }
 }
 
 /// A pending delivery that answers a turn with `text`: the first claim, in one part. To build others on.

@@ -40,7 +40,7 @@ pub struct Parts {
     /// One adapter for each configured channel.
     pub channels: Vec<Arc<dyn ChannelAdapter>>,
     /// The agents by name; must hold every agent that the settings name.
-    pub agents: HashMap<AgentName, Arc<dyn AgentRuntime>>,
+    pub agents: Arc<Runtimes>,
     /// The operator's settings.
     pub settings: Settings,
 }
@@ -193,6 +193,11 @@ impl Engine {
         let settings = self.settings.get();
         let seed = settings.people.iter().find(|seed| seed.identities.contains(identity));
         seed.map(|seed| seed.name.clone())
+    }
+
+    /// The agents' runtimes.
+    pub const fn runtimes(&self) -> &Arc<Runtimes> {
+        &self.runtimes
     }
 
     /// What an agent is, and where it runs.

@@ -201,7 +201,7 @@ impl Ground {
     async fn connect(
         &self,
         opened: mpsc::UnboundedReceiver<Opened>,
-        runtimes: Runtimes,
+        runtimes: Arc<Runtimes>,
     ) -> Result<Components, StoreError> {
         let ground = self;
         let (leftovers, left) = Leftovers::new(ground.lifecycle.clone());
@@ -214,7 +214,6 @@ impl Ground {
         let marker = Arc::new(given!(Marker: ground [marks, settings], [ephemerals]));
         let tidier = Arc::new(Tidier::new(marker.clone(), left));
         let agents = Arc::new(Agents::new(ground.agents.iter().cloned(), ground.clock.clone()));
-        let runtimes = Arc::new(runtimes);
         let worker = Arc::new(ground.worker(&ledger, &ephemerals, &agents, &runtimes));
         let scheduler = Arc::new(given!(Scheduler: ground [slots, store, lifecycle, merges], [ledger, worker, marker],
             recent: RecentTurns::default()));
@@ -302,10 +301,9 @@ impl Engine {
         for AbsentChannel { channel, turns, deliveries } in store.set_channels(&names).await? {
             warn!(%channel, turns, deliveries, "turns and deliveries wait for a channel that is not configured");
         }
-        let names = agents.keys().cloned().collect();
+        let names = agents.names().into_iter().collect();
         let (ground, opened) = Ground::load(store, clock, settings, &adapters, names).await?;
-        let Components { engine, acceptor, sweep, first, loops } =
-            ground.connect(opened, Runtimes::new(agents)).await?;
+        let Components { engine, acceptor, sweep, first, loops } = ground.connect(opened, agents).await?;
         for one in first {
             engine.keep(one);
         }

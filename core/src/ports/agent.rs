@@ -153,7 +153,7 @@ pub enum AgentError {
 
 impl AgentError {
     /// The error without what the runtime said in its own words, for the log: runtimes repeat what people wrote.
-    pub(crate) fn summary(&self) -> String {
+    pub fn summary(&self) -> String {
         match self {
             Self::Unreachable(_) | Self::Stalled(_) => self.to_string(),
             Self::Refused { status, .. } => format!("the agent failed: {status}"),

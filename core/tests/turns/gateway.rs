@@ -346,7 +346,7 @@ impl TestGateway {
             store: Arc::new(Layered { layer: LifeStore(Arc::clone(life)), store: Arc::clone(&self.gateway_store) }),
             clock: Arc::clone(&self.clock) as SharedClock,
             channels: channels.collect(),
-            agents: agents.collect(),
+            agents: Arc::new(agents.collect::<HashMap<_, _>>().into()),
             settings: self.settings.clone(),
         };
         let starting = tokio::spawn(Engine::start(parts));

@@ -263,7 +263,7 @@ async fn engine(
         store: RejectingLayer::wrap_if_set(Arc::clone(store), rejection),
         clock: Arc::clone(&setup.clock),
         channels,
-        agents: HashMap::from([(AgentName::from("main"), Arc::clone(agent) as Arc<dyn AgentRuntime>)]),
+        agents: Arc::new(HashMap::from([(AgentName::from("main"), Arc::clone(agent) as Arc<dyn AgentRuntime>)]).into()),
         settings,
     };
     Engine::start(parts).await.expect("the engine starts")
