@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer, de::DeserializeOwned};
 
 use crate::{
     boxed::Boxed,
-    check::Section,
+    check::{Checks, Section},
     key::Key,
     names::{list, nearest},
     node::{Node, Table},
@@ -32,6 +32,11 @@ pub trait AgentSection: Section + DeserializeOwned + Serialize + Send + Sync + '
 
     /// The models of which one may be chosen, the agent's own first. Fewer than two: there is nothing to choose.
     fn models(&self) -> Vec<Arc<str>> {
+        Vec::new()
+    }
+
+    /// The agents of which one answers in its place. They must exist, and have no members themselves.
+    fn members(&self) -> Vec<String> {
         Vec::new()
     }
 
@@ -72,10 +77,12 @@ pub struct Agent {
     pub max_concurrent: Option<u32>,
     /// [`AgentSection::price`].
     pub price: Option<Price>,
-    /// [`AgentSection::schedules`].
+    /// [`AgentSection::schedules`]; of an agent with members, the narrowest of theirs.
     pub schedules: Option<ScheduleLimits>,
-    /// [`AgentSection::models`].
+    /// [`AgentSection::models`]; of an agent with members, all of theirs.
     pub models: Vec<Arc<str>>,
+    /// [`AgentSection::members`].
+    pub members: Vec<String>,
     section: Boxed,
 }
 
@@ -87,6 +94,7 @@ impl Agent {
             price: section.price(),
             schedules: section.schedules(),
             models: section.models(),
+            members: section.members(),
             section: Boxed::new(section),
         }
     }
@@ -108,7 +116,46 @@ impl Agent {
                 agents.insert(name.to_owned(), agent);
             }
         });
+        let mut checks = Checks::new(key, node, reader.names);
+        for (name, agent) in &agents {
+            agent.check_members(&agents, &checks.key(&[name, "members"]), &mut checks);
+        }
+        reader.problems.extend(checks.into_problems());
+        let known = agents.clone();
+        agents.values_mut().filter(|agent| !agent.members.is_empty()).for_each(|agent| agent.take_after(&known));
         agents
+    }
+
+    fn check_members(&self, agents: &BTreeMap<String, Self>, key: &Key, checks: &mut Checks<'_>) {
+        let simple = agents.iter().filter(|(_, agent)| agent.members.is_empty()).map(|(name, _)| &**name);
+        for (index, member) in self.members.iter().enumerate() {
+            let key = key.index(index);
+            match agents.get(member) {
+                Some(agent) if !agent.members.is_empty() => {
+                    let what = format!(
+                        "names `{member}`, which has members itself: name one of {}",
+                        list(simple.clone(), "or")
+                    );
+                    checks.wrong(key, what);
+                }
+                Some(_) => {}
+                None => checks.refers_to_agent(&key, [member]),
+            }
+        }
+    }
+
+    /// What an agent can do whose members answer in its place.
+    fn take_after(&mut self, agents: &BTreeMap<String, Self>) {
+        for member in self.members.iter().filter_map(|member| agents.get(member)) {
+            let new = member.models.iter().filter(|model| !self.models.contains(model)).cloned().collect::<Vec<_>>();
+            self.models.extend(new);
+            self.schedules = match (self.schedules, member.schedules) {
+                (Some(one), Some(other)) => {
+                    Some(ScheduleLimits { most: one.most.min(other.most), shortest: one.shortest.max(other.shortest) })
+                }
+                (one, other) => one.or(other),
+            };
+        }
     }
 
     fn read(node: &Node, key: &Key, reader: &mut Reader<'_>, kinds: &[AgentKind]) -> Option<Self> {

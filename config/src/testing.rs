@@ -132,7 +132,7 @@ impl AgentSection for FrontDesk {
 /// # Panics
 /// When a check fails.
 pub fn check_channel_manual<T: ChannelSection>(variables: &[(&str, &str)], examples: &[&str]) {
-    let manual = Manual { build: platform::<T>(), text: T::MANUAL, variables, examples, kind: None };
+    let manual = Manual { build: platform::<T>(), text: T::MANUAL, variables, examples, kind: None, beside: "" };
     let channels = |document: &mut DocumentMut| document["channels"][T::PLATFORM].clone();
     manual.check(&format!("channels.{}", T::PLATFORM), T::REQUIRED, channels, |config| {
         config.channels.iter().map(|(id, channel)| (id.name().to_owned(), format!("{channel:?}"))).collect()
@@ -144,7 +144,15 @@ pub fn check_channel_manual<T: ChannelSection>(variables: &[(&str, &str)], examp
 /// # Panics
 /// When a check fails.
 pub fn check_agent_manual<T: AgentSection>(variables: &[(&str, &str)], examples: &[&str]) {
-    let manual = Manual { build: agent::<T>(), text: T::MANUAL, variables, examples, kind: Some(T::KIND) };
+    check_agent_manual_beside::<T>("", variables, examples);
+}
+
+/// The same for a kind whose agents name others, which are configured by the TOML `beside` the manual.
+///
+/// # Panics
+/// When a check fails.
+pub fn check_agent_manual_beside<T: AgentSection>(beside: &str, variables: &[(&str, &str)], examples: &[&str]) {
+    let manual = Manual { build: agent::<T>(), text: T::MANUAL, variables, examples, kind: Some(T::KIND), beside };
     let agents = |document: &mut DocumentMut| document["agents"].clone();
     manual.check("agents", T::REQUIRED, agents, |config| {
         let agents = config.agents.iter().filter(|(_, agent)| agent.section::<T>().is_some());
@@ -160,6 +168,8 @@ struct Manual<'a> {
     examples: &'a [&'a str],
     /// The value of `kind`, if the section has that key.
     kind: Option<&'static str>,
+    /// What is configured besides.
+    beside: &'a str,
 }
 
 impl Manual<'_> {
@@ -190,7 +200,7 @@ impl Manual<'_> {
                     kept.insert(key, value.clone());
                 }
             }
-            let at = header.split('.').fold(bare.as_item_mut(), |item, step| &mut item[step]);
+            let at = header.split('.').fold(bare.as_item_mut(), |item, step| item[step].or_insert(toml_edit::table()));
             at[name] = Item::Table(kept);
         }
         let bare = self.machine(&bare.to_string()).config();
@@ -200,7 +210,7 @@ impl Manual<'_> {
     fn machine(&self, toml: &str) -> Machine {
         let agent = self.text.split_once("[agents.").and_then(|(_, rest)| rest.split(']').next());
         let default = agent.map_or_else(String::new, |agent| format!("[routing]\ndefault_agent = \"{agent}\"\n"));
-        let toml = format!("{toml}\n{default}");
+        let toml = format!("{toml}\n{default}{}", self.beside);
         Machine::of(self.build).with_file("rejoinder.toml", &toml).with_environment(self.variables)
     }
 
