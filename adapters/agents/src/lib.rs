@@ -8,6 +8,7 @@
 //! | `anthropic` | [`Anthropic`] | a server with Anthropic's Messages API, streamed |
 //! | `openai` | [`OpenAi`] | any server with OpenAI's Chat Completions API, streamed |
 //! | `pull` | [`Pull`] | workers anywhere, which fetch turns over HTTP and post the answers |
+//! | `cascade` | [`Cascade`] | other agents, of which the next one is asked if one fails |
 //!
 //! A runtime ends every run with an [`Outcome`](rejoinder_core::Outcome) or an
 //! [`AgentError`](rejoinder_core::AgentError). It never decides what a person sees (the guard does), never sends
@@ -28,6 +29,7 @@
 mod command;
 mod added;
 mod anthropic;
+mod cascade;
 mod detect;
 mod front_desk;
 mod http;
@@ -49,6 +51,7 @@ mod wire;
 pub use command::{Command, CommandSection, Memory, ProgramError};
 pub use added::{AddedToPrompt, OfferedTool, PromptPiece, added_to_prompt};
 pub use anthropic::{Anthropic, AnthropicSection};
+pub use cascade::{Cascade, CascadeMember, CascadeSection, Order};
 pub use detect::{
     FoundServer, ModelStatus, ModelsError, Origin, ServerCandidates, check_model, find_local, list_models,
 };

@@ -1,15 +1,18 @@
-//! The runtime suite on the runtimes with a model.
+//! The runtime suite on the runtimes with a model, and on a cascade in which one answers.
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
 };
 
+use async_trait::async_trait;
+use rejoinder_agents::{Cascade, CascadeMember, Order};
 use rejoinder_core::{
-    AgentRuntime,
+    AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, RunEvents, Runtimes, Usage,
     conformance::runtime::{AgentDouble, Conduct},
 };
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     claude,
@@ -99,4 +102,58 @@ mod openai {
 
 mod anthropic {
     rejoinder_core::runtime_conformance!(super::double(super::ANTHROPIC));
+}
+
+mod of_a_cascade {
+    use super::*;
+
+    /// A member that fails before it has shown anything.
+    struct Broken;
+
+    #[async_trait]
+    impl AgentRuntime for Broken {
+        fn describe(&self) -> String {
+            "broken".to_owned()
+        }
+        async fn run(&self, _: AgentTurn, events: RunEvents, _: CancellationToken) -> Result<Outcome, AgentError> {
+            events.usage(Usage { input_tokens: 1, output_tokens: 1 }).await;
+            events.text("\n").await;
+            Err(AgentError::Unreachable("it is broken".to_owned()))
+        }
+    }
+
+    struct CascadeDouble {
+        second: Double,
+        cascade: Arc<Cascade>,
+        _runtimes: Arc<Runtimes>,
+    }
+
+    async fn cascade() -> CascadeDouble {
+        let second = double(OPENAI).await;
+        let members: [(AgentName, Arc<dyn AgentRuntime>); 2] =
+            [("broken".into(), Arc::new(Broken)), ("good".into(), second.runtime())];
+        let described =
+            members.iter().map(|(name, _)| CascadeMember { name: Arc::clone(name), models: Vec::new(), price: None });
+        let described = described.collect();
+        let runtimes = Arc::new(Runtimes::from(HashMap::from(members)));
+        let cascade = Cascade::new("both".into(), described, Order::Listed, Arc::downgrade(&runtimes));
+        CascadeDouble { second, cascade: Arc::new(cascade), _runtimes: runtimes }
+    }
+
+    impl AgentDouble for CascadeDouble {
+        fn runtime(&self) -> Arc<dyn AgentRuntime> {
+            Arc::clone(&self.cascade) as Arc<dyn AgentRuntime>
+        }
+        fn conduct(&self, attempt: u32, conduct: Conduct) -> bool {
+            self.second.conduct(attempt, conduct)
+        }
+        fn at_work(&self) -> usize {
+            self.second.at_work()
+        }
+        fn given(&self) -> Vec<String> {
+            self.second.given()
+        }
+    }
+
+    rejoinder_core::runtime_conformance!(cascade());
 }

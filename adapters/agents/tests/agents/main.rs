@@ -3,6 +3,7 @@
 mod command;
 mod anthropic;
 mod claude;
+mod cascade;
 mod conformance;
 mod detect;
 mod double;

@@ -1,0 +1,166 @@
+//! A circuit breaker: it leaves out a member that keeps failing, and tries it again later with one run.
+
+use std::{sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// How many runs in a row fail until the circuit opens.
+const FAILURES: u32 = 5;
+
+/// How long it stays open.
+const OPEN: Duration = Duration::from_mins(1);
+
+/// The circuit of one member. Clones are the same circuit.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Circuit(Arc<Mutex<Inner>>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// Failed runs since the last answer.
+    failures: u32,
+    /// Until when no run is admitted. After that, one at a time.
+    open_until: Option<Instant>,
+    /// Whether a trial run is under way.
+    is_tried: bool,
+}
+
+/// Whether a circuit admits runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Closed,
+    Open,
+    HalfOpen,
+}
+
+impl Inner {
+    fn state(&self) -> State {
+        match self.open_until {
+            None => State::Closed,
+            Some(until) if Instant::now() < until => State::Open,
+            Some(_) => State::HalfOpen,
+        }
+    }
+}
+
+impl Circuit {
+    pub(super) fn state(&self) -> State {
+        self.0.lock().state()
+    }
+
+    /// Admits a run, or not.
+    pub(super) fn admit(&self) -> Option<Permit> {
+        let mut inner = self.0.lock();
+        let is_trial = match inner.state() {
+            State::Closed => false,
+            State::HalfOpen if !inner.is_tried => true,
+            State::Open | State::HalfOpen => return None,
+        };
+        inner.is_tried |= is_trial;
+        Some(Permit { circuit: self.clone(), is_trial })
+    }
+
+    /// Admits a run in any state.
+    pub(super) fn force(&self) -> Permit {
+        Permit { circuit: self.clone(), is_trial: false }
+    }
+}
+
+/// A run that the circuit has admitted. Dropped without a verdict, it says nothing about the member.
+#[derive(Debug)]
+pub(super) struct Permit {
+    circuit: Circuit,
+    is_trial: bool,
+}
+
+impl Permit {
+    /// The member answered.
+    pub(super) fn answered(self) {
+        let mut inner = self.circuit.0.lock();
+        (inner.failures, inner.open_until) = (0, None);
+    }
+
+    /// The member failed.
+    pub(super) fn failed(self) {
+        let mut inner = self.circuit.0.lock();
+        inner.failures = inner.failures.saturating_add(1);
+        if inner.failures >= FAILURES {
+            inner.open_until = Some(Instant::now() + OPEN);
+        }
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if self.is_trial {
+            self.circuit.0.lock().is_tried = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    fn fail(circuit: &Circuit, times: u32) {
+        (0..times).for_each(|_| circuit.admit().expect("it is admitted").failed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_opens_after_five_failures_in_a_row() {
+        let circuit = Circuit::default();
+        fail(&circuit, 4);
+        circuit.admit().expect("it is admitted").answered();
+        fail(&circuit, 4);
+        assert_eq!(circuit.state(), State::Closed);
+
+        fail(&circuit, 1);
+
+        assert_eq!(circuit.state(), State::Open);
+        assert!(circuit.admit().is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_a_minute_one_run_tries() {
+        let circuit = Circuit::default();
+        fail(&circuit, 5);
+        advance(OPEN - Duration::from_millis(1)).await;
+        assert!(circuit.admit().is_none());
+        advance(Duration::from_millis(1)).await;
+
+        let trial = circuit.admit().expect("one run tries");
+        assert!(circuit.admit().is_none(), "a second one does not");
+        trial.answered();
+
+        assert_eq!(circuit.state(), State::Closed);
+        fail(&circuit, 4);
+        assert_eq!(circuit.state(), State::Closed, "failures are counted from the beginning");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_trial_that_fails_opens_it_again() {
+        let circuit = Circuit::default();
+        fail(&circuit, 5);
+        advance(OPEN).await;
+
+        fail(&circuit, 1);
+
+        assert_eq!(circuit.state(), State::Open);
+        advance(OPEN).await;
+        assert!(circuit.admit().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_trial_without_a_verdict_makes_room_for_the_next_one() {
+        let circuit = Circuit::default();
+        fail(&circuit, 5);
+        advance(OPEN).await;
+
+        drop(circuit.admit().expect("one run tries"));
+
+        assert_eq!(circuit.state(), State::HalfOpen);
+        assert!(circuit.admit().is_some());
+    }
+}

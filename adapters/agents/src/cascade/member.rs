@@ -1,0 +1,141 @@
+//! A member of a cascade, what is known of its runs, and the order in which members are asked.
+
+use std::{cmp::Reverse, collections::VecDeque, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use rejoinder_core::{AgentName, Price};
+
+use super::{circuit::Circuit, section::Order};
+
+/// How many answers count as recent.
+const RECENT: usize = 21;
+
+/// A member, as the configuration describes it.
+#[derive(Clone, Debug)]
+pub struct CascadeMember {
+    /// Its name in the configuration.
+    pub name: AgentName,
+    /// The models of which it has one for a turn.
+    pub models: Vec<Arc<str>>,
+    /// What its tokens cost; `None`: unknown.
+    pub price: Option<Price>,
+}
+
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) of: CascadeMember,
+    pub(super) circuit: Circuit,
+    /// How long its recent answers took, the latest last.
+    times: Mutex<VecDeque<Duration>>,
+}
+
+impl Member {
+    pub(super) fn new(of: CascadeMember) -> Self {
+        Self { of, circuit: Circuit::default(), times: Mutex::default() }
+    }
+
+    /// Whether it has this model.
+    pub(super) fn has(&self, model: &str) -> bool {
+        self.of.models.iter().any(|own| **own == *model)
+    }
+
+    pub(super) fn took(&self, time: Duration) {
+        let mut times = self.times.lock();
+        if times.len() == RECENT {
+            times.pop_front();
+        }
+        times.push_back(time);
+    }
+
+    /// The median time of its recent answers; `None` if it has given none.
+    pub(super) fn median(&self) -> Option<Duration> {
+        let mut times: Vec<_> = self.times.lock().iter().copied().collect();
+        times.sort_unstable();
+        times.get(times.len() / 2).copied()
+    }
+
+    /// The price of a million tokens that it reads and a million that it writes.
+    fn price(&self) -> Option<f64> {
+        self.of.price.map(|price| price.input + price.output)
+    }
+}
+
+/// The members in the order in which they are asked. Those that have the model that was chosen come before the others.
+pub(super) fn in_order<'a>(members: &'a [Member], order: Order, model: Option<&str>) -> Vec<&'a Member> {
+    let mut all: Vec<_> = members.iter().collect();
+    match order {
+        Order::Listed => {}
+        Order::Fastest => all.sort_by_cached_key(|member| member.median()),
+        Order::Cheapest => all.sort_by(|one, other| {
+            let (one, other) = (one.price().unwrap_or(f64::INFINITY), other.price().unwrap_or(f64::INFINITY));
+            one.total_cmp(&other)
+        }),
+    }
+    if let Some(model) = model {
+        all.sort_by_key(|member| Reverse(member.has(model)));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_core::Currency;
+
+    use super::*;
+
+    fn member(name: &str, models: &[&str], price: Option<(f64, f64)>) -> Member {
+        let price = price.map(|(input, output)| Price { input, output, currency: Currency::USD });
+        Member::new(CascadeMember {
+            name: name.into(),
+            models: models.iter().map(|model| (*model).into()).collect(),
+            price,
+        })
+    }
+
+    fn names(members: &[Member], order: Order, model: Option<&str>) -> Vec<String> {
+        in_order(members, order, model).iter().map(|member| member.of.name.to_string()).collect()
+    }
+
+    #[test]
+    fn the_cheapest_is_first_and_one_without_a_price_last() {
+        let members = [
+            member("unknown", &[], None),
+            member("dear", &[], Some((1.0, 9.0))),
+            member("cheap", &[], Some((2.0, 3.0))),
+            member("free", &[], Some((0.0, 0.0))),
+        ];
+
+        assert_eq!(names(&members, Order::Cheapest, None), ["free", "cheap", "dear", "unknown"]);
+        assert_eq!(names(&members, Order::Listed, None), ["unknown", "dear", "cheap", "free"]);
+    }
+
+    #[test]
+    fn the_fastest_is_the_one_with_the_smallest_median() {
+        let members = ["slow", "fast", "unknown"].map(|name| member(name, &[], None));
+        let secs = Duration::from_secs;
+        for (member, times) in members.iter().zip([[4, 4, 1], [90, 2, 3], [0, 0, 0]]).take(2) {
+            times.iter().for_each(|time| member.took(secs(*time)));
+        }
+
+        assert_eq!(members[1].median(), Some(secs(3)), "one slow answer does not count");
+        assert_eq!(names(&members, Order::Fastest, None), ["unknown", "fast", "slow"]);
+    }
+
+    #[test]
+    fn only_recent_answers_count() {
+        let member = member("main", &[], None);
+        (0..100).for_each(|_| member.took(Duration::from_secs(60)));
+
+        (0..RECENT).for_each(|_| member.took(Duration::from_secs(1)));
+
+        assert_eq!(member.median(), Some(Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn who_has_the_chosen_model_is_asked_first() {
+        let members = [member("one", &["a"], None), member("two", &["b", "c"], None), member("three", &["c"], None)];
+
+        assert_eq!(names(&members, Order::Listed, Some("c")), ["two", "three", "one"]);
+        assert_eq!(names(&members, Order::Listed, Some("gone")), ["one", "two", "three"]);
+    }
+}

@@ -1,0 +1,164 @@
+//! Several agents of which one answers: if it fails before it has shown or done anything, the next one is asked.
+//!
+//! | File | Contains |
+//! | --- | --- |
+//! | `section` | the configuration |
+//! | `member` | a member, and the order in which members are asked |
+//! | `circuit` | leaves out a member that keeps failing |
+//! | `relay` | passes on what a member reports, once it is certain that it answers |
+//! | `given` | the turn as one member gets it |
+//!
+//! If the circuits of all members are open, the first in order is asked all the same: a circuit saves the wait for a member
+//! that is down, for which there is no reason if nobody else can answer.
+
+mod circuit;
+mod given;
+mod member;
+mod relay;
+mod section;
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, resume_unwind},
+    pin::pin,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use futures_util::FutureExt;
+use rejoinder_core::{AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, RunEvents, Runtimes};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use self::{
+    circuit::Permit,
+    member::{Member, in_order},
+    relay::Relay,
+};
+pub use self::{
+    member::CascadeMember,
+    section::{CascadeSection, Order},
+};
+
+/// An agent whose members answer in its place.
+pub struct Cascade {
+    name: AgentName,
+    members: Vec<Member>,
+    order: Order,
+    runtimes: Weak<Runtimes>,
+}
+
+/// How a member's run ends; the outer error is its panic.
+type End = Result<Result<Outcome, AgentError>, Box<dyn Any + Send>>;
+
+impl Cascade {
+    /// The members are looked up in `runtimes` when a run begins, because a reload of the configuration replaces them there.
+    pub fn new(name: AgentName, members: Vec<CascadeMember>, order: Order, runtimes: Weak<Runtimes>) -> Self {
+        Self { name, members: members.into_iter().map(Member::new).collect(), order, runtimes }
+    }
+
+    fn runtime(&self, member: &Member) -> Option<Arc<dyn AgentRuntime>> {
+        self.runtimes.upgrade()?.get(&member.of.name)
+    }
+
+    fn runtimes(&self) -> impl Iterator<Item = Arc<dyn AgentRuntime>> {
+        self.members.iter().filter_map(|member| self.runtime(member))
+    }
+
+    /// Runs one member. Of what it reports, nothing is passed on before it has an effect.
+    async fn run_member(
+        &self,
+        member: &Member,
+        turn: AgentTurn,
+        relay: &mut Relay<'_>,
+        cancel: &CancellationToken,
+    ) -> End {
+        let Some(runtime) = self.runtime(member) else {
+            return Ok(Err(AgentError::Unreachable(format!("agent `{}` is not configured any more", member.of.name))));
+        };
+        let (events, mut reported) = RunEvents::channel();
+        let run = async { runtime.run(turn, events, cancel.clone()).await };
+        let mut running = pin!(AssertUnwindSafe(run).catch_unwind());
+        let end = loop {
+            tokio::select! {
+                biased;
+                Some(event) = reported.recv() => relay.pass(event).await,
+                end = &mut running => break end,
+            }
+        };
+        while let Ok(event) = reported.try_recv() {
+            relay.pass(event).await;
+        }
+        end
+    }
+
+    /// Counts the end of a member's run. Returns whether it failed.
+    fn judge(&self, (member, permit): (&Member, Permit), end: &End, time: Duration, is_stopped: bool) -> bool {
+        match end {
+            Ok(Ok(_)) if !is_stopped => {
+                member.took(time);
+                permit.answered();
+                false
+            }
+            // That it was stopped says nothing about it.
+            _ if is_stopped => false,
+            _ => {
+                permit.failed();
+                let (agent, member) = (&*self.name, &*member.of.name);
+                let error = match end {
+                    Ok(Err(error)) => error.summary(),
+                    _ => "it panicked".to_owned(),
+                };
+                tracing::warn!(agent, member, error, "a member failed");
+                true
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl AgentRuntime for Cascade {
+    fn describe(&self) -> String {
+        let names: Vec<_> = self.members.iter().map(|member| &*member.of.name).collect();
+        format!("cascade of {}", names.join(", "))
+    }
+
+    fn history(&self) -> usize {
+        self.runtimes().map(|runtime| runtime.history()).max().unwrap_or_default()
+    }
+
+    fn reads(&self, media_type: &str) -> Option<usize> {
+        self.runtimes().filter_map(|runtime| runtime.reads(media_type)).max()
+    }
+
+    async fn run(
+        &self,
+        mut turn: AgentTurn,
+        events: RunEvents,
+        cancel: CancellationToken,
+    ) -> Result<Outcome, AgentError> {
+        let (began, start) = (Instant::now(), turn.now);
+        let longest = turn.deadline.since(start);
+        let order = in_order(&self.members, self.order, turn.model.as_deref());
+        let mut admitted = order.iter().filter_map(|member| Some((*member, member.circuit.admit()?)));
+        let mut next = admitted.next().or_else(|| order.first().map(|first| (*first, first.circuit.force())));
+        while let Some((member, permit)) = next {
+            let mut relay = Relay::to(&events);
+            let given = given::to(member, self.runtime(member).as_deref(), &turn);
+            let asked = Instant::now();
+            let end = self.run_member(member, given, &mut relay, &cancel).await;
+            // A member that has used up the time of the run has failed, although it was stopped.
+            let is_stopped = cancel.is_cancelled() && began.elapsed() < longest;
+            let has_failed = self.judge((member, permit), &end, asked.elapsed(), is_stopped);
+            next = if has_failed && !relay.has_effect && !cancel.is_cancelled() { admitted.next() } else { None };
+            if next.is_none() {
+                relay.release().await;
+                return end.unwrap_or_else(|panic| resume_unwind(panic));
+            }
+            turn.more.append(&mut relay.heard);
+            turn.now = start + began.elapsed();
+        }
+        Err(AgentError::Unreachable("it has no members".to_owned()))
+    }
+}

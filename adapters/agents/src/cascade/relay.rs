@@ -1,0 +1,89 @@
+//! Passes on what a member reports. Until the member has had an effect, what it reports is held back, so that nothing of it
+//! is left if another member answers.
+
+use rejoinder_core::{AgentMessage, ModelInput, RunEvent, RunEvents, ScheduleCall, Usage};
+
+pub(super) struct Relay<'a> {
+    events: &'a RunEvents,
+    held: Held,
+    /// Whether somebody has seen something of the member, or it has done something.
+    pub(super) has_effect: bool,
+    /// The messages that it was given during the run.
+    pub(super) heard: Vec<AgentMessage>,
+}
+
+/// Of each report the latest, and text that shows nothing.
+#[derive(Default)]
+struct Held {
+    text: String,
+    shown: Option<ModelInput>,
+    usage: Option<Usage>,
+}
+
+impl<'a> Relay<'a> {
+    pub(super) fn to(events: &'a RunEvents) -> Self {
+        Self { events, held: Held::default(), has_effect: false, heard: Vec::new() }
+    }
+
+    pub(super) async fn pass(&mut self, event: RunEvent) {
+        // A result fails to be sent if the member no longer waits for it.
+        match event {
+            RunEvent::Text(delta) if !self.has_effect && is_blank(&delta) => self.held.text.push_str(&delta),
+            RunEvent::Text(delta) => {
+                self.release().await;
+                self.events.text(delta).await;
+            }
+            RunEvent::Rewrite(text) if !self.has_effect && is_blank(&text) => self.held.text = text,
+            RunEvent::Rewrite(text) => {
+                self.held.text.clear();
+                self.release().await;
+                self.events.rewrite(text).await;
+            }
+            RunEvent::Shown(input) if self.has_effect => self.events.shown(input).await,
+            RunEvent::Shown(input) => self.held.shown = Some(input),
+            RunEvent::Usage(usage) if self.has_effect => self.events.usage(usage).await,
+            RunEvent::Usage(usage) => self.held.usage = Some(usage),
+            // A tool may have done anything.
+            RunEvent::Tool(call) => {
+                self.release().await;
+                self.events.tool(call).await;
+            }
+            RunEvent::Send(reply, answer) => {
+                self.release().await;
+                let _ = answer.send(self.events.send(reply).await);
+            }
+            RunEvent::Schedule(call, answer) => {
+                let is_look = matches!(call, ScheduleCall::List);
+                let done = self.events.schedule(call).await;
+                if done.is_ok() && !is_look {
+                    self.release().await;
+                }
+                let _ = answer.send(done);
+            }
+            RunEvent::Listen(answer) => {
+                let messages = self.events.listen().await;
+                self.heard.extend(messages.iter().cloned());
+                let _ = answer.send(messages);
+            }
+        }
+    }
+
+    /// Passes on what was held back: the run is the member's from now on.
+    pub(super) async fn release(&mut self) {
+        self.has_effect = true;
+        let Held { text, shown, usage } = std::mem::take(&mut self.held);
+        if let Some(shown) = shown {
+            self.events.shown(shown).await;
+        }
+        if let Some(usage) = usage {
+            self.events.usage(usage).await;
+        }
+        if !text.is_empty() {
+            self.events.text(text).await;
+        }
+    }
+}
+
+fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
+}
