@@ -6,6 +6,7 @@
 mod command;
 #[cfg(feature = "acp")]
 mod acp;
+mod cascade;
 mod factory;
 mod front_desk;
 mod http;
@@ -35,6 +36,7 @@ static FACTORIES: &[&dyn AgentFactory] = &[
 ];
 static FACTORIES: &[&dyn AgentFactory] = &[&front_desk::FrontDesk, &openai::OpenAi, &anthropic::Anthropic];
 static FACTORIES: &[&dyn AgentFactory] = &[&front_desk::FrontDesk, &model::OPENAI, &model::ANTHROPIC];
+static FACTORIES: &[&dyn AgentFactory] = &[&front_desk::FrontDesk, &openai::OpenAi, &cascade::Cascade];
 
 pub(crate) fn sections() -> Vec<AgentKind> {
     FACTORIES.iter().map(|factory| factory.section()).collect()

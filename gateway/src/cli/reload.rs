@@ -175,7 +175,8 @@ impl Reloader {
         }
         // The engine goes on masking the secrets of the start: with another one, agents and alerts wait for the next start.
         let same_secrets = self.secrets == secrets(&config);
-        let agents = if same_secrets { self.changed_agents(&config, &after["agents"]) } else { Ok(HashMap::new()) };
+        let agents =
+            if same_secrets { self.changed_agents(&config, &after["agents"], engine) } else { Ok(HashMap::new()) };
         let agents = agents.map_err(|error| error.to_string())?;
         let means = Means::of(&config.alerts).map_err(|error| format!("the alerts cannot be changed: {error}"))?;
         let level = config.log.level;
@@ -215,15 +216,19 @@ impl Reloader {
         Reloaded { changed, at_restart, ..Reloaded::default() }
     }
 
-    /// New runtimes for the agents whose sections have changed.
+    /// New runtimes for the agents whose sections have changed, or those of their members.
     fn changed_agents(
         &self,
         config: &Config,
         sections: &Value,
+        engine: &Engine,
     ) -> Result<HashMap<AgentName, Arc<dyn AgentRuntime>>, WiringError> {
         let (clock, none): (SharedClock, _) = (Arc::new(SystemClock), HashMap::new());
-        let materials = Materials::new(config, &self.data_dir, TokenMode::CheckOnly, &clock, &none)?;
-        let changed = config.agents.iter().filter(|(name, _)| self.built["agents"][name] != sections[name]);
+        let mut materials = Materials::new(config, &self.data_dir, TokenMode::CheckOnly, &clock, &none)?;
+        materials.runtimes = Arc::clone(engine.runtimes());
+        let is_changed = |name: &String| self.built["agents"][name] != sections[name];
+        let changed =
+            config.agents.iter().filter(|(name, agent)| is_changed(name) || agent.members.iter().any(is_changed));
         let built = changed.map(|(name, agent)| {
             let name = AgentName::from(name.as_str());
             let built = agents::factory_of(agent).build(&name, agent, &materials)?;

@@ -81,6 +81,9 @@ token = "another-token-of-these-tests"
 kind = "acp"
 command = ["opencode", "acp"]
 cwd = "/srv/agent"
+[agents.both]
+kind = "cascade"
+members = ["main", "front-desk"]
 [routing]
 default_agent = "main"
 [commands.weather]
@@ -120,6 +123,7 @@ const DEPENDENT: [&str; 23] = [
     "agents.fleet.kind",
     "agents.front-desk.kind",
     "agents.claude.kind",
+    "agents.both.kind",
     "agents.main.kind",
     "agents.script.kind",
     "agents.service.kind",
@@ -172,6 +176,7 @@ const VALUES: &[&str] = &[
     "[\"one\", \"two\"]",
     "[\"10.0.0.7\"]",
     "[\"front-desk\"]",
+    "[\"front-desk\", \"main\"]",
     "[\"telegram.main/7\"]",
     "[\"telegram.*\"]",
     "[\"@seven:example.org\"]",

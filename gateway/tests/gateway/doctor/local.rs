@@ -99,6 +99,17 @@ async fn what_no_gateway_can_be_made_of_is_wrong_and_the_others_are_looked_at() 
 }
 
 #[tokio::test]
+async fn a_cascade_names_its_members_and_each_is_looked_at() {
+    let agents = "[agents.one]\nkind = \"front-desk\"\n[agents.two]\nkind = \"front-desk\"\n\
+                  [agents.both]\nkind = \"cascade\"\nmembers = [\"one\", \"two\"]\n[routing]\ndefault_agent = \"both\"\n";
+
+    let doctor = DoctorRun::in_folder(folder(agents).await.path()).await;
+
+    doctor.assert_finding("agents.both", "ok", &["a cascade of one, two, the default"]);
+    doctor.assert_finding("agents.two", "ok", &["front desk"]);
+}
+
+#[tokio::test]
 async fn what_run_remarks_is_a_warning_and_nothing_more() {
     let folder = folder("[channels.webchat.main]\n").await;
     let elsewhere = [("REJOINDER__SERVER__LISTEN", "0.0.0.0:0")];
