@@ -175,7 +175,7 @@ pub use outbox::health::Outbound;
 pub use people::People;
 pub use ports::hub::Watch;
 pub use ports::{
-    agent::{AgentError, AgentRuntime, RunEvent, RunEvents, SendResult},
+    agent::{AgentError, AgentRuntime, MemberHealth, RunEvent, RunEvents, SendResult},
     channel::{ChannelAdapter, ChannelError, ChannelHealth, FetchError},
     clock::{Clock, SharedClock, SystemClock},
     intake::{Accepted, Intake, IntakeError, News, NewsError, Task},

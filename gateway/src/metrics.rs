@@ -58,6 +58,8 @@ const CHANNEL: (&str, Values) = ("channel", Configured("", |parts, _| channels(p
 const HOOK_CHANNEL: (&str, Values) = ("channel", Configured("", |parts, _| channels(parts, is_hook)));
 const AGENT: (&str, Values) = ("agent", Configured("", |parts, _| agents(parts)));
 const MODEL: (&str, Values) = ("agent", Configured("", |parts, _| models(parts)));
+const CASCADE: (&str, Values) = ("agent", Configured("one with members", |parts, _| with_members(parts)));
+const MEMBER: (&str, Values) = ("member", Configured("", |parts, chosen| members(parts, &chosen[0])));
 const MATRIX_CHANNEL: (&str, Values) =
     ("channel", Configured("", |parts, _| channels(parts, |channel| channel.platform() == "matrix")));
 const PRICED_AGENT: (&str, Values) = (
@@ -130,6 +132,9 @@ const METRICS: &[Metric] = &[
         &[AGENT, ("result", Of(&["reply", "reaction", "deferral", "silent", "failed", "unreadable", "budget", "stopped"]))]),
     histogram("rejoinder_run_seconds", "Duration of agents' runs",
         &[AGENT, ("end", Open("as `result` of `rejoinder_runs_total`"))]),
+    counter("rejoinder_member_runs_total", "Runs of members in the place of an agent",
+        &[CASCADE, MEMBER, ("result", Of(&["answered", "failed", "stopped"]))]),
+    histogram("rejoinder_member_seconds", "Duration of members' answers", &[CASCADE, MEMBER]),
     counter("rejoinder_agent_requests_total", "Requests to agents' servers",
         &[MODEL, ("result", Of(&["ok", "unreachable", "refused", "failed", "cut", "stalled", "broken"]))]),
     histogram("rejoinder_agent_first_token_seconds", "Time to the first token of an agent's answer", &[MODEL]),
@@ -181,6 +186,15 @@ fn is_hook(channel: &ChannelId) -> bool {
 
 fn agents(parts: &Parts) -> Vec<String> {
     parts.agents.keys().map(ToString::to_string).collect()
+}
+
+/// The agents in whose place members answer.
+fn with_members(parts: &Parts) -> Vec<String> {
+    parts.agent_infos.iter().filter(|agent| !agent.members.is_empty()).map(|agent| agent.name.to_string()).collect()
+}
+
+fn members(parts: &Parts, agent: &str) -> Vec<String> {
+    parts.agent_infos.iter().filter(|info| *info.name == *agent).flat_map(|info| info.members.clone()).collect()
 }
 
 /// The agents that call a server.

@@ -245,6 +245,8 @@ item! {
         /// Counted from 1 over all agents.
         number: u32 = run.number,
         #[serde(flatten)] handler: HandlerItem = HandlerItem::of(&run.handler),
+        /// The member that answered in the agent's place, or was the last to fail.
+        #[serde(skip_serializing_if = "Option::is_none")] member: Option<String> = run.member.as_deref().map(ToOwned::to_owned),
         #[schema(format = DateTime)] started_at: String = rfc3339(run.started_at),
         #[schema(format = DateTime)] ended_at: Option<String> = run.ended_at.map(rfc3339),
         /// `reply`, `reaction`, `deferral`, `silent`, `failed`, `stopped` or `crashed`.

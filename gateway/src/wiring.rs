@@ -45,6 +45,8 @@ pub(crate) struct AgentInfo {
     /// What the agent is and where it runs, without secrets.
     pub(crate) description: String,
     pub(crate) is_default: bool,
+    /// The agents that answer in its place.
+    pub(crate) members: Vec<String>,
     pub(crate) counts_requests: bool,
     /// What the start prints if this is the default agent.
     pub(crate) remark: Option<String>,
@@ -222,6 +224,7 @@ impl Wiring<'_> {
                 kind: agent.kind,
                 description: built.runtime.describe(),
                 is_default: *name == *self.0.config.routing.default_agent,
+                members: agent.members.clone(),
                 counts_requests: factory.counts_requests(),
                 remark: factory.remark(self.0.config),
             });

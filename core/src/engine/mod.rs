@@ -19,8 +19,8 @@ use crate::{
     outbox::{caller::Caller, health::Outbound},
     people::People,
     ports::{
-        AgentRuntime, ChannelAdapter, ChannelHealth, Hub, InboxStore, Inlet, Intake, NewsDesk, Pause, SharedClock,
-        Store, StoreError, ViewStore,
+        AgentRuntime, ChannelAdapter, ChannelHealth, Hub, InboxStore, Inlet, Intake, MemberHealth, NewsDesk, Pause,
+        SharedClock, Store, StoreError, ViewStore,
     },
     router::{self, explain::RouteExplanation},
     schedules::Calendar,
@@ -210,6 +210,11 @@ impl Engine {
         let sees = |channel: &ChannelId| channels.is_none_or(|channels| channels.contains(channel));
         let name = if let Addressees::Person(person) = addressees { self.people.name_of(person, sees) } else { None };
         name.unwrap_or_else(|| addressees.to_string())
+    }
+
+    /// The agents that answer in the place of this one, and how they did.
+    pub fn members(&self, name: &AgentName) -> Vec<MemberHealth> {
+        self.runtimes.get(name).map(|runtime| runtime.members()).unwrap_or_default()
     }
 
     /// The health of every channel, in the order of their ids.

@@ -107,6 +107,7 @@ impl Life {
                         detail,
                         usage,
                         cost,
+                        member: None,
                     });
                 }
                 Effect::Send(cleared) => self.dossier.deliveries.push(delivery(cleared.get(), now)),

@@ -118,7 +118,8 @@ fn run_entries(run: &RunRecord, dossier: &Dossier, entries: &mut Entries) {
         let usage = run.usage.map_or_else(String::new, |usage| {
             format!(" It read {} tokens and wrote {}.", usage.input_tokens, usage.output_tokens)
         });
-        entries.add(at, Rank::Run, format!("Run {number} ended after {after}: {how}.{usage}"));
+        let member = run.member.as_ref().map_or_else(String::new, |member| format!(" with `{member}`"));
+        entries.add(at, Rank::Run, format!("Run {number} ended{member} after {after}: {how}.{usage}"));
     }
 }
 

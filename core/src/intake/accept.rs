@@ -363,6 +363,7 @@ impl Acceptor {
                     usage: None,
                     cost: None,
                     day: None,
+                    member: None,
                     content: None,
                 };
                 let ledger = Arc::clone(&self.ledger);

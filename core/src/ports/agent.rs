@@ -1,11 +1,13 @@
 //! The port to an agent: the runtime, the events it reports while it runs, and its errors.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use rejoinder_guard::{Outcome, Reply};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::model::{AgentMessage, AgentTurn, ModelInput, Schedule, ScheduleCall, SessionNotice, ToolUse, Usage};
+use crate::model::{AgentMessage, AgentName, AgentTurn, ModelInput, Schedule, ScheduleCall, SessionNotice, ToolUse, Usage};
 
 /// An event that a runtime reports during a run.
 #[derive(Debug)]
@@ -14,6 +16,8 @@ pub enum RunEvent {
     Text(String),
     /// The whole text of the answer so far; replaces all text reported before.
     Rewrite(String),
+    /// The member that is asked in the agent's place; the last one counts.
+    Member(AgentName),
     /// A tool call of the agent that has ended: activity, not a signal.
     Tool(ToolUse),
     /// What the runtime is about to send to the model; the last one counts.
@@ -65,6 +69,11 @@ impl RunEvents {
     /// Replaces all text of the answer that was reported before with `text`.
     pub async fn rewrite(&self, text: impl Into<String> + Send) {
         let _ = self.0.send(RunEvent::Rewrite(text.into())).await;
+    }
+
+    /// Reports which member is asked in the agent's place.
+    pub async fn member(&self, name: AgentName) {
+        let _ = self.0.send(RunEvent::Member(name)).await;
     }
 
     /// Reports a tool call of the agent, when it has ended.
@@ -177,6 +186,23 @@ impl AgentError {
     }
 }
 
+/// An agent that answers in place of another one, and how its runs for that one went since it was configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberHealth {
+    /// Its name in the configuration.
+    pub name: AgentName,
+    /// Whether it is left out for now, because it kept failing.
+    pub is_left_out: bool,
+    /// How many runs it answered.
+    pub answered: u64,
+    /// How many runs it failed.
+    pub failed: u64,
+    /// The median time of its recent answers; `None` if there are none.
+    pub median: Option<Duration>,
+    /// Its latest error, without what it said, if its latest run failed.
+    pub error: Option<String>,
+}
+
 /// An agent, or a client of one.
 ///
 /// A run may be dropped at any await. When its deadline passes or the person cancels, the core cancels `cancel` and
@@ -214,6 +240,11 @@ pub trait AgentRuntime: Send + Sync + 'static {
     async fn session_changed(&self, notice: SessionNotice) -> Result<(), AgentError> {
         let _ = notice;
         Ok(())
+    }
+
+    /// The agents of which one answers in its place, as their latest runs for it went. None by default.
+    fn members(&self) -> Vec<MemberHealth> {
+        Vec::new()
     }
 
     /// Runs the agent on `turn`.

@@ -115,6 +115,7 @@ impl Sweep {
             usage: None,
             cost: None,
             day: None,
+            member: None,
             content: None,
         };
         self.ledger

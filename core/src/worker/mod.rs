@@ -40,7 +40,8 @@ use crate::{
     },
     merges::{self, Merges},
     model::{
-        AgentMessage, Capabilities, ChatKind, Cost, EventKind, LiveSettings, RunContent, Support, TurnRecord, Usage,
+        AgentMessage, AgentName, Capabilities, ChatKind, Cost, EventKind, LiveSettings, RunContent, Support,
+        TurnRecord, Usage,
     },
     outbox::ephemerals::{drafts::Drafting, show::Ephemerals, typing::Typing},
     people::quiet_hours::quiet_until,
@@ -94,6 +95,7 @@ enum RunResult {
 struct FinishedRun {
     result: RunResult,
     usage: Option<Usage>,
+    member: Option<AgentName>,
     content: Option<Arc<RunContent>>,
     typing: Option<Typing>,
     /// When the run had to end; `None` if it did not begin.
@@ -102,7 +104,7 @@ struct FinishedRun {
 
 impl From<RunResult> for FinishedRun {
     fn from(result: RunResult) -> Self {
-        Self { result, usage: None, content: None, typing: None, deadline: None }
+        Self { result, usage: None, member: None, content: None, typing: None, deadline: None }
     }
 }
 
@@ -130,7 +132,7 @@ impl Worker {
 
     /// Passes the end of a run to the guard.
     async fn finish(&self, turn: &mut TurnRecord, run: &Run, finished: FinishedRun) {
-        let FinishedRun { result, usage, content, deadline, typing: _ } = finished;
+        let FinishedRun { result, usage, member, content, deadline, typing: _ } = finished;
         let is_late = deadline.is_some_and(|deadline| self.clock.now() >= deadline);
         if let Some(agent) = run.handler.agent() {
             match &result {
@@ -181,13 +183,13 @@ impl Worker {
         metrics::histogram!("rejoinder_run_seconds", "agent" => run.handler.to_string(), "end" => end)
             .record(at.since(run.started_at).as_secs_f64());
         let settings = self.settings.get();
-        let price = run.handler.agent().and_then(|agent| settings.prices.get(agent));
+        let price = member.as_ref().or_else(|| run.handler.agent()).and_then(|agent| settings.prices.get(agent));
         let cost = price.zip(usage).map(|(price, usage)| price.cost(usage));
         count(run, end, usage, cost);
         let (number, end) = (run.number, end.to_owned());
         // What used nothing counts for no budget.
         let day = usage.and_then(|_| self.budgets.day(run));
-        let run_end = RunEnd { turn: turn.id, number, at, end, detail, usage, cost, day, content };
+        let run_end = RunEnd { turn: turn.id, number, at, end, detail, usage, cost, day, member, content };
         let counted = day.is_some().then(|| run_end.clone());
         let trigger = Trigger::RunEnded { end: run_end, remark: None, at_once };
         match event {
@@ -296,8 +298,8 @@ impl Worker {
             self.handle_event(turn, event, &mut drafting, &mut recorder, show, run, memory, &mut held).await;
         }
         drafting.end().await;
-        let (usage, content) = recorder.finish();
-        FinishedRun { result, usage, content, typing, deadline }
+        let (usage, member, content) = (recorder.usage, recorder.member.take(), recorder.content());
+        FinishedRun { result, usage, member, content, typing, deadline }
     }
 
     /// Waits up to [`GRACE`] for a cancelled run to return. Of its events only what is recorded counts.
@@ -312,6 +314,7 @@ impl Worker {
             loop {
                 match reported.recv().await {
                     Some(RunEvent::Usage(consumed)) => recorder.usage = Some(consumed),
+                    Some(RunEvent::Member(name)) => recorder.member = Some(name),
                     Some(RunEvent::Tool(call)) => recorder.tool(call),
                     Some(RunEvent::Shown(input)) => recorder.shown(input),
                     Some(RunEvent::Remember(own_session, answer)) => {
@@ -378,6 +381,7 @@ impl Worker {
         match event {
             RunEvent::Text(delta) => drafting.add(turn, &delta),
             RunEvent::Rewrite(text) => drafting.rewrite(turn, &text),
+            RunEvent::Member(name) => recorder.member = Some(name),
             RunEvent::Tool(call) => {
                 info!(turn = %turn.id, tool = call.name, "the agent used a tool");
                 recorder.tool(call);

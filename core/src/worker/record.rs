@@ -4,7 +4,7 @@ use std::{fmt::Write as _, sync::Arc};
 
 use serde_json::{Value, value::RawValue};
 
-use crate::model::{Masker, ModelInput, RunContent, ToolUse, Usage};
+use crate::model::{AgentName, Masker, ModelInput, RunContent, ToolUse, Usage};
 
 /// How large the arguments and the result of a tool call may be, in bytes.
 const MOST_TEXT: usize = 4 << 10;
@@ -18,12 +18,14 @@ const MOST_JSON: usize = 64 << 10;
 pub(super) struct Recorder<'a> {
     masker: &'a Masker,
     pub(super) usage: Option<Usage>,
+    /// The member that was asked last.
+    pub(super) member: Option<AgentName>,
     content: RunContent,
 }
 
 impl<'a> Recorder<'a> {
     pub(super) fn new(masker: &'a Masker) -> Self {
-        Self { masker, usage: None, content: RunContent::default() }
+        Self { masker, usage: None, member: None, content: RunContent::default() }
     }
 
     /// Keeps what the model is shown, in place of what it was shown before.
@@ -43,11 +45,11 @@ impl<'a> Recorder<'a> {
         self.content.tools.push(call);
     }
 
-    /// The tokens and the content to store.
-    pub(super) fn finish(self) -> (Option<Usage>, Option<Arc<RunContent>>) {
-        let Self { masker, usage, mut content } = self;
+    /// The content to store.
+    pub(super) fn content(self) -> Option<Arc<RunContent>> {
+        let Self { masker, mut content, .. } = self;
         content.input = content.input.map(|input| bounded(masker, input));
-        (usage, (!content.is_empty()).then(|| Arc::new(content)))
+        (!content.is_empty()).then(|| Arc::new(content))
     }
 }
 
@@ -133,7 +135,7 @@ mod tests {
     fn recorded(masker: &Masker, record: impl FnOnce(&mut Recorder<'_>)) -> RunContent {
         let mut recorder = Recorder::new(masker);
         record(&mut recorder);
-        Arc::unwrap_or_clone(recorder.finish().1.expect("there is a content"))
+        Arc::unwrap_or_clone(recorder.content().expect("there is a content"))
     }
 
     #[test]
@@ -142,7 +144,7 @@ mod tests {
         let mut recorder = Recorder::new(&masker);
         recorder.usage = Some(Usage { input_tokens: 1, output_tokens: 2 });
 
-        assert_eq!(recorder.finish(), (Some(Usage { input_tokens: 1, output_tokens: 2 }), None));
+        assert_eq!(recorder.content(), None);
     }
 
     #[test]

@@ -66,11 +66,14 @@ function card(view, channel, refresh) {
 
 const share = ({ runs, failed }) => (runs ? `${number(failed)} of ${number(runs)} (${((100 * failed) / runs).toFixed(1)} %)` : "–");
 
+const member = ({ name, left_out: isLeftOut, answered, failed, p50_ms: p50, error }) =>
+  make("li", {}, make("strong", {}, name), `: ${number(answered)} answered, ${number(failed)} failed${p50 === undefined ? "" : `, half within ${span(p50)}`}${isLeftOut ? "; left out for now" : ""}${error ? ` (${error})` : ""}`);
+
 const agentTable = (agents) =>
   table(
     "Agents",
     [
-      { name: "Agent", className: "main-cell", cell: ({ name, is_default: isDefault, description }) => [link(`/admin/turns?agent=${encodeURIComponent(name)}`, make("strong", {}, name)), make("span", { className: "words" }, `${description}${isDefault ? ". The default" : ""}`)] },
+      { name: "Agent", className: "main-cell", cell: ({ name, is_default: isDefault, description, members }) => [link(`/admin/turns?agent=${encodeURIComponent(name)}`, make("strong", {}, name)), make("span", { className: "words" }, `${description}${isDefault ? ". The default" : ""}`), members?.length > 0 && make("ul", {}, ...members.map(member))] },
       { name: "State", cell: (agent) => [badge(agentState(agent)), make("span", { className: "why" }, agent.error, agent.failing_since && [" First ", time(agent.failing_since)])] },
       { name: "Runs that failed", cell: share },
       { name: "Half within", cell: ({ runs, p50_ms: p50 }) => (runs ? span(p50) : "–") },

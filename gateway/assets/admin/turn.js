@@ -123,6 +123,7 @@ function runs({ runs: all }) {
     card(
       `Run ${run.number}: ${handler(run)}`,
       facts([
+        ["Member", run.member],
         ["Began", time(run.started_at, { isExact: true })],
         ["Took", run.ended_at ? between(run.started_at, run.ended_at) : "It is running"],
         ["End", run.end && `${ENDS[run.end] ?? run.end}${run.detail ? `: ${run.detail}` : ""}`],

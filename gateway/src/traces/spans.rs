@@ -86,7 +86,7 @@ impl Spans<'_> {
     }
 
     fn run(&self, run: &RunRecord) -> SpanData {
-        let RunRecord { number, handler, started_at, ended_at, end, usage, cost, .. } = run;
+        let RunRecord { number, handler, started_at, ended_at, end, usage, cost, member, .. } = run;
         let end = end.as_deref().unwrap_or("running");
         let mut attributes = vec![
             KeyValue::new("rejoinder.run.number", i64::from(*number)),
@@ -100,6 +100,9 @@ impl Spans<'_> {
             }
             Handler::Gateway(_) => (format!("command {handler}"), SpanKind::Internal),
         };
+        if let Some(member) = member {
+            attributes.push(KeyValue::new("rejoinder.run.member", member.to_string()));
+        }
         let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
         if let Some(usage) = usage {
             attributes.push(KeyValue::new("gen_ai.usage.input_tokens", count(usage.input_tokens)));

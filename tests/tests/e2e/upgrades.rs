@@ -13,6 +13,7 @@ const TO_THE_FIRST: &str = "
     alter table daily_use drop column micros;
     drop table agent_notices;
     drop table agent_sessions;
+    alter table runs drop column member;
     drop table sign_in_links;
     drop table guesses;
     drop table versions;

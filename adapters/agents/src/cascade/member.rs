@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, collections::VecDeque, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use rejoinder_core::{AgentName, Price};
+use rejoinder_core::{AgentName, MemberHealth, Price};
 
 use super::{circuit::Circuit, section::Order};
 
@@ -21,17 +21,27 @@ pub struct CascadeMember {
     pub price: Option<Price>,
 }
 
+/// How its runs went.
+#[derive(Debug, Default)]
+struct Record {
+    /// How long its recent answers took, the latest last.
+    times: VecDeque<Duration>,
+    answered: u64,
+    failed: u64,
+    /// The latest error, if its latest run failed.
+    error: Option<String>,
+}
+
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) of: CascadeMember,
     pub(super) circuit: Circuit,
-    /// How long its recent answers took, the latest last.
-    times: Mutex<VecDeque<Duration>>,
+    record: Mutex<Record>,
 }
 
 impl Member {
     pub(super) fn new(of: CascadeMember) -> Self {
-        Self { of, circuit: Circuit::default(), times: Mutex::default() }
+        Self { of, circuit: Circuit::default(), record: Mutex::default() }
     }
 
     /// Whether it has this model.
@@ -39,17 +49,33 @@ impl Member {
         self.of.models.iter().any(|own| **own == *model)
     }
 
+    /// Counts an answer, and how long it took.
     pub(super) fn took(&self, time: Duration) {
-        let mut times = self.times.lock();
-        if times.len() == RECENT {
-            times.pop_front();
+        let mut record = self.record.lock();
+        if record.times.len() == RECENT {
+            record.times.pop_front();
         }
-        times.push_back(time);
+        record.times.push_back(time);
+        record.answered += 1;
+        record.error = None;
+    }
+
+    /// Counts a failure.
+    pub(super) fn failed(&self, error: String) {
+        let mut record = self.record.lock();
+        record.failed += 1;
+        record.error = Some(error);
+    }
+
+    pub(super) fn health(&self) -> MemberHealth {
+        let (name, is_left_out, median) = (self.of.name.clone(), self.circuit.is_open(), self.median());
+        let Record { answered, failed, ref error, .. } = *self.record.lock();
+        MemberHealth { name, is_left_out, answered, failed, median, error: error.clone() }
     }
 
     /// The median time of its recent answers; `None` if it has given none.
     pub(super) fn median(&self) -> Option<Duration> {
-        let mut times: Vec<_> = self.times.lock().iter().copied().collect();
+        let mut times: Vec<_> = self.record.lock().times.iter().copied().collect();
         times.sort_unstable();
         times.get(times.len() / 2).copied()
     }

@@ -27,7 +27,7 @@ use std::{
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
-use rejoinder_core::{AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, RunEvents, Runtimes};
+use rejoinder_core::{AgentError, AgentName, AgentRuntime, AgentTurn, MemberHealth, Outcome, RunEvents, Runtimes};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -94,26 +94,40 @@ impl Cascade {
     }
 
     /// Counts the end of a member's run. Returns whether it failed.
-    fn judge(&self, (member, permit): (&Member, Permit), end: &End, time: Duration, is_stopped: bool) -> bool {
+    fn judge(&self, (of, permit): (&Member, Permit), end: &End, time: Duration, is_stopped: bool) -> bool {
         match end {
             Ok(Ok(_)) if !is_stopped => {
-                member.took(time);
+                of.took(time);
+                let labels = [("agent", self.name.to_string()), ("member", of.of.name.to_string())];
+                metrics::histogram!("rejoinder_member_seconds", &labels).record(time.as_secs_f64());
+                self.count(of, "answered");
                 permit.answered();
                 false
             }
             // That it was stopped says nothing about it.
-            _ if is_stopped => false,
+            _ if is_stopped => {
+                self.count(of, "stopped");
+                false
+            }
             _ => {
                 permit.failed();
-                let (agent, member) = (&*self.name, &*member.of.name);
+                let (agent, member) = (&*self.name, &*of.of.name);
                 let error = match end {
                     Ok(Err(error)) => error.summary(),
                     _ => "it panicked".to_owned(),
                 };
                 tracing::warn!(agent, member, error, "a member failed");
+                self.count(of, "failed");
+                of.failed(error);
                 true
             }
         }
+    }
+
+    fn count(&self, of: &Member, result: &'static str) {
+        let (agent, member) = (self.name.to_string(), of.of.name.to_string());
+        metrics::counter!("rejoinder_member_runs_total", "agent" => agent, "member" => member, "result" => result)
+            .increment(1);
     }
 }
 
@@ -132,6 +146,10 @@ impl AgentRuntime for Cascade {
         self.runtimes().filter_map(|runtime| runtime.reads(media_type)).max()
     }
 
+    fn members(&self) -> Vec<MemberHealth> {
+        self.members.iter().map(Member::health).collect()
+    }
+
     async fn run(
         &self,
         mut turn: AgentTurn,
@@ -144,6 +162,7 @@ impl AgentRuntime for Cascade {
         let mut admitted = order.iter().filter_map(|member| Some((*member, member.circuit.admit()?)));
         let mut next = admitted.next().or_else(|| order.first().map(|first| (*first, first.circuit.force())));
         while let Some((member, permit)) = next {
+            events.member(Arc::clone(&member.of.name)).await;
             let mut relay = Relay::to(&events);
             let given = given::to(member, self.runtime(member).as_deref(), &turn);
             let asked = Instant::now();

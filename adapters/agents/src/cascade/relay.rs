@@ -43,6 +43,7 @@ impl<'a> Relay<'a> {
             RunEvent::Shown(input) => self.held.shown = Some(input),
             RunEvent::Usage(usage) if self.has_effect => self.events.usage(usage).await,
             RunEvent::Usage(usage) => self.held.usage = Some(usage),
+            RunEvent::Member(name) => self.events.member(name).await,
             // A tool may have done anything.
             RunEvent::Tool(call) => {
                 self.release().await;

@@ -229,6 +229,7 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
             usage: None,
             cost: None,
             day: None,
+            member: None,
             content: None,
         }],
         transcript: vec![

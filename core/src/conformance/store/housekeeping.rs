@@ -122,6 +122,7 @@ pub async fn an_ended_turn_is_removed_with_everything_about_it(subject: &mut imp
             usage: None,
             cost: None,
             day: None,
+            member: None,
             content,
         }],
         ..Transition::default()

@@ -255,6 +255,7 @@ async fn uses(store: &dyn Store, turn: &Turn, tokens: u64, day: Option<i64>) {
         usage: Some(Usage { input_tokens: tokens - 1, output_tokens: 1 }),
         cost: Some(Cost { micros: 2 * tokens, currency: Currency::USD }),
         day,
+        member: None,
         content: None,
     };
     done(store, Transition { runs_ended: vec![run], ..Transition::default() }).await;

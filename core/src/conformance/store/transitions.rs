@@ -199,6 +199,7 @@ pub async fn runs_are_recorded(subject: &mut impl Subject) {
         usage,
         cost: None,
         day: None,
+        member: (number == 1).then(|| "second".into()),
         content: None,
     };
     let ended = Transition {
@@ -213,6 +214,7 @@ pub async fn runs_are_recorded(subject: &mut impl Subject) {
     let runs: Vec<_> = dossier.runs.iter().map(|run| (run.number, run.end.as_deref(), run.usage)).collect();
     assert_eq!(runs, [(1, Some("failed"), Some(usage)), (2, Some("failed"), None), (3, None, None)]);
     assert_eq!(dossier.runs[0].detail.as_deref(), Some("500"));
+    assert_eq!((dossier.runs[0].member.as_deref(), dossier.runs[1].member.as_deref()), (Some("second"), None));
     assert_eq!((dossier.runs[0].started_at, dossier.runs[0].ended_at), (at(1), Some(at(4))));
 }
 

@@ -59,6 +59,9 @@ pub struct RunRecord {
     /// The tokens that the runtime reported.
     pub usage: Option<Usage>,
     pub cost: Option<Cost>,
+    /// See [`RunEnd::member`](super::transition::RunEnd::member).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member: Option<AgentName>,
 }
 
 /// An attempt, as it is stored.

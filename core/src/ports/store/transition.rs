@@ -9,7 +9,7 @@ use super::{
     record::{Pause, Remark},
 };
 use crate::model::{
-    Action, AgentSessionChange, ApprovalChange, AskedQuestion, AuditEntry, ChannelId, ConversationId, Cost, DeliveryId,
+    Action, AgentName, AgentSessionChange, ApprovalChange, AskedQuestion, AuditEntry, ChannelId, ConversationId, Cost, DeliveryId,
     DeliveryRecord, DeliveryState, ErrorMark, Handler, HistoryLine, Label, NewLogEntry, NodeId, PeopleChange, PersonId,
     QueueMode, RunContent, ScheduleChange, SessionChange, SessionId, SignInChange, Subject, TokenChange, TurnId,
     TurnSeq, Usage, Version,
@@ -289,6 +289,8 @@ pub struct RunEnd {
     pub cost: Option<Cost>,
     /// The day on which it counts for its agent, if that has a budget: days since 1970-01-01.
     pub day: Option<i64>,
+    /// The member that answered in the agent's place, or was the last to fail.
+    pub member: Option<AgentName>,
     /// What the model was shown and what it did; `None` if the runtime reported neither.
     pub content: Option<Arc<RunContent>>,
 }

@@ -13,8 +13,9 @@ pub(super) fn lines(run: &RunDetail, with_shown: bool) -> Vec<String> {
     let end = run.end.as_deref().unwrap_or("running");
     let detail = run.detail.as_ref().map_or_else(String::new, |detail| format!(": {}", one_line(detail)));
     let ended_at = run.ended_at.as_deref().unwrap_or("now");
+    let member = run.member.as_ref().map_or_else(String::new, |member| format!(" with {member}"));
     let mut lines =
-        vec![format!("  {}. {} from {} to {ended_at}: {end}{detail}", run.number, run.handler, run.started_at)];
+        vec![format!("  {}. {}{member} from {} to {ended_at}: {end}{detail}", run.number, run.handler, run.started_at)];
     lines.extend(tokens(run));
     for call in &run.tools {
         tool(call, &mut lines);
@@ -104,6 +105,7 @@ mod tests {
         RunDetail {
             number: 1,
             handler: HandlerItem { agent: Some("main".to_owned()), command: None },
+            member: Some("second".to_owned()),
             started_at: "10:00".to_owned(),
             ended_at: Some("10:01".to_owned()),
             end: Some("reply".to_owned()),
@@ -132,7 +134,7 @@ mod tests {
     #[test]
     fn a_run_shows_its_tokens_its_cost_and_its_tools() {
         let expected = "  \
-  1. main from 10:00 to 10:01: reply
+  1. main with second from 10:00 to 10:01: reply
      1200 tokens in, 300 out: 0.00036 USD
      tool search {\"q\": \"cats\"}
        | two

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rejoinder_core::{AgentHealth, store::AgentFigures};
+use rejoinder_core::{AgentHealth, MemberHealth, store::AgentFigures};
 
 use super::prelude::*;
 use crate::{view::CostDetail, wiring::AgentInfo};
@@ -20,15 +20,15 @@ whole! {
 
 item! {
     /// One agent. The figures are those of the last 24 hours, and of 100,000 runs at most.
-    pub(super) AgentItem of (agent: &AgentInfo, description: String, health: Option<&AgentHealth>, figures: Option<&AgentFigures>) {
+    pub(super) AgentItem of (agent: &AgentInfo, description: String, members: Vec<MemberHealth>, health: Option<&AgentHealth>, figures: Option<&AgentFigures>) {
         let AgentHealth { ok_at, failing_since, error, .. } = health.cloned().unwrap_or_default();
         let AgentFigures { runs, failed, p50, p95, usage, cost, .. } = figures.cloned().unwrap_or_default();
-        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     } with {
         name: String = agent.name.to_string(),
         /// The `kind` of its section: `front-desk`, `openai`, `command` or `http`.
         /// The `kind` of its section, for example `openai` or `pull`.
         /// The `kind` of its section, for example `openai` or `anthropic`.
+        /// The `kind` of its section: `openai`, `cascade` or `front-desk`.
         kind: &'static str = agent.kind,
         /// What the agent is, and where it runs.
         description: String = description,
@@ -42,6 +42,10 @@ item! {
         #[schema(format = DateTime)] failing_since: Option<String> = failing_since.map(rfc3339),
         /// The latest error, without what the agent said.
         error: Option<String> = error,
+        /// The agents that answer in its place.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        #[schema(required = false)]
+        members: Vec<MemberItem> = members.into_iter().map(MemberItem::of).collect(),
         runs: u64 = runs,
         /// How many of the runs failed.
         failed: u64 = failed,
@@ -54,6 +58,25 @@ item! {
         /// What the runs cost, if the agent has a price.
         #[serde(skip_serializing_if = "Option::is_none")] cost: Option<CostDetail> = cost.map(CostDetail::of),
     }
+}
+
+item! {
+    /// An agent that answers in the place of another one, and how its runs for that one went since it was configured.
+    pub(super) MemberItem of (member: MemberHealth) {} with {
+        name: String = member.name.to_string(),
+        /// Whether it is left out for now, because it kept failing.
+        left_out: bool = member.is_left_out,
+        answered: u64 = member.answered,
+        failed: u64 = member.failed,
+        /// The median time of its recent answers, in milliseconds.
+        #[serde(skip_serializing_if = "Option::is_none")] p50_ms: Option<u64> = member.median.map(millis),
+        /// Its latest error, if its latest run failed.
+        #[serde(skip_serializing_if = "Option::is_none")] error: Option<String> = member.error,
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Lists the agents, with how their runs ended.
@@ -73,7 +96,8 @@ pub(super) async fn items(app: &App) -> Result<Vec<AgentItem>, ApiError> {
         let known = health.iter().find(|(name, _)| *name == agent.name).map(|(_, health)| health);
         let figures = figures.iter().find(|figures| figures.agent == agent.name);
         let description = app.engine.describe_agent(&agent.name).unwrap_or_default();
-        AgentItem::of(agent, description, known, figures)
+        let members = app.engine.members(&agent.name);
+        AgentItem::of(agent, description, members, known, figures)
     });
     Ok(items.collect())
 }

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ChannelId, ConversationId, Cost, Identity, InboundEvent, ModelInput, NodeId, Obligation, SessionId, StoreError,
-    Timestamp, TurnId,
+    AgentName, ChannelId, ConversationId, Cost, Identity, InboundEvent, ModelInput, NodeId, Obligation, SessionId,
+    StoreError, Timestamp, TurnId,
     store::{
         AttemptRecord, DeadlineStore, Dossier, QueueStore, Remark, RunContent, RunRecord, TurnRecord, TurnSeq,
         TurnStore, WaitingTurn,
@@ -333,6 +333,7 @@ fn run(row: &SqliteRow) -> Result<RunRecord, StoreError> {
     Ok(record!(row => RunRecord {
         number, started_at, ended_at, end: ending, detail, usage;
         handler: row.handler()?,
+        member: row.value::<Option<String>>("member")?.map(AgentName::from),
         cost: cost(row)?,
     }))
 }

@@ -20,7 +20,7 @@ pub(super) fn start(transaction: &Transaction<'_>, run: &RunStart) -> Result<(),
 }
 
 pub(super) fn end(transaction: &Transaction<'_>, run: &RunEnd) -> Result<(), StoreError> {
-    let RunEnd { turn, number, at, end, detail, usage, cost, day: _, content } = run;
+    let RunEnd { turn, number, at, end, detail, usage, cost, day: _, member, content } = run;
     let values = params![
         turn.as_uuid(),
         number,
@@ -30,6 +30,7 @@ pub(super) fn end(transaction: &Transaction<'_>, run: &RunEnd) -> Result<(), Sto
         usage.as_ref().map(json),
         cost.map(|cost| i64::try_from(cost.micros).unwrap_or(i64::MAX)),
         cost.as_ref().map(|cost| Currency::as_str(&cost.currency)),
+        member.as_deref(),
     ];
     rows::change_one(transaction, "runs", END_RUN, values)?;
     daily_use::add(transaction, run)?;
@@ -62,7 +63,7 @@ pub(super) fn handler(handler: &Handler) -> (Option<&str>, Option<&str>) {
 }
 
 const END_RUN: &str =
-    "update runs set ended_at = ?3, ending = ?4, detail = ?5, usage = ?6, cost_micros = ?7, currency = ?8
+    "update runs set ended_at = ?3, ending = ?4, detail = ?5, usage = ?6, cost_micros = ?7, currency = ?8, member = ?9
     where turn_id = ?1 and number = ?2";
 
 const SELECT_SEQ: &str = "select seq from turns where id = ?";

@@ -1,0 +1,3 @@
+-- Agents that have members: which of them answered.
+
+alter table runs add column member text; -- its name; null: the agent itself
