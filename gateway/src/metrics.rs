@@ -127,7 +127,7 @@ const METRICS: &[Metric] = &[
     counter("rejoinder_matrix_locked_total", "Matrix events that arrived before their keys",
         &[MATRIX_CHANNEL, ("result", Of(&["waiting", "read_late", "unreadable"]))]),
     // Agents.
-    gauge("rejoinder_agent_up", "Whether an agent works, as its latest runs tell: 1 or 0", &[AGENT]),
+    gauge("rejoinder_agent_up", "Whether an agent works, as its latest runs and probes tell: 1 or 0", &[AGENT]),
     counter("rejoinder_runs_total", "Runs of agents",
         &[AGENT, ("result", Of(&["reply", "reaction", "deferral", "silent", "failed", "unreadable", "budget", "stopped"]))]),
     histogram("rejoinder_run_seconds", "Duration of agents' runs",

@@ -123,6 +123,12 @@ pub(crate) async fn check_agent<P: Protocol>(http: &reqwest::Client, section: &P
     check::<P>(http, settings.base_url, settings.api_key.map(Secret::get), settings.model).await
 }
 
+/// The models of an agent's server, in its own order.
+pub(crate) async fn list_of<P: Protocol>(http: &reqwest::Client, section: &P) -> Result<Vec<String>, ModelsError> {
+    let settings = section.settings();
+    list::<P>(http, settings.base_url, settings.api_key.map(Secret::get)).await
+}
+
 async fn check<P: Protocol>(
     http: &reqwest::Client,
     base_url: &Url,

@@ -54,7 +54,7 @@ use crate::{
     scheduler::Scheduler,
     schedules::Calendar,
     telling::{elsewhere::Forwarder, owners::Notifier, welcome::Welcomer},
-    upkeep::{indexer::Indexer, retention::Retention, session_teller::SessionTeller, sweep::Sweep, watch::Watch},
+    upkeep::{indexer::Indexer, prober::Prober, retention::Retention, session_teller::SessionTeller, sweep::Sweep, watch::Watch},
     worker::{Worker, agents::Agents, budgets::Budgets, files::FileBudget, input::Inputs, runtimes::Runtimes},
 };
 
@@ -250,6 +250,7 @@ impl Ground {
             node: ground.node, skipped: SyncMutex::default()));
         let retention = given!(Retention: ground [store, calendar, settings, clock, lifecycle], []);
         let session_teller = given!(SessionTeller: ground [clock, lifecycle], [runtimes], [store, state]);
+        let prober = given!(Prober: ground [clock, lifecycle], [agents, runtimes]);
         let indexer = given!(Indexer: ground [store, clock, lifecycle], []);
         let watch = Arc::new(given!(Watch: ground [channels, clock], [health, agents], [store, transitions],
             started: ground.clock.now(), outages: SyncMutex::default()));
@@ -264,6 +265,7 @@ impl Ground {
             looped("expirer", Arc::new(expirer), Expirer::run),
             looped("retention", Arc::new(retention), Retention::run),
             looped("session_teller", Arc::new(session_teller), SessionTeller::run),
+            looped("prober", Arc::new(prober), Prober::run),
             looped("indexer", Arc::new(indexer), Indexer::run),
         ];
         let engine = given!(Engine: ground [clock, channels, hub, calendar, people, sessions, settings, lifecycle],

@@ -242,6 +242,12 @@ pub trait AgentRuntime: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Asks whether the agent can be reached, without giving it a turn. Called now and then while it is idle, and dropped after
+    /// ten seconds. `None`, the default: there is nothing to ask.
+    async fn probe(&self) -> Option<Result<(), AgentError>> {
+        None
+    }
+
     /// The agents of which one answers in its place, as their latest runs for it went. None by default.
     fn members(&self) -> Vec<MemberHealth> {
         Vec::new()

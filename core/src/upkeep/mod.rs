@@ -2,6 +2,7 @@
 //! of their sessions, the log of health. Nothing here accepts an event.
 
 pub(crate) mod indexer;
+pub(crate) mod prober;
 pub(crate) mod retention;
 pub(crate) mod session_teller;
 pub(crate) mod sweep;

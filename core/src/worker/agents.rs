@@ -1,4 +1,6 @@
-//! How the agents' latest runs ended.
+//! How the agents' latest runs and probes ended.
+
+use std::time::Duration;
 
 use dashmap::DashMap;
 use rejoinder_guard::Timestamp;
@@ -8,23 +10,37 @@ use crate::{model::AgentName, ports::SharedClock};
 /// The number of failed runs in a row after which an agent counts as down.
 const FAILURES: u32 = 3;
 
-/// How an agent's latest runs ended, since the start of the gateway.
+/// The same of probes.
+const FAILED_PROBES: u32 = 2;
+
+/// How an agent's latest runs and probes ended, since the start of the gateway.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentHealth {
     /// When a run last ended without a failure.
     pub ok_at: Option<Timestamp>,
     /// The number of failed runs since then.
     pub failures: u32,
+    /// The number of failed probes since the last one that reached it, or since the last run without a failure.
+    pub failed_probes: u32,
     /// When the first of them ended.
     pub failing_since: Option<Timestamp>,
     /// The latest error, without what the agent said.
     pub error: Option<String>,
+    /// How many runs it has now.
+    running: u32,
+    /// When a run last ended.
+    ended_at: Option<Timestamp>,
 }
 
 impl AgentHealth {
-    /// Whether several runs in a row failed.
+    /// Whether several runs or probes in a row failed.
     pub const fn is_down(&self) -> bool {
-        self.failures >= FAILURES
+        self.failures >= FAILURES || self.failed_probes >= FAILED_PROBES
+    }
+
+    fn fails(&mut self, error: String, now: Timestamp) {
+        self.failing_since.get_or_insert(now);
+        self.error = Some(error);
     }
 }
 
@@ -33,9 +49,38 @@ pub(crate) struct Agents {
     clock: SharedClock,
 }
 
+/// A run of an agent, for as long as it takes.
+pub(crate) struct Running<'a>(&'a Agents, AgentName);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if let Some(mut health) = self.0.known.get_mut(&self.1) {
+            health.running = health.running.saturating_sub(1);
+            health.ended_at = Some(self.0.clock.now());
+        }
+    }
+}
+
 impl Agents {
     pub(crate) fn new(names: impl Iterator<Item = AgentName>, clock: SharedClock) -> Self {
         Self { known: names.map(|name| (name, AgentHealth::default())).collect(), clock }
+    }
+
+    /// Counts a run of an agent until what is returned is dropped.
+    pub(crate) fn begin(&self, agent: &AgentName) -> Running<'_> {
+        if let Some(mut health) = self.known.get_mut(agent) {
+            health.running += 1;
+        }
+        Running(self, agent.clone())
+    }
+
+    /// The agents without a run for this long.
+    pub(crate) fn idle(&self, time: Duration) -> Vec<AgentName> {
+        let now = self.clock.now();
+        let is_idle = |health: &AgentHealth| {
+            health.running == 0 && health.ended_at.is_none_or(|ended_at| now.since(ended_at) >= time)
+        };
+        self.known.iter().filter(|agent| is_idle(agent.value())).map(|agent| agent.key().clone()).collect()
     }
 
     /// Records how a run ended. An end that the agent did not cause is not recorded.
@@ -43,11 +88,30 @@ impl Agents {
         let Some(mut health) = self.known.get_mut(agent) else { return };
         let now = self.clock.now();
         match result {
-            Ok(()) => *health = AgentHealth { ok_at: Some(now), ..AgentHealth::default() },
+            Ok(()) => {
+                let AgentHealth { running, ended_at, .. } = *health;
+                *health = AgentHealth { ok_at: Some(now), running, ended_at, ..AgentHealth::default() };
+            }
             Err(error) => {
                 health.failures = health.failures.saturating_add(1);
-                health.failing_since.get_or_insert(now);
-                health.error = Some(error);
+                health.fails(error, now);
+            }
+        }
+    }
+
+    /// Records whether an agent could be reached. That it can be is no proof that its runs succeed.
+    pub(crate) fn note_probe(&self, agent: &AgentName, result: Result<(), String>) {
+        let Some(mut health) = self.known.get_mut(agent) else { return };
+        match result {
+            Ok(()) => {
+                health.failed_probes = 0;
+                if health.failures == 0 {
+                    (health.failing_since, health.error) = (None, None);
+                }
+            }
+            Err(error) => {
+                health.failed_probes = health.failed_probes.saturating_add(1);
+                health.fails(error, self.clock.now());
             }
         }
     }

@@ -251,6 +251,7 @@ impl Worker {
         };
         let PreparedRun { runtime, input, memory, mut held } = prepared;
         let memory = memory.as_ref();
+        let _running = run.handler.agent().map(|agent| self.agents.begin(agent));
         let deadline = Some(input.deadline);
         let is_quiet = self.is_quiet(turn);
         let capabilities = if is_quiet { silent(&input.capabilities) } else { input.capabilities.clone() };

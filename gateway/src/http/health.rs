@@ -8,7 +8,7 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
-use rejoinder_core::{ChannelHealth, ChannelId, Engine, Timestamp};
+use rejoinder_core::{AgentHealth, AgentName, ChannelHealth, ChannelId, Engine, Timestamp};
 use rejoinder_kit::bearer;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -42,6 +42,9 @@ pub(crate) struct Readiness {
 pub(crate) struct ReadinessDetails {
     pub(crate) store: StoreReadiness,
     pub(crate) channels: Vec<ChannelReadiness>,
+    /// The agents. One that is down makes the gateway no less ready: its ladders answer.
+    #[serde(default)]
+    pub(crate) agents: Vec<AgentReadiness>,
     /// How many deliveries get nowhere; null if the store cannot be read.
     pub(crate) parked_deliveries: Option<u64>,
 }
@@ -75,6 +78,22 @@ item! {
         /// What is wrong, if anything. A live channel has a problem with sending, or with single chats only.
         #[serde(skip_serializing_if = "Option::is_none")]
         problem: Option<String> = problem(engine, channel, health, now),
+    }
+}
+
+item! {
+    /// Whether an agent works, as its latest runs and probes tell.
+    #[derive(Deserialize)]
+    pub(crate) AgentReadiness of (agent: AgentName, health: AgentHealth) {} with {
+        agent: String = agent.to_string(),
+        up: bool = !health.is_down(),
+        /// Since when it fails.
+        #[schema(format = DateTime)]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        failing_since: Option<String> = health.failing_since.map(rfc3339),
+        /// The latest error, without what the agent said.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        problem: Option<String> = health.error,
     }
 }
 
@@ -138,8 +157,9 @@ async fn readiness(app: &App) -> Readiness {
     let is_ready = store.is_ok() && channels.iter().all(|channel| channel.live && channel.sends);
     let status = if is_ready { READY } else { "not_ready" }.to_owned();
     let store = StoreReadiness { writes: store.is_ok(), problem: store.err() };
+    let agents = app.engine.agents().into_iter().map(|(agent, health)| AgentReadiness::of(agent, health)).collect();
     let parked_deliveries = app.backlog.read().await.map(|backlog| backlog.parked_deliveries);
-    Readiness { status, details: Some(ReadinessDetails { store, channels, parked_deliveries }) }
+    Readiness { status, details: Some(ReadinessDetails { store, channels, agents, parked_deliveries }) }
 }
 
 const READY: &str = "ready";

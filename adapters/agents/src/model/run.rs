@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Answer, Model, Protocol, exchange::ExchangeError, request::Request};
 use crate::{
+    detect::{ModelsError, list_of},
     prompt::{files, messages::Prompt},
     report::Report,
     tools::RunState,
@@ -131,6 +132,15 @@ impl<P: Protocol> AgentRuntime for Model<P> {
             return Some(largest);
         }
         takes_pictures().then(|| largest.min(self.protocol.settings().largest_picture))
+    }
+
+    /// Asks the server for its models. A server that does not list them, or not with this key, is reached all the same.
+    async fn probe(&self) -> Option<Result<(), AgentError>> {
+        Some(match list_of(&self.http, &self.protocol).await {
+            Err(ModelsError::Unreachable(why)) => Err(AgentError::Unreachable(why)),
+            Err(error @ ModelsError::Failing(_)) => Err(AgentError::Unreachable(error.to_string())),
+            Err(ModelsError::KeyRefused(_) | ModelsError::NoList(_)) | Ok(_) => Ok(()),
+        })
     }
 
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {

@@ -675,6 +675,30 @@ async fn a_server_that_refuses_pictures_is_asked_again_without_them() {
     assert!(agent.reads("image/png").is_none() && agent.reads("text/plain").is_some());
 }
 
+/// An agent is reached if its server says anything but that it fails.
+#[rstest]
+#[case(Answer::json(200, &json!({"data": [{"id": "m"}]})), true)]
+#[case(Answer::error(401, "no"), true)]
+#[case(Answer::error(404, "no"), true)]
+#[case(Answer::error(503, "overloaded"), false)]
+#[tokio::test]
+async fn a_probe_asks_for_the_list_of_models(#[case] answer: Answer, #[case] is_reached: bool) {
+    let server = Server::answering([answer]).await;
+
+    let probed = server.agent().probe().await.expect("there is a server to ask");
+
+    assert_eq!(probed.is_ok(), is_reached, "{probed:?}");
+    let paths: Vec<_> = server.requests().into_iter().map(|request| request.path).collect();
+    assert_eq!(paths, ["/v1/models"]);
+}
+
+#[tokio::test]
+async fn a_server_that_is_gone_is_unreachable() {
+    let agent = agent_with(settings("http://127.0.0.1:1/v1".parse().expect("a URL")));
+
+    assert!(matches!(agent.probe().await, Some(Err(AgentError::Unreachable(_)))));
+}
+
 fn picture() -> AgentFile {
     let attachment = Attachment { name: "cat.png".into(), media_type: "image/png".into(), url: "telegram:cat".into() };
     AgentFile { attachment, bytes: Some(b"abc".to_vec()) }

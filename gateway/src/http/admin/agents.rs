@@ -34,11 +34,11 @@ item! {
         description: String = description,
         /// Whether channels without an agent of their own use this one.
         is_default: bool = agent.is_default,
-        /// False if its last runs failed, three or more.
+        /// False if its last runs failed, three or more, or its server could not be reached twice in a row.
         up: bool = !health.is_some_and(AgentHealth::is_down),
         /// When a run last ended without a failure, since the start of the gateway.
         #[schema(format = DateTime)] ok_at: Option<String> = ok_at.map(rfc3339),
-        /// Since when its runs fail, if the last one did.
+        /// Since when it fails, if its last run failed or its server cannot be reached.
         #[schema(format = DateTime)] failing_since: Option<String> = failing_since.map(rfc3339),
         /// The latest error, without what the agent said.
         error: Option<String> = error,
