@@ -79,7 +79,7 @@ const METRICS: &[Metric] = &[
         &[CHANNEL, ("agent", Configured("that of the channel, empty for what the gateway answers itself", handlers)),
             ("signal", Of(&["reply", "reaction", "silence", "cancelled", "merged"]))]),
     counter("rejoinder_fallbacks_total", "Turns that the ladder answered",
-        &[CHANNEL, ("cause", Of(&["silent", "error", "timeout", "refused", "unreadable", "budget"])),
+        &[CHANNEL, ("cause", Of(&["silent", "error", "unreachable", "timeout", "refused", "unreadable", "budget"])),
             ("rung", Configured("such as `say:silent` or `handoff:second`", rungs))]),
     counter("rejoinder_deferrals_total", "Deferrals that were shown", &[CHANNEL]),
     counter("rejoinder_digest_presses_total", "Buttons pressed below digests",

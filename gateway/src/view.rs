@@ -107,7 +107,7 @@ item! {
     /// The rung of the ladder that was used, and why.
     #[derive(Deserialize)]
     pub(crate) FallbackItem of (fallback: FallbackView) {
-        /// Why there was no answer: `silent`, `error`, `timeout`, `refused` or `unreadable`.
+        /// Why there was no answer: `silent`, `error`, `unreachable`, `timeout`, `refused` or `unreadable`.
         cause: String = fallback.cause.as_str().to_owned(),
         /// The rung, for example `say:silent` or `handoff:orchestrator`.
         rung: String = fallback.rung,

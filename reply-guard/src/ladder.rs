@@ -12,6 +12,8 @@ pub enum Cause {
     Silent,
     /// The agent failed, or the turn used up its runs.
     Error,
+    /// The agent could not be reached.
+    Unreachable,
     /// The hard deadline passed, a debt fell due, or the agent deferred too often.
     Timeout,
     /// The platform refused the signal, or accepted only a part of the answer.
@@ -24,14 +26,15 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause, in the order of the documentation.
-    pub const ALL: [Self; 6] =
-        [Self::Silent, Self::Error, Self::Timeout, Self::Refused, Self::Unreadable, Self::Budget];
+    pub const ALL: [Self; 7] =
+        [Self::Silent, Self::Error, Self::Unreachable, Self::Timeout, Self::Refused, Self::Unreadable, Self::Budget];
 
     /// The name that configuration and records use.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Silent => "silent",
             Self::Error => "error",
+            Self::Unreachable => "unreachable",
             Self::Timeout => "timeout",
             Self::Refused => "refused",
             Self::Unreadable => "unreadable",
@@ -90,8 +93,13 @@ impl Ladder {
         self
     }
 
-    /// The rungs for `cause`, first to last; empty when none are set.
+    /// The rungs for `cause`, first to last; empty when none are set. An agent that cannot be reached has failed: without rungs
+    /// of its own, [`Cause::Unreachable`] has those of [`Cause::Error`].
     pub fn rungs(&self, cause: Cause) -> &[Rung] {
-        self.0.get(&cause).map_or(&[], Vec::as_slice)
+        match self.0.get(&cause) {
+            Some(rungs) => rungs,
+            None if cause == Cause::Unreachable => self.rungs(Cause::Error),
+            None => &[],
+        }
     }
 }

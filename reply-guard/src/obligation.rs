@@ -191,6 +191,9 @@ impl Obligation {
             Event::DecidedByRule(request) => self.decided_by_rule(request, &mut context),
             Event::Decided => self.decided(&mut context),
             Event::Failed(why) => self.run_ended(Candidate::Failed { cause: Cause::Error, why }, &mut context),
+            Event::Unreachable(why) => {
+                self.run_ended(Candidate::Failed { cause: Cause::Unreachable, why }, &mut context);
+            }
             Event::OverBudget(why) => self.run_ended(Candidate::Failed { cause: Cause::Budget, why }, &mut context),
             Event::Unreadable(why) => {
                 self.stop_work(&mut context);

@@ -48,6 +48,7 @@ fn events() -> impl Strategy<Value = Event> {
         5 => outcomes.prop_map(Event::Outcome),
         2 => texts().prop_map(|text| Event::Sent(Reply::text(text))),
         2 => Just(Event::Failed("broken".to_owned())),
+        1 => Just(Event::Unreachable("refused".to_owned())),
         2 => texts().prop_map(|text| Event::Draft { text }),
         1 => Just(Event::Attempted { claim: Draft::CLAIM }),
         1 => Just(Event::Delivered { claim: Draft::CLAIM, messages: vec!["m".to_owned()] }),

@@ -37,6 +37,8 @@ pub struct Rungs {
     /// The agent ended without a signal, or chose silence.
     pub silent: Option<Vec<Rung>>,
     pub error: Option<Vec<Rung>>,
+    /// The agent could not be reached. `None`: as `error` of the same scope.
+    pub unreachable: Option<Vec<Rung>>,
     /// The hard deadline passed.
     pub timeout: Option<Vec<Rung>>,
     /// The platform refused the agent's answer.
@@ -52,6 +54,7 @@ const fn words_for(cause: Cause) -> &'static str {
     match cause {
         Cause::Silent => "silent",
         Cause::Error => "failed",
+        Cause::Unreachable => "unreachable",
         Cause::Timeout => "late",
         Cause::Refused => "refused",
         Cause::Unreadable => "unreadable",
@@ -84,7 +87,10 @@ impl Rungs {
     /// The rungs for the causes that have some, each with the cause's own words at the end: something is said when every
     /// configured rung fails.
     pub(crate) fn complete(&self) -> Vec<(Cause, Vec<Rung>)> {
-        self.all().map(|(cause, rungs)| (cause, completed(cause, rungs))).collect()
+        let own = self.all().map(|(cause, rungs)| (cause, completed(cause, rungs)));
+        // Else the channel's own rungs for an agent that cannot be reached would come before those for errors.
+        let unreachable = self.error.as_deref().filter(|_| self.unreachable.is_none());
+        own.chain(unreachable.map(|rungs| (Cause::Unreachable, completed(Cause::Error, rungs)))).collect()
     }
 
     /// Reports what is wrong with the rungs at `key`, for turns of `agent`.
@@ -100,6 +106,7 @@ impl Rungs {
         let rungs = match cause {
             Cause::Silent => &self.silent,
             Cause::Error => &self.error,
+            Cause::Unreachable => &self.unreachable,
             Cause::Timeout => &self.timeout,
             Cause::Refused => &self.refused,
             Cause::Unreadable => &self.unreadable,
@@ -122,7 +129,7 @@ impl Ladders {
     /// The configured rungs for `channel` (`webhook.siri`): from the channel's own ladder, else its platform's, else the
     /// default.
     pub fn rungs(&self, channel: &str, chat: ChatKind, cause: Cause) -> &[Rung] {
-        self.chosen(channel, chat, cause).map(|(_, rungs)| rungs).unwrap_or_default()
+        self.decided(channel, chat, cause).map(|(_, rungs)| rungs).unwrap_or_default()
     }
 
     /// The scope that decides for `channel`, and its rungs.
@@ -131,11 +138,23 @@ impl Ladders {
         scopes.find_map(|scope| Some((scope, self.0.get(scope)?.rungs(chat).get(cause)?)))
     }
 
+    /// The rungs for a cause, and the cause for which they are written: in each scope, an agent that cannot be reached has
+    /// failed unless the scope says more.
+    fn decided(&self, channel: &str, chat: ChatKind, cause: Cause) -> Option<(Cause, &[Rung])> {
+        let mut scopes = scopes(channel).chain([EVERYWHERE]);
+        scopes.find_map(|scope| {
+            let rungs = self.0.get(scope)?.rungs(chat);
+            let of = |cause| rungs.get(cause).map(|rungs| (cause, rungs));
+            of(cause).or_else(|| of(Cause::Error).filter(|_| cause == Cause::Unreachable))
+        })
+    }
+
     /// The rungs of `channel` for every cause, and after them the cause's own words, so that something is said when every
     /// configured rung fails.
     pub(super) fn ladder(&self, channel: &str, chat: ChatKind) -> Ladder {
         Cause::ALL.into_iter().fold(Ladder::empty(), |ladder, cause| {
-            ladder.with(cause, completed(cause, self.rungs(channel, chat, cause)))
+            let (of, rungs) = self.decided(channel, chat, cause).unwrap_or((cause, &[]));
+            ladder.with(cause, completed(of, rungs))
         })
     }
 

@@ -249,9 +249,31 @@ fn a_ladder_without_a_last_word_ends_with_the_words_of_its_cause() {
     let ladder = config.guard.policy("hook.default", ChatKind::Direct, None).ladder;
 
     let last_words = Cause::ALL.map(|cause| ladder.rungs(cause).last().map(ToString::to_string).unwrap_or_default());
-    assert_eq!(last_words, ["say:silent", "say:failed", "say:late", "say:refused", "say:calm"]);
+    assert_eq!(last_words, ["say:silent", "say:failed", "say:failed", "say:late", "say:refused", "say:calm"]);
     assert_eq!(ladder.rungs(Cause::Silent).len(), 2);
     assert_eq!(ladder.rungs(Cause::Unreadable).len(), 2);
+}
+
+/// In each scope, an agent that cannot be reached has failed, unless the scope says more.
+#[test]
+fn what_is_tried_for_errors_is_tried_for_unreachable_agents_without_rungs_of_their_own() {
+    let config = Machine::with_toml(
+        r#"
+        [guard.ladder.default.direct]
+        unreachable = [{ say = "unreachable" }]
+        [guard.ladder.hook.direct]
+        error = [{ react = "👎" }]
+        "#,
+    )
+    .config();
+
+    let rungs = |channel: &str, chat| {
+        let ladder = config.guard.policy(channel, chat, None).ladder;
+        ladder.rungs(Cause::Unreachable).iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(rungs("page.main", ChatKind::Direct), ["say:unreachable"]);
+    assert_eq!(rungs("page.main", ChatKind::Group), ["say:failed"]);
+    assert_eq!(rungs("hook.default", ChatKind::Direct), ["react:👎", "say:failed"]);
 }
 
 #[test]

@@ -16,6 +16,7 @@ pub(crate) const fn cause_text(cause: Cause) -> &'static str {
     match cause {
         Cause::Silent => "The agent said nothing",
         Cause::Error => "The run failed",
+        Cause::Unreachable => "The agent could not be reached",
         Cause::Timeout => "The agent took too long",
         Cause::Refused => "The platform refused the agent's answer",
         Cause::Unreadable => "The message could not be read",

@@ -162,7 +162,12 @@ impl Worker {
             RunResult::Returned(Err(error)) => {
                 let summary = error.summary();
                 warn!(turn = %turn.id, agent = %run.handler, attempt = run.attempt, error = summary, "a run failed");
-                ("failed", Some(error.to_string()), Some(Event::Failed(error.to_string())))
+                let why = error.to_string();
+                let event = match error {
+                    AgentError::Unreachable(_) => Event::Unreachable(why.clone()),
+                    _ => Event::Failed(why.clone()),
+                };
+                ("failed", Some(why), Some(event))
             }
             RunResult::Panicked(message) => {
                 warn!(turn = %turn.id, agent = %run.handler, message, "a run panicked");

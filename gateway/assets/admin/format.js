@@ -90,6 +90,7 @@ export function handler({ agent, command }) {
 export const CAUSES = {
   silent: "The agent said nothing",
   error: "The agent failed",
+  unreachable: "The agent could not be reached",
   timeout: "The agent took too long",
   refused: "The platform refused the answer",
   unreadable: "The message could not be read",

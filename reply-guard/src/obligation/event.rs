@@ -24,6 +24,8 @@ pub enum Event {
     Sent(Reply),
     /// The run in flight failed, or none could be started. The text is for the operator.
     Failed(String),
+    /// The same, because the agent cannot be reached.
+    Unreachable(String),
     /// The run in flight did not begin, because its agent has used its budget of the day. The text is for the operator.
     OverBudget(String),
     /// The turn's content could not be read. The text is for the operator.

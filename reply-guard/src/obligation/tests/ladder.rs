@@ -182,3 +182,22 @@ fn where_only_the_agents_words_go_no_template_is_sent() {
     assert_eq!(handed_over.on(Event::Begin), ["run other 1"]);
     assert_eq!(handed_over.on(reply("noted")), ["send 1: noted"]);
 }
+
+#[test]
+fn an_agent_that_cannot_be_reached_has_a_ladder_of_its_own() {
+    let mut turn = Turn::running_with(ladder_for(Cause::Unreachable, &[say("unreachable")]));
+
+    assert_eq!(turn.on(Event::Unreachable("refused".to_owned())), ["send 1: say unreachable"]);
+
+    assert_eq!(turn.obligation.fallback(), Some((Cause::Unreachable, "refused")));
+}
+
+#[test]
+fn without_one_it_has_that_of_errors() {
+    let ladder = Ladder::empty().with(Cause::Error, vec![say("failed")]);
+    let mut turn = Turn::running_with(Policy { ladder, ..policy() });
+
+    assert_eq!(turn.on(Event::Unreachable("refused".to_owned())), ["send 1: say failed"]);
+
+    assert_eq!(turn.obligation.fallback(), Some((Cause::Unreachable, "refused")));
+}
