@@ -1,24 +1,17 @@
 //! The kinds of agents of this build. Each implements [`AgentFactory`].
 //!
-//! To add one, write its runtime and its section in `adapters/agents`, or in a crate of its own beside it, implement [`AgentFactory`] in a file here, and list
-//! it in [`FACTORIES`]. What a kind may bring beside its runtime stands in `built_agent.rs`.
+//! To add one, write its runtime and its section in `adapters/agents`, or in a crate of its own beside it, implement
+//! [`AgentFactory`] in a file here, and list it in [`FACTORIES`]. What a kind may bring beside its runtime stands in `built_agent.rs`.
 
-mod command;
 #[cfg(feature = "acp")]
 mod acp;
 mod cascade;
+mod command;
 mod factory;
 mod front_desk;
 mod http;
-mod anthropic;
-mod factory;
-mod front_desk;
-mod model_server;
-mod openai;
-mod pull;
-mod factory;
-mod front_desk;
 mod model;
+mod pull;
 
 use rejoinder_config::{Agent, AgentKind};
 use utoipa::openapi::OpenApi;
@@ -26,17 +19,17 @@ use utoipa::openapi::OpenApi;
 use self::factory::AgentFactory;
 
 /// In the order of the manual.
-static FACTORIES: &[&dyn AgentFactory] = &[&front_desk::FrontDesk, &openai::OpenAi, &command::Command, &http::Http];
-static FACTORIES: &[&dyn AgentFactory] = &[&front_desk::FrontDesk, &openai::OpenAi, &pull::Pull];
 static FACTORIES: &[&dyn AgentFactory] = &[
     &front_desk::FrontDesk,
-    &openai::OpenAi,
+    &model::OPENAI,
+    &model::ANTHROPIC,
     #[cfg(feature = "acp")]
     &acp::Acp,
+    &command::Command,
+    &http::Http,
+    &pull::Pull,
+    &cascade::Cascade,
 ];
-static FACTORIES: &[&dyn AgentFactory] = &[&front_desk::FrontDesk, &openai::OpenAi, &anthropic::Anthropic];
-static FACTORIES: &[&dyn AgentFactory] = &[&front_desk::FrontDesk, &model::OPENAI, &model::ANTHROPIC];
-static FACTORIES: &[&dyn AgentFactory] = &[&front_desk::FrontDesk, &openai::OpenAi, &cascade::Cascade];
 
 pub(crate) fn sections() -> Vec<AgentKind> {
     FACTORIES.iter().map(|factory| factory.section()).collect()

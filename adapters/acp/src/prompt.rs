@@ -58,7 +58,7 @@ fn pictures<'a>(
     blocks: &mut Vec<Block>,
 ) {
     let own = own.into_iter().map(|file| (file, false));
-    for picture in files::pictures(own.chain(quoted.into_iter().map(|file| (file, true)))) {
+    for picture in files::pictures(own.chain(quoted.into_iter().map(|file| (file, true))), usize::MAX) {
         let Some((mime_type, data)) = picture.url.strip_prefix("data:").and_then(|url| url.split_once(";base64,"))
         else {
             continue;

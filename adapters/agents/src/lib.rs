@@ -3,9 +3,9 @@
 //! | Kind | Type | Is |
 //! | --- | --- | --- |
 //! | `front-desk` | [`FrontDesk`] | the built-in default: needs no key and no network; says that no agent is configured |
+//! | `anthropic` | [`Anthropic`] | a server with Anthropic's Messages API, streamed |
 //! | `command` | [`Command`] | a program of the operator, started for each turn |
 //! | `http` | [`Http`] | a service of the operator, which gets one request for each turn |
-//! | `anthropic` | [`Anthropic`] | a server with Anthropic's Messages API, streamed |
 //! | `openai` | [`OpenAi`] | any server with OpenAI's Chat Completions API, streamed |
 //! | `pull` | [`Pull`] | workers anywhere, which fetch turns over HTTP and post the answers |
 //! | `cascade` | [`Cascade`] | other agents, of which the next one is asked if one fails |
@@ -26,41 +26,37 @@
 //! judges. An answer that was cut off is an error ([`Broken`](rejoinder_core::AgentError::Broken)), never half an answer.
 //! Text for drafts passes through [`Shim`](rejoinder_core::Shim) before it is reported.
 
-mod command;
 mod added;
 mod anthropic;
 mod cascade;
+mod command;
 mod detect;
 mod front_desk;
 mod http;
 mod model;
 mod openai;
-mod prompt;
-mod pull;
-mod report;
-mod supervise;
 pub mod prompt;
+mod pull;
 pub mod report;
 mod section;
+mod supervise;
 #[cfg(test)]
 mod tests;
 mod timeout;
 mod tools;
 mod wire;
 
-pub use command::{Command, CommandSection, Memory, ProgramError};
 pub use added::{AddedToPrompt, OfferedTool, PromptPiece, added_to_prompt};
 pub use anthropic::{Anthropic, AnthropicSection};
 pub use cascade::{Cascade, CascadeMember, CascadeSection, Order};
+pub use command::{Command, CommandSection, Memory, ProgramError};
 pub use detect::{
     FoundServer, ModelStatus, ModelsError, Origin, ServerCandidates, check_model, find_local, list_models,
 };
 pub use front_desk::{FrontDesk, FrontDeskSection, NextStep, Status};
 pub use http::{Http, HttpSection};
-pub use openai::{OpenAi, OpenAiSection, SettingsError, redacted_url, say_hello};
-pub use supervise::{Supervisor, supervise};
-pub use pull::{Pull, PullSection, PullSettings, WorkerSection, openapi as pull_openapi};
-pub use model::{Model, SettingsError, redacted_url};
 pub use model::{Model, ModelSection, SettingsError, redacted_url};
 pub use openai::{OpenAi, OpenAiSection, say_hello};
+pub use pull::{Pull, PullSection, PullSettings, WorkerSection, openapi as pull_openapi};
 pub use section::{PriceSection, SchedulesSection};
+pub use supervise::{Supervisor, supervise};

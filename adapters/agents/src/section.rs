@@ -26,6 +26,7 @@ pub(crate) struct ModelSettings<'a> {
     pub(crate) api_key: Option<&'a Secret>,
     pub(crate) model: &'a str,
     pub(crate) system_prompt: &'a str,
+    pub(crate) tools: bool,
     pub(crate) images: bool,
     /// The size of the largest picture that the server takes, in bytes.
     pub(crate) largest_picture: usize,

@@ -54,7 +54,10 @@ use crate::{
     scheduler::Scheduler,
     schedules::Calendar,
     telling::{elsewhere::Forwarder, owners::Notifier, welcome::Welcomer},
-    upkeep::{indexer::Indexer, prober::Prober, retention::Retention, session_teller::SessionTeller, sweep::Sweep, watch::Watch},
+    upkeep::{
+        indexer::Indexer, prober::Prober, retention::Retention, session_teller::SessionTeller, sweep::Sweep,
+        watch::Watch,
+    },
     worker::{Worker, agents::Agents, budgets::Budgets, files::FileBudget, input::Inputs, runtimes::Runtimes},
 };
 

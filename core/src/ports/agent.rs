@@ -7,7 +7,9 @@ use rejoinder_guard::{Outcome, Reply};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::model::{AgentMessage, AgentName, AgentTurn, ModelInput, Schedule, ScheduleCall, SessionNotice, ToolUse, Usage};
+use crate::model::{
+    AgentMessage, AgentName, AgentTurn, ModelInput, Schedule, ScheduleCall, SessionNotice, ToolUse, Usage,
+};
 
 /// An event that a runtime reports during a run.
 #[derive(Debug)]

@@ -22,8 +22,8 @@ use crate::{
     operator::own_commands,
     people::People,
     ports::{
-        AgentError, AgentRuntime, AgentSessionStore, ChannelAdapter, OutboxStore, QuestionStore, RunRecord, SessionStore,
-        SharedClock, StoreError,
+        AgentError, AgentRuntime, AgentSessionStore, ChannelAdapter, OutboxStore, QuestionStore, RunRecord,
+        SessionStore, SharedClock, StoreError,
     },
     questions::approvals::{MOST_WAITING, PAGE},
     shown::render,

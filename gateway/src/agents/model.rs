@@ -3,9 +3,9 @@
 use std::{marker::PhantomData, sync::Arc};
 
 use async_trait::async_trait;
-use rejoinder_agents::{AnthropicSection, ModelSection, ModelStatus, ModelsError, OpenAiSection};
+use rejoinder_agents::{AddedToPrompt, AnthropicSection, ModelSection, ModelStatus, ModelsError, OpenAiSection};
 use rejoinder_config::{Agent, AgentKind};
-use rejoinder_core::AgentName;
+use rejoinder_core::{AgentName, AgentTurn};
 use reqwest::Client;
 
 use super::factory::AgentFactory;
@@ -47,6 +47,10 @@ impl<S: ModelSection> AgentFactory for ModelKind<S> {
 
     fn counts_requests(&self) -> bool {
         true
+    }
+
+    fn added_to_prompt(&self, agent: &Agent, turn: &AgentTurn) -> Option<AddedToPrompt> {
+        Some(rejoinder_agents::added_to_prompt(turn, section::<S>(agent).offers_tools()))
     }
 
     fn remark_on(&self, name: &str, agent: &Agent) -> Option<String> {

@@ -99,6 +99,7 @@ impl AnthropicSection {
             api_key: self.api_key.as_ref(),
             model: &self.model,
             system_prompt: &self.system_prompt,
+            tools: self.tools,
             images: self.images,
             largest_picture: LARGEST_PICTURE,
             thinks_first: false,

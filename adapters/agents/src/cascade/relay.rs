@@ -61,6 +61,9 @@ impl<'a> Relay<'a> {
                 }
                 let _ = answer.send(done);
             }
+            RunEvent::Remember(own_session, answer) => {
+                let _ = answer.send(self.events.remember(own_session).await);
+            }
             RunEvent::Listen(answer) => {
                 let messages = self.events.listen().await;
                 self.heard.extend(messages.iter().cloned());

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::Http;
 use crate::{
-    openai::{chain, read_body},
+    model::{chain, read_body},
     wire::{Body, Format, Said, WireTurn, short_error},
 };
 

@@ -18,7 +18,7 @@ use standardwebhooks::Webhook;
 use tokio_util::sync::CancellationToken;
 
 pub use self::section::HttpSection;
-use crate::{openai::redacted_url, wire};
+use crate::{model::redacted_url, wire};
 
 /// An agent that is a service.
 pub struct Http {

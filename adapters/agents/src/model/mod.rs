@@ -84,6 +84,9 @@ pub trait ModelSection: AgentSection {
 
     fn api_key(&self) -> Option<&Secret>;
 
+    /// Whether the model is offered tools.
+    fn offers_tools(&self) -> bool;
+
     /// The agent. As [`Model::new`].
     ///
     /// # Errors
@@ -109,6 +112,10 @@ impl<P: Protocol + Clone> ModelSection for P {
 
     fn api_key(&self) -> Option<&Secret> {
         self.settings().api_key
+    }
+
+    fn offers_tools(&self) -> bool {
+        self.settings().tools
     }
 
     fn agent(&self, name: AgentName, http: reqwest::Client) -> Result<Arc<dyn AgentRuntime>, SettingsError> {

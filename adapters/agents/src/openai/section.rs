@@ -96,6 +96,7 @@ impl OpenAiSection {
             api_key: self.api_key.as_ref(),
             model: &self.model,
             system_prompt: &self.system_prompt,
+            tools: self.tools,
             images: self.images,
             largest_picture: usize::MAX,
             thinks_first: self.thinks_first,

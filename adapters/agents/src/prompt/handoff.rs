@@ -11,7 +11,7 @@ pub(super) const LEGEND: &str = " `handoff` says that other agents had this mess
 
 /// The `handoff` of a frame.
 #[derive(Serialize)]
-pub(super) struct HandedOver<'a> {
+pub(crate) struct HandedOver<'a> {
     cause: &'static str,
     why: &'a str,
     tried: Vec<Tried<'a>>,
@@ -26,7 +26,7 @@ struct Tried<'a> {
 }
 
 impl<'a> HandedOver<'a> {
-    pub(super) fn of(handoff: &'a Handoff) -> Self {
+    pub(crate) fn of(handoff: &'a Handoff) -> Self {
         let Handoff { cause, why, tried } = handoff;
         let tried = tried.iter().map(|TriedRun { agent, end, said }| Tried { agent, end, said: said.as_deref() });
         Self { cause: cause.as_str(), why, tried: tried.collect() }

@@ -11,7 +11,7 @@
 
 pub mod files;
 pub mod frame;
-mod handoff;
+pub(crate) mod handoff;
 pub mod history;
 pub mod instructions;
 pub(crate) mod messages;

@@ -8,7 +8,7 @@ use rejoinder_core::{
 use serde::{Serialize, Serializer};
 use serde_with::skip_serializing_none;
 
-use crate::tools::rfc3339;
+use crate::{prompt::handoff::HandedOver, tools::rfc3339};
 
 /// The largest file whose content an agent gets, in bytes.
 pub(crate) const MAX_FILE: usize = 10 << 20;
@@ -28,6 +28,8 @@ pub(crate) struct WireTurn<'a> {
     history: Vec<Line<'a>>,
     attachments: Vec<File<'a>>,
     deadline: String,
+    /// Why the ladder handed the turn to this agent, and what was tried before.
+    handoff: Option<HandedOver<'a>>,
     /// A language tag.
     language: Option<String>,
     forwarded_from: Option<Writer<'a>>,
@@ -216,6 +218,7 @@ impl<'a> WireTurn<'a> {
             history: turn.history.iter().map(line).collect(),
             attachments: files(&turn.attachments),
             deadline: rfc3339(turn.deadline),
+            handoff: turn.handoff.as_ref().map(HandedOver::of),
             language: turn.language.map(|language| language.to_string()),
             forwarded_from: turn.forwarded.as_ref().map(Writer::of),
             quoted: quoted(turn.quoted.as_ref()),

@@ -1,9 +1,9 @@
 //! Tests of the agent runtimes through `AgentRuntime`.
 
-mod command;
 mod anthropic;
-mod claude;
 mod cascade;
+mod claude;
+mod command;
 mod conformance;
 mod detect;
 mod double;

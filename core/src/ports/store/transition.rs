@@ -9,10 +9,10 @@ use super::{
     record::{Pause, Remark},
 };
 use crate::model::{
-    Action, AgentName, AgentSessionChange, ApprovalChange, AskedQuestion, AuditEntry, ChannelId, ConversationId, Cost, DeliveryId,
-    DeliveryRecord, DeliveryState, ErrorMark, Handler, HistoryLine, Label, NewLogEntry, NodeId, PeopleChange, PersonId,
-    QueueMode, RunContent, ScheduleChange, SessionChange, SessionId, SignInChange, Subject, TokenChange, TurnId,
-    TurnSeq, Usage, Version,
+    Action, AgentName, AgentSessionChange, ApprovalChange, AskedQuestion, AuditEntry, ChannelId, ConversationId, Cost,
+    DeliveryId, DeliveryRecord, DeliveryState, ErrorMark, Handler, HistoryLine, Label, NewLogEntry, NodeId,
+    PeopleChange, PersonId, QueueMode, RunContent, ScheduleChange, SessionChange, SessionId, SignInChange, Subject,
+    TokenChange, TurnId, TurnSeq, Usage, Version,
 };
 
 store_trait! {

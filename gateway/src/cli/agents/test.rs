@@ -156,6 +156,7 @@ impl Watched<'_> {
                 Ok(())
             }
             RunEvent::Shown(_) => Ok(()),
+            RunEvent::Member(name) => self.line(&format!("[{name} is asked]")),
             RunEvent::Usage(usage) => {
                 self.tested.usage = Some(usage);
                 Ok(())
@@ -167,6 +168,10 @@ impl Watched<'_> {
                     self.sent = Some(reply.text);
                 }
                 let _ = answer.send(if is_claimed { SendResult::Claimed } else { SendResult::Suppressed });
+                Ok(())
+            }
+            RunEvent::Remember(_, answer) => {
+                let _ = answer.send(Ok(()));
                 Ok(())
             }
             RunEvent::Schedule(_, answer) => {

@@ -18,6 +18,7 @@ pub(super) fn asking(question: &str, now: Timestamp, time: Duration) -> AgentTur
         chat: ChatKind::Direct,
         surface: Surface::Chat("the command line".into()),
         session: SessionId::new(now),
+        own_session: None,
         model: None,
         attempt: 1,
         deferred: None,

@@ -110,8 +110,7 @@ fn a_place_for_words_that_only_a_trigger_names_waits_for_the_restart() {
 }
 
 /// Keys whose value depends on another one.
-const DEPENDENT: [&str; 24] = [
-const DEPENDENT: [&str; 23] = [
+const DEPENDENT: [&str; 29] = [
     "server.public_url",
     "channels.webchat.main.access",
     "channels.webchat.family.access",

@@ -25,10 +25,7 @@ item! {
         let AgentFigures { runs, failed, p50, p95, usage, cost, .. } = figures.cloned().unwrap_or_default();
     } with {
         name: String = agent.name.to_string(),
-        /// The `kind` of its section: `front-desk`, `openai`, `command` or `http`.
         /// The `kind` of its section, for example `openai` or `pull`.
-        /// The `kind` of its section, for example `openai` or `anthropic`.
-        /// The `kind` of its section: `openai`, `cascade` or `front-desk`.
         kind: &'static str = agent.kind,
         /// What the agent is, and where it runs.
         description: String = description,
