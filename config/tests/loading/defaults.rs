@@ -249,7 +249,10 @@ fn a_ladder_without_a_last_word_ends_with_the_words_of_its_cause() {
     let ladder = config.guard.policy("hook.default", ChatKind::Direct, None).ladder;
 
     let last_words = Cause::ALL.map(|cause| ladder.rungs(cause).last().map(ToString::to_string).unwrap_or_default());
-    assert_eq!(last_words, ["say:silent", "say:failed", "say:failed", "say:late", "say:refused", "say:calm"]);
+    assert_eq!(
+        last_words,
+        ["say:silent", "say:failed", "say:failed", "say:late", "say:refused", "say:calm", "say:budget"]
+    );
     assert_eq!(ladder.rungs(Cause::Silent).len(), 2);
     assert_eq!(ladder.rungs(Cause::Unreadable).len(), 2);
 }

@@ -1,8 +1,8 @@
 //! What agents may use of a day, in tokens and money.
 
 use rejoinder_core::{
-    Budget, Cause, Currency, Identity, InboundEvent, Ladder, PersonLimits, PersonRole, Price, Rung, SeedPerson, Usage,
-    conformance::scripted::Script,
+    Budget, Cause, Clock, Currency, Identity, InboundEvent, Ladder, PersonLimits, PersonRole, Price, Rung, SeedPerson,
+    Usage, conformance::scripted::Script,
 };
 
 use crate::{

@@ -359,7 +359,7 @@ fn what_cannot_be_used_is_a_comment(#[case] config: &str, #[case] said_parts: &[
 }
 
 #[rstest]
-#[case::empty(".openclaw/openclaw.json", "", "openclaw.json:1:1 is not JSON5: EOF parsing value")]
+#[case::empty(".openclaw/openclaw.json", "", "openclaw.json is not JSON5: EOF parsing value")]
 #[case::broken(".openclaw/openclaw.json", "{\n  a: 1\n  b: SECRET\n}", "openclaw.json:3:3 is not JSON5")]
 #[case::no_table(".openclaw/openclaw.json", "[1]", "the file is not a table")]
 #[case::includes_itself(".openclaw/openclaw.json", "{ $include: './openclaw.json' }", "break the circle")]
