@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use rejoinder_core::{AgentApproval, ApprovalRequest, ApprovalState};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::{
@@ -58,25 +59,41 @@ impl<'a> Permissions<'a> {
     }
 }
 
-/// The name of an action, by which a decision is found again: the kind of the call and its title.
+/// The name of an action, by which a decision is found again: the kind of the call, its title, and a digest of what neither says. So
+/// another content of the same file is another action.
 fn action(call: &ToolCall) -> String {
     let title = title(call);
-    let action = match call.kind.as_deref() {
+    let said = match call.kind.as_deref() {
         Some(kind) if kind != "other" && kind != title => format!("{kind}: {title}"),
         _ => title,
     };
-    if action.chars().count() <= MAX_ACTION {
-        return action;
+    let is_short = said.chars().count() <= MAX_ACTION;
+    let content = call.content.as_ref().filter(|content| !content.is_empty());
+    if is_short && content.is_none() && call.raw_input.as_ref().is_none_or(|input| is_said(input, &said)) {
+        return said;
     }
-    // What is cut off makes a difference all the same.
-    let digest = hex::encode(&Sha256::digest(&action)[..8]);
-    format!("{}… ({digest})", action.chars().take(MAX_ACTION).collect::<String>())
+    let whole = json!([said, call.raw_input, content]).to_string();
+    let digest = hex::encode(&Sha256::digest(whole)[..8]);
+    let cut = if is_short { "" } else { "…" };
+    format!("{}{cut} ({digest})", said.chars().take(MAX_ACTION).collect::<String>())
+}
+
+/// Whether a text contains everything of an input.
+fn is_said(input: &Value, text: &str) -> bool {
+    match input {
+        Value::Null => true,
+        Value::String(part) => text.contains(part.as_str()),
+        Value::Array(parts) => parts.iter().all(|part| is_said(part, text)),
+        Value::Object(parts) => parts.values().all(|part| is_said(part, text)),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 fn request(action: String, call: &ToolCall) -> ApprovalRequest {
     let mut details = String::new();
-    if let Some(input) = &call.raw_input {
-        let input = written(input);
+    let content =
+        || call.content.as_ref().filter(|content| !content.is_empty()).map(|content| json!(content).to_string());
+    if let Some(input) = call.raw_input.as_ref().map(written).or_else(content) {
         details.extend(input.chars().take(MAX_DETAILS));
         if input.chars().nth(MAX_DETAILS).is_some() {
             let _ = write!(details, "…");
@@ -90,7 +107,6 @@ fn request(action: String, call: &ToolCall) -> ApprovalRequest {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
 
     use super::*;
 
@@ -148,6 +164,25 @@ mod tests {
             })
         };
         assert_eq!(decisions, [asks("rm b"), Decision::Choose(Some("id-allow_once".to_owned())), asks("rm a")]);
+    }
+
+    #[test]
+    fn the_same_title_with_another_content_is_another_action() {
+        let edit = |content: &str| -> ToolCall {
+            let diff = json!([{ "type": "diff", "path": "a", "newText": content }]);
+            let call = json!({ "toolCallId": "1", "title": "Edit a", "kind": "edit", "content": diff });
+            serde_json::from_value(call).expect("a tool call")
+        };
+        let Decision::Ask(asked) = Permissions::new(&[], true).decide(&edit("one"), &options(&ALL)) else {
+            panic!("nobody has decided yet");
+        };
+        assert!(asked.details.is_some_and(|details| details.contains("\"newText\":\"one\"")));
+        let approvals = [approval(&asked.action, ApprovalState::Approved)];
+        let mut permissions = Permissions::new(&approvals, true);
+
+        assert!(matches!(permissions.decide(&edit("two"), &options(&ALL)), Decision::Ask(_)));
+        let allowed = Decision::Choose(Some("id-allow_once".to_owned()));
+        assert_eq!(permissions.decide(&edit("one"), &options(&ALL)), allowed);
     }
 
     #[test]
