@@ -79,15 +79,15 @@ impl Launch for AcpSection {
         let [program, arguments @ ..] = self.command.as_slice() else {
             return Err("`command` is empty".to_owned());
         };
-        if !Path::new(&self.cwd).is_dir() {
-            return Err(format!("there is no folder {} (`cwd`)", self.cwd));
+        if !Path::new(self.folder()).is_dir() {
+            return Err(format!("there is no folder {} (`cwd`)", self.folder()));
         }
         let found = self.find_program().ok_or_else(|| self.missing_program())?;
         let mut command = Command::new(found);
         let passed_on = env::vars_os().filter(|(name, _)| name.to_str().is_some_and(|name| self.passes_on(name)));
         command
             .args(arguments)
-            .current_dir(&self.cwd)
+            .current_dir(self.folder())
             .env_clear()
             .envs(passed_on)
             .envs(self.env.iter().map(|(name, value)| (name, value.expose())))
@@ -115,7 +115,7 @@ impl AcpSection {
     pub fn find_program(&self) -> Option<PathBuf> {
         let program = self.command.first()?;
         if program.contains('/') {
-            let path = Path::new(&self.cwd).join(program);
+            let path = Path::new(self.folder()).join(program);
             return is_program(&path).then_some(path);
         }
         let path = self.env.get("PATH").map(|path| OsString::from(path.expose())).or_else(|| env::var_os("PATH"))?;

@@ -76,7 +76,7 @@ impl Opener<'_> {
             (capabilities.load_session, "session/load"),
         ];
         for (_, method) in methods.into_iter().filter(|(can, _)| *can) {
-            let params = json!({ "sessionId": known.id, "cwd": self.settings.cwd, "mcpServers": [] });
+            let params = json!({ "sessionId": known.id, "cwd": self.settings.folder(), "mcpServers": [] });
             match self.call::<IgnoredAny>(method, params).await? {
                 Ok(_) => {
                     self.set_mode(&known.id, &[]).await?;
@@ -93,7 +93,7 @@ impl Opener<'_> {
     }
 
     async fn begin(&self) -> Result<Opened, AgentError> {
-        let params = json!({ "cwd": self.settings.cwd, "mcpServers": [] });
+        let params = json!({ "cwd": self.settings.folder(), "mcpServers": [] });
         let NewSession { session_id, modes } =
             self.call("session/new", params).await?.map_err(|error| refusal("session/new", &error))?;
         let modes = modes.unwrap_or_default().available_modes;

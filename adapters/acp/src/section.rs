@@ -1,6 +1,6 @@
 //! `kind = "acp"`: the configuration of an agent with the Agent Client Protocol.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use rejoinder_config::{
     AgentSection, Checks, Secret, Section,
@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 pub struct AcpSection {
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// The absolute path of the folder in which it works.
-    #[serde(deserialize_with = "text::filled")]
-    pub cwd: String,
+    /// The absolute path of the folder in which it works. `None`: one of its own below the data directory.
+    #[serde(deserialize_with = "text::filled_option")]
+    pub cwd: Option<String>,
     /// Its environment variables.
     pub env: BTreeMap<String, Secret>,
     /// The names of the gateway's own variables that it gets as well.
@@ -46,7 +46,7 @@ impl Default for AcpSection {
     fn default() -> Self {
         Self {
             command: Vec::new(),
-            cwd: String::new(),
+            cwd: None,
             env: BTreeMap::new(),
             inherit: Vec::new(),
             mode: None,
@@ -60,7 +60,7 @@ impl Default for AcpSection {
 }
 
 impl Section for AcpSection {
-    const REQUIRED: &'static [&'static str] = &["command", "cwd"];
+    const REQUIRED: &'static [&'static str] = &["command"];
 
     fn check(&self, checks: &mut Checks<'_>) {
         if self.command.first().is_none_or(|program| program.trim().is_empty()) {
@@ -69,7 +69,7 @@ impl Section for AcpSection {
         if self.command.iter().any(|argument| argument.contains('\0')) {
             checks.wrong(checks.key(&["command"]), "contains a zero byte");
         }
-        if !self.cwd.starts_with('/') {
+        if self.cwd.as_ref().is_some_and(|folder| !folder.starts_with('/')) {
             checks.wrong(checks.key(&["cwd"]), "must be an absolute path, such as \"/srv/agent\"");
         }
         for (name, value) in &self.env {
@@ -91,6 +91,20 @@ fn is_variable(name: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '\0'])
 }
 
+impl AcpSection {
+    /// The same for an agent that works in `folder`, if the configuration names none.
+    #[must_use]
+    pub fn in_folder(self, folder: &Path) -> Self {
+        let cwd = self.cwd.unwrap_or_else(|| folder.display().to_string());
+        Self { cwd: Some(cwd), ..self }
+    }
+
+    /// The folder in which it works.
+    pub(crate) fn folder(&self) -> &str {
+        self.cwd.as_deref().unwrap_or("/")
+    }
+}
+
 impl AgentSection for AcpSection {
     const KIND: &'static str = "acp";
     const MANUAL: &'static str = include_str!("../acp.toml");
@@ -109,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_manual_holds() {
-        check_agent_manual::<AcpSection>(&[("ANTHROPIC_API_KEY", "sk-example")], &["env", "mode"]);
+        check_agent_manual::<AcpSection>(&[("ANTHROPIC_API_KEY", "sk-example")], &["cwd", "env", "mode"]);
     }
 
     #[rstest]
@@ -118,7 +132,6 @@ mod tests {
         "command = []\ncwd = \"/srv\"",
         "agents.main.command` must begin with a program, such as [\"opencode\", \"acp\"] (rejoinder.toml:3)"
     )]
-    #[case::no_folder("command = [\"x\"]", "agents.main.cwd` must be set (rejoinder.toml:1)")]
     #[case::a_relative_folder(
         "command = [\"x\"]\ncwd = \"work\"",
         "agents.main.cwd` must be an absolute path, such as \"/srv/agent\" (rejoinder.toml:4)"

@@ -1,6 +1,6 @@
 //! An agent with the Agent Client Protocol, as a child process.
 
-use std::{sync::Arc, time::Duration};
+use std::{env, fs::DirBuilder, os::unix::fs::DirBuilderExt as _, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
@@ -8,6 +8,7 @@ use rejoinder_acp::{AcpSection, FoundAgent, probe};
 use rejoinder_config::{Agent, AgentKind};
 use rejoinder_core::{AgentName, AgentRuntime};
 use reqwest::Client;
+use tracing::error;
 
 use super::factory::AgentFactory;
 use crate::{
@@ -27,12 +28,23 @@ impl AgentFactory for Acp {
         AgentKind::of::<AcpSection>()
     }
 
-    fn build(&self, name: &AgentName, agent: &Agent, _: &Materials<'_>) -> Result<BuiltAgent, WiringError> {
-        let acp = Arc::new(rejoinder_acp::Acp::new(Arc::clone(name), section(agent).clone()));
+    fn build(&self, name: &AgentName, agent: &Agent, materials: &Materials<'_>) -> Result<BuiltAgent, WiringError> {
+        let section = section(agent).clone();
+        let own_folder = section.cwd.is_none().then(|| materials.data_dir.join("agents").join(&**name));
+        let section = own_folder.iter().fold(section, |section, folder| section.in_folder(folder));
+        let acp = Arc::new(rejoinder_acp::Acp::new(Arc::clone(name), section));
         let runtime: Arc<dyn AgentRuntime> = Arc::clone(&acp) as Arc<dyn AgentRuntime>;
         let run: AgentLoop = Arc::new(move |stop| {
-            let acp = Arc::clone(&acp);
-            async move { acp.keep_running(stop).await }.boxed()
+            let (acp, own_folder) = (Arc::clone(&acp), own_folder.clone());
+            async move {
+                if let Some(folder) = &own_folder
+                    && let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(folder)
+                {
+                    error!(folder = %folder.display(), %error, "cannot create the folder of an agent");
+                }
+                acp.keep_running(stop).await;
+            }
+            .boxed()
         });
         Ok(BuiltAgent { runtime, routes: None, run: Some(run) })
     }
@@ -46,7 +58,7 @@ impl AgentFactory for Acp {
         let (about, section) = (format!("agents.{name}"), section(agent));
         let role = if is_default { ", the default" } else { "" };
         let who = format!("{}{role}", section.command.join(" "));
-        vec![finding(about, &who, probe(section).await)]
+        vec![finding(about, &who, probe(&section.clone().in_folder(&env::temp_dir())).await)]
     }
 }
 

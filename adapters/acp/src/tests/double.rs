@@ -82,7 +82,8 @@ impl Double {
 
     /// A runtime that is connected to it, and kept running.
     pub(super) fn runtime(&self) -> Arc<Acp> {
-        let settings = AcpSection { command: vec!["double".to_owned()], cwd: "/".to_owned(), ..AcpSection::default() };
+        let settings =
+            AcpSection { command: vec!["double".to_owned()], cwd: Some("/".to_owned()), ..AcpSection::default() };
         let acp = Arc::new(Acp::with_launcher("main".into(), settings, Box::new(self.clone())));
         let runs = Arc::clone(&acp);
         tokio::spawn(async move { runs.keep_running(CancellationToken::new()).await });

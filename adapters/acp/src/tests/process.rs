@@ -18,7 +18,7 @@ read -r line
 
 fn section(folder: &Path, script: &str) -> AcpSection {
     let command = ["sh", "-c", script].map(str::to_owned).to_vec();
-    AcpSection { command, cwd: folder.display().to_string(), ..AcpSection::default() }
+    AcpSection { command, cwd: Some(folder.display().to_string()), ..AcpSection::default() }
 }
 
 pub(super) fn start(section: AcpSection, stop: &CancellationToken) -> Arc<Acp> {
@@ -132,7 +132,7 @@ async fn a_probe_says_what_answers_or_what_is_missing() {
     let missing = probe(&AcpSection { command, ..section(folder.path(), "") }).await.expect_err("it is not there");
     assert_eq!(missing, "there is no program no-such-agent in the folders of PATH (`command`)");
 
-    let cwd = "/no/such/folder".to_owned();
+    let cwd = Some("/no/such/folder".to_owned());
     let nowhere = probe(&AcpSection { cwd, ..section(folder.path(), "") }).await.expect_err("it is not there");
     assert_eq!(nowhere, "there is no folder /no/such/folder (`cwd`)");
 

@@ -16,7 +16,7 @@ fn section(cwd: &str) -> AcpSection {
     };
     let mode = env::var("REJOINDER_ACP_MODE").ok();
     let (command, inherit) = (words("REJOINDER_ACP_AGENT"), words("REJOINDER_ACP_INHERIT"));
-    AcpSection { command, inherit, mode, cwd: cwd.to_owned(), ..AcpSection::default() }
+    AcpSection { command, inherit, mode, cwd: Some(cwd.to_owned()), ..AcpSection::default() }
 }
 
 /// The model answers every message with this text.

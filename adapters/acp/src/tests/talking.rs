@@ -248,8 +248,11 @@ async fn a_cancelled_prompt_is_told_to_the_agent() {
 #[tokio::test]
 async fn a_mode_is_set_in_each_new_session() {
     let double = Double::new(|_| vec![says("Yes.")]);
-    let settings =
-        crate::AcpSection { mode: Some("default".to_owned()), cwd: "/".to_owned(), ..crate::AcpSection::default() };
+    let settings = crate::AcpSection {
+        mode: Some("default".to_owned()),
+        cwd: Some("/".to_owned()),
+        ..crate::AcpSection::default()
+    };
     let acp = std::sync::Arc::new(crate::Acp::with_launcher("main".into(), settings, Box::new(double.clone())));
     let runs = std::sync::Arc::clone(&acp);
     tokio::spawn(async move { runs.keep_running(CancellationToken::new()).await });

@@ -118,7 +118,7 @@ async fn run_doctor_for(program: &str) -> DoctorRun {
 
 #[tokio::test]
 async fn a_program_that_starts_is_well() {
-    let doctor = run_doctor_for("sh").await;
+    let doctor = run_doctor_for("/bin/sh").await;
 
     assert_eq!(doctor.code, Some(0));
     doctor.assert_finding("agents.main", "ok", &["/sh, the default: it starts"]);
