@@ -28,10 +28,15 @@ fn with(budget: Budget) -> GatewaySetup {
     setup
 }
 
+async fn comes_in(gateway: &TestGateway, event: InboundEvent) {
+    gateway.intake().accept(event).await.expect("it is accepted");
+    gateway.settle().await;
+}
+
 async fn writes(gateway: &TestGateway, person: &str, text: &str) -> String {
     let mut event = InboundEvent { received_at: gateway.clock.now(), ..said(&chat(person), text) };
     person.clone_into(&mut event.sender.id);
-    gateway.receives(event).await;
+    comes_in(gateway, event).await;
     gateway.visible(&chat(person)).pop().unwrap_or_default()
 }
 
@@ -41,7 +46,7 @@ async fn an_agent_begins_no_run_once_its_budget_is_used() {
     for budget in [Budget { tokens: Some(15), micros: None }, Budget { tokens: None, micros: Some(15) }] {
         let mut gateway = with(budget).start().await;
         assert_eq!(writes(&gateway, "ada", "one").await, "done");
-        assert_eq!(writes(&gateway, "ada", "/budget").await, "10 tokens.\nmain: 66 %.\nUntil 24 h.");
+        assert_eq!(writes(&gateway, "ada", "/budget").await, "10 tokens.\nmain: 66 %.\nUntil 1 d.");
         assert_eq!(writes(&gateway, "bob", "two").await, "done");
         assert_eq!(writes(&gateway, "bob", "three").await, "Used up.");
         gateway.restart().await;
@@ -83,7 +88,7 @@ async fn the_cost_of_a_day_is_limited_for_each_person() {
     gateway.restart().await;
     assert!(writes(&gateway, "bob", "three").await.starts_with("Enough"));
     let used = writes(&gateway, "bob", "/budget").await;
-    assert_eq!(used, "20 tokens.\n0.00002 USD of 0.000015 USD.\nUntil 24 h.");
+    assert_eq!(used, "20 tokens.\n0.00002 USD of 0.000015 USD.\nUntil 1 d.");
     assert_eq!(writes(&gateway, "cy", "one").await, "done");
 
     gateway.advance(secs(DAY)).await;
@@ -102,7 +107,7 @@ async fn a_crash_counts_a_run_once() {
         tokio::spawn(async move { intake.accept(event).await });
         gateway.settle().await;
         gateway.restart().await;
-        gateway.receives(again).await;
+        comes_in(&gateway, again).await;
         gateway.advance(secs(600)).await;
 
         let used = writes(&gateway, "ada", "/budget").await;

@@ -61,6 +61,7 @@ identities = ["telegram.main/42", "discord.main/43"]
 kind = "openai"
 base_url = "http://127.0.0.1:11434/v1"
 model = "llama"
+price = { input = 1.0, output = 2.0 }
 [agents.claude]
 kind = "anthropic"
 model = "claude"
@@ -110,7 +111,7 @@ fn a_place_for_words_that_only_a_trigger_names_waits_for_the_restart() {
 }
 
 /// Keys whose value depends on another one.
-const DEPENDENT: [&str; 29] = [
+const DEPENDENT: [&str; 30] = [
     "server.public_url",
     "channels.webchat.main.access",
     "channels.webchat.family.access",
@@ -128,6 +129,7 @@ const DEPENDENT: [&str; 29] = [
     "agents.service.kind",
     "agents.coder.kind",
     "agents.coder.env",
+    "agents.script.env",
     "commands.weather.prompt",
     "schedules.morning.cron",
     "schedules.morning.at",
