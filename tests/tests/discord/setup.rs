@@ -54,8 +54,8 @@ async fn the_commands_are_registered_where_the_operator_wants_them() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     let guild = server.guild("Friends").await;
     let expected = [
-        "agent", "ask", "export", "help", "history", "home", "language", "link", "model", "new", "queue", "retry",
-        "session", "status", "stop", "undo", "unlink", "whoami",
+        "agent", "ask", "budget", "export", "help", "history", "home", "language", "link", "model", "new", "queue",
+        "retry", "session", "status", "stop", "undo", "unlink", "whoami",
     ];
     let registered = async |of: Option<&rejoinder_discord_server::Guild>| {
         let mut names = server.commands(of).await;

@@ -14,8 +14,8 @@ async fn the_commands_are_registered_where_they_belong() {
     let server = DiscordServer::start().await;
     let guild = server.guild("Friends").await;
     let expected = [
-        "agent", "ask", "export", "help", "history", "home", "language", "link", "model", "new", "queue", "retry",
-        "session", "status", "stop", "undo", "unlink", "whoami",
+        "agent", "ask", "budget", "export", "help", "history", "home", "language", "link", "model", "new", "queue",
+        "retry", "session", "status", "stop", "undo", "unlink", "whoami",
     ];
     let gateway = Gateway::connected(&server).await;
     let sorted = |mut names: Vec<String>| {

@@ -72,8 +72,8 @@ async fn the_gateways_commands_are_listed() {
     assert_eq!(
         names,
         [
-            "start", "help", "new", "session", "retry", "undo", "stop", "status", "agent", "model", "queue", "history",
-            "export", "whoami", "link", "unlink", "home", "language"
+            "start", "help", "new", "session", "retry", "undo", "stop", "status", "budget", "agent", "model", "queue",
+            "history", "export", "whoami", "link", "unlink", "home", "language"
         ]
     );
     gateway.stop().await;
