@@ -21,7 +21,7 @@ pub enum TellsApart {
 }
 
 /// What is said, and what the answer contains. Each goes on from those before it. It begins with an empty session.
-const SAID: [(&str, &str); 51] = [
+const SAID: [(&str, &str); 52] = [
     ("/history", "Nothing was said yet."),
     ("/retry", "There is no question of yours"),
     ("/undo", "There is nothing left to take back."),
@@ -33,6 +33,7 @@ const SAID: [(&str, &str); 51] = [
     ("/history", "hello by test-model"),
     ("/undo", "Forgotten, with its answer: “hello”"),
     ("/status", "Everything is answered."),
+    ("/budget", "Nothing is limited, and nothing was used today."),
     ("/stop", "There is nothing to cancel."),
     ("/cancel", "There is nothing to cancel."),
     ("/session", "Your sessions here"),

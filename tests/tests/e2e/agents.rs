@@ -203,7 +203,7 @@ async fn an_agent_that_cannot_be_reached_ends_in_one_fallback() {
     let agent = "[agents.main]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodel = \"none\"\n";
     let gateway = Gateway::builder().config(&hook("")).config(agent).start().await;
 
-    asked(&gateway, "hello", FAILED, Some("error"), "cannot be reached").await;
+    asked(&gateway, "hello", FAILED, Some("unreachable"), "cannot be reached").await;
 }
 
 /// A11, B14.

@@ -29,7 +29,8 @@ impl Http {
         let limit = self.settings.response_timeout;
         let response = match timeout(limit, self.post(turn)?.send()).await {
             Err(_) => return Err(AgentError::Stalled(format!("no response for {limit:?}"))),
-            Ok(Err(error)) => return Err(AgentError::Unreachable(chain(error))),
+            Ok(Err(error)) if error.is_connect() => return Err(AgentError::Unreachable(chain(error))),
+            Ok(Err(error)) => return Err(AgentError::Broken(format!("no response: {}", chain(error)))),
             Ok(Ok(response)) => response,
         };
         match response.status() {

@@ -131,7 +131,11 @@ impl<P: Protocol> Model<P> {
             Ok(Err(error)) if error.is_timeout() && !error.is_connect() => {
                 return Err(ExchangeError::Stalled(self.error_detail(&chain(error))));
             }
-            Ok(Err(error)) => return Err(ExchangeError::Unreachable(self.error_detail(&chain(error)))),
+            Ok(Err(error)) => {
+                // A server that took the request and closed the connection was reached.
+                let cause = if error.is_connect() { ExchangeError::Unreachable } else { ExchangeError::Cut };
+                return Err(cause(self.error_detail(&chain(error))));
+            }
             Ok(Ok(response)) => response,
         };
         if !response.status().is_success() {
