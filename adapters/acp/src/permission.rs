@@ -3,8 +3,6 @@
 //! Options are chosen by their kind, never by their position: some agents list "always" first. Nothing is ever allowed or rejected
 //! "always", because that would also hold for other people's turns.
 
-use std::fmt::Write as _;
-
 use rejoinder_core::{AgentApproval, ApprovalRequest, ApprovalState};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -39,7 +37,11 @@ pub(crate) struct Permissions<'a> {
 
 impl<'a> Permissions<'a> {
     pub(crate) fn new(approvals: &'a [AgentApproval], may_ask: bool) -> Self {
-        Self { approvals, may_ask, used: vec![false; approvals.len()] }
+        // All but the newest were decided for an earlier run, which had them.
+        let newest = approvals.len().saturating_sub(1);
+        let used = approvals.iter().enumerate();
+        let used = used.map(|(index, approval)| index < newest && approval.state == ApprovalState::Approved);
+        Self { approvals, may_ask, used: used.collect() }
     }
 
     pub(crate) fn decide(&mut self, call: &ToolCall, options: &[PermissionOption]) -> Decision {
@@ -63,45 +65,54 @@ impl<'a> Permissions<'a> {
 /// another content of the same file is another action.
 fn action(call: &ToolCall) -> String {
     let title = title(call);
+    let content = content(call);
+    let is_all = content.is_none() && call.raw_input.as_ref().is_none_or(|input| is_title(input, &title));
     let said = match call.kind.as_deref() {
         Some(kind) if kind != "other" && kind != title => format!("{kind}: {title}"),
         _ => title,
     };
     let is_short = said.chars().count() <= MAX_ACTION;
-    let content = call.content.as_ref().filter(|content| !content.is_empty());
-    if is_short && content.is_none() && call.raw_input.as_ref().is_none_or(|input| is_said(input, &said)) {
+    if is_short && is_all {
         return said;
     }
     let whole = json!([said, call.raw_input, content]).to_string();
-    let digest = hex::encode(&Sha256::digest(whole)[..8]);
+    let digest = hex::encode(&Sha256::digest(whole)[..16]);
     let cut = if is_short { "" } else { "…" };
     format!("{}{cut} ({digest})", said.chars().take(MAX_ACTION).collect::<String>())
 }
 
-/// Whether a text contains everything of an input.
-fn is_said(input: &Value, text: &str) -> bool {
+/// Whether an input is a single text, which is the title.
+fn is_title(input: &Value, title: &str) -> bool {
     match input {
-        Value::Null => true,
-        Value::String(part) => text.contains(part.as_str()),
-        Value::Array(parts) => parts.iter().all(|part| is_said(part, text)),
-        Value::Object(parts) => parts.values().all(|part| is_said(part, text)),
-        Value::Bool(_) | Value::Number(_) => false,
+        Value::String(text) => text == title,
+        Value::Object(parts) if parts.len() == 1 => parts.values().all(|part| part == title),
+        _ => false,
     }
 }
 
+/// What the agent says of a call beside its input, such as the change of a file.
+fn content(call: &ToolCall) -> Option<Value> {
+    call.content.as_ref().filter(|content| !content.is_empty()).map(|content| json!(content))
+}
+
 fn request(action: String, call: &ToolCall) -> ApprovalRequest {
-    let mut details = String::new();
-    let content =
-        || call.content.as_ref().filter(|content| !content.is_empty()).map(|content| json!(content).to_string());
-    if let Some(input) = call.raw_input.as_ref().map(written).or_else(content) {
-        details.extend(input.chars().take(MAX_DETAILS));
-        if input.chars().nth(MAX_DETAILS).is_some() {
-            let _ = write!(details, "…");
-        }
-    }
+    let parts = call.raw_input.iter().map(written).chain(content(call).map(|content| content.to_string()));
+    let details = shown(&parts.collect::<Vec<_>>().join("\n"));
     let kind = call.kind.as_deref().filter(|kind| kind.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
     let kind = Some(format!("acp.{}", kind.unwrap_or("other")));
     ApprovalRequest { action, details: (!details.is_empty()).then_some(details), kind }
+}
+
+/// A text as the approver sees it: of a long one the beginning, the end, and how much is missing between them.
+fn shown(text: &str) -> String {
+    let length = text.chars().count();
+    if length <= MAX_DETAILS {
+        return text.to_owned();
+    }
+    let (head, tail) = (MAX_DETAILS / 2, MAX_DETAILS / 2 - 100);
+    let (beginning, end) = (text.chars().take(head), text.chars().skip(length - tail));
+    let note = format!("\n[… {} characters are not shown …]\n", length - head - tail);
+    beginning.chain(note.chars()).chain(end).collect()
 }
 
 #[cfg(test)]
@@ -183,6 +194,36 @@ mod tests {
         assert!(matches!(permissions.decide(&edit("two"), &options(&ALL)), Decision::Ask(_)));
         let allowed = Decision::Choose(Some("id-allow_once".to_owned()));
         assert_eq!(permissions.decide(&edit("one"), &options(&ALL)), allowed);
+    }
+
+    #[test]
+    fn an_input_that_the_title_only_mentions_makes_a_difference() {
+        let call = |command: &str| -> ToolCall {
+            let call = json!({ "toolCallId": "1", "title": "rm -rf /srv/a/tmp", "rawInput": { "command": command } });
+            serde_json::from_value(call).expect("a tool call")
+        };
+
+        assert_eq!(action(&call("rm -rf /srv/a/tmp")), "rm -rf /srv/a/tmp");
+        assert_ne!(action(&call("rm -rf /srv/a")), action(&call("rm -rf /srv/a/tmp")));
+        assert_ne!(action(&call("rm -rf /srv/a")), action(&call("rm -rf /")));
+    }
+
+    #[test]
+    fn an_approval_of_an_earlier_run_allows_nothing_any_more() {
+        let approvals = ["rm a", "rm b"].map(|it| approval(&format!("execute: {it}"), ApprovalState::Approved));
+        let mut permissions = Permissions::new(&approvals, true);
+
+        assert!(matches!(permissions.decide(&call("rm a"), &options(&ALL)), Decision::Ask(_)));
+        let allowed = Decision::Choose(Some("id-allow_once".to_owned()));
+        assert_eq!(permissions.decide(&call("rm b"), &options(&ALL)), allowed);
+    }
+
+    #[test]
+    fn the_end_of_long_details_is_seen() {
+        let text = shown(&format!("{}the end", "x".repeat(10_000)));
+
+        assert!(text.ends_with("the end") && text.contains("characters are not shown"), "{text}");
+        assert!(text.chars().count() <= MAX_DETAILS);
     }
 
     #[test]

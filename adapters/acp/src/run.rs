@@ -8,7 +8,8 @@ use rejoinder_agents::{
     report::{AnswerUpdate, Report},
 };
 use rejoinder_core::{
-    AgentError, AgentName, AgentRuntime, AgentTurn, ApprovalRequest, Outcome, Reply, RunEvents, SessionId, Usage,
+    AgentError, AgentName, AgentRuntime, AgentTurn, ApprovalRequest, Outcome, Reply, RunEvents, SessionId,
+    SessionNotice, SessionNoticeChange, Usage,
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -122,6 +123,20 @@ impl AgentRuntime for Acp {
 
     fn reads(&self, media_type: &str) -> Option<usize> {
         files::largest(media_type)
+    }
+
+    fn keeps_sessions(&self) -> bool {
+        true
+    }
+
+    /// A session that is deleted, or from which a turn is taken, is not used any more: the next turn begins a new one, with what is left
+    /// of the transcript.
+    async fn session_changed(&self, notice: SessionNotice) -> Result<(), AgentError> {
+        match notice.change {
+            SessionNoticeChange::Deleted | SessionNoticeChange::TurnRemoved(_) => self.sessions.remove(notice.session),
+            SessionNoticeChange::Left => {}
+        }
+        Ok(())
     }
 
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {

@@ -44,6 +44,11 @@ impl Sessions {
         self.0.insert(session, known);
     }
 
+    /// Forgets which session of the agent it is.
+    pub(crate) fn remove(&self, session: SessionId) {
+        self.0.remove(&session);
+    }
+
     /// Forgets the agent's session `id`, unless another one took its place.
     pub(crate) fn forget(&self, session: SessionId, id: &str) {
         if self.get(session).is_some_and(|known| *known.id == *id) {

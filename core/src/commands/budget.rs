@@ -3,7 +3,7 @@
 use super::command::{Answer, Call, Command, Filled, Words};
 use crate::{
     base::words::age,
-    model::{Cost, Currency, Day, PersonRole},
+    model::{ChatKind, Cost, Currency, Day, PersonRole},
     ports::{DayUse, StoreError},
 };
 
@@ -52,6 +52,9 @@ pub(super) async fn used_today(call: &Call<'_>) -> Result<Vec<Filled>, StoreErro
 
 /// What agents have used of their budgets, for owners.
 async fn used_by_agents(call: &Call<'_>) -> Result<Vec<Filled>, StoreError> {
+    if call.turn.event.chat != ChatKind::Direct {
+        return Ok(Vec::new());
+    }
     if !matches!(call.turn.event.known_as(&call.people.known()), Some((PersonRole::Owner, _))) {
         return Ok(Vec::new());
     }

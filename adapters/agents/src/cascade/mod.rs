@@ -110,7 +110,9 @@ impl Cascade {
                 false
             }
             _ => {
-                permit.failed();
+                if !matches!(end, Ok(Err(error)) if is_of_the_turn(error)) {
+                    permit.failed();
+                }
                 let (agent, member) = (&*self.name, &*of.of.name);
                 let error = match end {
                     Ok(Err(error)) => error.summary(),
@@ -129,6 +131,12 @@ impl Cascade {
         metrics::counter!("rejoinder_member_runs_total", "agent" => agent, "member" => member, "result" => result)
             .increment(1);
     }
+}
+
+/// Whether a member refused what it was asked: that is one person's doing, and says nothing about other turns.
+fn is_of_the_turn(error: &AgentError) -> bool {
+    let AgentError::Refused { status, .. } = error else { return false };
+    ["400", "413", "422", "refusal"].iter().any(|refused| status.starts_with(refused))
 }
 
 #[async_trait]
@@ -179,5 +187,20 @@ impl AgentRuntime for Cascade {
             turn.now = start + began.elapsed();
         }
         Err(AgentError::Unreachable("it has no members".to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod refusals {
+    use super::*;
+
+    #[test]
+    fn only_a_refusal_of_the_turn_itself_is_of_the_turn() {
+        let refused = |status: &str| AgentError::Refused { status: status.to_owned(), message: String::new() };
+        let is_of_it = |status| is_of_the_turn(&refused(status));
+
+        assert!(["400 Bad Request", "413 Payload Too Large", "refusal after 3 characters"].into_iter().all(is_of_it));
+        assert!(!["401 Unauthorized", "429 Too Many Requests", "503 Service Unavailable"].into_iter().any(is_of_it));
+        assert!(!is_of_the_turn(&AgentError::Broken("400".to_owned())));
     }
 }

@@ -82,7 +82,7 @@ const OWE_REMOVED: &str = "
 
 const KEEP: &str = "
     insert into agent_sessions (session_id, agent, own_session) values (?, ?, ?)
-    on conflict do update set own_session = excluded.own_session";
+    on conflict do update set own_session = coalesce(excluded.own_session, own_session)";
 
 /// Of a session that the store does not have.
 const OWE_END: &str = "
