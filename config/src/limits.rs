@@ -137,7 +137,6 @@ impl Money {
         self.0.is_some()
     }
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference to the field")]
     const fn is_none(&self) -> bool {
         self.0.is_none()
     }
@@ -163,7 +162,7 @@ impl<'de> Deserialize<'de> for Money {
                 let micros = (amount * 1e6).round();
                 let is_within = (1.0..=Money::MOST * 1e6).contains(&micros);
                 is_within
-                    .then(|| Money(Some(micros as u64)))
+                    .then_some(Money(Some(micros as u64)))
                     .ok_or_else(|| E::invalid_value(Unexpected::Float(amount), &self))
             }
 

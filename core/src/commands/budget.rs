@@ -36,13 +36,12 @@ pub(super) async fn used_today(call: &Call<'_>) -> Result<Vec<Filled>, StoreErro
         |template, used: String, most: String| Filled { template, values: vec![("count", used), ("most", most)] };
     let turns =
         limits.turns_per_day.map(|most| limited("status_turns_today", used.turns.to_string(), most.to_string()));
-    let tokens = match limits.tokens_per_day {
-        Some(most) => Some(limited("status_tokens_limited", used.tokens.to_string(), most.to_string())),
-        None => {
-            let tokens = call.usage.tokens_since(call.turn.conversation, today.began_at).await?;
-            let values = vec![("count", tokens.to_string())];
-            (tokens > 0).then_some(Filled { template: "status_tokens_today", values })
-        }
+    let tokens = if let Some(most) = limits.tokens_per_day {
+        Some(limited("status_tokens_limited", used.tokens.to_string(), most.to_string()))
+    } else {
+        let tokens = call.usage.tokens_since(call.turn.conversation, today.began_at).await?;
+        let values = vec![("count", tokens.to_string())];
+        (tokens > 0).then_some(Filled { template: "status_tokens_today", values })
     };
     let currency = call.settings.prices.values().next().map_or(Currency::USD, |price| price.currency);
     let money = |micros| Cost { micros, currency }.to_string();

@@ -73,7 +73,7 @@ fn answer(run: &RunRecord, agent: &AgentName, next: Option<&RunRecord>, sent: &[
             && !(delivery.is_draft() || delivery.is_copy || is_later)
             && delivery.created_at >= run.started_at
     };
-    let claim = sent.iter().filter(is_its).next_back()?.claim;
+    let claim = sent.iter().rfind(is_its)?.claim;
     let parts = sent.iter().filter(is_its).filter(|delivery| delivery.claim == claim);
     let texts = parts.filter_map(|delivery| match &delivery.action {
         Action::Send { content, .. } | Action::Edit { content, .. } => Some(content.text.as_str()),

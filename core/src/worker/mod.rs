@@ -188,8 +188,8 @@ impl Worker {
         metrics::histogram!("rejoinder_run_seconds", "agent" => run.handler.to_string(), "end" => end)
             .record(at.since(run.started_at).as_secs_f64());
         let settings = self.settings.get();
-        let priced = member.as_ref().into_iter().chain(run.handler.agent());
-        let price = priced.filter_map(|agent| settings.prices.get(agent)).next();
+        let mut priced = member.as_ref().into_iter().chain(run.handler.agent());
+        let price = priced.find_map(|agent| settings.prices.get(agent));
         let cost = price.zip(usage).map(|(price, usage)| price.cost(usage));
         count(run, end, usage, cost);
         let (number, end) = (run.number, end.to_owned());

@@ -27,6 +27,7 @@ use std::{
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
+use rejoinder_core::{Clock as _, SystemClock};
 use secrecy::ExposeSecret as _;
 
 use self::{
@@ -132,7 +133,8 @@ impl Import {
             return Err(already_exists(&output).into());
         }
         let home = std::env::home_dir().filter(|home| home.is_absolute()).context("the home directory is unknown")?;
-        let surroundings = Surroundings { home, data_dir: global.data_dir()?, now: Timestamp::now() };
+        let now = Timestamp::from_millisecond(SystemClock.now().as_millis()).context("the clock is out of range")?;
+        let surroundings = Surroundings { home, data_dir: global.data_dir()?, now };
         let file = self.from.file(self.path.as_deref(), &surroundings.home)?;
         let Imported { mut draft, mut notes } = self.from.read(&file, &surroundings)?;
         checked::check(&mut draft, OWN_CHANNELS, &mut notes)?;

@@ -21,10 +21,12 @@ pub(super) struct Block {
     remarks: Vec<String>,
     entries: Vec<(String, Entry)>,
     /// Tables below it, with their names.
-    tables: Vec<(Vec<String>, Vec<(String, Value)>)>,
+    tables: Vec<(Vec<String>, Entries)>,
     /// Why it is written as a comment, unless it is used.
     pub(super) off: Option<String>,
 }
+
+type Entries = Vec<(String, Value)>;
 
 enum Entry {
     Value(Value),

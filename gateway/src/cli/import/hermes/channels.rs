@@ -88,19 +88,17 @@ fn matrix_account(platform: &mut PlatformSettings<'_, '_>, block: &mut Block) ->
     if homeserver.is_none() && password.is_none() && token.is_none() {
         return false;
     }
-    match homeserver {
-        Some(homeserver) => block.set("homeserver", homeserver),
-        None => {
-            block.leave_open("homeserver", "\"https://matrix.example.org\"");
-            block.turn_off("the homeserver is not written there");
-        }
+    if let Some(homeserver) = homeserver {
+        block.set("homeserver", homeserver);
+    } else {
+        block.leave_open("homeserver", "\"https://matrix.example.org\"");
+        block.turn_off("the homeserver is not written there");
     }
-    match user {
-        Some(user) => block.set("user", user),
-        None => {
-            block.leave_open("user", "\"@agent:example.org\"");
-            block.turn_off("the account's user id is not written there");
-        }
+    if let Some(user) = user {
+        block.set("user", user);
+    } else {
+        block.leave_open("user", "\"@agent:example.org\"");
+        block.turn_off("the account's user id is not written there");
     }
     match (password, token) {
         (Some(password), _) => block.set_secret("password", password),

@@ -190,12 +190,11 @@ impl Account<'_> {
             Some(homeserver) => block.set("homeserver", homeserver),
             None => block.leave_open("homeserver", "\"https://matrix.example.org\""),
         }
-        match self.table.text("userId") {
-            Some(user) => block.set("user", user),
-            None => {
-                block.leave_open("user", "\"@agent:example.org\"");
-                block.turn_off("the account's user id is not written there");
-            }
+        if let Some(user) = self.table.text("userId") {
+            block.set("user", user);
+        } else {
+            block.leave_open("user", "\"@agent:example.org\"");
+            block.turn_off("the account's user id is not written there");
         }
         // Rejoinder needs a device of its own, which the password makes.
         let password = self.secret("password", "password");
