@@ -101,8 +101,8 @@ async fn the_agent_of_a_handoff_is_told_of_deferrals() {
 /// Its own runs are none of the runs before.
 #[tokio::test]
 async fn every_agent_of_a_chain_is_told_of_those_before_it() {
-    let rungs = ["second", "third"].map(|agent| Rung::Handoff(agent.to_owned()));
-    let ladder = policy().ladder.with(Cause::Silent, rungs.to_vec());
+    let steps = ["second", "third"].map(|agent| Rung::Handoff(agent.to_owned()));
+    let ladder = policy().ladder.with(Cause::Silent, steps.to_vec());
     let gateway = GatewaySetup::new()
         .policy(Policy { ladder, ..policy() })
         .always(Script::is_silent("not mine"))
