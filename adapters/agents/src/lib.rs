@@ -50,12 +50,10 @@ pub use added::{AddedToPrompt, OfferedTool, PromptPiece, added_to_prompt};
 pub use anthropic::{Anthropic, AnthropicSection};
 pub use cascade::{Cascade, CascadeMember, CascadeSection, Order};
 pub use command::{Command, CommandSection, Memory, ProgramError};
-pub use detect::{
-    FoundServer, ModelStatus, ModelsError, Origin, ServerCandidates, check_model, find_local, list_models,
-};
+pub use detect::{FoundServer, Origin, ServerCandidates, check_model, find_local, list_models};
 pub use front_desk::{FrontDesk, FrontDeskSection, NextStep, Status};
 pub use http::{Http, HttpSection};
-pub use model::{Model, ModelSection, SettingsError, redacted_url};
+pub use model::{Model, ModelSection, ModelStatus, ModelsError, SettingsError, redacted_url};
 pub use openai::{OpenAi, OpenAiSection, say_hello};
 pub use pull::{Pull, PullSection, PullSettings, WorkerSection, openapi as pull_openapi};
 pub use section::{PriceSection, SchedulesSection};

@@ -6,8 +6,8 @@ use rejoinder_guard::{ObligationState, SignalKind, Timestamp};
 use tracing::warn;
 
 use super::{
-    GRACE,
     files::{FileBudget, Files, HeldBytes},
+    grace::GRACE,
     memory::Memory,
     runtimes::Runtimes,
 };

@@ -7,6 +7,7 @@
 pub(crate) mod agents;
 pub(crate) mod budgets;
 pub(crate) mod files;
+mod grace;
 mod handoff;
 pub(crate) mod input;
 mod memory;
@@ -14,7 +15,7 @@ mod record;
 pub(crate) mod runtimes;
 mod schedules;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use futures_util::FutureExt;
 use rejoinder_guard::{ApprovalRequest, Event, Outcome, SignalKind, Timestamp};
@@ -22,6 +23,7 @@ use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+pub(crate) use self::grace::GRACE;
 use self::{
     agents::Agents,
     budgets::Budgets,
@@ -50,9 +52,6 @@ use crate::{
     schedules::Calendar,
     shown::visibility,
 };
-
-/// The grace period of a cancelled run before it is dropped.
-pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
 /// How many characters are kept of the action, the details and the kind of a request for an approval.
 const MOST_ACTION: usize = 300;

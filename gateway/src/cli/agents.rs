@@ -1,16 +1,16 @@
 //! `rejoinder agents`: which agents there are, what each of them is told, and a question to one of them.
 
+mod built;
 mod test;
 mod turn;
 
-use std::{collections::HashMap, fmt::Write as _, path::Path, sync::Arc};
+use std::fmt::Write as _;
 
-use anyhow::anyhow;
 use clap::{Args, Subcommand};
-use rejoinder_config::{Agent, Config};
-use rejoinder_core::{AgentName, Clock as _, SharedClock, SystemClock};
+use rejoinder_core::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
+use self::built::{build, find};
 use super::{
     global::Global,
     listing::{table, text},
@@ -19,9 +19,7 @@ use super::{
 };
 use crate::{
     agents,
-    built_agent::BuiltAgent,
     console::{failure::Failure, output},
-    materials::{Materials, TokenMode},
 };
 
 #[derive(Debug, Subcommand)]
@@ -52,23 +50,6 @@ impl AgentsCommand {
             Self::Test(test) => test.perform(global).await,
         }
     }
-}
-
-/// The configured agent of this name.
-fn find<'a>(config: &'a Config, name: &str) -> Result<&'a Agent, Failure> {
-    config.agents.get(name).ok_or_else(|| {
-        let names: Vec<_> = config.agents.keys().map(String::as_str).collect();
-        anyhow!("there is no agent `{name}`; configured: {}", names.join(", ")).into()
-    })
-}
-
-/// Builds an agent as a start would. Sends nothing and writes nothing.
-fn build(config: &Config, data_dir: &Path, name: &str, agent: &Agent) -> Result<BuiltAgent, Failure> {
-    let (clock, none): (SharedClock, _) = (Arc::new(SystemClock), HashMap::new());
-    let materials =
-        Materials::new(config, data_dir, TokenMode::CheckOnly, &clock, &none).map_err(anyhow::Error::new)?;
-    let built = agents::factory_of(agent).build(&AgentName::from(name), agent, &materials);
-    Ok(built.map_err(anyhow::Error::new)?)
 }
 
 /// The agents of the gateway, if it runs and can be asked; otherwise those of the configuration.

@@ -12,6 +12,7 @@ mod jobs;
 mod notes;
 mod openclaw;
 mod servers;
+mod shared;
 mod source;
 mod table;
 #[cfg(test)]
@@ -31,8 +32,9 @@ use rejoinder_core::{Clock as _, SystemClock};
 use secrecy::ExposeSecret as _;
 
 use self::{
-    draft::{Block, Draft, slug},
-    notes::{Notes, plain},
+    draft::Draft,
+    notes::plain,
+    shared::{Imported, Surroundings},
 };
 use super::{global::Global, init::OWN_CHANNELS};
 use crate::console::{command::command_line, failure::Failure, output, secret::SecretLocation};
@@ -74,20 +76,6 @@ enum From {
     Openclaw,
     /// Hermes Agent
     Hermes,
-}
-
-/// What the files of another gateway are read with.
-struct Surroundings {
-    home: PathBuf,
-    /// For secrets.
-    data_dir: PathBuf,
-    now: Timestamp,
-}
-
-/// What was read.
-struct Imported {
-    draft: Draft,
-    notes: Notes,
 }
 
 impl From {
@@ -214,58 +202,4 @@ fn put(path: &Path, text: &str, overwrite: bool) -> Result<(), Failure> {
         Err(error) if error.error.kind() == std::io::ErrorKind::AlreadyExists => Err(already_exists(path).into()),
         Err(error) => Err(anyhow::Error::new(error.error).context(cannot()).into()),
     }
-}
-
-/// The parts of a list with commas.
-fn words(text: &str) -> Vec<String> {
-    text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
-}
-
-/// A truth value as text. Source: NousResearch/hermes-agent, `gateway/config.py` (`_coerce_bool`).
-fn flag(text: &str) -> Option<bool> {
-    match text.trim().to_ascii_lowercase().as_str() {
-        "true" | "1" | "yes" | "on" => Some(true),
-        "false" | "0" | "no" | "off" => Some(false),
-        _ => None,
-    }
-}
-
-/// Our name of an account: "main" for the default one.
-fn account_name(id: &str) -> String {
-    match &*slug(id) {
-        "" | "default" => "main".to_owned(),
-        name => name.to_owned(),
-    }
-}
-
-/// `[sessions]`, from the words that both gateways have: "daily", "idle", "both", "none".
-fn sessions(mode: &str, hour: Option<u64>, idle_minutes: Option<u64>) -> Option<Block> {
-    let mut block = Block::new(&["sessions"]);
-    match mode {
-        "daily" | "both" => {
-            block.set("reset", "daily");
-            block.set("reset_at", format!("{:02}:00", hour.filter(|hour| *hour < 24).unwrap_or(4)));
-        }
-        "idle" => {
-            block.set("reset", "idle");
-            block.set("idle", format!("{}m", idle_minutes.unwrap_or(60)));
-        }
-        _ => return None,
-    }
-    Some(block)
-}
-
-/// `[queue]`, from OpenClaw's words (openclaw/openclaw, `src/config/types.queue.ts`).
-fn queue(mode: &str) -> Option<Block> {
-    let mode = match mode {
-        "steer" | "steer-backlog" | "steer+backlog" => "steer",
-        "followup" | "queue" => "followup",
-        "collect" => "collect",
-        "interrupt" => "interrupt",
-        _ => return None,
-    };
-    let mut block = Block::new(&["queue"]);
-    block.set("mode", mode);
-    block.set("group_mode", mode);
-    Some(block)
 }

@@ -14,8 +14,9 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{
-    Model, Protocol,
     answer::{Answer, AnswerError, MAX_ANSWER, error_message},
+    protocol::Protocol,
+    server::Model,
 };
 use crate::{report::Report, section::ModelSettings};
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use rejoinder_core::{AgentTurn, ModelInput};
 use serde::Serialize;
 
-use super::{Protocol, dialect::Dialect};
+use super::{dialect::Dialect, protocol::Protocol};
 use crate::prompt::messages::{Message, Prompt};
 
 /// About how large a body is without its messages, in bytes.

@@ -7,9 +7,15 @@ use rejoinder_core::{AgentError, AgentRuntime, AgentTurn, Outcome, RunEvents};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Answer, Model, Protocol, exchange::ExchangeError, request::Request};
+use super::{
+    answer::Answer,
+    exchange::ExchangeError,
+    listed::{ModelsError, list_of},
+    protocol::Protocol,
+    request::Request,
+    server::Model,
+};
 use crate::{
-    detect::{ModelsError, list_of},
     prompt::{files, messages::Prompt},
     report::Report,
     tools::RunState,

@@ -7,7 +7,7 @@ use rejoinder_core::AgentName;
 use reqwest::header::{HeaderMap, InvalidHeaderValue};
 use url::Url;
 
-use super::{Protocol, dialect::LearnedDialect};
+use super::{dialect::LearnedDialect, protocol::Protocol};
 
 /// How long to wait before the only retry, if the server does not say.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);

@@ -6,17 +6,18 @@
 //! | `stream` | parses and assembles the answer (no I/O) |
 //! | `trial` | one short question, for `rejoinder init` |
 
+mod key;
 mod request;
 mod section;
 mod stream;
 mod trial;
 
 use rejoinder_core::AgentTurn;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, InvalidHeaderValue};
-use secrecy::{ExposeSecret, SecretString};
+use reqwest::header::{AUTHORIZATION, HeaderMap, InvalidHeaderValue};
+use secrecy::SecretString;
 use serde::Serialize;
 
-use self::stream::ChatAnswer;
+use self::{key::bearer, stream::ChatAnswer};
 pub use self::{section::OpenAiSection, trial::say_hello};
 use crate::{
     model::{Dialect, Model, Protocol},
@@ -49,10 +50,4 @@ impl Protocol for OpenAiSection {
     fn write_messages(messages: &[Message<'_>], body: &mut Vec<u8>) {
         request::write_messages(messages, body);
     }
-}
-
-fn bearer(key: &SecretString) -> Result<HeaderValue, InvalidHeaderValue> {
-    let mut value = HeaderValue::try_from(format!("Bearer {}", key.expose_secret()))?;
-    value.set_sensitive(true);
-    Ok(value)
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::time::timeout;
 use url::Url;
 
-use super::{bearer, stream::ChatAnswer};
+use super::{key::bearer, stream::ChatAnswer};
 use crate::model::{Answer, AnswerError, chain, error_detail, error_message, read_body};
 
 const TIMEOUT: Duration = Duration::from_mins(1);

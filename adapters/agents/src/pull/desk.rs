@@ -17,7 +17,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Command,
+    command::Command,
     leases::{Expiry, Lease, Leases, NotHeld, RunNumber},
     section::PullSection,
 };

@@ -2,11 +2,13 @@
 //!
 //! | File | Contains |
 //! | --- | --- |
+//! | `agent` | the runtime |
+//! | `command` | what a worker says about a run |
 //! | `leases` | which run waits and which one a worker has (no I/O) |
 //! | `desk` | where runs wait for workers, and workers for runs |
 //! | `routes` | what workers send |
 //! | `body` | reads the bodies of their requests (no I/O) |
-//! | `schema` | the OpenAPI description |
+//! | `schema`, `openapi` | the OpenAPI description |
 //!
 //! A run waits in a queue until a worker fetches it under a lease. A worker that is silent for the length of the lease has lost
 //! the run, which is offered to another one first. What it sends later with the old lease changes nothing. A run that ends
@@ -14,239 +16,18 @@
 //!
 //! Nothing of this is stored. After a restart the core begins the run again, and it has another lease.
 
+mod agent;
 mod body;
+mod command;
 mod desk;
 mod leases;
+mod openapi;
 mod routes;
 mod schema;
 mod section;
 
-use std::{sync::Arc, time::Duration};
-
-use async_trait::async_trait;
-use axum::Router;
-use rejoinder_core::{AgentError, AgentName, AgentRuntime, AgentTurn, ChannelId, Outcome, RunEvents, Timestamp};
-use rejoinder_kit::{Guesses, Peer, Problem, Tokens};
-use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
-
-use self::{
-    body::Objects,
-    desk::{Change, Desk, Entry},
-    leases::NotHeld,
-};
 pub use self::{
-    schema::openapi,
+    agent::{Pull, PullSettings},
+    openapi::openapi,
     section::{PullSection, WorkerSection},
 };
-use crate::wire::{MAX_FILE, Said, WireTurn};
-
-/// What a [`Pull`] is built from.
-pub struct PullSettings {
-    pub name: AgentName,
-    pub section: PullSection,
-    /// The section's token, already generated if the section says so.
-    pub token: Option<Tokens>,
-    /// Those of the section's workers, by name.
-    pub workers: Vec<(String, Tokens)>,
-    /// Slows down who guesses a token.
-    pub guesses: Arc<Guesses>,
-    /// How long a body may take to arrive.
-    pub body_timeout: Duration,
-    /// Cancelled when the gateway stops: workers that wait then get no turn.
-    pub stop_waiting: CancellationToken,
-}
-
-/// An agent whose workers fetch its turns.
-pub struct Pull {
-    name: AgentName,
-    section: PullSection,
-    token: Option<Tokens>,
-    workers: Vec<(Arc<str>, Tokens)>,
-    guesses: Arc<Guesses>,
-    body_timeout: Duration,
-    stop_waiting: CancellationToken,
-    desk: Arc<Desk>,
-}
-
-/// A worker.
-struct Caller<'a> {
-    /// The address from which it calls, if it has no token of its own.
-    name: Arc<str>,
-    section: Option<&'a WorkerSection>,
-}
-
-impl Caller<'_> {
-    fn takes(&self, channel: &ChannelId) -> bool {
-        self.section.is_none_or(|section| section.takes(channel))
-    }
-}
-
-/// What a worker says about a run.
-struct Command {
-    lease: String,
-    objects: Objects,
-    done: oneshot::Sender<Result<Done, Refused>>,
-}
-
-/// What became of it.
-struct Done {
-    /// Whether the run has ended with it.
-    has_ended: bool,
-    /// Whether a message that was sent became the turn's answer.
-    is_sent: bool,
-    /// When the lease ends, unless the run has ended.
-    until: Timestamp,
-}
-
-/// How a worker ended a run: what was said has the outcome, or there is none.
-type End = Result<(), AgentError>;
-
-/// Why it is not used.
-enum Refused {
-    NotHeld(NotHeld),
-    /// It is not as described.
-    Wrong(Problem),
-}
-
-impl Pull {
-    pub fn new(settings: PullSettings) -> Self {
-        let desk = Arc::new(Desk::new(&settings.section));
-        let PullSettings { name, section, token, workers, guesses, body_timeout, stop_waiting } = settings;
-        let workers = workers.into_iter().map(|(worker, tokens)| (worker.into(), tokens)).collect();
-        Self { name, section, token, workers, guesses, body_timeout, stop_waiting, desk }
-    }
-
-    /// What workers use, relative to `/agents/<name>`.
-    pub fn routes(self: &Arc<Self>) -> Router {
-        routes::routes(Arc::clone(self))
-    }
-
-    /// The worker whose token was sent.
-    fn caller(&self, sent: &[u8], peer: Peer) -> Option<Caller<'_>> {
-        let is_shared = self.token.as_ref().is_some_and(|tokens| tokens.open_for(sent));
-        // Each is compared, so that the time does not tell which one is right.
-        let named = self.workers.iter().fold(
-            None,
-            |found, (worker, tokens)| {
-                if tokens.open_for(sent) { Some(worker) } else { found }
-            },
-        );
-        match named {
-            Some(worker) => Some(Caller { name: Arc::clone(worker), section: self.section.workers.get(&**worker) }),
-            None => is_shared.then(|| Caller { name: peer.0.to_canonical().to_string().into(), section: None }),
-        }
-    }
-
-    /// Hears what the workers say about a run until one has answered, or the last lease has ended.
-    async fn attend(
-        &self,
-        entry: &Entry,
-        events: &RunEvents,
-        arriving: &mut mpsc::Receiver<Command>,
-    ) -> Result<Outcome, AgentError> {
-        let turn = &entry.work.turn;
-        let mut said = Said::of(&self.name, turn, events);
-        let mut is_given = false;
-        loop {
-            let change = tokio::select! {
-                // First, so that what arrived in time counts.
-                biased;
-                Some(command) = arriving.recv() => {
-                    match self.hear(command, entry, &mut said).await {
-                        None => continue,
-                        Some(Ok(())) => return said.into_outcome(),
-                        Some(Err(error)) => return Err(error),
-                    }
-                }
-                change = entry.change() => change,
-            };
-            match change {
-                Change::Leased if is_given => {}
-                Change::Leased => {
-                    is_given = true;
-                    events.shown(WireTurn::input(turn)).await;
-                }
-                Change::Ended { worker, is_last } => {
-                    let (agent, turn_id) = (&*self.name, turn.turn);
-                    tracing::warn!(agent, %turn_id, worker = &*worker, "a worker let its lease end without an answer");
-                    if said.is_sent() {
-                        return Ok(Outcome::Silent("answered with `send`".to_owned()));
-                    }
-                    if is_last {
-                        let leases = self.section.max_leases;
-                        return Err(AgentError::Stalled(format!("{leases} leases of workers ended without an answer")));
-                    }
-                    said.begin_again().await;
-                }
-            }
-        }
-    }
-
-    /// Hears what a worker says. Returns how the run ends, if it ends.
-    async fn hear(&self, command: Command, entry: &Entry, said: &mut Said<'_>) -> Option<End> {
-        let Command { lease, objects, done } = command;
-        let (result, end) = match self.say(&lease, &objects, entry, said).await {
-            Ok((done, end)) => (Ok(done), end),
-            Err(refused) => (Err(refused), None),
-        };
-        // Fails if the worker does not wait for it any more.
-        let _ = done.send(result);
-        end
-    }
-
-    async fn say(
-        &self,
-        lease: &str,
-        objects: &Objects,
-        entry: &Entry,
-        said: &mut Said<'_>,
-    ) -> Result<(Done, Option<End>), Refused> {
-        // It may have waited. Whether its lease has ended is decided here, and nowhere else until this is heard.
-        let mut until = entry.renew(lease).map_err(Refused::NotHeld)?;
-        let mut end = None;
-        for (index, object) in objects.as_slice().iter().enumerate() {
-            match said.object(object).await {
-                Ok(()) if said.has_ended() => end = Some(Ok(())),
-                Ok(()) => continue,
-                Err(AgentError::Broken(why)) => return Err(Refused::Wrong(objects.wrong(index, why))),
-                Err(error) => end = Some(Err(error)),
-            }
-            break;
-        }
-        if end.is_some() {
-            let worker = entry.answered();
-            let (agent, turn_id) = (&*self.name, entry.work.turn.turn);
-            tracing::info!(agent, %turn_id, worker = worker.as_deref(), lease, "a worker has answered");
-        } else {
-            // What it said may have waited for its reader.
-            until = entry.renew(lease).map_err(Refused::NotHeld)?;
-        }
-        Ok((Done { has_ended: end.is_some(), is_sent: said.is_sent(), until }, end))
-    }
-}
-
-#[async_trait]
-impl AgentRuntime for Pull {
-    fn describe(&self) -> String {
-        self.desk.to_string()
-    }
-
-    fn history(&self) -> usize {
-        self.section.history_messages as usize
-    }
-
-    fn reads(&self, _media_type: &str) -> Option<usize> {
-        Some(MAX_FILE)
-    }
-
-    async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {
-        let (commands, mut arriving) = mpsc::channel(1);
-        let entry = self.desk.enter(turn, commands);
-        tokio::select! {
-            biased;
-            () = cancel.cancelled() => Err(AgentError::Failed("the run was cancelled".to_owned())),
-            end = self.attend(&entry, &events, &mut arriving) => end,
-        }
-    }
-}

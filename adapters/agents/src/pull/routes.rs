@@ -18,8 +18,9 @@ use tokio::{sync::oneshot, time::Instant};
 use url::form_urlencoded;
 
 use super::{
-    Caller, Command, Done, Pull, Refused,
+    agent::{Caller, Pull},
     body::{self, Posted},
+    command::{Command, Done, Refused},
     desk::{Asking, Offer},
     leases::NotHeld,
     schema::{Answer, Events, LeaseOnly, LeasedTurn, Renewed, Reported, WorkerProblem},
@@ -37,9 +38,16 @@ const MAX_RENEWAL: usize = 64 * 1024;
 
 type Shared = State<Arc<Pull>>;
 
+impl Pull {
+    /// What workers use, relative to `/agents/<name>`.
+    pub fn routes(self: &Arc<Self>) -> Router {
+        routes(Arc::clone(self))
+    }
+}
+
 /// The routes of an agent, relative to `/agents/<name>`. A request is held for up to a minute, so a time limit around them must
 /// be longer. Bodies are limited here.
-pub(super) fn routes(agent: Arc<Pull>) -> Router {
+fn routes(agent: Arc<Pull>) -> Router {
     Router::new()
         .route("/next", get(next))
         .route("/turns/{turn_id}", post(answer))
@@ -326,7 +334,7 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::{
-        super::{PullSection, desk::Desk},
+        super::{desk::Desk, section::PullSection},
         *,
     };
 

@@ -2,35 +2,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use utoipa::{
-    Modify, OpenApi, ToSchema,
-    openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
-};
-
-/// Describes the routes of the agents of this kind, for merging into the gateway's description.
-#[must_use]
-pub fn openapi() -> utoipa::openapi::OpenApi {
-    Description::openapi()
-}
-
-#[derive(OpenApi)]
-#[openapi(
-    info(title = "Workers", description = "What the workers of an agent of the kind `pull` use."),
-    paths(super::routes::next, super::routes::answer, super::routes::renew, super::routes::report),
-    tags((name = "workers", description = "What the workers of an agent of the kind `pull` use")),
-    modifiers(&Security),
-)]
-struct Description;
-
-struct Security;
-
-impl Modify for Security {
-    fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
-        let description = "The agent's token, or that of one of its workers";
-        let token = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(description)).build();
-        openapi.components.get_or_insert_default().add_security_scheme("worker_token", SecurityScheme::Http(token));
-    }
-}
+use utoipa::ToSchema;
 
 /// A turn, with the lease under which the worker has it. See `docs/agents.md` for its fields.
 #[derive(ToSchema)]

@@ -7,7 +7,7 @@ use rejoinder_core::{AgentError, AgentTurn, Attachment, Outcome, Reply, Timestam
 
 use super::{
     answer::{Defer, File, Message, WireEnd},
-    said::MAX_TEXT,
+    limits::MAX_TEXT,
     turn::can_react,
 };
 use crate::tools::{self, ASK, REQUEST_APPROVAL, STAY_SILENT};

@@ -15,6 +15,7 @@
 mod answer;
 mod body;
 mod ends;
+mod limits;
 mod lines;
 mod said;
 mod turn;

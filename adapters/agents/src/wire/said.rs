@@ -11,9 +11,6 @@ use super::{
 };
 use crate::report::{AnswerUpdate, Report, VisibleText};
 
-/// The most bytes of an answer's text. The rest is cut off.
-pub(super) const MAX_TEXT: usize = 1024 * 1024;
-
 /// The largest object, in bytes: room for a reply with files.
 pub(crate) const MAX_OBJECT: usize = 16 * 1024 * 1024;
 

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use super::{
     Format, Said, WireTurn,
+    limits::MAX_TEXT,
     lines::{Lines, TextPieces, WrongLine},
-    said::{MAX_OBJECT, MAX_TEXT},
+    said::MAX_OBJECT,
 };
 use crate::tests::{line, turn};
 

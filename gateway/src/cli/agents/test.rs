@@ -14,7 +14,10 @@ use serde::Serialize;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::{build, find, turn};
+use super::{
+    built::{build, find},
+    turn,
+};
 use crate::{
     built_agent::AgentLoops,
     cli::{global::Global, options::Printing},

@@ -15,9 +15,9 @@ use serde_json::Value;
 
 use self::settings::Settings;
 use super::{
-    Imported, Surroundings,
     draft::{Block, Draft},
     notes::{Hint, Notes},
+    shared::{Imported, Surroundings, sessions},
     source,
     table::Table,
 };
@@ -110,7 +110,7 @@ pub(super) fn read(file: &Path, surroundings: &Surroundings) -> Result<Imported,
     }
     draft.blocks.extend(root.enter("session_reset").and_then(|reset| {
         let (mode, hour, minutes) = (reset.text("mode")?, reset.number("at_hour"), reset.number("idle_minutes"));
-        super::sessions(&mode, hour, minutes)
+        sessions(&mode, hour, minutes)
     }));
     jobs::read(folder, &homes, zone.as_deref(), surroundings.now, &mut draft, &mut notes)?;
     root.note_rest(&mut notes);

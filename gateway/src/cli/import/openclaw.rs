@@ -12,15 +12,15 @@ mod secrets;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use self::{agents::Agents, includes::Includes, secrets::Secrets};
 use super::{
-    Imported, Surroundings,
     draft::{Block, Draft},
     notes::{Hint, Notes},
+    shared::{Imported, Surroundings, queue, sessions},
     source,
-    table::Table,
+    table::{Table, as_table},
     variables::Variables,
 };
 use crate::console::failure::Failure;
@@ -176,16 +176,9 @@ fn settings(root: &mut Table, agents: &Agents, draft: &mut Draft) {
     draft.blocks.extend(Some(routing).filter(|block| !block.is_empty()));
     draft.blocks.extend(root.enter("session").and_then(|session| session.enter("reset")).and_then(|reset| {
         let (mode, hour, minutes) = (reset.text("mode")?, reset.number("atHour"), reset.number("idleMinutes"));
-        super::sessions(&mode, hour, minutes)
+        sessions(&mode, hour, minutes)
     }));
     let mode =
         ["messages", "routing"].into_iter().find_map(|section| root.enter(section)?.enter("queue")?.text("mode"));
-    draft.blocks.extend(mode.and_then(|mode| super::queue(&mode)));
-}
-
-fn as_table(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(table) => table,
-        _ => Map::new(),
-    }
+    draft.blocks.extend(mode.and_then(|mode| queue(&mode)));
 }

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::notes::Notes;
+use super::{
+    notes::Notes,
+    shared::{flag, words},
+};
 
 pub(super) struct Table {
     path: String,
@@ -96,7 +99,7 @@ impl Table {
     pub(super) fn flag(&mut self, name: &str) -> Option<bool> {
         let flag = match self.take(name)? {
             Value::Bool(flag) => Some(flag),
-            Value::String(text) => super::flag(&text),
+            Value::String(text) => flag(&text),
             _ => None,
         };
         if flag.is_none() {
@@ -127,7 +130,7 @@ impl Table {
         let path = self.path(name);
         let mut texts = Vec::new();
         match self.take(name)? {
-            Value::String(text) => texts.extend(super::words(&text)),
+            Value::String(text) => texts.extend(words(&text)),
             Value::Number(number) => texts.push(number.to_string()),
             Value::Array(values) => {
                 for (index, value) in values.into_iter().enumerate() {
@@ -155,5 +158,12 @@ impl Table {
         for table in self.entered.into_values() {
             table.note_rest(notes);
         }
+    }
+}
+
+pub(super) fn as_table(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(table) => table,
+        _ => Map::new(),
     }
 }

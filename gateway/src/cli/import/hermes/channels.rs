@@ -10,10 +10,9 @@ use crate::{
     cli::import::{
         access::{Access, Direct, Group, Senders},
         draft::{Block, Draft},
-        flag,
         notes::Notes,
+        shared::{flag, words},
         table::Table,
-        words,
     },
     platforms,
 };

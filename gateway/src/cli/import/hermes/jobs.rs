@@ -13,9 +13,9 @@ use crate::cli::import::{
     draft::{Draft, Names},
     jobs::{Job, When, conversation, time},
     notes::Notes,
+    shared::words,
     source,
     table::Table,
-    words,
 };
 
 /// Adds a section for each job in `cron/jobs.json`. `zone` is that of the configuration.

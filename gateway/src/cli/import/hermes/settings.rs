@@ -10,11 +10,10 @@ use serde_json::Value;
 
 use crate::{
     cli::import::{
-        Surroundings, flag,
         notes::Notes,
+        shared::{Surroundings, flag, words},
         table::Table,
         variables::{Variables, reference},
-        words,
     },
     console::secret::SecretLocation,
 };

@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::secrets::Secrets;
 use crate::{
     cli::import::{
-        account_name,
         draft::{Draft, Names},
         notes::Notes,
         servers::{self, Model},
+        shared::account_name,
         table::Table,
         variables::is_variable,
     },

@@ -9,9 +9,9 @@ use super::secrets::Secrets;
 use crate::{
     cli::import::{
         access::{Access, Direct, Group, Senders},
-        account_name,
         draft::{Block, Draft},
         notes::Notes,
+        shared::account_name,
         table::Table,
     },
     console::secret::SecretLocation,

@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use super::secrets::Secrets;
 use crate::cli::import::{
-    account_name,
     draft::{Draft, Names},
     jobs::{Job, When, conversation, time},
     notes::Notes,
+    shared::account_name,
     source,
-    table::Table,
+    table::{Table, as_table},
 };
 
 /// Where jobs are since OpenClaw 2026.6.1; its `cron/jobs.json` is left over from before.
@@ -59,7 +59,7 @@ fn job(table: &mut Table, draft: &Draft, notes: &mut Notes) -> Job {
     let id = table.text("id").unwrap_or_default();
     let key = table.path("");
     let key = key.trim_end_matches('.').to_owned();
-    let mut payload = table.take("payload").map(|payload| Table::new(&table.path("payload"), super::as_table(payload)));
+    let mut payload = table.take("payload").map(|payload| Table::new(&table.path("payload"), as_table(payload)));
     let prompt = payload.as_mut().and_then(|payload| payload.text("message").or_else(|| payload.text("text")));
     let overridden = payload
         .as_ref()

@@ -1,0 +1,66 @@
+//! A section of a kind with a model behind HTTP, as the gateway uses it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rejoinder_config::{AgentSection, Secret};
+use rejoinder_core::{AgentName, AgentRuntime};
+use url::Url;
+
+use super::{
+    listed::{ModelStatus, ModelsError, check_agent},
+    protocol::Protocol,
+    server::{Model, SettingsError},
+};
+
+/// The section of an agent behind a server with a model.
+#[async_trait]
+pub trait ModelSection: AgentSection {
+    fn base_url(&self) -> &Url;
+
+    fn model(&self) -> &str;
+
+    fn api_key(&self) -> Option<&Secret>;
+
+    /// Whether the model is offered tools.
+    fn offers_tools(&self) -> bool;
+
+    /// The agent. As [`Model::new`].
+    ///
+    /// # Errors
+    /// When the settings are invalid.
+    fn agent(&self, name: AgentName, http: reqwest::Client) -> Result<Arc<dyn AgentRuntime>, SettingsError>;
+
+    /// Asks the server whether it has the model, without running a turn.
+    ///
+    /// # Errors
+    /// When the server does not list its models.
+    async fn check_model(&self, http: &reqwest::Client) -> Result<ModelStatus, ModelsError>;
+}
+
+#[async_trait]
+impl<P: Protocol + Clone> ModelSection for P {
+    fn base_url(&self) -> &Url {
+        self.settings().base_url
+    }
+
+    fn model(&self) -> &str {
+        self.settings().model
+    }
+
+    fn api_key(&self) -> Option<&Secret> {
+        self.settings().api_key
+    }
+
+    fn offers_tools(&self) -> bool {
+        self.settings().tools
+    }
+
+    fn agent(&self, name: AgentName, http: reqwest::Client) -> Result<Arc<dyn AgentRuntime>, SettingsError> {
+        Ok(Arc::new(Model::new(name, self.clone(), http)?))
+    }
+
+    async fn check_model(&self, http: &reqwest::Client) -> Result<ModelStatus, ModelsError> {
+        check_agent(http, self).await
+    }
+}

@@ -1,0 +1,198 @@
+//! The runtime: a run waits for workers, and hears what they say.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use rejoinder_core::{AgentError, AgentName, AgentRuntime, AgentTurn, ChannelId, Outcome, RunEvents};
+use rejoinder_kit::{Guesses, Peer, Tokens};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    body::Objects,
+    command::{Command, Done, Refused},
+    desk::{Change, Desk, Entry},
+    section::{PullSection, WorkerSection},
+};
+use crate::wire::{MAX_FILE, Said, WireTurn};
+
+/// What a [`Pull`] is built from.
+pub struct PullSettings {
+    pub name: AgentName,
+    pub section: PullSection,
+    /// The section's token, already generated if the section says so.
+    pub token: Option<Tokens>,
+    /// Those of the section's workers, by name.
+    pub workers: Vec<(String, Tokens)>,
+    /// Slows down who guesses a token.
+    pub guesses: Arc<Guesses>,
+    /// How long a body may take to arrive.
+    pub body_timeout: Duration,
+    /// Cancelled when the gateway stops: workers that wait then get no turn.
+    pub stop_waiting: CancellationToken,
+}
+
+/// An agent whose workers fetch its turns.
+pub struct Pull {
+    pub(super) name: AgentName,
+    pub(super) section: PullSection,
+    pub(super) token: Option<Tokens>,
+    pub(super) workers: Vec<(Arc<str>, Tokens)>,
+    pub(super) guesses: Arc<Guesses>,
+    pub(super) body_timeout: Duration,
+    pub(super) stop_waiting: CancellationToken,
+    pub(super) desk: Arc<Desk>,
+}
+
+/// A worker.
+pub(super) struct Caller<'a> {
+    /// The address from which it calls, if it has no token of its own.
+    pub(super) name: Arc<str>,
+    pub(super) section: Option<&'a WorkerSection>,
+}
+
+impl Caller<'_> {
+    pub(super) fn takes(&self, channel: &ChannelId) -> bool {
+        self.section.is_none_or(|section| section.takes(channel))
+    }
+}
+
+/// How a worker ended a run: what was said has the outcome, or there is none.
+type End = Result<(), AgentError>;
+
+impl Pull {
+    pub fn new(settings: PullSettings) -> Self {
+        let desk = Arc::new(Desk::new(&settings.section));
+        let PullSettings { name, section, token, workers, guesses, body_timeout, stop_waiting } = settings;
+        let workers = workers.into_iter().map(|(worker, tokens)| (worker.into(), tokens)).collect();
+        Self { name, section, token, workers, guesses, body_timeout, stop_waiting, desk }
+    }
+
+    /// The worker whose token was sent.
+    pub(super) fn caller(&self, sent: &[u8], peer: Peer) -> Option<Caller<'_>> {
+        let is_shared = self.token.as_ref().is_some_and(|tokens| tokens.open_for(sent));
+        // Each is compared, so that the time does not tell which one is right.
+        let named = self.workers.iter().fold(
+            None,
+            |found, (worker, tokens)| {
+                if tokens.open_for(sent) { Some(worker) } else { found }
+            },
+        );
+        match named {
+            Some(worker) => Some(Caller { name: Arc::clone(worker), section: self.section.workers.get(&**worker) }),
+            None => is_shared.then(|| Caller { name: peer.0.to_canonical().to_string().into(), section: None }),
+        }
+    }
+
+    /// Hears what the workers say about a run until one has answered, or the last lease has ended.
+    async fn attend(
+        &self,
+        entry: &Entry,
+        events: &RunEvents,
+        arriving: &mut mpsc::Receiver<Command>,
+    ) -> Result<Outcome, AgentError> {
+        let turn = &entry.work.turn;
+        let mut said = Said::of(&self.name, turn, events);
+        let mut is_given = false;
+        loop {
+            let change = tokio::select! {
+                // First, so that what arrived in time counts.
+                biased;
+                Some(command) = arriving.recv() => {
+                    match self.hear(command, entry, &mut said).await {
+                        None => continue,
+                        Some(Ok(())) => return said.into_outcome(),
+                        Some(Err(error)) => return Err(error),
+                    }
+                }
+                change = entry.change() => change,
+            };
+            match change {
+                Change::Leased if is_given => {}
+                Change::Leased => {
+                    is_given = true;
+                    events.shown(WireTurn::input(turn)).await;
+                }
+                Change::Ended { worker, is_last } => {
+                    let (agent, turn_id) = (&*self.name, turn.turn);
+                    tracing::warn!(agent, %turn_id, worker = &*worker, "a worker let its lease end without an answer");
+                    if said.is_sent() {
+                        return Ok(Outcome::Silent("answered with `send`".to_owned()));
+                    }
+                    if is_last {
+                        let leases = self.section.max_leases;
+                        return Err(AgentError::Stalled(format!("{leases} leases of workers ended without an answer")));
+                    }
+                    said.begin_again().await;
+                }
+            }
+        }
+    }
+
+    /// Hears what a worker says. Returns how the run ends, if it ends.
+    async fn hear(&self, command: Command, entry: &Entry, said: &mut Said<'_>) -> Option<End> {
+        let Command { lease, objects, done } = command;
+        let (result, end) = match self.say(&lease, &objects, entry, said).await {
+            Ok((done, end)) => (Ok(done), end),
+            Err(refused) => (Err(refused), None),
+        };
+        // Fails if the worker does not wait for it any more.
+        let _ = done.send(result);
+        end
+    }
+
+    async fn say(
+        &self,
+        lease: &str,
+        objects: &Objects,
+        entry: &Entry,
+        said: &mut Said<'_>,
+    ) -> Result<(Done, Option<End>), Refused> {
+        // It may have waited. Whether its lease has ended is decided here, and nowhere else until this is heard.
+        let mut until = entry.renew(lease).map_err(Refused::NotHeld)?;
+        let mut end = None;
+        for (index, object) in objects.as_slice().iter().enumerate() {
+            match said.object(object).await {
+                Ok(()) if said.has_ended() => end = Some(Ok(())),
+                Ok(()) => continue,
+                Err(AgentError::Broken(why)) => return Err(Refused::Wrong(objects.wrong(index, why))),
+                Err(error) => end = Some(Err(error)),
+            }
+            break;
+        }
+        if end.is_some() {
+            let worker = entry.answered();
+            let (agent, turn_id) = (&*self.name, entry.work.turn.turn);
+            tracing::info!(agent, %turn_id, worker = worker.as_deref(), lease, "a worker has answered");
+        } else {
+            // What it said may have waited for its reader.
+            until = entry.renew(lease).map_err(Refused::NotHeld)?;
+        }
+        Ok((Done { has_ended: end.is_some(), is_sent: said.is_sent(), until }, end))
+    }
+}
+
+#[async_trait]
+impl AgentRuntime for Pull {
+    fn describe(&self) -> String {
+        self.desk.to_string()
+    }
+
+    fn history(&self) -> usize {
+        self.section.history_messages as usize
+    }
+
+    fn reads(&self, _media_type: &str) -> Option<usize> {
+        Some(MAX_FILE)
+    }
+
+    async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {
+        let (commands, mut arriving) = mpsc::channel(1);
+        let entry = self.desk.enter(turn, commands);
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(AgentError::Failed("the run was cancelled".to_owned())),
+            end = self.attend(&entry, &events, &mut arriving) => end,
+        }
+    }
+}
