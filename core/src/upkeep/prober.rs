@@ -97,10 +97,10 @@ mod tests {
         }
     }
 
-    /// Whether the agent is down after each of so many probes, and its error at the end.
-    async fn downs(prober: &Prober, probes: usize) -> (Vec<bool>, Option<String>) {
+    /// Whether the agent is down after each of so many times, and its error at the end.
+    async fn downs(prober: &Prober, times: usize) -> (Vec<bool>, Option<String>) {
         let (mut downs, mut error) = (Vec::new(), None);
-        for _ in 0..probes {
+        for _ in 0..times {
             prober.probe(&"main".into()).await;
             let health = prober.agents.all().remove(0).1;
             downs.push(health.is_down());
