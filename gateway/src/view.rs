@@ -107,7 +107,7 @@ item! {
     /// The rung of the ladder that was used, and why.
     #[derive(Deserialize)]
     pub(crate) FallbackItem of (fallback: FallbackView) {
-        /// Why there was no answer: `silent`, `error`, `unreachable`, `timeout`, `refused` or `unreadable`.
+        /// Why there was no answer: `silent`, `error`, `unreachable`, `timeout`, `refused`, `unreadable` or `budget`.
         cause: String = fallback.cause.as_str().to_owned(),
         /// The rung, for example `say:silent` or `handoff:orchestrator`.
         rung: String = fallback.rung,
@@ -249,7 +249,7 @@ item! {
         #[serde(skip_serializing_if = "Option::is_none")] member: Option<String> = run.member.as_deref().map(ToOwned::to_owned),
         #[schema(format = DateTime)] started_at: String = rfc3339(run.started_at),
         #[schema(format = DateTime)] ended_at: Option<String> = run.ended_at.map(rfc3339),
-        /// `reply`, `reaction`, `deferral`, `silent`, `failed`, `stopped` or `crashed`.
+        /// `reply`, `reaction`, `deferral`, `silent`, `failed`, `budget`, `stopped` or `crashed`.
         end: Option<String> = run.end.clone(),
         #[serde(skip_serializing_if = "Option::is_none")] detail: Option<String> = run.detail.clone(),
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -94,6 +94,7 @@ export const CAUSES = {
   timeout: "The agent took too long",
   refused: "The platform refused the answer",
   unreadable: "The message could not be read",
+  budget: "The agent has used its budget of the day",
 };
 
 /** What a rung of the ladder did. */

@@ -132,7 +132,10 @@ pub(super) fn to_be_parsed(line: &str) -> Vec<String> {
         let rest = &line[at + word.len()..];
         let ends = [" | ", " && ", " > ", " < ", " #", ";"].iter().filter_map(|end| rest.find(end));
         let end = ends.chain(rest.find(')').filter(|_| !rest.contains("$("))).min();
-        let words = rest[..end.unwrap_or(rest.len())].replace(['<', '>', '[', ']', '…'], "").replace("SHELL", "bash");
+        let words = rest[..end.unwrap_or(rest.len())]
+            .replace(['<', '>', '[', ']', '…'], "")
+            .replace("SHELL", "bash")
+            .replace("GATEWAY", "hermes");
         format!("rejoinder {} --help", words.trim())
     };
     begins.map(call).collect()

@@ -11,7 +11,7 @@ use self::{
 };
 
 /// Lines that are not run, each by a part of it, and why. Their calls of `rejoinder` are parsed all the same.
-const NOT_RUN: [(&str, &str); 11] = [
+const NOT_RUN: [(&str, &str); 12] = [
     ("$REPOSITORY", "there is no release"),
     ("service install", "needs systemd"),
     ("docker compose", "needs Docker"),
@@ -22,6 +22,7 @@ const NOT_RUN: [(&str, &str); 11] = [
     ("rejoinder init        #", "asks questions: the tests of init answer them"),
     ("rejoinder             #", "is the gateway itself"),
     ("rejoinder chat", "needs a terminal"),
+    ("rejoinder import", "reads what another gateway has: the tests of import run it"),
     ("rejoinder doctor --fix", "repairs what is broken: the tests of doctor break it"),
 ];
 

@@ -301,7 +301,9 @@ fn checked(text: &str) -> Result<(), String> {
     fs::write(folder.path().join("telegram-token"), "1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa").expect("it is written");
     let variables = text.split("env = \"").skip(1).filter_map(|rest| rest.split('"').next());
     let value = |name: &str| match name {
-        "TICKETS_SIGNING_SECRET" | "TICKETS_CALLBACK_SECRET" => "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+        "TICKETS_SIGNING_SECRET" | "TICKETS_CALLBACK_SECRET" | "SERVICE_SECRET" => {
+            "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+        }
         "TELEGRAM_BOT_TOKEN" => "1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
         "DISCORD_BOT_TOKEN" => "MTIz.abc.def",
         _ => "secret-of-these-tests",
