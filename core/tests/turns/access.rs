@@ -7,7 +7,7 @@ use rejoinder_core::{
     store::{Cutoffs, LogFilter, StoreStats},
 };
 
-use crate::gateway::{GatewaySetup, TestGateway, ambient, chat, main_channel, mention, said, secs};
+use crate::gateway::{GatewaySetup, TestGateway, ambient, chat, comes_in, main_channel, mention, said, secs};
 
 const STRANGER: &str = "I do not know you, ada.";
 
@@ -24,12 +24,6 @@ fn allowing(entries: &[&str]) -> Access {
 /// Nobody is on the list.
 fn listed() -> Access {
     Access { direct: DirectPolicy::Allowlist, ..Access::default() }
-}
-
-async fn comes_in(gateway: &TestGateway, event: InboundEvent) -> Accepted {
-    let accepted = gateway.intake().accept(event).await.expect("it is accepted");
-    gateway.settle().await;
-    accepted
 }
 
 /// Checks that nothing was owed and no agent was run.

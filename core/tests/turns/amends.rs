@@ -8,7 +8,7 @@ use rejoinder_core::{
 };
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, chat, said, secs},
+    gateway::{GatewaySetup, TestGateway, chat, comes_in, said, secs},
     life::Crash,
 };
 
@@ -16,12 +16,6 @@ const PAUSE: Duration = secs(1);
 
 fn edit(event: &InboundEvent, revision: i64, text: &str) -> InboundEvent {
     InboundEvent { revision, amends: Some(Amends::Replaces), text: text.to_owned(), ..event.clone() }
-}
-
-async fn comes_in(gateway: &TestGateway, event: InboundEvent) -> Accepted {
-    let accepted = gateway.intake().accept(event).await.expect("it is accepted");
-    gateway.settle().await;
-    accepted
 }
 
 /// A gateway whose agent replies with the turn's text after 5 s.

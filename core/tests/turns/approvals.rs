@@ -10,7 +10,9 @@ use rejoinder_core::{
 };
 
 use crate::{
-    gateway::{GatewaySetup, HARD_DEADLINE, TestGateway, chat, main_channel, mention, operator, policy, said, secs},
+    gateway::{
+        GatewaySetup, HARD_DEADLINE, TestGateway, chat, comes_in, main_channel, mention, operator, policy, said, secs,
+    },
     life::Crash,
 };
 
@@ -58,12 +60,6 @@ async fn known(setup: GatewaySetup, who: &[&str]) -> TestGateway {
         gateway.receives(says(who, "hello")).await;
     }
     gateway
-}
-
-async fn comes_in(gateway: &TestGateway, event: InboundEvent) -> Accepted {
-    let accepted = gateway.intake().accept(event).await.expect("it is accepted");
-    gateway.settle().await;
-    accepted
 }
 
 async fn approvals(gateway: &TestGateway) -> Vec<Approval> {

@@ -1,13 +1,15 @@
 //! What agents may use of a day, in tokens and money.
 
 use rejoinder_core::{
-    Budget, Cause, Clock, Currency, Identity, InboundEvent, Ladder, PersonLimits, PersonRole, Price, Rung, SeedPerson,
-    Usage, conformance::scripted::Script,
+    Budget, Cause, Clock, Currency, InboundEvent, Ladder, PersonLimits, PersonRole, Price, Rung, SeedPerson, Usage,
+    conformance::scripted::Script,
 };
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, chat, main_channel, policy, said, secs},
-    life::Crash,
+    gateway::{GatewaySetup, TestGateway, chat, main_channel, policy, secs},
+    life::{at_every_write, comes_in_dying},
+    linking::{identity, says},
+    sessions::told,
 };
 
 const DAY: u64 = 24 * 3600;
@@ -21,23 +23,15 @@ fn with(budget: Budget) -> GatewaySetup {
     setup.people = vec![SeedPerson {
         name: "Ada".to_owned(),
         role: PersonRole::Owner,
-        identities: vec![Identity { channel: main_channel(), id: "ada".to_owned() }],
+        identities: vec![identity(main_channel(), "ada")],
         home: None,
         language: None,
     }];
     setup
 }
 
-async fn comes_in(gateway: &TestGateway, event: InboundEvent) {
-    gateway.intake().accept(event).await.expect("it is accepted");
-    gateway.settle().await;
-}
-
 async fn writes(gateway: &TestGateway, person: &str, text: &str) -> String {
-    let mut event = InboundEvent { received_at: gateway.clock.now(), ..said(&chat(person), text) };
-    person.clone_into(&mut event.sender.id);
-    comes_in(gateway, event).await;
-    gateway.visible(&chat(person)).pop().unwrap_or_default()
+    told(gateway, says(&chat(person), text)).await
 }
 
 /// The run that reaches the budget is answered. What is used holds over a restart, and until the next day.
@@ -99,19 +93,16 @@ async fn the_cost_of_a_day_is_limited_for_each_person() {
 /// `kill -9` at every write: a run counts once for its agent. One that was not stored used nothing that is known.
 #[tokio::test]
 async fn a_crash_counts_a_run_once() {
-    for write in 1..=8 {
+    at_every_write(3, async |crash, write| {
         let mut gateway = with(Budget { tokens: Some(100), micros: None }).start().await;
-        gateway.life.crash_at(write, Crash::After);
-        let event = InboundEvent { received_at: gateway.clock.now(), ..said(&chat("bob"), "one") };
-        let (intake, again) = (gateway.intake(), event.clone());
-        tokio::spawn(async move { intake.accept(event).await });
-        gateway.settle().await;
-        gateway.restart().await;
-        comes_in(&gateway, again).await;
+        let event = InboundEvent { received_at: gateway.clock.now(), ..says(&chat("bob"), "one") };
+        let has_died = comes_in_dying(&mut gateway, (crash, write), event).await;
         gateway.advance(secs(600)).await;
 
         let used = writes(&gateway, "ada", "/budget").await;
-        assert!(used.contains("main: 10 %."), "after write {write}: {used}");
+        assert!(used.contains("main: 10 %."), "{crash:?} write {write}: {used}");
         gateway.at_rest().await;
-    }
+        has_died
+    })
+    .await;
 }

@@ -3,9 +3,9 @@
 use rejoinder_core::{Access, ConversationRef, InboundEvent, TurnId, conformance::scripted::Fault, store::TurnStatus};
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, chat, main_channel, mention, secs},
+    gateway::{GatewaySetup, TestGateway, chat, comes_in, main_channel, mention, secs},
     life::Crash,
-    linking::{code_for, comes_in, confirms, last, says, setup, there},
+    linking::{code_for, confirms, last, says, setup, there},
 };
 
 const ANSWER: &str = "From test.main: what is new?\n\nhello";

@@ -8,7 +8,7 @@ use rejoinder_core::{
 };
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, ambient, chat, main_channel, said, secs},
+    gateway::{GatewaySetup, TestGateway, ambient, chat, comes_in, main_channel, said, secs},
     life::Crash,
 };
 
@@ -20,12 +20,6 @@ async fn with(turns_per_minute: Option<u32>, waiting_turns: Option<u32>, taking:
         GatewaySetup::new().agent("main", move |turn: &AgentTurn| Script::replies(&turn.text).taking(secs(taking)));
     setup.limits = PersonLimits { turns_per_minute, waiting_turns, ..PersonLimits::default() };
     setup.start().await
-}
-
-async fn comes_in(gateway: &TestGateway, event: InboundEvent) -> Accepted {
-    let accepted = gateway.intake().accept(event).await.expect("accepted");
-    gateway.settle().await;
-    accepted
 }
 
 fn by(sender: &str, event: InboundEvent) -> InboundEvent {

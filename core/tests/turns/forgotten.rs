@@ -12,9 +12,9 @@ use serde_json::json;
 use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 
 use crate::{
-    gateway::{TestGateway, chat, mention, operator, said, secs},
+    gateway::{TestGateway, chat, comes_in, mention, operator, said, secs},
     life::Crash,
-    linking::{code_for, comes_in, confirms, last, other_channel, says, setup, there},
+    linking::{code_for, confirms, last, other_channel, says, setup, there},
 };
 
 /// Words of Eve, whom an owner lets in, of Linus, who links himself, and of what others do for them. Each stands nowhere else.

@@ -61,6 +61,14 @@ pub(crate) fn chat(name: &str) -> ConversationRef {
     ConversationRef::new(main_channel(), name)
 }
 
+/// Accepts an event on its channel, and waits until the gateway is idle.
+pub(crate) async fn comes_in(gateway: &TestGateway, event: InboundEvent) -> Accepted {
+    let intake = gateway.engine().intake(&event.conversation.channel);
+    let accepted = intake.accept(event).await.expect("it is accepted");
+    gateway.settle().await;
+    accepted
+}
+
 /// The tests' default policy.
 pub(crate) fn policy() -> Policy {
     let say = |template: &str| vec![Rung::Say(template.to_owned())];

@@ -6,9 +6,9 @@ use rejoinder_core::{
 };
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, chat, main_channel, mention, operator, secs},
+    gateway::{GatewaySetup, TestGateway, chat, comes_in, main_channel, mention, operator, secs},
     life::{at_every_write, comes_in_dying},
-    linking::{code_for, comes_in, confirms, guarded, identity, last, other_channel, says, setup, there},
+    linking::{code_for, confirms, guarded, identity, last, other_channel, says, setup, there},
 };
 
 /// Grace, an owner, is known on both channels, and has written on the main one last.

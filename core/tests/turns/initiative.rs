@@ -12,10 +12,10 @@ use rejoinder_core::{
 };
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, chat, main_channel, operator, policy, secs},
+    gateway::{GatewaySetup, TestGateway, chat, comes_in, main_channel, operator, policy, secs},
     keys::{self, HELD, address, page, with_key},
     life::at_every_write,
-    linking::{code_for, comes_in, confirms, guarded, last, other_channel, says, setup, there},
+    linking::{code_for, confirms, guarded, last, other_channel, says, setup, there},
 };
 
 pub(crate) fn message(to: &str, text: &str) -> NewMessage {

@@ -7,9 +7,9 @@ use rejoinder_core::{
 };
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, chat, main_channel, operator, said, secs},
+    gateway::{GatewaySetup, TestGateway, chat, comes_in, main_channel, operator, said, secs},
     life::Crash,
-    linking::{code_for, comes_in, identity, last, says},
+    linking::{code_for, identity, last, says},
     sessions::{repeats, told},
 };
 

@@ -8,10 +8,10 @@ use rejoinder_core::{
 
 use crate::{
     gateway::{
-        GatewaySetup, HARD_DEADLINE, SOFT_DEADLINE, TestGateway, chat, main_channel, mention, operator, policy, said,
-        secs,
+        GatewaySetup, HARD_DEADLINE, SOFT_DEADLINE, TestGateway, chat, comes_in, main_channel, mention, operator,
+        policy, said, secs,
     },
-    linking::{self, code_for, comes_in, guarded, there},
+    linking::{self, code_for, guarded, there},
     texts::{LATE, SILENT},
 };
 

@@ -10,7 +10,7 @@ use rejoinder_core::{
 };
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, chat, main_channel, mention, said, secs},
+    gateway::{GatewaySetup, TestGateway, chat, comes_in, main_channel, mention, said, secs},
     life::Crash,
 };
 
@@ -59,13 +59,6 @@ pub(crate) fn says(address: &ConversationRef, text: &str) -> InboundEvent {
     let id = address.chat.to_string();
     let sender = Sender { name: Some(id.to_uppercase()), id, username: None, kind: SenderKind::Person };
     InboundEvent { sender, ..said(address, text) }
-}
-
-pub(crate) async fn comes_in(gateway: &TestGateway, event: InboundEvent) -> Accepted {
-    let intake = gateway.engine().intake(&event.conversation.channel);
-    let accepted = intake.accept(event).await.expect("it is accepted");
-    gateway.settle().await;
-    accepted
 }
 
 pub(crate) fn last(gateway: &TestGateway, address: &ConversationRef) -> String {

@@ -10,9 +10,9 @@ use rejoinder_core::{
 };
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, chat, main_channel, mention, operator, secs},
+    gateway::{GatewaySetup, TestGateway, chat, comes_in, main_channel, mention, operator, secs},
     life::{at_every_write, comes_in_dying},
-    linking::{comes_in, identity, says},
+    linking::{identity, says},
     sessions::told,
 };
 

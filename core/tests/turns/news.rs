@@ -8,9 +8,9 @@ use rejoinder_core::{
 };
 
 use crate::{
-    gateway::{TestGateway, chat, mention, secs},
+    gateway::{TestGateway, chat, comes_in, mention, secs},
     life::at_every_write,
-    linking::{comes_in, guarded, last, other_channel, says, setup},
+    linking::{guarded, last, other_channel, says, setup},
 };
 
 fn news(to: &str, key: &str) -> News {

@@ -6,9 +6,9 @@ use rejoinder_core::{
 };
 
 use crate::{
-    gateway::{TestGateway, chat, operator, secs},
+    gateway::{TestGateway, chat, comes_in, operator, secs},
     life::Crash,
-    linking::{code_for, comes_in, confirms, guarded, last, says, setup, there},
+    linking::{code_for, confirms, guarded, last, says, setup, there},
 };
 
 const HOUR: u64 = 3600;

@@ -8,7 +8,7 @@ use rejoinder_core::{
 };
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, chat, main_channel, mention, operator, said, secs},
+    gateway::{GatewaySetup, TestGateway, chat, comes_in, main_channel, mention, operator, said, secs},
     life::Crash,
 };
 
@@ -53,12 +53,6 @@ fn says(person: &str, text: &str) -> InboundEvent {
     let sender =
         Sender { id: person.to_owned(), name: Some(person.to_uppercase()), username: None, kind: SenderKind::Person };
     InboundEvent { sender, ..said(&chat(person), text) }
-}
-
-async fn comes_in(gateway: &TestGateway, event: InboundEvent) -> Accepted {
-    let accepted = gateway.intake().accept(event).await.expect("it is accepted");
-    gateway.settle().await;
-    accepted
 }
 
 /// The notice with the code of a request.

@@ -11,9 +11,9 @@ use rejoinder_core::{
 };
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, chat, main_channel, operator, said},
+    gateway::{GatewaySetup, TestGateway, chat, comes_in, main_channel, operator, said},
     initiative::{answer_with_turns, message},
-    linking::{comes_in, last, says, setup},
+    linking::{last, says, setup},
 };
 
 async fn rejecting(rejection: Rejection) -> TestGateway {

@@ -9,8 +9,8 @@ use rejoinder_core::{
 
 use crate::{
     approvals::person,
-    gateway::{GatewaySetup, TestGateway, chat, main_channel, secs},
-    linking::{comes_in, says},
+    gateway::{GatewaySetup, TestGateway, chat, comes_in, main_channel, secs},
+    linking::says,
 };
 
 /// Nobody but the people of the configuration may write.

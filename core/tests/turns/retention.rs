@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    Accepted, AgentTurn, ChannelId, ConversationRef, InboundEvent, Lifetimes, TurnId,
+    Accepted, AgentTurn, ChannelId, ConversationRef, Lifetimes, TurnId,
     conformance::scripted::{Fault, Script, capabilities},
     store::TurnStatus,
 };
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, chat, said, secs},
+    gateway::{GatewaySetup, TestGateway, chat, comes_in, said, secs},
     life::Crash,
 };
 
@@ -31,12 +31,6 @@ fn gone() -> ChannelId {
 
 async fn is_there(gateway: &TestGateway, turn: TurnId) -> bool {
     gateway.store.dossier(turn).await.expect("readable").is_some()
-}
-
-async fn comes_in(gateway: &TestGateway, event: InboundEvent) -> Accepted {
-    let accepted = gateway.intake().accept(event).await.expect("it is accepted");
-    gateway.settle().await;
-    accepted
 }
 
 /// A settled turn disappears when its time has come; its event is still known when the platform sends it again.

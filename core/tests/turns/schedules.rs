@@ -10,9 +10,9 @@ use rejoinder_core::{
 };
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, chat, mention, operator, said, secs},
+    gateway::{GatewaySetup, TestGateway, chat, comes_in, mention, operator, said, secs},
     life::{at_every_write, comes_in_dying, passes_dying},
-    linking::{code_for, comes_in, confirms, guarded, last, says, setup, there},
+    linking::{code_for, confirms, guarded, last, says, setup, there},
     texts::SILENT,
 };
 

@@ -11,9 +11,9 @@ use rejoinder_core::{
 };
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, chat, main_channel, mention, operator, secs},
+    gateway::{GatewaySetup, TestGateway, chat, comes_in, main_channel, mention, operator, secs},
     life::{Crash, Life},
-    linking::{code_for, comes_in, identity, last, other_channel, says, there},
+    linking::{code_for, identity, last, other_channel, says, there},
     texts::FAILED,
 };
 

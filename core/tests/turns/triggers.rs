@@ -5,9 +5,9 @@ use rejoinder_core::{
 };
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, ambient, chat, mention, said, secs},
+    gateway::{GatewaySetup, TestGateway, ambient, chat, comes_in, mention, said, secs},
     life::{at_every_write, passes_dying},
-    linking::{comes_in, says, setup},
+    linking::{says, setup},
 };
 
 const PROMPT: &str = "Sum it up.";

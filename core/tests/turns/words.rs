@@ -10,9 +10,9 @@ use rejoinder_core::{
 };
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, chat, main_channel, operator, policy, secs},
+    gateway::{GatewaySetup, TestGateway, chat, comes_in, main_channel, operator, policy, secs},
     life::{at_every_write, passes_dying},
-    linking::{comes_in, last, other_channel, says, setup, there},
+    linking::{last, other_channel, says, setup, there},
 };
 
 const PROMPT: &str = "Reflect.";
