@@ -16,55 +16,43 @@ use serde_json::Value;
 use self::settings::Settings;
 use super::{
     draft::{Block, Draft},
-    notes::{Hint, Notes},
+    notes::{
+        AGENT, BOT_ON_DISCORD, BOT_ON_TELEGRAM, FILE_ALONE, Hint, IN_AGENT, MODELS, NO_CHANNEL, NO_COUNTERPART, Notes,
+        ON_MATRIX, OTHER_CHANNEL, SCHEDULES,
+    },
     shared::{Imported, Surroundings, sessions},
     source,
     table::Table,
 };
 use crate::console::failure::Failure;
 
-const AGENT: &str = "belongs to the agent, which Rejoinder does not contain";
-const IN_AGENT: &str = "set it in the agent that you connect: docs/agents.md";
-
 const HINTS: &[Hint] = &[
-    ("_config_version", "is about the file alone", "nothing"),
+    ("_config_version", FILE_ALONE, "nothing"),
     (".env", "is not used by Rejoinder", "give it to the agent that you connect, if it needs it"),
     (".env[DISCORD_ALLOWED_ROLES]", "lets in people by their role on a server", "name the people: docs/people.md"),
     ("agent", AGENT, IN_AGENT),
     ("auxiliary", AGENT, IN_AGENT),
     ("compression", AGENT, IN_AGENT),
-    ("custom_providers", AGENT, "name each model in [agents.NAME]: docs/agents.md"),
+    ("custom_providers", AGENT, MODELS),
     ("delegation", AGENT, IN_AGENT),
     ("display", AGENT, IN_AGENT),
     ("memory", AGENT, IN_AGENT),
     ("model", AGENT, IN_AGENT),
-    ("providers", AGENT, "name each model in [agents.NAME]: docs/agents.md"),
+    ("providers", AGENT, MODELS),
     ("skills", AGENT, IN_AGENT),
     ("terminal", AGENT, IN_AGENT),
     ("toolsets", AGENT, IN_AGENT),
-    ("cron", "has no counterpart", "[schedules]: docs/schedules.md"),
+    ("cron", NO_COUNTERPART, SCHEDULES),
     ("group_sessions_per_user", "has no counterpart: a group has one conversation", "docs/sessions.md"),
-    (
-        "platforms",
-        "is no channel of Rejoinder",
-        "a hook (docs/webhooks.md) or an adapter of your own (docs/write-an-adapter.md)",
-    ),
-    ("platforms.telegram", "has no counterpart", "see what a bot can do here: docs/telegram.md"),
-    ("platforms.discord", "has no counterpart", "see what a bot can do here: docs/discord.md"),
-    ("platforms.matrix", "has no counterpart", "see what an account can do here: docs/matrix.md"),
-    ("telegram", "has no counterpart", "see what a bot can do here: docs/telegram.md"),
-    ("discord", "has no counterpart", "see what a bot can do here: docs/discord.md"),
-    ("matrix", "has no counterpart", "see what an account can do here: docs/matrix.md"),
-    (
-        "slack",
-        "is no channel of Rejoinder",
-        "a hook (docs/webhooks.md) or an adapter of your own (docs/write-an-adapter.md)",
-    ),
-    (
-        "whatsapp",
-        "is no channel of Rejoinder",
-        "a hook (docs/webhooks.md) or an adapter of your own (docs/write-an-adapter.md)",
-    ),
+    ("platforms", NO_CHANNEL, OTHER_CHANNEL),
+    ("platforms.telegram", NO_COUNTERPART, BOT_ON_TELEGRAM),
+    ("platforms.discord", NO_COUNTERPART, BOT_ON_DISCORD),
+    ("platforms.matrix", NO_COUNTERPART, ON_MATRIX),
+    ("telegram", NO_COUNTERPART, BOT_ON_TELEGRAM),
+    ("discord", NO_COUNTERPART, BOT_ON_DISCORD),
+    ("matrix", NO_COUNTERPART, ON_MATRIX),
+    ("slack", NO_CHANNEL, OTHER_CHANNEL),
+    ("whatsapp", NO_CHANNEL, OTHER_CHANNEL),
     ("streaming", "is set for each channel here", "streaming in [channels.PLATFORM.NAME]"),
 ];
 

@@ -7,6 +7,19 @@ use crate::console::output::{one_line, printable};
 /// A key, or the beginning of one; why it has no counterpart; what to do instead. A longer beginning comes before a shorter one.
 pub(super) type Hint = (&'static str, &'static str, &'static str);
 
+// What several gateways have, in the words of a hint.
+pub(super) const AGENT: &str = "belongs to the agent, which Rejoinder does not contain";
+pub(super) const IN_AGENT: &str = "set it in the agent that you connect: docs/agents.md";
+pub(super) const MODELS: &str = "name each model in [agents.NAME]: docs/agents.md";
+pub(super) const NO_CHANNEL: &str = "is no channel of Rejoinder";
+pub(super) const OTHER_CHANNEL: &str = "a hook (docs/webhooks.md) or an adapter of your own (docs/write-an-adapter.md)";
+pub(super) const NO_COUNTERPART: &str = "has no counterpart";
+pub(super) const BOT_ON_TELEGRAM: &str = "see what a bot can do here: docs/telegram.md";
+pub(super) const BOT_ON_DISCORD: &str = "see what a bot can do here: docs/discord.md";
+pub(super) const ON_MATRIX: &str = "see what an account can do here: docs/matrix.md";
+pub(super) const FILE_ALONE: &str = "is about the file alone";
+pub(super) const SCHEDULES: &str = "[schedules]: docs/schedules.md";
+
 #[derive(Debug, PartialEq, Eq)]
 struct Note {
     key: String,

@@ -17,7 +17,10 @@ use serde_json::Value;
 use self::{agents::Agents, includes::Includes, secrets::Secrets};
 use super::{
     draft::{Block, Draft},
-    notes::{Hint, Notes},
+    notes::{
+        AGENT, BOT_ON_DISCORD, BOT_ON_TELEGRAM, FILE_ALONE, Hint, IN_AGENT, MODELS, NO_CHANNEL, NO_COUNTERPART, Notes,
+        ON_MATRIX, OTHER_CHANNEL, SCHEDULES,
+    },
     shared::{Imported, Surroundings, queue, sessions},
     source,
     table::{Table, as_table},
@@ -31,55 +34,23 @@ const FOLDERS: &[&str] = &[".openclaw", ".clawdbot", ".moldbot", ".moltbot"];
 const FILES: &[&str] = &["openclaw.json", "clawdbot.json", "moldbot.json", "moltbot.json"];
 
 const HINTS: &[Hint] = &[
-    ("$schema", "is about the file alone", "nothing"),
-    ("meta", "is about the file alone", "nothing"),
-    ("wizard", "is about the file alone", "nothing"),
-    (
-        "channels",
-        "is no channel of Rejoinder",
-        "a hook (docs/webhooks.md) or an adapter of your own (docs/write-an-adapter.md)",
-    ),
+    ("$schema", FILE_ALONE, "nothing"),
+    ("meta", FILE_ALONE, "nothing"),
+    ("wizard", FILE_ALONE, "nothing"),
+    ("channels", NO_CHANNEL, OTHER_CHANNEL),
     ("channels.defaults", "is set for each channel here", "[channels.PLATFORM.NAME]"),
-    ("channels.telegram", "has no counterpart", "see what a bot can do here: docs/telegram.md"),
-    ("channels.discord", "has no counterpart", "see what a bot can do here: docs/discord.md"),
-    ("channels.matrix", "has no counterpart", "see what an account can do here: docs/matrix.md"),
-    (
-        "agents",
-        "belongs to the agent, which Rejoinder does not contain",
-        "set it in the agent that you connect: docs/agents.md",
-    ),
-    (
-        "agent",
-        "belongs to the agent, which Rejoinder does not contain",
-        "set it in the agent that you connect: docs/agents.md",
-    ),
-    (
-        "models",
-        "belongs to the agent, which Rejoinder does not contain",
-        "name each model in [agents.NAME]: docs/agents.md",
-    ),
+    ("channels.telegram", NO_COUNTERPART, BOT_ON_TELEGRAM),
+    ("channels.discord", NO_COUNTERPART, BOT_ON_DISCORD),
+    ("channels.matrix", NO_COUNTERPART, ON_MATRIX),
+    ("agents", AGENT, IN_AGENT),
+    ("agent", AGENT, IN_AGENT),
+    ("models", AGENT, MODELS),
     ("auth", "is a login of the agent", "give [agents.NAME] an api_key, or connect an agent that logs in by itself"),
-    (
-        "tools",
-        "belongs to the agent, which Rejoinder does not contain",
-        "set it in the agent that you connect: docs/agents.md",
-    ),
-    (
-        "skills",
-        "belongs to the agent, which Rejoinder does not contain",
-        "set it in the agent that you connect: docs/agents.md",
-    ),
+    ("tools", AGENT, IN_AGENT),
+    ("skills", AGENT, IN_AGENT),
     ("plugins", "is code of OpenClaw", "an agent or an adapter of your own: docs/write-an-agent.md"),
-    (
-        "memory",
-        "belongs to the agent, which Rejoinder does not contain",
-        "set it in the agent that you connect: docs/agents.md",
-    ),
-    (
-        "browser",
-        "belongs to the agent, which Rejoinder does not contain",
-        "set it in the agent that you connect: docs/agents.md",
-    ),
+    ("memory", AGENT, IN_AGENT),
+    ("browser", AGENT, IN_AGENT),
     ("hooks", "has other rules here", "a [channels.webhook.NAME] for each: docs/webhooks.md"),
     (
         "gateway",
@@ -87,15 +58,15 @@ const HINTS: &[Hint] = &[
         "[server], and `rejoinder tokens create` for access: docs/service.md",
     ),
     ("logging", "is about OpenClaw's own log", "[log]"),
-    ("session", "has no counterpart", "[sessions]: docs/sessions.md"),
-    ("messages.queue", "has no counterpart", "[queue]: docs/queues.md"),
-    ("messages", "has no counterpart", "[guard.templates] for what the gateway itself says: docs/configuration.md"),
+    ("session", NO_COUNTERPART, "[sessions]: docs/sessions.md"),
+    ("messages.queue", NO_COUNTERPART, "[queue]: docs/queues.md"),
+    ("messages", NO_COUNTERPART, "[guard.templates] for what the gateway itself says: docs/configuration.md"),
     ("commands.ownerAllowFrom", "is said of people here", "[people.NAME] with role = \"owner\": docs/people.md"),
     ("commands", "has other rules here", "docs/chat-commands.md"),
     ("approvals", "has other rules here", "[approvals]: docs/approvals.md"),
-    ("cron", "has no counterpart", "[schedules]: docs/schedules.md"),
-    ("bindings", "has no counterpart", "[[routing.rules]]: docs/routing.md"),
-    ("diagnostics", "has no counterpart", "[telemetry] and docs/metrics.md"),
+    ("cron", NO_COUNTERPART, SCHEDULES),
+    ("bindings", NO_COUNTERPART, "[[routing.rules]]: docs/routing.md"),
+    ("diagnostics", NO_COUNTERPART, "[telemetry] and docs/metrics.md"),
 ];
 
 /// The configuration in the home directory, if there is one.

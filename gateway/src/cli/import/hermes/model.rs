@@ -73,7 +73,9 @@ impl Server {
         let is_command = table.take("key_cmd").is_some();
         let speaks = table.text("api_mode").filter(|mode| !matches!(&**mode, "chat_completions" | "codex_responses"));
         let obstacle = match speaks {
-            Some(mode) => Some(format!("its server speaks {mode}, and ours must speak chat_completions")),
+            Some(mode) => {
+                Some(format!("its server speaks {mode}, and only servers that speak chat_completions are taken over"))
+            }
             None if is_command => Some("its key is what a program prints, and none is run here".to_owned()),
             None => None,
         };

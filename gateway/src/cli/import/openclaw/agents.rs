@@ -151,7 +151,9 @@ impl Providers {
                 Some(_) if known.is_some() => {}
                 Some(api) => {
                     base_url.clone_from(url);
-                    obstacle = Some(format!("its server speaks {api}, and ours must speak openai-completions"));
+                    obstacle = Some(format!(
+                        "its server speaks {api}, and only servers that speak openai-completions are taken over"
+                    ));
                 }
             }
             match given.clone().map(|value| key_location(value, &file, secrets)) {

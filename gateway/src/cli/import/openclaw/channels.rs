@@ -186,9 +186,11 @@ impl Account<'_> {
 
     fn matrix(&mut self, block: &mut Block) -> Found {
         self.common(block);
-        match self.table.text("homeserver") {
-            Some(homeserver) => block.set("homeserver", homeserver),
-            None => block.leave_open("homeserver", "\"https://matrix.example.org\""),
+        if let Some(homeserver) = self.table.text("homeserver") {
+            block.set("homeserver", homeserver);
+        } else {
+            block.leave_open("homeserver", "\"https://matrix.example.org\"");
+            block.turn_off("the homeserver is not written there");
         }
         if let Some(user) = self.table.text("userId") {
             block.set("user", user);
