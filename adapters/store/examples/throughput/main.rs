@@ -220,18 +220,7 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
             delivered_at: Some(now),
             ..answer(id, conversation_id, conversation, text, now)
         })],
-        runs_ended: vec![RunEnd {
-            turn: id,
-            number: 1,
-            at: now,
-            end: "reply".to_owned(),
-            detail: None,
-            usage: None,
-            cost: None,
-            day: None,
-            member: None,
-            content: None,
-        }],
+        runs_ended: vec![RunEnd::new(id, 1, now, "reply".to_owned(), None)],
         transcript: vec![
             line(Speaker::Person, "What is the weather like today in the city?"),
             line(Speaker::Agent, text),

@@ -37,15 +37,14 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         ("guesses", include_str!("../../../../migrations/sqlite/0023_guesses.sql")),
         ("page_links", include_str!("../../../../migrations/sqlite/0024_page_links.sql")),
         ("unused_indexes", include_str!("../../../../migrations/sqlite/0025_unused_indexes.sql")),
+        ("members", include_str!("../../../../migrations/sqlite/0026_members.sql")),
         ("agent_sessions", include_str!("../../../../migrations/sqlite/0027_agent_sessions.sql")),
         ("budgets", include_str!("../../../../migrations/sqlite/0028_budgets.sql")),
-        ("members", include_str!("../../../../migrations/sqlite/0026_members.sql")),
     ];
     let migration = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
     };
-    // There is no version 26.
-    Migrator::with_migrations((1..=25).chain(27..).zip(all).map(migration).collect())
+    Migrator::with_migrations((1..).zip(all).map(migration).collect())
 });
 
 /// The latest schema version that this program knows, and the only one that it reads.

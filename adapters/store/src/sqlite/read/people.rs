@@ -86,19 +86,15 @@ impl PeopleStore for SqliteStore {
     async fn day_use(&self, who: &Identity, day: i64) -> Result<DayUse, StoreError> {
         let sql = "select turns, tokens, micros from daily_use where channel = ? and id = ? and day = ?";
         let query = sqlx::query(sql).bind(who.channel.as_str()).bind(&who.id).bind(day);
-        let Some(row) = query.fetch_optional(&self.readers).await.map_err(store_error)? else {
-            return Ok(DayUse::default());
-        };
-        Ok(record!(row => DayUse { turns, tokens, micros }))
+        let used = |row: &SqliteRow| Ok(record!(row => DayUse { turns, tokens, micros }));
+        one(&self.readers, query, used).await.map(Option::unwrap_or_default)
     }
 
     async fn agent_use(&self, agent: &AgentName, day: i64) -> Result<DayUse, StoreError> {
         let sql = "select turns, tokens, micros from agent_use where agent = ? and day = ?";
         let query = sqlx::query(sql).bind(&**agent).bind(day);
-        let Some(row) = query.fetch_optional(&self.readers).await.map_err(store_error)? else {
-            return Ok(DayUse::default());
-        };
-        Ok(record!(row => DayUse { turns, tokens, micros }))
+        let used = |row: &SqliteRow| Ok(record!(row => DayUse { turns, tokens, micros }));
+        one(&self.readers, query, used).await.map(Option::unwrap_or_default)
     }
 
     async fn tokens_since(&self, conversation: ConversationId, since: Timestamp) -> Result<u64, StoreError> {

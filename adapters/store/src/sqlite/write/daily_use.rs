@@ -1,6 +1,6 @@
 //! What people and agents have used of a day.
 
-use rejoinder_core::{Identity, StoreError, store::RunEnd};
+use rejoinder_core::{Identity, StoreError, Usage, store::RunEnd};
 use rusqlite::params;
 
 use super::rows::{self, Transaction};
@@ -12,12 +12,11 @@ pub(super) fn count(transaction: &Transaction<'_>, who: &Identity, day: i64) -> 
 
 /// What a run used counts for the sender of its turn, if that is limited, and for its agent, if that has a budget.
 pub(super) fn add(transaction: &Transaction<'_>, run: &RunEnd) -> Result<(), StoreError> {
+    let Some(Usage { input_tokens, output_tokens }) = run.usage else { return Ok(()) };
     let (turn, stored) = (run.turn.as_uuid(), |count: u64| i64::try_from(count).unwrap_or(i64::MAX));
-    let tokens = run.usage.map_or(0, |usage| stored(usage.input_tokens.saturating_add(usage.output_tokens)));
+    let tokens = stored(input_tokens.saturating_add(output_tokens));
     let micros = run.cost.map_or(0, |cost| stored(cost.micros));
-    if run.usage.is_some() {
-        rows::change(transaction, ADD, params![turn, tokens, micros])?;
-    }
+    rows::change(transaction, ADD, params![turn, tokens, micros])?;
     if let Some(day) = run.day {
         rows::change(transaction, ADD_TO_AGENT, params![turn, run.number, day, tokens, micros])?;
     }
