@@ -4,11 +4,8 @@
 //! chunks of the answer have a `messageId`, those words have none, so in such a run chunks without one are notices. Other
 //! agents never send ids: there every chunk counts. Which of the two a run is may show only after a notice.
 
-use rejoinder_agents::report::{AnswerUpdate, VisibleText};
+use rejoinder_agents::report::{AnswerUpdate, VisibleText, cut};
 use rejoinder_core::Shim;
-
-/// The longest answer, in bytes.
-const MAX_ANSWER: usize = 1 << 20;
 
 /// What a chunk changes.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -49,7 +46,7 @@ impl Answer {
     }
 
     /// Adds a chunk. `None`: it is a notice, or does not fit.
-    pub(crate) fn push(&mut self, id: Option<&str>, text: &str) -> Option<Step> {
+    pub(crate) fn push(&mut self, id: Option<&str>, whole: &str) -> Option<Step> {
         let mut step = Step::default();
         match id {
             None if self.has_ids => {
@@ -69,9 +66,8 @@ impl Answer {
         if self.is_cut {
             return None;
         }
-        let room = MAX_ANSWER - self.size;
-        self.is_cut = text.len() > room;
-        let text = if self.is_cut { &text[..text.floor_char_boundary(room)] } else { text };
+        let text;
+        (text, self.is_cut) = cut(whole, self.size);
         self.size += text.len();
         let is_other = match self.messages.last() {
             None => true,
@@ -113,6 +109,8 @@ impl Answer {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
+
+    use rejoinder_agents::report::MAX_ANSWER;
 
     use super::*;
 

@@ -59,10 +59,7 @@ fn pictures<'a>(
 ) {
     let own = own.into_iter().map(|file| (file, false));
     for picture in files::pictures(own.chain(quoted.into_iter().map(|file| (file, true))), usize::MAX) {
-        let Some((mime_type, data)) = picture.url.strip_prefix("data:").and_then(|url| url.split_once(";base64,"))
-        else {
-            continue;
-        };
+        let Some((mime_type, data)) = picture.encoded() else { continue };
         blocks.push(text(frame::of_picture(picture.name, picture.is_quoted)));
         blocks.push(Block::Image { mime_type: mime_type.to_owned(), data: data.to_owned() });
     }
@@ -73,8 +70,7 @@ pub(crate) fn shown(agent: &str, mode: Option<&str>, blocks: &[Block]) -> ModelI
     let blocks = blocks.iter().map(|block| match block {
         Block::Text { text } => json!({ "role": "user", "content": text }),
         Block::Image { mime_type, data } => {
-            let bytes = data.trim_end_matches('=').len() * 3 / 4;
-            json!({ "role": "user", "content": format!("[{mime_type}, {bytes} bytes]") })
+            json!({ "role": "user", "content": files::note(mime_type, data) })
         }
     });
     let messages = serde_json::Value::Array(blocks.collect()).to_string();

@@ -9,7 +9,7 @@ use rejoinder_agents::{
 };
 use rejoinder_core::{
     AgentError, AgentName, AgentRuntime, AgentTurn, ApprovalRequest, Outcome, Reply, RunEvents, SessionId,
-    SessionNotice, SessionNoticeChange, Usage,
+    SessionNotice, SessionNoticeChange, TraceHeaders, Usage,
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -157,11 +157,8 @@ impl AgentRuntime for Acp {
 /// By what the agent can recognise a turn that it gets again, and the trace that it belongs to.
 fn meta(turn: &AgentTurn) -> Value {
     let mut meta = json!({ "rejoinder": { "turn": turn.turn.to_string(), "attempt": turn.attempt } });
-    if let Some(trace) = &turn.trace {
-        meta["traceparent"] = trace.parent.as_str().into();
-        if !trace.state.is_empty() {
-            meta["tracestate"] = trace.state.as_str().into();
-        }
+    for (name, value) in turn.trace.iter().flat_map(TraceHeaders::pairs) {
+        meta[name] = value.into();
     }
     meta
 }

@@ -8,7 +8,7 @@ use url::Url;
 
 use crate::{
     OpenAiSection,
-    model::{ModelStatus, ModelsError, check, list},
+    model::{ModelsError, list},
 };
 
 /// How long one server may take to answer [`find_local`].
@@ -67,19 +67,6 @@ pub async fn find_local(http: &reqwest::Client, candidates: &ServerCandidates) -
     let (environment, local) =
         tokio::join!(probe(http, Origin::Environment, environment, candidates.api_key.as_ref()), join_all(local),);
     environment.into_iter().chain(local.into_iter().flatten()).collect()
-}
-
-/// Asks a server whether it has `model`, without running a turn.
-///
-/// # Errors
-/// When the server does not list its models.
-pub async fn check_model(
-    http: &reqwest::Client,
-    base_url: &Url,
-    key: Option<&SecretString>,
-    model: &str,
-) -> Result<ModelStatus, ModelsError> {
-    check::<OpenAiSection>(http, base_url, key, model).await
 }
 
 /// The models of a server, in its own order.

@@ -2,6 +2,16 @@
 
 use rejoinder_core::{ModelInput, RunEvents, Shim, Usage};
 
+/// The most bytes of an answer's text. The rest is cut off.
+pub const MAX_ANSWER: usize = 1024 * 1024;
+
+/// As much of a text as there is room for after `before` bytes of an answer, and whether that is less than all.
+#[must_use]
+pub fn cut(text: &str, before: usize) -> (&str, bool) {
+    let kept = &text[..text.floor_char_boundary(MAX_ANSWER.saturating_sub(before))];
+    (kept, kept.len() < text.len())
+}
+
 /// What one event contained.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct AnswerUpdate {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::{
     Json, Router,
     extract::{Path, Request, State, rejection::PathRejection},
-    http::{HeaderMap, HeaderName, HeaderValue, header},
-    middleware::{self, Next},
+    http::{HeaderMap, HeaderName, HeaderValue},
+    middleware,
     response::{IntoResponse, Response},
     routing,
 };
@@ -14,7 +14,7 @@ use rejoinder_core::{Accepted, ChannelAdapter, TurnId, TurnStatus, TurnView, Wat
 use rejoinder_kit::{
     Peer,
     asking::{Fingerprint, IDEMPOTENCY_REPLAYED, asked_language, caller_trace, idempotency_key, wait_for},
-    read_body,
+    read_body, uncached,
 };
 
 use crate::{
@@ -53,7 +53,7 @@ pub fn router(adapter: Arc<CompletionsAdapter>, operators: OperatorTokens) -> Ro
         .route("/models/{*id}", routing::get(show_model).fallback(wrong_method))
         .route("/", routing::any(nothing_here))
         .route("/{*rest}", routing::any(nothing_here))
-        .layer(middleware::from_fn(with_common_headers))
+        .layer(middleware::from_fn(uncached))
         .with_state(Arc::new(Api { adapter, operators }));
     Router::new().nest(&path, routes)
 }
@@ -64,14 +64,6 @@ async fn wrong_method() -> ApiError {
 
 async fn nothing_here() -> ApiError {
     ApiError::nothing_here()
-}
-
-async fn with_common_headers(request: Request, next: Next) -> Response {
-    let mut response = next.run(request).await;
-    let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    response
 }
 
 /// Ask an agent.

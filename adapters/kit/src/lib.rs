@@ -49,6 +49,7 @@ mod sent;
 mod signed_post;
 mod table;
 mod tokens;
+mod uncached;
 mod while_running;
 
 pub use self::{
@@ -67,5 +68,6 @@ pub use self::{
     signed_post::{SignedPost, signing_key},
     table::{Alignment, Table},
     tokens::{Tokens, bearer, token_digest},
+    uncached::uncached,
     while_running::{RunningGuard, WhileRunning},
 };

@@ -87,10 +87,15 @@ impl Rungs {
     /// The rungs for the causes that have some, each with the cause's own words at the end: something is said when every
     /// configured rung fails.
     pub(crate) fn complete(&self) -> Vec<(Cause, Vec<Rung>)> {
-        let own = self.all().map(|(cause, rungs)| (cause, completed(cause, rungs)));
-        // Else the channel's own rungs for an agent that cannot be reached would come before those for errors.
-        let unreachable = self.error.as_deref().filter(|_| self.unreachable.is_none());
-        own.chain(unreachable.map(|rungs| (Cause::Unreachable, completed(Cause::Error, rungs)))).collect()
+        let decided = |cause| self.decided(cause).map(|(of, rungs)| (cause, completed(of, rungs)));
+        Cause::ALL.into_iter().filter_map(decided).collect()
+    }
+
+    /// The rungs for a cause, and the cause for which they are written: an agent that cannot be reached has failed, unless these
+    /// rungs say more.
+    fn decided(&self, cause: Cause) -> Option<(Cause, &[Rung])> {
+        let of = |cause| self.get(cause).map(|rungs| (cause, rungs));
+        of(cause).or_else(|| of(Cause::Error).filter(|_| cause == Cause::Unreachable))
     }
 
     /// Reports what is wrong with the rungs at `key`, for turns of `agent`.
@@ -138,15 +143,10 @@ impl Ladders {
         scopes.find_map(|scope| Some((scope, self.0.get(scope)?.rungs(chat).get(cause)?)))
     }
 
-    /// The rungs for a cause, and the cause for which they are written: in each scope, an agent that cannot be reached has
-    /// failed unless the scope says more.
+    /// As [`Rungs::decided`], of the scope that decides for `channel`.
     fn decided(&self, channel: &str, chat: ChatKind, cause: Cause) -> Option<(Cause, &[Rung])> {
         let mut scopes = scopes(channel).chain([EVERYWHERE]);
-        scopes.find_map(|scope| {
-            let rungs = self.0.get(scope)?.rungs(chat);
-            let of = |cause| rungs.get(cause).map(|rungs| (cause, rungs));
-            of(cause).or_else(|| of(Cause::Error).filter(|_| cause == Cause::Unreachable))
-        })
+        scopes.find_map(|scope| self.0.get(scope)?.rungs(chat).decided(cause))
     }
 
     /// The rungs of `channel` for every cause, and after them the cause's own words, so that something is said when every

@@ -1,9 +1,12 @@
 //! `/budget`: tells what of the day is used, and what may be.
 
-use super::command::{Answer, Call, Command, Filled, Words};
+use super::{
+    approve::owner_of,
+    command::{Answer, Call, Command, Filled, Words},
+};
 use crate::{
     base::words::age,
-    model::{ChatKind, Cost, Currency, Day, PersonRole},
+    model::{Cost, Currency, Day},
     ports::{DayUse, StoreError},
 };
 
@@ -51,10 +54,7 @@ pub(super) async fn used_today(call: &Call<'_>) -> Result<Vec<Filled>, StoreErro
 
 /// What agents have used of their budgets, for owners.
 async fn used_by_agents(call: &Call<'_>) -> Result<Vec<Filled>, StoreError> {
-    if call.turn.event.chat != ChatKind::Direct {
-        return Ok(Vec::new());
-    }
-    if !matches!(call.turn.event.known_as(&call.people.known()), Some((PersonRole::Owner, _))) {
+    if owner_of(call).is_none() {
         return Ok(Vec::new());
     }
     let today = Day::of(call.now, &call.settings.time_zone);

@@ -176,18 +176,7 @@ impl Commands {
         let edited = || Event::Cancelled { by: CancelledBy::Edit(call.turn.id.to_string()) };
         turn_events.extend(replaced.map(|turn| TurnEvents { turn, events: vec![edited()] }));
         let (at, number, end) = (call.now, turn.runs, SignalKind::Reply.as_str().to_owned());
-        let end = RunEnd {
-            turn: turn.id,
-            number,
-            at,
-            end,
-            detail: None,
-            usage: None,
-            cost: None,
-            day: None,
-            member: None,
-            content: None,
-        };
+        let end = RunEnd::new(turn.id, number, at, end, None);
         let joined = |lines: Vec<Filled>, between: &str| {
             let lines: Vec<_> = lines.into_iter().map(|line| call.fill_in(line, language)).collect();
             Reply::text(lines.join(between))

@@ -200,21 +200,11 @@ impl Engine {
         &self.runtimes
     }
 
-    /// What an agent is, and where it runs.
-    pub fn describe_agent(&self, name: &AgentName) -> Option<String> {
-        Some(self.runtimes.get(name)?.describe())
-    }
-
     /// How a reader of these channels (`None`: of all) is told who was not reached.
     pub fn name_addressees(&self, addressees: Addressees, channels: Option<&[ChannelId]>) -> String {
         let sees = |channel: &ChannelId| channels.is_none_or(|channels| channels.contains(channel));
         let name = if let Addressees::Person(person) = addressees { self.people.name_of(person, sees) } else { None };
         name.unwrap_or_else(|| addressees.to_string())
-    }
-
-    /// The agents that answer in the place of this one, and how they did.
-    pub fn members(&self, name: &AgentName) -> Vec<MemberHealth> {
-        self.runtimes.get(name).map(|runtime| runtime.members()).unwrap_or_default()
     }
 
     /// The health of every channel, in the order of their ids.

@@ -354,18 +354,7 @@ impl Acceptor {
             // Its chat has moved meanwhile: it was stored as running in a conversation whose slot it does not hold.
             (None, Some(Run { number, started_at: at, .. })) => {
                 let detail = Some("its chat had moved".to_owned());
-                let end = RunEnd {
-                    turn: id,
-                    number,
-                    at,
-                    end: "interrupted".to_owned(),
-                    detail,
-                    usage: None,
-                    cost: None,
-                    day: None,
-                    member: None,
-                    content: None,
-                };
+                let end = RunEnd::new(id, number, at, "interrupted".to_owned(), detail);
                 let ledger = Arc::clone(&self.ledger);
                 self.lifecycle.work.spawn(async move {
                     let trigger = Trigger::RunEnded { end, remark: None, at_once: None };

@@ -112,3 +112,31 @@ pub struct Capabilities {
     /// The rate limit of the whole account; `None`: unlimited.
     pub account_rate: Option<Rate>,
 }
+
+impl Capabilities {
+    /// Text, and nothing else: what is assumed of a channel that is not configured any more, whose deliveries wait for it as rows,
+    /// or that cannot say what it can do.
+    #[must_use]
+    pub const fn minimal() -> Self {
+        Self {
+            receipts: Receipts::Platform,
+            can_write_first: true,
+            resend: Resend::Ambiguous,
+            edit: Support::No,
+            reactions: Support::No,
+            allowed_reactions: None,
+            choices: Support::No,
+            attachments: Support::No,
+            drafts: Support::No,
+            drafts_are_messages: false,
+            draft_interval: Duration::ZERO,
+            typing: Support::No,
+            typing_interval: Duration::ZERO,
+            typing_ends_by_itself: true,
+            bang_commands: false,
+            text_limit: None,
+            conversation_rate: None,
+            account_rate: None,
+        }
+    }
+}

@@ -75,6 +75,14 @@ pub struct TraceHeaders {
     pub state: String,
 }
 
+impl TraceHeaders {
+    /// The headers, by their names.
+    pub fn pairs(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let state = (!self.state.is_empty()).then_some(("tracestate", &*self.state));
+        std::iter::once(("traceparent", &*self.parent)).chain(state)
+    }
+}
+
 /// A part of a turn's trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span {

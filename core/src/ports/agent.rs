@@ -163,7 +163,8 @@ pub enum AgentError {
 }
 
 impl AgentError {
-    /// The error without what the runtime said in its own words, for the log: runtimes repeat what people wrote.
+    /// The error without what the runtime said in its own words, for the log and for what operators see of an agent: runtimes repeat
+    /// what people wrote.
     pub fn summary(&self) -> String {
         match self {
             Self::Unreachable(_) | Self::Stalled(_) => self.to_string(),

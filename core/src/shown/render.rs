@@ -1,6 +1,6 @@
 //! Renders what the guard cleared: the operator's templates, in parts that fit the platform.
 
-use std::{panic::AssertUnwindSafe, time::Duration};
+use std::panic::AssertUnwindSafe;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use rejoinder_guard::{Attachment, Body, Choices, Cleared, Draft, Reply, Signal, SignalKind, Timestamp, Via};
@@ -9,7 +9,7 @@ use crate::{
     base::words::{excerpt, filled, plain},
     model::{
         Action, AskedQuestion, Author, Capabilities, ChatKind, Class, Content, Delivery, DeliveryId, DeliveryRecord,
-        DeliveryState, HistoryLine, Label, LineState, Question, Receipts, Resend, SenderKind, Settings, Shown, Speaker,
+        DeliveryState, HistoryLine, Label, LineState, Question, Receipts, SenderKind, Settings, Shown, Speaker,
         Support, Templates, TurnRecord, agent_of, numbered,
     },
     ports::{ChannelAdapter, NewDelivery, TranscriptLine},
@@ -40,7 +40,7 @@ pub(crate) struct Target<'a> {
 
 impl Target<'_> {
     pub(crate) fn capabilities(&self) -> Capabilities {
-        self.channel.map_or_else(minimal_capabilities, |channel| channel.capabilities(&self.turn.event.conversation))
+        self.channel.map_or_else(Capabilities::minimal, |channel| channel.capabilities(&self.turn.event.conversation))
     }
 
     /// When it is sent, and can be seen.
@@ -286,31 +286,6 @@ pub(crate) fn text_file(name: &str, media_type: &str, text: &str) -> Attachment 
 fn parts(channel: Option<&dyn ChannelAdapter>, text: &str) -> Vec<String> {
     let split = channel.and_then(|channel| std::panic::catch_unwind(AssertUnwindSafe(|| channel.parts(text))).ok());
     split.filter(|parts| !parts.is_empty()).unwrap_or_else(|| vec![text.to_owned()])
-}
-
-/// The capabilities assumed for a channel that is no longer configured, whose deliveries wait for it as rows, or that cannot
-/// say what it can do.
-pub(crate) const fn minimal_capabilities() -> Capabilities {
-    Capabilities {
-        receipts: Receipts::Platform,
-        can_write_first: true,
-        resend: Resend::Ambiguous,
-        edit: Support::No,
-        reactions: Support::No,
-        allowed_reactions: None,
-        choices: Support::No,
-        attachments: Support::No,
-        drafts: Support::No,
-        drafts_are_messages: false,
-        draft_interval: Duration::ZERO,
-        typing: Support::No,
-        typing_interval: Duration::ZERO,
-        typing_ends_by_itself: true,
-        bang_commands: false,
-        text_limit: None,
-        conversation_rate: None,
-        account_rate: None,
-    }
 }
 
 /// The content of a question, with its choices as the channel shows them; of a text if nothing is asked.

@@ -106,18 +106,7 @@ impl Sweep {
         let detail = "the gateway ended while the agent ran".to_owned();
         let (end, kind) = ("crashed".to_owned(), "recovered".to_owned());
         let remark = Some(Remark { turn: id, at, kind, detail: detail.clone() });
-        let end = RunEnd {
-            turn: id,
-            number,
-            at,
-            end,
-            detail: Some(detail),
-            usage: None,
-            cost: None,
-            day: None,
-            member: None,
-            content: None,
-        };
+        let end = RunEnd::new(id, number, at, end, Some(detail));
         self.ledger
             .decide(&mut turn, Event::Recovered, Trigger::RunEnded { end, remark, at_once: None })
             .await

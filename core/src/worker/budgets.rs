@@ -6,8 +6,8 @@ use tracing::{error, warn};
 
 use crate::{
     events::Run,
-    model::{AgentName, Budget, Day, LiveSettings, Usage},
-    ports::{DayUse, PeopleStore, RunEnd, SharedClock, StoreError},
+    model::{AgentName, Budget, Cost, Day, LiveSettings, Usage},
+    ports::{DayUse, PeopleStore, SharedClock, StoreError},
 };
 
 /// Operators are told once this part of a budget is used, in percent.
@@ -33,9 +33,9 @@ impl Budgets {
         self.budget(run.handler.agent()?).map(|(_, today)| today.number)
     }
 
-    /// Tells operators if this run, whose end is stored, was the one with which its agent had used most of its budget, or all.
-    pub(super) async fn note(&self, run: &Run, RunEnd { day, usage, cost, .. }: &RunEnd) {
-        let (Some(day), Some(agent)) = (*day, run.handler.agent()) else { return };
+    /// Tells operators if this run, whose end is stored and which counts on `day`, was the one with which its agent had used most of its budget, or all.
+    pub(super) async fn note(&self, run: &Run, day: i64, usage: Option<Usage>, cost: Option<Cost>) {
+        let Some(agent) = run.handler.agent() else { return };
         let Some((budget, _)) = self.budget(agent) else { return };
         let DayUse { tokens, micros, .. } = match self.usage.agent_use(agent, day).await {
             Ok(used) => used,

@@ -15,9 +15,9 @@ use crate::{
     base::{channels::Channels, words::excerpt},
     events::Run,
     model::{
-        AgentApproval, AgentMessage, AgentQuote, AgentTurn, Approval, ApprovalFilter, Author, DeferralLimits, Deferred,
-        Directed, EarlierLine, EventKind, Handler, HistoryLine, Identity, InboundEvent, KnownPeople, LineState,
-        LiveSettings, ScheduleLimits, Settings, Span, Speaker, Surface, TurnRecord, TurnTrace,
+        AgentApproval, AgentMessage, AgentQuote, AgentTurn, Approval, ApprovalFilter, Author, Capabilities,
+        DeferralLimits, Deferred, Directed, EarlierLine, EventKind, Handler, HistoryLine, Identity, InboundEvent,
+        KnownPeople, LineState, LiveSettings, ScheduleLimits, Settings, Span, Speaker, Surface, TurnRecord, TurnTrace,
     },
     operator::own_commands,
     people::People,
@@ -26,7 +26,6 @@ use crate::{
         SessionStore, SharedClock, StoreError,
     },
     questions::approvals::{MOST_WAITING, PAGE},
-    shown::render,
 };
 
 /// The `end` of a run that deferred its answer, in its record.
@@ -168,7 +167,7 @@ impl Inputs {
             history,
             trace: (settings.is_traced || event.trace.is_some())
                 .then(|| TurnTrace::new(turn.id, event.trace.clone()).headers(Span::Run(run.number))),
-            capabilities: ask(channel, || channel.capabilities(&event.conversation), render::minimal_capabilities),
+            capabilities: ask(channel, || channel.capabilities(&event.conversation), Capabilities::minimal),
             cut_off: settings.templates.template(&event.conversation.channel, event.language, CUT_OFF).to_owned(),
             now: run.started_at,
             deadline,

@@ -195,7 +195,7 @@ impl Worker {
         // What used nothing counts for no budget.
         let day = usage.and_then(|_| self.budgets.day(run));
         let run_end = RunEnd { turn: turn.id, number, at, end, detail, usage, cost, day, member, content };
-        let counted = day.is_some().then(|| run_end.clone());
+        let counted = day.map(|day| (day, usage, cost));
         let trigger = Trigger::RunEnded { end: run_end, remark: None, at_once };
         match event {
             Some(event) => {
@@ -208,8 +208,8 @@ impl Worker {
                 }
             }
         }
-        if let Some(end) = counted {
-            self.budgets.note(run, &end).await;
+        if let Some((day, usage, cost)) = counted {
+            self.budgets.note(run, day, usage, cost).await;
         }
     }
 

@@ -10,7 +10,7 @@ use rejoinder_core::{AgentName, AgentRuntime};
 use reqwest::Client;
 use tracing::error;
 
-use super::factory::AgentFactory;
+use super::factory::{AgentFactory, role, section};
 use crate::{
     built_agent::{AgentLoop, BuiltAgent},
     console::finding::Finding,
@@ -29,7 +29,7 @@ impl AgentFactory for Acp {
     }
 
     fn build(&self, name: &AgentName, agent: &Agent, materials: &Materials<'_>) -> Result<BuiltAgent, WiringError> {
-        let section = section(agent).clone();
+        let section = section::<AcpSection>(agent).clone();
         let own_folder = section.cwd.is_none().then(|| materials.data_dir.join("agents").join(&**name));
         let section = own_folder.iter().fold(section, |section, folder| section.in_folder(folder));
         let acp = Arc::new(rejoinder_acp::Acp::new(Arc::clone(name), section));
@@ -50,20 +50,16 @@ impl AgentFactory for Acp {
     }
 
     fn remark_on(&self, name: &str, agent: &Agent) -> Option<String> {
-        let section = section(agent);
+        let section = section::<AcpSection>(agent);
         section.find_program().is_none().then(|| format!("agents.{name} cannot answer: {}.", section.missing_program()))
     }
 
     async fn check(&self, name: &str, agent: &Agent, is_default: bool, _: &Client) -> Vec<Finding> {
-        let (about, section) = (format!("agents.{name}"), section(agent));
-        let role = if is_default { ", the default" } else { "" };
+        let (about, section) = (format!("agents.{name}"), section::<AcpSection>(agent));
+        let role = role(is_default);
         let who = format!("{}{role}", section.command.join(" "));
         vec![finding(about, &who, probe(&section.clone().in_folder(&env::temp_dir())).await)]
     }
-}
-
-fn section(agent: &Agent) -> &AcpSection {
-    agent.section().expect("an agent of this kind has an AcpSection")
 }
 
 fn finding(about: String, who: &str, found: Result<FoundAgent, String>) -> Finding {

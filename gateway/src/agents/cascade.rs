@@ -8,7 +8,7 @@ use rejoinder_config::{Agent, AgentKind};
 use rejoinder_core::{AgentName, AgentRuntime, Price};
 use reqwest::Client;
 
-use super::factory::AgentFactory;
+use super::factory::{AgentFactory, role, section};
 use crate::{
     built_agent::BuiltAgent,
     console::finding::Finding,
@@ -24,7 +24,7 @@ impl AgentFactory for Cascade {
     }
 
     fn build(&self, name: &AgentName, agent: &Agent, materials: &Materials<'_>) -> Result<BuiltAgent, WiringError> {
-        let CascadeSection { members, order, .. } = section(agent);
+        let CascadeSection { members, order, .. } = section::<CascadeSection>(agent);
         let member = |name: &String| {
             let configured = materials.config.agents.get(name);
             let models = configured.map(|agent| agent.models.clone()).unwrap_or_default();
@@ -42,14 +42,10 @@ impl AgentFactory for Cascade {
     }
 
     async fn check(&self, name: &str, agent: &Agent, is_default: bool, _: &Client) -> Vec<Finding> {
-        let role = if is_default { ", the default" } else { "" };
-        let members = section(agent).members.join(", ");
+        let role = role(is_default);
+        let members = section::<CascadeSection>(agent).members.join(", ");
         vec![Finding::ok(format!("agents.{name}"), format!("a cascade of {members}{role}"))]
     }
-}
-
-fn section(agent: &Agent) -> &CascadeSection {
-    agent.section().expect("an agent of this kind has a CascadeSection")
 }
 
 /// Whether prices can be compared.

@@ -8,7 +8,7 @@ use rejoinder_config::{Agent, AgentKind};
 use rejoinder_core::{AgentName, AgentRuntime};
 use reqwest::Client;
 
-use super::factory::AgentFactory;
+use super::factory::{AgentFactory, role, section};
 use crate::{
     built_agent::BuiltAgent,
     console::finding::Finding,
@@ -27,15 +27,16 @@ impl AgentFactory for Command {
         let wrong = |reason: String| WiringError::Agent { name: Arc::clone(name), reason };
         let supervisor =
             Supervisor::own().map_err(|error| wrong(format!("this program cannot start itself: {error}")))?;
-        let agent = rejoinder_agents::Command::new(Arc::clone(name), section(agent).clone(), supervisor)
-            .map_err(|error| wrong(error.to_string()))?;
+        let agent =
+            rejoinder_agents::Command::new(Arc::clone(name), section::<CommandSection>(agent).clone(), supervisor)
+                .map_err(|error| wrong(error.to_string()))?;
         let agent: Arc<dyn AgentRuntime> = Arc::new(agent);
         Ok(agent.into())
     }
 
     async fn check(&self, name: &str, agent: &Agent, is_default: bool, _: &Client) -> Vec<Finding> {
-        let (about, program) = (format!("agents.{name}"), section(agent));
-        let role = if is_default { ", the default" } else { "" };
+        let (about, program) = (format!("agents.{name}"), section::<CommandSection>(agent));
+        let role = role(is_default);
         let found = match program.find_program() {
             Err(error) => Finding::wrong(about, format!("it cannot be run{role}: {error}")),
             Ok(path) => {
@@ -49,8 +50,4 @@ impl AgentFactory for Command {
         };
         vec![found]
     }
-}
-
-fn section(agent: &Agent) -> &CommandSection {
-    agent.section().expect("an agent of this kind has a CommandSection")
 }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use rejoinder_agents::AddedToPrompt;
-use rejoinder_config::{Agent, AgentKind, Config};
+use rejoinder_config::{Agent, AgentKind, AgentSection, Config};
 use rejoinder_core::{AgentName, AgentTurn};
 use reqwest::Client;
 use utoipa::openapi::OpenApi;
@@ -49,4 +49,17 @@ pub(crate) trait AgentFactory: Sync {
 
     /// Checks an agent for `rejoinder doctor`.
     async fn check(&self, name: &str, agent: &Agent, is_default: bool, http: &Client) -> Vec<Finding>;
+}
+
+/// The section of an agent whose kind has sections of this type.
+///
+/// # Panics
+/// If it is of another kind.
+pub(super) fn section<S: AgentSection>(agent: &Agent) -> &S {
+    agent.section().expect("an agent of this kind has this section")
+}
+
+/// What a finding says of the agent's role, after its name.
+pub(super) const fn role(is_default: bool) -> &'static str {
+    if is_default { ", the default" } else { "" }
 }

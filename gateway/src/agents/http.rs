@@ -8,7 +8,7 @@ use rejoinder_config::{Agent, AgentKind};
 use rejoinder_core::{AgentName, AgentRuntime};
 use reqwest::Client;
 
-use super::factory::AgentFactory;
+use super::factory::{AgentFactory, role, section};
 use crate::{
     built_agent::BuiltAgent,
     client::{CHECK_TIMEOUT, is_readable_on_the_way},
@@ -25,7 +25,7 @@ impl AgentFactory for Http {
     }
 
     fn build(&self, name: &AgentName, agent: &Agent, materials: &Materials<'_>) -> Result<BuiltAgent, WiringError> {
-        let section = section(agent).clone();
+        let section = section::<HttpSection>(agent).clone();
         let agent: Arc<dyn AgentRuntime> =
             Arc::new(rejoinder_agents::Http::new(Arc::clone(name), section, materials.http.clone()));
         Ok(agent.into())
@@ -36,14 +36,14 @@ impl AgentFactory for Http {
     }
 
     fn remark_on(&self, name: &str, agent: &Agent) -> Option<String> {
-        is_readable_on_the_way(&section(agent).url)
+        is_readable_on_the_way(&section::<HttpSection>(agent).url)
             .then(|| format!("agents.{name}.url begins with http://: all messages can be read on the way."))
     }
 
     /// Asks for the headers only: no turn is sent.
     async fn check(&self, name: &str, agent: &Agent, is_default: bool, http: &Client) -> Vec<Finding> {
-        let (about, service) = (format!("agents.{name}"), section(agent));
-        let role = if is_default { ", the default" } else { "" };
+        let (about, service) = (format!("agents.{name}"), section::<HttpSection>(agent));
+        let role = role(is_default);
         let url = rejoinder_agents::redacted_url(&service.url);
         let who = format!("the service at {}{role}", url.as_str().trim_end_matches('/'));
         let found = match http.head(service.url.clone()).timeout(CHECK_TIMEOUT).send().await {
@@ -55,8 +55,4 @@ impl AgentFactory for Http {
         };
         vec![found]
     }
-}
-
-fn section(agent: &Agent) -> &HttpSection {
-    agent.section().expect("an agent of this kind has an HttpSection")
 }

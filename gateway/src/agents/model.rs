@@ -8,7 +8,7 @@ use rejoinder_config::{Agent, AgentKind};
 use rejoinder_core::{AgentName, AgentTurn};
 use reqwest::Client;
 
-use super::factory::AgentFactory;
+use super::factory::{AgentFactory, role, section};
 use crate::{
     built_agent::BuiltAgent,
     client::{CHECK_TIMEOUT, is_readable_on_the_way},
@@ -62,17 +62,13 @@ impl<S: ModelSection> AgentFactory for ModelKind<S> {
 
     async fn check(&self, name: &str, agent: &Agent, is_default: bool, http: &Client) -> Vec<Finding> {
         let (about, server) = (format!("agents.{name}"), section::<S>(agent));
-        let role = if is_default { ", the default" } else { "" };
+        let role = role(is_default);
         let url = rejoinder_agents::redacted_url(server.base_url());
         let who = format!("{} at {}{role}", server.model(), url.as_str().trim_end_matches('/'));
         let in_time = tokio::time::timeout(CHECK_TIMEOUT, server.check_model(http)).await;
         let late = || Err(ModelsError::Unreachable("it does not answer in time".to_owned()));
         vec![finding(about, &who, server.api_key().is_some(), self.doubt, in_time.unwrap_or_else(|_| late()))]
     }
-}
-
-fn section<S: ModelSection>(agent: &Agent) -> &S {
-    agent.section().expect("an agent of this kind has this section")
 }
 
 /// What a check found. `doubt`: what may be wrong with `base_url` if the server does not list its models.

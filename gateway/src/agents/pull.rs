@@ -9,7 +9,7 @@ use rejoinder_core::{AgentName, AgentRuntime};
 use reqwest::Client;
 use utoipa::openapi::OpenApi;
 
-use super::factory::AgentFactory;
+use super::factory::{AgentFactory, role, section};
 use crate::{
     built_agent::BuiltAgent,
     console::finding::Finding,
@@ -25,7 +25,7 @@ impl AgentFactory for Pull {
     }
 
     fn build(&self, name: &AgentName, agent: &Agent, materials: &Materials<'_>) -> Result<BuiltAgent, WiringError> {
-        let section = section(agent);
+        let section = section::<PullSection>(agent);
         let shared = section.token.as_ref().map(|token| materials.tokens(token, &token_file(name)));
         let worker = |worker: &String| {
             let tokens = materials.tokens(&section.workers[worker].token, &worker_token_file(name, worker))?;
@@ -50,8 +50,8 @@ impl AgentFactory for Pull {
     }
 
     async fn check(&self, name: &str, agent: &Agent, is_default: bool, _: &Client) -> Vec<Finding> {
-        let (about, section) = (format!("agents.{name}"), section(agent));
-        let role = if is_default { ", the default" } else { "" };
+        let (about, section) = (format!("agents.{name}"), section::<PullSection>(agent));
+        let role = role(is_default);
         let named = match section.workers.len() {
             0 => String::new(),
             1 => ", 1 worker has a token of its own".to_owned(),
@@ -66,10 +66,6 @@ impl AgentFactory for Pull {
         };
         vec![finding.with_advice(advice)]
     }
-}
-
-fn section(agent: &Agent) -> &PullSection {
-    agent.section().expect("an agent of this kind has a PullSection")
 }
 
 /// The file in the data directory with the generated token.

@@ -330,7 +330,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::MAX_ANSWER;
+    use crate::report::MAX_ANSWER;
 
     fn read(answer: &mut MessageAnswer, events: &[Value]) -> String {
         events.iter().map(|event| answer.event(&event.to_string()).expect("it is an event").show).collect()

@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use rejoinder_core::{AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, RunEvents};
 use tokio_util::sync::CancellationToken;
 
-pub use self::section::{CommandSection, Memory, ProgramError};
+pub use self::section::{CommandSection, Memory, ProgramError, is_executable};
 use crate::{supervise::Supervisor, wire};
 
 /// An agent that is a program.

@@ -156,7 +156,9 @@ impl CommandSection {
     }
 }
 
-fn is_executable(path: &Path) -> bool {
+/// Whether somebody may execute the file.
+#[must_use]
+pub fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 

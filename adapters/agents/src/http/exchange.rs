@@ -1,7 +1,5 @@
 //! The request of a turn and its response.
 
-use std::time::Duration;
-
 use rejoinder_core::{AgentError, AgentTurn, Outcome, Reply, RunEvents, TraceHeaders};
 use reqwest::{
     RequestBuilder, Response, StatusCode,
@@ -12,16 +10,12 @@ use tokio::time::timeout;
 
 use super::Http;
 use crate::{
-    model::{chain, read_body},
+    model::{chain, error_body},
     wire::{Body, Format, Said, WireTurn, short_error},
 };
 
 /// What the service may answer with.
 const ACCEPTED: &str = "application/x-ndjson, text/event-stream, application/json, text/plain";
-
-/// How much of an error's body is read, in bytes, and for how long.
-const MAX_ERROR_BODY: usize = 16 * 1024;
-const ERROR_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Http {
     pub(super) async fn exchange(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
@@ -58,11 +52,8 @@ impl Http {
             let signature = signature.map_err(|_| AgentError::Failed("the request cannot be signed".to_owned()))?;
             request = request.header(HEADER_WEBHOOK_SIGNATURE, signature);
         }
-        if let Some(TraceHeaders { parent, state }) = &turn.trace {
-            request = request.header("traceparent", parent);
-            if !state.is_empty() {
-                request = request.header("tracestate", state);
-            }
+        for (name, value) in turn.trace.iter().flat_map(TraceHeaders::pairs) {
+            request = request.header(name, value);
         }
         Ok(request.header(HEADER_WEBHOOK_TIMESTAMP, seconds).body(body))
     }
@@ -86,7 +77,6 @@ impl Http {
 
 async fn refusal(mut response: Response) -> AgentError {
     let status = response.status().to_string();
-    let body = timeout(ERROR_TIMEOUT, read_body(&mut response, MAX_ERROR_BODY)).await;
-    let body = body.ok().and_then(Result::ok).unwrap_or_default();
+    let body = error_body(&mut response).await;
     AgentError::Refused { status, message: short_error(&String::from_utf8_lossy(&body)) }
 }

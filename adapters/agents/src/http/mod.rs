@@ -18,7 +18,10 @@ use standardwebhooks::Webhook;
 use tokio_util::sync::CancellationToken;
 
 pub use self::section::HttpSection;
-use crate::{model::redacted_url, wire};
+use crate::{
+    model::{count_request, redacted_url},
+    wire,
+};
 
 /// An agent that is a service.
 pub struct Http {
@@ -47,11 +50,6 @@ impl Http {
         let Some(limit) = self.settings.timeout else { return self.exchange(turn, events).await };
         let answered = tokio::time::timeout(limit, self.exchange(turn, events)).await;
         answered.unwrap_or_else(|_| Err(AgentError::Stalled(format!("the answer has not ended within {limit:?}"))))
-    }
-
-    fn count(&self, result: &'static str) {
-        metrics::counter!("rejoinder_agent_requests_total", "agent" => self.name.clone(), "result" => result)
-            .increment(1);
     }
 }
 
@@ -85,7 +83,7 @@ impl AgentRuntime for Http {
         tokio::select! {
             biased;
             outcome = self.answer(&turn, &events) => {
-                self.count(label(&outcome));
+                count_request(&self.name, label(&outcome));
                 outcome
             }
             () = cancel.cancelled() => Err(AgentError::Failed("the run was cancelled".to_owned())),

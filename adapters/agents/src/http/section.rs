@@ -1,21 +1,18 @@
 //! `kind = "http"`: the configuration of a service that answers.
 
-use std::{ops::RangeInclusive, time::Duration};
+use std::time::Duration;
 
-use base64::{Engine, prelude::BASE64_STANDARD};
 use rejoinder_config::{
     AgentSection, Checks, Secret, Section,
     duration::{self, HOUR},
     number, text,
 };
+use rejoinder_kit::signing_key;
 use serde::{Deserialize, Serialize};
 use standardwebhooks::Webhook;
 use url::Url;
 
 use crate::timeout;
-
-/// How many bytes a key of Standard Webhooks has.
-const KEY_LENGTH: RangeInclusive<usize> = 24..=64;
 
 /// A service that gets one request for each turn.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -60,8 +57,8 @@ impl Default for HttpSection {
 impl HttpSection {
     /// What signs the requests. `None` if the secret is no key.
     pub(super) fn signer(secret: &Secret) -> Option<Webhook> {
-        let key = BASE64_STANDARD.decode(secret.expose().strip_prefix("whsec_")?).ok();
-        Webhook::from_bytes(key.filter(|key| KEY_LENGTH.contains(&key.len()))?).ok()
+        let secret = Some(secret.expose()).filter(|secret| secret.starts_with("whsec_"))?;
+        Webhook::from_bytes(signing_key(secret)?).ok()
     }
 }
 

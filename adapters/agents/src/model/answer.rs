@@ -2,11 +2,8 @@
 
 use crate::{
     prompt::messages::Written,
-    report::{AnswerUpdate, VisibleText},
+    report::{AnswerUpdate, MAX_ANSWER, VisibleText, cut},
 };
-
-/// The most bytes of text, reasoning and tool arguments in one answer. Text that is longer is cut.
-pub(crate) const MAX_ANSWER: usize = 1024 * 1024;
 
 /// The most tool calls in one answer.
 pub(crate) const MAX_CALLS: usize = 32;
@@ -90,12 +87,11 @@ impl AnswerText {
 
     /// Adds text, as much of it as there is room for.
     pub(crate) fn push(&mut self, text: &str, update: &mut AnswerUpdate) {
-        let room = MAX_ANSWER.saturating_sub(self.size);
-        let kept = &text[..text.floor_char_boundary(room)];
+        let (kept, is_cut) = cut(text, self.size);
         self.size += kept.len();
         self.raw.push_str(kept);
         self.visible.push(kept, update);
-        if kept.len() < text.len() {
+        if is_cut {
             (self.cut, self.stage) = (true, Stage::Done);
         }
     }

@@ -14,11 +14,15 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{
-    answer::{Answer, AnswerError, MAX_ANSWER, error_message},
+    answer::{Answer, AnswerError, error_message},
     protocol::Protocol,
     server::Model,
 };
-use crate::{report::Report, section::ModelSettings};
+use crate::{
+    prompt::files::essence,
+    report::{MAX_ANSWER, Report},
+    section::ModelSettings,
+};
 
 /// The largest event of a stream, and the largest unstreamed answer, in bytes: room for an answer that is too long and
 /// is cut, and for JSON's escapes.
@@ -179,11 +183,8 @@ impl<P: Protocol> Model<P> {
             .header("x-rejoinder-turn-id", turn.turn.to_string())
             .header("x-rejoinder-attempt", turn.attempt)
             .body(body);
-        match &turn.trace {
-            Some(TraceHeaders { parent, state }) if state.is_empty() => request.header("traceparent", parent),
-            Some(TraceHeaders { parent, state }) => request.header("traceparent", parent).header("tracestate", state),
-            None => request,
-        }
+        let trace = turn.trace.iter().flat_map(TraceHeaders::pairs);
+        trace.fold(request, |request, (name, value)| request.header(name, value))
     }
 
     async fn read_stream(
@@ -263,8 +264,7 @@ impl<P: Protocol> Model<P> {
             .get(RETRY_AFTER)
             .and_then(|value| value.to_str().ok()?.trim().parse().ok())
             .map(Duration::from_secs);
-        let body = timeout(ERROR_TIMEOUT, read_body(&mut response, MAX_ERROR_BODY)).await;
-        let body = body.ok().and_then(Result::ok).unwrap_or_default();
+        let body = error_body(&mut response).await;
         let message = serde_json::from_slice(&body).ok().and_then(|body| error_message(&body));
         let message = message.unwrap_or_else(|| String::from_utf8_lossy(&body).into_owned());
         ExchangeError::Refused { status, message: self.error_detail(&message), retry_after }
@@ -281,8 +281,13 @@ impl<P: Protocol> Model<P> {
 
 /// The media type of a response, in lower case and without parameters; empty if it has none.
 fn media_type(headers: &HeaderMap) -> String {
-    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    essence(headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default())
+}
+
+/// The beginning of an error's body, as far as it arrives soon.
+pub(crate) async fn error_body(response: &mut Response) -> Vec<u8> {
+    let body = timeout(ERROR_TIMEOUT, read_body(response, MAX_ERROR_BODY)).await;
+    body.ok().and_then(Result::ok).unwrap_or_default()
 }
 
 /// An error message of a server or a library, for people: one line, short, without the API key.

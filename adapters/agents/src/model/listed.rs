@@ -46,22 +46,7 @@ pub enum ModelStatus {
 /// [`ModelSection::check_model`](crate::ModelSection::check_model).
 pub(crate) async fn check_agent<P: Protocol>(http: &reqwest::Client, section: &P) -> Result<ModelStatus, ModelsError> {
     let settings = section.settings();
-    check::<P>(http, settings.base_url, settings.api_key.map(Secret::get), settings.model).await
-}
-
-/// The models of an agent's server, in its own order.
-pub(crate) async fn list_of<P: Protocol>(http: &reqwest::Client, section: &P) -> Result<Vec<String>, ModelsError> {
-    let settings = section.settings();
-    list::<P>(http, settings.base_url, settings.api_key.map(Secret::get)).await
-}
-
-/// Asks a server whether it has `model`.
-pub(crate) async fn check<P: Protocol>(
-    http: &reqwest::Client,
-    base_url: &Url,
-    key: Option<&SecretString>,
-    model: &str,
-) -> Result<ModelStatus, ModelsError> {
+    let (base_url, key, model) = (settings.base_url, settings.api_key.map(Secret::get), settings.model);
     let listed = list::<P>(http, base_url, key).await?;
     // Ollama lists a model without a tag as `model:latest`.
     if listed.iter().any(|listed| listed == model || listed.strip_suffix(":latest") == Some(model)) {
@@ -78,6 +63,12 @@ pub(crate) async fn check<P: Protocol>(
         }
         _ => ModelStatus::Unlisted(listed),
     })
+}
+
+/// The models of an agent's server, in its own order.
+pub(crate) async fn list_of<P: Protocol>(http: &reqwest::Client, section: &P) -> Result<Vec<String>, ModelsError> {
+    let settings = section.settings();
+    list::<P>(http, settings.base_url, settings.api_key.map(Secret::get)).await
 }
 
 /// The models of a server, in its own order.

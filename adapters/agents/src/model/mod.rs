@@ -29,14 +29,15 @@ mod section;
 mod server;
 
 #[cfg(test)]
-pub(crate) use self::{answer::MAX_ANSWER, request::Request};
+pub(crate) use self::request::Request;
 pub(crate) use self::{
     answer::{Answer, AnswerError, AnswerText, MAX_CALLS, Stage, error_message},
     dialect::Dialect,
-    exchange::{chain, error_detail, read_body},
-    listed::{check, list},
+    exchange::{chain, error_body, error_detail, read_body},
+    listed::list,
     protocol::Protocol,
     request::write_elements,
+    server::count_request,
 };
 pub use self::{
     listed::{ModelStatus, ModelsError},

@@ -85,7 +85,11 @@ impl<P: Protocol> Model<P> {
     }
 
     pub(super) fn count(&self, result: &'static str) {
-        metrics::counter!("rejoinder_agent_requests_total", "agent" => self.name.clone(), "result" => result)
-            .increment(1);
+        count_request(&self.name, result);
     }
+}
+
+/// Counts a request to an agent's server.
+pub(crate) fn count_request(agent: &AgentName, result: &'static str) {
+    metrics::counter!("rejoinder_agent_requests_total", "agent" => agent.clone(), "result" => result).increment(1);
 }

@@ -264,7 +264,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::MAX_ANSWER;
+    use crate::report::MAX_ANSWER;
 
     fn chunk(delta: &serde_json::Value) -> String {
         json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]}).to_string()

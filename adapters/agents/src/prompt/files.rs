@@ -31,7 +31,7 @@ const MAX_TEXT_BYTES: usize = 256 << 10;
 const MAX_TEXT: usize = 40_000;
 
 /// A media type without its parameters, in lower case.
-fn essence(media_type: &str) -> String {
+pub(crate) fn essence(media_type: &str) -> String {
     media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
@@ -63,16 +63,22 @@ pub struct Picture<'a> {
 
 impl Picture<'_> {
     /// Its media type, and its bytes in base64. `None` if there is only a note in their place.
-    pub(crate) fn encoded(&self) -> Option<(&str, &str)> {
+    pub fn encoded(&self) -> Option<(&str, &str)> {
         self.url.strip_prefix("data:")?.split_once(";base64,")
     }
 
     /// The picture with its type and its size in place of its bytes.
     pub fn with_note(&self) -> Picture<'_> {
         let (media_type, encoded) = self.encoded().unwrap_or((&self.url, ""));
-        let bytes = encoded.trim_end_matches('=').len() * 3 / 4;
-        Picture { name: self.name, is_quoted: self.is_quoted, url: format!("[{media_type}, {bytes} bytes]") }
+        Picture { name: self.name, is_quoted: self.is_quoted, url: note(media_type, encoded) }
     }
+}
+
+/// The type and the size of a picture, in place of its bytes in base64.
+#[must_use]
+pub fn note(media_type: &str, encoded: &str) -> String {
+    let bytes = encoded.trim_end_matches('=').len() * 3 / 4;
+    format!("[{media_type}, {bytes} bytes]")
 }
 
 /// The pictures of at most `largest` bytes among the files, each of which may belong to the quoted message.

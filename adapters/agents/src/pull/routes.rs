@@ -7,13 +7,13 @@ use axum::{
     body::{Body, Bytes},
     extract::{Path, Request, State, rejection::PathRejection},
     http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
-    middleware::{self, Next},
+    middleware,
     response::{IntoResponse, Response},
     routing::{get, post},
 };
 use futures_util::stream;
 use rejoinder_core::{AgentTurn, TurnId};
-use rejoinder_kit::{Peer, Problem, bearer, read_body};
+use rejoinder_kit::{Peer, Problem, bearer, read_body, uncached};
 use tokio::{sync::oneshot, time::Instant};
 use url::form_urlencoded;
 
@@ -39,30 +39,17 @@ const MAX_RENEWAL: usize = 64 * 1024;
 type Shared = State<Arc<Pull>>;
 
 impl Pull {
-    /// What workers use, relative to `/agents/<name>`.
+    /// What workers use, relative to `/agents/<name>`. A request is held for up to a minute, so a time limit around them must be
+    /// longer. Bodies are limited here.
     pub fn routes(self: &Arc<Self>) -> Router {
-        routes(Arc::clone(self))
+        Router::new()
+            .route("/next", get(next))
+            .route("/turns/{turn_id}", post(answer))
+            .route("/turns/{turn_id}/renew", post(renew))
+            .route("/turns/{turn_id}/events", post(report))
+            .layer(middleware::from_fn(uncached))
+            .with_state(Arc::clone(self))
     }
-}
-
-/// The routes of an agent, relative to `/agents/<name>`. A request is held for up to a minute, so a time limit around them must
-/// be longer. Bodies are limited here.
-fn routes(agent: Arc<Pull>) -> Router {
-    Router::new()
-        .route("/next", get(next))
-        .route("/turns/{turn_id}", post(answer))
-        .route("/turns/{turn_id}/renew", post(renew))
-        .route("/turns/{turn_id}/events", post(report))
-        .layer(middleware::from_fn(with_common_headers))
-        .with_state(agent)
-}
-
-async fn with_common_headers(request: Request, next: Next) -> Response {
-    let mut response = next.run(request).await;
-    let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    response
 }
 
 /// Fetch a turn.

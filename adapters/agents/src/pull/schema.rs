@@ -1,4 +1,4 @@
-//! The OpenAPI description of what workers use.
+//! The types of the bodies in the OpenAPI description.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -41,10 +41,16 @@ pub(super) struct Answer {
     react: Option<String>,
     /// The answer comes later; the gateway asks again then.
     defer: Option<Value>,
+    /// A question with choices, as the answer.
+    ask: Option<Value>,
+    /// A request for an approval; the gateway asks again once it is decided.
+    approval: Option<Value>,
     /// Nothing to say, on purpose: why.
     silent: Option<String>,
     /// The worker failed: why, for the operator.
     error: Option<String>,
+    /// True: what was said in events is the answer.
+    end: Option<bool>,
 }
 
 /// What happens while a worker works on a turn.

@@ -116,7 +116,7 @@ impl Call {
         let capabilities = &turn.capabilities;
         let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
         match name {
-            REACT if capabilities.reactions != Support::No => {
+            REACT if can_react(turn) => {
                 let React { emoji } = read(arguments)?;
                 let emoji = emoji.trim();
                 match &capabilities.allowed_reactions {
@@ -232,9 +232,14 @@ fn read<'a, T: Deserialize<'a>>(arguments: &'a str) -> Result<T, String> {
     serde_json::from_str(arguments).map_err(|error| format!("error: the arguments are not as described: {error}"))
 }
 
+/// Whether a message can have a reaction.
+pub(crate) fn can_react(turn: &AgentTurn) -> bool {
+    turn.capabilities.reactions != Support::No
+}
+
 /// Whether `text` may be an emoji: emoji contain no letters, and even the longest (a family, the flag of a region) have only
 /// a few characters.
-fn looks_like_emoji(text: &str) -> bool {
+pub(crate) fn looks_like_emoji(text: &str) -> bool {
     text.chars().count() <= 16 && !text.contains(|c: char| c.is_ascii_alphabetic())
 }
 

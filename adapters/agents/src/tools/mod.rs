@@ -21,8 +21,8 @@ mod schedule;
 mod tests;
 
 pub(crate) use self::{
-    call::{ASK, REQUEST_APPROVAL, STAY_SILENT, ToolCall, rfc3339, shortened},
+    call::{ASK, REQUEST_APPROVAL, STAY_SILENT, ToolCall, can_react, looks_like_emoji, rfc3339, shortened},
     chosen::chosen,
     offer::{Tool, offered},
-    run::RunState,
+    run::{MAX_TOOL_NAME, RunState},
 };

@@ -2,12 +2,12 @@
 
 use std::{borrow::Cow, sync::LazyLock};
 
-use rejoinder_core::{AgentTurn, Support};
+use rejoinder_core::AgentTurn;
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
-    call::{ASK, DEFER, REACT, REQUEST_APPROVAL, SCHEDULE, SEND, STAY_SILENT},
+    call::{ASK, DEFER, REACT, REQUEST_APPROVAL, SCHEDULE, SEND, STAY_SILENT, can_react},
     schedule,
 };
 
@@ -23,9 +23,7 @@ pub(crate) struct Tool {
 /// The tools for a run of this turn.
 pub(crate) fn offered(turn: &AgentTurn) -> Vec<Cow<'static, Tool>> {
     let capabilities = &turn.capabilities;
-    let react = (capabilities.reactions != Support::No)
-        .then(|| react(capabilities.allowed_reactions.as_deref()))
-        .map(Cow::Owned);
+    let react = can_react(turn).then(|| react(capabilities.allowed_reactions.as_deref())).map(Cow::Owned);
     let others = [
         (turn.may_defer.left > 0, &*DEFER_TOOL),
         (turn.may_ask_approval, &*APPROVAL_TOOL),

@@ -8,7 +8,8 @@ use super::{
     schedule,
 };
 
-const MAX_TOOL_NAME: usize = 64;
+/// How many characters of a tool's name are kept.
+pub(crate) const MAX_TOOL_NAME: usize = 64;
 
 /// The result of a tool call, for the model.
 #[derive(Debug)]

@@ -4,12 +4,12 @@ use rejoinder_core::{ToolUse, Usage, json_error};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::tools::MAX_TOOL_NAME;
+
 /// The keys of which an object has one: it may have more of the first five, but only one of the others, which end the run.
 pub(super) const KEYS: [&str; 13] = [
     "text", "rewrite", "tool", "usage", "send", "reply", "react", "ask", "defer", "silent", "approval", "error", "end",
 ];
-
-const MAX_TOOL_NAME: usize = 64;
 
 /// An object as the agent wrote it.
 #[derive(Debug, Deserialize)]

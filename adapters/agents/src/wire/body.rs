@@ -8,6 +8,7 @@ use super::{
     lines::{Lines, TextPieces, without_mark},
     said::{MAX_OBJECT, Said},
 };
+use crate::prompt::files::essence;
 
 /// What an answer consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +25,7 @@ pub(crate) enum Format {
 impl Format {
     /// The format of an answer of this content type.
     pub(crate) fn of(content_type: &str) -> Option<Self> {
-        let media_type = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        Some(match media_type.as_str() {
+        Some(match essence(content_type).as_str() {
             "text/plain" => Self::Text,
             "application/json" => Self::Object,
             "application/x-ndjson" | "application/ndjson" | "application/jsonl" => Self::Lines,

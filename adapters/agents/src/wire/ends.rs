@@ -5,12 +5,8 @@ use std::time::Duration;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use rejoinder_core::{AgentError, AgentTurn, Attachment, Outcome, Reply, Timestamp, is_blank};
 
-use super::{
-    answer::{Defer, File, Message, WireEnd},
-    limits::MAX_TEXT,
-    turn::can_react,
-};
-use crate::tools::{self, ASK, REQUEST_APPROVAL, STAY_SILENT};
+use super::answer::{Defer, File, Message, WireEnd};
+use crate::tools::{self, ASK, REQUEST_APPROVAL, STAY_SILENT, can_react, looks_like_emoji};
 
 const MAX_FILES: usize = 10;
 
@@ -18,9 +14,6 @@ const MAX_FILES: usize = 10;
 const MAX_NAME: usize = 200;
 
 const MAX_URL: usize = 2_000;
-
-/// How many characters an emoji has at most: the longest (a family, the flag of a region) have only a few.
-const MAX_EMOJI: usize = 16;
 
 /// How many characters of an agent's own error the operator gets.
 const MAX_ERROR: usize = 1_000;
@@ -78,10 +71,7 @@ impl WireEnd {
             Self { reply: Some(message), .. } => Ok(Outcome::Reply(message.into_reply(said.text)?)),
             Self { react: Some(emoji), .. } => {
                 let emoji = emoji.trim();
-                if emoji.is_empty()
-                    || emoji.chars().count() > MAX_EMOJI
-                    || emoji.contains(|c: char| c.is_ascii_alphabetic())
-                {
+                if emoji.is_empty() || !looks_like_emoji(emoji) {
                     return invalid("`react` must be one emoji");
                 }
                 let allowed = turn.capabilities.allowed_reactions.as_ref();
@@ -161,10 +151,4 @@ impl File {
         };
         Ok(Attachment { name, media_type, url })
     }
-}
-
-/// The beginning of a text that is too long, and whether it is.
-pub(super) fn cut(text: &str, before: usize) -> (&str, bool) {
-    let kept = &text[..text.floor_char_boundary(MAX_TEXT.saturating_sub(before))];
-    (kept, kept.len() < text.len())
 }

@@ -15,7 +15,6 @@
 mod answer;
 mod body;
 mod ends;
-mod limits;
 mod lines;
 mod said;
 mod turn;

@@ -7,9 +7,9 @@ use tokio::time::Instant;
 
 use super::{
     answer::{Message, WireObject},
-    ends::{SaidSoFar, cut},
+    ends::SaidSoFar,
 };
-use crate::report::{AnswerUpdate, Report, VisibleText};
+use crate::report::{AnswerUpdate, Report, VisibleText, cut};
 
 /// The largest object, in bytes: room for a reply with files.
 pub(crate) const MAX_OBJECT: usize = 16 * 1024 * 1024;

@@ -7,11 +7,13 @@ use serde_json::{Value, json};
 
 use super::{
     Format, Said, WireTurn,
-    limits::MAX_TEXT,
     lines::{Lines, TextPieces, WrongLine},
     said::MAX_OBJECT,
 };
-use crate::tests::{line, turn};
+use crate::{
+    report::MAX_ANSWER,
+    tests::{line, turn},
+};
 
 fn file(bytes: Option<&[u8]>) -> AgentFile {
     let attachment =
@@ -280,14 +282,14 @@ async fn an_emoji_that_the_platform_does_not_show_is_text_and_beside_a_text_it_i
 }
 
 #[rstest]
-#[case(vec![json!({"text": "ä".repeat(MAX_TEXT / 4)}), json!({"text": "x".to_owned() + &"ä".repeat(MAX_TEXT / 2)})])]
-#[case(vec![json!({"rewrite": "x".repeat(MAX_TEXT + 1)})])]
-#[case(vec![json!({"reply": "x".repeat(MAX_TEXT + 1)})])]
+#[case(vec![json!({"text": "ä".repeat(MAX_ANSWER / 4)}), json!({"text": "x".to_owned() + &"ä".repeat(MAX_ANSWER / 2)})])]
+#[case(vec![json!({"rewrite": "x".repeat(MAX_ANSWER + 1)})])]
+#[case(vec![json!({"reply": "x".repeat(MAX_ANSWER + 1)})])]
 #[tokio::test]
 async fn a_text_that_is_too_long_is_cut_off_and_says_so(#[case] objects: Vec<Value>) {
     let Ok(Outcome::Reply(reply)) = end_of(&objects).await else { panic!("no reply") };
     let kept = reply.text.strip_suffix("\n\nThe rest is missing.").expect("it says so").len();
-    assert!(kept == MAX_TEXT || kept == MAX_TEXT - 1, "{kept}");
+    assert!(kept == MAX_ANSWER || kept == MAX_ANSWER - 1, "{kept}");
 }
 
 #[rstest]

@@ -3,17 +3,20 @@
 use base64::{display::Base64Display, engine::general_purpose::STANDARD};
 use rejoinder_core::{
     AgentApproval, AgentFile, AgentMessage, AgentQuote, AgentTurn, ApprovalState, Author, ChatKind, Deferred,
-    HistoryLine, LineState, ModelInput, Sender, SenderKind, Speaker, Support, Surface,
+    HistoryLine, LineState, ModelInput, Sender, SenderKind, Speaker, Surface,
 };
 use serde::{Serialize, Serializer};
 use serde_with::skip_serializing_none;
 
-use crate::{prompt::handoff::HandedOver, tools::rfc3339};
+use crate::{
+    prompt::handoff::HandedOver,
+    tools::{can_react, rfc3339},
+};
 
 /// The largest file whose content an agent gets, in bytes.
 pub(crate) const MAX_FILE: usize = 10 << 20;
 
-/// A turn, as an agent reads it. The keys up to `deadline` are always there; the others, if they say something.
+/// A turn, as an agent reads it. The keys up to `deadline`, `may` and `surface` are always there; the others, if they say something.
 #[skip_serializing_none]
 #[derive(Serialize)]
 pub(crate) struct WireTurn<'a> {
@@ -239,10 +242,6 @@ impl<'a> WireTurn<'a> {
             },
         }
     }
-}
-
-pub(super) fn can_react(turn: &AgentTurn) -> bool {
-    turn.capabilities.reactions != Support::No
 }
 
 impl<'a> Person<'a> {

@@ -1,7 +1,11 @@
 //! How `rejoinder init` finds servers, and how `rejoinder doctor` checks models.
 
-use rejoinder_agents::{ModelStatus, ModelsError, Origin, ServerCandidates, check_model, find_local, say_hello};
+use rejoinder_agents::{
+    ModelSection, ModelStatus, ModelsError, OpenAiSection, Origin, ServerCandidates, find_local, say_hello,
+};
+use rejoinder_config::Secret;
 use serde_json::{Value, json};
+use url::Url;
 
 use crate::double::{Answer, Server, client};
 
@@ -47,10 +51,16 @@ async fn something_else_that_answers_is_not_taken_for_a_model() {
     }
 }
 
+/// Asks a server whether it has `llama3.1`.
+async fn asked(base_url: Url, api_key: Option<Secret>) -> Result<ModelStatus, ModelsError> {
+    let agent = OpenAiSection { base_url, api_key, model: "llama3.1".to_owned(), ..OpenAiSection::default() };
+    agent.check_model(&client()).await
+}
+
 /// Asks a server with these answers whether it has `llama3.1`.
 async fn status_after(answers: impl IntoIterator<Item = Answer>) -> Result<ModelStatus, ModelsError> {
     let server = Server::answering(answers).await;
-    check_model(&client(), &server.base_url, Some(&"sk-secret".into()), "llama3.1").await
+    asked(server.base_url.clone(), Some("sk-secret".into())).await
 }
 
 fn list(ids: &[&str]) -> Answer {
@@ -86,7 +96,7 @@ async fn why_the_models_are_not_known_is_named() {
     assert_eq!(status_after([Answer::error(503, "loading")]).await, Err(ModelsError::Failing(503)));
     assert!(matches!(status_after([Answer::error(404, "not found")]).await, Err(ModelsError::NoList(_))));
     let nowhere = "http://user:sesame@127.0.0.1:1/v1?key=sesame".parse().expect("an address");
-    let error = check_model(&client(), &nowhere, None, "m").await.expect_err("no server listens there");
+    let error = asked(nowhere, None).await.expect_err("no server listens there");
     assert!(matches!(&error, ModelsError::Unreachable(why) if !why.contains("sesame")), "{error}");
 }
 

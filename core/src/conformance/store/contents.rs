@@ -35,18 +35,7 @@ fn ended(turn: &Turn, number: u32, content: Option<RunContent>, seconds: u64) ->
     let usage = content.as_ref().map(|_| Usage { input_tokens: 12, output_tokens: 3 });
     let cost = content.as_ref().map(|_| Cost { micros: 1_234_567, currency: Currency::USD });
     let (end, content) = ("reply".to_owned(), content.map(Arc::new));
-    let run_end = RunEnd {
-        turn: turn.id,
-        number,
-        at: at(seconds),
-        end,
-        detail: None,
-        usage,
-        cost,
-        day: None,
-        member: None,
-        content,
-    };
+    let run_end = RunEnd { usage, cost, content, ..RunEnd::new(turn.id, number, at(seconds), end, None) };
     Transition { runs_ended: vec![run_end], ..Transition::default() }
 }
 

@@ -113,18 +113,7 @@ pub async fn an_ended_turn_is_removed_with_everything_about_it(subject: &mut imp
     let content = Some(Arc::new(RunContent { input: Some(ModelInput::default()), ..RunContent::default() }));
     let along = Transition {
         attempts_ended: vec![AttemptEnd { delivery, number, at: at(3), result, detail: None }],
-        runs_ended: vec![RunEnd {
-            turn: turn.id,
-            number,
-            at: at(3),
-            end,
-            detail: None,
-            usage: None,
-            cost: None,
-            day: None,
-            member: None,
-            content,
-        }],
+        runs_ended: vec![RunEnd { content, ..RunEnd::new(turn.id, number, at(3), end, None) }],
         ..Transition::default()
     };
     done(&*store, along).await;

@@ -247,16 +247,10 @@ pub async fn a_direct_chat_is_kept_until_it_changes_or_its_person_is_forgotten(s
 async fn uses(store: &dyn Store, turn: &Turn, tokens: u64, day: Option<i64>) {
     done(store, Transition { runs_started: vec![turn.run(1)], ..Transition::default() }).await;
     let run = RunEnd {
-        turn: turn.id,
-        number: 1,
-        at: at(2),
-        end: "reply".to_owned(),
-        detail: None,
         usage: Some(Usage { input_tokens: tokens - 1, output_tokens: 1 }),
         cost: Some(Cost { micros: 2 * tokens, currency: Currency::USD }),
         day,
-        member: None,
-        content: None,
+        ..RunEnd::new(turn.id, 1, at(2), "reply".to_owned(), None)
     };
     done(store, Transition { runs_ended: vec![run], ..Transition::default() }).await;
 }

@@ -191,16 +191,9 @@ pub async fn runs_are_recorded(subject: &mut impl Subject) {
     done(&*store, started).await;
     let usage = Usage { input_tokens: 12, output_tokens: u64::from(u32::MAX) + 1 };
     let end = |number, usage| RunEnd {
-        turn: turn.id,
-        number,
-        at: at(4),
-        end: "failed".to_owned(),
-        detail: Some("500".to_owned()),
         usage,
-        cost: None,
-        day: None,
         member: (number == 1).then(|| "second".into()),
-        content: None,
+        ..RunEnd::new(turn.id, number, at(4), "failed".to_owned(), Some("500".to_owned()))
     };
     let ended = Transition {
         runs_ended: vec![end(1, Some(usage)), end(2, None)],

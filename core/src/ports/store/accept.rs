@@ -87,7 +87,7 @@ pub struct DayUse {
 }
 
 impl DayUse {
-    /// What two identities of one person have used.
+    /// The sum, of two identities of one person.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self {

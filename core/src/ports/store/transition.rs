@@ -279,7 +279,7 @@ pub struct RunEnd {
     /// The run's number within the turn.
     pub number: u32,
     pub at: Timestamp,
-    /// `reply`, `reaction`, `deferral`, `approval`, `silent`, `failed`, `unreadable`, `stopped`, `crashed` or `interrupted`.
+    /// `reply`, `reaction`, `deferral`, `approval`, `silent`, `failed`, `unreadable`, `budget`, `stopped`, `crashed` or `interrupted`.
     pub end: String,
     /// The error, the reason for silence, the text of the deferral or the action to approve, for the operator.
     pub detail: Option<String>,
@@ -293,6 +293,14 @@ pub struct RunEnd {
     pub member: Option<AgentName>,
     /// What the model was shown and what it did; `None` if the runtime reported neither.
     pub content: Option<Arc<RunContent>>,
+}
+
+impl RunEnd {
+    /// The end of a run of which nothing else is known.
+    #[must_use]
+    pub const fn new(turn: TurnId, number: u32, at: Timestamp, end: String, detail: Option<String>) -> Self {
+        Self { turn, number, at, end, detail, usage: None, cost: None, day: None, member: None, content: None }
+    }
 }
 
 /// One line of a transcript.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    AgentTurn, Capabilities, ChannelId, ChatKind, ConversationRef, DeferralLimits, Receipts, Resend, Sender,
-    SenderKind, SessionId, Support, Surface, Timestamp, TurnId,
+    AgentTurn, Capabilities, ChannelId, ChatKind, ConversationRef, DeferralLimits, Sender, SenderKind, SessionId,
+    Support, Surface, Timestamp, TurnId,
 };
 
 /// How long an answer may be put off.
@@ -57,25 +57,6 @@ pub(super) fn in_chat(now: Timestamp) -> AgentTurn {
     }
 }
 
-const fn capabilities(reactions: Support) -> Capabilities {
-    Capabilities {
-        receipts: Receipts::Platform,
-        can_write_first: false,
-        resend: Resend::Ambiguous,
-        edit: Support::No,
-        reactions,
-        allowed_reactions: None,
-        choices: Support::No,
-        attachments: Support::No,
-        drafts: Support::No,
-        drafts_are_messages: false,
-        draft_interval: Duration::ZERO,
-        typing: Support::No,
-        typing_interval: Duration::ZERO,
-        typing_ends_by_itself: true,
-        bang_commands: false,
-        text_limit: None,
-        conversation_rate: None,
-        account_rate: None,
-    }
+fn capabilities(reactions: Support) -> Capabilities {
+    Capabilities { can_write_first: false, reactions, ..Capabilities::minimal() }
 }

@@ -1,10 +1,8 @@
 //! Coding agents on this machine that speak the Agent Client Protocol (<https://agentclientprotocol.com>).
 
-use std::{
-    ffi::OsStr,
-    fmt::Write as _,
-    path::{Path, PathBuf},
-};
+use std::{ffi::OsStr, fmt::Write as _, path::PathBuf};
+
+use rejoinder_agents::is_executable;
 
 use crate::{
     agents,
@@ -96,14 +94,9 @@ fn is_in(path: &OsStr, file: &str) -> bool {
     folders.map(|folder: PathBuf| folder.join(file)).any(|file| is_executable(&file))
 }
 
-fn is_executable(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::{os::unix::fs::PermissionsExt as _, path::Path};
 
     use super::*;
 

@@ -92,8 +92,9 @@ pub(super) async fn items(app: &App) -> Result<Vec<AgentItem>, ApiError> {
     let items = app.agents.iter().map(|agent| {
         let known = health.iter().find(|(name, _)| *name == agent.name).map(|(_, health)| health);
         let figures = figures.iter().find(|figures| figures.agent == agent.name);
-        let description = app.engine.describe_agent(&agent.name).unwrap_or_default();
-        let members = app.engine.members(&agent.name);
+        let runtime = app.engine.runtimes().get(&agent.name);
+        let description = runtime.as_ref().map(|runtime| runtime.describe()).unwrap_or_default();
+        let members = runtime.map(|runtime| runtime.members()).unwrap_or_default();
         AgentItem::of(agent, description, members, known, figures)
     });
     Ok(items.collect())
