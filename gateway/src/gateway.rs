@@ -282,6 +282,7 @@ impl Gateway {
         let figures = Arc::new(Figures::new(store.clone()));
         let problems = Problems {
             engine: engine.clone(),
+            store: store.clone(),
             lists: store.clone(),
             lines: store.clone(),
             database: database.clone(),

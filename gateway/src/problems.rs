@@ -13,7 +13,7 @@ use rejoinder_core::{
     ChannelId, Down, Engine, Handler, LoopKind, Part, Sender, StoreError, Timestamp,
     store::{
         Backlog, ErrorFilter, ErrorRecord, LineStore, OperatorStore, OverdueTurn, ParkedDelivery, Pause, Schedule,
-        Stuck, TurnSummary,
+        StoreState, Stuck, TurnSummary,
     },
 };
 use serde::{Serialize, Serializer};
@@ -193,6 +193,7 @@ impl Problem {
 #[derive(Clone)]
 pub(crate) struct Problems {
     pub(crate) engine: Engine,
+    pub(crate) store: Arc<dyn StoreState>,
     pub(crate) lists: Arc<dyn OperatorStore>,
     pub(crate) lines: Arc<dyn LineStore>,
     /// The file of the database.
@@ -235,7 +236,7 @@ impl Problems {
         let paused = self.engine.channels().into_iter();
         let paused = paused.filter_map(|(channel, _)| self.engine.paused(&channel).map(|pause| (channel, pause)));
         let facts = Facts {
-            store: store.map(|error| (error, self.engine.unwritable_since())),
+            store: store.map(|error| (error, self.store.unwritable_since())),
             room: Room::of(&self.database).ok(),
             down: self.engine.down(),
             paused: paused.collect(),

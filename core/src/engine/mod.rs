@@ -19,8 +19,8 @@ use crate::{
     outbox::{caller::Caller, health::Outbound},
     people::People,
     ports::{
-        AgentRuntime, ChannelAdapter, ChannelHealth, Hub, InboxStore, Inlet, Intake, MemberHealth, NewsDesk, Pause,
-        SharedClock, Store, StoreError, ViewStore,
+        AgentRuntime, ChannelAdapter, ChannelHealth, Hub, InboxStore, Inlet, Intake, NewsDesk, Pause, SharedClock,
+        Store, StoreError, ViewStore,
     },
     router::{self, explain::RouteExplanation},
     schedules::Calendar,
@@ -212,7 +212,7 @@ impl Engine {
         self.channels.health()
     }
 
-    /// Looks at the channels, agents and the store, and logs which went down or came back since the last look. That nothing
+    /// Looks at the channels and agents, and logs which went down or came back since the last look. That nothing
     /// was received for too long is no event of its own: somebody must look from time to time.
     pub async fn watch(&self) {
         self.watch.look().await;
@@ -221,11 +221,6 @@ impl Engine {
     /// What is down now, and how.
     pub fn down(&self) -> HashMap<Part, Down> {
         self.watch.down()
-    }
-
-    /// Since when the store cannot write, as far as [`watch`](Self::watch) has seen it.
-    pub fn unwritable_since(&self) -> Option<Timestamp> {
-        self.watch.unwritable_since()
     }
 
     /// Whether a channel can send, as its latest sends tell.

@@ -256,7 +256,7 @@ impl Ground {
         let prober = given!(Prober: ground [clock, lifecycle], [agents, runtimes]);
         let indexer = given!(Indexer: ground [store, clock, lifecycle], []);
         let watch = Arc::new(given!(Watch: ground [channels, clock], [health, agents], [store, transitions],
-            started: ground.clock.now(), outages: SyncMutex::default()));
+            started: ground.clock.now(), down: SyncMutex::default()));
         let loops = vec![
             looped("sweep", sweep.clone(), Sweep::run),
             looped("scheduler", scheduler, Scheduler::run),

@@ -1,4 +1,4 @@
-//! Notices when channels, agents and the store go down and come back, and adds that to the log.
+//! Notices when channels and agents go down and come back, and adds that to the log.
 
 use std::{
     collections::HashMap,
@@ -37,7 +37,7 @@ pub struct Down {
     pub since: Option<Timestamp>,
 }
 
-/// Looks at the channels, the agents and the store.
+/// Looks at the channels and the agents.
 pub(crate) struct Watch {
     pub(crate) store: Arc<dyn StoreState>,
     pub(crate) transitions: Arc<dyn Transitions>,
@@ -46,51 +46,37 @@ pub(crate) struct Watch {
     pub(crate) agents: Arc<Agents>,
     pub(crate) clock: SharedClock,
     pub(crate) started: Timestamp,
-    pub(crate) outages: Mutex<Outages>,
-}
-
-/// What was seen at the last look.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Outages {
     /// What is down and in the log.
-    down: HashMap<Part, Down>,
-    /// Since when the store cannot write, and why. It is logged when it can again.
-    unwritable: Option<(Timestamp, String)>,
+    pub(crate) down: Mutex<HashMap<Part, Down>>,
 }
 
 impl Watch {
-    /// Looks at them all, and logs what has changed since the last look.
+    /// Looks at them all, and logs what has changed since the last look. While the store cannot write, nothing can be
+    /// logged: what changes meanwhile is seen at a later look.
     pub(crate) async fn look(&self) {
-        let at = self.clock.now();
-        let mut outages = self.outages();
-        if let Some(error) = self.store.trouble() {
-            // Nothing can be logged now. What else changes meanwhile is seen at a later look.
-            outages.unwritable.get_or_insert_with(|| (at, error.to_string()));
-            return *self.outages.lock().unwrap_or_else(PoisonError::into_inner) = outages;
+        if self.store.trouble().is_some() {
+            return;
         }
+        let at = self.clock.now();
+        let logged = self.down.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Err(error) = self.health.forget_failures().await {
             return warn!(%error, "cannot look at what is to be sent");
         }
         let mut log = Vec::new();
         let down = self.down();
-        for (part, down) in down.iter().filter(|(part, _)| !outages.down.contains_key(*part)) {
+        for (part, down) in down.iter().filter(|(part, _)| !logged.contains_key(*part)) {
             log.push(entry(part, Some(down), at));
             match part {
                 Part::Channel(channel) => warn!(%channel, problem = down.said(), "the channel is down"),
                 Part::Agent(agent) => warn!(agent, error = down.problem, "the agent fails"),
             }
         }
-        for part in outages.down.keys().filter(|part| !down.contains_key(*part)) {
+        for part in logged.keys().filter(|part| !down.contains_key(*part)) {
             log.push(entry(part, None, at));
             match part {
                 Part::Channel(channel) => info!(%channel, "the channel works again"),
                 Part::Agent(agent) => info!(agent, "the agent answers again"),
             }
-        }
-        // The store itself has reported this.
-        if let Some((since, problem)) = outages.unwritable.take() {
-            log.push(NewLogEntry { at: since, subject: Subject::default(), event: LogEvent::StoreDown { problem } });
-            log.push(NewLogEntry { at, subject: Subject::default(), event: LogEvent::StoreUp });
         }
         if !log.is_empty()
             && let Err(error) = self.transitions.commit(Transition { log, ..Transition::default() }).await
@@ -98,16 +84,7 @@ impl Watch {
             // It is noticed again at the next look.
             return warn!(%error, "cannot log what went down or came back");
         }
-        *self.outages.lock().unwrap_or_else(PoisonError::into_inner) = Outages { down, unwritable: None };
-    }
-
-    fn outages(&self) -> Outages {
-        self.outages.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Since when the store cannot write, if it cannot and that was seen at a look.
-    pub(crate) fn unwritable_since(&self) -> Option<Timestamp> {
-        self.outages().unwritable.map(|(since, _)| since)
+        *self.down.lock().unwrap_or_else(PoisonError::into_inner) = down;
     }
 
     pub(crate) fn down(&self) -> HashMap<Part, Down> {

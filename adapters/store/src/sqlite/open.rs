@@ -74,7 +74,8 @@ impl SqliteStore {
 
     async fn open_locked(lock: Arc<Lock>, clock: SharedClock, busy_timeout: Duration) -> Result<Self, OpenError> {
         let path = lock.path().to_owned();
-        let writer = Writer::start(Database::open(lock, busy_timeout).await?).map_err(OpenError::Thread)?;
+        let writer =
+            Writer::start(Database::open(lock, Arc::clone(&clock), busy_timeout).await?).map_err(OpenError::Thread)?;
         let options = reader_options(&path, busy_timeout, false);
         Ok(Self {
             readers: readers(options.clone()),

@@ -94,6 +94,10 @@ impl StoreState for SqliteStore {
         self.writer.as_ref()?.trouble.error()
     }
 
+    fn unwritable_since(&self) -> Option<Timestamp> {
+        self.writer.as_ref()?.trouble.since()
+    }
+
     fn logged(&self) -> watch::Receiver<LogSeq> {
         self.writer.as_ref().map_or_else(|| watch::Sender::new(0).subscribe(), |writer| writer.logged.clone())
     }

@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rejoinder_core::StoreError;
+use rejoinder_core::{
+    StoreError, Timestamp,
+    store::{LogEvent, NewLogEntry, Subject},
+};
 
 /// Why writes fail, from the first one that fails until one is known to succeed.
 #[derive(Clone, Debug, Default)]
@@ -10,6 +13,7 @@ pub(super) struct Trouble(Arc<Mutex<Option<Reason>>>);
 
 #[derive(Debug)]
 struct Reason {
+    since: Timestamp,
     error: StoreError,
     is_file_gone: bool,
 }
@@ -23,10 +27,25 @@ impl Trouble {
         self.reason().as_ref().map(|reason| reason.error.clone())
     }
 
-    /// Reports a failed write. Only the first one is logged, and that the file is gone.
-    pub(super) fn begin(&self, error: &StoreError, is_file_gone: bool) {
+    /// Since when writes fail.
+    pub(super) fn since(&self) -> Option<Timestamp> {
+        self.reason().as_ref().map(|reason| reason.since)
+    }
+
+    /// What the log of events says of it, once writes succeed at `now`.
+    pub(super) fn logged(&self, now: Timestamp) -> Vec<NewLogEntry> {
+        let Some(Reason { since, error, .. }) = &*self.reason() else { return Vec::new() };
+        let down = LogEvent::StoreDown { problem: error.to_string() };
+        [(*since, down), (now, LogEvent::StoreUp)]
+            .map(|(at, event)| NewLogEntry { at, subject: Subject::default(), event })
+            .into()
+    }
+
+    /// Reports a write that failed at `now`. Only the first one is logged, and that the file is gone.
+    pub(super) fn begin(&self, error: &StoreError, is_file_gone: bool, now: Timestamp) {
         let mut reason = self.reason();
-        let known = reason.replace(Reason { error: error.clone(), is_file_gone });
+        let since = reason.as_ref().map_or(now, |known| known.since);
+        let known = reason.replace(Reason { since, error: error.clone(), is_file_gone });
         match known {
             Some(known) if known.is_file_gone || !is_file_gone => {}
             _ if is_file_gone => tracing::error!(%error, alert = "store", "not ready: new messages are refused"),

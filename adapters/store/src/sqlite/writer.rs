@@ -12,7 +12,10 @@ use std::{
     time::Duration,
 };
 
-use rejoinder_core::{StoreError, store::LogSeq};
+use rejoinder_core::{
+    SharedClock, StoreError,
+    store::{LogSeq, Transition},
+};
 use rusqlite::Connection;
 use sqlx::{ConnectOptions, Connection as _};
 use tokio::{
@@ -252,6 +255,8 @@ pub(super) struct Database {
     /// Released once the connection is closed.
     lock: Arc<Lock>,
     trouble: Trouble,
+    /// The clock of what the store logs itself.
+    clock: SharedClock,
     /// The place of the last entry in the log of events, as of the last commit.
     logged: watch::Sender<LogSeq>,
     noticed: watch::Sender<()>,
@@ -270,7 +275,7 @@ pub(super) struct Database {
 
 impl Database {
     /// Connects to the locked database and updates its schema.
-    pub(super) async fn open(lock: Arc<Lock>, busy_timeout: Duration) -> Result<Self, OpenError> {
+    pub(super) async fn open(lock: Arc<Lock>, clock: SharedClock, busy_timeout: Duration) -> Result<Self, OpenError> {
         let (path, log) = (lock.path(), beside(lock.path(), "-wal"));
         let failed = |source| OpenError::database(path, source);
         let mut schema = schema_options(path, busy_timeout).connect().await.map_err(failed)?;
@@ -289,6 +294,7 @@ impl Database {
             open: open_writer,
             lock,
             trouble: Trouble::default(),
+            clock,
             logged: watch::Sender::new(last),
             noticed: watch::Sender::new(()),
             settings: RefCell::default(),
@@ -347,7 +353,7 @@ impl Database {
         match &result {
             Ok(_) => self.checkpoint_at = Some(Instant::now() + IDLE),
             Err(error @ StoreError::Unavailable(_)) => {
-                self.trouble.begin(error, is_file_gone);
+                self.trouble.begin(error, is_file_gone, self.clock.now());
                 self.recheck_at.get_or_insert_with(|| Instant::now() + RECHECK);
             }
             Err(_) => {}
@@ -395,7 +401,9 @@ impl Database {
         }
         if self.recheck_at.is_some_and(|at| at <= now) {
             self.recheck_at = Some(now + RECHECK);
-            if self.transaction(&[WriteRequest::Probe { room: ROOM }]).is_ok() {
+            let log = self.trouble.logged(self.clock.now());
+            let outage = WriteRequest::Commit(Box::new(Transition { log, ..Transition::default() }));
+            if self.transaction(&[WriteRequest::Probe { room: ROOM }, outage]).is_ok() {
                 self.recheck_at = None;
                 self.trouble.end();
             }
@@ -544,6 +552,8 @@ fn execute(connection: &Connection, sql: &'static str) -> rusqlite::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use rejoinder_core::SystemClock;
+
     use super::*;
 
     /// Waits for nothing: the check is due now.
@@ -556,7 +566,8 @@ mod tests {
     async fn trouble_lasts_until_there_is_room_for_more_than_a_page() {
         let directory = tempfile::tempdir().expect("a directory is made");
         let lock = Lock::take(&directory.path().join("rejoinder.db")).expect("it is locked");
-        let mut database = Database::open(Arc::new(lock), Duration::ZERO).await.expect("it opens");
+        let mut database =
+            Database::open(Arc::new(lock), Arc::new(SystemClock), Duration::ZERO).await.expect("it opens");
         let write = |database: &mut Database, room| database.write_one(&WriteRequest::Probe { room });
         database.open = |path, busy_timeout| {
             let connection = open_writer(path, busy_timeout)?;
@@ -585,7 +596,8 @@ mod tests {
     async fn a_log_that_a_reader_kept_is_empty_after_the_next_pause() {
         let directory = tempfile::tempdir().expect("a directory is made");
         let lock = Lock::take(&directory.path().join("rejoinder.db")).expect("it is locked");
-        let mut database = Database::open(Arc::new(lock), Duration::ZERO).await.expect("it opens");
+        let mut database =
+            Database::open(Arc::new(lock), Arc::new(SystemClock), Duration::ZERO).await.expect("it opens");
         let reader = open_writer(database.lock.path(), Duration::ZERO).expect("it opens");
         reader.execute_batch("begin; select * from probe").expect("it reads");
 
@@ -605,7 +617,8 @@ mod tests {
     async fn a_log_that_reached_its_limit_is_overwritten_and_not_grown_again() {
         let directory = tempfile::tempdir().expect("a directory is made");
         let lock = Lock::take(&directory.path().join("rejoinder.db")).expect("it is locked");
-        let mut database = Database::open(Arc::new(lock), Duration::ZERO).await.expect("it opens");
+        let mut database =
+            Database::open(Arc::new(lock), Arc::new(SystemClock), Duration::ZERO).await.expect("it opens");
         let mut write = |number: u32| {
             // Pages that stay the same would not be written.
             database.write_one(&WriteRequest::Probe { room: (3 << 20) + number }).expect("it writes");

@@ -77,6 +77,9 @@ impl<L: Layer> StoreState for Layered<L> {
     fn trouble(&self) -> Option<StoreError> {
         self.store.trouble()
     }
+    fn unwritable_since(&self) -> Option<Timestamp> {
+        self.store.unwritable_since()
+    }
     fn logged(&self) -> watch::Receiver<LogSeq> {
         self.store.logged()
     }
@@ -111,6 +114,9 @@ impl InboxStore for NullStore {
 #[async_trait]
 impl StoreState for NullStore {
     fn trouble(&self) -> Option<StoreError> {
+        None
+    }
+    fn unwritable_since(&self) -> Option<Timestamp> {
         None
     }
     fn logged(&self) -> watch::Receiver<LogSeq> {

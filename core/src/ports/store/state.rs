@@ -1,6 +1,7 @@
 //! The store as a whole.
 
 use async_trait::async_trait;
+use rejoinder_guard::Timestamp;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -13,6 +14,9 @@ pub trait StoreState: Send + Sync + 'static {
     /// Why the store cannot write, as its last writes tell: set by the first write that fails, and unset when there is
     /// room for further ones. Costs nothing.
     fn trouble(&self) -> Option<StoreError>;
+
+    /// Since when the store cannot write, if it cannot. Once it can again, it logs the outage itself, however short it was.
+    fn unwritable_since(&self) -> Option<Timestamp>;
 
     /// The position of the last entry in the log: changes after each commit that added one.
     fn logged(&self) -> watch::Receiver<LogSeq>;
