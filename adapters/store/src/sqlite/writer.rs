@@ -562,6 +562,14 @@ mod tests {
         database.keep_up();
     }
 
+    /// The topics in the log of events.
+    fn logged(database: &Database) -> Vec<String> {
+        let connection = database.connection.as_ref().expect("it is open");
+        let mut topics = connection.prepare("select topic from log order by seq").expect("it is read");
+        let topics = topics.query_map([], |row| row.get(0)).expect("it is read");
+        topics.collect::<Result<_, _>>().expect("it is read")
+    }
+
     #[tokio::test]
     async fn trouble_lasts_until_there_is_room_for_more_than_a_page() {
         let directory = tempfile::tempdir().expect("a directory is made");
@@ -588,6 +596,7 @@ mod tests {
         recheck(&mut database);
         assert!(database.trouble.error().is_none());
         assert!(database.recheck_at.is_none());
+        assert_eq!(logged(&database), ["store.down", "store.up"]);
         write(&mut database, 4 << 20).expect("there is room again");
     }
 
