@@ -5,7 +5,7 @@
 //!  │                            │ refused ──► next rung: Claimed … or Undeliverable
 //!  │                            └ unknown ──► resend, labelled if it could show twice
 //!  │                                                           └ operator: retry, redirect, discard
-//!  ├─ approval asked ──► Claimed(deferral) ──► Deferred ── decided, or nobody did in time ──► runs again
+//!  ├─ approval asked ──► Claimed(deferral) ──► Deferred ── decided, or nobody did in time ──► runs again, or goes on
 //!  ├─ given up ──► Claimed(a word) ──► Settled
 //!  ├─ the agent defers ──► Claimed(deferral) ── receipt or refusal ──► Deferred ── the time it named ──► runs again
 //!  └─ soft deadline ──► Claimed(deferral) ── receipt ──► Deferred ── outcome ──► Claimed …
@@ -126,7 +126,7 @@ impl Obligation {
 
     /// Whether a run is in flight that has not been stopped.
     pub const fn is_running(&self) -> bool {
-        matches!(self.work, Work::Running { .. } | Work::Late { .. })
+        matches!(self.work, Work::Running { .. } | Work::Late { .. } | Work::Parked { .. })
     }
 
     /// The agent that the ladder handed the turn to; `None` for the one that it was routed to.
@@ -189,6 +189,9 @@ impl Obligation {
                 self.run_ended(Candidate::Outcome(NormalisedOutcome::of_own(reply)), &mut context);
             }
             Event::DecidedByRule(request) => self.decided_by_rule(request, &mut context),
+            Event::Parked(request) => self.park(request, &mut context),
+            Event::ParkedByRule(request) => self.parked_by_rule(request, &mut context),
+            Event::LeftParked => self.left_parked(&mut context),
             Event::Decided => self.decided(&mut context),
             Event::Failed(why) => self.run_ended(Candidate::Failed { cause: Cause::Error, why }, &mut context),
             Event::Unreachable(why) => {

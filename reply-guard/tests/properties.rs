@@ -74,6 +74,9 @@ fn events() -> impl Strategy<Value = Event> {
             owed: Expectation::Answer,
         }),
         2 => Just(Event::Decided),
+        1 => texts().prop_map(|action| Event::Parked(ApprovalRequest { action, details: None, kind: None })),
+        1 => texts().prop_map(|action| Event::ParkedByRule(ApprovalRequest { action, details: None, kind: None })),
+        1 => Just(Event::LeftParked),
         1 => texts()
             .prop_map(|action| Event::DecidedByRule(ApprovalRequest { action, details: None, kind: None })),
         1 => Just(Event::Held),
@@ -220,7 +223,9 @@ impl Turn {
         let (is_hurried, may_be_hurried) = (event == Event::Hurried, before.may_be_hurried());
         let may_defer = matches!(event, Event::Outcome(Outcome::Defer { .. }));
         self.uncounted_runs += u32::from(
-            may_defer || (matches!(event, Event::Interrupted | Event::Superseded) && self.obligation.is_running()),
+            may_defer
+                || (matches!(event, Event::Interrupted | Event::Superseded | Event::LeftParked)
+                    && self.obligation.is_running()),
         );
         if event == Event::Decided {
             self.is_approval_open = false;
@@ -327,6 +332,9 @@ impl Turn {
                     prop_assert!(*attempt >= 1 && *attempt <= self.policy.max_runs + self.uncounted_runs);
                 }
                 Effect::RunAgain => prop_assert!(now.is_waiting()),
+                Effect::RunContinues => {
+                    prop_assert!(before.is_parked() && now.is_running() && !now.is_parked());
+                }
                 Effect::RunGoesOn => prop_assert!(before.is_running()),
                 Effect::StopRun => prop_assert!(before.is_running() && !now.is_running()),
                 Effect::DeadLetter { reason } => {

@@ -1,4 +1,5 @@
-//! Turns that wait for an approval: the agent has asked for it, and runs again when it was decided or nobody did in time.
+//! Turns that wait for an approval: the agent has asked for it, and runs again when it was decided or nobody did in time. A run
+//! may also wait for the decision itself, and goes on with it.
 
 use super::{
     candidate::Candidate,
@@ -11,9 +12,14 @@ impl Obligation {
     /// Until when the turn waits for an approval; `None` if it does not.
     pub const fn decide_by(&self) -> Option<Timestamp> {
         match self.work {
-            Work::Approval { until } => Some(until),
+            Work::Approval { until } | Work::Parked { until, .. } => Some(until),
             _ => None,
         }
+    }
+
+    /// Whether the run in flight waits for an approval.
+    pub const fn is_parked(&self) -> bool {
+        matches!(self.work, Work::Parked { .. })
     }
 
     /// Whether a run of the turn has asked for an approval.
@@ -49,11 +55,67 @@ impl Obligation {
     fn ask(&mut self, request: ApprovalRequest, context: &mut EventContext<'_>) -> Timestamp {
         // The run that asks does not count towards `max_runs`.
         self.uncount_run();
+        let until = self.asks(request, context);
+        self.work = Work::Approval { until };
+        until
+    }
+
+    fn asks(&mut self, request: ApprovalRequest, context: &mut EventContext<'_>) -> Timestamp {
         self.approvals += 1;
         let until = context.now + context.policy.approval_wait;
-        self.work = Work::Approval { until };
         context.emit(Effect::AskApproval { request, until: Some(until) });
         until
+    }
+
+    /// The run in flight asks, and waits for the decision.
+    pub(super) fn park(&mut self, request: ApprovalRequest, context: &mut EventContext<'_>) {
+        let (Some(request), Work::Running { hard_at }) = (self.parkable(request, context), self.work) else { return };
+        let until = self.asks(request.clone(), context);
+        self.work = Work::Parked { until, since: context.now, hard_at };
+        self.end(Candidate::Outcome(NormalisedOutcome::Approval(request)), context);
+    }
+
+    /// A request that the run in flight may wait for.
+    fn parkable(&self, request: ApprovalRequest, context: &EventContext<'_>) -> Option<ApprovalRequest> {
+        let NormalisedOutcome::Approval(request) = crate::Outcome::Approval(request).normalise() else { return None };
+        let may_ask = self.approvals < context.policy.max_approvals;
+        (may_ask && self.runs_in_time() && self.is_undecided() && self.pending().is_none()).then_some(request)
+    }
+
+    pub(super) fn parked_by_rule(&mut self, request: ApprovalRequest, context: &mut EventContext<'_>) {
+        if let Some(request) = self.parkable(request, context) {
+            self.approvals += 1;
+            context.emit(Effect::AskApproval { request, until: None });
+        }
+    }
+
+    /// The run in flight waits no longer, and goes on: what is left of its time begins now.
+    fn unpark(&mut self, context: &mut EventContext<'_>) {
+        let Work::Parked { since, hard_at, .. } = self.work else { return };
+        let hard_at = hard_at + context.now.since(since);
+        self.work = Work::Running { hard_at };
+        self.due_dates().for_each(|due| *due = hard_at);
+        context.emit(Effect::RunContinues);
+    }
+
+    pub(super) fn left_parked(&mut self, context: &mut EventContext<'_>) {
+        if self.is_parked() {
+            return self.leave_parked_run();
+        }
+        // It was decided meanwhile: as a newer message does, the decision has the turn run again.
+        self.superseded(context);
+        if self.is_running() {
+            let why = "it left a question behind that needs no answer".to_owned();
+            self.run_ended(Candidate::Outcome(NormalisedOutcome::Silent(why)), context);
+        }
+    }
+
+    /// The run that waits for the decision is gone: the turn waits for it without a run.
+    pub(super) fn leave_parked_run(&mut self) {
+        if let Work::Parked { until, .. } = self.work {
+            self.uncount_run();
+            self.work = Work::Approval { until };
+        }
     }
 
     /// A rule has decided what the run in flight asks for: it runs again, if it has not answered.
@@ -74,8 +136,14 @@ impl Obligation {
     }
 
     pub(super) fn decided(&mut self, context: &mut EventContext<'_>) {
-        if self.decide_by().is_some() {
-            self.take_pending(Candidate::is_approval);
+        if self.decide_by().is_none() {
+            return;
+        }
+        self.take_pending(Candidate::is_approval);
+        if self.is_parked() {
+            self.take_back_note(context);
+            self.unpark(context);
+        } else {
             self.wait_for_next_run(context);
         }
     }
@@ -90,7 +158,11 @@ impl Obligation {
         let is_replaced = self.pending().is_some_and(|pending| !pending.is_approval());
         let waits = self.decide_by().is_some();
         if waits && (is_replaced || !self.is_undecided()) {
-            self.work = Work::Idle;
+            if self.is_parked() {
+                self.unpark(context);
+            } else {
+                self.work = Work::Idle;
+            }
         } else if waits || !waited || context.effects.contains(&Effect::ApprovalExpired) {
             return;
         }

@@ -52,6 +52,8 @@ pub enum Effect {
         /// When it expires; `None` if a rule has decided it.
         until: Option<Timestamp>,
     },
+    /// Let the parked run go on: what it waits for was decided or closed.
+    RunContinues,
     /// Nobody decided the turn's approval in time: it is closed.
     ApprovalExpired,
     /// The turn does not wait for its approval any more: it was cancelled, or has another end. It is closed.

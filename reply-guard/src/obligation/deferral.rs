@@ -24,7 +24,7 @@ impl Obligation {
     /// Whether an answer is still to come and no run is in flight or waited for: the turn waits for the time that a deferral
     /// named, or for an approval.
     pub fn is_put_off(&self) -> bool {
-        self.asked_at().is_some() || self.decide_by().is_some()
+        self.asked_at().is_some() || (self.decide_by().is_some() && !self.is_parked())
     }
 
     /// When the agent is asked for what it deferred, also while its note is on its way. `None` while it runs or waits for its
@@ -190,7 +190,7 @@ impl Obligation {
 
     /// Takes back what the person was to be told: it would not be true any more. A turn of which the person has seen no
     /// deferral is as one that was just accepted.
-    fn take_back_note(&mut self, context: &mut EventContext<'_>) {
+    pub(super) fn take_back_note(&mut self, context: &mut EventContext<'_>) {
         if self.in_flight().is_some_and(|claim| claim.is_deferral() && !claim.attempted) {
             self.withdraw(context);
         }

@@ -8,6 +8,7 @@ mod late;
 mod late_messages;
 mod merging;
 mod operator;
+mod parked;
 mod restarts;
 mod results;
 mod signals;
@@ -244,6 +245,7 @@ fn summary(effect: &Effect) -> String {
             format!("ask approval of {} until {}", request.action, until.as_millis() / 1000)
         }
         Effect::AskApproval { request, until: None } => format!("a rule decided {}", request.action),
+        Effect::RunContinues => "run continues".to_owned(),
         Effect::ApprovalExpired => "approval expired".to_owned(),
         Effect::ApprovalDropped => "approval dropped".to_owned(),
         Effect::Hold => "hold".to_owned(),

@@ -11,6 +11,8 @@ pub(crate) enum Ending {
     Silent,
     Fail,
     Approval,
+    /// It was parked, and the turn runs again with the decision.
+    LeavesTheQuestion,
     /// It asks for an approval that a rule decides.
     DecidedByRule,
 }
@@ -19,6 +21,8 @@ pub(crate) enum Ending {
 pub(crate) enum Run {
     None,
     Going,
+    /// It waits for an approval.
+    Parked,
     /// It was told to stop and may still end by itself.
     Stopped,
 }
@@ -112,6 +116,8 @@ pub(crate) enum Action {
     DecideOnTheEnd,
     AgentSends,
     AgentDrafts,
+    /// The run asks for an approval, and waits for it.
+    AgentParks,
     PersonCancels,
     PersonDeletes,
     /// Somebody wants what was deferred now.

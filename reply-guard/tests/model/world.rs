@@ -56,6 +56,10 @@ pub(crate) enum Bug {
     ForgetsThePostponed,
     /// A turn that is given up is cancelled, and the person is told nothing.
     GivesUpInSilence,
+    /// A parked run is not told that it may go on.
+    ForgetsTheParked,
+    /// That a parked run died with the process is not reported.
+    ForgetsTheParkedInACrash,
     /// The approval of a turn that has ended stays open, and can be decided.
     KeepsDroppedApprovals,
 }
@@ -85,6 +89,8 @@ pub(crate) struct World {
     pub(crate) merges: bool,
     /// Whether the agent may ask for approvals, which somebody or a rule may decide.
     pub(crate) approvals: bool,
+    /// Whether a run may ask for an approval and wait for it.
+    pub(crate) parks: bool,
     /// Whether somebody may be asked whether the turn is still to be answered.
     pub(crate) postpones: bool,
     pub(crate) bug: Option<Bug>,
@@ -185,6 +191,8 @@ impl World {
                     ended.for_each(|row| row.status = Status::Dead);
                 }
                 Effect::Run { .. } => (moment.run, moment.has_run) = (Run::Going, true),
+                Effect::RunContinues if moment.run != Run::Parked || self.has(Bug::ForgetsTheParked) => {}
+                Effect::RunContinues => moment.run = Run::Going,
                 Effect::StopRun => moment.run = Run::Stopped,
                 Effect::AskApproval { until, .. } => moment.is_approval_open = until.is_some(),
                 Effect::ApprovalExpired => moment.is_approval_open = false,
@@ -257,7 +265,9 @@ impl World {
                 row.status = Status::Dead;
             }
         }
-        self.decide(moment, Event::Recovered);
+        if !(moment.obligation.is_parked() && self.has(Bug::ForgetsTheParkedInACrash)) {
+            self.decide(moment, Event::Recovered);
+        }
     }
 
     /// The operator steps in.
@@ -349,6 +359,7 @@ impl World {
             Ending::Silent => Event::Outcome(Outcome::Silent("chosen".to_owned())),
             Ending::Fail => Event::Failed("broken".to_owned()),
             Ending::Approval => Event::Outcome(Outcome::Approval(request())),
+            Ending::LeavesTheQuestion => Event::LeftParked,
             Ending::DecidedByRule => Event::DecidedByRule(request()),
         };
         if matches!(ending, Ending::Reply | Ending::React) {
@@ -419,9 +430,16 @@ impl Model for World {
             if self.may_defer(&moment.obligation) {
                 actions.push(Action::AgentEnds(Defer));
             }
+            if self.parks && moment.obligation.is_running() {
+                actions.push(Action::AgentParks);
+            }
             if self.approvals {
                 actions.extend([Ending::Approval, Ending::DecidedByRule].map(Action::AgentEnds));
             }
+        }
+        if moment.run == Run::Parked {
+            // The agent does not wait any longer: it fails, or leaves the question behind.
+            actions.extend([Ending::Fail, Ending::LeavesTheQuestion].map(Action::AgentEnds));
         }
         if moment.is_approval_open {
             actions.push(Action::Decide);
@@ -539,6 +557,12 @@ impl Model for World {
                 next.oddities_left -= 1;
                 next.answers += 1;
                 self.decide(&mut next, Event::Sent(Reply::text("the agent's own words")));
+            }
+            Action::AgentParks => {
+                self.decide(&mut next, Event::Parked(request()));
+                if next.obligation.is_parked() {
+                    next.run = Run::Parked;
+                }
             }
             Action::AgentDrafts => self.decide(&mut next, Event::Draft { text: "half".to_owned() }),
             Action::Decide => self.approve(&mut next),
