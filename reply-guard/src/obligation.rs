@@ -126,7 +126,7 @@ impl Obligation {
 
     /// Whether a run is in flight that has not been stopped.
     pub const fn is_running(&self) -> bool {
-        matches!(self.work, Work::Running { .. } | Work::Late { .. } | Work::Parked { .. })
+        matches!(self.work, Work::Running { .. } | Work::Late { .. } | Work::Suspended { .. })
     }
 
     /// The agent that the ladder handed the turn to; `None` for the one that it was routed to.
@@ -189,9 +189,9 @@ impl Obligation {
                 self.run_ended(Candidate::Outcome(NormalisedOutcome::of_own(reply)), &mut context);
             }
             Event::DecidedByRule(request) => self.decided_by_rule(request, &mut context),
-            Event::Parked(request) => self.park(request, &mut context),
-            Event::ParkedByRule(request) => self.parked_by_rule(request, &mut context),
-            Event::LeftParked => self.left_parked(&mut context),
+            Event::Suspended(request) => self.suspend(request, &mut context),
+            Event::SuspendedByRule(request) => self.suspended_by_rule(request, &mut context),
+            Event::LeftSuspended => self.left_suspended(&mut context),
             Event::Decided => self.decided(&mut context),
             Event::Failed(why) => self.run_ended(Candidate::Failed { cause: Cause::Error, why }, &mut context),
             Event::Unreachable(why) => {

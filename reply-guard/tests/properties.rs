@@ -74,9 +74,9 @@ fn events() -> impl Strategy<Value = Event> {
             owed: Expectation::Answer,
         }),
         2 => Just(Event::Decided),
-        1 => texts().prop_map(|action| Event::Parked(ApprovalRequest { action, details: None, kind: None })),
-        1 => texts().prop_map(|action| Event::ParkedByRule(ApprovalRequest { action, details: None, kind: None })),
-        1 => Just(Event::LeftParked),
+        1 => texts().prop_map(|action| Event::Suspended(ApprovalRequest { action, details: None, kind: None })),
+        1 => texts().prop_map(|action| Event::SuspendedByRule(ApprovalRequest { action, details: None, kind: None })),
+        1 => Just(Event::LeftSuspended),
         1 => texts()
             .prop_map(|action| Event::DecidedByRule(ApprovalRequest { action, details: None, kind: None })),
         1 => Just(Event::Held),
@@ -224,7 +224,7 @@ impl Turn {
         let may_defer = matches!(event, Event::Outcome(Outcome::Defer { .. }));
         self.uncounted_runs += u32::from(
             may_defer
-                || (matches!(event, Event::Interrupted | Event::Superseded | Event::LeftParked)
+                || (matches!(event, Event::Interrupted | Event::Superseded | Event::LeftSuspended)
                     && self.obligation.is_running()),
         );
         if event == Event::Decided {
@@ -333,7 +333,7 @@ impl Turn {
                 }
                 Effect::RunAgain => prop_assert!(now.is_waiting()),
                 Effect::RunContinues => {
-                    prop_assert!(before.is_parked() && now.is_running() && !now.is_parked());
+                    prop_assert!(before.is_suspended() && now.is_running() && !now.is_suspended());
                 }
                 Effect::RunGoesOn => prop_assert!(before.is_running()),
                 Effect::StopRun => prop_assert!(before.is_running() && !now.is_running()),

@@ -57,14 +57,28 @@ struct HeldRun {
     /// When it began, in the clock's uptime.
     began: Duration,
     tokens: RunTokens,
-    /// Cancelled when the run goes on past its deadline.
+    /// Cancelled when the run leaves its slot: it goes on past its deadline, or waits for an approval.
     late: CancellationToken,
+    suspended: Suspended,
 }
 
-/// What tells a run to stop.
+/// The time for which a run has waited for approvals, in the clock's uptime.
+#[derive(Clone, Copy, Default)]
+struct Suspended {
+    /// How often it was suspended, less how often it went on: what is stored one after the other may be told the other way round.
+    depth: i32,
+    since: Duration,
+    total: Duration,
+    /// Whether it ever was: then it has no permit.
+    ever: bool,
+}
+
+/// What tells a run to stop, and that it may go on.
 #[derive(Clone)]
 pub(crate) struct RunTokens {
     pub(crate) stop: CancellationToken,
+    /// Told when the approval that it waits for is decided or closed.
+    pub(crate) go_on: Arc<Notify>,
     /// Ends its drafts and its typing notice: also when the ladder has answered for it and it goes on.
     pub(crate) show: CancellationToken,
 }
@@ -236,8 +250,8 @@ impl Slots {
     fn run(&self, turn: TurnId, number: u32) -> HeldRun {
         let began = self.clock.uptime();
         let stop = CancellationToken::new();
-        let show = stop.child_token();
-        HeldRun { turn, number, began, tokens: RunTokens { stop, show }, late: CancellationToken::new() }
+        let tokens = RunTokens { show: stop.child_token(), stop, go_on: Arc::default() };
+        HeldRun { turn, number, began, tokens, late: CancellationToken::new(), suspended: Suspended::default() }
     }
 
     /// Notes that a row of `conversation` waits for a run of `agent`: the holder of its slot runs it, or the scheduler
@@ -374,6 +388,31 @@ impl Slots {
         }
     }
 
+    /// Lets run `run` of `turn`, which waits for an approval, leave the slot of `conversation` with no permit.
+    pub(crate) fn suspend_run(&self, conversation: ConversationId, turn: TurnId, run: u32) {
+        let now = self.clock.uptime();
+        let mut state = self.state();
+        if let Some(found) = state.find_mut(conversation, turn).filter(|found| found.number == run) {
+            let suspended = &mut found.suspended;
+            (suspended.depth, suspended.since, suspended.ever) = (suspended.depth + 1, now, true);
+            found.late.cancel();
+        }
+    }
+
+    /// Lets a run that was suspended go on, without a slot and a permit.
+    pub(crate) fn continue_run(&self, conversation: ConversationId, turn: TurnId, run: u32) {
+        let now = self.clock.uptime();
+        let mut state = self.state();
+        if let Some(found) = state.find_mut(conversation, turn).filter(|found| found.number == run) {
+            let suspended = &mut found.suspended;
+            if suspended.depth > 0 {
+                suspended.total += now.saturating_sub(suspended.since);
+            }
+            suspended.depth -= 1;
+            found.tokens.go_on.notify_one();
+        }
+    }
+
     /// Gives up the permit of the slot of `conversation`, if a run of `turn` holds it.
     pub(crate) fn release_permit(&self, conversation: ConversationId, turn: TurnId) {
         let mut state = self.state();
@@ -389,10 +428,14 @@ impl Slots {
         self.state().held.get(&conversation).map(|held| held.run.turn)
     }
 
-    /// How long the run of `turn` has taken, if one is in flight.
+    /// How long the run of `turn` has taken, if one is in flight, without the time for which it waited for approvals.
     pub(crate) fn ran(&self, conversation: ConversationId, turn: TurnId) -> Option<Duration> {
         let uptime = self.clock.uptime();
-        self.state().find(conversation, turn).map(|run| uptime.saturating_sub(run.began))
+        self.state().find(conversation, turn).map(|run| {
+            let suspended = run.suspended;
+            let since = if suspended.depth > 0 { uptime.saturating_sub(suspended.since) } else { Duration::ZERO };
+            uptime.saturating_sub(run.began).saturating_sub(suspended.total + since)
+        })
     }
 }
 
@@ -401,6 +444,11 @@ impl State {
     fn find(&self, conversation: ConversationId, turn: TurnId) -> Option<&HeldRun> {
         let held = self.held.get(&conversation).map(|held| &held.run).filter(|run| run.turn == turn);
         held.or_else(|| self.late.get(&turn).map(|late| &late.run))
+    }
+
+    fn find_mut(&mut self, conversation: ConversationId, turn: TurnId) -> Option<&mut HeldRun> {
+        let held = self.held.get_mut(&conversation).map(|held| &mut held.run).filter(|run| run.turn == turn);
+        held.or_else(|| self.late.get_mut(&turn).map(|late| &mut late.run))
     }
 
     /// Whether turns wait that may run now. New turns do not run before them.
@@ -513,17 +561,22 @@ impl Slot {
         self.is_fresh = false;
     }
 
-    /// Cancelled when the run that holds the slot goes on without it.
+    /// Cancelled when the run that holds the slot goes on, or waits, without it.
     pub(crate) const fn late(&self) -> &CancellationToken {
         &self.late
     }
 
-    /// Takes the late run out of the slot, with its permit: the slot is free for the next turn.
+    /// Takes the run out of the slot, which is free for the next turn: with its permit, unless it waits for an approval.
     pub(crate) fn leave_run(&mut self) -> Option<LateRun> {
         let mut state = self.slots.state();
         let held = state.held.get_mut(&self.conversation)?;
-        let (run, permit) = (held.run.clone(), held.permit.take());
+        let (run, mut permit) = (held.run.clone(), held.permit.take());
         let turn = run.turn;
+        if run.suspended.ever
+            && let Some(permit) = permit.take()
+        {
+            state.take_back(&permit);
+        }
         state.late.insert(turn, LateHeld { run, permit });
         self.slots.wake_if_someone_is_next(&state);
         Some(LateRun { slots: Arc::clone(&self.slots), turn })

@@ -24,6 +24,9 @@ pub(super) struct Consequences {
     pub(super) runs_again: Option<AgentName>,
     /// The number of the run that goes on past its deadline.
     pub(super) run_goes_on: Option<u32>,
+    /// The number of the run that waits for an approval, or that goes on with it.
+    pub(super) run_suspends: Option<u32>,
+    pub(super) run_continues: Option<u32>,
     pub(super) stop_run: Option<u32>,
     pub(super) dead_letter: Option<String>,
     pub(super) happened: Vec<LogEvent>,
@@ -54,12 +57,28 @@ pub(crate) struct ConsequenceExecutor {
 impl ConsequenceExecutor {
     /// Acts on a stored decision that changed a turn from `before` to `after`.
     pub(super) fn execute(&self, before: &TurnRecord, after: &TurnRecord, consequences: Consequences) {
-        let Consequences { shown, lane, runs_again, run_goes_on, stop_run, dead_letter, happened } = consequences;
+        let Consequences {
+            shown,
+            lane,
+            runs_again,
+            run_goes_on,
+            run_suspends,
+            run_continues,
+            stop_run,
+            dead_letter,
+            happened,
+        } = consequences;
         if let Some(wake_at) = after.obligation.wake_at() {
             self.timer.wake_at(wake_at);
         }
         if let Some(run) = run_goes_on {
             self.slots.let_go_on(after.conversation, after.id, run);
+        }
+        if let Some(run) = run_suspends {
+            self.slots.suspend_run(after.conversation, after.id, run);
+        }
+        if let Some(run) = run_continues {
+            self.slots.continue_run(after.conversation, after.id, run);
         }
         // Before the lane opens: no draft of the run may follow the signal.
         if let Some(run) = stop_run {

@@ -91,7 +91,7 @@ impl<'a> Transaction<'a> {
         let mut transition = Transition::default();
         let mut delivery = None;
         match trigger {
-            Trigger::Event | Trigger::NotAttempted(_) => {}
+            Trigger::Event | Trigger::NotAttempted(_) | Trigger::Asked(_) => {}
             Trigger::Closes(question) => transition.closed_questions.push(ClosedQuestion { turn: *question, at: now }),
             Trigger::RunEnded { end, remark, .. } => {
                 transition.runs_ended.push(end.clone());
@@ -178,7 +178,11 @@ impl<'a> Transaction<'a> {
                         let ids = turns.iter().filter_map(|turn| turn.parse().ok());
                         to_merged.extend(ids.map(|turn| (turn, event.clone())));
                     }
-                    Effect::AskApproval { request, until } => self.ask_approval(&turn, request, until),
+                    Effect::AskApproval { request, until } => {
+                        decided.asked = true;
+                        self.ask_approval(&turn, request, until);
+                    }
+                    Effect::RunContinues => consequences.run_continues = Some(turn.runs),
                     Effect::ApprovalExpired => self.close_approval(&turn, ApprovalState::Expired),
                     Effect::ApprovalDropped => self.close_approval(&turn, ApprovalState::Dropped),
                     Effect::Suppress(suppressed) => {
@@ -197,6 +201,9 @@ impl<'a> Transaction<'a> {
                     }
                 }
             }
+        }
+        if turn.obligation.is_suspended() && !input.turn.obligation.is_suspended() {
+            consequences.run_suspends = Some(turn.runs);
         }
         if turn.obligation.is_held()
             && self.is_about(turn.id)
@@ -406,6 +413,7 @@ impl<'a> Transaction<'a> {
     fn ask_approval(&mut self, turn: &TurnRecord, request: ApprovalRequest, until: Option<Timestamp>) {
         let at_once = match self.trigger {
             Trigger::RunEnded { at_once, .. } => at_once.filter(|_| until.is_none()),
+            Trigger::Asked(at_once) => Some(*at_once),
             _ => None,
         };
         let sender = &turn.event.sender;

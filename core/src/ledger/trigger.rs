@@ -23,6 +23,8 @@ pub(crate) enum Trigger {
         /// What decides the approval that the run asks for.
         at_once: Option<DecidedAtOnce>,
     },
+    /// A run asks for an approval and goes on: this decides it.
+    Asked(DecidedAtOnce),
     /// A command was executed.
     Command {
         end: RunEnd,
@@ -146,4 +148,6 @@ pub(crate) struct Decided {
     /// The run to start; set only after [`Event::Begin`].
     pub(crate) run: Option<Run>,
     pub(crate) claimed: bool,
+    /// Whether an approval was asked for.
+    pub(crate) asked: bool,
 }

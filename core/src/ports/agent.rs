@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rejoinder_guard::{Outcome, Reply};
+use rejoinder_guard::{ApprovalRequest, Outcome, Reply};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::model::{
-    AgentMessage, AgentName, AgentTurn, ModelInput, Schedule, ScheduleCall, SessionNotice, ToolUse, Usage,
+    AgentApproval, AgentMessage, AgentName, AgentTurn, ModelInput, Schedule, ScheduleCall, SessionNotice, ToolUse,
+    Usage,
 };
 
 /// An event that a runtime reports during a run.
@@ -31,6 +32,8 @@ pub enum RunEvent {
     /// What the agent wants of the schedules of this turn's conversation. The channel returns the schedules, or why it is
     /// not done.
     Schedule(ScheduleCall, oneshot::Sender<Result<Vec<Schedule>, String>>),
+    /// What the agent asks approval for, before it goes on. The channel returns what became of it, or why it was not asked.
+    Ask(ApprovalRequest, oneshot::Sender<Result<AgentApproval, String>>),
     /// The agent's own id of the turn's session. The channel returns whether it is stored, or why not.
     Remember(String, oneshot::Sender<Result<(), String>>),
     /// The runtime can take messages that have come since the run began. The channel returns them.
@@ -111,6 +114,22 @@ impl RunEvents {
         let ended = || "the run has ended".to_owned();
         self.0.send(RunEvent::Schedule(call, answer)).await.map_err(|_| ended())?;
         done.await.unwrap_or_else(|_| Err(ended()))
+    }
+
+    /// Asks for an approval in the middle of the run, and waits until it is decided, or closed for another reason: minutes or days.
+    /// The run's deadline stands still meanwhile, and other turns run. One approval is asked for at a time.
+    ///
+    /// If the process ends meanwhile, the turn runs again once it is decided, with the decision in [`AgentTurn::approvals`]. A runtime
+    /// that cannot wait any longer drops this future, and ends the run with the same request as its
+    /// [outcome](Outcome::Approval): that comes to the same.
+    ///
+    /// # Errors
+    /// Says why nobody was asked, for the agent.
+    pub async fn ask_approval(&self, request: ApprovalRequest) -> Result<AgentApproval, String> {
+        let (answer, decided) = oneshot::channel();
+        let ended = || "the run has ended".to_owned();
+        self.0.send(RunEvent::Ask(request, answer)).await.map_err(|_| ended())?;
+        decided.await.unwrap_or_else(|_| Err(ended()))
     }
 
     /// Stores the agent's own id of the turn's session, of at most 4096 bytes, in place of an earlier one: later runs of the session

@@ -17,7 +17,8 @@ use crate::{
     model::{
         AgentApproval, AgentMessage, AgentQuote, AgentTurn, Approval, ApprovalFilter, Author, Capabilities,
         DeferralLimits, Deferred, Directed, EarlierLine, EventKind, Handler, HistoryLine, Identity, InboundEvent,
-        KnownPeople, LineState, LiveSettings, ScheduleLimits, Settings, Span, Speaker, Surface, TurnRecord, TurnTrace,
+        KnownPeople, LineState, LiveSettings, ScheduleLimits, Settings, Span, Speaker, Surface, TurnId, TurnRecord,
+        TurnTrace,
     },
     operator::own_commands,
     people::People,
@@ -264,10 +265,12 @@ impl Inputs {
 
     /// What became of the approvals that earlier runs of the turn asked for.
     async fn approvals(&self, turn: &TurnRecord, run: &Run) -> Result<Vec<AgentApproval>, StoreError> {
-        if run.number == 1 {
-            return Ok(Vec::new());
-        }
-        let asked = self.questions.approvals(ApprovalFilter::Of(turn.id), PAGE).await?;
+        if run.number == 1 { Ok(Vec::new()) } else { self.asked(turn.id).await }
+    }
+
+    /// What became of the approvals that runs of the turn have asked for, oldest first.
+    pub(super) async fn asked(&self, turn: TurnId) -> Result<Vec<AgentApproval>, StoreError> {
+        let asked = self.questions.approvals(ApprovalFilter::Of(turn), PAGE).await?;
         let told = |Approval { request, state, decided_by: by, note, .. }| AgentApproval {
             action: request.action,
             state,

@@ -14,6 +14,7 @@ mod memory;
 mod record;
 pub(crate) mod runtimes;
 mod schedules;
+mod suspension;
 
 use std::sync::Arc;
 
@@ -97,13 +98,15 @@ struct FinishedRun {
     member: Option<AgentName>,
     content: Option<Arc<RunContent>>,
     typing: Option<Typing>,
+    /// Whether it left behind what it asked approval for.
+    left: bool,
     /// When the run had to end; `None` if it did not begin.
     deadline: Option<Timestamp>,
 }
 
 impl From<RunResult> for FinishedRun {
     fn from(result: RunResult) -> Self {
-        Self { result, usage: None, member: None, content: None, typing: None, deadline: None }
+        Self { result, usage: None, member: None, content: None, typing: None, left: false, deadline: None }
     }
 }
 
@@ -131,7 +134,7 @@ impl Worker {
 
     /// Passes the end of a run to the guard.
     async fn finish(&self, turn: &mut TurnRecord, run: &Run, finished: FinishedRun) {
-        let FinishedRun { result, usage, member, content, deadline, typing: _ } = finished;
+        let FinishedRun { result, usage, member, content, left, deadline, typing: _ } = finished;
         let is_late = deadline.is_some_and(|deadline| self.clock.now() >= deadline);
         if let Some(agent) = run.handler.agent() {
             match &result {
@@ -151,8 +154,11 @@ impl Worker {
                 let outcome = visibility::visible_outcome(outcome, channel.map(AsRef::as_ref));
                 let outcome = bounded(outcome);
                 let (end, detail) = describe(&outcome);
-                at_once = self.decided_at_once(&outcome, turn, run).await;
+                if !left {
+                    at_once = self.decided_at_once(&outcome, turn, run).await;
+                }
                 let event = match outcome {
+                    Outcome::Approval(_) if left => Event::LeftSuspended,
                     Outcome::Approval(request) if at_once.is_some() => Event::DecidedByRule(request),
                     outcome => Event::Outcome(outcome),
                 };
@@ -230,6 +236,11 @@ impl Worker {
         (waiting.ok()? >= MOST_WAITING).then_some(DecidedAtOnce::TooMany(MOST_WAITING))
     }
 
+    fn typing(&self, turn: &TurnRecord, capabilities: &Capabilities, show: &CancellationToken) -> Option<Typing> {
+        (capabilities.typing != Support::No && !show.is_cancelled())
+            .then(|| Typing::start(&self.ephemerals, turn, capabilities, show))
+    }
+
     /// Whether nobody is to notice a turn unless its agent says something, or before somebody's quiet hours end.
     fn is_quiet(&self, turn: &TurnRecord) -> bool {
         let is_told_to_be = matches!(turn.event.kind, EventKind::Prompt { quiet: true, .. });
@@ -238,7 +249,7 @@ impl Worker {
     }
 
     async fn run_agent(&self, turn: &mut TurnRecord, run: &Run, tokens: &RunTokens) -> FinishedRun {
-        let RunTokens { stop, show } = tokens;
+        let RunTokens { stop, go_on, show } = tokens;
         if let Some(agent) = run.handler.agent() {
             match self.budgets.spent(agent).await {
                 Ok(None) => {}
@@ -257,12 +268,11 @@ impl Worker {
         let PreparedRun { runtime, input, memory, mut held } = prepared;
         let memory = memory.as_ref();
         let _running = run.handler.agent().map(|agent| self.agents.begin(agent));
-        let deadline = Some(input.deadline);
+        let mut deadline = Some(input.deadline);
         let is_quiet = self.is_quiet(turn);
         let capabilities = if is_quiet { silent(&input.capabilities) } else { input.capabilities.clone() };
         let mut drafting = Drafting::new(&self.ephemerals, &capabilities, show);
-        let typing =
-            (capabilities.typing != Support::No).then(|| Typing::start(&self.ephemerals, turn, &capabilities, show));
+        let mut typing = self.typing(turn, &capabilities, show);
         let (events, mut reported) = RunEvents::channel();
         let cancel = stop.child_token();
         let _cancel_on_drop = cancel.clone().drop_guard();
@@ -273,6 +283,7 @@ impl Worker {
         let settings = self.settings.get();
         let mut recorder = Recorder::new(&settings.masker);
         let (mut open, mut is_shown) = (true, true);
+        let (mut question, mut left) = (None, false);
         let result = loop {
             tokio::select! {
                 biased;
@@ -282,7 +293,28 @@ impl Worker {
                     is_shown = false;
                     drafting.pause().await;
                 }
+                // It would wait for longer than the gateway waits for runs.
+                () = self.lifecycle.stopping.cancelled(), if question.is_some() => break RunResult::GatewayStopped,
+                () = go_on.notified(), if question.is_some() => {
+                    left = !self.answer(turn, &mut question, stop).await;
+                    deadline = turn.obligation.hard_deadline().or(deadline);
+                    typing = self.typing(turn, &capabilities, show);
+                    drafting.resume(show);
+                }
                 event = reported.recv(), if open => match event {
+                    Some(RunEvent::Ask(_, answer)) if question.is_some() => {
+                        let _ = answer.send(Err("it waits for another approval already".to_owned()));
+                    }
+                    Some(RunEvent::Ask(request, answer)) => {
+                        // No draft may follow what the person is told.
+                        drafting.pause().await;
+                        (question, left) = (self.ask(turn, run, request, answer).await, false);
+                        match typing.take_if(|_| question.is_some()) {
+                            Some(typing) => typing.end().await,
+                            None if question.is_none() => drafting.resume(show),
+                            None => {}
+                        }
+                    }
                     Some(event) => {
                         self.handle_event(turn, event, &mut drafting, &mut recorder, show, run, memory, &mut held).await;
                     }
@@ -304,8 +336,9 @@ impl Worker {
             self.handle_event(turn, event, &mut drafting, &mut recorder, show, run, memory, &mut held).await;
         }
         drafting.end().await;
+        left |= question.is_some();
         let (usage, member, content) = (recorder.usage, recorder.member.take(), recorder.content());
-        FinishedRun { result, usage, member, content, typing, deadline }
+        FinishedRun { result, usage, member, content, typing, left, deadline }
     }
 
     /// Waits up to [`GRACE`] for a cancelled run to return. Of its events only what is recorded counts.
@@ -331,6 +364,7 @@ impl Worker {
                         | RunEvent::Rewrite(_)
                         | RunEvent::Send(..)
                         | RunEvent::Listen(_)
+                        | RunEvent::Ask(..)
                         | RunEvent::Schedule(..),
                     ) => {}
                     None => std::future::pending().await,
@@ -414,6 +448,8 @@ impl Worker {
             RunEvent::Remember(own_session, answer) => {
                 let _ = answer.send(remember(memory, own_session).await);
             }
+            // The run has ended: what it asks for is its outcome.
+            RunEvent::Ask(..) => {}
             RunEvent::Listen(answer) => {
                 let messages = self.take_in(turn, run, held).await;
                 let _ = answer.send(messages);

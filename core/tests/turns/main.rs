@@ -61,6 +61,7 @@ mod sessions;
 mod shares;
 mod stops;
 mod store;
+mod suspended;
 mod texts;
 mod triggers;
 mod typing;

@@ -12,14 +12,14 @@ impl Obligation {
     /// Until when the turn waits for an approval; `None` if it does not.
     pub const fn decide_by(&self) -> Option<Timestamp> {
         match self.work {
-            Work::Approval { until } | Work::Parked { until, .. } => Some(until),
+            Work::Approval { until } | Work::Suspended { until, .. } => Some(until),
             _ => None,
         }
     }
 
     /// Whether the run in flight waits for an approval.
-    pub const fn is_parked(&self) -> bool {
-        matches!(self.work, Work::Parked { .. })
+    pub const fn is_suspended(&self) -> bool {
+        matches!(self.work, Work::Suspended { .. })
     }
 
     /// Whether a run of the turn has asked for an approval.
@@ -68,39 +68,41 @@ impl Obligation {
     }
 
     /// The run in flight asks, and waits for the decision.
-    pub(super) fn park(&mut self, request: ApprovalRequest, context: &mut EventContext<'_>) {
-        let (Some(request), Work::Running { hard_at }) = (self.parkable(request, context), self.work) else { return };
+    pub(super) fn suspend(&mut self, request: ApprovalRequest, context: &mut EventContext<'_>) {
+        let (Some(request), Work::Running { hard_at }) = (self.may_suspend(request, context), self.work) else {
+            return;
+        };
         let until = self.asks(request.clone(), context);
-        self.work = Work::Parked { until, since: context.now, hard_at };
+        self.work = Work::Suspended { until, since: context.now, hard_at };
         self.end(Candidate::Outcome(NormalisedOutcome::Approval(request)), context);
     }
 
     /// A request that the run in flight may wait for.
-    fn parkable(&self, request: ApprovalRequest, context: &EventContext<'_>) -> Option<ApprovalRequest> {
+    fn may_suspend(&self, request: ApprovalRequest, context: &EventContext<'_>) -> Option<ApprovalRequest> {
         let NormalisedOutcome::Approval(request) = crate::Outcome::Approval(request).normalise() else { return None };
         let may_ask = self.approvals < context.policy.max_approvals;
         (may_ask && self.runs_in_time() && self.is_undecided() && self.pending().is_none()).then_some(request)
     }
 
-    pub(super) fn parked_by_rule(&mut self, request: ApprovalRequest, context: &mut EventContext<'_>) {
-        if let Some(request) = self.parkable(request, context) {
+    pub(super) fn suspended_by_rule(&mut self, request: ApprovalRequest, context: &mut EventContext<'_>) {
+        if let Some(request) = self.may_suspend(request, context) {
             self.approvals += 1;
             context.emit(Effect::AskApproval { request, until: None });
         }
     }
 
     /// The run in flight waits no longer, and goes on: what is left of its time begins now.
-    fn unpark(&mut self, context: &mut EventContext<'_>) {
-        let Work::Parked { since, hard_at, .. } = self.work else { return };
+    fn end_suspension(&mut self, context: &mut EventContext<'_>) {
+        let Work::Suspended { since, hard_at, .. } = self.work else { return };
         let hard_at = hard_at + context.now.since(since);
         self.work = Work::Running { hard_at };
         self.due_dates().for_each(|due| *due = hard_at);
         context.emit(Effect::RunContinues);
     }
 
-    pub(super) fn left_parked(&mut self, context: &mut EventContext<'_>) {
-        if self.is_parked() {
-            return self.leave_parked_run();
+    pub(super) fn left_suspended(&mut self, context: &mut EventContext<'_>) {
+        if self.is_suspended() {
+            return self.leave_suspended_run();
         }
         // It was decided meanwhile: as a newer message does, the decision has the turn run again.
         self.superseded(context);
@@ -111,8 +113,8 @@ impl Obligation {
     }
 
     /// The run that waits for the decision is gone: the turn waits for it without a run.
-    pub(super) fn leave_parked_run(&mut self) {
-        if let Work::Parked { until, .. } = self.work {
+    pub(super) fn leave_suspended_run(&mut self) {
+        if let Work::Suspended { until, .. } = self.work {
             self.uncount_run();
             self.work = Work::Approval { until };
         }
@@ -140,9 +142,9 @@ impl Obligation {
             return;
         }
         self.take_pending(Candidate::is_approval);
-        if self.is_parked() {
+        if self.is_suspended() {
             self.take_back_note(context);
-            self.unpark(context);
+            self.end_suspension(context);
         } else {
             self.wait_for_next_run(context);
         }
@@ -158,8 +160,8 @@ impl Obligation {
         let is_replaced = self.pending().is_some_and(|pending| !pending.is_approval());
         let waits = self.decide_by().is_some();
         if waits && (is_replaced || !self.is_undecided()) {
-            if self.is_parked() {
-                self.unpark(context);
+            if self.is_suspended() {
+                self.end_suspension(context);
             } else {
                 self.work = Work::Idle;
             }

@@ -52,7 +52,7 @@ pub enum Effect {
         /// When it expires; `None` if a rule has decided it.
         until: Option<Timestamp>,
     },
-    /// Let the parked run go on: what it waits for was decided or closed.
+    /// Let the suspended run go on: what it waits for was decided or closed.
     RunContinues,
     /// Nobody decided the turn's approval in time: it is closed.
     ApprovalExpired,

@@ -24,7 +24,7 @@ impl Obligation {
     /// Whether an answer is still to come and no run is in flight or waited for: the turn waits for the time that a deferral
     /// named, or for an approval.
     pub fn is_put_off(&self) -> bool {
-        self.asked_at().is_some() || (self.decide_by().is_some() && !self.is_parked())
+        self.asked_at().is_some() || (self.decide_by().is_some() && !self.is_suspended())
     }
 
     /// When the agent is asked for what it deferred, also while its note is on its way. `None` while it runs or waits for its

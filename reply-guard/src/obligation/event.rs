@@ -18,13 +18,13 @@ pub enum Event {
     /// The agent ended its run to ask for an approval, and a rule of the operator has decided it already: the agent runs again.
     DecidedByRule(ApprovalRequest),
     /// The run in flight asks for an approval and goes on once that is decided. The turn is
-    /// [parked](crate::Obligation::is_parked) then; if it is not, it waits for no decision, and the run goes on without.
-    Parked(ApprovalRequest),
+    /// [suspended](crate::Obligation::is_suspended) then; if it is not, it waits for no decision, and the run goes on without.
+    Suspended(ApprovalRequest),
     /// The run in flight asks for an approval that a rule of the operator has decided: it goes on.
-    ParkedByRule(ApprovalRequest),
-    /// The run that was parked has ended, and leaves what it asked for behind: the turn runs again once that is decided, or now if it
+    SuspendedByRule(ApprovalRequest),
+    /// The run that was suspended has ended, and leaves what it asked for behind: the turn runs again once that is decided, or now if it
     /// was.
-    LeftParked,
+    LeftSuspended,
     /// Somebody decided what the turn waits for: see [`Obligation::decide_by`](crate::Obligation::decide_by). In any other
     /// state it changes nothing.
     Decided,

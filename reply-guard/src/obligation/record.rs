@@ -65,7 +65,7 @@ pub(super) enum Work {
     /// For an approval that the agent has asked for, until then at the latest.
     Approval { until: Timestamp },
     /// The same, and the run that asks is in flight: it goes on with the decision. Its deadline stands still since then.
-    Parked { until: Timestamp, since: Timestamp, hard_at: Timestamp },
+    Suspended { until: Timestamp, since: Timestamp, hard_at: Timestamp },
     /// For no run.
     Idle,
 }

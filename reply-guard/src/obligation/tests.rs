@@ -8,10 +8,10 @@ mod late;
 mod late_messages;
 mod merging;
 mod operator;
-mod parked;
 mod restarts;
 mod results;
 mod signals;
+mod suspended;
 
 use std::time::Duration;
 

@@ -43,8 +43,8 @@ impl Obligation {
         if self.is_between_agents() && !candidate.is_answer() {
             return candidate.suppress("the turn was already handed to another agent".to_owned(), context);
         }
-        if self.is_parked() && candidate.is_approval() {
-            return self.leave_parked_run();
+        if self.is_suspended() && candidate.is_approval() {
+            return self.leave_suspended_run();
         }
         if !matches!(self.work, Work::Approval { .. }) {
             self.work = Work::Idle;
@@ -105,7 +105,7 @@ impl Obligation {
 
     /// The run in flight died with the process.
     pub(super) fn recovered(&mut self, context: &mut EventContext<'_>) {
-        self.leave_parked_run();
+        self.leave_suspended_run();
         if !self.is_running() {
             return;
         }
@@ -231,7 +231,11 @@ impl Obligation {
                     self.time_out("the debt fell due", context);
                 }
                 // No deadline applies while it waits for its run.
-                Work::Waiting | Work::Late { .. } | Work::Postponed | Work::Approval { .. } | Work::Parked { .. } => {}
+                Work::Waiting
+                | Work::Late { .. }
+                | Work::Postponed
+                | Work::Approval { .. }
+                | Work::Suspended { .. } => {}
             },
             _ => {}
         }

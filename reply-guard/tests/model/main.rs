@@ -51,7 +51,7 @@ fn world() -> World {
         deferrals: 1,
         merges: false,
         approvals: false,
-        parks: false,
+        suspends: false,
         postpones: false,
         bug: None,
     }
@@ -228,51 +228,51 @@ fn where_the_agent_asks_for_approval() {
     holds(asking(World { drafts: true, mishaps: 1, oddities: 0, ..world() }));
 }
 
-fn parking(world: World) -> World {
-    World { parks: true, ..world }
+fn suspending(world: World) -> World {
+    World { suspends: true, ..world }
 }
 
 /// G3.
 #[test]
 fn where_a_run_waits_for_an_approval() {
-    let parking = |world: World| parking(World { oddities: 0, ..world });
-    holds(parking(World { mishaps: 1, ..world() }));
-    holds(parking(World { mishaps: 1, ..ambiguous(OnUnknown::Label) }));
-    holds(parking(World { mishaps: 0, ..laddered(&[handoff(), say()]) }));
-    holds(parking(World { owed: Expectation::Nothing, mishaps: 1, ..laddered(&[]) }));
-    holds(parking(World { operations: 1, mishaps: 0, ..world() }));
-    holds(parking(World { merges: true, mishaps: 0, ..world() }));
+    let suspending = |world: World| suspending(World { oddities: 0, ..world });
+    holds(suspending(World { mishaps: 1, ..world() }));
+    holds(suspending(World { mishaps: 1, ..ambiguous(OnUnknown::Label) }));
+    holds(suspending(World { mishaps: 0, ..laddered(&[handoff(), say()]) }));
+    holds(suspending(World { owed: Expectation::Nothing, mishaps: 1, ..laddered(&[]) }));
+    holds(suspending(World { operations: 1, mishaps: 0, ..world() }));
+    holds(suspending(World { merges: true, mishaps: 0, ..world() }));
     let late = Policy { late_window: Duration::from_secs(30), ..world().policy };
-    holds(parking(World { policy: late, mishaps: 0, ..world() }));
-    holds(World { parks: true, mishaps: 0, ..world() });
+    holds(suspending(World { policy: late, mishaps: 0, ..world() }));
+    holds(World { suspends: true, mishaps: 0, ..world() });
 }
 
 /// G3.
 #[test]
 #[ignore = "takes minutes: `.ci/weekly` runs it"]
 fn where_a_run_waits_for_an_approval_and_more_happens() {
-    holds(parking(World { mishaps: 1, ..world() }));
-    holds(parking(World { oddities: 0, ..world() }));
-    holds(parking(World { mishaps: 1, ..ambiguous(OnUnknown::Hold) }));
-    holds(parking(World { operations: 1, oddities: 0, mishaps: 1, ..world() }));
-    holds(parking(World { merges: true, mishaps: 0, ..world() }));
-    holds(parking(World { drafts: true, mishaps: 1, oddities: 0, ..world() }));
+    holds(suspending(World { mishaps: 1, ..world() }));
+    holds(suspending(World { oddities: 0, ..world() }));
+    holds(suspending(World { mishaps: 1, ..ambiguous(OnUnknown::Hold) }));
+    holds(suspending(World { operations: 1, oddities: 0, mishaps: 1, ..world() }));
+    holds(suspending(World { merges: true, mishaps: 0, ..world() }));
+    holds(suspending(World { drafts: true, mishaps: 1, oddities: 0, ..world() }));
     let twice = Policy { max_approvals: 2, ..world().policy };
-    holds(parking(World { approvals: true, policy: twice, mishaps: 1, oddities: 0, ..world() }));
+    holds(suspending(World { approvals: true, policy: twice, mishaps: 1, oddities: 0, ..world() }));
     let late = Policy { late_window: Duration::from_secs(30), ..world().policy };
-    holds(parking(World { policy: late, mishaps: 1, ..world() }));
+    holds(suspending(World { policy: late, mishaps: 1, ..world() }));
 }
 
 /// G3.
 #[test]
-fn a_parked_run_that_is_not_told_is_found() {
-    breaks("a run is parked while its turn is", Bug::ForgetsTheParked, parking(world()));
+fn a_suspended_run_that_is_not_told_is_found() {
+    breaks("a run is suspended while its turn is", Bug::ForgetsTheSuspended, suspending(world()));
 }
 
 /// G3.
 #[test]
-fn a_parked_run_that_is_forgotten_in_a_crash_is_found() {
-    breaks("a run is parked while its turn is", Bug::ForgetsTheParkedInACrash, parking(world()));
+fn a_suspended_run_that_is_forgotten_in_a_crash_is_found() {
+    breaks("a run is suspended while its turn is", Bug::ForgetsTheSuspendedInACrash, suspending(world()));
 }
 
 /// G3.

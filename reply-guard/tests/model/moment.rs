@@ -11,7 +11,7 @@ pub(crate) enum Ending {
     Silent,
     Fail,
     Approval,
-    /// It was parked, and the turn runs again with the decision.
+    /// It was suspended, and the turn runs again with the decision.
     LeavesTheQuestion,
     /// It asks for an approval that a rule decides.
     DecidedByRule,
@@ -22,7 +22,7 @@ pub(crate) enum Run {
     None,
     Going,
     /// It waits for an approval.
-    Parked,
+    Suspended,
     /// It was told to stop and may still end by itself.
     Stopped,
 }
@@ -117,7 +117,7 @@ pub(crate) enum Action {
     AgentSends,
     AgentDrafts,
     /// The run asks for an approval, and waits for it.
-    AgentParks,
+    AgentWaits,
     PersonCancels,
     PersonDeletes,
     /// Somebody wants what was deferred now.

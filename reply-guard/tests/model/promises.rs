@@ -30,7 +30,7 @@ pub(crate) fn all() -> Vec<Property<World>> {
         Property::always("merged turns end together", merged_turns_end_together),
         Property::always("what is given up is said", given_up_is_said),
         Property::always("an approval is open while its turn waits for it", approvals_are_waited_for),
-        Property::always("a run is parked while its turn is", parked_runs_wait),
+        Property::always("a run is suspended while its turn is", suspended_runs_wait),
     ]
 }
 
@@ -94,7 +94,7 @@ fn never_none_at_rest(world: &World, moment: &Moment) -> bool {
 }
 
 fn every_run_ends(world: &World, moment: &Moment) -> bool {
-    !matches!(moment.run, Run::Going | Run::Parked) || !world.is_at_rest(moment)
+    !matches!(moment.run, Run::Going | Run::Suspended) || !world.is_at_rest(moment)
 }
 
 /// No part of an answer is sent after it was cancelled. A draft may be: to find it and delete it.
@@ -173,14 +173,14 @@ fn merged_turns_end_together(_: &World, moment: &Moment) -> bool {
 
 /// What somebody decides is told to the agent; and a turn waits for nothing that nobody can decide, and does not run meanwhile.
 fn approvals_are_waited_for(_: &World, moment: &Moment) -> bool {
-    let (waits, is_parked) = (moment.obligation.decide_by().is_some(), moment.obligation.is_parked());
-    let runs = moment.obligation.is_waiting() || (moment.obligation.is_running() && !is_parked);
+    let (waits, is_suspended) = (moment.obligation.decide_by().is_some(), moment.obligation.is_suspended());
+    let runs = moment.obligation.is_waiting() || (moment.obligation.is_running() && !is_suspended);
     moment.is_approval_open == waits && !(waits && runs)
 }
 
 /// A run waits for a decision exactly as long as the turn does. One that is told to stop does so by itself.
-fn parked_runs_wait(_: &World, moment: &Moment) -> bool {
-    moment.deciding.is_some() || (moment.run == Run::Parked) == moment.obligation.is_parked()
+fn suspended_runs_wait(_: &World, moment: &Moment) -> bool {
+    moment.deciding.is_some() || (moment.run == Run::Suspended) == moment.obligation.is_suspended()
 }
 
 fn wakes_are_served(world: &World, moment: &Moment) -> bool {

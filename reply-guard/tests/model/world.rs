@@ -56,10 +56,10 @@ pub(crate) enum Bug {
     ForgetsThePostponed,
     /// A turn that is given up is cancelled, and the person is told nothing.
     GivesUpInSilence,
-    /// A parked run is not told that it may go on.
-    ForgetsTheParked,
-    /// That a parked run died with the process is not reported.
-    ForgetsTheParkedInACrash,
+    /// A suspended run is not told that it may go on.
+    ForgetsTheSuspended,
+    /// That a suspended run died with the process is not reported.
+    ForgetsTheSuspendedInACrash,
     /// The approval of a turn that has ended stays open, and can be decided.
     KeepsDroppedApprovals,
 }
@@ -90,7 +90,7 @@ pub(crate) struct World {
     /// Whether the agent may ask for approvals, which somebody or a rule may decide.
     pub(crate) approvals: bool,
     /// Whether a run may ask for an approval and wait for it.
-    pub(crate) parks: bool,
+    pub(crate) suspends: bool,
     /// Whether somebody may be asked whether the turn is still to be answered.
     pub(crate) postpones: bool,
     pub(crate) bug: Option<Bug>,
@@ -191,7 +191,7 @@ impl World {
                     ended.for_each(|row| row.status = Status::Dead);
                 }
                 Effect::Run { .. } => (moment.run, moment.has_run) = (Run::Going, true),
-                Effect::RunContinues if moment.run != Run::Parked || self.has(Bug::ForgetsTheParked) => {}
+                Effect::RunContinues if moment.run != Run::Suspended || self.has(Bug::ForgetsTheSuspended) => {}
                 Effect::RunContinues => moment.run = Run::Going,
                 Effect::StopRun => moment.run = Run::Stopped,
                 Effect::AskApproval { until, .. } => moment.is_approval_open = until.is_some(),
@@ -265,7 +265,7 @@ impl World {
                 row.status = Status::Dead;
             }
         }
-        if !(moment.obligation.is_parked() && self.has(Bug::ForgetsTheParkedInACrash)) {
+        if !(moment.obligation.is_suspended() && self.has(Bug::ForgetsTheSuspendedInACrash)) {
             self.decide(moment, Event::Recovered);
         }
     }
@@ -359,7 +359,7 @@ impl World {
             Ending::Silent => Event::Outcome(Outcome::Silent("chosen".to_owned())),
             Ending::Fail => Event::Failed("broken".to_owned()),
             Ending::Approval => Event::Outcome(Outcome::Approval(request())),
-            Ending::LeavesTheQuestion => Event::LeftParked,
+            Ending::LeavesTheQuestion => Event::LeftSuspended,
             Ending::DecidedByRule => Event::DecidedByRule(request()),
         };
         if matches!(ending, Ending::Reply | Ending::React) {
@@ -430,14 +430,14 @@ impl Model for World {
             if self.may_defer(&moment.obligation) {
                 actions.push(Action::AgentEnds(Defer));
             }
-            if self.parks && moment.obligation.is_running() {
-                actions.push(Action::AgentParks);
+            if self.suspends && moment.obligation.is_running() {
+                actions.push(Action::AgentWaits);
             }
             if self.approvals {
                 actions.extend([Ending::Approval, Ending::DecidedByRule].map(Action::AgentEnds));
             }
         }
-        if moment.run == Run::Parked {
+        if moment.run == Run::Suspended {
             // The agent does not wait any longer: it fails, or leaves the question behind.
             actions.extend([Ending::Fail, Ending::LeavesTheQuestion].map(Action::AgentEnds));
         }
@@ -558,10 +558,10 @@ impl Model for World {
                 next.answers += 1;
                 self.decide(&mut next, Event::Sent(Reply::text("the agent's own words")));
             }
-            Action::AgentParks => {
-                self.decide(&mut next, Event::Parked(request()));
-                if next.obligation.is_parked() {
-                    next.run = Run::Parked;
+            Action::AgentWaits => {
+                self.decide(&mut next, Event::Suspended(request()));
+                if next.obligation.is_suspended() {
+                    next.run = Run::Suspended;
                 }
             }
             Action::AgentDrafts => self.decide(&mut next, Event::Draft { text: "half".to_owned() }),

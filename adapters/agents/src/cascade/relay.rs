@@ -61,6 +61,17 @@ impl<'a> Relay<'a> {
                 }
                 let _ = answer.send(done);
             }
+            RunEvent::Ask(request, mut answer) => {
+                self.release().await;
+                let events = self.events.clone();
+                // The member's run goes on meanwhile, and may end.
+                tokio::spawn(async move {
+                    tokio::select! {
+                        decided = events.ask_approval(request) => drop(answer.send(decided)),
+                        () = answer.closed() => {}
+                    }
+                });
+            }
             RunEvent::Remember(own_session, answer) => {
                 let _ = answer.send(self.events.remember(own_session).await);
             }

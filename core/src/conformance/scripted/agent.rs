@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     model::{
-        agent::{AgentTurn, Usage},
+        agent::{AgentApproval, AgentTurn, Usage},
         agent_session::SessionNotice,
         ids::TurnId,
         run::{ModelInput, ToolUse},
@@ -61,6 +61,8 @@ pub enum ScriptStep {
     Schedule(ScheduleCall),
     /// Takes in the messages that came since the run began.
     Listen,
+    /// Asks for an approval and waits for it; with a duration, for so long at the most: then it ends with the request.
+    Ask(ApprovalRequest, Option<Duration>),
     /// Stores this as its own id of the session.
     Remember(String),
 }
@@ -142,8 +144,19 @@ impl Script {
     /// Asks for the approval of an action of this kind.
     #[must_use]
     pub fn asks_approval(action: &str, kind: Option<&str>) -> Self {
-        let (action, kind) = (action.to_owned(), kind.map(str::to_owned));
-        Self::ends(ScriptEnd::Outcome(Outcome::Approval(ApprovalRequest { action, details: None, kind })))
+        Self::ends(ScriptEnd::Outcome(Outcome::Approval(request(action, kind))))
+    }
+
+    /// Adds a step that asks for the approval of an action of this kind, and waits for it.
+    #[must_use]
+    pub fn asking_approval(self, action: &str, kind: Option<&str>) -> Self {
+        self.doing(ScriptStep::Ask(request(action, kind), None))
+    }
+
+    /// The same, for so long at the most.
+    #[must_use]
+    pub fn asking_approval_for(self, action: &str, patience: Duration) -> Self {
+        self.doing(ScriptStep::Ask(request(action, None), Some(patience)))
     }
 
     /// Reacts to the message with `emoji`.
@@ -294,6 +307,12 @@ pub struct ScriptedRun {
     pub sent: Vec<SendResult>,
     /// The texts of the messages that it took in while it ran.
     pub heard: Vec<String>,
+    /// What it was told of the approvals that it waited for.
+    pub told: Vec<Result<AgentApproval, String>>,
+}
+
+fn request(action: &str, kind: Option<&str>) -> ApprovalRequest {
+    ApprovalRequest { action: action.to_owned(), details: None, kind: kind.map(str::to_owned) }
 }
 
 /// Chooses the script of a run.
@@ -435,10 +454,17 @@ impl AgentRuntime for ScriptedAgent {
 }
 
 impl ScriptedAgent {
+    async fn patience(&self, patience: Option<Duration>) {
+        match patience {
+            Some(patience) => self.clock.sleep(patience).await,
+            None => std::future::pending().await,
+        }
+    }
+
     async fn act(&self, script: Script, turn: AgentTurn, events: RunEvents) -> Result<Outcome, AgentError> {
         let index = {
             let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-            runs.push(ScriptedRun { turn, sent: Vec::new(), heard: Vec::new() });
+            runs.push(ScriptedRun { turn, sent: Vec::new(), heard: Vec::new(), told: Vec::new() });
             runs.len() - 1
         };
         self.run_count.send_modify(|count| *count += 1);
@@ -457,6 +483,13 @@ impl ScriptedAgent {
                     self.runs.lock().unwrap_or_else(PoisonError::into_inner)[index].sent.push(sent);
                 }
                 ScriptStep::Schedule(call) => drop(events.schedule(call).await),
+                ScriptStep::Ask(request, patience) => {
+                    let told = tokio::select! {
+                        told = events.ask_approval(request.clone()) => told,
+                        () = self.patience(patience) => return Ok(Outcome::Approval(request)),
+                    };
+                    self.runs.lock().unwrap_or_else(PoisonError::into_inner)[index].told.push(told);
+                }
                 ScriptStep::Remember(own_session) => drop(events.remember(own_session).await),
                 ScriptStep::Listen => {
                     let heard = events.listen().await.into_iter().map(|message| message.text);

@@ -173,6 +173,10 @@ impl Watched<'_> {
                 let _ = answer.send(if is_claimed { SendResult::Claimed } else { SendResult::Suppressed });
                 Ok(())
             }
+            RunEvent::Ask(_, answer) => {
+                let _ = answer.send(Err("nobody can be asked: this is a test".to_owned()));
+                Ok(())
+            }
             RunEvent::Remember(_, answer) => {
                 let _ = answer.send(Ok(()));
                 Ok(())

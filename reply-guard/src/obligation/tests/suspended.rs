@@ -5,16 +5,19 @@ use super::*;
 /// How long an approval is waited for.
 const WAIT: i64 = 7 * 24 * 60 * 60;
 
-fn park(action: &str) -> Event {
-    Event::Parked(request(action))
+fn suspend(action: &str) -> Event {
+    Event::Suspended(request(action))
 }
 
 /// The run asks ten seconds after it has begun, and the person is told.
-fn parked() -> Turn {
+fn suspended() -> Turn {
     let mut turn = Turn::running();
     turn.now = 10;
     let until = 10 + WAIT;
-    assert_eq!(turn.on(park("pay")), [format!("ask approval of pay until {until}"), "send 1: wait for pay".to_owned()]);
+    assert_eq!(
+        turn.on(suspend("pay")),
+        [format!("ask approval of pay until {until}"), "send 1: wait for pay".to_owned()]
+    );
     turn.shown_as("d1");
     turn
 }
@@ -22,8 +25,8 @@ fn parked() -> Turn {
 /// G3.
 #[test]
 fn its_deadline_stands_still() {
-    let mut turn = parked();
-    assert!(turn.obligation.is_parked() && turn.obligation.is_running() && !turn.obligation.is_put_off());
+    let mut turn = suspended();
+    assert!(turn.obligation.is_suspended() && turn.obligation.is_running() && !turn.obligation.is_put_off());
     assert_eq!(turn.ticks(HARD * 10), no_effects());
     turn.now = 5000;
 
@@ -37,7 +40,7 @@ fn its_deadline_stands_still() {
 /// G2, G3.
 #[test]
 fn the_turn_runs_again_with_the_decision_if_the_process_dies() {
-    let mut turn = parked();
+    let mut turn = suspended();
     assert_eq!(turn.on(Event::Recovered), no_effects());
     assert!(!turn.obligation.is_running() && turn.obligation.is_put_off());
 
@@ -47,39 +50,39 @@ fn the_turn_runs_again_with_the_decision_if_the_process_dies() {
 
 #[test]
 fn the_run_does_not_count_if_the_gateway_stops() {
-    let mut turn = parked();
+    let mut turn = suspended();
     for attempt in 2..5 {
         assert_eq!(turn.on(Event::Interrupted), no_effects());
         turn.on(Event::Decided);
         assert_eq!(turn.on(Event::Begin), [format!("run {attempt}")]);
-        turn.on(park("pay"));
+        turn.on(suspend("pay"));
     }
 }
 
 #[test]
 fn it_may_leave_what_it_asked_for_behind() {
-    let mut turn = parked();
-    assert_eq!(turn.on(Event::LeftParked), no_effects());
+    let mut turn = suspended();
+    assert_eq!(turn.on(Event::LeftSuspended), no_effects());
     assert_eq!(turn.on(Event::Decided), ["run again"]);
 
-    let mut decided = parked();
+    let mut decided = suspended();
     decided.on(Event::Decided);
-    assert_eq!(decided.on(Event::LeftParked), ["stop run", "run again"]);
+    assert_eq!(decided.on(Event::LeftSuspended), ["stop run", "run again"]);
     assert_eq!(decided.on(Event::Begin), ["run 2"]);
 }
 
 #[test]
 fn what_nobody_decides_in_time_lets_it_go_on() {
-    let mut turn = parked();
+    let mut turn = suspended();
 
     assert_eq!(turn.ticks(10 + WAIT), ["approval expired", "run continues"]);
-    assert!(turn.obligation.is_running() && !turn.obligation.is_parked());
+    assert!(turn.obligation.is_running() && !turn.obligation.is_suspended());
 }
 
 /// B3.
 #[test]
 fn a_cancel_stops_it_and_closes_the_approval() {
-    let mut turn = parked();
+    let mut turn = suspended();
 
     assert_eq!(turn.on(cancelled()), ["stop run", "approval dropped"]);
     assert_eq!((turn.state(), turn.on(Event::Decided)), ("settled", no_effects()));
@@ -87,17 +90,17 @@ fn a_cancel_stops_it_and_closes_the_approval() {
 
 #[test]
 fn an_answer_that_comes_meanwhile_closes_the_approval() {
-    let mut turn = parked();
+    let mut turn = suspended();
     assert_eq!(turn.on(sent("never mind")), ["send 2 for d1: never mind", "run continues", "approval dropped"]);
 
-    let mut ended = parked();
+    let mut ended = suspended();
     assert_eq!(ended.on(reply("never mind")), ["send 2 for d1: never mind", "approval dropped"]);
 }
 
 /// A18.
 #[test]
 fn a_run_that_fails_meanwhile_closes_the_approval() {
-    let mut turn = parked();
+    let mut turn = suspended();
 
     assert_eq!(turn.on(failed()), ["send 2 for d1: say error", "approval dropped"]);
 }
@@ -106,20 +109,20 @@ fn a_run_that_fails_meanwhile_closes_the_approval() {
 fn a_rule_decides_without_a_pause() {
     let mut turn = Turn::running();
 
-    assert_eq!(turn.on(Event::ParkedByRule(request("pay"))), ["a rule decided pay"]);
-    assert_eq!((turn.obligation.is_parked(), turn.wakes_at()), (false, Some(SOFT)));
+    assert_eq!(turn.on(Event::SuspendedByRule(request("pay"))), ["a rule decided pay"]);
+    assert_eq!((turn.obligation.is_suspended(), turn.wakes_at()), (false, Some(SOFT)));
     assert_eq!(turn.on(reply("paid")), ["send 1: paid"]);
 }
 
 #[test]
-fn a_run_that_asks_too_often_is_not_parked() {
+fn a_run_that_asks_too_often_is_not_suspended() {
     let mut turn = Turn::running();
     for _ in 0..policy().max_approvals {
-        turn.on(park("pay"));
+        turn.on(suspend("pay"));
         turn.on(Event::Decided);
     }
 
-    assert_eq!(turn.on(park("pay")), no_effects());
-    assert_eq!(turn.on(Event::ParkedByRule(request("pay"))), no_effects());
-    assert!(!turn.obligation.is_parked());
+    assert_eq!(turn.on(suspend("pay")), no_effects());
+    assert_eq!(turn.on(Event::SuspendedByRule(request("pay"))), no_effects());
+    assert!(!turn.obligation.is_suspended());
 }

@@ -1,0 +1,242 @@
+//! A run asks for an approval and waits for it: the decision lets it go on.
+
+use rejoinder_core::{
+    AgentApproval, AgentTurn, ApprovalRule, ApprovalState, Clock, Farewell, InboundEvent, PersonRole, Resend,
+    SeedPerson, Sender,
+    conformance::scripted::Script,
+    store::{Approval, ApprovalFilter},
+};
+
+use crate::{
+    approvals::person,
+    gateway::{GatewaySetup, HARD_DEADLINE, TestGateway, chat, operator, said, secs},
+    life::{at_every_write, comes_in_dying, passes_dying},
+};
+
+const WEEK: u64 = 7 * 24 * 3600;
+
+const WAITS: &str = "Waits for a yes: pay the rent";
+
+fn grace() -> Vec<SeedPerson> {
+    vec![person("Grace", PersonRole::Owner)]
+}
+
+fn says(who: &str, text: &str) -> InboundEvent {
+    let event = said(&chat(who), text);
+    InboundEvent { sender: Sender { id: who.to_owned(), ..event.sender.clone() }, ..event }
+}
+
+/// Asks before it pays, and waits. After a restart it says what was decided.
+fn careful(turn: &AgentTurn) -> Script {
+    match (&*turn.text, turn.approvals.last()) {
+        ("pay", None) => {
+            Script::replies("paid").taking(secs(10)).asking_approval("pay the rent", None).taking(secs(10))
+        }
+        ("pay", Some(last)) => Script::replies(&format!("{} again", last.state.as_str())),
+        (text, _) => Script::replies(text),
+    }
+}
+
+fn setup() -> GatewaySetup {
+    let mut setup = GatewaySetup::new().capable(|it| it.resend = Resend::Idempotent).agent("main", careful);
+    setup.people = grace();
+    setup
+}
+
+async fn started() -> TestGateway {
+    let gateway = setup().start().await;
+    gateway.receives(says("grace", "hello")).await;
+    gateway
+}
+
+async fn approvals(gateway: &TestGateway) -> Vec<Approval> {
+    gateway.store.approvals(ApprovalFilter::Latest, 10).await.expect("readable")
+}
+
+fn told(gateway: &TestGateway) -> Vec<Result<AgentApproval, String>> {
+    let runs = gateway.agent("main").runs();
+    runs.into_iter().flat_map(|run| run.told).collect()
+}
+
+fn decided(state: ApprovalState, by: Option<&str>) -> Result<AgentApproval, String> {
+    Ok(AgentApproval { action: "pay the rent".to_owned(), state, by: by.map(str::to_owned), note: None })
+}
+
+/// G3. Its deadline stands still, and with one slot in all the turns of others and of its own conversation run meanwhile.
+#[tokio::test]
+async fn a_run_goes_on_with_the_decision() {
+    let gateway = setup().slots(1).start().await;
+    gateway.receives(says("grace", "hello")).await;
+    let turn = gateway.accepts(says("ada", "pay")).await;
+    gateway.advance(secs(11)).await;
+    assert_eq!(gateway.visible(&chat("ada")), [WAITS]);
+    gateway.advance(HARD_DEADLINE * 3).await;
+    gateway.receives(says("bob", "hi")).await;
+    gateway.receives(says("ada", "meanwhile")).await;
+    assert_eq!(
+        (gateway.visible(&chat("bob")), gateway.visible(&chat("ada"))),
+        (vec!["hi".to_owned()], vec![WAITS.to_owned(), "meanwhile".to_owned()])
+    );
+    assert!(gateway.explained(turn).await.contains("waits for an approval"));
+
+    gateway.receives(says("grace", "Do it")).await;
+    gateway.advance(secs(11)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["paid", "meanwhile"]);
+    assert_eq!(told(&gateway), [decided(ApprovalState::Approved, Some("Grace"))]);
+    assert_eq!(gateway.agent("main").runs().len(), 4, "the run went on");
+    assert!(!gateway.engine().agents().iter().any(|(_, health)| health.failures > 0), "it was in time");
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn its_time_goes_on_where_it_stood() {
+    let setup = GatewaySetup::new()
+        .agent("main", |_: &AgentTurn| Script::hangs().taking(secs(10)).asking_approval("pay the rent", None));
+    let mut setup = setup;
+    setup.people = grace();
+    let gateway = setup.start().await;
+    gateway.accepts(says("ada", "pay")).await;
+    gateway.advance(HARD_DEADLINE * 2).await;
+    let [approval] = &approvals(&gateway).await[..] else { panic!("one waits") };
+
+    gateway.engine().operations().decide(approval.id, false, operator("no")).await.expect("it is decided");
+    gateway.advance(HARD_DEADLINE - secs(11)).await;
+    assert_eq!(gateway.visible(&chat("ada")), [WAITS]);
+    gateway.advance(secs(2)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["Sorry, that took too long."]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_rule_lets_it_go_on_at_once() {
+    let mut setup = setup();
+    let rule =
+        ApprovalRule { kind: None, agents: Vec::new(), people: Vec::new(), conditions: Vec::new(), approves: true };
+    setup.approvals.rules = vec![rule];
+    let gateway = setup.start().await;
+    gateway.accepts(says("ada", "pay")).await;
+
+    gateway.advance(secs(21)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["paid"]);
+    assert_eq!(told(&gateway), [decided(ApprovalState::Approved, Some("rule 1 of the configuration"))]);
+    assert_eq!(approvals(&gateway).await[0].state, ApprovalState::Approved);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn what_nobody_decides_counts_as_a_no() {
+    let gateway = started().await;
+    gateway.accepts(says("ada", "pay")).await;
+
+    gateway.advance(secs(WEEK + 30)).await;
+
+    assert_eq!(told(&gateway), [decided(ApprovalState::Expired, None)]);
+    assert_eq!(gateway.visible(&chat("ada")), ["paid"]);
+    gateway.at_rest().await;
+}
+
+/// B3.
+#[tokio::test]
+async fn a_cancel_stops_it_and_closes_the_approval() {
+    for by_operator in [false, true] {
+        let gateway = started().await;
+        let turn = gateway.accepts(says("ada", "pay")).await;
+        gateway.advance(secs(11)).await;
+        if by_operator {
+            let by = operator("a mistake");
+            gateway.engine().operations().cancel(turn, Farewell::Template, by).await.expect("it is cancelled");
+        } else {
+            gateway.receives(says("ada", "/stop")).await;
+        }
+        gateway.advance(secs(10)).await;
+
+        assert_eq!(approvals(&gateway).await[0].state, ApprovalState::Dropped, "{by_operator}");
+        assert!(told(&gateway).is_empty(), "its run is over");
+        gateway.receives(says("grace", "Do it")).await;
+        assert!(!gateway.visible(&chat("ada")).iter().any(|text| text == "paid"));
+        gateway.at_rest().await;
+    }
+}
+
+/// What an agent that waits no longer has asked for is asked once, and the turn runs again with the decision.
+#[tokio::test]
+async fn it_may_leave_what_it_asked_for_behind() {
+    let mut setup = setup().agent("main", |turn: &AgentTurn| match turn.approvals.last() {
+        None => Script::replies("paid").asking_approval_for("pay the rent", secs(60)),
+        Some(last) => Script::replies(&format!("{} again", last.state.as_str())),
+    });
+    setup.people = grace();
+    let gateway = setup.start().await;
+    gateway.accepts(says("ada", "pay")).await;
+    gateway.advance(secs(70)).await;
+    let [approval] = &approvals(&gateway).await[..] else { panic!("one waits") };
+
+    gateway.engine().operations().decide(approval.id, true, operator("yes")).await.expect("it is decided");
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["approved again"]);
+    assert_eq!(approvals(&gateway).await.len(), 1);
+    gateway.at_rest().await;
+}
+
+/// A clean stop does not wait for it.
+#[tokio::test]
+async fn a_stop_of_the_gateway_leaves_the_question_open() {
+    let mut gateway = started().await;
+    gateway.accepts(says("ada", "pay")).await;
+    gateway.advance(secs(11)).await;
+    let engine = gateway.engine().clone();
+    let stopping = tokio::spawn(async move { engine.stop(secs(600)).await });
+    gateway.settle().await;
+    assert!(stopping.is_finished());
+    gateway.restart().await;
+    gateway.settle().await;
+    assert_eq!(approvals(&gateway).await[0].state, ApprovalState::Waiting);
+
+    gateway.receives(says("grace", "Do it")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["approved again"]);
+    gateway.at_rest().await;
+}
+
+/// `kill -9` at every write while it asks, and while that is decided.
+#[tokio::test]
+async fn a_crash_asks_and_decides_once() {
+    at_every_write(3, async |crash, write| {
+        let mut gateway = started().await;
+        let event = InboundEvent { received_at: gateway.clock.now(), ..says("ada", "pay") };
+        gateway.accepts(event).await;
+        let has_died = passes_dying(&mut gateway, (crash, write), secs(15)).await;
+        gateway.advance(secs(60)).await;
+        let waiting: Vec<_> = approvals(&gateway).await.into_iter().map(|it| it.state).collect();
+        assert_eq!(waiting, [ApprovalState::Waiting], "{crash:?} {write}");
+
+        gateway.receives(says("grace", "Do it")).await;
+        gateway.advance(secs(60)).await;
+
+        let seen = gateway.visible(&chat("ada"));
+        assert!(seen == ["paid"] || seen == ["approved again"], "{crash:?} {write}: {seen:?}");
+        gateway.at_rest().await;
+        has_died
+    })
+    .await;
+    at_every_write(3, async |crash, write| {
+        let mut gateway = started().await;
+        gateway.accepts(says("ada", "pay")).await;
+        gateway.advance(secs(15)).await;
+        let event = InboundEvent { received_at: gateway.clock.now(), ..says("grace", "Do it") };
+        let has_died = comes_in_dying(&mut gateway, (crash, write), event).await;
+        gateway.advance(secs(60)).await;
+
+        let states: Vec<_> = approvals(&gateway).await.into_iter().map(|it| it.state).collect();
+        assert_eq!(states, [ApprovalState::Approved], "{crash:?} {write}");
+        let seen = gateway.visible(&chat("ada"));
+        assert!(seen == ["paid"] || seen == ["approved again"], "{crash:?} {write}: {seen:?}");
+        gateway.at_rest().await;
+        has_died
+    })
+    .await;
+}
