@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     body::Objects,
-    command::{Command, Done, Refused},
+    command::{Command, Done, Purpose, Refused},
     desk::{Change, Desk, Entry},
     section::{PullSection, WorkerSection},
 };
@@ -131,8 +131,8 @@ impl Pull {
 
     /// Hears what a worker says. Returns how the run ends, if it ends.
     async fn hear(&self, command: Command, entry: &Entry, said: &mut Said<'_>) -> Option<End> {
-        let Command { lease, objects, done } = command;
-        let (result, end) = match self.say(&lease, &objects, entry, said).await {
+        let Command { lease, objects, purpose, done } = command;
+        let (result, end) = match self.say(&lease, &objects, purpose, entry, said).await {
             Ok((done, end)) => (Ok(done), end),
             Err(refused) => (Err(refused), None),
         };
@@ -141,24 +141,27 @@ impl Pull {
         end
     }
 
+    /// Says all of the objects, or nothing of them: a worker that is refused sends all of them again.
     async fn say(
         &self,
         lease: &str,
         objects: &Objects,
+        purpose: Purpose,
         entry: &Entry,
         said: &mut Said<'_>,
     ) -> Result<(Done, Option<End>), Refused> {
         // It may have waited. Whether its lease has ended is decided here, and nowhere else until this is heard.
         let mut until = entry.renew(lease).map_err(Refused::NotHeld)?;
+        let objects = objects.check(purpose, said).map_err(Refused::Wrong)?;
         let mut end = None;
-        for (index, object) in objects.as_slice().iter().enumerate() {
-            match said.object(object).await {
-                Ok(()) if said.has_ended() => end = Some(Ok(())),
-                Ok(()) => continue,
-                Err(AgentError::Broken(why)) => return Err(Refused::Wrong(objects.wrong(index, why))),
-                Err(error) => end = Some(Err(error)),
+        for object in objects {
+            end = match said.say(object).await {
+                Ok(()) => said.has_ended().then_some(Ok(())),
+                Err(error) => Some(Err(error)),
+            };
+            if end.is_some() {
+                break;
             }
-            break;
         }
         if end.is_some() {
             let worker = entry.answered();
@@ -168,7 +171,7 @@ impl Pull {
             // What it said may have waited for its reader.
             until = entry.renew(lease).map_err(Refused::NotHeld)?;
         }
-        Ok((Done { has_ended: end.is_some(), is_sent: said.is_sent(), until }, end))
+        Ok((Done { is_sent: said.is_sent(), until }, end))
     }
 }
 

@@ -8,7 +8,11 @@ use rejoinder_kit::Problem;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::{tools::rfc3339, wire::WireTurn};
+use super::command::Purpose;
+use crate::{
+    tools::rfc3339,
+    wire::{CheckedObject, Said, WireTurn},
+};
 
 /// How many events may be reported at once.
 const MAX_EVENTS: usize = 1000;
@@ -45,16 +49,41 @@ pub(super) enum Objects {
 }
 
 impl Objects {
-    pub(super) fn as_slice(&self) -> &[String] {
+    fn as_slice(&self) -> &[String] {
         match self {
             Self::Beside(object) => object.as_slice(),
             Self::Listed(objects) => objects,
         }
     }
 
-    /// The object of this index cannot be used.
-    pub(super) fn wrong(&self, index: usize, why: String) -> Problem {
-        unusable(why, matches!(self, Self::Listed(_)).then(|| format!("events[{index}]")).as_deref())
+    /// Reads all of them, up to the one that ends the turn, and says none yet.
+    pub(super) fn check(&self, purpose: Purpose, said: &Said<'_>) -> Result<Vec<CheckedObject>, Problem> {
+        let objects = self.as_slice();
+        if !said.has_room_for(objects.len()) {
+            return Err(unusable("the turn has too many events: answer it", Some("events")));
+        }
+        let mut checked = Vec::with_capacity(objects.len());
+        for (index, object) in objects.iter().enumerate() {
+            let wrong = |why: String| {
+                unusable(why, matches!(self, Self::Listed(_)).then(|| format!("events[{index}]")).as_deref())
+            };
+            let object = said.check(object).map_err(wrong)?;
+            let ends = object.ends();
+            if ends && purpose == Purpose::Events {
+                return Err(wrong("it ends the turn, and is no event: post it as the answer".to_owned()));
+            }
+            checked.push(object);
+            if ends {
+                return Ok(checked);
+            }
+        }
+        match purpose {
+            Purpose::Events => Ok(checked),
+            Purpose::Answer => {
+                let detail = "nothing in it ends the turn: it needs one of reply, react, ask, defer, silent, approval, error or end";
+                Err(unusable(detail, None))
+            }
+        }
     }
 }
 
@@ -93,7 +122,7 @@ fn not_json(error: &serde_json::Error) -> Problem {
 }
 
 /// A body, or a field of it, that cannot be used.
-pub(super) fn unusable(detail: impl Into<std::borrow::Cow<'static, str>>, field: Option<&str>) -> Problem {
+fn unusable(detail: impl Into<std::borrow::Cow<'static, str>>, field: Option<&str>) -> Problem {
     let title = "Unprocessable entity: the body cannot be used";
     let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "unusable-body", title, detail);
     match field {

@@ -10,13 +10,31 @@ use super::{body::Objects, leases::NotHeld};
 pub(super) struct Command {
     pub(super) lease: String,
     pub(super) objects: Objects,
+    pub(super) purpose: Purpose,
     pub(super) done: oneshot::Sender<Result<Done, Refused>>,
+}
+
+/// What a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Ends the turn.
+    Answer,
+    /// Does not end the turn.
+    Events,
+}
+
+impl Purpose {
+    /// As logs name it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Answer => "an answer",
+            Self::Events => "events",
+        }
+    }
 }
 
 /// What became of it.
 pub(super) struct Done {
-    /// Whether the run has ended with it.
-    pub(super) has_ended: bool,
     /// Whether a message that was sent became the turn's answer.
     pub(super) is_sent: bool,
     /// When the lease ends, unless the run has ended.

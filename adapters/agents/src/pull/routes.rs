@@ -20,7 +20,7 @@ use url::form_urlencoded;
 use super::{
     agent::{Caller, Pull},
     body::{self, Posted},
-    command::{Command, Done, Refused},
+    command::{Command, Done, Purpose, Refused},
     desk::{Asking, Offer},
     leases::NotHeld,
     schema::{Answer, Events, LeaseOnly, LeasedTurn, Renewed, Reported, WorkerProblem},
@@ -109,7 +109,7 @@ pub(super) async fn next(State(agent): Shared, request: Request) -> Result<Respo
         (status = 409, description = "The lease is not, or no longer, the turn's: the answer is not used", body = WorkerProblem, content_type = "application/problem+json"),
         (status = 413, description = "The body is too large", body = WorkerProblem, content_type = "application/problem+json"),
         (status = 415, description = "The body is encoded", body = WorkerProblem, content_type = "application/problem+json"),
-        (status = 422, description = "The body is no answer. The lease goes on", body = WorkerProblem, content_type = "application/problem+json"),
+        (status = 422, description = "The body is no answer. Nothing of it is used, and the lease goes on", body = WorkerProblem, content_type = "application/problem+json"),
         (status = 429, description = "Too many wrong tokens came from this address", body = WorkerProblem, content_type = "application/problem+json",
             headers(("Retry-After" = u32, description = "Seconds"))),
     ),
@@ -121,12 +121,8 @@ pub(super) async fn answer(
     request: Request,
 ) -> Result<StatusCode, Problem> {
     let received = agent.receive(id, request, MAX_OBJECT).await?;
-    if agent.tell(received, "an answer").await?.has_ended {
-        return Ok(StatusCode::NO_CONTENT);
-    }
-    let detail =
-        "nothing in it ends the turn: it needs one of reply, react, ask, defer, silent, approval, error or end";
-    Err(body::unusable(detail, None))
+    agent.tell(received, Purpose::Answer).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Renew a lease.
@@ -195,7 +191,7 @@ pub(super) async fn report(
     request: Request,
 ) -> Result<Json<Reported>, Problem> {
     let received = agent.receive(id, request, MAX_OBJECT).await?;
-    let Done { until, is_sent, .. } = agent.tell(received, "events").await?;
+    let Done { until, is_sent } = agent.tell(received, Purpose::Events).await?;
     Ok(Json(Reported { lease_until: rfc3339(until), sent: is_sent }))
 }
 
@@ -222,12 +218,12 @@ impl Pull {
     }
 
     /// Tells a run what its worker posted.
-    async fn tell(&self, received: Received<'_>, what: &'static str) -> Result<Done, Problem> {
+    async fn tell(&self, received: Received<'_>, purpose: Purpose) -> Result<Done, Problem> {
         let Received { turn, posted: Posted { lease, objects }, caller } = received;
-        let over = |why| self.not_held(turn, &lease, &caller, why, what);
+        let over = |why| self.not_held(turn, &lease, &caller, why, purpose.name());
         let work = self.desk.holder(turn, &lease).map_err(over)?;
         let (done, heard) = oneshot::channel();
-        let command = Command { lease: lease.clone(), objects, done };
+        let command = Command { lease: lease.clone(), objects, purpose, done };
         // Both fail if the run ends meanwhile.
         let sent = work.commands.send(command).await.is_ok();
         let heard = if sent { heard.await.ok() } else { None };

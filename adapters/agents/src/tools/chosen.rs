@@ -56,20 +56,24 @@ impl Chosen {
     }
 }
 
-/// The outcome of one choice, a call of `tool`, and of the visible `text` that was written beside it.
-///
-/// # Errors
-/// Says what is wrong with the arguments.
-pub(crate) fn chosen(
-    tool: &str,
-    arguments: &str,
-    text: Option<&str>,
-    turn: &AgentTurn,
-    now: Timestamp,
-) -> Result<Outcome, String> {
-    let mut chosen = Chosen::default();
-    chosen.add(Call::parse(tool, arguments, turn, now)?);
-    Ok(chosen.outcome(text).unwrap_or_else(|| Outcome::Reply(Reply::text(text.unwrap_or_default()))))
+/// A valid choice of an agent that is not a model.
+pub(crate) struct Choice(Chosen);
+
+impl Choice {
+    /// Reads a call of `tool`, made now.
+    ///
+    /// # Errors
+    /// Says what is wrong with the arguments.
+    pub(crate) fn read(tool: &str, arguments: &str, turn: &AgentTurn, now: Timestamp) -> Result<Self, String> {
+        let mut chosen = Chosen::default();
+        chosen.add(Call::parse(tool, arguments, turn, now)?);
+        Ok(Self(chosen))
+    }
+
+    /// The outcome of the choice and of the visible `text` that was written beside it.
+    pub(crate) fn outcome(self, text: Option<&str>) -> Outcome {
+        self.0.outcome(text).unwrap_or_else(|| Outcome::Reply(Reply::text(text.unwrap_or_default())))
+    }
 }
 
 /// A question after the text that was written beside it. Some models also write the question itself.

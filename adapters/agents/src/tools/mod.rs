@@ -22,7 +22,7 @@ mod tests;
 
 pub(crate) use self::{
     call::{ASK, REQUEST_APPROVAL, STAY_SILENT, ToolCall, can_react, looks_like_emoji, rfc3339, shortened},
-    chosen::chosen,
+    chosen::Choice,
     offer::{Tool, offered},
     run::{MAX_TOOL_NAME, RunState},
 };

@@ -1,9 +1,10 @@
 //! One object of an answer.
 
-use rejoinder_core::{ToolUse, Usage, json_error};
+use rejoinder_core::{AgentTurn, Timestamp, ToolUse, Usage, json_error};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::ends::{CheckedMessage, End};
 use crate::tools::MAX_TOOL_NAME;
 
 /// The keys of which an object has one: it may have more of the first five, but only one of the others, which end the run.
@@ -97,14 +98,42 @@ impl WireObject {
         Ok(object)
     }
 
+    /// Checks that it can be said in this turn, now. The error quotes nothing.
+    pub(super) fn check(self, turn: &AgentTurn, now: Timestamp) -> Result<CheckedObject, String> {
+        let Self { rewrite, text, tool, usage, send, end, unknown } = self;
+        Ok(CheckedObject {
+            rewrite,
+            text,
+            tool: tool.map(Into::into),
+            usage,
+            send: send.map(Message::check).transpose()?,
+            end: end.check(turn, now)?,
+            unknown: unknown.into_iter().next().map(|(key, _)| key),
+        })
+    }
+}
+
+/// An object that is as described.
+pub(crate) struct CheckedObject {
+    pub(super) rewrite: Option<String>,
+    pub(super) text: Option<String>,
+    pub(super) tool: Option<ToolUse>,
+    pub(super) usage: Option<Usage>,
+    pub(super) send: Option<CheckedMessage>,
+    pub(super) end: Option<End>,
     /// A key that means nothing.
-    pub(super) fn unknown(&self) -> Option<&str> {
-        self.unknown.keys().map(String::as_str).next()
+    pub(super) unknown: Option<String>,
+}
+
+impl CheckedObject {
+    /// Whether it ends the run.
+    pub(crate) const fn ends(&self) -> bool {
+        self.end.is_some()
     }
 }
 
 impl WireEnd {
-    pub(super) fn count(&self) -> usize {
+    fn count(&self) -> usize {
         let Self { reply, react, ask, defer, silent, approval, error, end } = self;
         let ends = [
             reply.is_some(),

@@ -6,7 +6,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use rejoinder_core::{AgentError, AgentTurn, Attachment, Outcome, Reply, Timestamp, is_blank};
 
 use super::answer::{Defer, File, Message, WireEnd};
-use crate::tools::{self, ASK, REQUEST_APPROVAL, STAY_SILENT, can_react, looks_like_emoji};
+use crate::tools::{self, ASK, Choice, REQUEST_APPROVAL, STAY_SILENT, can_react, looks_like_emoji};
 
 const MAX_FILES: usize = 10;
 
@@ -17,28 +17,6 @@ const MAX_URL: usize = 2_000;
 
 /// How many characters of an agent's own error the operator gets.
 const MAX_ERROR: usize = 1_000;
-
-/// Why an object does not end the run.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum WrongEnd {
-    /// It is not as described.
-    Invalid(String),
-    /// The agent says that it failed.
-    Failed(String),
-}
-
-impl From<WrongEnd> for AgentError {
-    fn from(wrong: WrongEnd) -> Self {
-        match wrong {
-            WrongEnd::Invalid(why) => Self::Broken(why),
-            WrongEnd::Failed(why) => Self::Failed(why),
-        }
-    }
-}
-
-fn invalid<T>(why: impl Into<String>) -> Result<T, WrongEnd> {
-    Err(WrongEnd::Invalid(why.into()))
-}
 
 /// What the text said so far becomes where the end says nothing else.
 pub(super) struct SaidSoFar {
@@ -60,49 +38,80 @@ impl SaidSoFar {
     }
 }
 
+/// How an object ends the run, once it was read and found to be as described.
+pub(super) enum End {
+    Reply(CheckedMessage),
+    /// The emoji, and whether the platform shows it as a reaction.
+    React(String, bool),
+    Choice(Choice),
+    /// Its note and when it is due.
+    Defer(Option<String>, Timestamp),
+    /// The agent says that it failed: why.
+    Failed(String),
+    Said,
+}
+
 impl WireEnd {
-    /// The outcome of the run. A reaction beside a text is dropped, and a question comes after it.
-    pub(super) fn outcome(self, said: SaidSoFar, turn: &AgentTurn, now: Timestamp) -> Result<Outcome, WrongEnd> {
-        let choose = |tool: &str, arguments: &str, said: &SaidSoFar| {
-            let chosen = tools::chosen(tool, arguments, said.visible(), turn, now);
-            chosen.map_err(|why| WrongEnd::Invalid(why.trim_start_matches("error: ").to_owned()))
+    /// How the object ends the run, if it does.
+    pub(super) fn check(self, turn: &AgentTurn, now: Timestamp) -> Result<Option<End>, String> {
+        let choice = |tool: &str, arguments: &str| {
+            let choice = Choice::read(tool, arguments, turn, now);
+            choice.map(End::Choice).map_err(|why| why.trim_start_matches("error: ").to_owned())
         };
-        match self {
-            Self { reply: Some(message), .. } => Ok(Outcome::Reply(message.into_reply(said.text)?)),
+        Ok(Some(match self {
+            Self { reply: Some(message), .. } => End::Reply(message.check()?),
             Self { react: Some(emoji), .. } => {
                 let emoji = emoji.trim();
                 if emoji.is_empty() || !looks_like_emoji(emoji) {
-                    return invalid("`react` must be one emoji");
+                    return Err("`react` must be one emoji".to_owned());
                 }
                 let allowed = turn.capabilities.allowed_reactions.as_ref();
                 let is_shown = can_react(turn) && allowed.is_none_or(|allowed| allowed.iter().any(|one| one == emoji));
-                Ok(match said.visible() {
-                    Some(_) => said.outcome(),
-                    None if is_shown => Outcome::React(emoji.to_owned()),
-                    None => Outcome::Reply(Reply::text(emoji)),
-                })
+                End::React(emoji.to_owned(), is_shown)
             }
-            Self { ask: Some(question), .. } => choose(ASK, &question.to_string(), &said),
+            Self { ask: Some(question), .. } => choice(ASK, &question.to_string())?,
             Self { approval: Some(request), .. } => {
                 if !turn.may_ask_approval {
-                    return invalid("it asks for an approval, which nobody could give (see `may.approval`)");
+                    return Err("it asks for an approval, which nobody could give (see `may.approval`)".to_owned());
                 }
-                choose(REQUEST_APPROVAL, &request.to_string(), &said)
+                choice(REQUEST_APPROVAL, &request.to_string())?
             }
             Self { defer: Some(Defer { note, seconds }), .. } => {
                 let after = Duration::try_from_secs_f64(seconds).ok().filter(|after| !after.is_zero());
-                let Some(after) = after else { return invalid("`defer.seconds` must be a number above 0") };
-                let note = note.or_else(|| said.visible().map(ToOwned::to_owned)).filter(|note| !is_blank(note));
-                Ok(Outcome::Defer { note: note.as_deref().map(tools::shortened), due: now + after })
+                End::Defer(note, now + after.ok_or("`defer.seconds` must be a number above 0")?)
             }
             Self { silent: Some(reason), .. } => {
-                let reason = serde_json::json!({ "reason": reason }).to_string();
-                choose(STAY_SILENT, &reason, &said)
+                choice(STAY_SILENT, &serde_json::json!({ "reason": reason }).to_string())?
             }
-            Self { error: Some(why), .. } => Err(WrongEnd::Failed(short_error(&why))),
-            Self { end: Some(true), .. } => Ok(said.outcome()),
-            _ => invalid("`end` must be true"),
-        }
+            Self { error: Some(why), .. } => End::Failed(short_error(&why)),
+            Self { end: Some(true), .. } => End::Said,
+            Self { end: Some(false), .. } => return Err("`end` must be true".to_owned()),
+            _ => return Ok(None),
+        }))
+    }
+}
+
+impl End {
+    /// The outcome of the run. A reaction beside a text is dropped, and a question comes after it.
+    ///
+    /// # Errors
+    /// When the agent says that it failed.
+    pub(super) fn outcome(self, said: SaidSoFar) -> Result<Outcome, AgentError> {
+        Ok(match self {
+            Self::Reply(message) => Outcome::Reply(message.into_reply(said.text)),
+            Self::React(emoji, is_shown) => match said.visible() {
+                Some(_) => said.outcome(),
+                None if is_shown => Outcome::React(emoji),
+                None => Outcome::Reply(Reply::text(emoji)),
+            },
+            Self::Choice(choice) => choice.outcome(said.visible()),
+            Self::Defer(note, due) => {
+                let note = note.or_else(|| said.visible().map(ToOwned::to_owned)).filter(|note| !is_blank(note));
+                Outcome::Defer { note: note.as_deref().map(tools::shortened), due }
+            }
+            Self::Failed(why) => return Err(AgentError::Failed(why)),
+            Self::Said => said.outcome(),
+        })
     }
 }
 
@@ -116,28 +125,40 @@ pub(crate) fn short_error(why: &str) -> String {
     }
 }
 
+/// A message whose files can be sent.
+pub(super) struct CheckedMessage {
+    text: Option<String>,
+    attachments: Vec<Attachment>,
+}
+
 impl Message {
-    /// The message. Without a text of its own it has the text that was `said`.
-    pub(super) fn into_reply(self, said: String) -> Result<Reply, WrongEnd> {
+    pub(super) fn check(self) -> Result<CheckedMessage, String> {
         let (text, files) = match self {
-            Self::Text(text) => (text, Vec::new()),
-            Self::WithFiles { text, attachments } => (text.unwrap_or(said), attachments),
+            Self::Text(text) => (Some(text), Vec::new()),
+            Self::WithFiles { text, attachments } => (text, attachments),
         };
         if files.len() > MAX_FILES {
-            return invalid(format!("a message has at most {MAX_FILES} attachments"));
+            return Err(format!("a message has at most {MAX_FILES} attachments"));
         }
         let attachments = files.into_iter().map(File::into_attachment).collect::<Result<_, _>>()?;
-        Ok(Reply { text, attachments, choices: None })
+        Ok(CheckedMessage { text, attachments })
+    }
+}
+
+impl CheckedMessage {
+    /// The message. Without a text of its own it has the text that was `said`.
+    pub(super) fn into_reply(self, said: String) -> Reply {
+        Reply { text: self.text.unwrap_or(said), attachments: self.attachments, choices: None }
     }
 }
 
 impl File {
-    fn into_attachment(self) -> Result<Attachment, WrongEnd> {
+    fn into_attachment(self) -> Result<Attachment, String> {
         let Self { name, media_type, data, url } = self;
         let media_type = media_type.unwrap_or_else(|| "application/octet-stream".to_owned());
         let is_short = |text: &str| (1..=MAX_NAME).contains(&text.chars().count());
         if !is_short(&name) || !is_short(&media_type) || media_type.contains([',', ' ']) {
-            return invalid(format!(
+            return Err(format!(
                 "an attachment needs a `name`, and a `type` without blanks, of 1 to {MAX_NAME} characters"
             ));
         }
@@ -145,9 +166,9 @@ impl File {
             (Some(data), None) if BASE64_STANDARD.decode(&data).is_ok_and(|bytes| !bytes.is_empty()) => {
                 format!("data:{media_type};base64,{data}")
             }
-            (Some(_), None) => return invalid("the `data` of an attachment must be bytes in Base64"),
+            (Some(_), None) => return Err("the `data` of an attachment must be bytes in Base64".to_owned()),
             (None, Some(url)) if url.starts_with("https://") && url.len() <= MAX_URL => url,
-            _ => return invalid("an attachment needs either `data` or an https:// `url`"),
+            _ => return Err("an attachment needs either `data` or an https:// `url`".to_owned()),
         };
         Ok(Attachment { name, media_type, url })
     }

@@ -23,6 +23,7 @@ mod turn;
 mod tests;
 
 pub(crate) use self::{
+    answer::CheckedObject,
     body::{Body, Format},
     ends::short_error,
     said::{MAX_OBJECT, Said},

@@ -6,8 +6,8 @@ use rejoinder_core::{AgentError, AgentTurn, Outcome, Reply, RunEvents, SendResul
 use tokio::time::Instant;
 
 use super::{
-    answer::{Message, WireObject},
-    ends::SaidSoFar,
+    answer::{CheckedObject, WireObject},
+    ends::{CheckedMessage, SaidSoFar},
 };
 use crate::report::{AnswerUpdate, Report, VisibleText, cut};
 
@@ -97,16 +97,41 @@ impl<'a> Said<'a> {
         if self.has_ended() {
             return Ok(());
         }
-        let object = WireObject::read(json).map_err(AgentError::Broken)?;
-        self.objects += 1;
-        if self.objects > MAX_OBJECTS {
+        let object = self.check(json).map_err(AgentError::Broken)?;
+        if !self.has_room_for(1) {
             return Err(AgentError::Broken(format!("it has more than {MAX_OBJECTS} objects")));
         }
-        if let Some(key) = object.unknown().filter(|_| !self.has_warned) {
+        self.say(object).await
+    }
+
+    /// Whether so many more objects may be said.
+    pub(crate) const fn has_room_for(&self, more: usize) -> bool {
+        more <= MAX_OBJECTS.saturating_sub(self.objects)
+    }
+
+    /// Reads an object, and says nothing of it yet.
+    ///
+    /// # Errors
+    /// When it is not as described.
+    pub(crate) fn check(&self, json: &str) -> Result<CheckedObject, String> {
+        let now = self.turn.now + Duration::from_secs(self.began.elapsed().as_secs());
+        WireObject::read(json)?.check(self.turn, now)
+    }
+
+    /// Says an object. Does nothing once the outcome is known.
+    ///
+    /// # Errors
+    /// When the agent says that it failed.
+    pub(crate) async fn say(&mut self, object: CheckedObject) -> Result<(), AgentError> {
+        if self.has_ended() {
+            return Ok(());
+        }
+        self.objects += 1;
+        let CheckedObject { rewrite, text, tool, usage, send, end, unknown } = object;
+        if let Some(key) = unknown.filter(|_| !self.has_warned) {
             tracing::warn!(agent = self.agent, turn_id = %self.turn.turn, key, "an object of the answer has an unknown key");
             self.has_warned = true;
         }
-        let WireObject { rewrite, text, tool, usage, send, end, .. } = object;
         if let Some(text) = rewrite {
             self.rewrite(&text).await;
         }
@@ -114,18 +139,19 @@ impl<'a> Said<'a> {
             self.text(&text).await;
         }
         if let Some(call) = tool {
-            self.events.tool(call.into()).await;
+            self.events.tool(call).await;
         }
         if let Some(usage) = usage {
             self.report.update(AnswerUpdate { usage: Some(usage), ..AnswerUpdate::default() }).await;
         }
         if let Some(message) = send {
-            self.send(message).await?;
+            self.send(message).await;
         }
-        if end.count() > 0 && !self.has_ended() {
+        if let Some(end) = end
+            && !self.has_ended()
+        {
             self.report.text(self.visible.end()).await;
-            let now = self.turn.now + Duration::from_secs(self.began.elapsed().as_secs());
-            let outcome = end.outcome(self.so_far(), self.turn, now)?;
+            let outcome = end.outcome(self.so_far())?;
             self.outcome = Some(self.bounded(outcome));
         }
         Ok(())
@@ -184,12 +210,11 @@ impl<'a> Said<'a> {
         format!("\n\n{}", self.turn.cut_off)
     }
 
-    async fn send(&mut self, message: Message) -> Result<(), AgentError> {
-        let reply = self.bounded_reply(message.into_reply(String::new())?);
+    async fn send(&mut self, message: CheckedMessage) {
+        let reply = self.bounded_reply(message.into_reply(String::new()));
         if self.events.send(reply).await == SendResult::Claimed {
             self.is_sent = true;
         }
-        Ok(())
     }
 
     fn so_far(&self) -> SaidSoFar {

@@ -248,6 +248,11 @@ async fn a_bad_answer_says_what_to_fix_and_the_lease_goes_on() {
         for (answer, said) in [
             (json!({}), "nothing in it ends the turn"),
             (json!({ "text": "Hi" }), "nothing in it ends the turn"),
+            (
+                json!({ "text": "Hi", "usage": { "input_tokens": 7, "output_tokens": 2 } }),
+                "nothing in it ends the turn",
+            ),
+            (json!({ "text": "Hi", "react": "yes" }), "must be one emoji"),
             (json!({ "answer": "Hi" }), "none of the keys"),
             (json!({ "reply": "Hi", "react": "👍" }), "two ways"),
             (json!({ "react": "yes" }), "must be one emoji"),
@@ -257,11 +262,40 @@ async fn a_bad_answer_says_what_to_fix_and_the_lease_goes_on() {
             assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{problem}");
             assert!(problem["detail"].as_str().unwrap().contains(said), "{problem}");
         }
-        assert_eq!(held.answer(json!({ "end": true })).await, StatusCode::NO_CONTENT);
+        assert_eq!(held.answer(json!({ "text": "Good", "reply": "Good day." })).await, StatusCode::NO_CONTENT);
     })
     .await;
 
-    assert_eq!(finished.reply(), "Hi", "what was said before a bad answer is not lost");
+    assert_eq!((finished.ever.as_str(), finished.usage), ("Good", None), "nothing of a bad answer is said");
+    assert_eq!(finished.reply(), "Good day.");
+}
+
+#[tokio::test]
+async fn of_events_of_which_one_is_bad_none_is_reported() {
+    let served = Served::with(lasting(LONG)).await;
+    let good = [json!({ "text": "Good " }), json!({ "send": "Here." }), json!({ "tool": { "name": "clock" } })];
+
+    let (finished, ()) = during(&served, turn("Hi"), async {
+        let held = served.worker().next().await;
+        for (bad, said) in [
+            (json!({ "texts": "day." }), "none of the keys"),
+            (json!("day."), "another type"),
+            (json!({ "send": { "attachments": [{ "name": "a", "data": "?" }] } }), "Base64"),
+            (json!({ "react": "yes" }), "must be one emoji"),
+            (json!({ "end": true }), "post it as the answer"),
+        ] {
+            let events: Vec<_> = good.iter().cloned().chain([bad]).collect();
+            let (status, problem) = held.refused_report(json!(events)).await;
+            assert_eq!((status, &problem["field"]), (StatusCode::UNPROCESSABLE_ENTITY, &json!("events[3]")));
+            assert!(problem["detail"].as_str().unwrap().contains(said), "{problem}");
+        }
+        assert_eq!(held.report(json!(good)).await, StatusCode::OK);
+        assert_eq!(held.answer(json!({ "text": "day.", "end": true })).await, StatusCode::NO_CONTENT);
+    })
+    .await;
+
+    assert_eq!((finished.sent.len(), finished.tools.len(), finished.ever.as_str()), (1, 1, "Good day."));
+    assert_eq!(finished.reply(), "Good day.");
 }
 
 #[tokio::test]

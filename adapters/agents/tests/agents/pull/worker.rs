@@ -135,6 +135,11 @@ impl Held {
         self.post("/renew", json!({})).await.status()
     }
 
+    pub(crate) async fn refused_report(&self, events: Value) -> (StatusCode, Value) {
+        let response = self.post("/events", json!({ "events": events })).await;
+        (response.status(), response.json().await.expect("a problem"))
+    }
+
     pub(crate) async fn report(&self, events: Value) -> StatusCode {
         self.post("/events", json!({ "events": events })).await.status()
     }
