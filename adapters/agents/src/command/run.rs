@@ -17,8 +17,11 @@ use crate::{
     wire::{Body, Said, WireTurn},
 };
 
-/// How long a supervisor that has closed its output may take to end.
-const END_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a supervisor may take to end after its output, which it closes with its end.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long what a program wrote for the operator may take to arrive after its end.
+const ERRORS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How much is read at once, in bytes.
 const PIECE: usize = 16 * 1024;
@@ -53,21 +56,24 @@ impl Command {
                 std::future::pending::<()>().await;
             } => unreachable!("it is pending"),
         };
-        let status = match read {
-            Ok(Read::ToTheEnd) => Some(ended(&mut child, group, errors.as_mut()).await),
-            Ok(Read::Enough) | Err(_) => None,
+        let ended = if let Ok(Read::ToTheEnd) = read {
+            let ended = ended(&mut child, group).await;
+            // Another process may hold them open.
+            let _ = timeout(ERRORS_TIMEOUT, errors.as_mut()).await;
+            ended
+        } else {
+            Ok(())
         };
         let written = tail.text();
         if !written.is_empty() {
             tracing::debug!(agent = &*self.name, turn_id = %turn.turn, stderr = written, "what the program wrote for the operator");
         }
-        let failed = status.flatten().filter(|_| !body.has_ended());
-        let ended = match (read, failed) {
+        let outcome = match (read, ended) {
             (Err(error), _) => Err(error),
-            (Ok(_), Some(status)) => Err(AgentError::Failed(format!("it ended with {status}"))),
-            (Ok(_), None) => body.outcome().await,
+            (Ok(_), Err(why)) => Err(AgentError::Failed(why)),
+            (Ok(_), Ok(())) => body.outcome().await,
         };
-        ended.map_err(|error| with_note(error, &written))
+        outcome.map_err(|error| with_note(error, &written))
     }
 
     fn start(&self) -> std::io::Result<Child> {
@@ -100,16 +106,23 @@ fn kill_rest(group: Option<Pid>) {
     let _ = group.map(|group| kill_process_group(group, Signal::KILL));
 }
 
-/// Waits for the end of a supervisor whose output has ended. Returns how the program ended, unless it succeeded.
-async fn ended(supervisor: &mut Child, group: Option<Pid>, errors: impl Future<Output = ()>) -> Option<String> {
-    let waiting = async { tokio::join!(supervisor.wait(), errors).0 };
-    match timeout(END_TIMEOUT, waiting).await.ok()?.ok()?.code() {
-        Some(0) => None,
-        Some(code @ 129..) => Some(format!("exit code {code} (signal {})", code - 128)),
-        Some(code) => Some(format!("exit code {code}")),
+/// Waits for the end of a supervisor whose output has ended.
+///
+/// # Errors
+/// Says how the program failed, or that nobody knows how it ended.
+async fn ended(supervisor: &mut Child, group: Option<Pid>) -> Result<(), String> {
+    let status = match timeout(END_TIMEOUT, supervisor.wait()).await {
+        Ok(Ok(status)) => status,
+        Ok(Err(error)) => return Err(format!("how it ended is unknown: {error}")),
+        Err(_) => return Err(format!("its output has ended, and its supervisor has not within {END_TIMEOUT:?}")),
+    };
+    match status.code() {
+        Some(0) => Ok(()),
+        Some(code @ 129..) => Err(format!("it ended with exit code {code} (signal {})", code - 128)),
+        Some(code) => Err(format!("it ended with exit code {code}")),
         None => {
             kill_rest(group);
-            Some("the death of its supervisor".to_owned())
+            Err("it ended with the death of its supervisor".to_owned())
         }
     }
 }
@@ -138,7 +151,7 @@ async fn read(mut stdout: ChildStdout, body: &mut Body<'_>, most: usize) -> Resu
         let read = read.map_err(|error| AgentError::Broken(format!("its output cannot be read: {error}")))?;
         if read == 0 {
             body.end().await?;
-            return Ok(Read::ToTheEnd);
+            return Ok(if body.has_ended() { Read::Enough } else { Read::ToTheEnd });
         }
         size += read;
         body.push(&piece[..read]).await?;
@@ -148,5 +161,19 @@ async fn read(mut stdout: ChildStdout, body: &mut Body<'_>, most: usize) -> Resu
         if size > most {
             return Err(AgentError::Broken(format!("it has written more than {most} bytes (`max_output`)")));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn how_a_supervisor_ended_that_does_not_end_is_no_success() {
+        let mut supervisor = tokio::process::Command::new("sleep").arg("600").kill_on_drop(true).spawn().unwrap();
+
+        let why = ended(&mut supervisor, None).await.unwrap_err();
+
+        assert_eq!(why, "its output has ended, and its supervisor has not within 10s");
     }
 }

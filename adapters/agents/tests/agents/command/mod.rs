@@ -3,9 +3,12 @@
 mod double;
 mod processes;
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
-use rejoinder_agents::{CommandSection, Memory};
+use rejoinder_agents::{Command, CommandSection, Memory, Supervisor};
 use rejoinder_core::{AgentError, Outcome, Reply, Usage};
 use rstest::rstest;
 
@@ -73,6 +76,31 @@ async fn a_program_that_fails_gives_no_answer(#[case] script: &str, #[case] why:
 async fn an_answer_that_is_not_as_described_is_broken(#[case] script: &str, #[case] why: &str) {
     let Err(AgentError::Broken(said)) = run_script(script).await.outcome else { panic!("it is not broken") };
     assert!(said.contains(why), "{said}");
+}
+
+/// An agent below another supervisor than the real one, which runs a script in place of the program.
+fn below(supervisor: &str) -> Command {
+    let arguments = ["-c", supervisor].map(Into::into).to_vec();
+    let supervisor = Supervisor { program: "/bin/sh".into(), arguments };
+    Command::new("main".into(), script("true"), supervisor).expect("the program is there")
+}
+
+#[rstest]
+#[case::it_is_slow_to_end("echo Half; exec >&- 2>&-; sleep 2; exit 3")]
+#[case::its_errors_stay_open("echo Half; sleep 3 >/dev/null & exit 3")]
+#[tokio::test]
+async fn a_failure_counts_although_it_comes_late_or_the_errors_do_not_end(#[case] supervisor: &str) {
+    let outcome = run(&below(supervisor), turn("Hi")).await.outcome;
+    assert_eq!(outcome, Err(AgentError::Failed("it ended with exit code 3".to_owned())));
+}
+
+#[tokio::test]
+async fn a_program_that_closes_its_output_answers_when_it_ends() {
+    let began = Instant::now();
+    assert_eq!(run_script("echo Done.; exec >&- 2>&-; sleep 2").await.reply(), "Done.\n");
+    assert!(began.elapsed() >= Duration::from_secs(2));
+    let outcome = run_script("echo Done.; exec >&- 2>&-; sleep 2; exit 3").await.outcome;
+    assert_eq!(outcome, Err(AgentError::Failed("it ended with exit code 3".to_owned())));
 }
 
 #[tokio::test]
