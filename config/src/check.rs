@@ -9,6 +9,7 @@ use crate::{
     names::{hint, list},
     node::Node,
     problem::{Origin, Problem},
+    text::{NAME_RULE, is_name},
 };
 
 /// A table of the configuration that can check itself.
@@ -72,6 +73,13 @@ impl<'a> Checks<'a> {
     pub fn wrong(&mut self, key: Key, what: impl Into<String>) {
         let origin = self.node.origin_of(key.below(self.key)).clone();
         self.problems.push(Problem::Key { key, what: what.into(), origin });
+    }
+
+    /// Reports `key` unless `name`, which the operator chose, is one that an agent or a channel may have.
+    pub fn has_name(&mut self, key: Key, name: &str) {
+        if !is_name(name) {
+            self.wrong(key, NAME_RULE);
+        }
     }
 
     /// Reports `key` for each name that no agent has.

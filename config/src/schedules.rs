@@ -112,9 +112,7 @@ impl Section for Schedules {
     fn check(&self, checks: &mut Checks<'_>) {
         for (name, schedule) in &self.0 {
             let key = checks.key(&[name]);
-            if !text::is_name(name) {
-                checks.wrong(key.clone(), text::NAME_RULE);
-            }
+            checks.has_name(key.clone(), name);
             checks.refers_to_channel(&key.name("to"), schedule.to.0.channel());
             checks.refers_to_agent(&key.name("agent"), &schedule.agent);
             checks.refers_to_channel(&key.name("words_to"), schedule.words_to.as_ref().and_then(WordsTo::channel));

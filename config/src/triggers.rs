@@ -104,9 +104,7 @@ impl Section for Triggers {
     fn check(&self, checks: &mut Checks<'_>) {
         for (name, trigger) in &self.0 {
             let key = checks.key(&[name]);
-            if !text::is_name(name) {
-                checks.wrong(key.clone(), text::NAME_RULE);
-            }
+            checks.has_name(key.clone(), name);
             if trigger.after_messages.is_none() && trigger.idle.is_none() {
                 checks.wrong(key.clone(), "must have `after_messages` or `idle`: when does it begin?");
             }

@@ -5,10 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rejoinder_core::{Language, Question, is_blank};
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    check::Checks,
-    text::{self, is_name},
-};
+use crate::{check::Checks, text};
 
 /// Guided questions by name.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -68,9 +65,7 @@ impl Questions {
 
     pub(super) fn check(&self, checks: &mut Checks<'_>) {
         for (name, question) in &self.all {
-            if !is_name(name) {
-                checks.wrong(checks.key(&["clarify", name]), text::NAME_RULE);
-            }
+            checks.has_name(checks.key(&["clarify", name]), name);
             check_choices(&["clarify", name, "choices"], &question.choices, checks);
             for (language, Wording { choices, .. }) in &question.languages {
                 checks.knows_language(checks.key(&["clarify", name, "languages", language]), language.as_str());

@@ -73,7 +73,29 @@ fn token_file(agent: &str) -> String {
     format!("agent-{agent}-token")
 }
 
-/// The same of a worker with a token of its own.
+/// The same of a worker with a token of its own. No agent has an `@` in its name, and no worker.
 fn worker_token_file(agent: &str, worker: &str) -> String {
-    format!("agent-{agent}-worker-{worker}-token")
+    format!("agent-{agent}@{worker}-token")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn no_two_tokens_share_a_file() {
+        let files = [
+            token_file("a"),
+            token_file("a-b"),
+            token_file("a-worker-b"),
+            worker_token_file("a", "b"),
+            worker_token_file("a", "b-c"),
+            worker_token_file("a-b", "c"),
+            worker_token_file("a", "worker-b"),
+        ];
+
+        assert_eq!(BTreeSet::from(files.clone()).len(), files.len(), "{files:?}");
+    }
 }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub struct PullSection {
     /// Sent by workers as `Authorization: Bearer …`.
     pub token: Option<Token>,
-    /// Workers with a token of their own, by name.
+    /// Workers with a token of their own, by name: of a-z, 0-9, `_` and `-`, at most 64 characters.
     pub workers: BTreeMap<String, WorkerSection>,
     /// How long a worker has a turn unless it renews the lease.
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 1000, HOUR>")]
@@ -75,6 +75,7 @@ impl Section for PullSection {
             checks.wrong(checks.key(&["token"]), what);
         }
         for (name, worker) in &self.workers {
+            checks.has_name(checks.key(&["workers", name]), name);
             for (index, pattern) in worker.takes.iter().enumerate() {
                 let key = checks.key(&["workers", name, "takes"]).index(index);
                 if !pattern.contains('.') {
@@ -131,6 +132,14 @@ mod tests {
     #[case::an_unknown_channel(
         "[agents.main.workers.gpu]\ntoken = \"token-of-these-tests\"\ntakes = [\"telegram.mian\"]",
         "agents.main.workers.gpu.takes[0]`"
+    )]
+    #[case::a_path(
+        "[agents.main.workers.\"../gpu\"]\ntoken = \"token-of-these-tests\"",
+        "has an invalid name: use a-z, 0-9, `_` and `-`, at most 64 characters"
+    )]
+    #[case::a_long_name(
+        &format!("[agents.main.workers.{}]\ntoken = \"token-of-these-tests\"", "x".repeat(65)),
+        "has an invalid name"
     )]
     fn a_mistake_is_named(#[case] keys: &str, #[case] said: &str) {
         let machine = Machine::with_agent::<PullSection>(&format!("[agents.main]\nkind = \"pull\"\n{keys}"));
