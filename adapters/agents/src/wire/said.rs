@@ -55,11 +55,11 @@ impl<'a> Said<'a> {
         self.is_sent
     }
 
-    /// Takes back what was said: another agent begins anew.
+    /// Takes back what was said: another agent begins anew. What was sent stays sent.
     pub(crate) async fn begin_again(&mut self) {
         self.rewrite("").await;
         self.report.next(false);
-        self.objects = 0;
+        (self.objects, self.has_warned, self.outcome) = (0, false, None);
     }
 
     /// Whether the outcome is known: nothing more is to be read.

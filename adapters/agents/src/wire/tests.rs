@@ -164,6 +164,20 @@ async fn a_rewrite_replaces_what_was_said_and_shown() {
 }
 
 #[tokio::test]
+async fn another_agent_begins_anew_even_after_an_end() {
+    let turn = turn("Hi");
+    let (events, _reported) = RunEvents::channel();
+    let mut said = Said::of("main", &turn, &events);
+    said.object(r#"{"text": "Tea.", "end": true}"#).await.expect("it is an object");
+
+    said.begin_again().await;
+    assert!(!said.has_ended());
+    said.object(r#"{"text": "Coffee.", "end": true}"#).await.expect("it is an object");
+
+    assert_eq!(said.into_outcome(), Ok(reply("Coffee.")));
+}
+
+#[tokio::test]
 async fn tools_and_tokens_are_reported() {
     let objects = [
         json!({"tool": {"name": "weather", "arguments": {"city": "Wien"}, "result": "sunny"}}),
