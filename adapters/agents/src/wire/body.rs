@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{
     answer::KEYS,
-    lines::{Lines, TextPieces, without_mark},
+    lines::{Lines, MARK, TextPieces, without_mark},
     said::{MAX_OBJECT, Said},
 };
 use crate::prompt::files::essence;
@@ -33,25 +33,55 @@ impl Format {
             _ => return None,
         })
     }
+}
+
+/// The bytes of an answer that do not show its format yet.
+#[derive(Debug, Default)]
+pub(super) struct Beginning {
+    bytes: Vec<u8>,
+    /// How many of them stand before the first line: a byte order mark and white space.
+    before: usize,
+    /// How many of them have no line break of the first line.
+    searched: usize,
+}
+
+impl Beginning {
+    pub(super) fn push(&mut self, piece: &[u8]) {
+        self.bytes.extend_from_slice(piece);
+    }
 
     /// The format of an answer that begins with these bytes: lines, if the first one is an object with a known key, or else
     /// text. `None`: more bytes are needed.
-    pub(super) fn of_beginning(beginning: &[u8], has_ended: bool) -> Option<Self> {
-        let begun = without_mark(beginning).trim_ascii_start();
-        if begun.is_empty() && !has_ended && beginning.len() <= MAX_OBJECT {
+    pub(super) fn format(&mut self, has_ended: bool) -> Option<Format> {
+        if self.before == 0 {
+            self.before = self.bytes.len() - without_mark(&self.bytes).len();
+        }
+        let rest = &self.bytes[self.before..];
+        self.before += rest.len() - rest.trim_ascii_start().len();
+        let begun = &self.bytes[self.before..];
+        let needs_more = !has_ended && self.bytes.len() <= MAX_OBJECT;
+        if (begun.is_empty() || MARK.starts_with(&self.bytes)) && needs_more {
             return None;
         }
         if !begun.starts_with(b"{") {
-            return Some(Self::Text);
+            return Some(Format::Text);
         }
-        let line = match begun.iter().position(|byte| *byte == b'\n') {
-            Some(end) => &begun[..end],
-            None if has_ended || begun.len() > MAX_OBJECT => begun,
-            None => return None,
+        let from = self.searched.max(self.before);
+        let line = match self.bytes[from..].iter().position(|byte| *byte == b'\n') {
+            Some(end) => &self.bytes[self.before..from + end],
+            None if needs_more => {
+                self.searched = self.bytes.len();
+                return None;
+            }
+            None => begun,
         };
         let object: Option<Map<String, Value>> = serde_json::from_slice(line).ok();
         let is_known = object.is_some_and(|object| object.keys().any(|key| KEYS.contains(&&**key)));
-        Some(if is_known { Self::Lines } else { Self::Text })
+        Some(if is_known { Format::Lines } else { Format::Text })
+    }
+
+    fn take(&mut self) -> Vec<u8> {
+        std::mem::take(self).bytes
     }
 }
 
@@ -60,8 +90,9 @@ pub(crate) struct Body<'a> {
     /// `None`: the bytes do not show it yet.
     format: Option<Format>,
     said: Said<'a>,
-    /// The bytes before the format is known, or of the only object.
-    begun: Vec<u8>,
+    beginning: Beginning,
+    /// The bytes of the only object.
+    object: Vec<u8>,
     lines: Lines,
     text: TextPieces,
     /// The data of the current event.
@@ -72,7 +103,7 @@ impl<'a> Body<'a> {
     /// Without a format, the answer is text or lines.
     pub(crate) fn new(format: Option<Format>, said: Said<'a>) -> Self {
         let (lines, text) = (Lines::default(), TextPieces::default());
-        Self { format, said, begun: Vec::new(), lines, text, event: String::new() }
+        Self { format, said, beginning: Beginning::default(), object: Vec::new(), lines, text, event: String::new() }
     }
 
     /// Whether the outcome is known: nothing more is to be read.
@@ -92,12 +123,12 @@ impl<'a> Body<'a> {
     pub(crate) async fn push(&mut self, piece: &[u8]) -> Result<(), AgentError> {
         match self.format {
             None => {
-                self.begun.extend_from_slice(piece);
+                self.beginning.push(piece);
                 self.begin(false).await
             }
-            Some(Format::Object) if self.begun.len() + piece.len() > MAX_OBJECT => Err(too_large()),
+            Some(Format::Object) if self.object.len() + piece.len() > MAX_OBJECT => Err(too_large()),
             Some(Format::Object) => {
-                self.begun.extend_from_slice(piece);
+                self.object.extend_from_slice(piece);
                 Ok(())
             }
             Some(format) => self.more(format, piece).await,
@@ -118,7 +149,7 @@ impl<'a> Body<'a> {
             self.line(&line).await?;
         }
         if self.format == Some(Format::Object) {
-            let object = std::str::from_utf8(without_mark(&self.begun));
+            let object = std::str::from_utf8(without_mark(&self.object));
             self.said.object(object.map_err(|_| AgentError::Broken("it is not UTF-8".to_owned()))?).await?;
         }
         Ok(())
@@ -137,9 +168,9 @@ impl<'a> Body<'a> {
 
     /// Reads what has come so far, if it shows the format.
     async fn begin(&mut self, has_ended: bool) -> Result<(), AgentError> {
-        self.format = Format::of_beginning(&self.begun, has_ended);
+        self.format = self.beginning.format(has_ended);
         let Some(format) = self.format else { return Ok(()) };
-        let begun = std::mem::take(&mut self.begun);
+        let begun = self.beginning.take();
         self.more(format, &begun).await
     }
 

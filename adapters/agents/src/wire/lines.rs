@@ -107,7 +107,10 @@ fn read_line(line: &[u8], has_begun: &mut bool) -> Result<String, WrongLine> {
     std::str::from_utf8(line.trim_ascii()).map(ToOwned::to_owned).map_err(|_| WrongLine::NotUtf8)
 }
 
+/// The byte order mark of UTF-8.
+pub(super) const MARK: &[u8] = b"\xEF\xBB\xBF";
+
 /// The bytes after a byte order mark.
 pub(super) fn without_mark(bytes: &[u8]) -> &[u8] {
-    bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes)
+    bytes.strip_prefix(MARK).unwrap_or(bytes)
 }

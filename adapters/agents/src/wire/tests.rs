@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     Format, Said, WireTurn,
+    body::Beginning,
     lines::{Lines, TextPieces, WrongLine},
     said::MAX_OBJECT,
 };
@@ -306,6 +307,18 @@ async fn a_text_that_is_too_long_is_cut_off_and_says_so(#[case] objects: Vec<Val
     assert!(kept == MAX_ANSWER || kept == MAX_ANSWER - 1, "{kept}");
 }
 
+/// The format that an answer shows first, or has at its end.
+fn format_of<'a>(pieces: impl Iterator<Item = &'a [u8]>, has_ended: bool) -> Option<Format> {
+    let mut beginning = Beginning::default();
+    for piece in pieces {
+        beginning.push(piece);
+        if let Some(format) = beginning.format(false) {
+            return Some(format);
+        }
+    }
+    beginning.format(has_ended)
+}
+
 #[rstest]
 #[case("{\"text\": \"Hi\"}\n", Some(Format::Lines))]
 #[case("\u{feff}\n {\"reply\": \"Hi\"}\r\n", Some(Format::Lines))]
@@ -315,7 +328,8 @@ async fn a_text_that_is_too_long_is_cut_off_and_says_so(#[case] objects: Vec<Val
 #[case("Hi", Some(Format::Text))]
 #[case(" \n", None)]
 fn the_first_line_says_what_an_answer_consists_of(#[case] beginning: &str, #[case] format: Option<Format>) {
-    assert_eq!(Format::of_beginning(beginning.as_bytes(), false), format);
+    assert_eq!(format_of(beginning.as_bytes().chunks(beginning.len()), false), format);
+    assert_eq!(format_of(beginning.as_bytes().chunks(1), false), format, "in single bytes");
 }
 
 #[rstest]
@@ -323,7 +337,19 @@ fn the_first_line_says_what_an_answer_consists_of(#[case] beginning: &str, #[cas
 #[case("{\"text\": \"Hi", Format::Text)]
 #[case("", Format::Text)]
 fn an_answer_without_a_whole_line_has_a_format_at_its_end(#[case] whole: &str, #[case] format: Format) {
-    assert_eq!(Format::of_beginning(whole.as_bytes(), true), Some(format));
+    assert_eq!(format_of(whole.as_bytes().chunks(64), true), Some(format));
+}
+
+/// Searched from the start with each piece, this takes minutes.
+#[rstest]
+fn a_long_first_line_may_come_in_small_pieces(#[values("", "{")] begun: &str) {
+    let (mut beginning, began) = (Beginning::default(), std::time::Instant::now());
+    beginning.push(begun.as_bytes());
+    for _ in 0..512 * 1024 {
+        beginning.push(b" ");
+        assert_eq!(beginning.format(false), None);
+    }
+    assert!(began.elapsed() < std::time::Duration::from_secs(10), "{:?}", began.elapsed());
 }
 
 #[test]
