@@ -2,8 +2,8 @@
 
 use rejoinder_core::{AgentError, AgentTurn, Outcome, Reply, RunEvents, TraceHeaders};
 use reqwest::{
-    RequestBuilder, Response, StatusCode,
-    header::{ACCEPT, CONTENT_TYPE},
+    RequestBuilder, Response, StatusCode, Version,
+    header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING},
 };
 use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP};
 use tokio::time::timeout;
@@ -37,6 +37,13 @@ impl Http {
             let content_type = content_type.map_or("no content type", |value| &value[..value.len().min(100)]);
             return Err(AgentError::Broken(format!("the response has {content_type}, and none of {ACCEPTED}")));
         };
+        if format == Format::Text && !shows_its_end(&response) {
+            return Err(AgentError::Broken(
+                "the response is text that only the end of the connection ends, which a service that dies ends, too: \
+                 send it with a `Content-Length` or chunked (`Transfer-Encoding`), or answer with JSON"
+                    .to_owned(),
+            ));
+        }
         let mut body = Body::new(Some(format), Said::of(&self.name, turn, events));
         self.read(response, &mut body).await?;
         body.outcome().await
@@ -73,6 +80,17 @@ impl Http {
         }
         Ok(())
     }
+}
+
+/// Whether a body that is cut off can be told from a whole one. One of HTTP/1 without a length that is not chunked ends with the
+/// connection (RFC 9112, 6.3).
+fn shows_its_end(response: &Response) -> bool {
+    let headers = response.headers();
+    let is_chunked = || {
+        let codings = headers.get_all(TRANSFER_ENCODING).iter().next_back();
+        codings.is_some_and(|codings| codings.as_bytes().to_ascii_lowercase().trim_ascii_end().ends_with(b"chunked"))
+    };
+    response.version() > Version::HTTP_11 || headers.contains_key(CONTENT_LENGTH) || is_chunked()
 }
 
 async fn refusal(mut response: Response) -> AgentError {

@@ -10,6 +10,10 @@ use rejoinder_core::{AgentError, AgentRuntime, AgentTurn, Outcome, Reply, Usage}
 use rstest::rstest;
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
 
 use crate::double::{Answer, FinishedRun, Piece, Server, client, raw, run, turn};
 
@@ -103,6 +107,52 @@ async fn an_answer_that_is_not_as_described_is_broken(#[case] answer: Answer, #[
     assert!(said.starts_with(why), "{said}");
 }
 
+/// Runs a turn whose response is these bytes and the end of the connection.
+async fn run_with_bytes(response: &'static str) -> FinishedRun {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/", listener.local_addr().expect("an address")).parse().expect("a URL");
+    let answering = async move {
+        let (mut connection, _) = listener.accept().await.expect("a connection");
+        let mut request = Vec::new();
+        while !request.ends_with(b"}") {
+            connection.read_buf(&mut request).await.expect("the turn");
+        }
+        connection.write_all(response.as_bytes()).await.expect("it reads the response");
+        connection.shutdown().await.expect("it was open");
+        // A connection that is closed with unread bytes is reset.
+        while connection.read_buf(&mut request).await.is_ok_and(|read| read > 0) {}
+    };
+    let agent = agent(HttpSection { url, ..HttpSection::default() });
+    tokio::join!(run(&agent, turn("Hi")), answering).0
+}
+
+#[rstest]
+#[case::of_http_1_0("HTTP/1.0 200 OK\r\ncontent-type: text/plain\r\n\r\nHalf")]
+#[case::of_http_1_1("HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\nHalf")]
+#[tokio::test]
+async fn a_text_that_only_the_connection_ends_is_refused(#[case] response: &'static str) {
+    let run = run_with_bytes(response).await;
+    let Err(AgentError::Broken(why)) = run.outcome else { panic!("{:?}", run.outcome) };
+    assert!(why.contains("`Content-Length`") && run.ever.is_empty(), "{why} {}", run.ever);
+}
+
+#[rstest]
+#[case::text("HTTP/1.0 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 4\r\n\r\nHalf", Ok("Half"))]
+#[case::an_object("HTTP/1.0 200 OK\r\ncontent-type: application/json\r\n\r\n{\"reply\": \"Half\"}", Ok("Half"))]
+#[case::half_an_object("HTTP/1.0 200 OK\r\ncontent-type: application/json\r\n\r\n{\"reply\": \"Ha", Err(()))]
+#[case::half_a_text("HTTP/1.0 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 8\r\n\r\nHalf", Err(()))]
+#[tokio::test]
+async fn an_answer_that_shows_its_end_may_end_with_its_connection(
+    #[case] response: &'static str,
+    #[case] reply: Result<&str, ()>,
+) {
+    let outcome = run_with_bytes(response).await.outcome;
+    match reply {
+        Ok(text) => assert_eq!(outcome, Ok(Outcome::Reply(Reply::text(text)))),
+        Err(()) => assert!(matches!(outcome, Err(AgentError::Broken(_))), "{outcome:?}"),
+    }
+}
+
 #[rstest]
 #[case(Answer::error(503, "try\n later"), "503 Service Unavailable", "later")]
 #[case(Answer::empty(302).with("location", "http://127.0.0.1:9/"), "302 Found", "it says no more")]
@@ -141,7 +191,7 @@ async fn a_service_may_be_slow_within_three_limits() {
         let outcome = run(&agent(section), turn("Hi")).await.outcome;
         assert_eq!(outcome, Err(AgentError::Stalled(why.to_owned())));
     }
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/", listener.local_addr().expect("an address")).parse().expect("a URL");
     let silent = agent(HttpSection { url, response_timeout: short, ..HttpSection::default() });
     let outcome = run(&silent, turn("Hi")).await.outcome;
