@@ -5,13 +5,14 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use rejoinder_core::{AgentError, AgentName, AgentRuntime, AgentTurn, ChannelId, Outcome, RunEvents};
 use rejoinder_kit::{Guesses, Peer, Tokens};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    body::Objects,
-    command::{Command, Done, Purpose, Refused},
+    command::{Command, Done, Refused},
     desk::{Change, Desk, Entry},
+    leases::{Worker, logged},
+    room::ROOM,
     section::{PullSection, WorkerSection},
 };
 use crate::wire::{MAX_FILE, Said, WireTurn};
@@ -42,12 +43,13 @@ pub struct Pull {
     pub(super) body_timeout: Duration,
     pub(super) stop_waiting: CancellationToken,
     pub(super) desk: Arc<Desk>,
+    /// For large bodies, in KiB.
+    pub(super) room: Semaphore,
 }
 
-/// A worker.
+/// A worker that has sent a request.
 pub(super) struct Caller<'a> {
-    /// The address from which it calls, if it has no token of its own.
-    pub(super) name: Arc<str>,
+    pub(super) worker: Worker,
     pub(super) section: Option<&'a WorkerSection>,
 }
 
@@ -65,7 +67,7 @@ impl Pull {
         let desk = Arc::new(Desk::new(&settings.section));
         let PullSettings { name, section, token, workers, guesses, body_timeout, stop_waiting } = settings;
         let workers = workers.into_iter().map(|(worker, tokens)| (worker.into(), tokens)).collect();
-        Self { name, section, token, workers, guesses, body_timeout, stop_waiting, desk }
+        Self { name, section, token, workers, guesses, body_timeout, stop_waiting, desk, room: Semaphore::new(ROOM) }
     }
 
     /// The worker whose token was sent.
@@ -79,8 +81,14 @@ impl Pull {
             },
         );
         match named {
-            Some(worker) => Some(Caller { name: Arc::clone(worker), section: self.section.workers.get(&**worker) }),
-            None => is_shared.then(|| Caller { name: peer.0.to_canonical().to_string().into(), section: None }),
+            Some(name) => Some(Caller {
+                worker: Worker { name: Arc::clone(name), has_own_token: true },
+                section: self.section.workers.get(&**name),
+            }),
+            None => is_shared.then(|| {
+                let name = peer.0.to_canonical().to_string().into();
+                Caller { worker: Worker { name, has_own_token: false }, section: None }
+            }),
         }
     }
 
@@ -131,28 +139,21 @@ impl Pull {
 
     /// Hears what a worker says. Returns how the run ends, if it ends.
     async fn hear(&self, command: Command, entry: &Entry, said: &mut Said<'_>) -> Option<End> {
-        let Command { lease, objects, purpose, done } = command;
-        let (result, end) = match self.say(&lease, &objects, purpose, entry, said).await {
+        let (result, end) = match self.say(&command, entry, said).await {
             Ok((done, end)) => (Ok(done), end),
             Err(refused) => (Err(refused), None),
         };
         // Fails if the worker does not wait for it any more.
-        let _ = done.send(result);
+        let _ = command.done.send(result);
         end
     }
 
     /// Says all of the objects, or nothing of them: a worker that is refused sends all of them again.
-    async fn say(
-        &self,
-        lease: &str,
-        objects: &Objects,
-        purpose: Purpose,
-        entry: &Entry,
-        said: &mut Said<'_>,
-    ) -> Result<(Done, Option<End>), Refused> {
+    async fn say(&self, command: &Command, entry: &Entry, said: &mut Said<'_>) -> Result<(Done, Option<End>), Refused> {
+        let Command { lease, worker, objects, purpose, .. } = command;
         // It may have waited. Whether its lease has ended is decided here, and nowhere else until this is heard.
-        let mut until = entry.renew(lease).map_err(Refused::NotHeld)?;
-        let objects = objects.check(purpose, said).map_err(Refused::Wrong)?;
+        let mut until = entry.renew(lease, worker).map_err(Refused::NotHeld)?;
+        let objects = objects.check(*purpose, said).map_err(Refused::Wrong)?;
         let mut end = None;
         for object in objects {
             end = match said.say(object).await {
@@ -165,11 +166,11 @@ impl Pull {
         }
         if end.is_some() {
             let worker = entry.answered();
-            let (agent, turn_id) = (&*self.name, entry.work.turn.turn);
+            let (agent, turn_id, lease) = (&*self.name, entry.work.turn.turn, logged(lease));
             tracing::info!(agent, %turn_id, worker = worker.as_deref(), lease, "a worker has answered");
         } else {
             // What it said may have waited for its reader.
-            until = entry.renew(lease).map_err(Refused::NotHeld)?;
+            until = entry.renew(lease, worker).map_err(Refused::NotHeld)?;
         }
         Ok((Done { is_sent: said.is_sent(), until }, end))
     }

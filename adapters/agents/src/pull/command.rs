@@ -4,11 +4,15 @@ use rejoinder_core::Timestamp;
 use rejoinder_kit::Problem;
 use tokio::sync::oneshot;
 
-use super::{body::Objects, leases::NotHeld};
+use super::{
+    body::Objects,
+    leases::{NotHeld, Worker},
+};
 
 /// What a worker says about a run.
 pub(super) struct Command {
     pub(super) lease: String,
+    pub(super) worker: Worker,
     pub(super) objects: Objects,
     pub(super) purpose: Purpose,
     pub(super) done: oneshot::Sender<Result<Done, Refused>>,

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     command::Command,
-    leases::{Expiry, Lease, Leases, NotHeld, RunNumber},
+    leases::{Expiry, Lease, Leases, NotHeld, RunNumber, Worker, logged},
     section::PullSection,
 };
 
@@ -49,7 +49,7 @@ pub(super) enum Change {
 
 /// Who asks for a turn, and which turns it takes.
 pub(super) struct Asking<'a> {
-    pub(super) worker: &'a Arc<str>,
+    pub(super) worker: &'a Worker,
     pub(super) takes: &'a (dyn Fn(&AgentTurn) -> bool + Sync),
 }
 
@@ -118,15 +118,20 @@ impl Desk {
         Some(Offer { desk: Arc::clone(self), work: grant.work, lease: grant.lease, until, is_sent: false })
     }
 
-    /// The run of a good lease.
-    pub(super) fn holder(&self, turn: TurnId, lease: &str) -> Result<Arc<Work>, NotHeld> {
-        self.state.lock().leases.holder(turn, lease, Instant::now())
+    /// The run of a good lease, which `worker` uses now.
+    pub(super) fn holder(&self, turn: TurnId, lease: &str, worker: &Worker) -> Result<Arc<Work>, NotHeld> {
+        self.state.lock().leases.holder(turn, lease, worker, Instant::now())
     }
 
     /// Lets a lease begin anew. Returns when it ends.
-    pub(super) fn renew(&self, turn: TurnId, lease: &str) -> Result<Timestamp, NotHeld> {
-        let (work, until) = self.state.lock().leases.renew(turn, lease, Instant::now())?;
+    pub(super) fn renew(&self, turn: TurnId, lease: &str, worker: &Worker) -> Result<Timestamp, NotHeld> {
+        let (work, until) = self.state.lock().leases.renew(turn, lease, worker, Instant::now())?;
         Ok(work.time_at(until))
+    }
+
+    /// Whether a worker has a run of this turn, or has answered one a short while ago.
+    pub(super) fn is_known(&self, turn: TurnId) -> bool {
+        self.state.lock().leases.is_known(turn)
     }
 
     fn give_back(&self, lease: &str) -> bool {
@@ -203,8 +208,8 @@ impl Entry {
     }
 
     /// Lets a lease begin anew, if it is a good one. Returns when it ends.
-    pub(super) fn renew(&self, lease: &str) -> Result<Timestamp, NotHeld> {
-        self.desk.renew(self.work.turn.turn, lease)
+    pub(super) fn renew(&self, lease: &str, worker: &Worker) -> Result<Timestamp, NotHeld> {
+        self.desk.renew(self.work.turn.turn, lease, worker)
     }
 
     /// Takes the run out, because the worker that has it has answered. Returns the name of the worker.
@@ -237,7 +242,7 @@ impl Offer {
 impl Drop for Offer {
     fn drop(&mut self) {
         if !self.is_sent && self.desk.give_back(&self.lease) {
-            let (turn, lease) = (self.work.turn.turn, &*self.lease);
+            let (turn, lease) = (self.work.turn.turn, logged(&self.lease));
             tracing::info!(turn_id = %turn, lease, "a worker was gone before it got its turn, which is offered again");
         }
     }

@@ -21,6 +21,32 @@ pub(super) type RunNumber = u64;
 /// The text of a lease, which a worker sends back.
 pub(super) type Lease = Arc<str>;
 
+/// How many bytes of a lease the log has: too few to use it.
+const LOGGED: usize = 12;
+
+/// The beginning of a lease, for the log.
+pub(super) fn logged(lease: &str) -> &str {
+    &lease[..lease.floor_char_boundary(LOGGED)]
+}
+
+/// Who has a lease, or uses one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Worker {
+    /// The address from which it calls, if it has no token of its own.
+    pub(super) name: Arc<str>,
+    pub(super) has_own_token: bool,
+}
+
+impl Worker {
+    /// Workers with the same token share their leases: the address of one may change.
+    fn has_token_of(&self, other: &Self) -> bool {
+        match (self.has_own_token, other.has_own_token) {
+            (true, true) => self.name == other.name,
+            (is_own, is_others_own) => is_own == is_others_own,
+        }
+    }
+}
+
 /// Why a lease is not good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotHeld {
@@ -30,6 +56,9 @@ pub(super) enum NotHeld {
     /// Its worker has answered.
     #[error("the turn was answered with this lease")]
     Answered,
+    /// It is good, but of a worker with another token.
+    #[error("this lease is that of another worker")]
+    OfAnother,
 }
 
 /// What follows from the end of a lease.
@@ -61,7 +90,7 @@ pub(super) struct Leases<R> {
     queue: VecDeque<RunNumber>,
     held: HashMap<Lease, RunNumber>,
     last: RunNumber,
-    answered: VecDeque<Lease>,
+    answered: VecDeque<(TurnId, Lease)>,
 }
 
 struct Run<R> {
@@ -78,7 +107,9 @@ struct Run<R> {
 struct Held {
     lease: Lease,
     until: Instant,
-    worker: Arc<str>,
+    worker: Worker,
+    /// Whether its worker has sent something with it.
+    is_used: bool,
 }
 
 impl<R: Clone> Leases<R> {
@@ -105,7 +136,7 @@ impl<R: Clone> Leases<R> {
     /// Gives the first run of the queue that `takes` accepts to a worker. `secret` makes the lease one that nobody guesses.
     pub(super) fn grant(
         &mut self,
-        worker: &Arc<str>,
+        worker: &Worker,
         takes: impl Fn(&R) -> bool,
         secret: u128,
         now: Instant,
@@ -117,45 +148,59 @@ impl<R: Clone> Leases<R> {
         run.grants += 1;
         let lease: Lease = format!("{}.{}.{secret:032x}", run.attempt, run.grants).into();
         let until = now + self.length;
-        run.held = Some(Held { lease: Arc::clone(&lease), until, worker: Arc::clone(worker) });
+        run.held = Some(Held { lease: Arc::clone(&lease), until, worker: worker.clone(), is_used: false });
         self.held.insert(Arc::clone(&lease), number);
         Some(Grant { work: run.work.clone(), lease, until })
     }
 
-    /// The run of a good lease.
-    pub(super) fn holder(&self, turn: TurnId, lease: &str, now: Instant) -> Result<R, NotHeld> {
-        self.number(turn, lease, now).map(|number| self.runs[&number].work.clone())
+    /// The run of a good lease, which `worker` uses now.
+    pub(super) fn holder(&mut self, turn: TurnId, lease: &str, worker: &Worker, now: Instant) -> Result<R, NotHeld> {
+        self.used(turn, lease, worker, now).map(|(work, _)| work)
     }
 
     /// Lets a lease begin anew. Returns when it ends.
-    pub(super) fn renew(&mut self, turn: TurnId, lease: &str, now: Instant) -> Result<(R, Instant), NotHeld> {
-        let number = self.number(turn, lease, now)?;
+    pub(super) fn renew(
+        &mut self,
+        turn: TurnId,
+        lease: &str,
+        worker: &Worker,
+        now: Instant,
+    ) -> Result<(R, Instant), NotHeld> {
         let until = now + self.length;
-        let run = self.runs.get_mut(&number).ok_or(NotHeld::Ended)?;
-        if let Some(held) = &mut run.held {
-            held.until = until;
-        }
-        Ok((run.work.clone(), until))
+        let (work, held) = self.used(turn, lease, worker, now)?;
+        held.until = until;
+        Ok((work, until))
+    }
+
+    /// Whether a worker has a run of this turn, or has answered one a short while ago.
+    pub(super) fn is_known(&self, turn: TurnId) -> bool {
+        self.runs.values().any(|run| run.turn == turn && run.held.is_some())
+            || self.answered.iter().any(|(answered, _)| *answered == turn)
     }
 
     /// Takes a run out, because the worker that has it has answered. The lease is over. Returns the name of the worker; `None` if
     /// no worker has it.
     pub(super) fn answer(&mut self, number: RunNumber) -> Option<Arc<str>> {
-        let Held { lease, worker, .. } = self.runs.get_mut(&number)?.held.take()?;
+        let run = self.runs.get_mut(&number)?;
+        let (turn, Held { lease, worker, .. }) = (run.turn, run.held.take()?);
         self.runs.remove(&number);
         self.held.remove(&lease);
         if self.answered.len() == ANSWERED {
             self.answered.pop_front();
         }
-        self.answered.push_back(lease);
-        Some(worker)
+        self.answered.push_back((turn, lease));
+        Some(worker.name)
     }
 
-    /// Puts a run back to the front of the queue, because its worker never got it. Returns whether that was so.
+    /// Puts a run back to the front of the queue, because its worker never got it. Returns whether that was so: a worker that has
+    /// used the lease has got it.
     pub(super) fn give_back(&mut self, lease: &str) -> bool {
-        let Some(number) = self.held.remove(lease) else { return false };
+        let Some(&number) = self.held.get(lease) else { return false };
         let Some(run) = self.runs.get_mut(&number) else { return false };
-        run.held = None;
+        if run.held.take_if(|held| !held.is_used).is_none() {
+            return false;
+        }
+        self.held.remove(lease);
         self.queue.push_front(number);
         true
     }
@@ -170,6 +215,7 @@ impl<R: Clone> Leases<R> {
         let Some(run) = self.runs.get_mut(&number) else { return Expiry::None };
         let Some(Held { lease, worker, .. }) = run.held.take_if(|held| held.until <= now) else { return Expiry::None };
         self.held.remove(&lease);
+        let worker = worker.name;
         run.lost += 1;
         if run.lost >= self.most {
             self.runs.remove(&number);
@@ -198,14 +244,18 @@ impl<R: Clone> Leases<R> {
         self.held.len()
     }
 
-    fn number(&self, turn: TurnId, lease: &str, now: Instant) -> Result<RunNumber, NotHeld> {
+    fn used(&mut self, turn: TurnId, lease: &str, worker: &Worker, now: Instant) -> Result<(R, &mut Held), NotHeld> {
         let Some(number) = self.held.get(lease) else {
-            let is_answered = self.answered.iter().any(|answered| **answered == *lease);
+            let is_answered = self.answered.iter().any(|(_, answered)| **answered == *lease);
             return Err(if is_answered { NotHeld::Answered } else { NotHeld::Ended });
         };
-        let run = self.runs.get(number).filter(|run| run.turn == turn);
-        let is_good = run.and_then(|run| run.held.as_ref()).is_some_and(|held| now < held.until);
-        if is_good { Ok(*number) } else { Err(NotHeld::Ended) }
+        let run = self.runs.get_mut(number).filter(|run| run.turn == turn).ok_or(NotHeld::Ended)?;
+        let held = run.held.as_mut().filter(|held| now < held.until).ok_or(NotHeld::Ended)?;
+        if !held.worker.has_token_of(worker) {
+            return Err(NotHeld::OfAnother);
+        }
+        held.is_used = true;
+        Ok((run.work.clone(), held))
     }
 }
 
@@ -239,7 +289,7 @@ mod tests {
         /// The run that a worker is given, and its lease.
         fn next(&mut self) -> Option<(&'static str, Lease)> {
             self.secret += 1;
-            let grant = self.leases.grant(&"w".into(), |_| true, self.secret, Instant::now())?;
+            let grant = self.leases.grant(&worker("w"), |_| true, self.secret, Instant::now())?;
             Some((grant.work, grant.lease))
         }
 
@@ -250,15 +300,28 @@ mod tests {
         /// As a run does.
         fn answer(&mut self, run: &'static str, lease: &str) -> Result<(), NotHeld> {
             self.renew(run, lease)?;
-            let number = self.leases.number(self.turns[run].0, lease, Instant::now())?;
+            let number = self.leases.held[lease];
             assert_eq!(self.leases.answer(number).as_deref(), Some("w"));
             assert_eq!(self.leases.answer(number), None);
             Ok(())
         }
 
         fn renew(&mut self, run: &'static str, lease: &str) -> Result<(), NotHeld> {
-            self.leases.renew(self.turns[run].0, lease, Instant::now()).map(drop)
+            self.renew_as(run, lease, &worker("w"))
         }
+
+        fn renew_as(&mut self, run: &'static str, lease: &str, worker: &Worker) -> Result<(), NotHeld> {
+            self.leases.renew(self.turns[run].0, lease, worker, Instant::now()).map(drop)
+        }
+    }
+
+    /// One with the token that workers share.
+    fn worker(name: &str) -> Worker {
+        Worker { name: name.into(), has_own_token: false }
+    }
+
+    fn with_own_token(name: &str) -> Worker {
+        Worker { name: name.into(), has_own_token: true }
     }
 
     const QUEUED: fn() -> Expiry = || Expiry::Queued { worker: "w".into() };
@@ -276,7 +339,7 @@ mod tests {
         let mut bench = Bench::with(&["a", "b"]);
 
         let mut take = |name| {
-            let grant = bench.leases.grant(&"w".into(), |run| *run == name, 1, Instant::now());
+            let grant = bench.leases.grant(&worker("w"), |run| *run == name, 1, Instant::now());
             grant.map(|grant| grant.work)
         };
         assert_eq!([take("b"), take("b"), take("a")], [Some("b"), None, Some("a")]);
@@ -343,6 +406,54 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_run_whose_lease_was_used_is_not_given_back() {
+        let mut bench = Bench::with(&["a"]);
+        let (_, lease) = bench.next().unwrap();
+        assert_eq!(bench.renew("a", &lease), Ok(()));
+
+        assert!(!bench.leases.give_back(&lease));
+
+        assert_eq!(bench.next(), None);
+        assert_eq!(bench.answer("a", &lease), Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_is_good_for_the_token_with_which_it_was_fetched() {
+        let mut bench = Bench::with(&["a", "b"]);
+        let own = bench.leases.grant(&with_own_token("gpu"), |_| true, 1, Instant::now()).unwrap().lease;
+        let shared = bench.leases.grant(&worker("10.0.0.1"), |_| true, 2, Instant::now()).unwrap().lease;
+
+        for other in [with_own_token("phone"), worker("10.0.0.1"), worker("gpu")] {
+            assert_eq!(bench.renew_as("a", &own, &other), Err(NotHeld::OfAnother), "{other:?}");
+        }
+        assert_eq!(bench.renew_as("b", &shared, &with_own_token("gpu")), Err(NotHeld::OfAnother));
+        assert!(bench.leases.give_back(&shared), "nobody who may has used it");
+        assert_eq!(bench.renew_as("a", &own, &with_own_token("gpu")), Ok(()));
+        let shared = bench.leases.grant(&worker("10.0.0.1"), |_| true, 3, Instant::now()).unwrap().lease;
+        assert_eq!(bench.renew_as("b", &shared, &worker("10.0.0.2")), Ok(()), "its address has changed");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_is_known_while_a_worker_has_it_and_after_its_answer() {
+        let mut bench = Bench::with(&["a"]);
+        let turn = bench.turns["a"].0;
+        assert!(!bench.leases.is_known(turn));
+
+        let (_, lease) = bench.next().unwrap();
+        assert!(bench.leases.is_known(turn));
+        assert_eq!(bench.answer("a", &lease), Ok(()));
+
+        assert!(bench.leases.is_known(turn));
+        assert!(!bench.leases.is_known(TurnId::new(Timestamp::from_millis(1))));
+    }
+
+    #[test]
+    fn the_log_has_too_little_of_a_lease_to_use_it() {
+        assert_eq!(logged("12.3.0123456789abcdef0123456789abcdef"), "12.3.0123456");
+        assert_eq!((logged("1.1.0"), logged("äöüäöüä")), ("1.1.0", "äöüäöü"));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn an_answer_counts_once() {
         let mut bench = Bench::with(&["a"]);
         let (_, lease) = bench.next().unwrap();
@@ -383,7 +494,7 @@ mod tests {
         let ((_, one), (_, two)) = (bench.next().unwrap(), bench.next().unwrap());
 
         assert!(one.starts_with("1.1.") && two.starts_with("2.1."), "{one} {two}");
-        let holder = |lease: &Lease| bench.leases.holder(turn, lease, Instant::now());
+        let mut holder = |lease: &Lease| bench.leases.holder(turn, lease, &worker("w"), Instant::now());
         assert_eq!([holder(&one), holder(&two)], [Ok("a"), Ok("again")]);
         assert_eq!(bench.answer("a", &two), Ok(()));
         assert_eq!(bench.answer("a", &one), Ok(()));

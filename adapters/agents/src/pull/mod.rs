@@ -7,6 +7,7 @@
 //! | `leases` | which run waits and which one a worker has (no I/O) |
 //! | `desk` | where runs wait for workers, and workers for runs |
 //! | `routes` | what workers send |
+//! | `room` | bounds the memory of their bodies |
 //! | `body` | reads the bodies of their requests (no I/O) |
 //! | `schema`, `openapi` | the OpenAPI description |
 //!
@@ -22,6 +23,7 @@ mod command;
 mod desk;
 mod leases;
 mod openapi;
+mod room;
 mod routes;
 mod schema;
 mod section;

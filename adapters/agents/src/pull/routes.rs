@@ -22,7 +22,8 @@ use super::{
     body::{self, Posted},
     command::{Command, Done, Purpose, Refused},
     desk::{Asking, Offer},
-    leases::NotHeld,
+    leases::{NotHeld, logged},
+    room::{Room, SMALL},
     schema::{Answer, Events, LeaseOnly, LeasedTurn, Renewed, Reported, WorkerProblem},
 };
 use crate::{tools::rfc3339, wire::MAX_OBJECT};
@@ -32,9 +33,6 @@ const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
 /// How long a worker waits that does not say.
 const USUAL_WAIT: Duration = Duration::from_secs(30);
-
-/// The largest body of a renewal, in bytes.
-const MAX_RENEWAL: usize = 64 * 1024;
 
 type Shared = State<Arc<Pull>>;
 
@@ -80,13 +78,13 @@ pub(super) async fn next(State(agent): Shared, request: Request) -> Result<Respo
     let caller = agent.identify(&parts.headers, Peer::of(&parts.extensions)).await?;
     let deadline = Instant::now() + wait_of(&parts)?;
     let takes = |turn: &AgentTurn| caller.takes(&turn.conversation.channel);
-    let asking = Asking { worker: &caller.name, takes: &takes };
+    let asking = Asking { worker: &caller.worker, takes: &takes };
     let Some(offer) = agent.desk.next(asking, deadline, &agent.stop_waiting).await else {
         return Ok(StatusCode::NO_CONTENT.into_response());
     };
-    let (turn_id, lease, worker) = (offer.work.turn.turn, &*offer.lease, &*caller.name);
+    let (turn_id, lease, worker) = (offer.work.turn.turn, logged(&offer.lease), &*caller.worker.name);
     tracing::info!(agent = &*agent.name, %turn_id, worker, lease, "a worker has a turn");
-    let turn = body::turn(&offer.work.turn, lease, offer.until);
+    let turn = body::turn(&offer.work.turn, &offer.lease, offer.until);
     Ok(([(header::CONTENT_TYPE, "application/json")], sending(turn, offer)).into_response())
 }
 
@@ -111,6 +109,8 @@ pub(super) async fn next(State(agent): Shared, request: Request) -> Result<Respo
         (status = 415, description = "The body is encoded", body = WorkerProblem, content_type = "application/problem+json"),
         (status = 422, description = "The body is no answer. Nothing of it is used, and the lease goes on", body = WorkerProblem, content_type = "application/problem+json"),
         (status = 429, description = "Too many wrong tokens came from this address", body = WorkerProblem, content_type = "application/problem+json",
+            headers(("Retry-After" = u32, description = "Seconds"))),
+        (status = 503, description = "Too many large bodies at once", body = WorkerProblem, content_type = "application/problem+json",
             headers(("Retry-After" = u32, description = "Seconds"))),
     ),
     security(("worker_token" = [])),
@@ -153,9 +153,9 @@ pub(super) async fn renew(
     id: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<Json<Renewed>, Problem> {
-    let Received { turn, posted, caller } = agent.receive(id, request, MAX_RENEWAL).await?;
-    let until = agent.desk.renew(turn, &posted.lease);
-    let until = until.map_err(|why| agent.not_held(turn, &posted.lease, &caller, why, "a renewal"))?;
+    let Received { turn, posted, caller, .. } = agent.receive(id, request, SMALL).await?;
+    let until = agent.desk.renew(turn, &posted.lease, &caller.worker);
+    let until = until.map_err(|why| agent.not_held(turn, Some(&posted.lease), &caller, why, "a renewal"))?;
     Ok(Json(Renewed { lease_until: rfc3339(until) }))
 }
 
@@ -182,6 +182,8 @@ pub(super) async fn renew(
         (status = 422, description = "The body has something else than events. None is reported", body = WorkerProblem, content_type = "application/problem+json"),
         (status = 429, description = "Too many wrong tokens came from this address", body = WorkerProblem, content_type = "application/problem+json",
             headers(("Retry-After" = u32, description = "Seconds"))),
+        (status = 503, description = "Too many large bodies at once", body = WorkerProblem, content_type = "application/problem+json",
+            headers(("Retry-After" = u32, description = "Seconds"))),
     ),
     security(("worker_token" = [])),
 )]
@@ -200,10 +202,11 @@ struct Received<'a> {
     turn: TurnId,
     posted: Posted,
     caller: Caller<'a>,
+    room: Room<'a>,
 }
 
 impl Pull {
-    /// Checks the token of a request, and reads its body.
+    /// Checks the token of a request, and reads its body: a large one only of a turn that a worker has.
     async fn receive(
         &self,
         id: Result<Path<String>, PathRejection>,
@@ -213,17 +216,26 @@ impl Pull {
         let (parts, body) = request.into_parts();
         let caller = self.identify(&parts.headers, Peer::of(&parts.extensions)).await?;
         let turn = id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(unknown_turn)?;
-        let body = read_body(&parts.headers, body, limit, self.body_timeout, |_| Ok(())).await?;
-        Ok(Received { turn, posted: Posted::read(&body)?, caller })
+        let (mut room, mut size) = (Room::of(&self.room), 0);
+        let see = |piece: &[u8]| {
+            let was_small = size <= SMALL;
+            size += piece.len();
+            if was_small && size > SMALL && !self.desk.is_known(turn) {
+                return Err(self.not_held(turn, None, &caller, NotHeld::Ended, "a large body"));
+            }
+            room.grow_to(size)
+        };
+        let body = read_body(&parts.headers, body, limit, self.body_timeout, see).await?;
+        Ok(Received { turn, posted: Posted::read(&body)?, caller, room })
     }
 
     /// Tells a run what its worker posted.
     async fn tell(&self, received: Received<'_>, purpose: Purpose) -> Result<Done, Problem> {
-        let Received { turn, posted: Posted { lease, objects }, caller } = received;
-        let over = |why| self.not_held(turn, &lease, &caller, why, purpose.name());
-        let work = self.desk.holder(turn, &lease).map_err(over)?;
+        let Received { turn, posted: Posted { lease, objects }, caller, room: _room } = received;
+        let over = |why| self.not_held(turn, Some(&lease), &caller, why, purpose.name());
+        let work = self.desk.holder(turn, &lease, &caller.worker).map_err(over)?;
         let (done, heard) = oneshot::channel();
-        let command = Command { lease: lease.clone(), objects, purpose, done };
+        let command = Command { lease: lease.clone(), worker: caller.worker.clone(), objects, purpose, done };
         // Both fail if the run ends meanwhile.
         let sent = work.commands.send(command).await.is_ok();
         let heard = if sent { heard.await.ok() } else { None };
@@ -252,19 +264,34 @@ impl Pull {
     }
 
     /// Notes that a worker sent something with a lease that is not good.
-    fn not_held(&self, turn: TurnId, lease: &str, caller: &Caller<'_>, why: NotHeld, what: &'static str) -> Problem {
-        let (agent, worker) = (&*self.name, &*caller.name);
-        // A lease that nobody gave is as long as its sender likes.
-        let lease = lease.get(..lease.floor_char_boundary(80)).unwrap_or_default();
+    fn not_held(
+        &self,
+        turn: TurnId,
+        lease: Option<&str>,
+        caller: &Caller<'_>,
+        why: NotHeld,
+        what: &'static str,
+    ) -> Problem {
+        let (agent, worker, lease) = (&*self.name, &*caller.worker.name, lease.map(logged));
         tracing::warn!(agent, turn_id = %turn, worker, lease, what, %why, "what a worker sent with this lease is not used");
-        let (name, detail) = match why {
+        let (name, title, detail) = match why {
             NotHeld::Ended => (
                 "lease-ended",
+                "Conflict: the lease is over",
                 "this lease is not, or no longer, the turn's: it ended, or the turn is over; stop, and fetch the next turn",
             ),
-            NotHeld::Answered => ("already-answered", "the turn was answered with this lease; fetch the next turn"),
+            NotHeld::Answered => (
+                "already-answered",
+                "Conflict: the lease is over",
+                "the turn was answered with this lease; fetch the next turn",
+            ),
+            NotHeld::OfAnother => (
+                "lease-of-another-worker",
+                "Conflict: the lease is that of another worker",
+                "this turn was fetched with another token; send that token, or fetch the next turn",
+            ),
         };
-        Problem::new(StatusCode::CONFLICT, name, "Conflict: the lease is over", detail)
+        Problem::new(StatusCode::CONFLICT, name, title, detail)
     }
 }
 
@@ -311,18 +338,21 @@ fn sending(turn: Bytes, offer: Offer) -> Body {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use futures_util::StreamExt;
     use rejoinder_core::conformance::runtime;
+    use rejoinder_kit::Tokens;
     use tokio::sync::mpsc;
     use tokio_util::sync::CancellationToken;
 
     use super::{
-        super::{desk::Desk, section::PullSection},
+        super::{agent::PullSettings, desk::Desk, leases::Worker, room::ROOM, section::PullSection},
         *,
     };
 
     async fn offer(desk: &Arc<Desk>) -> Option<Offer> {
-        let (worker, takes) = ("w".into(), |_: &AgentTurn| true);
+        let (worker, takes) = (Worker { name: "w".into(), has_own_token: false }, |_: &AgentTurn| true);
         desk.next(Asking { worker: &worker, takes: &takes }, Instant::now(), &CancellationToken::new()).await
     }
 
@@ -342,5 +372,54 @@ mod tests {
         assert_eq!(whole.count().await, 1);
 
         assert!(offer(&desk).await.is_none(), "it was sent");
+    }
+
+    const TOKEN: &str = "token-of-these-tests";
+
+    fn agent() -> Arc<Pull> {
+        Arc::new(Pull::new(PullSettings {
+            name: "fleet".into(),
+            section: PullSection::default(),
+            token: Some(Tokens::from(TOKEN)),
+            workers: Vec::new(),
+            guesses: Arc::default(),
+            body_timeout: Duration::from_secs(10),
+            stop_waiting: CancellationToken::new(),
+        }))
+    }
+
+    /// Posts as much as a body may have. Returns the status, and how many bytes of it were read.
+    async fn post_all(agent: &Arc<Pull>, turn: TurnId) -> (StatusCode, usize) {
+        let read = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&read);
+        let pieces = stream::iter(std::iter::repeat_n(vec![b' '; 1024], MAX_OBJECT / 1024));
+        let body = Body::from_stream(pieces.map(move |piece| {
+            counted.fetch_add(piece.len(), Ordering::Relaxed);
+            Ok::<_, Infallible>(piece)
+        }));
+        let request = Request::builder().header(header::AUTHORIZATION, format!("Bearer {TOKEN}")).body(body).unwrap();
+        let problem = answer(State(Arc::clone(agent)), Ok(Path(turn.to_string())), request).await.unwrap_err();
+        (problem.status(), read.load(Ordering::Relaxed))
+    }
+
+    #[tokio::test]
+    async fn a_large_body_is_read_only_of_a_turn_that_a_worker_has_and_while_there_is_room() {
+        let agent = agent();
+        let (commands, _arriving) = mpsc::channel(1);
+        let given = runtime::turn("Hi");
+        let turn = given.turn;
+        let _entry = agent.desk.enter(given, commands);
+
+        let (status, read) = post_all(&agent, turn).await;
+        assert!(status == StatusCode::CONFLICT && read < 2 * SMALL, "{status} after {read} bytes");
+
+        let _offer = offer(&agent.desk).await.expect("the turn");
+        assert_eq!(post_all(&agent, turn).await, (StatusCode::BAD_REQUEST, MAX_OBJECT));
+
+        let taken = agent.room.try_acquire_many(u32::try_from(ROOM - 100).unwrap()).unwrap();
+        let (status, read) = post_all(&agent, turn).await;
+        assert!(status == StatusCode::SERVICE_UNAVAILABLE && read < 2 * SMALL, "{status} after {read} bytes");
+        drop(taken);
+        assert_eq!(agent.room.available_permits(), ROOM, "all of it is given back");
     }
 }

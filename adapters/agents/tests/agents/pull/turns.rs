@@ -361,6 +361,29 @@ async fn a_worker_with_a_token_of_its_own_gets_the_turns_that_it_takes() {
     assert_eq!(texts, ("on Discord".to_owned(), "on Telegram".to_owned()));
 }
 
+#[tokio::test]
+async fn the_lease_of_a_worker_with_a_token_of_its_own_is_good_for_no_other_worker() {
+    let workers = BTreeMap::from([("phone".to_owned(), section_of(&[])), ("desk".to_owned(), section_of(&[]))]);
+    let served = Served::with(PullSection { workers, ..lasting(LONG) }).await;
+
+    let (finished, ()) = during(&served, turn("Hi"), async {
+        let held = served.worker_with("phone").next().await;
+        for other in [served.worker_with("desk"), served.worker()] {
+            let other = held.used_by(other);
+            let (status, problem) = other.refused(json!({ "reply": "another's" })).await;
+            let kind = json!("urn:rejoinder:problem:lease-of-another-worker");
+            assert_eq!((status, &problem["type"]), (StatusCode::CONFLICT, &kind));
+            assert_eq!(other.renew().await, StatusCode::CONFLICT);
+            assert_eq!(other.report(json!([{ "text": "another's" }])).await, StatusCode::CONFLICT);
+        }
+        assert_eq!(held.answer(json!({ "reply": "its own" })).await, StatusCode::NO_CONTENT);
+    })
+    .await;
+
+    assert_eq!(finished.ever, "");
+    assert_eq!(finished.reply(), "its own");
+}
+
 /// The connection of a worker that waits is closed: the next turn is not offered to it.
 #[tokio::test]
 async fn a_worker_that_is_gone_while_it_waits_gets_no_turn() {

@@ -109,6 +109,11 @@ impl Worker {
 }
 
 impl Held {
+    /// The same turn in the hands of another worker.
+    pub(crate) fn used_by(&self, worker: Worker) -> Self {
+        Self { worker, turn: self.turn.clone() }
+    }
+
     pub(crate) fn lease(&self) -> &str {
         self.turn["lease"].as_str().expect("a lease")
     }
