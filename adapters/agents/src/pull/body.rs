@@ -1,11 +1,11 @@
 //! The bodies of requests and answers. No I/O.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use axum::{body::Bytes, http::StatusCode};
 use rejoinder_core::{AgentTurn, Timestamp, json_error};
 use rejoinder_kit::Problem;
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::value::RawValue;
 
 use super::command::Purpose;
@@ -59,7 +59,7 @@ impl Objects {
     /// Reads all of them, up to the one that ends the turn, and says none yet.
     pub(super) fn check(&self, purpose: Purpose, said: &Said<'_>) -> Result<Vec<CheckedObject>, Problem> {
         let objects = self.as_slice();
-        if !said.has_room_for(objects.len()) {
+        if purpose == Purpose::Events && !said.has_room_for(objects.len()) {
             return Err(unusable("the turn has too many events: answer it", Some("events")));
         }
         let mut checked = Vec::with_capacity(objects.len());
@@ -103,7 +103,7 @@ impl Posted {
             let object = || serde_json::to_string(&body).expect("JSON serialises to JSON");
             return Ok(Self { lease, objects: Objects::Beside((!body.is_empty()).then(object)) });
         };
-        let events: Vec<&RawValue> = serde_json::from_str(events.get())
+        let Events(events) = serde_json::from_str(events.get())
             .map_err(|_| unusable("must be a list of objects, such as [{\"text\": \"Hello\"}]", Some("events")))?;
         if events.len() > MAX_EVENTS {
             return Err(unusable(
@@ -111,8 +111,36 @@ impl Posted {
                 Some("events"),
             ));
         }
-        let events = events.into_iter().map(|event| event.get().to_owned()).collect();
         Ok(Self { lease, objects: Objects::Listed(events) })
+    }
+}
+
+/// A list of JSON values. No more than one too many are kept: a body has room for millions.
+struct Events(Vec<String>);
+
+impl<'de> Deserialize<'de> for Events {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Events;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list")
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut values: A) -> Result<Self::Value, A::Error> {
+                let mut events = Vec::new();
+                while let Some(event) = values.next_element::<&RawValue>()? {
+                    if events.len() <= MAX_EVENTS {
+                        events.push(event.get().to_owned());
+                    }
+                }
+                Ok(Events(events))
+            }
+        }
+
+        deserializer.deserialize_seq(Visitor)
     }
 }
 
@@ -133,7 +161,7 @@ fn unusable(detail: impl Into<std::borrow::Cow<'static, str>>, field: Option<&st
 
 #[cfg(test)]
 mod tests {
-    use rejoinder_core::conformance::runtime;
+    use rejoinder_core::{RunEvents, conformance::runtime};
     use rstest::rstest;
     use serde_json::{Value, json};
 
@@ -186,12 +214,31 @@ mod tests {
         assert!(problem.detail().contains(said), "{}", problem.detail());
     }
 
-    #[test]
-    fn too_many_events_at_once_are_refused() {
-        let events = vec![json!({"text": "a"}); MAX_EVENTS + 1];
+    #[rstest]
+    #[case(MAX_EVENTS, None)]
+    #[case(MAX_EVENTS + 1, Some("events"))]
+    #[case(10 * MAX_EVENTS, Some("events"))]
+    fn too_many_events_at_once_are_refused(#[case] count: usize, #[case] field: Option<&str>) {
+        let events = vec![json!({"text": "a"}); count];
 
-        let problem = Posted::read(json!({"lease": "l", "events": events}).to_string().as_bytes()).unwrap_err();
+        let read = Posted::read(json!({"lease": "l", "events": events}).to_string().as_bytes());
 
-        assert_eq!(problem.field(), Some("events"));
+        assert_eq!(read.err().as_ref().and_then(Problem::field), field);
+    }
+
+    #[tokio::test]
+    async fn a_turn_with_too_many_events_can_still_be_answered() {
+        let (turn, (events, _reported)) = (runtime::turn("Hi"), RunEvents::channel());
+        let mut said = Said::of("fleet", &turn, &events);
+        while said.has_room_for(1) {
+            said.object(r#"{"rewrite": ""}"#).await.unwrap();
+        }
+        let event = Objects::Listed(vec![r#"{"text": "a"}"#.to_owned()]);
+        let answer = Objects::Beside(Some(r#"{"reply": "a"}"#.to_owned()));
+
+        let refused = event.check(Purpose::Events, &said).err().expect("there is no room for it");
+
+        assert_eq!(refused.field(), Some("events"));
+        assert!(answer.check(Purpose::Answer, &said).is_ok());
     }
 }

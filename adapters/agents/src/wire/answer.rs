@@ -12,6 +12,9 @@ pub(super) const KEYS: [&str; 13] = [
     "text", "rewrite", "tool", "usage", "send", "reply", "react", "ask", "defer", "silent", "approval", "error", "end",
 ];
 
+/// How many characters of an unknown key are logged.
+const MAX_LOGGED: usize = 100;
+
 /// An object as the agent wrote it.
 #[derive(Debug, Deserialize)]
 pub(super) struct WireObject {
@@ -108,7 +111,7 @@ impl WireObject {
             usage,
             send: send.map(Message::check).transpose()?,
             end: end.check(turn, now)?,
-            unknown: unknown.into_iter().next().map(|(key, _)| key),
+            unknown: unknown.keys().next().map(|key| key.chars().take(MAX_LOGGED).collect()),
         })
     }
 }
@@ -121,7 +124,7 @@ pub(crate) struct CheckedObject {
     pub(super) usage: Option<Usage>,
     pub(super) send: Option<CheckedMessage>,
     pub(super) end: Option<End>,
-    /// A key that means nothing.
+    /// The beginning of a key that means nothing, for the log.
     pub(super) unknown: Option<String>,
 }
 

@@ -164,6 +164,16 @@ async fn a_rewrite_replaces_what_was_said_and_shown() {
     assert_eq!((heard.end(), &*heard.drafts), (Ok(reply("Coffee.")), "Coffee."));
 }
 
+#[test]
+fn of_an_unknown_key_the_log_has_the_beginning() {
+    let (turn, (events, _reported)) = (turn("Hi"), RunEvents::channel());
+    let object = json!({"reply": "Hi", "ä".repeat(1000): 1}).to_string();
+
+    let object = Said::of("main", &turn, &events).check(&object).expect("it is as described");
+
+    assert_eq!(object.unknown, Some("ä".repeat(100)));
+}
+
 #[tokio::test]
 async fn another_agent_begins_anew_even_after_an_end() {
     let turn = turn("Hi");
