@@ -19,8 +19,10 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::{
+    clipped::Clipped,
+    feed::{Feed, FeedReader},
     lines::{Line, next_line},
-    protocol::{Call, Frame, NO_METHOD, PermissionRequest, PromptEnd, RpcError, SessionUpdate, Update},
+    protocol::{Call, Frame, INVALID_PARAMS, NO_METHOD, PermissionRequest, PromptEnd, RpcError, SessionUpdate, Update},
 };
 
 /// The largest message, in bytes.
@@ -32,9 +34,6 @@ const MOST_BROKEN: usize = 100;
 /// How many messages may wait for an agent that reads none.
 const MOST_QUEUED: usize = 1_000;
 
-/// How many events of a session may wait for its run. The agent waits then.
-const ROOM: usize = 64;
-
 /// Why a request has no result.
 #[derive(Debug)]
 pub(crate) enum CallError {
@@ -43,7 +42,7 @@ pub(crate) enum CallError {
     /// The agent says why.
     Refused(RpcError),
     /// Its result cannot be read.
-    Invalid(serde_json::Error),
+    Invalid(String),
 }
 
 /// What happens in a session while the agent works on a prompt.
@@ -54,6 +53,8 @@ pub(crate) enum Event {
     Permission(Value, PermissionRequest),
     /// A message could not be read: it may have been a part of the answer.
     Lost,
+    /// The run takes too little of what the agent sends: the rest is left out.
+    Overflowed,
     Ended(Result<PromptEnd, CallError>),
 }
 
@@ -61,7 +62,7 @@ pub(crate) enum Event {
 enum Pending {
     Answer(oneshot::Sender<Result<Box<RawValue>, CallError>>),
     Prompt {
-        events: mpsc::Sender<Event>,
+        events: Feed,
         /// Dropped with the answer.
         _permit: OwnedSemaphorePermit,
     },
@@ -72,7 +73,7 @@ struct State {
     last_id: u64,
     pending: HashMap<u64, Pending>,
     /// Who gets the events of the agent's sessions.
-    sessions: HashMap<Arc<str>, mpsc::Sender<Event>>,
+    sessions: HashMap<Arc<str>, Feed>,
     closed: Option<Arc<str>>,
 }
 
@@ -129,7 +130,7 @@ impl Connection {
         let _forgotten = Forget { connection: self, id };
         self.write(&Call { jsonrpc: "2.0", id: Some(id), method, params });
         let result = answered.await.map_err(|_| CallError::Closed(self.end()))??;
-        serde_json::from_str(result.get()).map_err(CallError::Invalid)
+        serde_json::from_str(result.get()).map_err(|error| CallError::Invalid(error.to_string()))
     }
 
     /// Sends a prompt. `permit` is held until the agent has ended its work on it.
@@ -139,7 +140,7 @@ impl Connection {
         params: impl Serialize,
         permit: OwnedSemaphorePermit,
     ) -> Result<Prompt, CallError> {
-        let (events, received) = mpsc::channel(ROOM);
+        let (events, received) = Feed::new();
         let id = self.register(Pending::Prompt { events: events.clone(), _permit: permit })?;
         self.state.lock().sessions.insert(Arc::clone(&session), events);
         self.write(&Call { jsonrpc: "2.0", id: Some(id), method: "session/prompt", params });
@@ -198,7 +199,7 @@ impl Connection {
         let mut output = BufReader::with_capacity(64 << 10, output);
         let mut broken = 0;
         loop {
-            let frame = match next_line(&mut output, MAX_FRAME).await {
+            let (frame, size) = match next_line(&mut output, MAX_FRAME).await {
                 Err(error) => return format!("its output cannot be read: {error}"),
                 Ok(Line::End) => return "its output has ended".to_owned(),
                 Ok(Line::Whole(line)) if line.trim_ascii().is_empty() => continue,
@@ -206,14 +207,23 @@ impl Connection {
                     let begins_one = line.trim_ascii_start().starts_with(b"{");
                     // Without the words of the error, which may be those of a conversation.
                     let wrong = |error: serde_json::Error| format!("{:?} at byte {}", error.classify(), error.column());
-                    serde_json::from_slice::<Frame>(&line).map_err(|error| (wrong(error), begins_one))
+                    let frame = serde_json::from_slice::<Frame>(&line).map_err(|error| (wrong(error), begins_one));
+                    (frame, line.len())
                 }
-                Ok(Line::TooLong) => Err((format!("it is longer than {MAX_FRAME} bytes"), true)),
+                Ok(Line::TooLong(beginning)) => {
+                    let is_known = self.clipped(Clipped::read(&beginning));
+                    if is_known {
+                        warn!(most = MAX_FRAME, "a message of an ACP agent is too long and is dropped");
+                        broken = 0;
+                        continue;
+                    }
+                    (Err((format!("it is longer than {MAX_FRAME} bytes"), true)), 0)
+                }
             };
             match frame {
                 Ok(frame) => {
                     broken = 0;
-                    self.handle(frame).await;
+                    self.handle(frame, size);
                 }
                 Err((error, begins_one)) => {
                     broken += 1;
@@ -221,7 +231,7 @@ impl Connection {
                         warn!(error, "a line of an ACP agent is no message and is dropped");
                     }
                     if begins_one {
-                        self.lose().await;
+                        self.lose();
                     }
                     if broken == MOST_BROKEN {
                         return format!("it does not speak ACP: {MOST_BROKEN} lines in a row are no message ({error})");
@@ -234,23 +244,47 @@ impl Connection {
         }
     }
 
-    async fn handle(&self, frame: Frame) {
+    /// Fails what a message that is too long belongs to. Returns whether that can be told.
+    fn clipped(&self, message: Clipped) -> bool {
+        let Clipped { id, method, session, is_answer } = message;
+        match (method.as_deref(), session, id) {
+            (None, None, Some(id)) if is_answer => {
+                self.answered(&id, Err(CallError::Invalid(format!("it is longer than {MAX_FRAME} bytes"))));
+            }
+            (_, Some(session), id) => {
+                if let Some(events) = self.state.lock().sessions.get(session.as_str()) {
+                    events.lose();
+                }
+                if let Some(id) = id {
+                    self.refuse(&id, INVALID_PARAMS, "the request is too long");
+                }
+            }
+            (Some("session/update" | "session/request_permission") | None, ..) => return false,
+            (Some(_), None, Some(id)) => self.refuse(&id, NO_METHOD, "there is no such method"),
+            // Other notifications are ignored.
+            (Some(_), None, None) => {}
+        }
+        true
+    }
+
+    /// Handles a message of `size` bytes.
+    fn handle(&self, frame: Frame, size: usize) {
         let Frame { id, method, params, result, error } = frame;
         let params = params.as_deref().map_or("null", RawValue::get);
         match (method.as_deref(), id) {
-            (Some("session/request_permission"), Some(id)) => self.permission_asked(id, params).await,
+            (Some("session/request_permission"), Some(id)) => self.permission_asked(id, params, size),
             (Some(method), Some(id)) => {
                 debug!(method, "an ACP agent calls a method that is not offered");
                 self.refuse(&id, NO_METHOD, "there is no such method");
             }
-            (Some("session/update"), None) => self.updated(params).await,
+            (Some("session/update"), None) => self.updated(params, size),
             (Some(method), None) => debug!(method, "a notification of an ACP agent is ignored"),
             (None, Some(id)) => {
                 let result = match error {
                     Some(error) => Err(CallError::Refused(error)),
                     None => Ok(result.unwrap_or_else(|| RawValue::NULL.to_owned())),
                 };
-                self.answered(&id, result).await;
+                self.answered(&id, result);
             }
             (None, None) => debug!("a message of an ACP agent is no JSON-RPC"),
         }
@@ -260,22 +294,22 @@ impl Connection {
         self.write(&json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } }));
     }
 
-    async fn permission_asked(&self, id: Value, params: &str) {
+    fn permission_asked(&self, id: Value, params: &str, size: usize) {
         let request: PermissionRequest = match serde_json::from_str(params) {
             Ok(request) => request,
-            Err(error) => return self.refuse(&id, -32_602, &error.to_string()),
+            Err(error) => return self.refuse(&id, INVALID_PARAMS, &error.to_string()),
         };
         let events = self.state.lock().sessions.get(request.session_id.as_str()).cloned();
         let unsent = match events {
             None => Some(Event::Permission(id, request)),
-            Some(events) => events.send(Event::Permission(id, request)).await.err().map(|unsent| unsent.0),
+            Some(events) => events.push(Event::Permission(id, request), size).err(),
         };
         if let Some(Event::Permission(id, _)) = unsent {
             self.permit(&id, None);
         }
     }
 
-    async fn updated(&self, params: &str) {
+    fn updated(&self, params: &str, size: usize) {
         let Ok(SessionUpdate { session_id, update }) = serde_json::from_str(params) else {
             return debug!("an update of an ACP agent cannot be read");
         };
@@ -285,31 +319,30 @@ impl Connection {
         };
         match serde_json::from_str(update.get()) {
             // It fails if the run is over.
-            Ok(update) => drop(events.send(Event::Update(update)).await),
+            Ok(update) => drop(events.push(Event::Update(update), size)),
             Err(error) => debug!(%error, "an update of an ACP agent cannot be read"),
         }
     }
 
-    async fn answered(&self, id: &Value, result: Result<Box<RawValue>, CallError>) {
+    fn answered(&self, id: &Value, result: Result<Box<RawValue>, CallError>) {
         let pending = id.as_u64().and_then(|id| self.state.lock().pending.remove(&id));
         match pending {
             // Both fail if nobody waits any more.
             Some(Pending::Answer(answer)) => drop(answer.send(result)),
             Some(Pending::Prompt { events, _permit }) => {
-                self.state.lock().sessions.retain(|_, other| !other.same_channel(&events));
-                let end = result.and_then(|end| serde_json::from_str(end.get()).map_err(CallError::Invalid));
-                let _ = events.send(Event::Ended(end)).await;
+                self.state.lock().sessions.retain(|_, other| !other.is_same(&events));
+                let end = result.and_then(|end| {
+                    serde_json::from_str(end.get()).map_err(|error| CallError::Invalid(error.to_string()))
+                });
+                events.end(end);
             }
             None => debug!("an ACP agent answers a request that nobody waits for"),
         }
     }
 
     /// Tells all prompts that a message was lost.
-    async fn lose(&self) {
-        let all: Vec<_> = self.state.lock().sessions.values().cloned().collect();
-        for events in all {
-            let _ = events.send(Event::Lost).await;
-        }
+    fn lose(&self) {
+        self.state.lock().sessions.values().for_each(Feed::lose);
     }
 }
 
@@ -329,14 +362,14 @@ impl Drop for Forget<'_> {
 pub(crate) struct Prompt {
     connection: Arc<Connection>,
     session: Arc<str>,
-    events: mpsc::Receiver<Event>,
+    events: FeedReader,
     has_ended: bool,
 }
 
 impl Prompt {
     /// The next event; the last one is [`Event::Ended`].
     pub(crate) async fn next(&mut self) -> Event {
-        let event = self.events.recv().await;
+        let event = self.events.next().await;
         let event = event.unwrap_or_else(|| Event::Ended(Err(CallError::Closed(self.connection.end()))));
         self.has_ended |= matches!(event, Event::Ended(_));
         event
@@ -355,8 +388,7 @@ impl Drop for Prompt {
         }
         let params = json!({ "sessionId": self.session });
         self.connection.write(&Call { jsonrpc: "2.0", id: None, method: "session/cancel", params });
-        self.events.close();
-        while let Ok(event) = self.events.try_recv() {
+        for event in self.events.close() {
             if let Event::Permission(request, _) = event {
                 self.connection.permit(&request, None);
             }

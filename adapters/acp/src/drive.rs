@@ -240,7 +240,7 @@ async fn keep_last(errors: impl AsyncRead + Unpin, tail: &Mutex<VecDeque<String>
     loop {
         let line = match next_line(&mut errors, MAX_LINE).await {
             Ok(Line::Whole(line)) => line,
-            Ok(Line::TooLong) => continue,
+            Ok(Line::TooLong(_)) => continue,
             Ok(Line::End) | Err(_) => return,
         };
         let line: String = String::from_utf8_lossy(&line).trim().chars().take(KEPT_CHARS).collect();

@@ -10,7 +10,8 @@
 //! | `section` | the configuration |
 //! | `protocol` | the messages of the protocol (no I/O) |
 //! | `launch` | starts the process, and ends it with all that it started |
-//! | `lines`, `connection` | its messages: requests and answers, and what belongs to which session |
+//! | `lines`, `clipped`, `connection` | its messages: requests and answers, and what belongs to which session |
+//! | `feed` | what a session's run has not taken yet |
 //! | `drive` | keeps the process running, and says why it ended |
 //! | `sessions`, `open` | which of its sessions is which of ours, and how one is opened |
 //! | `prompt` | what it gets of a turn (no I/O) |
@@ -22,8 +23,10 @@
 //! into the process that is not named.
 
 mod answer;
+mod clipped;
 mod connection;
 mod drive;
+mod feed;
 mod launch;
 mod lines;
 mod open;

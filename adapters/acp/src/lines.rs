@@ -9,11 +9,14 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 pub(crate) enum Line {
     /// Without its line break.
     Whole(Vec<u8>),
-    /// It was too long, and was skipped.
-    TooLong,
+    /// It was too long. Only its beginning was kept.
+    TooLong(Vec<u8>),
     /// The stream has ended.
     End,
 }
+
+/// How much is kept of a line that is too long, in bytes.
+const KEPT: usize = 4 << 10;
 
 /// Reads the next line of at most `most` bytes. A last line without a line break is not whole, and is skipped.
 pub(crate) async fn next_line(input: &mut (impl AsyncBufRead + Unpin), most: usize) -> io::Result<Line> {
@@ -25,16 +28,18 @@ pub(crate) async fn next_line(input: &mut (impl AsyncBufRead + Unpin), most: usi
         }
         let end = read.iter().position(|byte| *byte == b'\n');
         let part = &read[..end.unwrap_or(read.len())];
-        is_too_long |= line.len() + part.len() > most;
-        if is_too_long {
-            line = Vec::new();
-        } else {
+        if !is_too_long && line.len() + part.len() > most {
+            is_too_long = true;
+            line.truncate(KEPT);
+            line.extend_from_slice(&part[..part.len().min(KEPT - line.len())]);
+            line.shrink_to_fit();
+        } else if !is_too_long {
             line.extend_from_slice(part);
         }
         let used = end.map_or(read.len(), |end| end + 1);
         input.consume(used);
         if end.is_some() {
-            return Ok(if is_too_long { Line::TooLong } else { Line::Whole(line) });
+            return Ok(if is_too_long { Line::TooLong(line) } else { Line::Whole(line) });
         }
     }
 }
@@ -56,6 +61,6 @@ mod tests {
             }
         }
         let whole = |text: &[u8]| Line::Whole(text.to_vec());
-        assert_eq!(lines, [whole(b"one"), whole(b""), Line::TooLong, whole(b"five5")]);
+        assert_eq!(lines, [whole(b"one"), whole(b""), Line::TooLong(b"far too".to_vec()), whole(b"five5")]);
     }
 }

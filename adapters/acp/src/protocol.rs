@@ -19,6 +19,9 @@ pub(crate) const NOT_FOUND: i64 = -32_002;
 /// An error code: the agent does not know the method.
 pub(crate) const NO_METHOD: i64 = -32_601;
 
+/// An error code: the parameters cannot be used.
+pub(crate) const INVALID_PARAMS: i64 = -32_602;
+
 /// A JSON-RPC message.
 #[derive(Deserialize)]
 pub(crate) struct Frame {

@@ -21,6 +21,7 @@ use crate::{
     answer::Answer,
     connection::{CallError, Event, Prompt},
     drive::Supervisor,
+    feed::MOST_WAITING,
     launch::Launch,
     open::{Opened, Opener, refusal},
     permission::{Decision, Permissions},
@@ -209,6 +210,11 @@ impl<'a> Run<'a> {
                     return Err(AgentError::Broken(
                         "a message of the agent cannot be read: its answer is not whole".to_owned(),
                     ));
+                }
+                Event::Overflowed => {
+                    return Err(AgentError::Broken(format!(
+                        "the agent sends faster than its answer is taken: more than {MOST_WAITING} bytes wait"
+                    )));
                 }
                 Event::Ended(Ok(end)) => return self.ended(end).await.map(|()| None),
                 Event::Ended(Err(error)) => return Err(self.failed(session, error)),

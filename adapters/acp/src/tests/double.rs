@@ -35,6 +35,10 @@ pub(super) enum Act {
     Asks(&'static str, &'static [&'static str]),
     /// It does nothing until it is cancelled.
     Hangs,
+    /// It does nothing until this is cancelled.
+    Waits(CancellationToken),
+    /// It cancels this.
+    Releases(CancellationToken),
     /// Its process ends.
     Dies,
     /// It ends with this reason.
@@ -226,6 +230,8 @@ impl Served {
                     self.update(&session, "agent_message_chunk", chunk).await;
                 }
                 Act::Hangs => cancelled.cancelled().await,
+                Act::Waits(token) => token.cancelled().await,
+                Act::Releases(token) => token.cancel(),
                 Act::Dies => return self.dead.cancel(),
                 Act::Stops(reason) => end = Ok(reason),
                 Act::Refuses(code, message) => end = Err((code, message)),

@@ -224,6 +224,54 @@ async fn half_an_answer_is_never_taken_for_one(#[case] acts: Vec<Act>, #[case] a
     }
 }
 
+/// An agent that says something, waits for the token, and says the rest, but does `acts` if it is asked to flood.
+fn floods(acts: Vec<Act>, waits: &CancellationToken) -> Double {
+    let calm = vec![says("Hel"), Act::Waits(waits.clone()), says("lo.")];
+    Double::new(move |prompt| {
+        let is_flood = prompt["params"]["prompt"].to_string().contains("flood");
+        if is_flood { acts.clone() } else { calm.clone() }
+    })
+}
+
+#[tokio::test]
+async fn a_message_that_is_too_long_fails_only_the_prompt_of_its_session() {
+    let waits = CancellationToken::new();
+    let acts = vec![says("Ye"), says(&"x".repeat(9 << 20)), says("s.")];
+    let acp = floods(acts, &waits).runtime();
+    let flood = async {
+        let (outcome, _) = run(&acp, turn("flood")).await;
+        waits.cancel();
+        outcome
+    };
+
+    let ((calm, _), flooded) = tokio::join!(run(&acp, turn("Hi")), flood);
+
+    assert!(matches!(&flooded, Err(AgentError::Broken(_))), "{flooded:?}");
+    assert_eq!(text(calm), "Hello.");
+}
+
+#[tokio::test]
+async fn a_run_that_takes_nothing_holds_up_no_other_one() {
+    let waits = CancellationToken::new();
+    let (small, large) = (vec![says("x"); 200], vec![says(&"x".repeat(1 << 20)); 20]);
+    let double = floods([small, large, vec![Act::Releases(waits.clone())]].concat(), &waits);
+    let (acp, (events, mut reported)) = (double.runtime(), RunEvents::channel());
+    let slow = acp.run(turn("flood"), events, CancellationToken::new());
+    let read = async {
+        // The other run ends once the agent has said all, and nothing is read until then.
+        let (calm, _) = run(&acp, turn("Hi")).await;
+        while reported.recv().await.is_some() {}
+        calm
+    };
+
+    let both = async { tokio::join!(slow, read) };
+    let both = tokio::time::timeout(std::time::Duration::from_secs(20), both).await;
+
+    let (flooded, calm) = both.expect("no run waits for the other");
+    assert!(matches!(&flooded, Err(AgentError::Broken(why)) if why.contains("faster")), "{flooded:?}");
+    assert_eq!(text(calm), "Hello.");
+}
+
 /// The next run in a session waits until the agent has ended its work on the prompt before.
 #[tokio::test]
 async fn a_cancelled_prompt_is_told_to_the_agent() {

@@ -1,0 +1,87 @@
+//! What the agent says in a session, until the session's run takes it.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use crate::{
+    connection::{CallError, Event},
+    protocol::PromptEnd,
+};
+
+/// How much may wait for a run, in bytes of the agent's messages. One message of the largest size always fits.
+pub(crate) const MOST_WAITING: usize = 16 << 20;
+
+/// How many bytes a message counts for at least.
+const UNIT: usize = 256;
+
+/// A feed of events. Sending never waits: the agent's messages to all sessions come through one pipe.
+#[derive(Clone, Debug)]
+pub(crate) struct Feed {
+    events: mpsc::UnboundedSender<(Event, Option<OwnedSemaphorePermit>)>,
+    room: Arc<Semaphore>,
+}
+
+/// The end of a feed from which a run takes events.
+pub(crate) struct FeedReader(mpsc::UnboundedReceiver<(Event, Option<OwnedSemaphorePermit>)>);
+
+impl Feed {
+    pub(crate) fn new() -> (Self, FeedReader) {
+        let (events, received) = mpsc::unbounded_channel();
+        (Self { events, room: Arc::new(Semaphore::new(MOST_WAITING / UNIT)) }, FeedReader(received))
+    }
+
+    /// Adds an event that came in a message of `size` bytes. Gives it back if the run is over or takes too little: the run is told
+    /// once that it has missed something, and gets no more.
+    pub(crate) fn push(&self, event: Event, size: usize) -> Result<(), Event> {
+        let units = u32::try_from(size.div_ceil(UNIT).max(1)).unwrap_or(u32::MAX);
+        match Arc::clone(&self.room).try_acquire_many_owned(units) {
+            Ok(permit) => self.events.send((event, Some(permit))).map_err(|unsent| unsent.0.0),
+            Err(_) => {
+                if !self.room.is_closed() {
+                    self.room.close();
+                    self.tell(Event::Overflowed);
+                }
+                Err(event)
+            }
+        }
+    }
+
+    /// Says that a message could not be read.
+    pub(crate) fn lose(&self) {
+        // If it does not fit, the run is told that it has missed something.
+        let _ = self.push(Event::Lost, 0);
+    }
+
+    /// Adds the last event.
+    pub(crate) fn end(&self, end: Result<PromptEnd, CallError>) {
+        self.tell(Event::Ended(end));
+    }
+
+    fn tell(&self, event: Event) {
+        // It fails if the run is over.
+        let _ = self.events.send((event, None));
+    }
+
+    /// Whether the run is over.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.events.is_closed()
+    }
+
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.events.same_channel(&other.events)
+    }
+}
+
+impl FeedReader {
+    /// The next event. `None`: the connection has ended.
+    pub(crate) async fn next(&mut self) -> Option<Event> {
+        self.0.recv().await.map(|(event, _)| event)
+    }
+
+    /// Takes no more events, and returns those that wait.
+    pub(crate) fn close(&mut self) -> impl Iterator<Item = Event> + '_ {
+        self.0.close();
+        std::iter::from_fn(|| self.0.try_recv().ok().map(|(event, _)| event))
+    }
+}
