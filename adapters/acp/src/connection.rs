@@ -62,6 +62,7 @@ pub(crate) enum Event {
 enum Pending {
     Answer(oneshot::Sender<Result<Box<RawValue>, CallError>>),
     Prompt {
+        session: Arc<str>,
         events: Feed,
         /// Dropped with the answer.
         _permit: OwnedSemaphorePermit,
@@ -141,8 +142,7 @@ impl Connection {
         permit: OwnedSemaphorePermit,
     ) -> Result<Prompt, CallError> {
         let (events, received) = Feed::new();
-        let id = self.register(Pending::Prompt { events: events.clone(), _permit: permit })?;
-        self.state.lock().sessions.insert(Arc::clone(&session), events);
+        let id = self.register(Pending::Prompt { session: Arc::clone(&session), events, _permit: permit })?;
         self.write(&Call { jsonrpc: "2.0", id: Some(id), method: "session/prompt", params });
         Ok(Prompt { connection: Arc::clone(self), session, events: received, has_ended: false })
     }
@@ -163,8 +163,23 @@ impl Connection {
         }
         state.last_id += 1;
         let id = state.last_id;
+        if let Pending::Prompt { session, events, .. } = &pending {
+            state.sessions.insert(Arc::clone(session), events.clone());
+        }
         state.pending.insert(id, pending);
         Ok(id)
+    }
+
+    /// Takes out a request, and with a prompt the feed of its session.
+    fn unregister(&self, id: u64) -> Option<Pending> {
+        let mut state = self.state.lock();
+        let pending = state.pending.remove(&id)?;
+        if let Pending::Prompt { session, events, .. } = &pending
+            && state.sessions.get(session).is_some_and(|other| other.is_same(events))
+        {
+            state.sessions.remove(session);
+        }
+        Some(pending)
     }
 
     fn write(&self, message: &impl Serialize) {
@@ -325,12 +340,11 @@ impl Connection {
     }
 
     fn answered(&self, id: &Value, result: Result<Box<RawValue>, CallError>) {
-        let pending = id.as_u64().and_then(|id| self.state.lock().pending.remove(&id));
+        let pending = id.as_u64().and_then(|id| self.unregister(id));
         match pending {
             // Both fail if nobody waits any more.
             Some(Pending::Answer(answer)) => drop(answer.send(result)),
-            Some(Pending::Prompt { events, _permit }) => {
-                self.state.lock().sessions.retain(|_, other| !other.is_same(&events));
+            Some(Pending::Prompt { events, _permit, .. }) => {
                 let end = result.and_then(|end| {
                     serde_json::from_str(end.get()).map_err(|error| CallError::Invalid(error.to_string()))
                 });

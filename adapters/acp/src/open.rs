@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use rejoinder_core::{AgentError, SessionId};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
-use tokio::{sync::OwnedSemaphorePermit, time::timeout};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
 use tracing::{debug, info, warn};
 
 use crate::{
@@ -13,7 +16,7 @@ use crate::{
     connection::{CallError, Connection},
     drive::Ready,
     protocol::{AUTH_REQUIRED, NewSession, RpcError},
-    sessions::{AgentSession, Sessions},
+    sessions::{AgentSession, Sessions, Slot},
 };
 
 /// How long the agent may take to end its work on the prompt before. A session in which it goes on is left.
@@ -24,6 +27,8 @@ const MAX_CHANGES: usize = 3;
 
 /// A session for a prompt.
 pub(crate) struct Opened {
+    pub(crate) slot: Arc<Slot>,
+    pub(crate) owner: Arc<Semaphore>,
     pub(crate) session: AgentSession,
     /// Whether nothing was said in it yet.
     pub(crate) is_new: bool,
@@ -41,27 +46,47 @@ pub(crate) struct Opener<'a> {
 impl Opener<'_> {
     pub(crate) async fn open(&self, session: SessionId) -> Result<Opened, AgentError> {
         for _ in 0..MAX_CHANGES {
-            let Some(known) = self.sessions.get(session) else { break };
-            let Ok(permit) = timeout(LEFT_AFTER, Arc::clone(&known.prompt).acquire_owned()).await else {
+            let slot = self.sessions.of(session);
+            let owner = slot.owner();
+            let Some(permit) = self.acquire(&slot, &owner).await? else {
                 warn!(agent = self.agent, "an ACP agent does not end its work on a prompt, its session is left");
-                self.sessions.forget(session, &known.id);
-                break;
-            };
-            let permit = permit.map_err(|_| AgentError::Failed("the session is closed".to_owned()))?;
-            let now = self.sessions.get(session);
-            if now.is_none_or(|now| now.id != known.id || now.connection != known.connection) {
+                slot.leave(&owner);
                 continue;
-            }
-            if known.connection == self.ready.connection.number {
-                return Ok(Opened { session: known, is_new: false, permit });
-            }
-            if let Some(session_again) = self.reopen(&known).await? {
-                self.sessions.put(session, session_again.clone());
-                return Ok(Opened { session: session_again, is_new: false, permit });
-            }
-            self.sessions.forget(session, &known.id);
+            };
+            let Some(known) = slot.known(&owner) else { continue };
+            let (session, is_new) = match known {
+                Some(known) if self.is_open(&known) => (known, false),
+                Some(known) => match self.reopen(&known).await? {
+                    Some(again) => {
+                        slot.keep(&owner, again.clone());
+                        (again, false)
+                    }
+                    None => (self.begin().await?, true),
+                },
+                None => (self.begin().await?, true),
+            };
+            return Ok(Opened { slot, owner, session, is_new, permit });
         }
-        self.begin().await
+        Err(AgentError::Stalled("it does not end its work on earlier prompts of the session".to_owned()))
+    }
+
+    /// Waits until no other run opens the session, and the agent works on no prompt in it. `None`: it works for too long.
+    async fn acquire(&self, slot: &Slot, owner: &Arc<Semaphore>) -> Result<Option<OwnedSemaphorePermit>, AgentError> {
+        loop {
+            let permit = timeout(LEFT_AFTER, Arc::clone(owner).acquire_owned()).await;
+            match permit {
+                Ok(permit) => {
+                    return permit.map(Some).map_err(|_| AgentError::Failed("the session is closed".to_owned()));
+                }
+                // Opening it ends by itself.
+                Err(_) if slot.known(owner).is_some_and(|known| !known.is_some_and(|known| self.is_open(&known))) => {}
+                Err(_) => return Ok(None),
+            }
+        }
+    }
+
+    fn is_open(&self, session: &AgentSession) -> bool {
+        session.connection == self.ready.connection.number
     }
 
     /// Opens a session that was open in a process that has ended. `None`: the agent cannot.
@@ -80,8 +105,8 @@ impl Opener<'_> {
             match self.call::<IgnoredAny>(method, params).await? {
                 Ok(_) => {
                     self.set_mode(&known.id, &[]).await?;
-                    let connection = self.ready.connection.number;
-                    return Ok(Some(AgentSession { connection, ..known.clone() }));
+                    let (id, connection) = (Arc::clone(&known.id), self.ready.connection.number);
+                    return Ok(Some(AgentSession { id, connection }));
                 }
                 // Some agents say that they can, and cannot.
                 Err(error) => {
@@ -92,17 +117,14 @@ impl Opener<'_> {
         Ok(None)
     }
 
-    async fn begin(&self) -> Result<Opened, AgentError> {
+    async fn begin(&self) -> Result<AgentSession, AgentError> {
         let params = json!({ "cwd": self.settings.folder(), "mcpServers": [] });
         let NewSession { session_id, modes } =
             self.call("session/new", params).await?.map_err(|error| refusal("session/new", &error))?;
         let modes = modes.unwrap_or_default().available_modes;
         self.set_mode(&session_id, &modes.into_iter().map(|mode| mode.id).collect::<Vec<_>>()).await?;
         info!(agent = self.agent, "an ACP agent has begun a session");
-        let session = AgentSession::new(session_id, self.ready.connection.number);
-        let permit = Arc::clone(&session.prompt).acquire_owned().await;
-        let permit = permit.map_err(|_| AgentError::Failed("the session is closed".to_owned()))?;
-        Ok(Opened { session, is_new: true, permit })
+        Ok(AgentSession { id: session_id.into(), connection: self.ready.connection.number })
     }
 
     async fn set_mode(&self, session: &str, modes: &[String]) -> Result<(), AgentError> {

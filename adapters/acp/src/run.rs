@@ -79,13 +79,13 @@ impl Acp {
         let mut run = Run::new(self, turn, events);
         for round in 1..=MAX_ROUNDS {
             run.report.shown(prompt::shown(&self.name, self.settings.mode.as_deref(), &blocks)).await;
-            let (id, semaphore) = (Arc::clone(&place.session.id), Arc::clone(&place.session.prompt));
-            let Opened { session, permit, .. } = place;
+            let Opened { slot, owner, session, permit, .. } = place;
+            let id = Arc::clone(&session.id);
             let params = json!({ "sessionId": id, "prompt": blocks, "_meta": meta(turn) });
             let prompt =
                 ready.connection.prompt(Arc::clone(&id), params, permit).map_err(|error| run.failed(&id, error))?;
             // It was told what a new session must know.
-            self.sessions.put(turn.session, session.clone());
+            slot.keep(&owner, session.clone());
             if let Some(request) = run.follow(prompt, &id).await? {
                 self.wait_for_end(turn.session).await;
                 return Ok(Outcome::Approval(request));
@@ -96,19 +96,17 @@ impl Acp {
             }
             blocks = prompt::of_messages(&came, turn.chat, takes_pictures);
             run.answer.interrupt();
-            let permit = semaphore.acquire_owned().await;
+            let permit = Arc::clone(&owner).acquire_owned().await;
             let permit = permit.map_err(|_| AgentError::Failed("the session is closed".to_owned()))?;
-            place = Opened { session, is_new: false, permit };
+            place = Opened { slot, owner, session, is_new: false, permit };
         }
         Ok(Outcome::Reply(Reply::text(run.text().await)))
     }
 
     /// Waits a moment until the agent has ended its work on a prompt that was cancelled.
     async fn wait_for_end(&self, session: SessionId) {
-        if let Some(known) = self.sessions.get(session) {
-            // If it goes on, the next run waits for it, or leaves the session.
-            let _ = timeout(CANCELLED, known.prompt.acquire()).await;
-        }
+        // If it goes on, the next run waits for it, or leaves the session.
+        let _ = timeout(CANCELLED, self.sessions.of(session).owner().acquire()).await;
     }
 }
 
@@ -264,7 +262,7 @@ impl<'a> Run<'a> {
             CallError::Invalid(error) => AgentError::Broken(format!("the end of its answer cannot be read: {error}")),
             CallError::Refused(error) => {
                 if is_lost_session(&error) {
-                    self.acp.sessions.forget(self.turn.session, session);
+                    self.acp.sessions.of(self.turn.session).forget(session);
                 }
                 refusal("session/prompt", &error)
             }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use quick_cache::sync::Cache;
 use rejoinder_core::SessionId;
 use tokio::sync::Semaphore;
@@ -10,24 +11,63 @@ use tokio::sync::Semaphore;
 const MOST: usize = 10_000;
 
 /// A session of the agent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AgentSession {
     /// The agent's name of it.
     pub(crate) id: Arc<str>,
     /// The connection in which it is open.
     pub(crate) connection: u64,
-    /// Held by the prompt that the agent works on: a session has one at a time.
-    pub(crate) prompt: Arc<Semaphore>,
 }
 
-impl AgentSession {
-    pub(crate) fn new(id: impl Into<Arc<str>>, connection: u64) -> Self {
-        Self { id: id.into(), connection, prompt: Arc::new(Semaphore::new(1)) }
+/// What belongs to one of our sessions.
+pub(crate) struct Slot(Mutex<SlotState>);
+
+struct SlotState {
+    /// Its permit is held while the agent's session is opened, and while the agent works on a prompt in it: one at a time.
+    owner: Arc<Semaphore>,
+    /// The agent's session, once it was given a prompt.
+    known: Option<AgentSession>,
+}
+
+impl Slot {
+    fn new() -> Arc<Self> {
+        Arc::new(Self(Mutex::new(SlotState { owner: Arc::new(Semaphore::new(1)), known: None })))
+    }
+
+    pub(crate) fn owner(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.0.lock().owner)
+    }
+
+    /// The agent's session. The outer `None`: it is not `owner`'s any more.
+    pub(crate) fn known(&self, owner: &Arc<Semaphore>) -> Option<Option<AgentSession>> {
+        let state = self.0.lock();
+        Arc::ptr_eq(&state.owner, owner).then(|| state.known.clone())
+    }
+
+    /// Keeps the agent's session, unless it is not `owner`'s any more.
+    pub(crate) fn keep(&self, owner: &Arc<Semaphore>, session: AgentSession) {
+        let mut state = self.0.lock();
+        if Arc::ptr_eq(&state.owner, owner) {
+            state.known = Some(session);
+        }
+    }
+
+    /// Forgets the agent's session `id`, unless another one took its place.
+    pub(crate) fn forget(&self, id: &str) {
+        self.0.lock().known.take_if(|known| *known.id == *id);
+    }
+
+    /// Leaves the agent's session to `owner`, which may go on in it: the next run begins another one.
+    pub(crate) fn leave(&self, owner: &Arc<Semaphore>) {
+        let mut state = self.0.lock();
+        if Arc::ptr_eq(&state.owner, owner) {
+            (state.owner, state.known) = (Arc::new(Semaphore::new(1)), None);
+        }
     }
 }
 
 /// The agent's sessions, kept until the gateway ends.
-pub(crate) struct Sessions(Cache<SessionId, AgentSession>);
+pub(crate) struct Sessions(Cache<SessionId, Arc<Slot>>);
 
 impl Default for Sessions {
     fn default() -> Self {
@@ -36,23 +76,38 @@ impl Default for Sessions {
 }
 
 impl Sessions {
-    pub(crate) fn get(&self, session: SessionId) -> Option<AgentSession> {
-        self.0.get(&session)
+    /// What belongs to this session. All runs of it get the same.
+    pub(crate) fn of(&self, session: SessionId) -> Arc<Slot> {
+        let Ok(slot) = self.0.get_or_insert_with(&session, || Ok::<_, std::convert::Infallible>(Slot::new()));
+        slot
     }
 
-    pub(crate) fn put(&self, session: SessionId, known: AgentSession) {
-        self.0.insert(session, known);
-    }
-
-    /// Forgets which session of the agent it is.
+    /// Forgets which session of the agent it is. A run that goes on in it has it for itself.
     pub(crate) fn remove(&self, session: SessionId) {
-        self.0.remove(&session);
+        let slot = self.of(session);
+        slot.leave(&slot.owner());
     }
+}
 
-    /// Forgets the agent's session `id`, unless another one took its place.
-    pub(crate) fn forget(&self, session: SessionId, id: &str) {
-        if self.get(session).is_some_and(|known| *known.id == *id) {
-            self.0.remove(&session);
-        }
+#[cfg(test)]
+mod tests {
+    use rejoinder_core::conformance::runtime::turn;
+
+    use super::*;
+
+    /// A notice may come while a run opens the session.
+    #[test]
+    fn a_session_that_was_removed_is_not_kept_by_the_run_before() {
+        let (sessions, session) = (Sessions::default(), turn("").session);
+        let kept = AgentSession { id: "s1".into(), connection: 1 };
+        let slot = sessions.of(session);
+        let owner = slot.owner();
+
+        sessions.remove(session);
+        slot.keep(&owner, kept.clone());
+
+        assert_eq!((slot.known(&owner), slot.known(&slot.owner())), (None, Some(None)));
+        slot.keep(&slot.owner(), kept.clone());
+        assert_eq!(sessions.of(session).known(&slot.owner()), Some(Some(kept)));
     }
 }

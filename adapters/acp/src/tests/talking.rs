@@ -102,6 +102,18 @@ async fn a_session_goes_on() {
     assert_eq!((double.prompt(0).len(), double.prompt(1)), (2, vec!["More".to_owned()]));
 }
 
+/// The second run waits until the first has opened the session, and the agent has answered in it.
+#[tokio::test]
+async fn two_runs_of_one_session_open_it_once() {
+    let double = Double::new(|_| vec![says("Yes.")]);
+    let (acp, first) = (double.runtime(), turn("Hi"));
+
+    let ((one, _), (other, _)) = tokio::join!(run(&acp, first.clone()), run(&acp, again(&first, "More")));
+
+    assert_eq!([text(one), text(other)], ["Yes.", "Yes."]);
+    assert_eq!(double.methods(), ["initialize", "session/new", "session/prompt", "session/prompt"]);
+}
+
 const DIES: &str = "die";
 
 /// An agent whose process ends with the answer to [`DIES`].
