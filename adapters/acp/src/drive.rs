@@ -1,40 +1,32 @@
 //! Keeps the agent's process running while somebody needs it.
 
 use std::{
-    collections::VecDeque,
     fmt::{self, Write as _},
     pin::pin,
     sync::Arc,
     time::Duration,
 };
 
-use parking_lot::Mutex;
 use rejoinder_core::{AgentError, AgentName, Backoff};
 use serde_json::json;
 use tokio::{
-    io::{AsyncRead, BufReader},
     sync::{Notify, mpsc, watch},
     time::{Instant, sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use crate::{
     connection::{CallError, Connection},
     launch::{Launch, Launched},
-    lines::{Line, next_line},
     protocol::{Initialized, VERSION},
 };
 
 /// After how long a process that ends counts as one that worked.
 const STEADY: Duration = Duration::from_mins(1);
 
-/// How many of the last lines of its standard error are kept, and how many characters of each.
-const KEPT_LINES: usize = 5;
-const KEPT_CHARS: usize = 300;
-
-/// The longest line of it that is read, in bytes.
-const MAX_LINE: usize = 16 << 10;
+/// Where the operator reads what a process wrote that did not start: the error is logged.
+const SEE_DOCTOR: &str = " (`rejoinder doctor` shows what it wrote)";
 
 /// How long the last lines of a process that has ended are waited for.
 const LAST_LINES: Duration = Duration::from_millis(200);
@@ -42,20 +34,21 @@ const LAST_LINES: Duration = Duration::from_millis(200);
 /// How a process ended.
 pub(crate) struct End {
     why: String,
-    /// The last lines of its standard error, which may repeat what people wrote: not for the log.
-    said: Vec<String>,
+    /// The end of what it wrote to its standard error, which may repeat what people wrote: only for the log at the level debug, and for
+    /// errors that are not logged as they are.
+    written: String,
 }
 
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.why)?;
-        self.said.iter().try_for_each(|line| write!(f, "\n{line}"))
+        if self.written.is_empty() { Ok(()) } else { write!(f, "; it wrote: {}", self.written) }
     }
 }
 
 impl From<String> for End {
     fn from(why: String) -> Self {
-        Self { why, said: Vec::new() }
+        Self { why, written: String::new() }
     }
 }
 
@@ -130,6 +123,9 @@ impl Supervisor {
                 pause_ms = pause.as_millis(),
                 "the process of an ACP agent has ended"
             );
+            if !end.written.is_empty() {
+                debug!(agent = &*self.name, stderr = end.written, "what an ACP agent wrote for the operator");
+            }
             if stop.run_until_cancelled(sleep(pause)).await.is_none() {
                 return;
             }
@@ -143,6 +139,7 @@ impl Supervisor {
             Err(reason) => return self.failed(reason.into()),
         };
         let (connection, written) = Connection::new(number);
+        let tail = Arc::clone(&launched.tail);
         let mut drive = pin!(drive(&connection, launched, written, stop));
         let start = timeout(self.start_timeout, initialize(&connection));
         let started = tokio::select! {
@@ -152,11 +149,11 @@ impl Supervisor {
         };
         let agent = match started {
             Ok(Ok(agent)) => Arc::new(agent),
-            Ok(Err(reason)) => return self.failed(reason.into()),
+            Ok(Err(reason)) => return self.failed(End { why: tail.masked(reason), written: tail.text() }),
             Err(_) => {
                 let timeout = self.start_timeout;
-                return self
-                    .failed(format!("it did not answer `initialize` within {timeout:?} (`start_timeout`)").into());
+                let why = format!("it did not answer `initialize` within {timeout:?} (`start_timeout`)");
+                return self.failed(End { why, written: tail.text() });
             }
         };
         if let Some(found) = &agent.agent_info {
@@ -172,7 +169,7 @@ impl Supervisor {
     fn failed(&self, end: End) -> End {
         self.status.send_modify(|status| {
             status.failures += 1;
-            status.failure = end.to_string();
+            status.failure = if end.written.is_empty() { end.why.clone() } else { format!("{}{SEE_DOCTOR}", end.why) };
         });
         end
     }
@@ -204,12 +201,11 @@ pub(crate) async fn drive(
     mut written: mpsc::UnboundedReceiver<Vec<u8>>,
     stop: &CancellationToken,
 ) -> End {
-    let Launched { input, output, errors, process } = launched;
-    let tail = Mutex::new(VecDeque::new());
+    let Launched { input, output, errors, process, tail } = launched;
     let mut why = {
         let (mut reads, mut writes) =
             (pin!(connection.read_from(output)), pin!(connection.write_to(input, &mut written)));
-        let mut keeps = pin!(keep_last(errors, &tail));
+        let mut keeps = pin!(tail.follow(errors));
         let mut has_errors = true;
         let end = loop {
             tokio::select! {
@@ -229,28 +225,7 @@ pub(crate) async fn drive(
     if let Some(process) = process {
         let _ = write!(why, " ({})", process.end().await);
     }
-    let end = End { why, said: tail.into_inner().into() };
+    let end = End { why, written: tail.text() };
     connection.close(&end.to_string());
     end
-}
-
-/// Keeps the last lines of the standard error.
-async fn keep_last(errors: impl AsyncRead + Unpin, tail: &Mutex<VecDeque<String>>) {
-    let mut errors = BufReader::new(errors);
-    loop {
-        let line = match next_line(&mut errors, MAX_LINE).await {
-            Ok(Line::Whole(line)) => line,
-            Ok(Line::TooLong(_)) => continue,
-            Ok(Line::End) | Err(_) => return,
-        };
-        let line: String = String::from_utf8_lossy(&line).trim().chars().take(KEPT_CHARS).collect();
-        if line.is_empty() {
-            continue;
-        }
-        let mut tail = tail.lock();
-        if tail.len() == KEPT_LINES {
-            tail.pop_front();
-        }
-        tail.push_back(line);
-    }
 }

@@ -5,9 +5,11 @@ use std::{
     ffi::OsString,
     path::{Path, PathBuf},
     process::Stdio,
+    sync::Arc,
     time::Duration,
 };
 
+use rejoinder_agents::tail::Tail;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -36,6 +38,8 @@ pub(crate) struct Launched {
     pub(crate) output: Box<dyn AsyncRead + Send + Unpin>,
     pub(crate) errors: Box<dyn AsyncRead + Send + Unpin>,
     pub(crate) process: Option<Process>,
+    /// Keeps the end of `errors`, without the agent's secrets.
+    pub(crate) tail: Arc<Tail>,
 }
 
 /// A child process, with a process group of its own that is killed when this is dropped.
@@ -102,7 +106,14 @@ impl Launch for AcpSection {
         let process = Some(Process { child, group });
         match (input, output, errors) {
             (Some(input), Some(output), Some(errors)) => {
-                Ok(Launched { input: Box::new(input), output: Box::new(output), errors: Box::new(errors), process })
+                let tail = Arc::new(Tail::of(&self.env, &self.inherit));
+                Ok(Launched {
+                    input: Box::new(input),
+                    output: Box::new(output),
+                    errors: Box::new(errors),
+                    process,
+                    tail,
+                })
             }
             _ => Err(format!("{program} has no standard input and output")),
         }

@@ -40,6 +40,7 @@ mod pull;
 pub mod report;
 mod section;
 mod supervise;
+pub mod tail;
 #[cfg(test)]
 mod tests;
 mod timeout;

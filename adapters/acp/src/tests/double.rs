@@ -115,7 +115,8 @@ impl Launch for Double {
         let (ours, agents) = duplex(1 << 16);
         tokio::spawn(serve(Arc::clone(&self.0), agents));
         let (output, input) = split(ours);
-        Ok(Launched { input: Box::new(input), output: Box::new(output), errors: Box::new(empty()), process: None })
+        let (input, output, errors) = (Box::new(input), Box::new(output), Box::new(empty()));
+        Ok(Launched { input, output, errors, process: None, tail: Arc::default() })
     }
 }
 

@@ -45,12 +45,37 @@ async fn the_operator_reads_what_a_process_said_last() {
     assert!(why.contains("exit status: 3") && why.contains("out of memory"), "{why}");
 }
 
+/// The error of an agent that cannot be reached is logged.
 #[tokio::test]
-async fn a_process_that_does_not_start_says_why() {
+async fn a_process_that_does_not_start_says_why_without_what_it_wrote() {
     let outcome = outcome_of("echo 'node: not found' >&2; exit 127").await;
 
-    let Err(AgentError::Unreachable(why)) = outcome else { panic!("{outcome:?}") };
-    assert!(why.contains("exit status: 127") && why.contains("node: not found"), "{why}");
+    let Err(error @ AgentError::Unreachable(_)) = outcome else { panic!("{outcome:?}") };
+    let why = error.summary();
+    assert!(why.contains("exit status: 127") && why.contains("rejoinder doctor"), "{why}");
+    assert!(!why.contains("node: not found"), "{why}");
+}
+
+#[tokio::test]
+async fn what_a_process_wrote_is_told_without_its_secrets() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let secret = "sk-0123456789";
+    let with_key = |script: &str| AcpSection {
+        env: [("KEY".to_owned(), secret.into())].into(),
+        inherit: vec!["CARGO_PKG_NAME".to_owned()],
+        ..section(folder.path(), script)
+    };
+
+    let found = probe(&with_key("echo \"node: no $CARGO_PKG_NAME for $KEY\" >&2; exit 127")).await;
+    let why = found.expect_err("it is no agent");
+    assert!(why.contains("node: no •••• for ••••"), "{why}");
+
+    let says =
+        r#"read -r line; echo "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"message\":\"no $KEY\"}}"; read -r line"#;
+    let stop = CancellationToken::new();
+    let (outcome, _) = run(&start(with_key(says), &stop), turn("Hi")).await;
+    stop.cancel();
+    assert!(matches!(&outcome, Err(AgentError::Unreachable(why)) if why.contains("no ••••")), "{outcome:?}");
 }
 
 #[tokio::test]

@@ -4,13 +4,11 @@
 //! | --- | --- |
 //! | `section` | the configuration, and whether its program is there |
 //! | `run` | one run: its process, and what it writes |
-//! | `tail` | the end of what it writes for the operator |
 //!
 //! The program runs below a [supervisor](crate::supervise), which ends it with all its processes when the run is over.
 
 mod run;
 mod section;
-mod tail;
 
 use async_trait::async_trait;
 use rejoinder_core::{AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, RunEvents};

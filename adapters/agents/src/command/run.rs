@@ -11,9 +11,10 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Command, tail::Tail};
+use super::Command;
 use crate::{
     supervise::MAX_MEMORY,
+    tail::Tail,
     wire::{Body, Said, WireTurn},
 };
 
@@ -44,7 +45,7 @@ impl Command {
             drop(json);
             stdin
         };
-        let tail = Tail::default();
+        let tail = Tail::of(&self.settings.env, &self.settings.inherit);
         let (mut writing, mut errors) = (pin!(maybe_done(writing)), pin!(maybe_done(tail.follow(stderr))));
         let mut body = Body::new(None, Said::of(&self.name, turn, events));
         let most = self.settings.max_output.bytes();

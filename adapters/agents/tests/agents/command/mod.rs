@@ -67,6 +67,15 @@ async fn a_program_that_fails_gives_no_answer(#[case] script: &str, #[case] why:
     assert_eq!(run_script(script).await.outcome, Err(AgentError::Failed(why.to_owned())));
 }
 
+#[tokio::test]
+async fn what_a_program_wrote_is_told_without_its_secrets() {
+    let env = [("KEY".to_owned(), "sk-0123456789".into())].into_iter().collect();
+    let section = CommandSection { env, ..script("echo \"bad key $KEY\" >&2; exit 3") };
+    let outcome = run(&agent(section), turn("Hi")).await.outcome;
+    let why = "it ended with exit code 3; it wrote: bad key ••••";
+    assert_eq!(outcome, Err(AgentError::Failed(why.to_owned())));
+}
+
 #[rstest]
 #[case::no_end("echo '{\"text\": \"Half\"}'", "it ended after 4 characters without an object")]
 #[case::half_a_line("echo '{\"text\": \"Half\"}'; printf '{\"text\": \"an'", "it is cut off")]
