@@ -113,6 +113,7 @@ macro_rules! store_conformance {
             a_session_in_which_another_conversation_continues_is_not_left
             a_notice_is_owed_until_it_is_settled
             a_session_of_one_run_is_gone_when_the_run_has_ended
+            notices_are_read_for_each_agent
             a_session_that_is_used_elsewhere_stays
             a_turn_can_be_set_aside
             remarks_keep_their_order

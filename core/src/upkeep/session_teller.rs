@@ -3,10 +3,14 @@
 //! Each notice is a row, which is written with the change that it is about, so a crash loses none. An agent may be told twice:
 //! when the gateway ends before it has stored that the agent was told.
 
-use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::Duration,
+};
 
-use futures_util::{FutureExt, future::join_all};
-use rejoinder_guard::Timestamp;
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tracing::{error, warn};
 
 use crate::{
@@ -16,6 +20,7 @@ use crate::{
     worker::runtimes::Runtimes,
 };
 
+/// How many notices an agent is told before what it was told is stored.
 const STEP: u32 = 100;
 
 /// How long an agent may take for a notice.
@@ -34,42 +39,69 @@ pub(crate) struct SessionTeller {
 }
 
 impl SessionTeller {
-    /// Tells agents of what an earlier process left, and then of each change, until the gateway stops.
+    /// Tells agents of what an earlier process left, and then of each change, until the gateway stops. Each agent is told by itself:
+    /// one that takes long holds up no other.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut noticed = self.state.noticed();
-        loop {
+        let (mut telling, mut busy) = (FuturesUnordered::new(), BTreeSet::new());
+        while !self.lifecycle.stopping.is_cancelled() {
             noticed.borrow_and_update();
-            let pause = match self.tell_due().await {
-                Ok(next) => next.map(|at| at.since(self.clock.now())),
+            let due = tokio::select! {
+                due = self.due(&busy) => due,
+                Some(agent) = telling.next() => {
+                    busy.remove(&agent);
+                    continue;
+                }
+            };
+            let pause = match due {
+                Ok((due, pause)) => {
+                    for (agent, notices) in due {
+                        busy.insert(agent.clone());
+                        telling.push(self.tell_and_store(agent, notices));
+                    }
+                    pause
+                }
                 Err(error) => {
-                    warn!(%error, "cannot read or store what agents are told of their sessions, retrying");
+                    warn!(%error, "cannot read what agents are told of their sessions, retrying");
                     Some(pauses::READ_AGAIN)
                 }
             };
             tokio::select! {
-                () = self.lifecycle.stopping.cancelled() => return,
+                () = self.lifecycle.stopping.cancelled() => {}
+                Some(agent) = telling.next() => drop(busy.remove(&agent)),
                 Ok(()) = noticed.changed() => {}
                 () = self.clock.sleep(pause.unwrap_or_default()), if pause.is_some() => {}
             }
         }
+        // They end early, and store what was told.
+        while telling.next().await.is_some() {}
     }
 
-    /// Tells agents what is due. Returns when the next notice is due.
-    async fn tell_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        loop {
-            let due = self.store.agent_notices(self.clock.now(), STEP).await?;
-            if due.is_empty() || self.lifecycle.stopping.is_cancelled() {
-                return self.store.next_agent_notice().await;
-            }
-            let mut of_agents: BTreeMap<AgentName, Vec<AgentNotice>> = BTreeMap::new();
-            for notice in due {
+    /// What is due for each agent that is not `busy`, and how long until more is due.
+    async fn due(
+        &self,
+        busy: &BTreeSet<AgentName>,
+    ) -> Result<(BTreeMap<AgentName, Vec<AgentNotice>>, Option<Duration>), StoreError> {
+        let now = self.clock.now();
+        let mut of_agents: BTreeMap<AgentName, Vec<AgentNotice>> = BTreeMap::new();
+        for notice in self.store.agent_notices(now, STEP).await? {
+            if !busy.contains(&notice.agent) {
                 of_agents.entry(notice.agent.clone()).or_default().push(notice);
             }
-            let told = join_all(of_agents.into_iter().map(|(agent, notices)| self.tell(agent, notices))).await;
-            crash_point!("agents_told");
-            let agent_sessions = told.concat();
-            self.store.commit(Transition { agent_sessions, ..Transition::default() }).await?;
         }
+        let next = self.store.next_agent_notice(now).await?;
+        Ok((of_agents, next.map(|at| at.since(now))))
+    }
+
+    /// Tells an agent, and stores what it was told. Returns the agent.
+    async fn tell_and_store(&self, agent: AgentName, notices: Vec<AgentNotice>) -> AgentName {
+        let agent_sessions = self.tell(agent.clone(), notices).await;
+        crash_point!("agents_told");
+        if let Err(error) = self.store.commit(Transition { agent_sessions, ..Transition::default() }).await {
+            warn!(%agent, %error, "cannot store what an agent was told of its sessions, telling it again");
+            self.lifecycle.stopping.run_until_cancelled(self.clock.sleep(pauses::READ_AGAIN)).await;
+        }
+        agent
     }
 
     /// Tells an agent, one notice after another, until one fails: the others wait, too.

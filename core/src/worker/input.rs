@@ -125,7 +125,7 @@ impl Inputs {
         let (memory, own_session) = match run.handler.agent().filter(|_| runtime.keeps_sessions()) {
             Some(agent) => {
                 let store = Arc::clone(&self.agent_sessions);
-                let opened = Memory::open(store, agent.clone(), session, deadline + GRACE).await;
+                let opened = Memory::open(store, agent.clone(), session, deadline + GRACE, event.is_on_copy()).await;
                 let (memory, own_session) = opened.map_err(|error| unread("the agent's session", &error))?;
                 (Some(memory), own_session)
             }

@@ -6,7 +6,7 @@ use rejoinder_guard::Timestamp;
 use tracing::warn;
 
 use crate::{
-    model::{AgentName, AgentSession, AgentSessionChange, MOST_OWN_SESSION, SessionId},
+    model::{AgentName, AgentSessionChange, MOST_OWN_SESSION, SessionId},
     ports::{AgentSessionStore, StoreError, Transition},
 };
 
@@ -20,19 +20,21 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Stores, before the agent is given a turn of a session for the first time, that it keeps it. Also returns the agent's own id.
+    /// Stores, before the agent is given a turn of a session for the first time, that it keeps it. The session of one turn
+    /// (`is_copy`) is kept until the end of the latest run, so this is stored before each. Also returns the agent's own id.
     pub(super) async fn open(
         store: Arc<dyn AgentSessionStore>,
         agent: AgentName,
         session: SessionId,
         until: Timestamp,
+        is_copy: bool,
     ) -> Result<(Self, Option<String>), StoreError> {
         let memory = Self { store, agent, session, until };
-        let Some(AgentSession { own_session }) = memory.store.agent_session(&memory.agent, session).await? else {
+        let kept = memory.store.agent_session(&memory.agent, session).await?;
+        if is_copy || kept.is_none() {
             memory.keep(None).await?;
-            return Ok((memory, None));
-        };
-        Ok((memory, own_session))
+        }
+        Ok((memory, kept.and_then(|kept| kept.own_session)))
     }
 
     /// Stores the agent's own id of the session. The error is told to the runtime.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    AgentTurn, Capabilities, Clock as _, InboundEvent, Lifetimes, Resend, SessionNotice, SessionNoticeChange as Change,
-    SessionReset, SessionSettings, TurnId,
+    AgentTurn, Capabilities, Clock as _, InboundEvent, Lifetimes, Missed, NewSchedule, PromptSession, Resend,
+    ScheduledAction, SessionNotice, SessionNoticeChange as Change, SessionReset, SessionSettings, TurnId, When, Words,
     conformance::scripted::{Gate, Script, ScriptedAgent, capabilities},
     store::Cutoffs,
 };
@@ -12,7 +12,7 @@ use rejoinder_core::{
 use crate::{
     gateway::{GatewaySetup, TestGateway, chat, comes_in, main_channel, mention, operator, secs},
     life::{at_every_write, comes_in_dying},
-    linking::{identity, says},
+    linking::{identity, other_channel, says, there},
     sessions::told,
 };
 
@@ -291,6 +291,67 @@ async fn an_agent_is_told_of_a_session_that_was_gone_when_it_named_its_own() {
 
     assert_eq!(noticed(&gateway), [notice("", Change::Deleted), notice("own-one", Change::Deleted)]);
     assert_eq!(rows(&gateway).await, (0, 0));
+    gateway.at_rest().await;
+}
+
+/// The session of a scheduled prompt that leaves no line is gone when its last run has ended.
+#[tokio::test]
+async fn a_copy_is_kept_until_its_last_run_has_ended() {
+    const PROMPT: &str = "Reflect.";
+    let gate = Gate::default();
+    let waiting = gate.clone();
+    let script = move |turn: &AgentTurn| match (&*turn.text, &turn.deferred) {
+        (PROMPT, None) => Script::defers(None, secs(500)).naming_session("own-copy"),
+        (PROMPT, Some(_)) => Script::replies("late").waiting(&waiting),
+        _ => names_it(turn),
+    };
+    let gateway = with(script).start().await;
+    ada(&gateway, "one").await;
+    let words = Words { session: PromptSession::Copy, ..Words::default() };
+    let schedule = NewSchedule {
+        name: "reflection".to_owned(),
+        when: When::Every(DAY),
+        time_zone: "UTC".into(),
+        to: chat("ada").to_string().parse().expect("a target"),
+        action: ScheduledAction::Prompt { text: PROMPT.to_owned(), agent: None, quiet: false, words },
+        missed: Missed::Once,
+    };
+    gateway.engine().schedules().add(schedule, &operator("a test")).await.expect("it is made");
+    gateway.advance(DAY).await;
+    gateway.advance(secs(510)).await;
+    gateway.agent("main").wait_for_runs(3).await;
+
+    gateway.advance(secs(300)).await;
+    assert_eq!(noticed(&gateway), [], "the first run would have ended, and the second has not");
+    gate.open();
+    gateway.advance(secs(600)).await;
+
+    assert_eq!(noticed(&gateway), [notice("own-copy", Change::Deleted)]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_takes_long_for_a_notice_holds_up_no_other_one() {
+    let mut setup = keeping();
+    setup.channels.push((other_channel(), setup.capabilities.clone()));
+    setup.channel_agents = [(other_channel(), "slow".into())].into();
+    let make = |clock| ScriptedAgent::new(clock, names_it).keeping_sessions().taking_for_notices(secs(29));
+    setup.agents.push(("slow", Box::new(make)));
+    let gateway = setup.start().await;
+    let in_time = |agent: &str| gateway.agent(agent).notices().len();
+    for event in [says(&there("bob"), "one"), says(&there("bob"), "/new"), says(&chat("ada"), "one")] {
+        told(&gateway, event).await;
+    }
+    assert_eq!((in_time("slow"), in_time("main")), (1, 0));
+
+    ada(&gateway, "/new").await;
+    told(&gateway, says(&there("bob"), "/session delete all")).await;
+    gateway.settle().await;
+
+    assert_eq!((in_time("slow"), in_time("main")), (1, 1), "the first notice of the slow one takes its time");
+    gateway.advance(secs(60)).await;
+    assert_eq!(in_time("slow"), 2);
+    assert_eq!(rows(&gateway).await.1, 0);
     gateway.at_rest().await;
 }
 

@@ -327,6 +327,7 @@ pub struct ScriptedAgent {
     keeps_sessions: bool,
     notices: Mutex<Vec<SessionNotice>>,
     fails_notices: AtomicBool,
+    slow_notices: Duration,
     runs: Mutex<Vec<ScriptedRun>>,
     run_count: watch::Sender<usize>,
     steps: AtomicU64,
@@ -349,6 +350,7 @@ impl ScriptedAgent {
             keeps_sessions: false,
             notices: Mutex::default(),
             fails_notices: AtomicBool::new(false),
+            slow_notices: Duration::ZERO,
             runs: Mutex::default(),
             run_count: watch::Sender::new(0),
             steps: AtomicU64::new(0),
@@ -373,6 +375,13 @@ impl ScriptedAgent {
     #[must_use]
     pub const fn keeping_sessions(mut self) -> Self {
         self.keeps_sessions = true;
+        self
+    }
+
+    /// Makes it take this long when it is told what happens to a session.
+    #[must_use]
+    pub const fn taking_for_notices(mut self, time: Duration) -> Self {
+        self.slow_notices = time;
         self
     }
 
@@ -434,6 +443,9 @@ impl AgentRuntime for ScriptedAgent {
 
     async fn session_changed(&self, notice: SessionNotice) -> Result<(), AgentError> {
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
+        if !self.slow_notices.is_zero() {
+            self.clock.sleep(self.slow_notices).await;
+        }
         if self.fails_notices.load(Ordering::SeqCst) {
             return Err(AgentError::Failed("it does not forget".to_owned()));
         }

@@ -60,7 +60,7 @@ pub async fn what_an_agent_calls_a_session_is_kept(subject: &mut impl Subject) {
     let store = subject.store();
     assert_eq!(kept(&*store, session).await, Some(Some("second".to_owned())));
     assert_eq!(store.agent_session(&"other".into(), session).await.expect("sessions are read"), None);
-    assert_eq!(store.next_agent_notice().await.expect("notices are read"), None);
+    assert_eq!(store.next_agent_notice(at(0)).await.expect("notices are read"), None);
 }
 
 /// What happens to a session is owed to the agents that keep it, and to no others.
@@ -123,7 +123,7 @@ pub async fn a_notice_is_owed_until_it_is_settled(subject: &mut impl Subject) {
 
     change(&*store, AgentSessionChange::PutOff(AgentNotice { attempts: 3, ..notice.clone() }, at(9))).await;
     assert!(owed(&*store).await.is_empty());
-    assert_eq!(store.next_agent_notice().await.expect("notices are read"), Some(at(9)));
+    assert_eq!(store.next_agent_notice(at(0)).await.expect("notices are read"), Some(at(9)));
     let later = store.agent_notices(at(9), 10).await.expect("notices are read");
     assert_eq!(later, [AgentNotice { attempts: 3, ..notice.clone() }]);
     // A run that still goes on has named another one: the agent was told of the first.
@@ -133,7 +133,7 @@ pub async fn a_notice_is_owed_until_it_is_settled(subject: &mut impl Subject) {
     assert_eq!(left.notice.own_session.as_deref(), Some("other"));
 
     change(&*store, AgentSessionChange::Settled(left)).await;
-    assert_eq!(store.next_agent_notice().await.expect("notices are read"), None);
+    assert_eq!(store.next_agent_notice(at(0)).await.expect("notices are read"), None);
     assert_eq!(kept(&*store, turn.session).await, None);
 }
 
@@ -144,7 +144,23 @@ pub async fn a_session_of_one_run_is_gone_when_the_run_has_ended(subject: &mut i
     keep(&*store, session, "own").await;
 
     assert!(owed(&*store).await.is_empty());
-    assert_eq!(store.next_agent_notice().await.expect("notices are read"), Some(at(60)));
+    assert_eq!(store.next_agent_notice(at(0)).await.expect("notices are read"), Some(at(60)));
     let due = store.agent_notices(at(60), 10).await.expect("notices are read").pop().expect("there is one");
     assert_eq!((due.notice.session, due.notice.change), (session, SessionNoticeChange::Deleted));
+}
+
+/// An agent of which much is owed leaves room for the others.
+pub async fn notices_are_read_for_each_agent(subject: &mut impl Subject) {
+    let store = subject.store();
+    let kept = [(1, "main"), (2, "main"), (3, "main"), (4, "other")]
+        .map(|(until, name)| (at(until), AgentName::from(name), SessionId::new(at(until))));
+    for (until, agent, session) in kept.clone() {
+        change(&*store, AgentSessionChange::Kept { agent, session, own_session: None, until }).await;
+    }
+
+    let due = store.agent_notices(at(60), 2).await.expect("notices are read");
+
+    let due: Vec<_> = due.into_iter().map(|owed| owed.notice.session).collect();
+    assert_eq!(due, [kept[0].2, kept[1].2, kept[3].2]);
+    assert_eq!(store.next_agent_notice(at(3)).await.expect("notices are read"), Some(at(4)));
 }

@@ -13,10 +13,10 @@ store_trait! {
         /// A session as an agent keeps it; `None` if the agent has had no turn of it.
         read fn agent_session(agent: &AgentName, session: SessionId) -> Option<AgentSession>;
 
-        /// What agents are to be told until `until`: at most `limit` notices, those that are due first before others.
+        /// What agents are to be told until `until`: at most `limit` notices of each agent, those that are due first before others.
         read fn agent_notices(until: Timestamp, limit: u32) -> Vec<AgentNotice>;
 
-        /// When the next agent is to be told something.
-        read fn next_agent_notice() -> Option<Timestamp>;
+        /// When, after `after`, the next agent is to be told something.
+        read fn next_agent_notice(after: Timestamp) -> Option<Timestamp>;
     }
 }

@@ -22,13 +22,17 @@ impl AgentSessionStore for SqliteStore {
     async fn agent_notices(&self, until: Timestamp, limit: u32) -> Result<Vec<AgentNotice>, StoreError> {
         let sql = "
             select n.*, a.own_session
-            from agent_notices as n left join agent_sessions as a using (session_id, agent)
-            where n.due_at <= ? order by n.due_at limit ?";
+            from (
+                select *, row_number() over (partition by agent order by due_at) as number
+                from agent_notices where due_at <= ?
+            ) as n left join agent_sessions as a using (session_id, agent)
+            where n.number <= ? order by n.due_at";
         all(&self.readers, sqlx::query(sql).bind(until.as_millis()).bind(limit), notice).await
     }
 
-    async fn next_agent_notice(&self) -> Result<Option<Timestamp>, StoreError> {
-        let next: Option<i64> = sqlx::query_scalar("select min(due_at) from agent_notices")
+    async fn next_agent_notice(&self, after: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        let next: Option<i64> = sqlx::query_scalar("select min(due_at) from agent_notices where due_at > ?")
+            .bind(after.as_millis())
             .fetch_one(&self.readers)
             .await
             .map_err(store_error)?;
