@@ -194,6 +194,43 @@ fn a_token_that_is_written_there_goes_into_a_file_of_its_own() {
 }
 
 #[test]
+fn accounts_of_one_name_have_names_and_secrets_of_their_own() {
+    let config = r#"{
+      agents: { list: [{ id: "main", model: "openai/gpt-5.2" }, { id: "desk", model: "openai/gpt-5.2" }] },
+      bindings: [{ agentId: "desk", match: { channel: "telegram", accountId: "Bot" } }],
+      channels: { telegram: { accounts: {
+        Main: { botToken: "1:OTHER" }, default: { botToken: "2:DEFAULT" }, Bot: { botToken: "3:UPPER" }, bot: { botToken: "4:LOWER" },
+      } } },
+    }"#;
+    let home = home(&[(".openclaw/openclaw.json", config)]);
+
+    let (written, _) = imported(home.path(), "openclaw", &[("OPENAI_API_KEY", "k")]);
+
+    let token = |name: &str| fs::read_to_string(secrets(home.path()).join(format!("telegram-{name}-token"))).unwrap();
+    let tokens = ["main", "main-2", "bot", "bot-2"].map(token);
+    assert_eq!(tokens.each_ref().map(|token| token.trim()), ["2:DEFAULT", "1:OTHER", "3:UPPER", "4:LOWER"]);
+    assert_has(section(&written, "[channels.telegram.bot]"), &["telegram-bot-token", "agent = \"desk\""]);
+    assert_has(section(&written, "[channels.telegram.bot-2]"), &["telegram-bot-2-token"]);
+}
+
+#[test]
+fn a_secret_inside_a_text_is_left_out() {
+    let config = r#"{
+      env: { vars: { SERVER_KEY: "sk-SECRET" } },
+      agents: { list: [{ id: "main", model: "house/llama" }] },
+      models: { providers: { house: { baseUrl: "http://localhost:4000/${SERVER_KEY}/v1", apiKey: "${SERVER_KEY}" } } },
+    }"#;
+    let home = home(&[(".openclaw/openclaw.json", config)]);
+
+    let (code, said, err) = outcome(home.path(), &["import", "openclaw"]);
+
+    assert_eq!(code, Some(0), "{said}{err}");
+    let written = fs::read_to_string(home.path().join("rejoinder.toml")).unwrap();
+    assert!(!written.contains("SECRET") && !said.contains("SECRET"), "{written}{said}");
+    assert_has(&said, &["models.providers.house.baseUrl names a variable with a secret"]);
+}
+
+#[test]
 fn nothing_is_written_over_unless_forced() {
     let home = home(&[(".clawdbot/clawdbot.json", "{ channels: { telegram: { botToken: '1:new' } } }")]);
     let token = secrets(home.path()).join("telegram-main-token");

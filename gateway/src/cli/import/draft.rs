@@ -1,16 +1,21 @@
 //! The configuration that is being written: sections, each with the secrets that it refers to.
 
-use std::{collections::BTreeSet, fmt::Write as _};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use toml_edit::{Array, Key, Value};
 
-use super::notes::plain;
+use super::{notes::plain, shared::account_name};
 use crate::console::{failure::Failure, secret::SecretLocation};
 
 /// The sections, in the order in which they are written.
 #[derive(Default)]
 pub(super) struct Draft {
     pub(super) blocks: Vec<Block>,
+    /// Our names of the accounts there, by platform and id.
+    accounts: BTreeMap<(String, String), String>,
 }
 
 /// One section.
@@ -70,6 +75,17 @@ impl Draft {
             }
         }
         Ok(text)
+    }
+
+    /// Keeps our name of an account.
+    pub(super) fn name_account(&mut self, platform: &str, id: &str, name: &str) {
+        self.accounts.insert((platform.to_owned(), id.to_owned()), name.to_owned());
+    }
+
+    /// Our name of an account; "" is the default one.
+    pub(super) fn account(&self, platform: &str, id: &str) -> String {
+        let name = self.accounts.get(&(platform.to_owned(), id.to_owned()));
+        name.cloned().unwrap_or_else(|| account_name(id))
     }
 
     /// The channel with this name, if it was taken over.

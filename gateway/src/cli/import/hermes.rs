@@ -75,9 +75,10 @@ pub(super) fn in_folder(folder: &Path) -> PathBuf {
 pub(super) fn read(file: &Path, surroundings: &Surroundings) -> Result<Imported, Failure> {
     let folder = file.parent().unwrap_or(Path::new(""));
     let variables = source::dotenv(&folder.join(".env"))?;
+    let mut notes = Notes::new(HINTS);
     let root = match source::yaml(file)? {
         Some(mut root) => {
-            variables.substitute(&mut root);
+            notes.with_secrets(&variables.substitute(&mut root));
             root
         }
         None if variables.names().next().is_some() => Value::Object(serde_json::Map::new()),
@@ -87,7 +88,7 @@ pub(super) fn read(file: &Path, surroundings: &Surroundings) -> Result<Imported,
     let mut root = Table::new("", root);
     let settings = Settings::new(&variables, surroundings);
 
-    let (mut draft, mut notes) = (Draft::default(), Notes::new(HINTS));
+    let mut draft = Draft::default();
     draft.blocks.extend(model::read(&mut root, &settings, &mut notes));
     let homes = channels::read(&mut root, &settings, &mut draft, &mut notes);
     let zone = root.text("timezone").or_else(|| settings.variable("HERMES_TIMEZONE"));

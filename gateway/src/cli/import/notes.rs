@@ -45,6 +45,17 @@ impl Notes {
         }
     }
 
+    /// Notes the keys whose texts name a variable with a secret.
+    pub(super) fn with_secrets(&mut self, keys: &[String]) {
+        for key in keys {
+            self.add(
+                key,
+                "names a variable with a secret inside a text, which is left as it is",
+                "a key of ours that takes a secret, as { env = … } or { file = … }",
+            );
+        }
+    }
+
     /// Notes a key that is not taken over, with the hint for it.
     pub(super) fn without_counterpart(&mut self, key: &str) {
         let is_below =

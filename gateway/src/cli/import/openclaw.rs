@@ -92,7 +92,7 @@ pub(super) fn read(file: &Path, surroundings: &Surroundings) -> Result<Imported,
     let mut variables = source::dotenv(&folder.join(".env"))?;
     let mut root = Value::Object(root);
     variables.add(inline_variables(&mut root));
-    variables.substitute(&mut root);
+    let with_secrets = variables.substitute(&mut root);
     let mut root = Table::new("", as_table(root));
     let providers =
         root.enter("secrets").and_then(|secrets| secrets.take("providers")).map(as_table).unwrap_or_default();
@@ -105,6 +105,7 @@ pub(super) fn read(file: &Path, surroundings: &Surroundings) -> Result<Imported,
     };
 
     let (mut draft, mut notes) = (Draft::default(), Notes::new(HINTS));
+    notes.with_secrets(&with_secrets);
     let agents = Agents::read(&mut root, &secrets, &mut draft, &mut notes);
     channels::read(&mut root, &secrets, &mut draft, &mut notes);
     agents.bind(&mut root, &mut draft, &mut notes);

@@ -28,10 +28,30 @@ fn variables_are_replaced_but_in_secrets() {
     variables.set("HOST", "example.org".to_owned());
     let mut value = json!({ "a": ["https://${HOST}/v1", "$${HOST}", "${GONE_FROM_HERE}"], "botToken": "${HOST}" });
 
-    variables.substitute(&mut value);
+    assert!(variables.substitute(&mut value).is_empty());
 
     let expected = ["https://example.org/v1", "$${HOST}", "${GONE_FROM_HERE}"];
     assert_eq!(value, json!({ "a": expected, "botToken": "${HOST}" }));
+}
+
+#[test]
+fn a_secret_inside_a_text_is_not_written_out() {
+    let mut variables = Variables::default();
+    for name in ["SEARCH_KEY", "HOST", "MONKEY"] {
+        variables.set(name, format!("value-of-{name}"));
+    }
+    let texts = ["https://${HOST}/?key=${SEARCH_KEY}", "${MONKEY}"];
+    let mut value = json!({ "url": texts[0], "list": [{ "x": "Bearer ${SEARCH_KEY}" }, texts[1]], "y": "${GONE_KEY}" });
+
+    let with_secrets = variables.substitute(&mut value);
+
+    assert_eq!(with_secrets, ["list[0].x", "url"]);
+    let expected = json!({
+        "url": "https://value-of-HOST/?key=${SEARCH_KEY}",
+        "list": [{ "x": "Bearer ${SEARCH_KEY}" }, "value-of-MONKEY"],
+        "y": "${GONE_KEY}",
+    });
+    assert_eq!(value, expected);
 }
 
 #[test]

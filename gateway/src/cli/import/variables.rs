@@ -47,41 +47,57 @@ impl Variables {
         }
     }
 
-    /// Replaces `${NAME}` inside the texts of `value`, but of those whose key is a secret's.
+    /// Replaces `${NAME}` inside the texts of `value`, but of those whose key is a secret's. Returns the keys of the texts that name a
+    /// variable with a secret, which stays as it is: our file contains no secrets.
     ///
     /// Source: openclaw/openclaw, `docs/gateway/configuration.md` ("Env var substitution in config"); Hermes does the same
     /// (NousResearch/hermes-agent, `cli-config.yaml.example`).
-    pub(super) fn substitute(&self, value: &mut Value) {
+    pub(super) fn substitute(&self, value: &mut Value) -> Vec<String> {
+        let mut with_secrets = Vec::new();
+        self.substitute_below("", value, &mut with_secrets);
+        with_secrets
+    }
+
+    fn substitute_below(&self, path: &str, value: &mut Value, with_secrets: &mut Vec<String>) {
         match value {
-            Value::String(text) if text.contains("${") => *text = self.substituted(text),
-            Value::Array(values) => values.iter_mut().for_each(|value| self.substitute(value)),
+            Value::String(text) if text.contains("${") => {
+                let (substituted, has_secret) = self.substituted(text);
+                *text = substituted;
+                with_secrets.extend(has_secret.then(|| path.to_owned()));
+            }
+            Value::Array(values) => {
+                for (index, value) in values.iter_mut().enumerate() {
+                    self.substitute_below(&format!("{path}[{index}]"), value, with_secrets);
+                }
+            }
             Value::Object(table) => {
-                for (name, value) in table {
-                    if !is_secret(name) {
-                        self.substitute(value);
-                    }
+                for (name, value) in table.iter_mut().filter(|(name, _)| !is_secret(name)) {
+                    let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                    self.substitute_below(&path, value, with_secrets);
                 }
             }
             _ => {}
         }
     }
 
-    /// A name that is not set stays as it is, as does `$${NAME}`.
-    fn substituted(&self, text: &str) -> String {
+    /// A name that is not set stays as it is, as does `$${NAME}`, and the name of a secret: the second value says whether there is one.
+    fn substituted(&self, text: &str) -> (String, bool) {
         use secrecy::ExposeSecret as _;
-        let (mut done, mut rest) = (String::new(), text);
+        let (mut done, mut rest, mut has_secret) = (String::new(), text, false);
         while let Some(start) = rest.find("${") {
             let (before, reference) = rest.split_at(start);
             let Some(end) = reference.find('}') else { break };
             done.push_str(before);
             let value = Some(&reference[2..end]).filter(|_| !before.ends_with('$')).and_then(|name| self.get(name));
-            match value {
+            let names_secret = names_secret(&reference[2..end]);
+            has_secret |= value.is_some() && names_secret;
+            match value.filter(|_| !names_secret) {
                 Some(value) => done.push_str(value.expose_secret()),
                 None => done.push_str(&reference[..=end]),
             }
             rest = &reference[end + 1..];
         }
-        done + rest
+        (done + rest, has_secret)
     }
 }
 
@@ -89,6 +105,12 @@ impl Variables {
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase().replace('_', "");
     ["token", "password", "secret", "apikey", "recoverykey"].iter().any(|secret| name.ends_with(secret))
+}
+
+/// Whether the value of a variable is a secret, as far as its name tells.
+fn names_secret(name: &str) -> bool {
+    let words = ["KEY", "TOKEN", "PASSWORD", "PASSWD", "PASS", "SECRET", "CREDENTIAL", "CREDENTIALS", "AUTH", "COOKIE"];
+    is_secret(name) || name.to_ascii_uppercase().split('_').any(|word| words.contains(&word))
 }
 
 /// The variable that a whole text refers to: `${NAME}`, `$NAME`, and OpenClaw's older marks.

@@ -12,7 +12,6 @@ use crate::{
         draft::{Draft, Names},
         notes::Notes,
         servers::{self, Model},
-        shared::account_name,
         table::Table,
         variables::is_variable,
     },
@@ -80,7 +79,7 @@ impl Agents {
             let bound = agent.and_then(|agent| {
                 let matched = binding.enter("match")?;
                 let platform = matched.text("channel")?;
-                let account = account_name(&matched.text("accountId").unwrap_or_default());
+                let account = draft.account(&platform, &matched.text("accountId").unwrap_or_default());
                 let peer = matched.enter("peer").map(|peer| (peer.text("kind"), peer.text("id")));
                 let is_simple = matched.rest().is_empty();
                 let block = draft.channel(&platform, &account).filter(|_| is_simple)?;

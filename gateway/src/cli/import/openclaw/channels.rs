@@ -9,7 +9,7 @@ use super::secrets::Secrets;
 use crate::{
     cli::import::{
         access::{Access, Direct, Group, Senders},
-        draft::{Block, Draft},
+        draft::{Block, Draft, Names},
         notes::Notes,
         shared::account_name,
         table::Table,
@@ -27,7 +27,11 @@ pub(super) fn read(root: &mut Table, secrets: &Secrets<'_>, draft: &mut Draft, n
     let Some(channels) = root.enter("channels") else { return };
     let default_policy = channels.enter("defaults").and_then(|defaults| defaults.text("groupPolicy"));
     for platform in ["telegram", "discord", "matrix"] {
-        for (name, mut table) in accounts(channels, platform) {
+        let mut names = Names::default();
+        for (id, mut table) in accounts(channels, platform) {
+            // The secret of each is in a file of its name.
+            let name = names.unused(&account_name(&id), "main");
+            draft.name_account(platform, &id, &name);
             let mut block = Block::new(&["channels", platform, &name]);
             let mut account = Account { platform, name: &name, table: &mut table, secrets, notes };
             let access = match platform {
@@ -45,7 +49,7 @@ pub(super) fn read(root: &mut Table, secrets: &Secrets<'_>, draft: &mut Draft, n
     }
 }
 
-/// The accounts of a platform, each with what holds for it.
+/// The accounts of a platform, the default one first: the id of each, and what holds for it.
 fn accounts(channels: &mut Table, platform: &str) -> Vec<(String, Table)> {
     let path = channels.path(platform);
     let Some(Value::Object(mut base)) = channels.rest().get(platform).cloned().filter(Value::is_object) else {
@@ -55,22 +59,24 @@ fn accounts(channels: &mut Table, platform: &str) -> Vec<(String, Table)> {
     let Some(Value::Object(accounts)) =
         base.remove("accounts").filter(|accounts| accounts.as_object().is_some_and(|it| !it.is_empty()))
     else {
-        return vec![("main".to_owned(), Table::new(&path, base))];
+        return vec![("default".to_owned(), Table::new(&path, base))];
     };
     let shared: Map<_, _> = base.clone().into_iter().filter(|(name, _)| !OWN_KEYS.contains(&name.as_str())).collect();
     let mut all = Vec::new();
     let has_own =
         ["botToken", "tokenFile", "token", "accessToken", "password"].iter().any(|name| base.contains_key(*name));
     if has_own && !accounts.contains_key("default") {
-        all.push(("main".to_owned(), Table::new(&path, base.clone())));
+        all.push(("default".to_owned(), Table::new(&path, base.clone())));
     }
-    for (id, own) in accounts {
+    let (default, others): (Vec<_>, Vec<_>) = accounts.into_iter().partition(|(id, _)| id == "default");
+    for (id, own) in default.into_iter().chain(others) {
         // The default account has the platform's own keys as well.
         let mut table = if id == "default" { base.clone() } else { shared.clone() };
         if let Value::Object(own) = own {
             table.extend(own);
         }
-        all.push((account_name(&id), Table::new(&format!("{path}.accounts.{id}"), table)));
+        let table = Table::new(&format!("{path}.accounts.{id}"), table);
+        all.push((id, table));
     }
     all
 }

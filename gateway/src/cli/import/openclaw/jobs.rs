@@ -11,7 +11,6 @@ use crate::cli::import::{
     draft::{Draft, Names},
     jobs::{Job, When, conversation, time},
     notes::Notes,
-    shared::account_name,
     source,
     table::{Table, as_table},
 };
@@ -107,7 +106,7 @@ fn target(table: &mut Table, payload: Option<&mut Table>, draft: &Draft) -> (Res
     }
     let to = match (channel, to) {
         (Some(channel), Some(to)) if channel != "last" => {
-            conversation(draft, &channel, &account_name(&account.unwrap_or_default()), &to)
+            conversation(draft, &channel, &draft.account(&channel, &account.unwrap_or_default()), &to)
         }
         _ => Err("it does not say which chat it is for".to_owned()),
     };
