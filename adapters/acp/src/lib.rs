@@ -2,8 +2,8 @@
 //! Goose and others. The gateway is the client.
 //!
 //! An agent is one child process, in which each of our sessions has one of the agent's. The process is started with the first turn and
-//! again when it is needed after it has ended; then a session is opened again if the agent can, else a new one is told the
-//! transcript. A run is one prompt, or another one for what came meanwhile.
+//! again when it is needed after it has ended; then, and after a restart of the gateway, a session is opened again if the agent can,
+//! else a new one is told the transcript. A run is one prompt, or another one for what came meanwhile.
 //!
 //! | File | Contains |
 //! | --- | --- |

@@ -16,7 +16,7 @@ use crate::{
     connection::{CallError, Connection},
     drive::Ready,
     protocol::{AUTH_REQUIRED, NewSession, RpcError},
-    sessions::{AgentSession, Sessions, Slot},
+    sessions::{AgentSession, Known, Sessions, Slot},
 };
 
 /// How long the agent may take to end its work on the prompt before. A session in which it goes on is left.
@@ -44,7 +44,8 @@ pub(crate) struct Opener<'a> {
 }
 
 impl Opener<'_> {
-    pub(crate) async fn open(&self, session: SessionId) -> Result<Opened, AgentError> {
+    /// `stored` is the agent's own id of the session, as an earlier process of the gateway may have stored it.
+    pub(crate) async fn open(&self, session: SessionId, stored: Option<&str>) -> Result<Opened, AgentError> {
         for _ in 0..MAX_CHANGES {
             let slot = self.sessions.of(session);
             let owner = slot.owner();
@@ -54,15 +55,30 @@ impl Opener<'_> {
                 continue;
             };
             let Some(known) = slot.known(&owner) else { continue };
-            let (session, is_new) = match known {
-                Some(known) if self.is_open(&known) => (known, false),
-                Some(known) => match self.reopen(&known).await? {
-                    Some(again) => {
-                        slot.keep(&owner, again.clone());
-                        (again, false)
+            let earlier: Option<Arc<str>> = match known {
+                Known::Session(known) if self.is_open(&known) => {
+                    return Ok(Opened { slot, owner, session: known, is_new: false, permit });
+                }
+                Known::Session(known) => Some(known.id),
+                Known::Stored => stored.filter(|id| !id.is_empty()).map(Into::into),
+                Known::Gone => None,
+            };
+            let again = match earlier {
+                Some(id) => {
+                    let again = self.reopen(Arc::clone(&id)).await;
+                    // Also if it hangs, or the process ends: so that it does not with every turn.
+                    if !matches!(again, Ok(Some(_))) {
+                        slot.forget(&id);
                     }
-                    None => (self.begin().await?, true),
-                },
+                    again?
+                }
+                None => None,
+            };
+            let (session, is_new) = match again {
+                Some(again) => {
+                    slot.keep(&owner, again.clone());
+                    (again, false)
+                }
                 None => (self.begin().await?, true),
             };
             return Ok(Opened { slot, owner, session, is_new, permit });
@@ -78,9 +94,12 @@ impl Opener<'_> {
                 Ok(permit) => {
                     return permit.map(Some).map_err(|_| AgentError::Failed("the session is closed".to_owned()));
                 }
-                // Opening it ends by itself.
-                Err(_) if slot.known(owner).is_some_and(|known| !known.is_some_and(|known| self.is_open(&known))) => {}
-                Err(_) => return Ok(None),
+                Err(_) => match slot.known(owner) {
+                    None => return Ok(None),
+                    Some(Known::Session(known)) if self.is_open(&known) => return Ok(None),
+                    // Another run opens it, which ends by itself.
+                    Some(_) => {}
+                },
             }
         }
     }
@@ -90,7 +109,7 @@ impl Opener<'_> {
     }
 
     /// Opens a session that was open in a process that has ended. `None`: the agent cannot.
-    async fn reopen(&self, known: &AgentSession) -> Result<Option<AgentSession>, AgentError> {
+    async fn reopen(&self, id: Arc<str>) -> Result<Option<AgentSession>, AgentError> {
         let capabilities = &self.ready.agent.agent_capabilities;
         let methods = [
             (
@@ -101,12 +120,11 @@ impl Opener<'_> {
             (capabilities.load_session, "session/load"),
         ];
         for (_, method) in methods.into_iter().filter(|(can, _)| *can) {
-            let params = json!({ "sessionId": known.id, "cwd": self.settings.folder(), "mcpServers": [] });
+            let params = json!({ "sessionId": id, "cwd": self.settings.folder(), "mcpServers": [] });
             match self.call::<IgnoredAny>(method, params).await? {
                 Ok(_) => {
-                    self.set_mode(&known.id, &[]).await?;
-                    let (id, connection) = (Arc::clone(&known.id), self.ready.connection.number);
-                    return Ok(Some(AgentSession { id, connection }));
+                    self.set_mode(&id, &[]).await?;
+                    return Ok(Some(AgentSession { id, connection: self.ready.connection.number }));
                 }
                 // Some agents say that they can, and cannot.
                 Err(error) => {

@@ -12,7 +12,7 @@ use rejoinder_core::{
     SessionNotice, SessionNoticeChange, TraceHeaders, Usage,
 };
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::{sync::Semaphore, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
@@ -27,7 +27,7 @@ use crate::{
     permission::{Decision, Permissions},
     prompt,
     protocol::{Chunk, Content, NOT_FOUND, PromptEnd, RpcError, Update},
-    sessions::Sessions,
+    sessions::{Sessions, Slot},
     tools::ToolCalls,
 };
 
@@ -72,20 +72,23 @@ impl Acp {
     async fn answer(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
         let ready = self.supervisor.ready().await?;
         let opener = Opener { agent: &self.name, settings: &self.settings, sessions: &self.sessions, ready: &ready };
-        let mut place = opener.open(turn.session).await?;
+        let mut place = opener.open(turn.session, turn.own_session.as_deref()).await?;
         let takes_pictures = ready.agent.agent_capabilities.prompt_capabilities.image;
         let mut blocks = if place.is_new { prompt::of_session(turn, &self.settings) } else { Vec::new() };
         blocks.extend(prompt::of_turn(turn, takes_pictures));
         let mut run = Run::new(self, turn, events);
         for round in 1..=MAX_ROUNDS {
             run.report.shown(prompt::shown(&self.name, self.settings.mode.as_deref(), &blocks)).await;
-            let Opened { slot, owner, session, permit, .. } = place;
+            let Opened { slot, owner, session, permit, is_new } = place;
             let id = Arc::clone(&session.id);
             let params = json!({ "sessionId": id, "prompt": blocks, "_meta": meta(turn) });
             let prompt =
                 ready.connection.prompt(Arc::clone(&id), params, permit).map_err(|error| run.failed(&id, error))?;
             // It was told what a new session must know.
             slot.keep(&owner, session.clone());
+            if is_new {
+                self.remember(&id, events, &slot, &owner).await;
+            }
             if let Some(request) = run.follow(prompt, &id).await? {
                 self.wait_for_end(turn.session).await;
                 return Ok(Outcome::Approval(request));
@@ -101,6 +104,17 @@ impl Acp {
             place = Opened { slot, owner, session, is_new: false, permit };
         }
         Ok(Outcome::Reply(Reply::text(run.text().await)))
+    }
+
+    /// Stores the agent's own id of a session, to open it again after a restart of the gateway.
+    async fn remember(&self, id: &str, events: &RunEvents, slot: &Slot, owner: &Arc<Semaphore>) {
+        if let Err(error) = events.remember(id).await {
+            debug!(agent = &*self.name, error, "the agent's own id of a session is not stored");
+        }
+        // A turn of it was removed meanwhile.
+        if slot.known(owner).is_none() {
+            let _ = events.remember("").await;
+        }
     }
 
     /// Waits a moment until the agent has ended its work on a prompt that was cancelled.
@@ -126,6 +140,10 @@ impl AgentRuntime for Acp {
 
     fn keeps_sessions(&self) -> bool {
         true
+    }
+
+    fn forgets_turns(&self) -> bool {
+        false
     }
 
     /// A session that is deleted, or from which a turn is taken, is not used any more: the next turn begins a new one, with what is left

@@ -19,27 +19,37 @@ pub(crate) struct AgentSession {
     pub(crate) connection: u64,
 }
 
+/// What is known of the agent's session of one of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// Nothing since the gateway began: the id that is stored counts.
+    Stored,
+    /// It was given a prompt.
+    Session(AgentSession),
+    /// There is none any more, whatever is stored.
+    Gone,
+}
+
 /// What belongs to one of our sessions.
 pub(crate) struct Slot(Mutex<SlotState>);
 
 struct SlotState {
     /// Its permit is held while the agent's session is opened, and while the agent works on a prompt in it: one at a time.
     owner: Arc<Semaphore>,
-    /// The agent's session, once it was given a prompt.
-    known: Option<AgentSession>,
+    known: Known,
 }
 
 impl Slot {
     fn new() -> Arc<Self> {
-        Arc::new(Self(Mutex::new(SlotState { owner: Arc::new(Semaphore::new(1)), known: None })))
+        Arc::new(Self(Mutex::new(SlotState { owner: Arc::new(Semaphore::new(1)), known: Known::Stored })))
     }
 
     pub(crate) fn owner(&self) -> Arc<Semaphore> {
         Arc::clone(&self.0.lock().owner)
     }
 
-    /// The agent's session. The outer `None`: it is not `owner`'s any more.
-    pub(crate) fn known(&self, owner: &Arc<Semaphore>) -> Option<Option<AgentSession>> {
+    /// What is known of the agent's session. `None`: it is not `owner`'s any more.
+    pub(crate) fn known(&self, owner: &Arc<Semaphore>) -> Option<Known> {
         let state = self.0.lock();
         Arc::ptr_eq(&state.owner, owner).then(|| state.known.clone())
     }
@@ -48,20 +58,23 @@ impl Slot {
     pub(crate) fn keep(&self, owner: &Arc<Semaphore>, session: AgentSession) {
         let mut state = self.0.lock();
         if Arc::ptr_eq(&state.owner, owner) {
-            state.known = Some(session);
+            state.known = Known::Session(session);
         }
     }
 
     /// Forgets the agent's session `id`, unless another one took its place.
     pub(crate) fn forget(&self, id: &str) {
-        self.0.lock().known.take_if(|known| *known.id == *id);
+        let known = &mut self.0.lock().known;
+        if matches!(known, Known::Stored) || matches!(known, Known::Session(session) if *session.id == *id) {
+            *known = Known::Gone;
+        }
     }
 
     /// Leaves the agent's session to `owner`, which may go on in it: the next run begins another one.
     pub(crate) fn leave(&self, owner: &Arc<Semaphore>) {
         let mut state = self.0.lock();
         if Arc::ptr_eq(&state.owner, owner) {
-            (state.owner, state.known) = (Arc::new(Semaphore::new(1)), None);
+            (state.owner, state.known) = (Arc::new(Semaphore::new(1)), Known::Gone);
         }
     }
 }
@@ -106,8 +119,8 @@ mod tests {
         sessions.remove(session);
         slot.keep(&owner, kept.clone());
 
-        assert_eq!((slot.known(&owner), slot.known(&slot.owner())), (None, Some(None)));
+        assert_eq!((slot.known(&owner), slot.known(&slot.owner())), (None, Some(Known::Gone)));
         slot.keep(&slot.owner(), kept.clone());
-        assert_eq!(sessions.of(session).known(&slot.owner()), Some(Some(kept)));
+        assert_eq!(sessions.of(session).known(&slot.owner()), Some(Known::Session(kept)));
     }
 }

@@ -79,6 +79,8 @@ pub enum AgentSessionChange {
         /// was deleted while the agent ran.
         until: Timestamp,
     },
+    /// What the agent calls a session is forgotten.
+    Unnamed { agent: AgentName, session: SessionId },
     /// The agent was told, or is not told any more. Without effect if it has named another id of a deleted session meanwhile.
     Settled(AgentNotice),
     /// The agent is told at this time.

@@ -252,6 +252,12 @@ pub trait AgentRuntime: Send + Sync + 'static {
         false
     }
 
+    /// Whether the agent can forget one turn of a session. If not, its own id of the session is forgotten with the turn: the next run
+    /// gets none, also after a restart.
+    fn forgets_turns(&self) -> bool {
+        true
+    }
+
     /// Makes the agent forget, or leave, what it keeps of a session. Called for each change of a session of which the agent was given
     /// a turn: after the change, and not in a run. It may be called twice for one change, also at the same time as a run, and for a
     /// session or a turn that the agent does not know, or no longer: that is no error. One that takes longer than 30 seconds has

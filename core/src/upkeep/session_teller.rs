@@ -115,7 +115,13 @@ impl SessionTeller {
                 () = self.lifecycle.stopping.cancelled() => return changes,
             };
             match told {
-                Ok(()) => changes.push(AgentSessionChange::Settled(owed)),
+                Ok(()) => {
+                    let SessionNotice { session, change, .. } = owed.notice;
+                    if change.turn().is_some() && runtime.as_ref().is_some_and(|runtime| !runtime.forgets_turns()) {
+                        changes.push(AgentSessionChange::Unnamed { agent: agent.clone(), session });
+                    }
+                    changes.push(AgentSessionChange::Settled(owed));
+                }
                 Err(error) => {
                     changes.push(self.put_off(owed, &error));
                     break;

@@ -266,6 +266,9 @@ impl AgentRuntime for LifeAgent {
     fn keeps_sessions(&self) -> bool {
         self.agent.keeps_sessions()
     }
+    fn forgets_turns(&self) -> bool {
+        self.agent.forgets_turns()
+    }
     async fn session_changed(&self, notice: SessionNotice) -> Result<(), AgentError> {
         self.life.wait_if_over().await;
         let result = self.agent.session_changed(notice).await;

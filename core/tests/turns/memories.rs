@@ -107,6 +107,23 @@ async fn an_agent_is_told_once_of_each_change_of_a_session() {
     gateway.at_rest().await;
 }
 
+/// An agent that cannot take out one turn gets no id of a session in which the turn still is.
+#[tokio::test]
+async fn what_an_agent_calls_a_session_is_forgotten_with_a_turn_that_it_cannot_forget() {
+    let mut setup = keeping();
+    let make = |clock| ScriptedAgent::new(clock, names_it).keeping_whole_sessions();
+    setup.agents = vec![("main", Box::new(make))];
+    let mut gateway = setup.start().await;
+    for text in ["one", "two", "/undo"] {
+        ada(&gateway, text).await;
+    }
+    gateway.restart().await;
+
+    assert_eq!(ada(&gateway, "three").await, "three None");
+    assert_eq!(ada(&gateway, "four").await, "four Some(\"own-three\")");
+    gateway.at_rest().await;
+}
+
 #[tokio::test]
 async fn an_agent_is_told_that_a_session_ended_by_itself() {
     let mut setup = keeping();

@@ -177,6 +177,9 @@ impl Served {
                 }
                 None => served.refuse(&id, -32_602, "Invalid session identifier").await,
             },
+            Some("session/resume") if served.agent.capabilities["sessionCapabilities"]["resume"]["fails"] == true => {
+                served.refuse(&id, -32_603, "it cannot be resumed").await;
+            }
             Some("session/resume" | "session/set_mode") => served.answer(&id, &json!({})).await,
             Some("session/cancel") => {
                 if let Some(prompt) = served.prompts.lock().get(&session) {
@@ -288,18 +291,32 @@ impl Served {
 
 /// Runs a turn, and returns its outcome and what was reported.
 pub(super) async fn run(acp: &Acp, turn: AgentTurn) -> (Result<Outcome, AgentError>, Vec<RunEvent>) {
+    let (outcome, events, _) = run_remembering(acp, turn).await;
+    (outcome, events)
+}
+
+/// The same, and which ids of the session were to be stored.
+pub(super) async fn run_remembering(
+    acp: &Acp,
+    turn: AgentTurn,
+) -> (Result<Outcome, AgentError>, Vec<RunEvent>, Vec<String>) {
     use rejoinder_core::AgentRuntime as _;
 
     let (events, mut reported) = RunEvents::channel();
     let read = async {
-        let mut all = Vec::new();
+        let (mut all, mut remembered) = (Vec::new(), Vec::new());
         while let Some(event) = reported.recv().await {
             match event {
                 RunEvent::Listen(answer) => drop(answer.send(Vec::new())),
+                RunEvent::Remember(id, answer) => {
+                    remembered.push(id);
+                    let _ = answer.send(Ok(()));
+                }
                 event => all.push(event),
             }
         }
-        all
+        (all, remembered)
     };
-    tokio::join!(acp.run(turn, events, CancellationToken::new()), read)
+    let (outcome, (events, remembered)) = tokio::join!(acp.run(turn, events, CancellationToken::new()), read);
+    (outcome, events, remembered)
 }

@@ -2,13 +2,13 @@
 
 use rejoinder_core::{
     AgentApproval, AgentError, AgentRuntime as _, AgentTurn, ApprovalState, HistoryLine, LineState, Outcome, RunEvent,
-    RunEvents, Speaker, ToolUse, Usage, conformance::runtime::turn,
+    RunEvents, SessionNotice, SessionNoticeChange, Speaker, ToolUse, Usage, conformance::runtime::turn,
 };
 use rstest::rstest;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::double::{Act, Double, run, says};
+use super::double::{Act, Double, run, run_remembering, says};
 
 fn text(outcome: Result<Outcome, AgentError>) -> String {
     match outcome {
@@ -145,6 +145,63 @@ async fn a_session_of_a_lost_process_is_opened_again_and_says_nothing_twice(
     let methods = ["initialize", "session/new", "session/prompt", "initialize", method, "session/prompt"];
     assert_eq!(double.methods(), methods);
     assert_eq!(double.prompt(1), ["More"]);
+}
+
+/// Another process of the gateway has the id that the first one stored. What the agent tells again is no answer.
+#[rstest]
+#[case::resume(json!({ "loadSession": true, "sessionCapabilities": { "resume": {} } }), &["session/resume"], true)]
+#[case::load(json!({ "loadSession": true }), &["session/load"], true)]
+#[case::load_after_a_refusal(
+    json!({ "loadSession": true, "sessionCapabilities": { "resume": { "fails": true } } }),
+    &["session/resume", "session/load"],
+    true
+)]
+#[case::refused(
+    json!({ "sessionCapabilities": { "resume": { "fails": true } } }),
+    &["session/resume", "session/new"],
+    false
+)]
+#[case::cannot(json!({}), &["session/new"], false)]
+#[tokio::test]
+async fn a_session_goes_on_after_a_restart_of_the_gateway(
+    #[case] capabilities: serde_json::Value,
+    #[case] opens: &[&str],
+    #[case] is_known: bool,
+) {
+    let double = Double::that_can(capabilities, Some(vec!["Old ", "answer."]), |_| vec![says("New.")]);
+    let first = turn("Hi");
+    let (_, _, stored) = run_remembering(&double.runtime(), first.clone()).await;
+    assert_eq!(stored, ["s1"]);
+
+    let next = AgentTurn { own_session: stored.first().cloned(), ..again(&first, "More") };
+    let (outcome, events, stored) = run_remembering(&double.runtime(), next).await;
+
+    assert_eq!((text(outcome).as_str(), seen(&events).as_str()), ("New.", "New."));
+    let methods: Vec<_> = ["initialize"].iter().chain(opens).chain(&["session/prompt"]).copied().collect();
+    assert_eq!(double.methods()[3..], methods);
+    let told = double.prompt(1);
+    if is_known {
+        assert_eq!((told, stored), (vec!["More".to_owned()], Vec::new()));
+    } else {
+        assert!(told.len() == 3 && told[1].contains("An answer."), "{told:?}");
+        assert_eq!(stored, ["s2"]);
+    }
+}
+
+/// What is stored may be of before a turn was removed.
+#[tokio::test]
+async fn a_session_from_which_a_turn_was_removed_is_not_opened_again() {
+    let double = Double::that_can(json!({ "sessionCapabilities": { "resume": {} } }), None, |_| vec![says("Yes.")]);
+    let (acp, first) = (double.runtime(), turn("Hi"));
+    let change = SessionNoticeChange::TurnRemoved(first.turn);
+    let notice = SessionNotice { session: first.session, own_session: Some("s0".to_owned()), change };
+    acp.session_changed(notice).await.expect("it forgets");
+
+    let (outcome, _) = run(&acp, AgentTurn { own_session: Some("s0".to_owned()), ..first }).await;
+
+    assert_eq!(text(outcome), "Yes.");
+    assert_eq!(double.methods(), ["initialize", "session/new", "session/prompt"]);
+    assert!(!acp.forgets_turns());
 }
 
 /// Gemini says that it can load sessions, and refuses.

@@ -325,6 +325,7 @@ pub struct ScriptedAgent {
     history: usize,
     reads: &'static [&'static str],
     keeps_sessions: bool,
+    forgets_turns: bool,
     notices: Mutex<Vec<SessionNotice>>,
     fails_notices: AtomicBool,
     slow_notices: Duration,
@@ -348,6 +349,7 @@ impl ScriptedAgent {
             history: 0,
             reads: &[],
             keeps_sessions: false,
+            forgets_turns: true,
             notices: Mutex::default(),
             fails_notices: AtomicBool::new(false),
             slow_notices: Duration::ZERO,
@@ -375,6 +377,13 @@ impl ScriptedAgent {
     #[must_use]
     pub const fn keeping_sessions(mut self) -> Self {
         self.keeps_sessions = true;
+        self
+    }
+
+    /// Makes it keep sessions that it can only forget as a whole.
+    #[must_use]
+    pub const fn keeping_whole_sessions(mut self) -> Self {
+        (self.keeps_sessions, self.forgets_turns) = (true, false);
         self
     }
 
@@ -439,6 +448,10 @@ impl AgentRuntime for ScriptedAgent {
 
     fn keeps_sessions(&self) -> bool {
         self.keeps_sessions
+    }
+
+    fn forgets_turns(&self) -> bool {
+        self.forgets_turns
     }
 
     async fn session_changed(&self, notice: SessionNotice) -> Result<(), AgentError> {

@@ -60,6 +60,8 @@ pub async fn what_an_agent_calls_a_session_is_kept(subject: &mut impl Subject) {
     let store = subject.store();
     assert_eq!(kept(&*store, session).await, Some(Some("second".to_owned())));
     assert_eq!(store.agent_session(&"other".into(), session).await.expect("sessions are read"), None);
+    change(&*store, AgentSessionChange::Unnamed { agent: self::agent(), session }).await;
+    assert_eq!(kept(&*store, session).await, Some(None));
     assert_eq!(store.next_agent_notice(at(0)).await.expect("notices are read"), None);
 }
 

@@ -42,6 +42,9 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &AgentSessionChange)
             rows::change(transaction, KEEP, params![session.as_uuid(), agent, own_session])?;
             change_owed(transaction, OWE_END, params![session.as_uuid(), agent, until.as_millis()])
         }
+        AgentSessionChange::Unnamed { agent, session } => {
+            rows::change(transaction, UNNAME, params![session.as_uuid(), agent]).map(drop)
+        }
         AgentSessionChange::Settled(AgentNotice { agent, notice, .. }) => {
             let (session, kind, turn) = (notice.session.as_uuid(), notice.change.as_str(), turn_id(notice.change));
             change_owed(transaction, SETTLE, params![session, agent, kind, turn, notice.own_session])?;
@@ -83,6 +86,8 @@ const OWE_REMOVED: &str = "
 const KEEP: &str = "
     insert into agent_sessions (session_id, agent, own_session) values (?, ?, ?)
     on conflict do update set own_session = coalesce(excluded.own_session, own_session)";
+
+const UNNAME: &str = "update agent_sessions set own_session = null where session_id = ? and agent = ?";
 
 /// Of a session that the store does not have.
 const OWE_END: &str = "
