@@ -69,7 +69,7 @@ struct Status {
 }
 
 /// Starts the process when it is needed, and again when it has ended.
-pub(crate) struct Supervisor {
+pub(crate) struct Keeper {
     name: AgentName,
     launcher: Box<dyn Launch>,
     start_timeout: Duration,
@@ -77,7 +77,7 @@ pub(crate) struct Supervisor {
     status: watch::Sender<Status>,
 }
 
-impl Supervisor {
+impl Keeper {
     pub(crate) fn new(name: AgentName, launcher: Box<dyn Launch>, start_timeout: Duration) -> Self {
         Self { name, launcher, start_timeout, needed: Notify::new(), status: watch::Sender::default() }
     }

@@ -6,14 +6,13 @@ use std::{
     path::{Path, PathBuf},
     process::Stdio,
     sync::Arc,
-    time::Duration,
 };
 
-use rejoinder_agents::tail::Tail;
+use rejoinder_agents::{LONGEST_END, Supervisor, program_end, tail::Tail};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    process::{Child, Command},
+    process::Child,
     time::timeout,
 };
 
@@ -21,9 +20,6 @@ use crate::AcpSection;
 
 /// The variables of the gateway that every agent gets, besides `LC_…` and `XDG_…`.
 const PASSED_ON: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR"];
-
-/// How long a process may take to end by itself, and again after it was asked to.
-const END: Duration = Duration::from_secs(1);
 
 /// What starts an agent.
 pub(crate) trait Launch: Send + Sync + 'static {
@@ -42,81 +38,69 @@ pub(crate) struct Launched {
     pub(crate) tail: Arc<Tail>,
 }
 
-/// A child process, with a process group of its own that is killed when this is dropped.
+/// The supervisor of an agent. It ends with its standard input, and the agent with all that it has started.
 pub(crate) struct Process {
-    child: Child,
+    supervisor: Child,
     group: Option<Pid>,
 }
 
 impl Process {
-    /// Waits a moment for the end of the process, whose input is closed; then asks it to end, and then kills it with its group.
-    /// Returns how it ended.
+    /// Waits for the end of an agent whose input is closed. Returns how it ended.
     pub(crate) async fn end(mut self) -> String {
-        let mut status = timeout(END, self.child.wait()).await;
-        if status.is_err() {
-            self.signal(Signal::TERM);
-            status = timeout(END, self.child.wait()).await;
-        }
-        match status {
-            Ok(Ok(status)) => status.to_string(),
+        match timeout(LONGEST_END, self.supervisor.wait()).await {
+            Ok(Ok(status)) => {
+                if status.code().is_none()
+                    && let Some(group) = self.group
+                {
+                    // Its supervisor was killed. It fails if all its processes have ended.
+                    let _ = kill_process_group(group, Signal::KILL);
+                }
+                program_end(status)
+            }
             Ok(Err(error)) => error.to_string(),
-            Err(_) => "it was killed, because it did not end".to_owned(),
-        }
-    }
-
-    fn signal(&self, signal: Signal) {
-        if let Some(group) = self.group {
-            // It fails if all its processes have ended.
-            let _ = kill_process_group(group, signal);
+            Err(_) => "its supervisor does not end".to_owned(),
         }
     }
 }
 
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.signal(Signal::KILL);
-    }
+/// Starts agents as processes.
+pub(crate) struct Launcher {
+    pub(crate) settings: AcpSection,
+    pub(crate) supervisor: Supervisor,
 }
 
-impl Launch for AcpSection {
+impl Launch for Launcher {
     fn launch(&self) -> Result<Launched, String> {
-        let [program, arguments @ ..] = self.command.as_slice() else {
+        let settings = &self.settings;
+        let [program, arguments @ ..] = settings.command.as_slice() else {
             return Err("`command` is empty".to_owned());
         };
-        if !Path::new(self.folder()).is_dir() {
-            return Err(format!("there is no folder {} (`cwd`)", self.folder()));
+        if !Path::new(settings.folder()).is_dir() {
+            return Err(format!("there is no folder {} (`cwd`)", settings.folder()));
         }
-        let found = self.find_program().ok_or_else(|| self.missing_program())?;
-        let mut command = Command::new(found);
-        let passed_on = env::vars_os().filter(|(name, _)| name.to_str().is_some_and(|name| self.passes_on(name)));
+        let found = settings.find_program().ok_or_else(|| settings.missing_program())?;
+        let passed_on = env::vars_os().filter(|(name, _)| name.to_str().is_some_and(|name| settings.passes_on(name)));
+        let mut command = self.supervisor.clone().streaming().command(found);
         command
             .args(arguments)
-            .current_dir(self.folder())
+            .current_dir(settings.folder())
             .env_clear()
             .envs(passed_on)
-            .envs(self.env.iter().map(|(name, value)| (name, value.expose())))
+            .envs(settings.env.iter().map(|(name, value)| (name, value.expose())))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .process_group(0)
-            .kill_on_drop(true);
-        let mut child = command.spawn().map_err(|error| format!("cannot start {program}: {error}"))?;
-        let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        let process = Some(Process { child, group });
-        match (input, output, errors) {
-            (Some(input), Some(output), Some(errors)) => {
-                let tail = Arc::new(Tail::of(&self.env, &self.inherit));
-                Ok(Launched {
-                    input: Box::new(input),
-                    output: Box::new(output),
-                    errors: Box::new(errors),
-                    process,
-                    tail,
-                })
-            }
-            _ => Err(format!("{program} has no standard input and output")),
-        }
+            // A signal to the gateway's group does not end the agent.
+            .process_group(0);
+        let mut supervisor = command.spawn().map_err(|error| format!("cannot start {program}: {error}"))?;
+        let pipes = (supervisor.stdin.take(), supervisor.stdout.take(), supervisor.stderr.take());
+        let group = supervisor.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        let process = Some(Process { supervisor, group });
+        let (Some(input), Some(output), Some(errors)) = pipes else {
+            return Err(format!("{program} has no standard input and output"));
+        };
+        let tail = Arc::new(Tail::of(&settings.env, &settings.inherit));
+        Ok(Launched { input: Box::new(input), output: Box::new(output), errors: Box::new(errors), process, tail })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{pin::pin, time::Duration};
 
+use rejoinder_agents::Supervisor;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -9,7 +10,7 @@ use crate::{
     AcpSection,
     connection::Connection,
     drive::{drive, initialize},
-    launch::Launch,
+    launch::{Launch, Launcher},
 };
 
 /// What an agent says about itself.
@@ -25,9 +26,9 @@ pub struct FoundAgent {
 ///
 /// # Errors
 /// Says why it does not work, for the operator.
-pub async fn probe(settings: &AcpSection) -> Result<FoundAgent, String> {
+pub async fn probe(settings: &AcpSection, supervisor: Supervisor) -> Result<FoundAgent, String> {
     let began = Instant::now();
-    let launched = settings.launch()?;
+    let launched = Launcher { settings: settings.clone(), supervisor }.launch()?;
     let ((connection, written), stop) = (Connection::new(0), CancellationToken::new());
     let mut drive = pin!(drive(&connection, launched, written, &stop));
     let answered = tokio::select! {

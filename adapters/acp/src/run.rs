@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use rejoinder_agents::{
+    Supervisor,
     prompt::files,
     report::{AnswerUpdate, Report},
 };
@@ -20,9 +21,9 @@ use crate::{
     AcpSection,
     answer::Answer,
     connection::{CallError, Event, Prompt},
-    drive::Supervisor,
+    drive::Keeper,
     feed::MOST_WAITING,
-    launch::Launch,
+    launch::{Launch, Launcher},
     open::{Opened, Opener, refusal},
     permission::{Decision, Permissions},
     prompt,
@@ -41,7 +42,7 @@ const CANCELLED: Duration = Duration::from_millis(1_500);
 pub struct Acp {
     name: AgentName,
     settings: AcpSection,
-    supervisor: Supervisor,
+    keeper: Keeper,
     sessions: Sessions,
 }
 
@@ -54,23 +55,23 @@ impl fmt::Debug for Acp {
 impl Acp {
     /// Starts nothing yet. [`keep_running`](Self::keep_running) must run beside its turns.
     #[must_use]
-    pub fn new(name: AgentName, settings: AcpSection) -> Self {
-        let launcher = Box::new(settings.clone());
-        Self::with_launcher(name, settings, launcher)
+    pub fn new(name: AgentName, settings: AcpSection, supervisor: Supervisor) -> Self {
+        let launcher = Launcher { settings: settings.clone(), supervisor };
+        Self::with_launcher(name, settings, Box::new(launcher))
     }
 
     pub(crate) fn with_launcher(name: AgentName, settings: AcpSection, launcher: Box<dyn Launch>) -> Self {
-        let supervisor = Supervisor::new(Arc::clone(&name), launcher, settings.start_timeout);
-        Self { name, settings, supervisor, sessions: Sessions::default() }
+        let keeper = Keeper::new(Arc::clone(&name), launcher, settings.start_timeout);
+        Self { name, settings, keeper, sessions: Sessions::default() }
     }
 
     /// Starts the process when a turn needs it, and ends it when `stop` is cancelled.
     pub async fn keep_running(&self, stop: CancellationToken) {
-        self.supervisor.run(stop).await;
+        self.keeper.run(stop).await;
     }
 
     async fn answer(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
-        let ready = self.supervisor.ready().await?;
+        let ready = self.keeper.ready().await?;
         let opener = Opener { agent: &self.name, settings: &self.settings, sessions: &self.sessions, ready: &ready };
         let mut place = opener.open(turn.session, turn.own_session.as_deref()).await?;
         let takes_pictures = ready.agent.agent_capabilities.prompt_capabilities.image;

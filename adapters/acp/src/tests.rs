@@ -1,7 +1,5 @@
-//! The runtime with a double of an agent, and with processes.
+//! The runtime with a double of an agent.
 
 mod conformance;
 mod double;
-mod process;
-mod real;
 mod talking;

@@ -58,4 +58,4 @@ pub use model::{Model, ModelSection, ModelStatus, ModelsError, SettingsError, re
 pub use openai::{OpenAi, OpenAiSection, say_hello};
 pub use pull::{Pull, PullSection, PullSettings, WorkerSection, openapi as pull_openapi};
 pub use section::{PriceSection, SchedulesSection};
-pub use supervise::{Supervisor, supervise};
+pub use supervise::{LONGEST_END, Supervisor, program_end, supervise};

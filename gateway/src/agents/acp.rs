@@ -5,6 +5,7 @@ use std::{env, fs::DirBuilder, os::unix::fs::DirBuilderExt as _, sync::Arc, time
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use rejoinder_acp::{AcpSection, FoundAgent, probe};
+use rejoinder_agents::Supervisor;
 use rejoinder_config::{Agent, AgentKind};
 use rejoinder_core::{AgentName, AgentRuntime};
 use reqwest::Client;
@@ -32,7 +33,11 @@ impl AgentFactory for Acp {
         let section = section::<AcpSection>(agent).clone();
         let own_folder = section.cwd.is_none().then(|| materials.data_dir.join("agents").join(&**name));
         let section = own_folder.iter().fold(section, |section, folder| section.in_folder(folder));
-        let acp = Arc::new(rejoinder_acp::Acp::new(Arc::clone(name), section));
+        let supervisor = Supervisor::own().map_err(|error| WiringError::Agent {
+            name: Arc::clone(name),
+            reason: format!("this program cannot start itself: {error}"),
+        })?;
+        let acp = Arc::new(rejoinder_acp::Acp::new(Arc::clone(name), section, supervisor));
         let runtime: Arc<dyn AgentRuntime> = Arc::clone(&acp) as Arc<dyn AgentRuntime>;
         let run: AgentLoop = Arc::new(move |stop| {
             let (acp, own_folder) = (Arc::clone(&acp), own_folder.clone());
@@ -58,7 +63,11 @@ impl AgentFactory for Acp {
         let (about, section) = (format!("agents.{name}"), section::<AcpSection>(agent));
         let role = role(is_default);
         let who = format!("{}{role}", section.command.join(" "));
-        vec![finding(about, &who, probe(&section.clone().in_folder(&env::temp_dir())).await)]
+        let found = match Supervisor::own() {
+            Ok(supervisor) => probe(&section.clone().in_folder(&env::temp_dir()), supervisor).await,
+            Err(error) => Err(format!("this program cannot start itself: {error}")),
+        };
+        vec![finding(about, &who, found)]
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::{
 
 use super::Command;
 use crate::{
-    supervise::MAX_MEMORY,
+    supervise::{MAX_MEMORY, program_end},
     tail::Tail,
     wire::{Body, Said, WireTurn},
 };
@@ -117,15 +117,10 @@ async fn ended(supervisor: &mut Child, group: Option<Pid>) -> Result<(), String>
         Ok(Err(error)) => return Err(format!("how it ended is unknown: {error}")),
         Err(_) => return Err(format!("its output has ended, and its supervisor has not within {END_TIMEOUT:?}")),
     };
-    match status.code() {
-        Some(0) => Ok(()),
-        Some(code @ 129..) => Err(format!("it ended with exit code {code} (signal {})", code - 128)),
-        Some(code) => Err(format!("it ended with exit code {code}")),
-        None => {
-            kill_rest(group);
-            Err("it ended with the death of its supervisor".to_owned())
-        }
+    if status.code().is_none() {
+        kill_rest(group);
     }
+    if status.success() { Ok(()) } else { Err(format!("it ended with {}", program_end(status))) }
 }
 
 /// Adds what the program wrote for the operator to an error that it explains.

@@ -1,4 +1,4 @@
-//! `rejoinder supervise`: the process between the gateway and a program that it runs for a turn. It ends with the program, or when
+//! `rejoinder supervise`: the process between the gateway and a program that it runs. It ends with the program, or when
 //! the gateway no longer holds its standard input, and leaves none of the program's processes behind.
 //!
 //! ```text
@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Its standard input is a number of eight bytes (big-endian), as many bytes for the standard input of the program, and then
-//! nothing: its end means that the run is over, also because the gateway has died. The program inherits the rest.
+//! nothing: its end means that the run is over, also because the gateway has died. With `--stream` the program reads it itself, and
+//! has a second to end when it ends. The program inherits the rest.
 //!
 //! On Linux the supervisor adopts what the program starts and abandons, so that it finds all of it, and the kernel kills the
 //! program if the supervisor is killed. Elsewhere it only reaches the program's group of processes.
@@ -14,20 +15,21 @@
 mod processes;
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     io,
     os::{
-        fd::AsFd,
+        fd::{AsFd, OwnedFd},
         unix::process::{CommandExt, ExitStatusExt},
     },
     path::{Path, PathBuf},
+    pin::Pin,
     process::{Command, ExitCode, ExitStatus, Stdio},
     time::Duration,
 };
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions, getpid, getppid, setrlimit, wait};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncReadExt, AsyncWriteExt, Interest, unix::AsyncFd},
     net::unix::pipe,
     process::ChildStdin,
     signal::unix::{SignalKind, signal},
@@ -42,6 +44,15 @@ const EXEC: &str = "--exec";
 
 /// The argument before the program's address space, in bytes.
 pub(crate) const MAX_MEMORY: &str = "--max-memory";
+
+/// The argument of a program that reads the standard input of its supervisor.
+const STREAM: &str = "--stream";
+
+/// How long such a program has to end by itself when its input has ended.
+const INPUT_GRACE: Duration = Duration::from_secs(1);
+
+/// How long a supervisor whose standard input has ended takes at most, and the program with it.
+pub const LONGEST_END: Duration = Duration::from_secs(4);
 
 /// How long the program's processes have to end by themselves once they are told to.
 const GRACE: Duration = Duration::from_millis(1500);
@@ -68,6 +79,30 @@ impl Supervisor {
         let program = if link.exists() { link.to_owned() } else { std::env::current_exe()? };
         Ok(Self { program, arguments: vec![SUPERVISE.into()] })
     }
+
+    /// The same for a program that reads the supervisor's standard input.
+    #[must_use]
+    pub fn streaming(mut self) -> Self {
+        self.arguments.push(STREAM.into());
+        self
+    }
+
+    /// The command that runs `program` below a supervisor.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> tokio::process::Command {
+        let mut command = tokio::process::Command::new(&self.program);
+        command.arg0("rejoinder").args(&self.arguments).arg("--").arg(program);
+        command
+    }
+}
+
+/// How a program ended whose supervisor ended with `status`.
+#[must_use]
+pub fn program_end(status: ExitStatus) -> String {
+    match status.code() {
+        Some(code @ 129..) => format!("exit code {code} (signal {})", code - 128),
+        Some(code) => format!("exit code {code}"),
+        None => "the death of its supervisor".to_owned(),
+    }
 }
 
 /// What a supervisor is told to run.
@@ -75,16 +110,18 @@ struct Orders {
     /// Set in the process that becomes the program.
     supervisor: Option<i32>,
     max_memory: Option<u64>,
+    is_stream: bool,
     command: Vec<OsString>,
 }
 
 impl Orders {
     fn read(mut arguments: impl Iterator<Item = OsString>) -> Option<Self> {
-        let mut orders = Self { supervisor: None, max_memory: None, command: Vec::new() };
+        let mut orders = Self { supervisor: None, max_memory: None, is_stream: false, command: Vec::new() };
         loop {
             let number = |text: Option<OsString>| text?.to_str()?.parse::<u64>().ok();
             match arguments.next()?.to_str()? {
                 EXEC => orders.supervisor = Some(i32::try_from(number(arguments.next())?).ok()?),
+                STREAM => orders.is_stream = true,
                 MAX_MEMORY => orders.max_memory = Some(number(arguments.next())?),
                 "--" => break,
                 _ => return None,
@@ -161,26 +198,27 @@ async fn watch(orders: &Orders) -> io::Result<Option<ExitStatus>> {
     // What a program sends to its whole group reaches the supervisor, too.
     let (_interrupt, _hangup) = (signal(SignalKind::interrupt())?, signal(SignalKind::hangup())?);
     processes::adopt()?;
-    let mut gateway = pipe::Receiver::from_owned_fd(io::stdin().as_fd().try_clone_to_owned()?)?;
-    let Ok(turn) = read_turn(&mut gateway).await else { return Ok(None) };
+    let Ok((turn, mut released)) = gateway(orders).await else { return Ok(None) };
     let (main, stdin) = start(orders)?;
     let write = async {
-        let mut stdin = stdin;
-        // A program need not read it.
-        let _ = stdin.write_all(&turn).await;
-        drop((stdin, turn));
+        if let Some(mut stdin) = stdin {
+            // A program need not read it.
+            let _ = stdin.write_all(&turn).await;
+        }
+        drop(turn);
         std::future::pending::<()>().await;
     };
     let mut write = std::pin::pin!(write);
+    let patience = if orders.is_stream { INPUT_GRACE } else { Duration::ZERO };
 
-    let (mut status, mut kill_at, mut is_killing) = (None, None, false);
-    let mut one = [0];
+    let (mut status, mut stop_at, mut kill_at, mut is_killing) = (None, None, None, false);
     loop {
         tokio::select! {
             () = &mut write => {}
             _ = ended.recv() => {}
             _ = told.recv(), if kill_at.is_none() => kill_at = Some(stop(main)),
-            _ = gateway.read(&mut one), if kill_at.is_none() => kill_at = Some(stop(main)),
+            () = &mut released, if stop_at.is_none() => stop_at = Some(Instant::now() + patience),
+            () = sleep_until(stop_at.unwrap_or_else(Instant::now)), if stop_at.is_some() && kill_at.is_none() => kill_at = Some(stop(main)),
             () = sleep_until(kill_at.unwrap_or_else(Instant::now)), if kill_at.is_some() && !is_killing => is_killing = true,
         }
         loop {
@@ -206,14 +244,39 @@ fn stop(main: Pid) -> Instant {
     Instant::now() + GRACE
 }
 
-async fn read_turn(gateway: &mut pipe::Receiver) -> io::Result<Vec<u8>> {
-    let length = gateway.read_u64().await?;
+/// Ends when the gateway no longer holds the standard input of this process.
+type Released = Pin<Box<dyn Future<Output = ()>>>;
+
+/// The turn for the program, and the end of the gateway's interest in it.
+async fn gateway(orders: &Orders) -> io::Result<(Vec<u8>, Released)> {
+    let stdin = io::stdin().as_fd().try_clone_to_owned()?;
+    if orders.is_stream {
+        #[expect(deprecated, reason = "its successor is unsafe, and an `OwnedFd` stays the same file")]
+        let stdin = AsyncFd::with_interest(stdin, Interest::READABLE)?;
+        return Ok((Vec::new(), Box::pin(closed(stdin))));
+    }
+    let mut stdin = pipe::Receiver::from_owned_fd(stdin)?;
+    let length = stdin.read_u64().await?;
     let mut turn = Vec::new();
-    (&mut *gateway).take(length).read_to_end(&mut turn).await?;
-    if turn.len() as u64 == length { Ok(turn) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    (&mut stdin).take(length).read_to_end(&mut turn).await?;
+    if turn.len() as u64 != length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let released = async move { drop(stdin.read(&mut [0]).await) };
+    Ok((turn, Box::pin(released)))
 }
 
-fn start(orders: &Orders) -> io::Result<(Pid, ChildStdin)> {
+/// Waits until nobody writes to a pipe any more, and reads nothing of it.
+async fn closed(pipe: AsyncFd<OwnedFd>) {
+    while let Ok(mut guard) = pipe.readable().await {
+        if guard.ready().is_read_closed() {
+            return;
+        }
+        guard.clear_ready();
+    }
+}
+
+fn start(orders: &Orders) -> io::Result<(Pid, Option<ChildStdin>)> {
     let Supervisor { program, arguments } = Supervisor::own()?;
     let mut command = Command::new(program);
     command.arg0("rejoinder").args(arguments).arg(EXEC).arg(getpid().as_raw_pid().to_string());
@@ -223,10 +286,10 @@ fn start(orders: &Orders) -> io::Result<(Pid, ChildStdin)> {
     if cfg!(not(target_os = "linux")) {
         command.process_group(0);
     }
-    let mut child = command.arg("--").args(&orders.command).stdin(Stdio::piped()).spawn()?;
-    let stdin = child.stdin.take().expect("it is a pipe");
+    let stdin = if orders.is_stream { Stdio::inherit() } else { Stdio::piped() };
+    let mut child = command.arg("--").args(&orders.command).stdin(stdin).spawn()?;
     let main = Pid::from_child(&child);
-    Ok((main, ChildStdin::from_std(stdin)?))
+    Ok((main, child.stdin.take().map(ChildStdin::from_std).transpose()?))
 }
 
 #[cfg(test)]
@@ -236,6 +299,12 @@ mod tests {
     fn read(arguments: &[&str]) -> Option<(Option<i32>, Option<u64>, Vec<OsString>)> {
         let orders = Orders::read(arguments.iter().map(Into::into))?;
         Some((orders.supervisor, orders.max_memory, orders.command))
+    }
+
+    #[test]
+    fn a_stream_is_named() {
+        let orders = Orders::read(["--stream", "--", "a"].iter().map(Into::into)).expect("it can be read");
+        assert!(orders.is_stream && orders.command == ["a"]);
     }
 
     #[test]

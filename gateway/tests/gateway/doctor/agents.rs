@@ -195,5 +195,5 @@ async fn a_program_that_is_not_there_or_speaks_something_else_is_wrong() {
     missing.assert_finding("agents.main", "wrong", &["there is no program no-such-agent", "agents.main.command"]);
 
     let other = run_doctor_for_a_program("[\"/bin/sh\", \"-c\", \"echo no key >&2; exit 1\"]").await;
-    other.assert_finding("agents.main", "wrong", &["exit status: 1", "no key"]);
+    other.assert_finding("agents.main", "wrong", &["exit code 1", "no key"]);
 }

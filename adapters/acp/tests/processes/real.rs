@@ -2,11 +2,11 @@
 
 use std::{env, sync::atomic::AtomicU32};
 
+use rejoinder_acp::{AcpSection, probe};
 use rejoinder_core::{AgentTurn, Outcome, conformance::runtime::turn};
 use tokio_util::sync::CancellationToken;
 
-use super::{double::run, process::start};
-use crate::{AcpSection, probe};
+use super::{run, start, supervisor};
 
 /// The command line, separated by spaces, and the names of the variables that the agent gets.
 fn section(cwd: &str) -> AcpSection {
@@ -27,7 +27,7 @@ const ANSWER: &str = "The zebra is made of quartz.";
 async fn a_real_agent_answers_in_a_session_and_after_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
     let section = section(folder.path().to_str().expect("UTF-8"));
-    let found = probe(&section).await.expect("it answers");
+    let found = probe(&section, supervisor()).await.expect("it answers");
     println!("{} answers after {:?}", found.name.as_deref().unwrap_or("it"), found.took);
     let first = turn("zebra-quartz please");
 

@@ -2,12 +2,12 @@
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
+use rejoinder_acp::{AcpSection, probe};
 use rejoinder_core::{AgentError, Outcome, conformance::runtime::turn};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::double::run;
-use crate::{Acp, AcpSection, probe};
+use super::{run, start, supervisor};
 
 /// Answers `initialize` and `session/new`.
 const BEGIN: &str = r#"
@@ -19,13 +19,6 @@ read -r line
 fn section(folder: &Path, script: &str) -> AcpSection {
     let command = ["sh", "-c", script].map(str::to_owned).to_vec();
     AcpSection { command, cwd: Some(folder.display().to_string()), ..AcpSection::default() }
-}
-
-pub(super) fn start(section: AcpSection, stop: &CancellationToken) -> Arc<Acp> {
-    let acp = Arc::new(Acp::new("main".into(), section));
-    let (runs, stop) = (Arc::clone(&acp), stop.clone());
-    tokio::spawn(async move { runs.keep_running(stop).await });
-    acp
 }
 
 async fn outcome_of(script: &str) -> Result<Outcome, AgentError> {
@@ -42,7 +35,7 @@ async fn the_operator_reads_what_a_process_said_last() {
     let outcome = outcome_of(&format!("{BEGIN} echo 'out of memory' >&2; exit 3")).await;
 
     let Err(AgentError::Broken(why)) = outcome else { panic!("{outcome:?}") };
-    assert!(why.contains("exit status: 3") && why.contains("out of memory"), "{why}");
+    assert!(why.contains("exit code 3") && why.contains("out of memory"), "{why}");
 }
 
 /// The error of an agent that cannot be reached is logged.
@@ -52,7 +45,7 @@ async fn a_process_that_does_not_start_says_why_without_what_it_wrote() {
 
     let Err(error @ AgentError::Unreachable(_)) = outcome else { panic!("{outcome:?}") };
     let why = error.summary();
-    assert!(why.contains("exit status: 127") && why.contains("rejoinder doctor"), "{why}");
+    assert!(why.contains("exit code 127") && why.contains("rejoinder doctor"), "{why}");
     assert!(!why.contains("node: not found"), "{why}");
 }
 
@@ -66,7 +59,7 @@ async fn what_a_process_wrote_is_told_without_its_secrets() {
         ..section(folder.path(), script)
     };
 
-    let found = probe(&with_key("echo \"node: no $CARGO_PKG_NAME for $KEY\" >&2; exit 127")).await;
+    let found = probe(&with_key("echo \"node: no $CARGO_PKG_NAME for $KEY\" >&2; exit 127"), supervisor()).await;
     let why = found.expect_err("it is no agent");
     assert!(why.contains("node: no •••• for ••••"), "{why}");
 
@@ -89,7 +82,7 @@ async fn a_process_is_started_again() {
     let (first, _) = run(&acp, turn("Hi")).await;
     let (second, _) = run(&acp, turn("Hi")).await;
 
-    assert!(matches!(&first, Err(AgentError::Broken(why)) if why.contains("signal: 9")), "{first:?}");
+    assert!(matches!(&first, Err(AgentError::Broken(why)) if why.contains("signal 9")), "{first:?}");
     assert!(matches!(second, Ok(Outcome::Reply(_))), "{second:?}");
 }
 
@@ -99,35 +92,91 @@ fn lives(pid: &str) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }
 
-#[tokio::test]
-async fn a_process_ends_with_the_gateway_and_with_all_that_it_started() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let script = format!("trap '' TERM; sh -c 'trap \"\" TERM; echo $$ > child; sleep 600' & {BEGIN} sleep 600");
-    let stop = CancellationToken::new();
-    let acp = start(section(folder.path(), &script), &stop);
-    let runs = Arc::clone(&acp);
-    let running = tokio::spawn(async move { run(&runs, turn("Hi")).await.0 });
-    let child = async {
+/// Starts a process that leaves its parent, its group and its session, and ignores that it is told to end. Its id is in `hidden`.
+const HIDE: &str = r#"sh -c 'setsid sh -c "trap \"\" TERM HUP; echo \$\$ > hidden; while true; do sleep 600; done" > /dev/null 2>&1 &'"#;
+
+fn hiding(folder: &Path) -> AcpSection {
+    section(folder, &format!("trap '' TERM; {HIDE}; {BEGIN} sleep 600"))
+}
+
+async fn until<T>(what: &str, found: impl Fn() -> Option<T>) -> T {
+    let waiting = async {
         loop {
-            match fs::read_to_string(folder.path().join("child")) {
-                Ok(child) if child.ends_with('\n') => break child.trim().to_owned(),
-                _ => sleep(Duration::from_millis(10)).await,
+            match found() {
+                Some(found) => break found,
+                None => sleep(Duration::from_millis(10)).await,
             }
         }
     };
-    let child = timeout(Duration::from_secs(10), child).await.expect("it starts a child");
-    assert!(lives(&child));
+    timeout(Duration::from_secs(20), waiting).await.unwrap_or_else(|_| panic!("waited in vain: {what}"))
+}
+
+async fn hidden(folder: &Path) -> String {
+    let written = || fs::read_to_string(folder.join("hidden")).ok().filter(|id| id.ends_with('\n'));
+    until("the process is there", written).await.trim().to_owned()
+}
+
+async fn ends(process: &str) {
+    until("the process ends", || (!lives(process)).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_process_ends_with_the_gateway_and_with_all_that_it_started() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let stop = CancellationToken::new();
+    let acp = start(hiding(folder.path()), &stop);
+    let running = tokio::spawn(async move { run(&acp, turn("Hi")).await.0 });
+    let process = hidden(folder.path()).await;
+    assert!(lives(&process));
 
     stop.cancel();
 
     let outcome = timeout(Duration::from_secs(10), running).await.expect("the run ends").expect("it does not panic");
     assert!(outcome.is_err(), "{outcome:?}");
-    let dies = async {
-        while lives(&child) {
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    timeout(Duration::from_secs(10), dies).await.expect("the child ends");
+    ends(&process).await;
+}
+
+/// The folder of [`a_run_of_another_process`].
+const FOLDER: &str = "REJOINDER_TEST_FOLDER";
+
+#[tokio::test]
+#[ignore = "it is a part of the test below, in a process that is killed"]
+async fn a_run_of_another_process() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let acp = start(hiding(Path::new(&folder)), &CancellationToken::new());
+    let _ = run(&acp, turn("Hi")).await;
+}
+
+#[tokio::test]
+async fn what_an_agent_started_ends_with_a_gateway_that_is_killed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut gateway = tokio::process::Command::new(std::env::current_exe().expect("this test"));
+    gateway.args(["--ignored", "--exact", "scripts::a_run_of_another_process"]);
+    let mut gateway =
+        gateway.env(FOLDER, folder.path()).stdout(std::process::Stdio::null()).spawn().expect("it starts");
+    let process = hidden(folder.path()).await;
+
+    gateway.kill().await.expect("it is ours");
+
+    ends(&process).await;
+}
+
+/// An agent gets all that is written, and has a moment when its input ends.
+#[tokio::test]
+async fn an_agent_reads_its_input_to_the_end() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let stop = CancellationToken::new();
+    let script = format!("{BEGIN} echo \"$line\" > prompt; cat > /dev/null; sleep 0.1; echo here > end");
+    let acp = start(section(folder.path(), &script), &stop);
+    let running = tokio::spawn(async move { run(&acp, turn(&"x".repeat(1 << 20))).await.0 });
+    let written = |name: &str| fs::read_to_string(folder.path().join(name)).ok().filter(|text| text.ends_with('\n'));
+    let prompt = until("it has read the prompt", || written("prompt")).await;
+
+    stop.cancel();
+
+    assert!(prompt.len() > 1 << 20, "{} bytes", prompt.len());
+    assert_eq!(until("it ends by itself", || written("end")).await, "here\n");
+    running.await.expect("it does not panic").expect_err("its process has ended");
 }
 
 #[tokio::test]
@@ -139,7 +188,7 @@ async fn the_environment_holds_only_what_is_named() {
         ..section(folder.path(), "env > env; exit 1")
     };
 
-    probe(&section).await.expect_err("it is no agent");
+    probe(&section, supervisor()).await.expect_err("it is no agent");
 
     let env = fs::read_to_string(folder.path().join("env")).expect("it was started");
     let has = |name: &str| env.lines().any(|line| line.starts_with(&format!("{name}=")));
@@ -150,18 +199,20 @@ async fn the_environment_holds_only_what_is_named() {
 async fn a_probe_says_what_answers_or_what_is_missing() {
     let folder = tempfile::tempdir().expect("a folder");
 
-    let found = probe(&section(folder.path(), BEGIN)).await.expect("it answers");
+    let found = probe(&section(folder.path(), BEGIN), supervisor()).await.expect("it answers");
     assert_eq!(found.name.as_deref(), Some("sh 1"));
 
     let command = vec!["no-such-agent".to_owned()];
-    let missing = probe(&AcpSection { command, ..section(folder.path(), "") }).await.expect_err("it is not there");
+    let missing =
+        probe(&AcpSection { command, ..section(folder.path(), "") }, supervisor()).await.expect_err("it is not there");
     assert_eq!(missing, "there is no program no-such-agent in the folders of PATH (`command`)");
 
     let cwd = Some("/no/such/folder".to_owned());
-    let nowhere = probe(&AcpSection { cwd, ..section(folder.path(), "") }).await.expect_err("it is not there");
+    let nowhere =
+        probe(&AcpSection { cwd, ..section(folder.path(), "") }, supervisor()).await.expect_err("it is not there");
     assert_eq!(nowhere, "there is no folder /no/such/folder (`cwd`)");
 
     let old = r#"read -r line; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":2}}'; read -r line"#;
-    let other = probe(&section(folder.path(), old)).await.expect_err("it speaks another version");
+    let other = probe(&section(folder.path(), old), supervisor()).await.expect_err("it speaks another version");
     assert_eq!(other, "it speaks version 2 of ACP, and the gateway version 1");
 }
