@@ -71,6 +71,8 @@ pub(super) struct PreparedRun {
 pub(super) enum PrepareError {
     /// The event's content cannot be read.
     Unreadable,
+    /// The store cannot read what the run needs, and says so.
+    Unread(String),
     /// It counts as a run that failed.
     Failed(AgentError),
 }
@@ -108,17 +110,17 @@ impl Inputs {
         let channel = self.channels.get(&event.conversation.channel);
         let channel = channel.ok_or_else(|| gone("channel", event.conversation.channel.as_str()))?.as_ref();
         let mut history =
-            self.history(turn, runtime.as_ref()).await.map_err(|error| unread("the transcript", &error))?;
+            self.history(turn, runtime.as_ref()).await.map_err(unread_of("the transcript"))?;
         let now = self.clock.now();
         for line in &mut history {
             note_if_late(line, now);
         }
-        let deferred = self.deferred(turn, run).await.map_err(|error| unread("the deferral", &error))?;
-        let handoff = self.handoff(turn, run).await.map_err(|error| unread("the runs before", &error))?;
-        let approvals = self.approvals(turn, run).await.map_err(|error| unread("the approvals", &error))?;
+        let deferred = self.deferred(turn, run).await.map_err(unread_of("the deferral"))?;
+        let handoff = self.handoff(turn, run).await.map_err(unread_of("the runs before"))?;
+        let approvals = self.approvals(turn, run).await.map_err(unread_of("the approvals"))?;
         let settings = self.settings.get();
         let policy = settings.policy_for(event, turn.rule.as_deref());
-        let others = self.merged(turn).await.map_err(|error| unread("the turns that it answers for", &error))?;
+        let others = self.merged(turn).await.map_err(unread_of("the turns that it answers for"))?;
         // What an agent remembers by itself is not to change either.
         let session = if event.is_on_copy() { turn.id.as_uuid().into() } else { turn.session };
         let deadline = run.started_at + policy.hard_deadline;
@@ -126,7 +128,7 @@ impl Inputs {
             Some(agent) => {
                 let store = Arc::clone(&self.agent_sessions);
                 let opened = Memory::open(store, agent.clone(), session, deadline + GRACE, event.is_on_copy()).await;
-                let (memory, own_session) = opened.map_err(|error| unread("the agent's session", &error))?;
+                let (memory, own_session) = opened.map_err(unread_of("the agent's session"))?;
                 (Some(memory), own_session)
             }
             None => (None, None),
@@ -357,6 +359,10 @@ fn ask<T>(channel: &dyn ChannelAdapter, question: impl FnOnce() -> T, otherwise:
     })
 }
 
-fn unread(what: &str, error: &StoreError) -> AgentError {
-    AgentError::Failed(format!("{what} cannot be read: {error}"))
+pub(super) fn unread(what: &str, error: &StoreError) -> String {
+    format!("{what} cannot be read: {error}")
+}
+
+fn unread_of(what: &'static str) -> impl FnOnce(StoreError) -> PrepareError {
+    move |error| PrepareError::Unread(unread(what, &error))
 }

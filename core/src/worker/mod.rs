@@ -29,7 +29,7 @@ use self::{
     agents::Agents,
     budgets::Budgets,
     files::HeldBytes,
-    input::{Inputs, PrepareError, PreparedRun},
+    input::{Inputs, PrepareError, PreparedRun, unread},
     memory::{Memory, remember},
     record::Recorder,
 };
@@ -84,6 +84,8 @@ enum RunResult {
     Panicked(String),
     /// The event's content cannot be read; the runtime was not called.
     Unreadable,
+    /// The store cannot read what the run needs, and says so; the runtime was not called.
+    Unread(String),
     /// The agent has used its budget of the day; the runtime was not called.
     Spent(String),
     /// A deadline or the person stopped it; that decision is stored already.
@@ -144,7 +146,11 @@ impl Worker {
                 RunResult::Returned(Ok(_)) => self.agents.note(agent, Ok(())),
                 RunResult::Returned(Err(error)) => self.agents.note(agent, Err(error.summary())),
                 RunResult::Panicked(_) => self.agents.note(agent, Err("the agent's runtime panicked".to_owned())),
-                RunResult::Unreadable | RunResult::Spent(_) | RunResult::Stopped | RunResult::GatewayStopped => {}
+                RunResult::Unreadable
+                | RunResult::Unread(_)
+                | RunResult::Spent(_)
+                | RunResult::Stopped
+                | RunResult::GatewayStopped => {}
             }
         }
         let mut at_once = None;
@@ -182,6 +188,10 @@ impl Worker {
             RunResult::Unreadable => {
                 let why = "the message cannot be read";
                 ("unreadable", Some(why.to_owned()), Some(Event::Unreadable(why.to_owned())))
+            }
+            RunResult::Unread(why) => {
+                warn!(turn = %turn.id, agent = %run.handler, error = why, "a run cannot begin");
+                ("failed", Some(why.clone()), Some(Event::Failed(why)))
             }
             RunResult::Spent(why) => ("budget", Some(why.clone()), Some(Event::OverBudget(why))),
             RunResult::Stopped => (handoff::STOPPED, None, None),
@@ -254,15 +264,13 @@ impl Worker {
             match self.budgets.spent(agent).await {
                 Ok(None) => {}
                 Ok(Some(why)) => return RunResult::Spent(why).into(),
-                Err(error) => {
-                    let why = format!("what the agent has used of the day cannot be read: {error}");
-                    return RunResult::Returned(Err(AgentError::Failed(why))).into();
-                }
+                Err(error) => return RunResult::Unread(unread("what the agent has used of the day", &error)).into(),
             }
         }
         let prepared = match self.inputs.prepare(turn, run).await {
             Ok(prepared) => prepared,
             Err(PrepareError::Unreadable) => return RunResult::Unreadable.into(),
+            Err(PrepareError::Unread(why)) => return RunResult::Unread(why).into(),
             Err(PrepareError::Failed(error)) => return RunResult::Returned(Err(error)).into(),
         };
         let PreparedRun { runtime, input, memory, mut held } = prepared;

@@ -10,6 +10,7 @@ use crate::{
     life::{at_every_write, comes_in_dying},
     linking::{identity, says},
     sessions::told,
+    texts::FAILED,
 };
 
 const DAY: u64 = 24 * 3600;
@@ -87,6 +88,24 @@ async fn the_cost_of_a_day_is_limited_for_each_person() {
 
     gateway.advance(secs(DAY)).await;
     assert_eq!(writes(&gateway, "bob", "four").await, "done");
+    gateway.at_rest().await;
+}
+
+/// That the store cannot read what is used is the store's trouble: the turn is answered by the ladder, and the agent is not down.
+#[tokio::test]
+async fn an_unread_budget_is_no_failure_of_the_agent() {
+    let gateway = with(Budget { tokens: Some(100), micros: None }).start().await;
+    assert_eq!(writes(&gateway, "bob", "one").await, "done");
+    gateway.changes_rows("alter table agent_use rename to gone; update probe set count = 0").await;
+
+    for _ in 0..2 {
+        gateway.receives(says(&chat("bob"), "two")).await;
+        gateway.advance(secs(60)).await;
+    }
+
+    assert_eq!(gateway.visible(&chat("bob"))[1..], [FAILED, FAILED]);
+    assert_eq!(gateway.agent("main").runs().len(), 1);
+    assert!(gateway.engine().agents().iter().all(|(_, health)| health.failures == 0 && health.error.is_none()));
     gateway.at_rest().await;
 }
 
