@@ -8,6 +8,10 @@ use rejoinder_core::{
 };
 use serde::de::DeserializeOwned;
 
+/// By how many days the day of what is used may be ahead of today, because the clock was set back. Further ahead, the clock was wrong
+/// when it was stored, and the day begins anew.
+pub(super) const AHEAD: i64 = 7;
+
 /// The columns of a [`StoredEvent`] in a `select`, from the table `e`.
 macro_rules! event_columns {
     () => {

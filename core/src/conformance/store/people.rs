@@ -260,35 +260,44 @@ async fn uses(store: &dyn Store, turn: &Turn, tokens: u64, day: Option<i64>) {
 pub async fn what_is_used_of_a_day_is_counted_until_the_next(subject: &mut impl Subject) {
     let store = subject.store();
     let ann = identity("main", "ann");
-    let says = async |key: &str, day| {
+    let says = async |store: &dyn Store, key: &str, day| {
         let mut event = said(&chat("a"), key);
         "ann".clone_into(&mut event.sender.id);
         let mut new = new_turn(event);
         new.turn.as_mut().expect("it has a turn").day = day;
-        Turn::of(&*store, new).await
+        Turn::of(store, new).await
     };
     let read = async |store: &dyn Store, day| {
         let DayUse { turns, tokens, micros } = store.day_use(&ann, day).await.expect("it is read");
         assert_eq!(micros, 2 * tokens);
         (turns, tokens)
     };
-    let first = says("1", Some(7)).await;
+    let first = says(&*store, "1", Some(7)).await;
     uses(&*store, &first, 10, None).await;
-    let second = says("2", Some(7)).await;
+    let second = says(&*store, "2", Some(7)).await;
     uses(&*store, &second, 5, None).await;
-    says("3", None).await;
+    says(&*store, "3", None).await;
     assert_eq!((read(&*store, 7).await, read(&*store, 8).await), ((2, 15), (0, 0)));
     let since = async |seconds| store.tokens_since(first.conversation, at(seconds)).await.expect("they are read");
     assert_eq!((since(0).await, since(1_000_000).await), (15, 0));
 
     // A run that ends after midnight counts on the next day, if its person has written since.
-    let late = says("4", Some(7)).await;
-    says("5", Some(8)).await;
+    let late = says(&*store, "4", Some(7)).await;
+    says(&*store, "5", Some(8)).await;
     uses(&*store, &late, 3, None).await;
     drop(store);
     subject.reopen().await;
     let store = subject.store();
-    assert_eq!((read(&*store, 7).await, read(&*store, 8).await), ((0, 0), (1, 3)));
+    assert_eq!((read(&*store, 8).await, read(&*store, 9).await), ((1, 3), (0, 0)));
+
+    // The clock is set back over midnight: the day does not begin anew. It does after it was far ahead.
+    let early = says(&*store, "6", Some(7)).await;
+    uses(&*store, &early, 4, None).await;
+    assert_eq!((read(&*store, 7).await, read(&*store, 8).await), ((2, 7), (2, 7)));
+    says(&*store, "7", Some(1000)).await;
+    assert_eq!((read(&*store, 1000).await, read(&*store, 8).await), ((1, 0), (0, 0)));
+    says(&*store, "8", Some(8)).await;
+    assert_eq!((read(&*store, 8).await, read(&*store, 1000).await), ((1, 0), (0, 0)));
 
     change(&*store, [PeopleChange::IdentityRemoved(ann.clone())]).await;
     assert_eq!(read(&*store, 8).await, (0, 0));
@@ -315,7 +324,16 @@ pub async fn what_an_agent_uses_of_a_day_is_counted(subject: &mut impl Subject) 
     assert_eq!(read(&*store, "main", 7).await, (2, 20));
     let turn = Turn::of(&*store, new_turn(said(&chat("a"), "4"))).await;
     uses(&*store, &turn, 3, Some(8)).await;
-    assert_eq!((read(&*store, "main", 7).await, read(&*store, "main", 8).await), ((0, 0), (1, 3)));
+    assert_eq!((read(&*store, "main", 8).await, read(&*store, "main", 9).await), ((1, 3), (0, 0)));
+
+    // The end of a run that is stored late, and a clock that is set back, do not begin the day anew. One that was far ahead does.
+    for (key, day, used) in
+        [("5", 7, (2, 7)), ("6", 8, (3, 11)), ("7", 1000, (1, 4)), ("8", 8, (1, 4))]
+    {
+        let turn = Turn::of(&*store, new_turn(said(&chat("a"), key))).await;
+        uses(&*store, &turn, 4, Some(day)).await;
+        assert_eq!(read(&*store, "main", day).await, used, "{key}");
+    }
 }
 
 /// Also over a restart. Who is forgotten has tried nothing.

@@ -26,10 +26,11 @@ store_trait! {
         /// Where somebody is reached on a channel.
         read fn direct_chat(of: &Identity) -> Option<DirectChat>;
 
-        /// What somebody has used of a day, since it is limited; see [`NewTurn::day`](crate::store::NewTurn::day).
+        /// What somebody has used of a day, since it is limited; see [`NewTurn::day`](crate::store::NewTurn::day). Of a day before
+        /// the last one on which something was counted, by a week at most, what was used of that one: the clock may be set back.
         read fn day_use(who: &Identity, day: i64) -> DayUse;
 
-        /// What an agent has used of a day, since it has a budget; see [`RunEnd::day`](crate::store::RunEnd::day).
+        /// The same of an agent, since it has a budget; see [`RunEnd::day`](crate::store::RunEnd::day).
         read fn agent_use(agent: &AgentName, day: i64) -> DayUse;
 
         /// The tokens that agents used for the last thousand turns of a conversation, as far as these were accepted since a time.

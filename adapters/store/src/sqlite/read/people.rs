@@ -8,7 +8,7 @@ use rejoinder_core::{
 use sqlx::sqlite::SqliteRow;
 
 use super::columns::{Columns, all, one, record};
-use crate::sqlite::{error::store_error, store::SqliteStore};
+use crate::sqlite::{error::store_error, store::SqliteStore, stored::AHEAD};
 
 /// The identity in a row of [`SELECT_PEOPLE`]; `None` for a person without one.
 fn known_identity(row: &SqliteRow) -> Result<Option<KnownIdentity>, StoreError> {
@@ -84,15 +84,15 @@ impl PeopleStore for SqliteStore {
     }
 
     async fn day_use(&self, who: &Identity, day: i64) -> Result<DayUse, StoreError> {
-        let sql = "select turns, tokens, micros from daily_use where channel = ? and id = ? and day = ?";
-        let query = sqlx::query(sql).bind(who.channel.as_str()).bind(&who.id).bind(day);
+        let sql = "select turns, tokens, micros from daily_use where channel = ? and id = ? and day between ? and ?";
+        let query = sqlx::query(sql).bind(who.channel.as_str()).bind(&who.id).bind(day).bind(day + AHEAD);
         let used = |row: &SqliteRow| Ok(record!(row => DayUse { turns, tokens, micros }));
         one(&self.readers, query, used).await.map(Option::unwrap_or_default)
     }
 
     async fn agent_use(&self, agent: &AgentName, day: i64) -> Result<DayUse, StoreError> {
-        let sql = "select turns, tokens, micros from agent_use where agent = ? and day = ?";
-        let query = sqlx::query(sql).bind(&**agent).bind(day);
+        let sql = "select turns, tokens, micros from agent_use where agent = ? and day between ? and ?";
+        let query = sqlx::query(sql).bind(&**agent).bind(day).bind(day + AHEAD);
         let used = |row: &SqliteRow| Ok(record!(row => DayUse { turns, tokens, micros }));
         one(&self.readers, query, used).await.map(Option::unwrap_or_default)
     }

@@ -4,10 +4,11 @@ use rejoinder_core::{Identity, StoreError, Usage, store::RunEnd};
 use rusqlite::params;
 
 use super::rows::{self, Transaction};
+use crate::sqlite::stored::AHEAD;
 
 /// A turn of somebody counts on a day.
 pub(super) fn count(transaction: &Transaction<'_>, who: &Identity, day: i64) -> Result<(), StoreError> {
-    rows::change_one(transaction, "daily use", COUNT, params![who.channel.as_str(), who.id, day])
+    rows::change_one(transaction, "daily use", COUNT, params![who.channel.as_str(), who.id, day, AHEAD])
 }
 
 /// What a run used counts for the sender of its turn, if that is limited, and for its agent, if that has a budget.
@@ -18,21 +19,23 @@ pub(super) fn add(transaction: &Transaction<'_>, run: &RunEnd) -> Result<(), Sto
     let micros = run.cost.map_or(0, |cost| stored(cost.micros));
     rows::change(transaction, ADD, params![turn, tokens, micros])?;
     if let Some(day) = run.day {
-        rows::change(transaction, ADD_TO_AGENT, params![turn, run.number, day, tokens, micros])?;
+        rows::change(transaction, ADD_TO_AGENT, params![turn, run.number, day, tokens, micros, AHEAD])?;
     }
     Ok(())
 }
 
-/// Removes what was used before the last day but one.
+/// Removes what was used long before the last day.
 pub(super) fn remove_old(transaction: &Transaction<'_>) -> Result<(), StoreError> {
-    rows::change(transaction, REMOVE_OLD, []).map(drop)
+    rows::change(transaction, REMOVE_OLD, [AHEAD]).map(drop)
 }
 
+/// A row begins anew on a later day. It stays on its day, and counts, for one that is earlier by [`AHEAD`] days at most: a run may
+/// end late, and a clock may be set back.
 const COUNT: &str = "
     insert into daily_use (channel, id, day, turns, tokens) values (?1, ?2, ?3, 1, 0)
     on conflict (channel, id) do update set
-        turns = iif(day = excluded.day, turns, 0) + 1, tokens = iif(day = excluded.day, tokens, 0),
-        micros = iif(day = excluded.day, micros, 0), day = excluded.day";
+        turns = iif(day between ?3 and ?3 + ?4, turns, 0) + 1, tokens = iif(day between ?3 and ?3 + ?4, tokens, 0),
+        micros = iif(day between ?3 and ?3 + ?4, micros, 0), day = iif(day between ?3 and ?3 + ?4, day, ?3)";
 
 const ADD: &str = "
     update daily_use set tokens = min(tokens + ?2, 4000000000000000000), micros = min(micros + ?3, 4000000000000000000)
@@ -43,8 +46,9 @@ const ADD_TO_AGENT: &str = "
     select agent, ?3, 1, min(?4, 4000000000000000000), min(?5, 4000000000000000000) from runs
         where turn_id = ?1 and number = ?2 and agent is not null
     on conflict (agent) do update set
-        turns = iif(day = excluded.day, turns, 0) + 1,
-        tokens = min(iif(day = excluded.day, tokens, 0) + excluded.tokens, 4000000000000000000),
-        micros = min(iif(day = excluded.day, micros, 0) + excluded.micros, 4000000000000000000), day = excluded.day";
+        turns = iif(day between ?3 and ?3 + ?6, turns, 0) + 1,
+        tokens = min(iif(day between ?3 and ?3 + ?6, tokens, 0) + excluded.tokens, 4000000000000000000),
+        micros = min(iif(day between ?3 and ?3 + ?6, micros, 0) + excluded.micros, 4000000000000000000),
+        day = iif(day between ?3 and ?3 + ?6, day, ?3)";
 
-const REMOVE_OLD: &str = "delete from daily_use where day < (select max(day) from daily_use) - 1";
+const REMOVE_OLD: &str = "delete from daily_use where day < (select max(day) from daily_use) - 1 - ?";
