@@ -107,7 +107,7 @@ pub mod store {
             sessions::SessionStore,
             state::StoreState,
             transition::{
-                AttemptEnd, AttemptStart, ClosedQuestion, Commit, DeliveryChange, IdempotentAnswer, LineChange,
+                AgentUse, AttemptEnd, AttemptStart, ClosedQuestion, Commit, DeliveryChange, IdempotentAnswer, LineChange,
                 NewDelivery, Noun, Operation, RunEnd, RunStart, Seen, TranscriptLine, Transition, Transitions,
                 TurnChange, Withdrawal,
             },
@@ -148,7 +148,7 @@ pub use model::{
     people::{Identity, KnownAs, KnownPeople, PersonRole, SeedPerson},
     queue::{Backlog, NotAQueueMode, Overflow, QueueMode, Queues},
     routing::{Condition, Hours, PolicyChange, Rule, day_name},
-    run::{Cost, Currency, ModelInput, NotACurrency, Price, ToolUse},
+    run::{Cost, Currency, ModelInput, NotACurrency, Price, ToolUse, Used},
     schedule::{
         Missed, NewSchedule, NotASchedule, ScheduleCall, ScheduleLimits, ScheduleSettings, ScheduledAction, When,
         read_time, zone,

@@ -202,6 +202,8 @@ pub struct AgentTurn {
     /// Whether the agent may end a run with [`Outcome::Approval`](rejoinder_guard::Outcome::Approval): there is somebody, or a
     /// rule, to decide it.
     pub may_ask_approval: bool,
+    /// The members of this agent that have used their budget of the day: they are not to be asked.
+    pub spent: Vec<AgentName>,
     /// Whether the agent may schedule something in this conversation with [`RunEvents::schedule`](crate::RunEvents::schedule).
     pub may_schedule: bool,
     /// The person who wrote.
@@ -244,4 +246,23 @@ pub struct Usage {
     pub input_tokens: u64,
     /// Tokens of the completion.
     pub output_tokens: u64,
+}
+
+impl Usage {
+    /// The sum.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+        }
+    }
+
+    /// What it is more than an earlier one.
+    pub(crate) const fn since(self, earlier: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_sub(earlier.input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(earlier.output_tokens),
+        }
+    }
 }

@@ -121,6 +121,28 @@ pub struct Cost {
     pub currency: Currency,
 }
 
+/// What a run used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Used {
+    /// Tokens of both kinds.
+    pub tokens: u64,
+    /// In millionths of a currency.
+    pub micros: u64,
+}
+
+impl Used {
+    /// What these tokens are, and what they cost.
+    #[must_use]
+    pub fn of(usage: Usage, cost: Option<Cost>) -> Self {
+        let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
+        Self { tokens, micros: cost.map_or(0, |cost| cost.micros) }
+    }
+
+    pub(crate) const fn and(self, other: Self) -> Self {
+        Self { tokens: self.tokens.saturating_add(other.tokens), micros: self.micros.saturating_add(other.micros) }
+    }
+}
+
 impl fmt::Display for Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, micros) = (self.micros / 1_000_000, self.micros % 1_000_000);

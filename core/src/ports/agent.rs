@@ -19,7 +19,7 @@ pub enum RunEvent {
     Text(String),
     /// The whole text of the answer so far; replaces all text reported before.
     Rewrite(String),
-    /// The member that is asked in the agent's place; the last one counts.
+    /// The member that is asked in the agent's place from now on: what is consumed until the next report counts for it as well.
     Member(AgentName),
     /// A tool call of the agent that has ended: activity, not a signal.
     Tool(ToolUse),

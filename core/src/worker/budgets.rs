@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use rejoinder_guard::Timestamp;
 use tracing::{error, warn};
 
+use super::runtimes::Runtimes;
 use crate::{
     events::Run,
-    model::{AgentName, Budget, Cost, Day, LiveSettings, Usage},
-    ports::{DayUse, PeopleStore, SharedClock, StoreError},
+    model::{AgentName, Budget, Cost, Day, LiveSettings, TurnId, Usage, Used},
+    ports::{AgentUse, DayUse, PeopleStore, Remark, SharedClock, StoreError},
 };
 
 /// Operators are told once this part of a budget is used, in percent.
@@ -20,40 +22,101 @@ pub(crate) struct Budgets {
     pub(crate) clock: SharedClock,
 }
 
+/// Who has used a budget.
+pub(super) enum Spent {
+    /// The agent, or each of its members: it may begin no run, for this reason.
+    Agent(String),
+    /// These members of it.
+    Members(Vec<AgentName>),
+}
+
+/// What a run costs, and for whom what it used counts.
+#[derive(Default)]
+pub(super) struct Bill {
+    pub(super) cost: Option<Cost>,
+    pub(super) used: Used,
+    pub(super) agents: Vec<AgentUse>,
+}
+
 impl Budgets {
-    /// Why an agent may begin no run today; `None` if it may.
-    pub(super) async fn spent(&self, agent: &AgentName) -> Result<Option<String>, StoreError> {
-        let Some((budget, today)) = self.budget(agent) else { return Ok(None) };
-        let DayUse { tokens, micros, .. } = self.usage.agent_use(agent, today.number).await?;
-        Ok((budget.percent(tokens, micros) >= 100).then(|| format!("the agent {agent} has used its budget of the day")))
-    }
-
-    /// The day on which the end of a run counts; `None` if its agent has no budget.
-    pub(super) fn day(&self, run: &Run) -> Option<i64> {
-        self.budget(run.handler.agent()?).map(|(_, today)| today.number)
-    }
-
-    /// Tells operators if this run, whose end is stored and which counts on `day`, was the one with which its agent had used most of its budget, or all.
-    pub(super) async fn note(&self, run: &Run, day: i64, usage: Option<Usage>, cost: Option<Cost>) {
-        let Some(agent) = run.handler.agent() else { return };
-        let Some((budget, _)) = self.budget(agent) else { return };
-        let DayUse { tokens, micros, .. } = match self.usage.agent_use(agent, day).await {
-            Ok(used) => used,
-            Err(error) => return warn!(%agent, %error, "cannot read what an agent has used of the day"),
+    /// Who may not run today: the agent of a run, or members of it.
+    pub(super) async fn spent(&self, run: &Run, runtimes: &Runtimes) -> Result<Spent, StoreError> {
+        let none = Spent::Members(Vec::new());
+        let Some(agent) = run.handler.agent().filter(|_| !self.settings.get().budgets.is_empty()) else {
+            return Ok(none);
         };
-        let Usage { input_tokens, output_tokens } = usage.unwrap_or_default();
-        let before = budget.percent(
-            tokens.saturating_sub(input_tokens.saturating_add(output_tokens)),
-            micros.saturating_sub(cost.map_or(0, |cost| cost.micros)),
-        );
-        let percent = budget.percent(tokens, micros);
-        if before < 100 && percent >= 100 {
-            error!(
-                agent = &**agent,
-                tokens, "an agent has used its budget of the day: it begins no run before the next"
-            );
-        } else if before < MOST_OF_IT && percent >= MOST_OF_IT {
-            error!(agent = &**agent, tokens, percent, "an agent has used most of its budget of the day");
+        if self.is_spent(agent).await? {
+            return Ok(Spent::Agent(format!("the agent {agent} has used its budget of the day")));
+        }
+        let Some(runtime) = runtimes.get(agent) else { return Ok(none) };
+        let (members, mut spent) = (runtime.members(), Vec::new());
+        for member in &members {
+            if self.is_spent(&member.name).await? {
+                spent.push(member.name.clone());
+            }
+        }
+        if !spent.is_empty() && spent.len() == members.len() {
+            return Ok(Spent::Agent(format!("all members of the agent {agent} have used their budgets of the day")));
+        }
+        Ok(Spent::Members(spent))
+    }
+
+    async fn is_spent(&self, agent: &AgentName) -> Result<bool, StoreError> {
+        let Some((budget, today)) = self.budget(agent) else { return Ok(false) };
+        let DayUse { tokens, micros, .. } = self.usage.agent_use(agent, today.number).await?;
+        Ok(budget.percent(tokens, micros) >= 100)
+    }
+
+    /// What the members of a run used, or all of it without one, counts for them and for the agent. A cost is that of the last
+    /// currency: money of another one cannot be added.
+    pub(super) fn bill(&self, run: &Run, shares: &[(Option<AgentName>, Usage)]) -> Bill {
+        let settings = self.settings.get();
+        let mut bill = Bill::default();
+        for (member, usage) in shares.iter().rev() {
+            let counted = || member.iter().chain(run.handler.agent());
+            let price = counted().find_map(|agent| settings.prices.get(agent));
+            let cost = price.map(|price| price.cost(*usage));
+            let summed = cost.filter(|cost| bill.cost.is_none_or(|sum| sum.currency == cost.currency));
+            if let Some(Cost { micros, currency }) = summed {
+                let before = bill.cost.map_or(0, |sum| sum.micros);
+                bill.cost = Some(Cost { micros: before.saturating_add(micros), currency });
+            }
+            bill.used = bill.used.and(Used::of(*usage, summed));
+            for agent in counted() {
+                let cost = if member.as_ref() == Some(agent) { cost } else { summed };
+                self.add(&mut bill.agents, agent, Used::of(*usage, cost));
+            }
+        }
+        bill
+    }
+
+    /// Adds what was used to what counts for an agent, if that has a budget.
+    fn add(&self, agents: &mut Vec<AgentUse>, agent: &AgentName, used: Used) {
+        let Some((_, today)) = self.budget(agent) else { return };
+        match agents.iter_mut().find(|known| known.agent == *agent) {
+            Some(known) => known.used = known.used.and(used),
+            None => agents.push(AgentUse { agent: agent.clone(), day: today.number, used }),
+        }
+    }
+
+    /// Tells operators if what was just stored was what an agent had used most of its budget with, or all.
+    pub(super) async fn note(&self, counted: &[AgentUse]) {
+        for AgentUse { agent, day, used } in counted {
+            let Some((budget, _)) = self.budget(agent) else { continue };
+            let DayUse { tokens, micros, .. } = match self.usage.agent_use(agent, *day).await {
+                Ok(used) => used,
+                Err(error) => return warn!(%agent, %error, "cannot read what an agent has used of the day"),
+            };
+            let before = budget.percent(tokens.saturating_sub(used.tokens), micros.saturating_sub(used.micros));
+            let percent = budget.percent(tokens, micros);
+            if before < 100 && percent >= 100 {
+                error!(
+                    agent = &**agent,
+                    tokens, "an agent has used its budget of the day: it begins no run before the next"
+                );
+            } else if before < MOST_OF_IT && percent >= MOST_OF_IT {
+                error!(agent = &**agent, tokens, percent, "an agent has used most of its budget of the day");
+            }
         }
     }
 
@@ -62,4 +125,9 @@ impl Budgets {
         let budget = settings.budgets.get(agent)?;
         Some((*budget, Day::of(self.clock.now(), &settings.time_zone)))
     }
+}
+
+/// Says which members a run did not ask.
+pub(super) fn left_out(turn: TurnId, members: &[AgentName], at: Timestamp) -> Remark {
+    Remark { turn, at, kind: "spent".to_owned(), detail: members.join(", ") }
 }

@@ -152,6 +152,7 @@ impl Inputs {
             handoff,
             may_defer: DeferralLimits { left: turn.obligation.deferrals_left(&policy), longest: policy.max_defer },
             approvals,
+            spent: Vec::new(),
             may_schedule: schedule_limits(run, event, &settings, &self.channels).is_some(),
             may_ask_approval: policy.max_approvals > 0
                 && (!settings.approvals.rules.is_empty() || self.people.has_approver(&settings.approvals)),

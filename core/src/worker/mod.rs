@@ -27,7 +27,7 @@ use tracing::{info, warn};
 pub(crate) use self::grace::GRACE;
 use self::{
     agents::Agents,
-    budgets::Budgets,
+    budgets::{Bill, Budgets, Spent, left_out},
     files::HeldBytes,
     input::{Inputs, PrepareError, PreparedRun, unread},
     memory::{Memory, remember},
@@ -97,7 +97,10 @@ enum RunResult {
 struct FinishedRun {
     result: RunResult,
     usage: Option<Usage>,
-    member: Option<AgentName>,
+    /// What each member consumed of it.
+    shares: Vec<(Option<AgentName>, Usage)>,
+    /// The members that were not asked, because they have used their budgets.
+    spent: Vec<AgentName>,
     content: Option<Arc<RunContent>>,
     typing: Option<Typing>,
     /// Whether it left behind what it asked approval for.
@@ -108,7 +111,8 @@ struct FinishedRun {
 
 impl From<RunResult> for FinishedRun {
     fn from(result: RunResult) -> Self {
-        Self { result, usage: None, member: None, content: None, typing: None, left: false, deadline: None }
+        let (shares, spent) = (Vec::new(), Vec::new());
+        Self { result, usage: None, shares, spent, content: None, typing: None, left: false, deadline: None }
     }
 }
 
@@ -136,7 +140,7 @@ impl Worker {
 
     /// Passes the end of a run to the guard.
     async fn finish(&self, turn: &mut TurnRecord, run: &Run, finished: FinishedRun) {
-        let FinishedRun { result, usage, member, content, left, deadline, typing: _ } = finished;
+        let FinishedRun { result, usage, shares, spent, content, left, deadline, typing: _ } = finished;
         let is_late = deadline.is_some_and(|deadline| self.clock.now() >= deadline);
         if let Some(agent) = run.handler.agent() {
             match &result {
@@ -202,17 +206,14 @@ impl Worker {
         let at = self.clock.now();
         metrics::histogram!("rejoinder_run_seconds", "agent" => run.handler.to_string(), "end" => end)
             .record(at.since(run.started_at).as_secs_f64());
-        let settings = self.settings.get();
-        let mut priced = member.as_ref().into_iter().chain(run.handler.agent());
-        let price = priced.find_map(|agent| settings.prices.get(agent));
-        let cost = price.zip(usage).map(|(price, usage)| price.cost(usage));
+        let Bill { cost, used, agents } = self.budgets.bill(run, usage.map(|_| &*shares).unwrap_or_default());
         count(run, end, usage, cost);
+        let member = shares.into_iter().next_back().and_then(|(member, _)| member);
         let (number, end) = (run.number, end.to_owned());
-        // What used nothing counts for no budget.
-        let day = usage.and_then(|_| self.budgets.day(run));
-        let run_end = RunEnd { turn: turn.id, number, at, end, detail, usage, cost, day, member, content };
-        let counted = day.map(|day| (day, usage, cost));
-        let trigger = Trigger::RunEnded { end: run_end, remark: None, at_once };
+        let counted = agents.clone();
+        let run_end = RunEnd { turn: turn.id, number, at, end, detail, usage, cost, used, agents, member, content };
+        let remark = (!spent.is_empty()).then(|| left_out(turn.id, &spent, at));
+        let trigger = Trigger::RunEnded { end: run_end, remark, at_once };
         match event {
             Some(event) => {
                 self.ledger.decide_until_stored(turn, event, trigger).await;
@@ -224,9 +225,7 @@ impl Worker {
                 }
             }
         }
-        if let Some((day, usage, cost)) = counted {
-            self.budgets.note(run, day, usage, cost).await;
-        }
+        self.budgets.note(&counted).await;
     }
 
     /// What decides at once what a run asks approval for.
@@ -260,20 +259,19 @@ impl Worker {
 
     async fn run_agent(&self, turn: &mut TurnRecord, run: &Run, tokens: &RunTokens) -> FinishedRun {
         let RunTokens { stop, go_on, show } = tokens;
-        if let Some(agent) = run.handler.agent() {
-            match self.budgets.spent(agent).await {
-                Ok(None) => {}
-                Ok(Some(why)) => return RunResult::Spent(why).into(),
-                Err(error) => return RunResult::Unread(unread("what the agent has used of the day", &error)).into(),
-            }
-        }
+        let spent = match self.budgets.spent(run, &self.inputs.agents).await {
+            Ok(Spent::Members(members)) => members,
+            Ok(Spent::Agent(why)) => return RunResult::Spent(why).into(),
+            Err(error) => return RunResult::Unread(unread("what the agent has used of the day", &error)).into(),
+        };
         let prepared = match self.inputs.prepare(turn, run).await {
             Ok(prepared) => prepared,
             Err(PrepareError::Unreadable) => return RunResult::Unreadable.into(),
             Err(PrepareError::Unread(why)) => return RunResult::Unread(why).into(),
             Err(PrepareError::Failed(error)) => return RunResult::Returned(Err(error)).into(),
         };
-        let PreparedRun { runtime, input, memory, mut held } = prepared;
+        let PreparedRun { runtime, mut input, memory, mut held } = prepared;
+        input.spent.clone_from(&spent);
         let memory = memory.as_ref();
         let _running = run.handler.agent().map(|agent| self.agents.begin(agent));
         let mut deadline = Some(input.deadline);
@@ -345,8 +343,8 @@ impl Worker {
         }
         drafting.end().await;
         left |= question.is_some();
-        let (usage, member, content) = (recorder.usage, recorder.member.take(), recorder.content());
-        FinishedRun { result, usage, member, content, typing, left, deadline }
+        let (usage, shares, content) = (recorder.usage, recorder.shares(), recorder.content());
+        FinishedRun { result, usage, shares, spent, content, typing, left, deadline }
     }
 
     /// Waits up to [`GRACE`] for a cancelled run to return. Of its events only what is recorded counts.
@@ -361,7 +359,7 @@ impl Worker {
             loop {
                 match reported.recv().await {
                     Some(RunEvent::Usage(consumed)) => recorder.usage = Some(consumed),
-                    Some(RunEvent::Member(name)) => recorder.member = Some(name),
+                    Some(RunEvent::Member(name)) => recorder.asks(name),
                     Some(RunEvent::Tool(call)) => recorder.tool(call),
                     Some(RunEvent::Shown(input)) => recorder.shown(input),
                     Some(RunEvent::Remember(own_session, answer)) => {
@@ -429,7 +427,7 @@ impl Worker {
         match event {
             RunEvent::Text(delta) => drafting.add(turn, &delta),
             RunEvent::Rewrite(text) => drafting.rewrite(turn, &text),
-            RunEvent::Member(name) => recorder.member = Some(name),
+            RunEvent::Member(name) => recorder.asks(name),
             RunEvent::Tool(call) => {
                 info!(turn = %turn.id, tool = call.name, "the agent used a tool");
                 recorder.tool(call);

@@ -18,14 +18,30 @@ const MOST_JSON: usize = 64 << 10;
 pub(super) struct Recorder<'a> {
     masker: &'a Masker,
     pub(super) usage: Option<Usage>,
-    /// The member that was asked last.
-    pub(super) member: Option<AgentName>,
+    /// The members that were asked, each with what was consumed before.
+    members: Vec<(AgentName, Usage)>,
     content: RunContent,
 }
 
 impl<'a> Recorder<'a> {
     pub(super) fn new(masker: &'a Masker) -> Self {
-        Self { masker, usage: None, member: None, content: RunContent::default() }
+        Self { masker, usage: None, members: Vec::new(), content: RunContent::default() }
+    }
+
+    /// Another member is asked from now on.
+    pub(super) fn asks(&mut self, member: AgentName) {
+        self.members.push((member, self.usage.unwrap_or_default()));
+    }
+
+    /// What each member consumed, in order; all of it without one if there is none.
+    pub(super) fn shares(&self) -> Vec<(Option<AgentName>, Usage)> {
+        let total = self.usage.unwrap_or_default();
+        if self.members.is_empty() {
+            return vec![(None, total)];
+        }
+        let ends = self.members.iter().skip(1).map(|(_, before)| *before).chain([total]);
+        let shares = self.members.iter().zip(ends);
+        shares.map(|((member, before), end)| (Some(member.clone()), end.since(*before))).collect()
     }
 
     /// Keeps what the model is shown, in place of what it was shown before.
@@ -145,6 +161,27 @@ mod tests {
         recorder.usage = Some(Usage { input_tokens: 1, output_tokens: 2 });
 
         assert_eq!(recorder.content(), None);
+    }
+
+    #[test]
+    fn what_is_consumed_counts_for_the_member_that_is_asked() {
+        let masker = Masker::default();
+        let mut recorder = Recorder::new(&masker);
+        let usage = |tokens| Usage { input_tokens: tokens, output_tokens: 1 };
+        recorder.usage = Some(usage(1));
+        assert_eq!(recorder.shares(), [(None, usage(1))]);
+
+        let mut recorder = Recorder::new(&masker);
+        recorder.asks("one".into());
+        recorder.usage = Some(usage(5));
+        recorder.asks("two".into());
+        recorder.asks("three".into());
+        recorder.usage = Some(usage(7));
+
+        let share = |member: &str, input_tokens| {
+            (Some(AgentName::from(member)), Usage { input_tokens, output_tokens: u64::from(input_tokens == 5) })
+        };
+        assert_eq!(recorder.shares(), [share("one", 5), share("two", 0), share("three", 2)]);
     }
 
     #[test]

@@ -91,6 +91,36 @@ async fn the_cost_of_a_day_is_limited_for_each_person() {
     gateway.at_rest().await;
 }
 
+/// What a member uses in the place of a cascade counts for both, also if it failed. One that has used its budget is not asked, and
+/// the record says so; without another one the ladder answers.
+#[tokio::test]
+async fn what_members_use_counts_for_them_and_for_the_cascade() {
+    let used = |tokens| Usage { input_tokens: tokens, output_tokens: 0 };
+    let script = Script::replies("done");
+    let script = script.asking_member("one").consuming(used(10)).asking_member("two").consuming(used(40));
+    let budget = |tokens| Budget { tokens: Some(tokens), micros: None };
+    let mut setup = with(budget(200));
+    setup.agents.clear();
+    let mut setup = setup.team("main", &["one", "two"], script);
+    setup.budgets.extend([("one".into(), budget(20)), ("two".into(), budget(100))]);
+    let gateway = setup.start().await;
+
+    let first = gateway.receives(says(&chat("bob"), "1")).await;
+    assert_eq!(gateway.dossier(first).await.runs[0].cost.map(|cost| cost.micros), Some(40));
+    let told = writes(&gateway, "ada", "/budget").await;
+    assert!(told.starts_with("main: 20 %.\none: 50 %.\ntwo: 30 %."), "{told}");
+    writes(&gateway, "bob", "2").await;
+    let third = gateway.receives(says(&chat("bob"), "3")).await;
+    let explained = gateway.explained(third).await;
+    assert!(explained.contains("Not asked, because their budgets of the day are used: one."), "{explained}");
+    assert_eq!(*gateway.agent("main").runs()[2].turn.spent, ["one".into()]);
+
+    writes(&gateway, "bob", "4").await;
+    assert_eq!(writes(&gateway, "bob", "5").await, "Used up.");
+    assert_eq!(gateway.agent("main").runs().len(), 4);
+    gateway.at_rest().await;
+}
+
 /// That the store cannot read what is used is the store's trouble: the turn is answered by the ladder, and the agent is not down.
 #[tokio::test]
 async fn an_unread_budget_is_no_failure_of_the_agent() {

@@ -212,6 +212,16 @@ impl GatewaySetup {
         self
     }
 
+    /// Adds an agent in whose place these members answer, as `script` says.
+    pub(crate) fn team(mut self, name: &'static str, members: &'static [&'static str], script: Script) -> Self {
+        let make = move |clock| {
+            let script = script.clone();
+            ScriptedAgent::new(clock, move |_| script.clone()).with_members(members)
+        };
+        self.agents.push((name, Box::new(make)));
+        self
+    }
+
     /// Adds a main agent that follows `script` in every run.
     pub(crate) fn always(self, script: Script) -> Self {
         self.agent("main", move |_| script.clone())

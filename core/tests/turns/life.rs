@@ -12,7 +12,7 @@ use std::{
 use async_trait::async_trait;
 use rejoinder_core::{
     AgentError, AgentRuntime, AgentTurn, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId,
-    ConversationRef, Delivery, DeliveryError, InboundEvent, Intake, Outcome, Receipt, RunEvents, SessionNotice,
+    ConversationRef, Delivery, DeliveryError, InboundEvent, Intake, MemberHealth, Outcome, Receipt, RunEvents, SessionNotice,
     StoreError, conformance::layered::Layer,
 };
 use tokio_util::sync::CancellationToken;
@@ -268,6 +268,9 @@ impl AgentRuntime for LifeAgent {
     }
     fn forgets_turns(&self) -> bool {
         self.agent.forgets_turns()
+    }
+    fn members(&self) -> Vec<MemberHealth> {
+        self.agent.members()
     }
     async fn session_changed(&self, notice: SessionNotice) -> Result<(), AgentError> {
         self.life.wait_if_over().await;

@@ -9,7 +9,8 @@
 //! | `given` | the turn as one member gets it |
 //!
 //! If the circuits of all members are open, the first in order is asked all the same: a circuit saves the wait for a member
-//! that is down, for which there is no reason if nobody else can answer.
+//! that is down, for which there is no reason if nobody else can answer. A member that has used its budget of the day is not asked
+//! in any case. What members use that fail is part of what the run used.
 
 mod circuit;
 mod given;
@@ -166,18 +167,21 @@ impl AgentRuntime for Cascade {
     ) -> Result<Outcome, AgentError> {
         let (began, start) = (Instant::now(), turn.now);
         let longest = turn.deadline.since(start);
-        let order = in_order(&self.members, self.order, turn.model.as_deref());
+        let mut order = in_order(&self.members, self.order, turn.model.as_deref());
+        order.retain(|member| !turn.spent.contains(&member.of.name));
+        let mut used = None;
         let mut admitted = order.iter().filter_map(|member| Some((*member, member.circuit.admit()?)));
         let mut next = admitted.next().or_else(|| order.first().map(|first| (*first, first.circuit.force())));
         while let Some((member, permit)) = next {
             events.member(Arc::clone(&member.of.name)).await;
-            let mut relay = Relay::to(&events);
+            let mut relay = Relay::to(&events, used);
             let given = given::to(member, self.runtime(member).as_deref(), &turn);
             let asked = Instant::now();
             let end = self.run_member(member, given, &mut relay, &cancel).await;
             // A member that has used up the time of the run has failed, although it was stopped.
             let is_stopped = cancel.is_cancelled() && began.elapsed() < longest;
             let has_failed = self.judge((member, permit), &end, asked.elapsed(), is_stopped);
+            used = relay.used;
             next = if has_failed && !relay.has_effect && !cancel.is_cancelled() { admitted.next() } else { None };
             if next.is_none() {
                 relay.release().await;
@@ -186,7 +190,7 @@ impl AgentRuntime for Cascade {
             turn.more.append(&mut relay.heard);
             turn.now = start + began.elapsed();
         }
-        Err(AgentError::Unreachable("it has no members".to_owned()))
+        Err(AgentError::Unreachable("it has no members that may answer".to_owned()))
     }
 }
 

@@ -1,11 +1,15 @@
 //! Passes on what a member reports. Until the member has had an effect, what it reports is held back, so that nothing of it
-//! is left if another member answers.
+//! is left if another member answers, except the tokens that it has consumed.
 
 use rejoinder_core::{AgentMessage, ModelInput, RunEvent, RunEvents, ScheduleCall, Usage};
 
 pub(super) struct Relay<'a> {
     events: &'a RunEvents,
     held: Held,
+    /// What the members before it consumed, which is part of what the run did.
+    before: Usage,
+    /// What the run has consumed.
+    pub(super) used: Option<Usage>,
     /// Whether somebody has seen something of the member, or it has done something.
     pub(super) has_effect: bool,
     /// The messages that it was given during the run.
@@ -17,12 +21,13 @@ pub(super) struct Relay<'a> {
 struct Held {
     text: String,
     shown: Option<ModelInput>,
-    usage: Option<Usage>,
 }
 
 impl<'a> Relay<'a> {
-    pub(super) fn to(events: &'a RunEvents) -> Self {
-        Self { events, held: Held::default(), has_effect: false, heard: Vec::new() }
+    /// `used` is what the run has consumed so far.
+    pub(super) fn to(events: &'a RunEvents, used: Option<Usage>) -> Self {
+        let before = used.unwrap_or_default();
+        Self { events, held: Held::default(), before, used, has_effect: false, heard: Vec::new() }
     }
 
     pub(super) async fn pass(&mut self, event: RunEvent) {
@@ -41,8 +46,11 @@ impl<'a> Relay<'a> {
             }
             RunEvent::Shown(input) if self.has_effect => self.events.shown(input).await,
             RunEvent::Shown(input) => self.held.shown = Some(input),
-            RunEvent::Usage(usage) if self.has_effect => self.events.usage(usage).await,
-            RunEvent::Usage(usage) => self.held.usage = Some(usage),
+            RunEvent::Usage(usage) => {
+                let used = self.before.and(usage);
+                self.used = Some(used);
+                self.events.usage(used).await;
+            }
             RunEvent::Member(name) => self.events.member(name).await,
             // A tool may have done anything.
             RunEvent::Tool(call) => {
@@ -86,12 +94,9 @@ impl<'a> Relay<'a> {
     /// Passes on what was held back: the run is the member's from now on.
     pub(super) async fn release(&mut self) {
         self.has_effect = true;
-        let Held { text, shown, usage } = std::mem::take(&mut self.held);
+        let Held { text, shown } = std::mem::take(&mut self.held);
         if let Some(shown) = shown {
             self.events.shown(shown).await;
-        }
-        if let Some(usage) = usage {
-            self.events.usage(usage).await;
         }
         if !text.is_empty() {
             self.events.text(text).await;

@@ -198,7 +198,7 @@ async fn after_an_effect_no_other_member_is_asked(#[case] effect: Step) {
 #[case::blank(vec![Says(" \n"), Rewrites(""), Fails])]
 #[case::looked_at_schedules(vec![Schedules(ScheduleCall::List), Fails])]
 #[case::made_no_schedule(vec![Schedules(ScheduleCall::Remove { name: "gone".to_owned() }), Fails])]
-#[case::reported(vec![Uses(1_000), IsShown("theirs"), Fails])]
+#[case::reported(vec![IsShown("theirs"), Fails])]
 #[case::panicked(vec![Panics])]
 #[tokio::test]
 async fn nothing_of_a_member_without_an_effect_is_left(#[case] steps: Vec<Step>) {
@@ -210,6 +210,33 @@ async fn nothing_of_a_member_without_an_effect_is_left(#[case] steps: Vec<Step>)
     assert_eq!(run.reply(), "Hello.");
 }
 
+#[rstest]
+#[case::reports(vec![Uses(2), Uses(5), Answers("Hello.")], 15)]
+#[case::reports_nothing(vec![Answers("Hello.")], 10)]
+#[tokio::test]
+async fn what_a_member_used_that_failed_is_part_of_what_the_run_used(#[case] two: Vec<Step>, #[case] tokens: u64) {
+    let both = of_both([Scripted::that([Uses(7), Uses(10), Fails]), Scripted::that(two)]);
+
+    let run = run(&*both.cascade, turn("Hi")).await;
+
+    assert_eq!(run.usage, Some(Usage { input_tokens: tokens, output_tokens: tokens }));
+    assert_eq!(run.reply(), "Hello.");
+}
+
+#[tokio::test]
+async fn a_member_that_has_used_its_budget_is_not_asked() {
+    let (one, two) = (Scripted::that([Answers("One.")]), Scripted::that([Fails]));
+    let both = of_both([Arc::clone(&one) as _, Arc::clone(&two) as _]);
+    let spent = |names: &[&str]| AgentTurn { spent: names.iter().map(|name| (*name).into()).collect(), ..turn("Hi") };
+
+    assert_eq!(run(&*both.cascade, spent(&["two"])).await.reply(), "One.");
+    for _ in 0..6 {
+        assert!(run(&*both.cascade, spent(&["one"])).await.outcome.is_err(), "also if the circuit of the other is open");
+    }
+    assert!(run(&*both.cascade, spent(&["one", "two"])).await.outcome.is_err());
+    assert_eq!((one.runs(), two.runs()), (1, 6));
+}
+
 #[tokio::test]
 async fn what_the_last_member_reported_is_in_the_record_of_a_run_that_failed() {
     let both = of_both([Scripted::that([Uses(1), Fails]), Scripted::that([Uses(2), IsShown("last"), Fails])]);
@@ -217,7 +244,7 @@ async fn what_the_last_member_reported_is_in_the_record_of_a_run_that_failed() {
     let run = run(&*both.cascade, turn("Hi")).await;
 
     assert!(run.outcome.is_err());
-    assert_eq!(run.usage, Some(Usage { input_tokens: 2, output_tokens: 2 }));
+    assert_eq!(run.usage, Some(Usage { input_tokens: 3, output_tokens: 3 }), "what the first one used costs too");
     assert_eq!(run.shown.map(|shown| shown.messages), Some("last".to_owned()));
 }
 

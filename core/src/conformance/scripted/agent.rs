@@ -15,14 +15,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     model::{
-        agent::{AgentApproval, AgentTurn, Usage},
+        agent::{AgentApproval, AgentName, AgentTurn, Usage},
         agent_session::SessionNotice,
         ids::TurnId,
         run::{ModelInput, ToolUse},
         schedule::{Schedule, ScheduleCall},
     },
     ports::{
-        agent::{AgentError, AgentRuntime, RunEvents, SendResult},
+        agent::{AgentError, AgentRuntime, MemberHealth, RunEvents, SendResult},
         clock::SharedClock,
     },
 };
@@ -55,6 +55,8 @@ pub enum ScriptStep {
     Show(ModelInput),
     /// Reports the tokens consumed so far.
     Use(Usage),
+    /// Reports which member is asked in its place.
+    Ask(AgentName),
     /// Sends a message to the conversation, as the turn's answer.
     Send(String),
     /// Wants this of the schedules.
@@ -62,7 +64,7 @@ pub enum ScriptStep {
     /// Takes in the messages that came since the run began.
     Listen,
     /// Asks for an approval and waits for it; with a duration, for so long at the most: then it ends with the request.
-    Ask(ApprovalRequest, Option<Duration>),
+    AskApproval(ApprovalRequest, Option<Duration>),
     /// Stores this as its own id of the session.
     Remember(String),
 }
@@ -150,13 +152,13 @@ impl Script {
     /// Adds a step that asks for the approval of an action of this kind, and waits for it.
     #[must_use]
     pub fn asking_approval(self, action: &str, kind: Option<&str>) -> Self {
-        self.doing(ScriptStep::Ask(request(action, kind), None))
+        self.doing(ScriptStep::AskApproval(request(action, kind), None))
     }
 
     /// The same, for so long at the most.
     #[must_use]
     pub fn asking_approval_for(self, action: &str, patience: Duration) -> Self {
-        self.doing(ScriptStep::Ask(request(action, None), Some(patience)))
+        self.doing(ScriptStep::AskApproval(request(action, None), Some(patience)))
     }
 
     /// Reacts to the message with `emoji`.
@@ -257,6 +259,12 @@ impl Script {
         self.doing(ScriptStep::Use(usage))
     }
 
+    /// Adds a step that reports which member is asked in its place.
+    #[must_use]
+    pub fn asking_member(self, name: &str) -> Self {
+        self.doing(ScriptStep::Ask(name.into()))
+    }
+
     /// Adds a step that sends a message as the turn's answer.
     #[must_use]
     pub fn sending(self, text: &str) -> Self {
@@ -326,6 +334,7 @@ pub struct ScriptedAgent {
     reads: &'static [&'static str],
     keeps_sessions: bool,
     forgets_turns: bool,
+    members: Vec<MemberHealth>,
     notices: Mutex<Vec<SessionNotice>>,
     fails_notices: AtomicBool,
     slow_notices: Duration,
@@ -350,6 +359,7 @@ impl ScriptedAgent {
             reads: &[],
             keeps_sessions: false,
             forgets_turns: true,
+            members: Vec::new(),
             notices: Mutex::default(),
             fails_notices: AtomicBool::new(false),
             slow_notices: Duration::ZERO,
@@ -391,6 +401,17 @@ impl ScriptedAgent {
     #[must_use]
     pub const fn taking_for_notices(mut self, time: Duration) -> Self {
         self.slow_notices = time;
+        self
+    }
+
+    /// Makes it one in whose place others answer.
+    #[must_use]
+    pub fn with_members(mut self, names: &[&str]) -> Self {
+        let member = |name: &&str| {
+            let (answered, failed, median, error) = (0, 0, None, None);
+            MemberHealth { name: (*name).into(), is_left_out: false, answered, failed, median, error }
+        };
+        self.members = names.iter().map(member).collect();
         self
     }
 
@@ -454,6 +475,10 @@ impl AgentRuntime for ScriptedAgent {
         self.forgets_turns
     }
 
+    fn members(&self) -> Vec<MemberHealth> {
+        self.members.clone()
+    }
+
     async fn session_changed(&self, notice: SessionNotice) -> Result<(), AgentError> {
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
         if !self.slow_notices.is_zero() {
@@ -503,12 +528,13 @@ impl ScriptedAgent {
                 ScriptStep::Tool(call) => events.tool(call).await,
                 ScriptStep::Show(input) => events.shown(input).await,
                 ScriptStep::Use(usage) => events.usage(usage).await,
+                ScriptStep::Ask(member) => events.member(member).await,
                 ScriptStep::Send(text) => {
                     let sent = events.send(Reply::text(text)).await;
                     self.runs.lock().unwrap_or_else(PoisonError::into_inner)[index].sent.push(sent);
                 }
                 ScriptStep::Schedule(call) => drop(events.schedule(call).await),
-                ScriptStep::Ask(request, patience) => {
+                ScriptStep::AskApproval(request, patience) => {
                     let told = tokio::select! {
                         told = events.ask_approval(request.clone()) => told,
                         () = self.patience(patience) => return Ok(Outcome::Approval(request)),

@@ -15,12 +15,12 @@ use crate::{
         people::{
             DirectChat, Guess, Identity, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord, PersonRole,
         },
-        run::{Cost, Currency},
+        run::{Cost, Currency, Used},
     },
     ports::store::{
         Store,
         accept::DayUse,
-        transition::{RunEnd, Transition},
+        transition::{AgentUse, RunEnd, Transition},
     },
 };
 
@@ -243,13 +243,15 @@ pub async fn a_direct_chat_is_kept_until_it_changes_or_its_person_is_forgotten(s
     assert_eq!(read().await, [other]);
 }
 
-/// A run of a turn uses so many tokens, at two millionths each. `day`: when it counts for its agent.
+/// A run of a turn uses so many tokens, at two millionths each. `day`: when they count for the agent `main`.
 async fn uses(store: &dyn Store, turn: &Turn, tokens: u64, day: Option<i64>) {
     done(store, Transition { runs_started: vec![turn.run(1)], ..Transition::default() }).await;
+    let used = Used { tokens, micros: 2 * tokens };
     let run = RunEnd {
         usage: Some(Usage { input_tokens: tokens - 1, output_tokens: 1 }),
-        cost: Some(Cost { micros: 2 * tokens, currency: Currency::USD }),
-        day,
+        cost: Some(Cost { micros: used.micros, currency: Currency::USD }),
+        used,
+        agents: day.map(|day| AgentUse { agent: "main".into(), day, used }).into_iter().collect(),
         ..RunEnd::new(turn.id, 1, at(2), "reply".to_owned(), None)
     };
     done(store, Transition { runs_ended: vec![run], ..Transition::default() }).await;

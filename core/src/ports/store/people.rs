@@ -30,7 +30,7 @@ store_trait! {
         /// the last one on which something was counted, by a week at most, what was used of that one: the clock may be set back.
         read fn day_use(who: &Identity, day: i64) -> DayUse;
 
-        /// The same of an agent, since it has a budget; see [`RunEnd::day`](crate::store::RunEnd::day).
+        /// The same of an agent, since it has a budget; see [`RunEnd::agents`](crate::store::RunEnd::agents).
         read fn agent_use(agent: &AgentName, day: i64) -> DayUse;
 
         /// The tokens that agents used for the last thousand turns of a conversation, as far as these were accepted since a time.

@@ -12,7 +12,7 @@ use crate::model::{
     Action, AgentName, AgentSessionChange, ApprovalChange, AskedQuestion, AuditEntry, ChannelId, ConversationId, Cost,
     DeliveryId, DeliveryRecord, DeliveryState, ErrorMark, Handler, HistoryLine, Label, NewLogEntry, NodeId,
     PeopleChange, PersonId, QueueMode, RunContent, ScheduleChange, SessionChange, SessionId, SignInChange, Subject,
-    TokenChange, TurnId, TurnSeq, Usage, Version,
+    TokenChange, TurnId, TurnSeq, Usage, Used, Version,
 };
 
 store_trait! {
@@ -285,10 +285,12 @@ pub struct RunEnd {
     pub detail: Option<String>,
     /// The tokens that the runtime reported.
     pub usage: Option<Usage>,
-    /// What they cost, if the agent has a price.
+    /// What they cost, if the agent, or the member that used them, has a price.
     pub cost: Option<Cost>,
-    /// The day on which it counts for its agent, if that has a budget: days since 1970-01-01.
-    pub day: Option<i64>,
+    /// What counts for the person of its turn, if what they use of a day is limited.
+    pub used: Used,
+    /// What counts for agents with a budget: the one that ran, and its members.
+    pub agents: Vec<AgentUse>,
     /// The member that answered in the agent's place, or was the last to fail.
     pub member: Option<AgentName>,
     /// What the model was shown and what it did; `None` if the runtime reported neither.
@@ -298,9 +300,19 @@ pub struct RunEnd {
 impl RunEnd {
     /// The end of a run of which nothing else is known.
     #[must_use]
-    pub const fn new(turn: TurnId, number: u32, at: Timestamp, end: String, detail: Option<String>) -> Self {
-        Self { turn, number, at, end, detail, usage: None, cost: None, day: None, member: None, content: None }
+    pub fn new(turn: TurnId, number: u32, at: Timestamp, end: String, detail: Option<String>) -> Self {
+        let (usage, cost, member, content) = (None, None, None, None);
+        Self { turn, number, at, end, detail, usage, cost, used: Used::default(), agents: Vec::new(), member, content }
     }
+}
+
+/// What a run used of the day of an agent with a budget.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentUse {
+    pub agent: AgentName,
+    /// The day on which it counts: days since 1970-01-01.
+    pub day: i64,
+    pub used: Used,
 }
 
 /// One line of a transcript.

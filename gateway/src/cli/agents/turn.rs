@@ -25,6 +25,7 @@ pub(super) fn asking(question: &str, now: Timestamp, time: Duration) -> AgentTur
         handoff: None,
         may_defer: DeferralLimits { left: 0, longest: LONGEST },
         approvals: Vec::new(),
+        spent: Vec::new(),
         may_ask_approval: false,
         may_schedule: false,
         sender: Sender { id: "operator".to_owned(), name: None, username: None, kind: SenderKind::Person },

@@ -1,6 +1,9 @@
 //! What people and agents have used of a day.
 
-use rejoinder_core::{Identity, StoreError, Usage, store::RunEnd};
+use rejoinder_core::{
+    Identity, StoreError, Used,
+    store::{AgentUse, RunEnd},
+};
 use rusqlite::params;
 
 use super::rows::{self, Transaction};
@@ -11,15 +14,16 @@ pub(super) fn count(transaction: &Transaction<'_>, who: &Identity, day: i64) -> 
     rows::change_one(transaction, "daily use", COUNT, params![who.channel.as_str(), who.id, day, AHEAD])
 }
 
-/// What a run used counts for the sender of its turn, if that is limited, and for its agent, if that has a budget.
+/// What a run used counts for the sender of its turn, if that is limited, and for agents with a budget.
 pub(super) fn add(transaction: &Transaction<'_>, run: &RunEnd) -> Result<(), StoreError> {
-    let Some(Usage { input_tokens, output_tokens }) = run.usage else { return Ok(()) };
-    let (turn, stored) = (run.turn.as_uuid(), |count: u64| i64::try_from(count).unwrap_or(i64::MAX));
-    let tokens = stored(input_tokens.saturating_add(output_tokens));
-    let micros = run.cost.map_or(0, |cost| stored(cost.micros));
-    rows::change(transaction, ADD, params![turn, tokens, micros])?;
-    if let Some(day) = run.day {
-        rows::change(transaction, ADD_TO_AGENT, params![turn, run.number, day, tokens, micros, AHEAD])?;
+    let stored = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    let Used { tokens, micros } = run.used;
+    if run.used != Used::default() {
+        rows::change(transaction, ADD, params![run.turn.as_uuid(), stored(tokens), stored(micros)])?;
+    }
+    for AgentUse { agent, day, used: Used { tokens, micros } } in &run.agents {
+        let values = params![&**agent, day, stored(*tokens), stored(*micros), AHEAD];
+        rows::change(transaction, ADD_TO_AGENT, values)?;
     }
     Ok(())
 }
@@ -43,12 +47,11 @@ const ADD: &str = "
 
 const ADD_TO_AGENT: &str = "
     insert into agent_use (agent, day, turns, tokens, micros)
-    select agent, ?3, 1, min(?4, 4000000000000000000), min(?5, 4000000000000000000) from runs
-        where turn_id = ?1 and number = ?2 and agent is not null
+    values (?1, ?2, 1, min(?3, 4000000000000000000), min(?4, 4000000000000000000))
     on conflict (agent) do update set
-        turns = iif(day between ?3 and ?3 + ?6, turns, 0) + 1,
-        tokens = min(iif(day between ?3 and ?3 + ?6, tokens, 0) + excluded.tokens, 4000000000000000000),
-        micros = min(iif(day between ?3 and ?3 + ?6, micros, 0) + excluded.micros, 4000000000000000000),
-        day = iif(day between ?3 and ?3 + ?6, day, ?3)";
+        turns = iif(day between ?2 and ?2 + ?5, turns, 0) + 1,
+        tokens = min(iif(day between ?2 and ?2 + ?5, tokens, 0) + excluded.tokens, 4000000000000000000),
+        micros = min(iif(day between ?2 and ?2 + ?5, micros, 0) + excluded.micros, 4000000000000000000),
+        day = iif(day between ?2 and ?2 + ?5, day, ?2)";
 
 const REMOVE_OLD: &str = "delete from daily_use where day < (select max(day) from daily_use) - 1 - ?";

@@ -20,7 +20,7 @@ pub(super) fn start(transaction: &Transaction<'_>, run: &RunStart) -> Result<(),
 }
 
 pub(super) fn end(transaction: &Transaction<'_>, run: &RunEnd) -> Result<(), StoreError> {
-    let RunEnd { turn, number, at, end, detail, usage, cost, day: _, member, content } = run;
+    let RunEnd { turn, number, at, end, detail, usage, cost, used: _, agents: _, member, content } = run;
     let values = params![
         turn.as_uuid(),
         number,
