@@ -67,7 +67,10 @@ pub mod store {
         model::{
             agent_session::{AgentNotice, AgentSession, AgentSessionChange, SessionNotice, SessionNoticeChange},
             approval::{Approval, ApprovalChange, ApprovalFilter, ApprovalState},
-            line::{ErrorFilter, ErrorMark, ErrorRecord, LineId, LineLevel, LogLine, LogLineFilter, LogLineRecord},
+            line::{
+                ErrorFilter, ErrorMark, ErrorRecord, LineId, LineLevel, LogLine, LogLineFilter, LogLineRecord,
+                STORED_LINES,
+            },
             log::{AuditEntry, LogEntry, LogEvent, LogFilter, LogSeq, NewLogEntry, Subject},
             people::{DirectChat, Guess, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord},
             question::{AskedQuestion, QuestionFilter, QuestionRecord},

@@ -16,7 +16,7 @@ use std::{
 
 use rejoinder_core::{
     ChannelId, Masker, SharedClock, StoreError, TurnId,
-    store::{LineLevel, LineStore, LogLine},
+    store::{LineLevel, LineStore, LogLine, STORED_LINES},
 };
 use serde_json::{Map, Value};
 use tokio::{
@@ -98,6 +98,9 @@ impl LineCollector {
 
 impl<S: Subscriber> Layer<S> for LineCollector {
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
+        if event.metadata().target() == STORED_LINES {
+            return;
+        }
         let Some(_making) = Making::begin() else { return };
         match self.queue.try_reserve() {
             Ok(place) => place.send(line(event, &self.clock)),

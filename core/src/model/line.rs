@@ -7,6 +7,9 @@ use serde_json::{Map, Value};
 
 use crate::model::{conversation::ChannelId, ids::TurnId};
 
+/// The target of lines on standard error that the store has stored by itself, in the transaction of what they report.
+pub const STORED_LINES: &str = "rejoinder_store::told";
+
 /// The position of a line: larger than that of every line that was stored before.
 pub type LineId = i64;
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use rejoinder_guard::Timestamp;
-use tracing::{error, warn};
 
 use super::runtimes::Runtimes;
 use crate::{
@@ -11,9 +10,6 @@ use crate::{
     model::{AgentName, Budget, Cost, Day, LiveSettings, TurnId, Usage, Used},
     ports::{AgentUse, DayUse, PeopleStore, Remark, SharedClock, StoreError},
 };
-
-/// Operators are told once this part of a budget is used, in percent.
-const MOST_OF_IT: u64 = 80;
 
 /// Knows what agents with a budget have used today. Nothing is kept in memory: it is a row, which only these agents have.
 pub(crate) struct Budgets {
@@ -92,31 +88,10 @@ impl Budgets {
 
     /// Adds what was used to what counts for an agent, if that has a budget.
     fn add(&self, agents: &mut Vec<AgentUse>, agent: &AgentName, used: Used) {
-        let Some((_, today)) = self.budget(agent) else { return };
+        let Some((budget, today)) = self.budget(agent) else { return };
         match agents.iter_mut().find(|known| known.agent == *agent) {
             Some(known) => known.used = known.used.and(used),
-            None => agents.push(AgentUse { agent: agent.clone(), day: today.number, used }),
-        }
-    }
-
-    /// Tells operators if what was just stored was what an agent had used most of its budget with, or all.
-    pub(super) async fn note(&self, counted: &[AgentUse]) {
-        for AgentUse { agent, day, used } in counted {
-            let Some((budget, _)) = self.budget(agent) else { continue };
-            let DayUse { tokens, micros, .. } = match self.usage.agent_use(agent, *day).await {
-                Ok(used) => used,
-                Err(error) => return warn!(%agent, %error, "cannot read what an agent has used of the day"),
-            };
-            let before = budget.percent(tokens.saturating_sub(used.tokens), micros.saturating_sub(used.micros));
-            let percent = budget.percent(tokens, micros);
-            if before < 100 && percent >= 100 {
-                error!(
-                    agent = &**agent,
-                    tokens, "an agent has used its budget of the day: it begins no run before the next"
-                );
-            } else if before < MOST_OF_IT && percent >= MOST_OF_IT {
-                error!(agent = &**agent, tokens, percent, "an agent has used most of its budget of the day");
-            }
+            None => agents.push(AgentUse { agent: agent.clone(), day: today.number, used, budget }),
         }
     }
 

@@ -210,7 +210,6 @@ impl Worker {
         count(run, end, usage, cost);
         let member = shares.into_iter().next_back().and_then(|(member, _)| member);
         let (number, end) = (run.number, end.to_owned());
-        let counted = agents.clone();
         let run_end = RunEnd { turn: turn.id, number, at, end, detail, usage, cost, used, agents, member, content };
         let remark = (!spent.is_empty()).then(|| left_out(turn.id, &spent, at));
         let trigger = Trigger::RunEnded { end: run_end, remark, at_once };
@@ -225,7 +224,6 @@ impl Worker {
                 }
             }
         }
-        self.budgets.note(&counted).await;
     }
 
     /// What decides at once what a run asks approval for.

@@ -2,7 +2,8 @@
 
 use rejoinder_core::{
     Budget, Cause, Clock, Currency, InboundEvent, Ladder, PersonLimits, PersonRole, Price, Rung, SeedPerson, Usage,
-    conformance::scripted::Script,
+    conformance::scripted::{Gate, Script},
+    store::ErrorFilter,
 };
 
 use crate::{
@@ -139,17 +140,47 @@ async fn an_unread_budget_is_no_failure_of_the_agent() {
     gateway.at_rest().await;
 }
 
-/// `kill -9` at every write: a run counts once for its agent. One that was not stored used nothing that is known.
+/// How often operators were told of a budget that is nearly used, and what.
+async fn told_operators(gateway: &TestGateway) -> Vec<String> {
+    let errors = gateway.store.errors(&ErrorFilter { limit: 10, ..ErrorFilter::default() }).await.expect("readable");
+    let about = errors.iter().filter(|error| error.message.contains("budget"));
+    about.map(|error| format!("{}: {}", error.count, error.fields["what"].as_str().unwrap_or_default())).collect()
+}
+
+/// Two runs that end at once use most of a budget together: that is told once, and so is the end of the budget.
+#[tokio::test]
+async fn operators_are_told_once_of_runs_that_end_together() {
+    let gate = Gate::default();
+    let mut setup = with(Budget { tokens: Some(25), micros: None });
+    setup.agents.clear();
+    let usage = Usage { input_tokens: 7, output_tokens: 3 };
+    let gateway = setup.always(Script::replies("done").consuming(usage).waiting(&gate)).start().await;
+    for person in ["bob", "cy"] {
+        gateway.receives(says(&chat(person), "one")).await;
+    }
+    gate.open();
+    gateway.settle().await;
+    assert_eq!(told_operators(&gateway).await, ["1: main, 80 %"]);
+
+    for person in ["bob", "cy"] {
+        writes(&gateway, person, "two").await;
+    }
+    assert_eq!(told_operators(&gateway).await, ["1: main, 120 %", "1: main, 80 %"]);
+    gateway.at_rest().await;
+}
+
+/// `kill -9` at every write: a run counts once for its agent, and operators are told once. One that was not stored used nothing that is known.
 #[tokio::test]
 async fn a_crash_counts_a_run_once() {
     at_every_write(3, async |crash, write| {
-        let mut gateway = with(Budget { tokens: Some(100), micros: None }).start().await;
+        let mut gateway = with(Budget { tokens: Some(11), micros: None }).start().await;
         let event = InboundEvent { received_at: gateway.clock.now(), ..says(&chat("bob"), "one") };
         let has_died = comes_in_dying(&mut gateway, (crash, write), event).await;
         gateway.advance(secs(600)).await;
 
         let used = writes(&gateway, "ada", "/budget").await;
-        assert!(used.contains("main: 10 %."), "{crash:?} write {write}: {used}");
+        assert!(used.contains("main: 90 %."), "{crash:?} write {write}: {used}");
+        assert_eq!(told_operators(&gateway).await, ["1: main, 90 %"], "{crash:?} write {write}");
         gateway.at_rest().await;
         has_died
     })

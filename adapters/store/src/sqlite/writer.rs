@@ -14,7 +14,7 @@ use std::{
 
 use rejoinder_core::{
     SharedClock, StoreError,
-    store::{LogSeq, Transition},
+    store::{LogLine, LogSeq, STORED_LINES, Transition},
 };
 use rusqlite::Connection;
 use sqlx::{ConnectOptions, Connection as _};
@@ -376,6 +376,9 @@ impl Database {
             if written.noticed {
                 self.noticed.send_replace(());
             }
+            for LogLine { message, fields, .. } in &written.told {
+                tracing::error!(target: STORED_LINES, fields = %serde_json::Value::from(fields.clone()), "{message}");
+            }
         }
         if let Err(error) = &result {
             self.settings.take();
@@ -524,6 +527,8 @@ struct Written {
     logged: Option<LogSeq>,
     /// Whether what agents are owed has changed.
     noticed: bool,
+    /// Lines that they have stored, for standard error.
+    told: Vec<LogLine>,
 }
 
 fn committed(
@@ -534,10 +539,10 @@ fn committed(
     execute(connection, "begin immediate").map_err(store_error)?;
     let transaction = write::Transaction::new(connection, settings);
     let outcomes = requests.iter().map(|request| write::request(&transaction, request)).collect::<Result<_, _>>()?;
-    let (logged, noticed) = (transaction.logged(), transaction.noticed());
+    let (logged, noticed, told) = (transaction.logged(), transaction.noticed(), transaction.told());
     drop(transaction);
     execute(connection, "commit").map_err(store_error)?;
-    Ok(Written { outcomes, logged, noticed })
+    Ok(Written { outcomes, logged, noticed, told })
 }
 
 /// Writes the log back; `false` if not all of it, because of a reader.

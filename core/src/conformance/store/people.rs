@@ -12,10 +12,12 @@ use crate::{
         conversation::{ChannelId, ConversationRef},
         ids::PersonId,
         language::Language,
+        line::ErrorFilter,
         people::{
             DirectChat, Guess, Identity, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord, PersonRole,
         },
         run::{Cost, Currency, Used},
+        settings::Budget,
     },
     ports::store::{
         Store,
@@ -247,11 +249,12 @@ pub async fn a_direct_chat_is_kept_until_it_changes_or_its_person_is_forgotten(s
 async fn uses(store: &dyn Store, turn: &Turn, tokens: u64, day: Option<i64>) {
     done(store, Transition { runs_started: vec![turn.run(1)], ..Transition::default() }).await;
     let used = Used { tokens, micros: 2 * tokens };
+    let budget = Budget { tokens: Some(25), micros: None };
     let run = RunEnd {
         usage: Some(Usage { input_tokens: tokens - 1, output_tokens: 1 }),
         cost: Some(Cost { micros: used.micros, currency: Currency::USD }),
         used,
-        agents: day.map(|day| AgentUse { agent: "main".into(), day, used }).into_iter().collect(),
+        agents: day.map(|day| AgentUse { agent: "main".into(), day, used, budget }).into_iter().collect(),
         ..RunEnd::new(turn.id, 1, at(2), "reply".to_owned(), None)
     };
     done(store, Transition { runs_ended: vec![run], ..Transition::default() }).await;
@@ -336,6 +339,11 @@ pub async fn what_an_agent_uses_of_a_day_is_counted(subject: &mut impl Subject) 
         uses(&*store, &turn, 4, Some(day)).await;
         assert_eq!(read(&*store, "main", day).await, used, "{key}");
     }
+
+    // Most of the budget was used once, by the second run that counts.
+    let told = store.errors(&ErrorFilter { limit: 10, ..ErrorFilter::default() }).await.expect("they are read");
+    let told: Vec<_> = told.iter().map(|told| (told.count, told.fields["what"].as_str())).collect();
+    assert_eq!(told, [(1, Some("main, 80 %"))]);
 }
 
 /// Also over a restart. Who is forgotten has tried nothing.

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use rejoinder_guard::{Obligation, Timestamp};
+use serde_json::Value;
 
 use super::{
+    accept::DayUse,
     error::StoreError,
     record::{Pause, Remark},
 };
 use crate::model::{
-    Action, AgentName, AgentSessionChange, ApprovalChange, AskedQuestion, AuditEntry, ChannelId, ConversationId, Cost,
-    DeliveryId, DeliveryRecord, DeliveryState, ErrorMark, Handler, HistoryLine, Label, NewLogEntry, NodeId,
+    Action, AgentName, AgentSessionChange, ApprovalChange, AskedQuestion, AuditEntry, Budget, ChannelId, ConversationId, Cost,
+    DeliveryId, DeliveryRecord, DeliveryState, ErrorMark, Handler, HistoryLine, Label, LineLevel, LogLine, NewLogEntry, NodeId,
     PeopleChange, PersonId, QueueMode, RunContent, ScheduleChange, SessionChange, SessionId, SignInChange, Subject,
     TokenChange, TurnId, TurnSeq, Usage, Used, Version,
 };
@@ -313,6 +315,36 @@ pub struct AgentUse {
     /// The day on which it counts: days since 1970-01-01.
     pub day: i64,
     pub used: Used,
+    pub budget: Budget,
+}
+
+impl AgentUse {
+    /// The line for operators, if most of the budget, or all of it, was used with this. `before` and `after` are what the agent has
+    /// used of the day without and with it. The store adds the line in the same transaction, so that it is told once.
+    pub fn news(&self, before: DayUse, after: DayUse, at: Timestamp) -> Option<LogLine> {
+        /// Operators are told once this part of a budget is used, in percent.
+        const MOST_OF_IT: u64 = 80;
+        let percent = |used: DayUse| self.budget.percent(used.tokens, used.micros);
+        let (earlier, now) = (percent(before), percent(after));
+        let message = if earlier < 100 && now >= 100 {
+            "an agent has used its budget of the day: it begins no run before the next"
+        } else if earlier < MOST_OF_IT && now >= MOST_OF_IT {
+            "an agent has used most of its budget of the day"
+        } else {
+            return None;
+        };
+        let what = format!("{}, {now} %", self.agent);
+        let fields = [("agent", Value::from(&*self.agent)), ("what", what.into()), ("tokens", after.tokens.into())];
+        Some(LogLine {
+            at,
+            level: LineLevel::Error,
+            target: module_path!().to_owned(),
+            message: message.to_owned(),
+            channel: None,
+            turn_id: None,
+            fields: fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect(),
+        })
+    }
 }
 
 /// One line of a transcript.

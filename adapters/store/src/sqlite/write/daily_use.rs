@@ -1,12 +1,15 @@
 //! What people and agents have used of a day.
 
 use rejoinder_core::{
-    Identity, StoreError, Used,
-    store::{AgentUse, RunEnd},
+    Identity, StoreError, Timestamp, Used,
+    store::{AgentUse, DayUse, RunEnd},
 };
-use rusqlite::params;
+use rusqlite::{Row, params};
 
-use super::rows::{self, Transaction};
+use super::{
+    log_lines,
+    rows::{self, Transaction},
+};
 use crate::sqlite::stored::AHEAD;
 
 /// A turn of somebody counts on a day.
@@ -21,11 +24,30 @@ pub(super) fn add(transaction: &Transaction<'_>, run: &RunEnd) -> Result<(), Sto
     if run.used != Used::default() {
         rows::change(transaction, ADD, params![run.turn.as_uuid(), stored(tokens), stored(micros)])?;
     }
-    for AgentUse { agent, day, used: Used { tokens, micros } } in &run.agents {
-        let values = params![&**agent, day, stored(*tokens), stored(*micros), AHEAD];
-        rows::change(transaction, ADD_TO_AGENT, values)?;
+    for used in &run.agents {
+        add_to_agent(transaction, used, run.at)?;
     }
     Ok(())
+}
+
+/// Adds what an agent used to its day, and a line for operators if they are to know.
+fn add_to_agent(transaction: &Transaction<'_>, of: &AgentUse, at: Timestamp) -> Result<(), StoreError> {
+    let AgentUse { agent, day, used, .. } = of;
+    let known = |row: &Row<'_>| Ok((row.get(0)?, [row.get(1)?, row.get(2)?, row.get(3)?]));
+    let known = rows::one(transaction, SELECT_OF_AGENT, params![&**agent, day, AHEAD], known)?;
+    let (day, before): (i64, [i64; 3]) = known.unwrap_or((*day, [0; 3]));
+    let sum = |before: i64, more: u64| i64::try_from(more).unwrap_or(i64::MAX).saturating_add(before);
+    let after = [before[0] + 1, sum(before[1], used.tokens), sum(before[2], used.micros)];
+    let [turns, tokens, micros] = after;
+    rows::change_one(transaction, "the use of agents", SET_OF_AGENT, params![&**agent, day, turns, tokens, micros])?;
+    let of_day = |used: [i64; 3]| {
+        let [turns, tokens, micros] = used.map(|count| u64::try_from(count).unwrap_or(0));
+        DayUse { turns, tokens, micros }
+    };
+    match of.news(of_day(before), of_day(after), at) {
+        Some(line) => log_lines::tell(transaction, line),
+        None => Ok(()),
+    }
 }
 
 /// Removes what was used long before the last day.
@@ -45,13 +67,9 @@ const ADD: &str = "
     update daily_use set tokens = min(tokens + ?2, 4000000000000000000), micros = min(micros + ?3, 4000000000000000000)
     where (channel, id) = (select channel, person from obligations where turn_id = ?1)";
 
-const ADD_TO_AGENT: &str = "
-    insert into agent_use (agent, day, turns, tokens, micros)
-    values (?1, ?2, 1, min(?3, 4000000000000000000), min(?4, 4000000000000000000))
-    on conflict (agent) do update set
-        turns = iif(day between ?2 and ?2 + ?5, turns, 0) + 1,
-        tokens = min(iif(day between ?2 and ?2 + ?5, tokens, 0) + excluded.tokens, 4000000000000000000),
-        micros = min(iif(day between ?2 and ?2 + ?5, micros, 0) + excluded.micros, 4000000000000000000),
-        day = iif(day between ?2 and ?2 + ?5, day, ?2)";
+const SELECT_OF_AGENT: &str =
+    "select day, turns, tokens, micros from agent_use where agent = ?1 and day between ?2 and ?2 + ?3";
+
+const SET_OF_AGENT: &str = "insert or replace into agent_use (agent, day, turns, tokens, micros) values (?, ?, ?, ?, ?)";
 
 const REMOVE_OLD: &str = "delete from daily_use where day < (select max(day) from daily_use) - 1 - ?";

@@ -33,6 +33,13 @@ pub(super) fn add(transaction: &Transaction<'_>, lines: &[LogLine]) -> Result<()
     Ok(())
 }
 
+/// Adds a line that the store itself logs, once it is committed.
+pub(super) fn tell(transaction: &Transaction<'_>, line: LogLine) -> Result<(), StoreError> {
+    add(transaction, std::slice::from_ref(&line))?;
+    transaction.told.borrow_mut().push(line);
+    Ok(())
+}
+
 pub(super) fn mark(transaction: &Transaction<'_>, id: i64, mark: ErrorMark, at: i64) -> Result<(), StoreError> {
     let sql = match mark {
         ErrorMark::Acknowledged => "update errors set acknowledged_at = ?2 where id = ?1",

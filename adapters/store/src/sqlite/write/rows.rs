@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use rejoinder_core::{StoreError, store::LogSeq};
+use rejoinder_core::{StoreError, store::{LogLine, LogSeq}};
 use rusqlite::{CachedStatement, Connection, Params, Row, Statement};
 use serde::Serialize;
 
@@ -18,19 +18,26 @@ pub(in crate::sqlite) struct Transaction<'a> {
     pub(super) logged: Cell<Option<LogSeq>>,
     /// Whether it changes what agents are owed.
     pub(super) noticed: Cell<bool>,
+    /// Lines that it has stored, and that are logged once it is committed.
+    pub(super) told: RefCell<Vec<LogLine>>,
     /// The settings of runs that are stored.
     pub(super) settings: &'a RefCell<KnownSettings>,
 }
 
 impl<'a> Transaction<'a> {
-    pub(in crate::sqlite) const fn new(connection: &'a Connection, settings: &'a RefCell<KnownSettings>) -> Self {
-        let (logged, noticed) = (Cell::new(None), Cell::new(false));
-        Self { connection, statements: RefCell::new(Vec::new()), logged, noticed, settings }
+    pub(in crate::sqlite) fn new(connection: &'a Connection, settings: &'a RefCell<KnownSettings>) -> Self {
+        let (logged, noticed, told) = (Cell::new(None), Cell::new(false), RefCell::new(Vec::new()));
+        Self { connection, statements: RefCell::new(Vec::new()), logged, noticed, told, settings }
     }
 
     /// The place of the last entry that it added to the log; `None` if it added none.
     pub(in crate::sqlite) const fn logged(&self) -> Option<LogSeq> {
         self.logged.get()
+    }
+
+    /// The lines that are logged once it is committed.
+    pub(in crate::sqlite) fn told(&self) -> Vec<LogLine> {
+        self.told.take()
     }
 
     /// Whether it changes what agents are owed.
