@@ -99,7 +99,15 @@ impl Limits {
         for (name, agent) in agents {
             if self.agents.get(name).is_some_and(|budget| budget.cost_per_day.is_some()) && agent.price.is_none() {
                 let key = checks.key(&["agents", name, "cost_per_day"]);
-                checks.wrong(key, format!("needs what the agent's tokens cost: set agents.{name}.price"));
+                let members = agent.members.iter().filter_map(|member| Some((member, agents.get(member)?)));
+                let unpriced = members.clone().find(|(_, member)| member.price.is_none());
+                let unpriced = unpriced.map(|(member, _)| member).or(agent.members.is_empty().then_some(name));
+                let prices = members.filter_map(|(_, member)| Some(member.price?.currency)).collect::<Vec<_>>();
+                if let Some(unpriced) = unpriced {
+                    checks.wrong(key, format!("needs what the agent's tokens cost: set agents.{unpriced}.price"));
+                } else if prices.windows(2).any(|two| two[0] != two[1]) {
+                    checks.wrong(key, "needs prices of the agent's members in one currency, and there are several");
+                }
             }
         }
         let of_roles = [self.guest, self.member, self.owner];

@@ -106,6 +106,10 @@ mod tests {
         "members = [\"one\", \"two\"]\norder = \"quickest\"",
         "agents.both.order` must be one of `listed`, `fastest` or `cheapest`, not `quickest` (rejoinder.toml:13)"
     )]
+    #[case::a_budget_without_prices(
+        "members = [\"one\", \"two\"]\n[limits.agents.both]\ncost_per_day = 5",
+        "limits.agents.both.cost_per_day` needs what the agent's tokens cost: set agents.one.price (rejoinder.toml:14)"
+    )]
     fn a_mistake_is_named(#[case] keys: &str, #[case] said: &str) {
         let toml = format!("{OTHERS}[agents.both]\nkind = \"cascade\"\n{keys}");
 
