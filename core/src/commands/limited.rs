@@ -8,12 +8,17 @@ pub(crate) const LIMITED: Command =
         Box::pin(async { Ok(Answer::of("limited")) })
     });
 
-pub(crate) const LIMITED_TODAY: Command =
-    Command::notice("limited_today", "Tell a person that they have reached their limit of the day", |call| {
-        Box::pin(async { Ok(today(call)) })
+pub(crate) const LIMITED_SOON: Command =
+    Command::notice("limited_soon", "Tell a person that most of what they may use of the day is used", |call| {
+        Box::pin(async { Ok(until_tomorrow("limited_soon", call)) })
     });
 
-fn today(call: &Call<'_>) -> Answer {
+pub(crate) const LIMITED_TODAY: Command =
+    Command::notice("limited_today", "Tell a person that they have reached their limit of the day", |call| {
+        Box::pin(async { Ok(until_tomorrow("limited_today", call)) })
+    });
+
+fn until_tomorrow(template: &'static str, call: &Call<'_>) -> Answer {
     let ends_at = Day::of(call.now, &call.settings.time_zone).ends_at;
-    Answer::filled("limited_today", vec![("time", age(ends_at.since(call.now)))])
+    Answer::filled(template, vec![("time", age(ends_at.since(call.now)))])
 }

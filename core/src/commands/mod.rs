@@ -71,7 +71,7 @@ const LISTED: [&Command; 19] = [
 ];
 
 /// The commands for owners, and the notices.
-const UNLISTED: [&Command; 15] = [
+const UNLISTED: [&Command; 16] = [
     &approve::APPROVE,
     &approve::DECLINE,
     &asks::ASKS,
@@ -83,6 +83,7 @@ const UNLISTED: [&Command; 15] = [
     &pairing::CROWDED,
     &limited::LIMITED,
     &limited::LIMITED_TODAY,
+    &limited::LIMITED_SOON,
     &dropped::DROPPED,
     &backlog::BACKLOG_EXPIRED,
     &backlog::ASKS_ABOUT_BACKLOG,

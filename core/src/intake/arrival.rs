@@ -52,6 +52,8 @@ pub(super) enum Notice {
     Limited { minute: i64 },
     /// They have reached their limit of this day.
     LimitedToday { day: i64 },
+    /// Agents have used most of what they may use for them on this day.
+    LimitedSoon { day: i64 },
     /// Their message is too old to be answered, and those that wait are too.
     BacklogExpired,
     /// The chat is asked whether its late messages, the first of which is this, are to be answered.
@@ -169,12 +171,24 @@ impl Arrival {
     /// It opens no turn: its sender is over a limit. A caller who waits for the result is told by that, and may send it
     /// again. Of the others, those who would be owed an answer get a notice.
     pub(super) fn end_over_limit(&self, over: OverLimit) -> Verdict {
-        let is_told = self.event.directed == Directed::Asked || self.event.sender.kind.is_anybody();
+        let is_told = self.is_of_caller();
         let notice = (self.is_owed() && !is_told).then_some(match over.day {
             Some(day) => Notice::LimitedToday { day },
             None => Notice::Limited { minute: over.minute },
         });
         Err(End::Decided(Ending { notice, limited: Some(over.retry_after), only_if_known: is_told }))
+    }
+
+    /// Tells its sender, once a day, that most of what they may use of it is used.
+    pub(super) fn note_limit(&mut self, day: i64) {
+        if self.is_owed() && !self.is_of_caller() {
+            self.notice = Some(Notice::LimitedSoon { day });
+        }
+    }
+
+    /// Whether it is a request, whose caller is told of limits with the response.
+    fn is_of_caller(&self) -> bool {
+        self.event.directed == Directed::Asked || self.event.sender.kind.is_anybody()
     }
 }
 

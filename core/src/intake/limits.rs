@@ -13,8 +13,8 @@ use rejoinder_guard::Timestamp;
 
 use crate::{
     model::{
-        ChatKind, ConversationId, Day, Identity, InboundEvent, KnownPeople, LiveSettings, Overflow, PersonId, Queues,
-        SenderKind,
+        Budget, ChatKind, ConversationId, Day, Identity, InboundEvent, KnownPeople, LiveSettings, Overflow, PersonId,
+        Queues, SenderKind,
     },
     ports::{DayUse, OperatorStore, PeopleStore, QueueStore, SharedClock, StoreError, TurnFilter, TurnSummary},
 };
@@ -115,6 +115,8 @@ pub(super) struct Counted {
     share: i64,
     /// The day on which it counts, if what its person uses of a day is limited.
     day: Option<i64>,
+    /// Whether most of what agents may use for its person on that day is used.
+    is_limited_soon: bool,
     /// Whether it is the later part of an album that was let in.
     is_later_part: bool,
     is_kept: bool,
@@ -129,6 +131,11 @@ impl Counted {
     /// The day on which it counts, if what its person uses of a day is limited.
     pub(super) const fn day(&self) -> Option<i64> {
         self.day
+    }
+
+    /// The day on which it counts, if most of what agents may use for its person is used.
+    pub(super) fn limited_soon(&self) -> Option<i64> {
+        self.day.filter(|_| self.is_limited_soon)
     }
 }
 
@@ -245,8 +252,8 @@ impl Limits {
         if let Some(over) = over {
             return Err(over);
         }
-        let (counts, day, is_kept) = (Arc::clone(&self.counts), None, false);
-        Ok(Some(Counted { counts, person, share, day, is_later_part, is_kept }))
+        let (counts, day, is_limited_soon, is_kept) = (Arc::clone(&self.counts), None, false, false);
+        Ok(Some(Counted { counts, person, share, day, is_limited_soon, is_later_part, is_kept }))
     }
 
     /// `Some` if a person has used so much of the day that the turn of `event`, which was counted, must not be opened.
@@ -301,6 +308,8 @@ impl Limits {
         }
         count.day = Some((today.number, turns.saturating_add(1)));
         counted.day = Some(today.number);
+        let budget = Budget { tokens: limits.tokens_per_day.map(u64::from), micros: limits.cost_per_day };
+        counted.is_limited_soon = budget.percent(stored.tokens, stored.micros) >= Budget::MOST;
         Ok(None)
     }
 

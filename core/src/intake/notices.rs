@@ -12,7 +12,7 @@ use crate::{
     commands::{
         backlog::{ASKS_ABOUT_BACKLOG, BACKLOG_EXPIRED},
         dropped::DROPPED,
-        limited::{LIMITED, LIMITED_TODAY},
+        limited::{LIMITED, LIMITED_SOON, LIMITED_TODAY},
         pairing::{CROWDED, PAIRING},
         stranger::STRANGER,
     },
@@ -48,6 +48,7 @@ impl EventRouter {
             },
             Notice::Limited { minute } => (&LIMITED, format!("limited:{person}:{minute}"), None),
             Notice::LimitedToday { day } => (&LIMITED_TODAY, format!("limited:{person}:day:{day}"), None),
+            Notice::LimitedSoon { day } => (&LIMITED_SOON, format!("limited-soon:{person}:day:{day}"), None),
             Notice::BacklogExpired => {
                 // One for what comes together: what is late later was sent after this.
                 let window = self.settings.get().queues.late_after.max(Duration::from_mins(1)).as_millis();

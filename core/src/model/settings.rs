@@ -85,6 +85,9 @@ pub struct Budget {
 }
 
 impl Budget {
+    /// People are told once this part of a budget is used, in percent.
+    pub(crate) const MOST: u64 = 80;
+
     /// How much of it is used, in percent and rounded down: the larger of tokens and money.
     pub(crate) fn percent(self, tokens: u64, micros: u64) -> u64 {
         let share = |used: u64, most: Option<u64>| most.map(|most| used.saturating_mul(100) / most.max(1));

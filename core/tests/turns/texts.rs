@@ -189,6 +189,7 @@ pub(crate) fn templates() -> Templates {
         ("unlinked", "No more {name}."),
         ("unlink_only", "Nothing to undo."),
         ("limited", "Not so fast."),
+        ("limited_soon", "Nearly used, for {time}."),
         ("limited_today", "Enough for today, for {time}."),
         ("dropped", "{count} dropped: {text}"),
         ("queue", "Now {mode}."),

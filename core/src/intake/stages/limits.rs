@@ -2,7 +2,7 @@
 
 use crate::intake::{
     arrival::{Arrival, Verdict},
-    limits::{Limits, is_limited},
+    limits::{Counted, Limits, is_limited},
 };
 
 pub(in crate::intake) async fn limits(arrival: &mut Arrival, limits: &Limits) -> Verdict {
@@ -18,6 +18,9 @@ pub(in crate::intake) async fn limits(arrival: &mut Arrival, limits: &Limits) ->
         && let Some(over) = limits.check_day(&arrival.event, counted, &arrival.known).await?
     {
         return arrival.end_over_limit(over);
+    }
+    if let Some(day) = arrival.counted.as_ref().and_then(Counted::limited_soon) {
+        arrival.note_limit(day);
     }
     Ok(())
 }

@@ -11,10 +11,10 @@ use super::{
     record::{Pause, Remark},
 };
 use crate::model::{
-    Action, AgentName, AgentSessionChange, ApprovalChange, AskedQuestion, AuditEntry, Budget, ChannelId, ConversationId, Cost,
-    DeliveryId, DeliveryRecord, DeliveryState, ErrorMark, Handler, HistoryLine, Label, LineLevel, LogLine, NewLogEntry, NodeId,
-    PeopleChange, PersonId, QueueMode, RunContent, ScheduleChange, SessionChange, SessionId, SignInChange, Subject,
-    TokenChange, TurnId, TurnSeq, Usage, Used, Version,
+    Action, AgentName, AgentSessionChange, ApprovalChange, AskedQuestion, AuditEntry, Budget, ChannelId,
+    ConversationId, Cost, DeliveryId, DeliveryRecord, DeliveryState, ErrorMark, Handler, HistoryLine, Label, LineLevel,
+    LogLine, NewLogEntry, NodeId, PeopleChange, PersonId, QueueMode, RunContent, ScheduleChange, SessionChange,
+    SessionId, SignInChange, Subject, TokenChange, TurnId, TurnSeq, Usage, Used, Version,
 };
 
 store_trait! {
@@ -322,13 +322,11 @@ impl AgentUse {
     /// The line for operators, if most of the budget, or all of it, was used with this. `before` and `after` are what the agent has
     /// used of the day without and with it. The store adds the line in the same transaction, so that it is told once.
     pub fn news(&self, before: DayUse, after: DayUse, at: Timestamp) -> Option<LogLine> {
-        /// Operators are told once this part of a budget is used, in percent.
-        const MOST_OF_IT: u64 = 80;
         let percent = |used: DayUse| self.budget.percent(used.tokens, used.micros);
         let (earlier, now) = (percent(before), percent(after));
         let message = if earlier < 100 && now >= 100 {
             "an agent has used its budget of the day: it begins no run before the next"
-        } else if earlier < MOST_OF_IT && now >= MOST_OF_IT {
+        } else if earlier < Budget::MOST && now >= Budget::MOST {
             "an agent has used most of its budget of the day"
         } else {
             return None;
