@@ -35,12 +35,14 @@ pub(super) async fn used_today(call: &Call<'_>) -> Result<Vec<Filled>, StoreErro
             used = used.and(call.usage.day_use(&identity, today.number).await?);
         }
     }
+    // A sum of which a part is estimated is an estimate.
+    let about = if used.estimated > 0 { "~" } else { "" };
     let limited =
         |template, used: String, most: String| Filled { template, values: vec![("count", used), ("most", most)] };
     let turns =
         limits.turns_per_day.map(|most| limited("status_turns_today", used.turns.to_string(), most.to_string()));
     let tokens = if let Some(most) = limits.tokens_per_day {
-        Some(limited("status_tokens_limited", used.tokens.to_string(), most.to_string()))
+        Some(limited("status_tokens_limited", format!("{about}{}", used.tokens), most.to_string()))
     } else {
         let tokens = call.usage.tokens_since(call.turn.conversation, today.began_at).await?;
         let values = vec![("count", tokens.to_string())];
@@ -48,7 +50,9 @@ pub(super) async fn used_today(call: &Call<'_>) -> Result<Vec<Filled>, StoreErro
     };
     let currency = call.settings.prices.values().next().map_or(Currency::USD, |price| price.currency);
     let money = |micros| Cost { micros, currency }.to_string();
-    let cost = limits.cost_per_day.map(|most| limited("status_cost_limited", money(used.micros), money(most)));
+    let cost = limits
+        .cost_per_day
+        .map(|most| limited("status_cost_limited", format!("{about}{}", money(used.micros)), money(most)));
     Ok(turns.into_iter().chain(tokens).chain(cost).collect())
 }
 
@@ -60,8 +64,10 @@ async fn used_by_agents(call: &Call<'_>) -> Result<Vec<Filled>, StoreError> {
     let today = Day::of(call.now, &call.settings.time_zone);
     let mut words = Vec::new();
     for (agent, budget) in &call.settings.budgets {
-        let DayUse { tokens, micros, .. } = call.usage.agent_use(agent, today.number).await?;
-        let values = vec![("name", agent.to_string()), ("percent", budget.percent(tokens, micros).to_string())];
+        let DayUse { tokens, micros, estimated, .. } = call.usage.agent_use(agent, today.number).await?;
+        let about = if estimated > 0 { "~" } else { "" };
+        let percent = format!("{about}{}", budget.percent(tokens, micros));
+        let values = vec![("name", agent.to_string()), ("percent", percent)];
         words.push(Filled { template: "budget_agent", values });
     }
     Ok(words)

@@ -126,20 +126,26 @@ pub struct Cost {
 pub struct Used {
     /// Tokens of both kinds.
     pub tokens: u64,
+    /// How many of them are estimated, because the agent did not report them.
+    pub estimated: u64,
     /// In millionths of a currency.
     pub micros: u64,
 }
 
 impl Used {
     /// What these tokens are, and what they cost.
-    #[must_use]
-    pub fn of(usage: Usage, cost: Option<Cost>) -> Self {
+    pub(crate) fn of(usage: Usage, is_estimated: bool, cost: Option<Cost>) -> Self {
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
-        Self { tokens, micros: cost.map_or(0, |cost| cost.micros) }
+        let estimated = if is_estimated { tokens } else { 0 };
+        Self { tokens, estimated, micros: cost.map_or(0, |cost| cost.micros) }
     }
 
     pub(crate) const fn and(self, other: Self) -> Self {
-        Self { tokens: self.tokens.saturating_add(other.tokens), micros: self.micros.saturating_add(other.micros) }
+        Self {
+            tokens: self.tokens.saturating_add(other.tokens),
+            estimated: self.estimated.saturating_add(other.estimated),
+            micros: self.micros.saturating_add(other.micros),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rejoinder_guard::Timestamp;
 
-use super::runtimes::Runtimes;
+use super::{record::Share, runtimes::Runtimes};
 use crate::{
     events::Run,
     model::{AgentName, Budget, Cost, Day, LiveSettings, TurnId, Usage, Used},
@@ -64,23 +64,24 @@ impl Budgets {
     }
 
     /// What the members of a run used, or all of it without one, counts for them and for the agent. A cost is that of the last
-    /// currency: money of another one cannot be added.
-    pub(super) fn bill(&self, run: &Run, shares: &[(Option<AgentName>, Usage)]) -> Bill {
+    /// currency: money of another one cannot be added. What is estimated counts, and is not in the cost of the run.
+    pub(super) fn bill(&self, run: &Run, shares: &[Share]) -> Bill {
         let settings = self.settings.get();
-        let mut bill = Bill::default();
-        for (member, usage) in shares.iter().rev() {
+        let (mut bill, mut currency) = (Bill::default(), None);
+        for Share { member, usage, is_estimated } in shares.iter().rev().filter(|share| share.usage != Usage::default())
+        {
             let counted = || member.iter().chain(run.handler.agent());
             let price = counted().find_map(|agent| settings.prices.get(agent));
             let cost = price.map(|price| price.cost(*usage));
-            let summed = cost.filter(|cost| bill.cost.is_none_or(|sum| sum.currency == cost.currency));
-            if let Some(Cost { micros, currency }) = summed {
+            let summed = cost.filter(|cost| *currency.get_or_insert(cost.currency) == cost.currency);
+            if let Some(Cost { micros, currency }) = summed.filter(|_| !is_estimated) {
                 let before = bill.cost.map_or(0, |sum| sum.micros);
                 bill.cost = Some(Cost { micros: before.saturating_add(micros), currency });
             }
-            bill.used = bill.used.and(Used::of(*usage, summed));
+            bill.used = bill.used.and(Used::of(*usage, *is_estimated, summed));
             for agent in counted() {
                 let cost = if member.as_ref() == Some(agent) { cost } else { summed };
-                self.add(&mut bill.agents, agent, Used::of(*usage, cost));
+                self.add(&mut bill.agents, agent, Used::of(*usage, *is_estimated, cost));
             }
         }
         bill

@@ -109,8 +109,7 @@ impl Inputs {
         let runtime = runtime.ok_or_else(|| gone("agent", &run.handler.to_string()))?;
         let channel = self.channels.get(&event.conversation.channel);
         let channel = channel.ok_or_else(|| gone("channel", event.conversation.channel.as_str()))?.as_ref();
-        let mut history =
-            self.history(turn, runtime.as_ref()).await.map_err(unread_of("the transcript"))?;
+        let mut history = self.history(turn, runtime.as_ref()).await.map_err(unread_of("the transcript"))?;
         let now = self.clock.now();
         for line in &mut history {
             note_if_late(line, now);

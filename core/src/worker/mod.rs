@@ -6,6 +6,7 @@
 
 pub(crate) mod agents;
 pub(crate) mod budgets;
+mod estimate;
 pub(crate) mod files;
 mod grace;
 mod handoff;
@@ -28,10 +29,11 @@ pub(crate) use self::grace::GRACE;
 use self::{
     agents::Agents,
     budgets::{Bill, Budgets, Spent, left_out},
+    estimate::Estimate,
     files::HeldBytes,
     input::{Inputs, PrepareError, PreparedRun, unread},
     memory::{Memory, remember},
-    record::Recorder,
+    record::{Recorder, Share},
 };
 use crate::{
     base::{channels::Channels, crash::crash_point, lifecycle::Lifecycle, words::excerpt},
@@ -97,8 +99,8 @@ enum RunResult {
 struct FinishedRun {
     result: RunResult,
     usage: Option<Usage>,
-    /// What each member consumed of it.
-    shares: Vec<(Option<AgentName>, Usage)>,
+    /// What each member consumed.
+    shares: Vec<Share>,
     /// The members that were not asked, because they have used their budgets.
     spent: Vec<AgentName>,
     content: Option<Arc<RunContent>>,
@@ -128,9 +130,9 @@ impl Worker {
     ) {
         crash_point!("run_started");
         let mut finished = self.run_agent(&mut turn, &run, tokens).await;
-        agent_ended();
         crash_point!("run_ended");
         let typing = finished.typing.take();
+        agent_ended();
         self.finish(&mut turn, &run, finished).await;
         // Last, so that the answer does not wait for it.
         if let Some(typing) = typing {
@@ -206,9 +208,9 @@ impl Worker {
         let at = self.clock.now();
         metrics::histogram!("rejoinder_run_seconds", "agent" => run.handler.to_string(), "end" => end)
             .record(at.since(run.started_at).as_secs_f64());
-        let Bill { cost, used, agents } = self.budgets.bill(run, usage.map(|_| &*shares).unwrap_or_default());
+        let Bill { cost, used, agents } = self.budgets.bill(run, &shares);
         count(run, end, usage, cost);
-        let member = shares.into_iter().next_back().and_then(|(member, _)| member);
+        let member = shares.into_iter().next_back().and_then(|share| share.member);
         let (number, end) = (run.number, end.to_owned());
         let run_end = RunEnd { turn: turn.id, number, at, end, detail, usage, cost, used, agents, member, content };
         let remark = (!spent.is_empty()).then(|| left_out(turn.id, &spent, at));
@@ -277,6 +279,7 @@ impl Worker {
         let capabilities = if is_quiet { silent(&input.capabilities) } else { input.capabilities.clone() };
         let mut drafting = Drafting::new(&self.ephemerals, &capabilities, show);
         let mut typing = self.typing(turn, &capabilities, show);
+        let estimate = Estimate::new(&input);
         let (events, mut reported) = RunEvents::channel();
         let cancel = stop.child_token();
         let _cancel_on_drop = cancel.clone().drop_guard();
@@ -285,7 +288,7 @@ impl Worker {
             tokio::spawn(async move { runtime.run(input, events, cancel).await })
         };
         let settings = self.settings.get();
-        let mut recorder = Recorder::new(&settings.masker);
+        let mut recorder = Recorder::new(&settings.masker, estimate);
         let (mut open, mut is_shown) = (true, true);
         let (mut question, mut left) = (None, false);
         let result = loop {
@@ -341,7 +344,7 @@ impl Worker {
         }
         drafting.end().await;
         left |= question.is_some();
-        let (usage, shares, content) = (recorder.usage, recorder.shares(), recorder.content());
+        let (usage, shares, content) = (recorder.usage, recorder.shares(&result), recorder.content());
         FinishedRun { result, usage, shares, spent, content, typing, left, deadline }
     }
 
@@ -423,7 +426,10 @@ impl Worker {
         held: &mut Vec<HeldBytes>,
     ) {
         match event {
-            RunEvent::Text(delta) => drafting.add(turn, &delta),
+            RunEvent::Text(delta) => {
+                recorder.estimate.streams(&delta);
+                drafting.add(turn, &delta);
+            }
             RunEvent::Rewrite(text) => drafting.rewrite(turn, &text),
             RunEvent::Member(name) => recorder.asks(name),
             RunEvent::Tool(call) => {
@@ -437,6 +443,7 @@ impl Worker {
                 drafting.pause().await;
                 let channel = self.channels.get(&turn.event.conversation.channel);
                 let reply = visibility::visible_reply(reply, channel.map(AsRef::as_ref));
+                recorder.estimate.sends(&reply.text);
                 let decided = self.ledger.decide_until_stored(turn, Event::Sent(reply), Trigger::Event).await;
                 if turn.obligation.may_draft() && !show.is_cancelled() {
                     drafting.resume(show);
@@ -456,6 +463,7 @@ impl Worker {
             RunEvent::Ask(..) => {}
             RunEvent::Listen(answer) => {
                 let messages = self.take_in(turn, run, held).await;
+                recorder.estimate.hears(&messages);
                 let _ = answer.send(messages);
             }
         }

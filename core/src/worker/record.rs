@@ -4,6 +4,7 @@ use std::{fmt::Write as _, sync::Arc};
 
 use serde_json::{Value, value::RawValue};
 
+use super::{RunResult, estimate::Estimate};
 use crate::model::{AgentName, Masker, ModelInput, RunContent, ToolUse, Usage};
 
 /// How large the arguments and the result of a tool call may be, in bytes.
@@ -18,14 +19,24 @@ const MOST_JSON: usize = 64 << 10;
 pub(super) struct Recorder<'a> {
     masker: &'a Masker,
     pub(super) usage: Option<Usage>,
+    pub(super) estimate: Estimate,
     /// The members that were asked, each with what was consumed before.
     members: Vec<(AgentName, Usage)>,
     content: RunContent,
 }
 
+/// What a run consumed with one member, or without any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Share {
+    pub(super) member: Option<AgentName>,
+    pub(super) usage: Usage,
+    /// Whether the runtime did not say it.
+    pub(super) is_estimated: bool,
+}
+
 impl<'a> Recorder<'a> {
-    pub(super) fn new(masker: &'a Masker) -> Self {
-        Self { masker, usage: None, members: Vec::new(), content: RunContent::default() }
+    pub(super) fn new(masker: &'a Masker, estimate: Estimate) -> Self {
+        Self { masker, usage: None, estimate, members: Vec::new(), content: RunContent::default() }
     }
 
     /// Another member is asked from now on.
@@ -33,15 +44,22 @@ impl<'a> Recorder<'a> {
         self.members.push((member, self.usage.unwrap_or_default()));
     }
 
-    /// What each member consumed, in order; all of it without one if there is none.
-    pub(super) fn shares(&self) -> Vec<(Option<AgentName>, Usage)> {
+    /// What each member consumed, in order; all of it without one if there is none. If the last one did not say it, that is
+    /// estimated by how the run ended.
+    pub(super) fn shares(&self, result: &RunResult) -> Vec<Share> {
         let total = self.usage.unwrap_or_default();
-        if self.members.is_empty() {
-            return vec![(None, total)];
+        let share = |member, usage| Share { member, usage, is_estimated: false };
+        let mut shares = if self.members.is_empty() {
+            vec![share(None, total)]
+        } else {
+            let ends = self.members.iter().skip(1).map(|(_, before)| *before).chain([total]);
+            let members = self.members.iter().zip(ends);
+            members.map(|((member, before), end)| share(Some(member.clone()), end.since(*before))).collect()
+        };
+        if let Some(last) = shares.last_mut().filter(|last| last.usage == Usage::default()) {
+            (last.usage, last.is_estimated) = (self.estimate.at(result), true);
         }
-        let ends = self.members.iter().skip(1).map(|(_, before)| *before).chain([total]);
-        let shares = self.members.iter().zip(ends);
-        shares.map(|((member, before), end)| (Some(member.clone()), end.since(*before))).collect()
+        shares
     }
 
     /// Keeps what the model is shown, in place of what it was shown before.
@@ -149,7 +167,7 @@ mod tests {
     }
 
     fn recorded(masker: &Masker, record: impl FnOnce(&mut Recorder<'_>)) -> RunContent {
-        let mut recorder = Recorder::new(masker);
+        let mut recorder = Recorder::new(masker, Estimate::default());
         record(&mut recorder);
         Arc::unwrap_or_clone(recorder.content().expect("there is a content"))
     }
@@ -157,7 +175,7 @@ mod tests {
     #[test]
     fn nothing_reported_is_nothing_to_store() {
         let masker = Masker::default();
-        let mut recorder = Recorder::new(&masker);
+        let mut recorder = Recorder::new(&masker, Estimate::default());
         recorder.usage = Some(Usage { input_tokens: 1, output_tokens: 2 });
 
         assert_eq!(recorder.content(), None);
@@ -166,22 +184,34 @@ mod tests {
     #[test]
     fn what_is_consumed_counts_for_the_member_that_is_asked() {
         let masker = Masker::default();
-        let mut recorder = Recorder::new(&masker);
+        let mut recorder = Recorder::new(&masker, Estimate::default());
         let usage = |tokens| Usage { input_tokens: tokens, output_tokens: 1 };
         recorder.usage = Some(usage(1));
-        assert_eq!(recorder.shares(), [(None, usage(1))]);
+        let share = |member: Option<&str>, usage, is_estimated| Share {
+            member: member.map(AgentName::from),
+            usage,
+            is_estimated,
+        };
+        assert_eq!(recorder.shares(&RunResult::Stopped), [share(None, usage(1), false)]);
 
-        let mut recorder = Recorder::new(&masker);
+        let mut recorder = Recorder::new(&masker, Estimate::default());
         recorder.asks("one".into());
         recorder.usage = Some(usage(5));
         recorder.asks("two".into());
         recorder.asks("three".into());
         recorder.usage = Some(usage(7));
 
-        let share = |member: &str, input_tokens| {
-            (Some(AgentName::from(member)), Usage { input_tokens, output_tokens: u64::from(input_tokens == 5) })
-        };
-        assert_eq!(recorder.shares(), [share("one", 5), share("two", 0), share("three", 2)]);
+        let two = Usage { input_tokens: 2, output_tokens: 0 };
+        let shares = [share(Some("one"), usage(5), false), share(Some("two"), Usage::default(), false)];
+        let [one, none] = &shares;
+        assert_eq!(
+            recorder.shares(&RunResult::Stopped),
+            [one, none, &share(Some("three"), two, false)].map(Clone::clone)
+        );
+        recorder.asks("four".into());
+        recorder.estimate.streams("five bytes");
+        let estimated = Usage { input_tokens: 0, output_tokens: 3 };
+        assert_eq!(recorder.shares(&RunResult::Stopped).pop(), Some(share(Some("four"), estimated, true)));
     }
 
     #[test]

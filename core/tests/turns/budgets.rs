@@ -92,6 +92,26 @@ async fn the_cost_of_a_day_is_limited_for_each_person() {
     gateway.at_rest().await;
 }
 
+/// An agent that does not say what it used: a token for each four bytes that it was given or has said. `/budget` marks the estimate.
+#[tokio::test]
+async fn a_budget_ends_also_for_an_agent_that_reports_nothing() {
+    let mut setup = with(Budget { tokens: Some(5), micros: None });
+    setup.agents.clear();
+    setup.limits = PersonLimits { cost_per_day: Some(6), ..PersonLimits::default() };
+    let gateway = setup.always(Script::replies("done")).start().await;
+
+    let first = gateway.receives(says(&chat("bob"), "one")).await;
+    let run = &gateway.dossier(first).await.runs[0];
+    assert_eq!((run.usage, run.cost), (None, None), "an estimate is not what the run reports");
+    assert_eq!(writes(&gateway, "bob", "/budget").await, "~0.000002 USD of 0.000006 USD.\nUntil 1 d.");
+    assert!(writes(&gateway, "ada", "/budget").await.contains("main: ~40 %."));
+    // The lines before it count as well.
+    assert_eq!(writes(&gateway, "bob", "two").await, "done");
+    assert!(writes(&gateway, "ada", "/budget").await.contains("main: ~120 %."));
+    assert_eq!(writes(&gateway, "cy", "three").await, "Used up.");
+    gateway.at_rest().await;
+}
+
 /// What a member uses in the place of a cascade counts for both, also if it failed. One that has used its budget is not asked, and
 /// the record says so; without another one the ladder answers.
 #[tokio::test]
@@ -166,6 +186,31 @@ async fn operators_are_told_once_of_runs_that_end_together() {
         writes(&gateway, person, "two").await;
     }
     assert_eq!(told_operators(&gateway).await, ["1: main, 120 %", "1: main, 80 %"]);
+    gateway.at_rest().await;
+}
+
+/// Once a day, with the first message after it.
+#[tokio::test]
+async fn a_person_is_told_once_that_most_of_the_day_is_used() {
+    let mut setup = with(Budget::default());
+    setup.limits = PersonLimits { tokens_per_day: Some(50), ..PersonLimits::default() };
+    let mut gateway = setup.start().await;
+    for number in 0..4 {
+        assert_eq!(writes(&gateway, "bob", &number.to_string()).await, "done");
+    }
+    gateway.restart().await;
+    writes(&gateway, "bob", "5").await;
+    writes(&gateway, "bob", "6").await;
+    let visible = gateway.visible(&chat("bob"));
+    assert_eq!(visible.iter().filter(|text| *text == "Nearly used, for 1 d.").count(), 1, "{visible:?}");
+    assert_eq!(visible.len(), 7, "{visible:?}");
+
+    gateway.advance(secs(DAY)).await;
+    for number in 0..6 {
+        writes(&gateway, "bob", &number.to_string()).await;
+    }
+    let visible = gateway.visible(&chat("bob"));
+    assert_eq!(visible.iter().filter(|text| text.starts_with("Nearly used")).count(), 2, "{visible:?}");
     gateway.at_rest().await;
 }
 

@@ -12,8 +12,8 @@ use std::{
 use async_trait::async_trait;
 use rejoinder_core::{
     AgentError, AgentRuntime, AgentTurn, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId,
-    ConversationRef, Delivery, DeliveryError, InboundEvent, Intake, MemberHealth, Outcome, Receipt, RunEvents, SessionNotice,
-    StoreError, conformance::layered::Layer,
+    ConversationRef, Delivery, DeliveryError, InboundEvent, Intake, MemberHealth, Outcome, Receipt, RunEvents,
+    SessionNotice, StoreError, conformance::layered::Layer,
 };
 use tokio_util::sync::CancellationToken;
 

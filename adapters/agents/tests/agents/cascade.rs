@@ -231,7 +231,10 @@ async fn a_member_that_has_used_its_budget_is_not_asked() {
 
     assert_eq!(run(&*both.cascade, spent(&["two"])).await.reply(), "One.");
     for _ in 0..6 {
-        assert!(run(&*both.cascade, spent(&["one"])).await.outcome.is_err(), "also if the circuit of the other is open");
+        assert!(
+            run(&*both.cascade, spent(&["one"])).await.outcome.is_err(),
+            "also if the circuit of the other is open"
+        );
     }
     assert!(run(&*both.cascade, spent(&["one", "two"])).await.outcome.is_err());
     assert_eq!((one.runs(), two.runs()), (1, 6));

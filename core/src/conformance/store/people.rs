@@ -248,7 +248,7 @@ pub async fn a_direct_chat_is_kept_until_it_changes_or_its_person_is_forgotten(s
 /// A run of a turn uses so many tokens, at two millionths each. `day`: when they count for the agent `main`.
 async fn uses(store: &dyn Store, turn: &Turn, tokens: u64, day: Option<i64>) {
     done(store, Transition { runs_started: vec![turn.run(1)], ..Transition::default() }).await;
-    let used = Used { tokens, micros: 2 * tokens };
+    let used = Used { tokens, estimated: tokens, micros: 2 * tokens };
     let budget = Budget { tokens: Some(25), micros: None };
     let run = RunEnd {
         usage: Some(Usage { input_tokens: tokens - 1, output_tokens: 1 }),
@@ -273,8 +273,8 @@ pub async fn what_is_used_of_a_day_is_counted_until_the_next(subject: &mut impl 
         Turn::of(store, new).await
     };
     let read = async |store: &dyn Store, day| {
-        let DayUse { turns, tokens, micros } = store.day_use(&ann, day).await.expect("it is read");
-        assert_eq!(micros, 2 * tokens);
+        let DayUse { turns, tokens, estimated, micros } = store.day_use(&ann, day).await.expect("it is read");
+        assert_eq!((estimated, micros), (tokens, 2 * tokens));
         (turns, tokens)
     };
     let first = says(&*store, "1", Some(7)).await;
@@ -311,8 +311,9 @@ pub async fn what_is_used_of_a_day_is_counted_until_the_next(subject: &mut impl 
 /// The runs, tokens and money of an agent with a budget, of one day and over a restart.
 pub async fn what_an_agent_uses_of_a_day_is_counted(subject: &mut impl Subject) {
     let read = async |store: &dyn Store, agent: &str, day| {
-        let DayUse { turns, tokens, micros } = store.agent_use(&agent.into(), day).await.expect("it is read");
-        assert_eq!(micros, 2 * tokens);
+        let DayUse { turns, tokens, estimated, micros } =
+            store.agent_use(&agent.into(), day).await.expect("it is read");
+        assert_eq!((estimated, micros), (tokens, 2 * tokens));
         (turns, tokens)
     };
     let store = subject.store();
@@ -332,9 +333,7 @@ pub async fn what_an_agent_uses_of_a_day_is_counted(subject: &mut impl Subject) 
     assert_eq!((read(&*store, "main", 8).await, read(&*store, "main", 9).await), ((1, 3), (0, 0)));
 
     // The end of a run that is stored late, and a clock that is set back, do not begin the day anew. One that was far ahead does.
-    for (key, day, used) in
-        [("5", 7, (2, 7)), ("6", 8, (3, 11)), ("7", 1000, (1, 4)), ("8", 8, (1, 4))]
-    {
+    for (key, day, used) in [("5", 7, (2, 7)), ("6", 8, (3, 11)), ("7", 1000, (1, 4)), ("8", 8, (1, 4))] {
         let turn = Turn::of(&*store, new_turn(said(&chat("a"), key))).await;
         uses(&*store, &turn, 4, Some(day)).await;
         assert_eq!(read(&*store, "main", day).await, used, "{key}");

@@ -82,7 +82,9 @@ pub struct DayUse {
     pub turns: u64,
     /// The tokens that were used for them.
     pub tokens: u64,
-    /// What these cost, in millionths of the currency of the agents' prices.
+    /// How many of these are estimated, because an agent did not report them.
+    pub estimated: u64,
+    /// What the tokens cost, in millionths of the currency of the agents' prices.
     pub micros: u64,
 }
 
@@ -93,6 +95,7 @@ impl DayUse {
         Self {
             turns: self.turns.saturating_add(other.turns),
             tokens: self.tokens.saturating_add(other.tokens),
+            estimated: self.estimated.saturating_add(other.estimated),
             micros: self.micros.saturating_add(other.micros),
         }
     }

@@ -84,16 +84,16 @@ impl PeopleStore for SqliteStore {
     }
 
     async fn day_use(&self, who: &Identity, day: i64) -> Result<DayUse, StoreError> {
-        let sql = "select turns, tokens, micros from daily_use where channel = ? and id = ? and day between ? and ?";
+        let sql = "select turns, tokens, estimated, micros from daily_use where channel = ? and id = ? and day between ? and ?";
         let query = sqlx::query(sql).bind(who.channel.as_str()).bind(&who.id).bind(day).bind(day + AHEAD);
-        let used = |row: &SqliteRow| Ok(record!(row => DayUse { turns, tokens, micros }));
+        let used = |row: &SqliteRow| Ok(record!(row => DayUse { turns, tokens, estimated, micros }));
         one(&self.readers, query, used).await.map(Option::unwrap_or_default)
     }
 
     async fn agent_use(&self, agent: &AgentName, day: i64) -> Result<DayUse, StoreError> {
-        let sql = "select turns, tokens, micros from agent_use where agent = ? and day between ? and ?";
+        let sql = "select turns, tokens, estimated, micros from agent_use where agent = ? and day between ? and ?";
         let query = sqlx::query(sql).bind(&**agent).bind(day).bind(day + AHEAD);
-        let used = |row: &SqliteRow| Ok(record!(row => DayUse { turns, tokens, micros }));
+        let used = |row: &SqliteRow| Ok(record!(row => DayUse { turns, tokens, estimated, micros }));
         one(&self.readers, query, used).await.map(Option::unwrap_or_default)
     }
 

@@ -20,9 +20,10 @@ pub(super) fn count(transaction: &Transaction<'_>, who: &Identity, day: i64) -> 
 /// What a run used counts for the sender of its turn, if that is limited, and for agents with a budget.
 pub(super) fn add(transaction: &Transaction<'_>, run: &RunEnd) -> Result<(), StoreError> {
     let stored = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-    let Used { tokens, micros } = run.used;
+    let Used { tokens, estimated, micros } = run.used;
     if run.used != Used::default() {
-        rows::change(transaction, ADD, params![run.turn.as_uuid(), stored(tokens), stored(micros)])?;
+        let values = params![run.turn.as_uuid(), stored(tokens), stored(estimated), stored(micros)];
+        rows::change(transaction, ADD, values)?;
     }
     for used in &run.agents {
         add_to_agent(transaction, used, run.at)?;
@@ -33,16 +34,18 @@ pub(super) fn add(transaction: &Transaction<'_>, run: &RunEnd) -> Result<(), Sto
 /// Adds what an agent used to its day, and a line for operators if they are to know.
 fn add_to_agent(transaction: &Transaction<'_>, of: &AgentUse, at: Timestamp) -> Result<(), StoreError> {
     let AgentUse { agent, day, used, .. } = of;
-    let known = |row: &Row<'_>| Ok((row.get(0)?, [row.get(1)?, row.get(2)?, row.get(3)?]));
+    let known = |row: &Row<'_>| Ok((row.get(0)?, [row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?]));
     let known = rows::one(transaction, SELECT_OF_AGENT, params![&**agent, day, AHEAD], known)?;
-    let (day, before): (i64, [i64; 3]) = known.unwrap_or((*day, [0; 3]));
+    let (day, before): (i64, [i64; 4]) = known.unwrap_or((*day, [0; 4]));
     let sum = |before: i64, more: u64| i64::try_from(more).unwrap_or(i64::MAX).saturating_add(before);
-    let after = [before[0] + 1, sum(before[1], used.tokens), sum(before[2], used.micros)];
-    let [turns, tokens, micros] = after;
-    rows::change_one(transaction, "the use of agents", SET_OF_AGENT, params![&**agent, day, turns, tokens, micros])?;
-    let of_day = |used: [i64; 3]| {
-        let [turns, tokens, micros] = used.map(|count| u64::try_from(count).unwrap_or(0));
-        DayUse { turns, tokens, micros }
+    let after =
+        [before[0] + 1, sum(before[1], used.tokens), sum(before[2], used.estimated), sum(before[3], used.micros)];
+    let [turns, tokens, estimated, micros] = after;
+    let values = params![&**agent, day, turns, tokens, estimated, micros];
+    rows::change_one(transaction, "the use of agents", SET_OF_AGENT, values)?;
+    let of_day = |used: [i64; 4]| {
+        let [turns, tokens, estimated, micros] = used.map(|count| u64::try_from(count).unwrap_or(0));
+        DayUse { turns, tokens, estimated, micros }
     };
     match of.news(of_day(before), of_day(after), at) {
         Some(line) => log_lines::tell(transaction, line),
@@ -61,15 +64,19 @@ const COUNT: &str = "
     insert into daily_use (channel, id, day, turns, tokens) values (?1, ?2, ?3, 1, 0)
     on conflict (channel, id) do update set
         turns = iif(day between ?3 and ?3 + ?4, turns, 0) + 1, tokens = iif(day between ?3 and ?3 + ?4, tokens, 0),
+        estimated = iif(day between ?3 and ?3 + ?4, estimated, 0),
         micros = iif(day between ?3 and ?3 + ?4, micros, 0), day = iif(day between ?3 and ?3 + ?4, day, ?3)";
 
 const ADD: &str = "
-    update daily_use set tokens = min(tokens + ?2, 4000000000000000000), micros = min(micros + ?3, 4000000000000000000)
+    update daily_use set
+        tokens = min(tokens + ?2, 4000000000000000000), estimated = min(estimated + ?3, 4000000000000000000),
+        micros = min(micros + ?4, 4000000000000000000)
     where (channel, id) = (select channel, person from obligations where turn_id = ?1)";
 
 const SELECT_OF_AGENT: &str =
-    "select day, turns, tokens, micros from agent_use where agent = ?1 and day between ?2 and ?2 + ?3";
+    "select day, turns, tokens, estimated, micros from agent_use where agent = ?1 and day between ?2 and ?2 + ?3";
 
-const SET_OF_AGENT: &str = "insert or replace into agent_use (agent, day, turns, tokens, micros) values (?, ?, ?, ?, ?)";
+const SET_OF_AGENT: &str = "
+    insert or replace into agent_use (agent, day, turns, tokens, estimated, micros) values (?, ?, ?, ?, ?, ?)";
 
 const REMOVE_OLD: &str = "delete from daily_use where day < (select max(day) from daily_use) - 1 - ?";

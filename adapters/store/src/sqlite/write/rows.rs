@@ -2,7 +2,10 @@
 
 use std::cell::{Cell, RefCell};
 
-use rejoinder_core::{StoreError, store::{LogLine, LogSeq}};
+use rejoinder_core::{
+    StoreError,
+    store::{LogLine, LogSeq},
+};
 use rusqlite::{CachedStatement, Connection, Params, Row, Statement};
 use serde::Serialize;
 
