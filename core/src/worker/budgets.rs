@@ -63,6 +63,13 @@ impl Budgets {
         Ok(budget.percent(tokens, micros) >= 100)
     }
 
+    /// Whether a run counts for a budget.
+    pub(super) fn counts(&self, run: &Run, shares: &[Share]) -> bool {
+        let settings = self.settings.get();
+        let mut agents = shares.iter().filter_map(|share| share.member.as_ref()).chain(run.handler.agent());
+        agents.any(|agent| settings.budgets.contains_key(agent))
+    }
+
     /// What the members of a run used, or all of it without one, counts for them and for the agent. A cost is that of the last
     /// currency: money of another one cannot be added. What is estimated counts, and is not in the cost of the run.
     pub(super) fn bill(&self, run: &Run, shares: &[Share]) -> Bill {

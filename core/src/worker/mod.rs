@@ -120,7 +120,7 @@ impl From<RunResult> for FinishedRun {
 
 impl Worker {
     /// Runs the agent of `run` on `turn`, until it ends or is stopped. If the guard wants another run, the turn waits for it
-    /// like any other. `agent_ended` is called before the end is stored.
+    /// like any other. `agent_ended` is called before the end is stored, unless it counts for a budget.
     pub(crate) async fn run(
         &self,
         mut turn: TurnRecord,
@@ -132,8 +132,14 @@ impl Worker {
         let mut finished = self.run_agent(&mut turn, &run, tokens).await;
         crash_point!("run_ended");
         let typing = finished.typing.take();
-        agent_ended();
-        self.finish(&mut turn, &run, finished).await;
+        if self.budgets.counts(&run, &finished.shares) {
+            // What it used is stored before another run begins in its place: no more of them go over a budget than run at once.
+            self.finish(&mut turn, &run, finished).await;
+            agent_ended();
+        } else {
+            agent_ended();
+            self.finish(&mut turn, &run, finished).await;
+        }
         // Last, so that the answer does not wait for it.
         if let Some(typing) = typing {
             typing.end().await;

@@ -189,6 +189,30 @@ async fn operators_are_told_once_of_runs_that_end_together() {
     gateway.at_rest().await;
 }
 
+/// What a run used is stored before another one begins in its place, however long the store cannot write.
+#[tokio::test]
+async fn no_more_runs_go_over_a_budget_than_run_at_once() {
+    let gate = Gate::default();
+    let mut setup = with(Budget { tokens: Some(10), micros: None });
+    setup.agents.clear();
+    setup.agent_slots.insert("main".into(), 1);
+    let usage = Usage { input_tokens: 7, output_tokens: 3 };
+    let gateway = setup.always(Script::replies("done").consuming(usage).waiting(&gate)).start().await;
+    for person in ["bob", "cy", "dan"] {
+        gateway.receives(says(&chat(person), "one")).await;
+    }
+    gateway.life.set_store_down(true);
+    gate.open();
+    gateway.advance(secs(90)).await;
+    gateway.life.set_store_down(false);
+    gateway.advance(secs(90)).await;
+
+    let last = |person| gateway.visible(&chat(person)).pop();
+    assert_eq!((last("cy"), last("dan")), (Some("Used up.".to_owned()), Some("Used up.".to_owned())));
+    assert_eq!(gateway.agent("main").runs().len(), 1);
+    gateway.at_rest().await;
+}
+
 /// Once a day, with the first message after it.
 #[tokio::test]
 async fn a_person_is_told_once_that_most_of_the_day_is_used() {
