@@ -110,9 +110,9 @@ pub mod store {
             sessions::SessionStore,
             state::StoreState,
             transition::{
-                AgentUse, AttemptEnd, AttemptStart, ClosedQuestion, Commit, DeliveryChange, IdempotentAnswer, LineChange,
-                NewDelivery, Noun, Operation, RunEnd, RunStart, Seen, TranscriptLine, Transition, Transitions,
-                TurnChange, Withdrawal,
+                AgentUse, AttemptEnd, AttemptStart, ClosedQuestion, Commit, DeliveryChange, IdempotentAnswer,
+                LineChange, NewDelivery, Noun, Operation, RunEnd, RunStart, Seen, TranscriptLine, Transition,
+                Transitions, TurnChange, Withdrawal,
             },
             turns::{DeadlineStore, QueueStore, TurnStore, ViewStore},
         },
@@ -190,7 +190,7 @@ pub use shown::markdown::{read_markdown, row_cells, shows_anything, split_markdo
 pub use base::words::age;
 pub use router::explain::{ExplainedRule, RouteAccess, RouteExplanation, RuleVerdict};
 pub use upkeep::watch::{Down, Part};
-pub use worker::{agents::AgentHealth, runtimes::Runtimes};
+pub use worker::{agents::AgentHealth, budgets::UsedBudget, runtimes::Runtimes};
 
 pub use rejoinder_guard::{
     ApprovalRequest, Attachment, CancelledBy, Cause, Choices, End, Expectation, Ladder, LateAnswer, Obligation,

@@ -27,6 +27,7 @@ use crate::{
     upkeep::watch::{Down, Part, Watch},
     worker::{
         agents::{AgentHealth, Agents},
+        budgets::{Budgets, UsedBudget},
         runtimes::Runtimes,
     },
 };
@@ -63,6 +64,7 @@ pub struct Engine {
     schedules: Arc<Schedules>,
     agents: Arc<Agents>,
     runtimes: Arc<Runtimes>,
+    budgets: Arc<Budgets>,
     people: Arc<People>,
     sessions: Arc<Sessions>,
     settings: LiveSettings,
@@ -231,6 +233,14 @@ impl Engine {
     /// How the agents' latest runs ended, by name.
     pub fn agents(&self) -> Vec<(AgentName, AgentHealth)> {
         self.agents.all()
+    }
+
+    /// The budgets of agents, in the order of their names, with what is used of them today.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn budgets(&self) -> Result<Vec<UsedBudget>, StoreError> {
+        self.budgets.today().await
     }
 
     /// Who paused a channel, if it is paused.

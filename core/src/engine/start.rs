@@ -172,12 +172,12 @@ impl Ground {
         ephemerals: &Arc<Ephemerals>,
         agents: &Arc<Agents>,
         runtimes: &Arc<Runtimes>,
+        budgets: &Arc<Budgets>,
     ) -> Worker {
         let inputs = given!(Inputs: self [channels, people, settings, clock], [], [store, questions, agent_sessions, outbox],
             agents: runtimes.clone(), file_budget: FileBudget::default());
-        let budgets = given!(Budgets: self [settings, clock], [], [usage]);
-        given!(Worker: self [channels, merges, calendar, settings, clock, lifecycle], [ledger, ephemerals, agents],
-            inputs: inputs, budgets: budgets)
+        given!(Worker: self [channels, merges, calendar, settings, clock, lifecycle], [ledger, ephemerals, agents, budgets],
+            inputs: inputs)
     }
 
     fn initiative(&self, inlet: &Arc<dyn Inlet>) -> Initiative {
@@ -217,7 +217,8 @@ impl Ground {
         let marker = Arc::new(given!(Marker: ground [marks, settings], [ephemerals]));
         let tidier = Arc::new(Tidier::new(marker.clone(), left));
         let agents = Arc::new(Agents::new(ground.agents.iter().cloned(), ground.clock.clone()));
-        let worker = Arc::new(ground.worker(&ledger, &ephemerals, &agents, &runtimes));
+        let budgets = Arc::new(given!(Budgets: ground [settings, clock], [], [usage]));
+        let worker = Arc::new(ground.worker(&ledger, &ephemerals, &agents, &runtimes, &budgets));
         let scheduler = Arc::new(given!(Scheduler: ground [slots, store, lifecycle, merges], [ledger, worker, marker],
             recent: RecentTurns::default()));
         let attempts = Arc::new(given!(Attempts: ground [channels, addresses, people, timer, settings, clock],
@@ -272,7 +273,7 @@ impl Ground {
             looped("indexer", Arc::new(indexer), Indexer::run),
         ];
         let engine = given!(Engine: ground [clock, channels, hub, calendar, people, sessions, settings, lifecycle],
-            [inlet, caller, operations, erasure, administration, initiative, agents, runtimes, watch], [store, views],
+            [inlet, caller, operations, erasure, administration, initiative, agents, runtimes, budgets, watch], [store, views],
             schedules: planner);
         let first = [looped("dispatcher", dispatcher, Dispatcher::run), looped("tidier", tidier, Tidier::run)];
         Ok(Components { engine, acceptor, sweep, first, loops })

@@ -7,7 +7,7 @@ use rejoinder_guard::Timestamp;
 use super::{record::Share, runtimes::Runtimes};
 use crate::{
     events::Run,
-    model::{AgentName, Budget, Cost, Day, LiveSettings, TurnId, Usage, Used},
+    model::{AgentName, Budget, Cost, Currency, Day, LiveSettings, TurnId, Usage, Used},
     ports::{AgentUse, DayUse, PeopleStore, Remark, SharedClock, StoreError},
 };
 
@@ -16,6 +16,19 @@ pub(crate) struct Budgets {
     pub(crate) usage: Arc<dyn PeopleStore>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
+}
+
+/// The budget of an agent, and what it has used of today.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsedBudget {
+    /// The agent.
+    pub agent: AgentName,
+    /// What it may use of a day.
+    pub budget: Budget,
+    /// What it has used of today.
+    pub used: DayUse,
+    /// The currency of the money; `None` if no price is known.
+    pub currency: Option<Currency>,
 }
 
 /// Who has used a budget.
@@ -35,6 +48,21 @@ pub(super) struct Bill {
 }
 
 impl Budgets {
+    /// The budgets, in the order of the agents' names, with what is used of them.
+    pub(crate) async fn today(&self) -> Result<Vec<UsedBudget>, StoreError> {
+        let settings = self.settings.get();
+        let today = Day::of(self.clock.now(), &settings.time_zone);
+        let mut budgets = Vec::new();
+        for (agent, budget) in &settings.budgets {
+            let used = self.usage.agent_use(agent, today.number).await?;
+            // All prices of a cascade's members are in one currency.
+            let price = settings.prices.get(agent).or_else(|| settings.prices.values().next());
+            let currency = price.map(|price| price.currency);
+            budgets.push(UsedBudget { agent: agent.clone(), budget: *budget, used, currency });
+        }
+        Ok(budgets)
+    }
+
     /// Who may not run today: the agent of a run, or members of it.
     pub(super) async fn spent(&self, run: &Run, runtimes: &Runtimes) -> Result<Spent, StoreError> {
         let none = Spent::Members(Vec::new());

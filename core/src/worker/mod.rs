@@ -68,7 +68,7 @@ const MOST_NOTE: usize = 4000;
 pub(crate) struct Worker {
     pub(crate) agents: Arc<Agents>,
     pub(crate) inputs: Inputs,
-    pub(crate) budgets: Budgets,
+    pub(crate) budgets: Arc<Budgets>,
     pub(crate) channels: Arc<Channels>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) ephemerals: Arc<Ephemerals>,

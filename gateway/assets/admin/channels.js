@@ -69,6 +69,13 @@ const share = ({ runs, failed }) => (runs ? `${number(failed)} of ${number(runs)
 const member = ({ name, left_out: isLeftOut, answered, failed, p50_ms: p50, error }) =>
   make("li", {}, make("strong", {}, name), `: ${number(answered)} answered, ${number(failed)} failed${p50 === undefined ? "" : `, half within ${span(p50)}`}${isLeftOut ? "; left out for now" : ""}${error ? ` (${error})` : ""}`);
 
+const money = ({ amount, currency }) => `${amount.toFixed(2)} ${currency}`;
+
+const budget = ({ tokens, estimated_tokens: estimated, tokens_per_day: most, cost, cost_per_day: mostCost }) => {
+  const about = estimated > 0 ? "about " : "";
+  return [most !== undefined && `${about}${number(tokens)} of ${number(most)} tokens`, mostCost && cost && `${about}${money(cost)} of ${money(mostCost)}`].filter(Boolean).join(", ");
+};
+
 const agentTable = (agents) =>
   table(
     "Agents",
@@ -80,7 +87,8 @@ const agentTable = (agents) =>
       { name: "95 % within", cell: ({ runs, p95_ms: p95 }) => (runs ? span(p95) : "–") },
       { name: "Tokens read", cell: ({ input_tokens: tokens }) => number(tokens) },
       { name: "Tokens written", cell: ({ output_tokens: tokens }) => number(tokens) },
-      ...(agents.some(({ cost }) => cost) ? [{ name: "Cost", cell: ({ cost }) => (cost ? `${cost.amount.toFixed(2)} ${cost.currency}` : "–") }] : []),
+      ...(agents.some(({ cost }) => cost) ? [{ name: "Cost", cell: ({ cost }) => (cost ? money(cost) : "–") }] : []),
+      ...(agents.some((agent) => agent.budget) ? [{ name: "Budget of today", cell: (agent) => (agent.budget ? budget(agent.budget) : "–") }] : []),
     ],
     agents,
     ({ name }) => name,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rejoinder_core::{AgentHealth, MemberHealth, store::AgentFigures};
+use rejoinder_core::{AgentHealth, Cost, MemberHealth, UsedBudget, store::AgentFigures};
 
 use super::prelude::*;
 use crate::{view::CostDetail, wiring::AgentInfo};
@@ -20,7 +20,7 @@ whole! {
 
 item! {
     /// One agent. The figures are those of the last 24 hours, and of 100,000 runs at most.
-    pub(super) AgentItem of (agent: &AgentInfo, description: String, members: Vec<MemberHealth>, health: Option<&AgentHealth>, figures: Option<&AgentFigures>) {
+    pub(super) AgentItem of (agent: &AgentInfo, description: String, members: Vec<MemberHealth>, health: Option<&AgentHealth>, figures: Option<&AgentFigures>, budget: Option<&UsedBudget>) {
         let AgentHealth { ok_at, failing_since, error, .. } = health.cloned().unwrap_or_default();
         let AgentFigures { runs, failed, p50, p95, usage, cost, .. } = figures.cloned().unwrap_or_default();
     } with {
@@ -54,6 +54,25 @@ item! {
         output_tokens: u64 = usage.output_tokens,
         /// What the runs cost, if the agent has a price.
         #[serde(skip_serializing_if = "Option::is_none")] cost: Option<CostDetail> = cost.map(CostDetail::of),
+        /// What it has used of its budget of the day, if it has one.
+        #[serde(skip_serializing_if = "Option::is_none")] budget: Option<BudgetItem> = budget.map(BudgetItem::of),
+    }
+}
+
+item! {
+    /// What an agent has used of today, and may use of it.
+    pub(super) BudgetItem of (of: &UsedBudget) {
+        let money = |micros| of.currency.map(|currency| CostDetail::of(Cost { micros, currency }));
+    } with {
+        tokens: u64 = of.used.tokens,
+        /// How many of the tokens are estimated by the size of texts, because the agent did not report them.
+        estimated_tokens: u64 = of.used.estimated,
+        /// How many it may use.
+        #[serde(skip_serializing_if = "Option::is_none")] tokens_per_day: Option<u64> = of.budget.tokens,
+        /// What they cost, if their price is known.
+        #[serde(skip_serializing_if = "Option::is_none")] cost: Option<CostDetail> = money(of.used.micros),
+        /// What they may cost.
+        #[serde(skip_serializing_if = "Option::is_none")] cost_per_day: Option<CostDetail> = of.budget.micros.and_then(money),
     }
 }
 
@@ -89,13 +108,15 @@ pub(super) async fn items(app: &App) -> Result<Vec<AgentItem>, ApiError> {
     );
     let figures = app.records.lists.agent_figures(since, MOST).await?;
     let health = app.engine.agents();
+    let budgets = app.engine.budgets().await?;
     let items = app.agents.iter().map(|agent| {
         let known = health.iter().find(|(name, _)| *name == agent.name).map(|(_, health)| health);
         let figures = figures.iter().find(|figures| figures.agent == agent.name);
         let runtime = app.engine.runtimes().get(&agent.name);
         let description = runtime.as_ref().map(|runtime| runtime.describe()).unwrap_or_default();
         let members = runtime.map(|runtime| runtime.members()).unwrap_or_default();
-        AgentItem::of(agent, description, members, known, figures)
+        let budget = budgets.iter().find(|budget| budget.agent == agent.name);
+        AgentItem::of(agent, description, members, known, figures, budget)
     });
     Ok(items.collect())
 }
