@@ -240,7 +240,7 @@ impl Engine {
     /// # Errors
     /// If the store cannot be read.
     pub async fn budgets(&self) -> Result<Vec<UsedBudget>, StoreError> {
-        self.budgets.today().await
+        self.budgets.today(&self.runtimes).await
     }
 
     /// Who paused a channel, if it is paused.

@@ -49,15 +49,16 @@ pub(super) struct Bill {
 
 impl Budgets {
     /// The budgets, in the order of the agents' names, with what is used of them.
-    pub(crate) async fn today(&self) -> Result<Vec<UsedBudget>, StoreError> {
+    pub(crate) async fn today(&self, runtimes: &Runtimes) -> Result<Vec<UsedBudget>, StoreError> {
         let settings = self.settings.get();
         let today = Day::of(self.clock.now(), &settings.time_zone);
         let mut budgets = Vec::new();
         for (agent, budget) in &settings.budgets {
             let used = self.usage.agent_use(agent, today.number).await?;
             // All prices of a cascade's members are in one currency.
-            let price = settings.prices.get(agent).or_else(|| settings.prices.values().next());
-            let currency = price.map(|price| price.currency);
+            let members = runtimes.get(agent).map(|runtime| runtime.members()).unwrap_or_default();
+            let mut priced = std::iter::once(agent).chain(members.iter().map(|member| &member.name));
+            let currency = priced.find_map(|agent| settings.prices.get(agent)).map(|price| price.currency);
             budgets.push(UsedBudget { agent: agent.clone(), budget: *budget, used, currency });
         }
         Ok(budgets)

@@ -62,6 +62,16 @@ fn an_event_becomes_a_line() {
 }
 
 #[test]
+fn what_the_store_has_stored_by_itself_is_not_kept_again() {
+    let line = logged(|| {
+        error!(target: STORED_LINES, "1");
+        error!("2");
+    });
+
+    assert_eq!(line.message, "2");
+}
+
+#[test]
 fn fields_that_are_no_ids_are_fields() {
     let line = logged(|| info!(turn = "first", channel = "mpsc", message = "b", "a"));
 
