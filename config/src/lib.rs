@@ -27,6 +27,7 @@ pub mod duration;
 mod environment;
 mod groups;
 mod guard;
+pub mod headers;
 mod key;
 mod limits;
 mod log;

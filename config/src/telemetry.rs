@@ -8,12 +8,8 @@ use url::Url;
 use crate::{
     Secret,
     check::{Checks, Section},
-    text,
+    headers, text,
 };
-
-/// Headers of every request to a collector.
-const OWN: [&str; 7] =
-    ["connection", "content-encoding", "content-length", "content-type", "host", "transfer-encoding", "user-agent"];
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
@@ -39,18 +35,6 @@ impl Section for Telemetry {
         } else if !self.headers.is_empty() {
             checks.wrong(checks.key(&["headers"]), "are for `otlp_endpoint`, and there is none");
         }
-        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-        for (name, value) in &self.headers {
-            let lower = name.to_ascii_lowercase();
-            if name.is_empty() || !name.bytes().all(is_name) {
-                checks.wrong(checks.key(&["headers", name]), "is not the name of a header");
-            } else if OWN.contains(&&*lower) {
-                checks.wrong(checks.key(&["headers", name]), "is set by the gateway itself");
-            } else if self.headers.keys().any(|other| other != name && other.eq_ignore_ascii_case(name)) {
-                checks.wrong(checks.key(&["headers", name]), "is there twice");
-            } else if value.expose().bytes().any(|byte| byte.is_ascii_control()) {
-                checks.wrong(checks.key(&["headers", name]), "contains a character that is not allowed in a header");
-            }
-        }
+        headers::check(&self.headers, &checks.key(&["headers"]), &[], checks);
     }
 }

@@ -8,7 +8,7 @@ use url::Url;
 
 use crate::{
     OpenAiSection,
-    model::{ModelsError, list},
+    model::{ModelsError, Protocol as _, list},
 };
 
 /// How long one server may take to answer [`find_local`].
@@ -78,7 +78,9 @@ pub async fn list_models(
     base_url: &Url,
     key: Option<&SecretString>,
 ) -> Result<Vec<String>, ModelsError> {
-    list::<OpenAiSection>(http, base_url, key).await
+    // A key that is not allowed in a header is refused when the agent is built.
+    let headers = OpenAiSection::headers(key).unwrap_or_default();
+    list::<OpenAiSection>(http, base_url, headers).await
 }
 
 async fn probe(

@@ -2,12 +2,12 @@
 //!
 //! Their keys stand in each section: serde cannot name the key of a mistake in a flattened table.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use rejoinder_config::{
     Checks, Secret,
     duration::{self, DAY, MINUTE},
-    number,
+    headers, number,
 };
 use rejoinder_core::{Currency, Price, ScheduleLimits};
 use serde::{
@@ -24,6 +24,8 @@ pub(crate) const SYSTEM_PROMPT: &str = "You are a helpful assistant. Answer brie
 pub(crate) struct ModelSettings<'a> {
     pub(crate) base_url: &'a Url,
     pub(crate) api_key: Option<&'a Secret>,
+    /// Sent with every request as well.
+    pub(crate) headers: &'a BTreeMap<String, Secret>,
     pub(crate) model: &'a str,
     pub(crate) system_prompt: &'a str,
     pub(crate) tools: bool,
@@ -53,6 +55,19 @@ pub(crate) fn check_models(model: &String, more: &[String], checks: &mut Checks<
             checks.wrong(key, "is named twice; `model` need not be repeated here");
         }
     }
+}
+
+/// The headers of every request to a server with a model, without those of its protocol.
+const OWN_HEADERS: [&str; 5] = ["accept", "x-rejoinder-turn-id", "x-rejoinder-attempt", "traceparent", "tracestate"];
+
+/// Checks the key `headers`. `own` are the headers of the protocol, each with the key that sets it, if there is one.
+pub(crate) fn check_headers(
+    more: &BTreeMap<String, Secret>,
+    own: &[(&'static str, Option<&'static str>)],
+    checks: &mut Checks<'_>,
+) {
+    let own: Vec<_> = OWN_HEADERS.map(|name| (name, None)).into_iter().chain(own.iter().copied()).collect();
+    headers::check(more, &checks.key(&["headers"]), &own, checks);
 }
 
 /// What a model may schedule in a chat.

@@ -55,8 +55,9 @@ impl<S: ModelSection> AgentFactory for ModelKind<S> {
 
     fn remark_on(&self, name: &str, agent: &Agent) -> Option<String> {
         let server = section::<S>(agent);
-        (server.api_key().is_some() && is_readable_on_the_way(server.base_url())).then(|| {
-            format!("agents.{name}.base_url begins with http://: the key and all messages can be read on the way.")
+        let secret = if server.api_key().is_some() { "the key" } else { "the headers" };
+        (server.sends_secrets() && is_readable_on_the_way(server.base_url())).then(|| {
+            format!("agents.{name}.base_url begins with http://: {secret} and all messages can be read on the way.")
         })
     }
 

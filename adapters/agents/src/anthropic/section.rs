@@ -1,6 +1,6 @@
 //! `kind = "anthropic"`: the configuration of an agent with Anthropic's Messages API.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use rejoinder_config::{
     AgentSection, Checks, Secret, Section,
@@ -31,6 +31,8 @@ pub struct AnthropicSection {
     pub models: Vec<String>,
     /// Sent as `x-api-key`.
     pub api_key: Option<Secret>,
+    /// Sent with every request as well. The values are secrets.
+    pub headers: BTreeMap<String, Secret>,
     /// The instructions that the model gets before each conversation.
     #[serde(deserialize_with = "text::filled")]
     pub system_prompt: String,
@@ -75,6 +77,7 @@ impl Default for AnthropicSection {
             model: String::new(),
             models: Vec::new(),
             api_key: None,
+            headers: BTreeMap::new(),
             system_prompt: SYSTEM_PROMPT.to_owned(),
             temperature: None,
             max_tokens: 8192,
@@ -97,6 +100,7 @@ impl AnthropicSection {
         ModelSettings {
             base_url: &self.base_url,
             api_key: self.api_key.as_ref(),
+            headers: &self.headers,
             model: &self.model,
             system_prompt: &self.system_prompt,
             tools: self.tools,
@@ -116,6 +120,7 @@ impl Section for AnthropicSection {
 
     fn check(&self, checks: &mut Checks<'_>) {
         section::check_models(&self.model, &self.models, checks);
+        section::check_headers(&self.headers, &[("x-api-key", Some("api_key")), ("anthropic-version", None)], checks);
         if self.thinking.is_some_and(|thinking| thinking >= self.max_tokens) {
             let what = format!("must be less than `max_tokens` ({}), which it is a part of", self.max_tokens);
             checks.wrong(checks.key(&["thinking"]), what);
@@ -154,8 +159,8 @@ mod tests {
     #[test]
     fn the_manual_holds() {
         check_agent_manual::<AnthropicSection>(
-            &[("ANTHROPIC_API_KEY", "sk-ant-example")],
-            &["models", "api_key", "temperature", "thinking", "price"],
+            &[("ANTHROPIC_API_KEY", "sk-ant-example"), ("GATEWAY_KEY", "gw-example")],
+            &["models", "api_key", "headers", "temperature", "thinking", "price"],
         );
     }
 
@@ -172,6 +177,14 @@ mod tests {
     #[case::thoughts_alone(
         "model = \"m\"\nthinking = 8192",
         "agents.main.thinking` must be less than `max_tokens` (8192), which it is a part of (rejoinder.toml:4)"
+    )]
+    #[case::the_key(
+        "model = \"m\"\nheaders = { X-Api-Key = \"a\" }",
+        "agents.main.headers.X-Api-Key` is set by the gateway itself: set `api_key` (rejoinder.toml:4)"
+    )]
+    #[case::the_version(
+        "model = \"m\"\nheaders = { anthropic-version = \"2023-01-01\" }",
+        "agents.main.headers.anthropic-version` is set by the gateway itself: remove it (rejoinder.toml:4)"
     )]
     fn a_mistake_is_named(#[case] keys: &str, #[case] said: &str) {
         let machine = Machine::with_agent::<AnthropicSection>(&format!("[agents.main]\nkind = \"anthropic\"\n{keys}"));

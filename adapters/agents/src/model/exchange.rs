@@ -34,6 +34,9 @@ const ERROR_TIMEOUT: Duration = Duration::from_secs(5);
 
 const MAX_DETAIL: usize = 300;
 
+/// The least length of a header's value that errors do not contain: `1` or `true` is no secret.
+const MIN_HIDDEN: usize = 8;
+
 /// The longest `Retry-After` that is waited for.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(5);
 
@@ -271,7 +274,9 @@ impl<P: Protocol> Model<P> {
     }
 
     fn error_detail(&self, message: &str) -> String {
-        error_detail(message, self.protocol.settings().api_key.map(Secret::get))
+        let ModelSettings { api_key, headers, .. } = self.protocol.settings();
+        let headers = headers.values().filter(|value| value.expose().len() >= MIN_HIDDEN);
+        error_detail(message, api_key.into_iter().chain(headers).map(Secret::get))
     }
 
     fn record_first_token(&self, sent: Instant) {
@@ -290,13 +295,11 @@ pub(crate) async fn error_body(response: &mut Response) -> Vec<u8> {
     body.ok().and_then(Result::ok).unwrap_or_default()
 }
 
-/// An error message of a server or a library, for people: one line, short, without the API key.
-pub(crate) fn error_detail(message: &str, key: Option<&SecretString>) -> String {
+/// An error message of a server or a library, for people: one line, short, without the API key and other secrets.
+pub(crate) fn error_detail<'s>(message: &str, secrets: impl IntoIterator<Item = &'s SecretString>) -> String {
     let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    let message = match key.map(ExposeSecret::expose_secret) {
-        Some(key) if !key.is_empty() => message.replace(key, "[key]"),
-        _ => message,
-    };
+    let secrets = secrets.into_iter().map(ExposeSecret::expose_secret).filter(|secret| !secret.is_empty());
+    let message = secrets.fold(message, |message, secret| message.replace(secret, "[key]"));
     match message.char_indices().nth(MAX_DETAIL) {
         _ if message.is_empty() => "(no message)".to_owned(),
         Some((end, _)) => format!("{}…", &message[..end]),

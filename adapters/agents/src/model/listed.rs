@@ -1,8 +1,6 @@
 //! Which models a server has.
 
-use rejoinder_config::Secret;
-use reqwest::{Response, StatusCode};
-use secrecy::SecretString;
+use reqwest::{Response, StatusCode, header::HeaderMap};
 use serde::Deserialize;
 use serde_json::Value;
 use url::Url;
@@ -10,6 +8,7 @@ use url::Url;
 use super::{
     exchange::{chain, read_body},
     protocol::Protocol,
+    server::headers,
 };
 
 /// The largest list of models that is read, in bytes.
@@ -46,14 +45,15 @@ pub enum ModelStatus {
 /// [`ModelSection::check_model`](crate::ModelSection::check_model).
 pub(crate) async fn check_agent<P: Protocol>(http: &reqwest::Client, section: &P) -> Result<ModelStatus, ModelsError> {
     let settings = section.settings();
-    let (base_url, key, model) = (settings.base_url, settings.api_key.map(Secret::get), settings.model);
-    let listed = list::<P>(http, base_url, key).await?;
+    let (base_url, model) = (settings.base_url, settings.model);
+    let headers = sendable::<P>(section);
+    let listed = list::<P>(http, base_url, headers.clone()).await?;
     // Ollama lists a model without a tag as `model:latest`.
     if listed.iter().any(|listed| listed == model || listed.strip_suffix(":latest") == Some(model)) {
         return Ok(ModelStatus::Available);
     }
     // Some servers list one model but accept any name. Only some servers can be asked about a single model.
-    let Ok(response) = get::<P>(http, base_url, key, Some(model)).await else {
+    let Ok(response) = get::<P>(http, base_url, headers, Some(model)).await else {
         return Ok(ModelStatus::Unlisted(listed));
     };
     Ok(match response.status() {
@@ -67,17 +67,21 @@ pub(crate) async fn check_agent<P: Protocol>(http: &reqwest::Client, section: &P
 
 /// The models of an agent's server, in its own order.
 pub(crate) async fn list_of<P: Protocol>(http: &reqwest::Client, section: &P) -> Result<Vec<String>, ModelsError> {
-    let settings = section.settings();
-    list::<P>(http, settings.base_url, settings.api_key.map(Secret::get)).await
+    list::<P>(http, section.settings().base_url, sendable::<P>(section)).await
 }
 
-/// The models of a server, in its own order.
+/// The headers of every request. One that is not allowed is refused when the agent is built.
+fn sendable<P: Protocol>(section: &P) -> HeaderMap {
+    headers::<P>(&section.settings()).unwrap_or_default()
+}
+
+/// The models of a server, in its own order. `headers`: with the key.
 pub(crate) async fn list<P: Protocol>(
     http: &reqwest::Client,
     base_url: &Url,
-    key: Option<&SecretString>,
+    headers: HeaderMap,
 ) -> Result<Vec<String>, ModelsError> {
-    let response = get::<P>(http, base_url, key, None).await?;
+    let response = get::<P>(http, base_url, headers, None).await?;
     match response.status() {
         status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
             return Err(ModelsError::KeyRefused(status.as_u16()));
@@ -113,7 +117,7 @@ fn is_about_model(body: &[u8]) -> bool {
 async fn get<P: Protocol>(
     http: &reqwest::Client,
     base_url: &Url,
-    key: Option<&SecretString>,
+    headers: HeaderMap,
     model: Option<&str>,
 ) -> Result<Response, ModelsError> {
     let mut url = base_url.clone();
@@ -121,8 +125,6 @@ async fn get<P: Protocol>(
         Ok(mut segments) => segments.pop_if_empty().extend(P::MODELS).extend(model),
         Err(()) => return Err(ModelsError::Unreachable("the URL is not a web address".to_owned())),
     };
-    // A key that is not allowed in a header is refused when the agent is built.
-    let headers = P::headers(key).unwrap_or_default();
     let response = http.get(url).headers(headers).send().await;
     response.map_err(|error| ModelsError::Unreachable(chain(error)))
 }

@@ -12,6 +12,7 @@ use super::{
     protocol::Protocol,
     server::{Model, SettingsError},
 };
+use crate::section::ModelSettings;
 
 /// The section of an agent behind a server with a model.
 #[async_trait]
@@ -21,6 +22,9 @@ pub trait ModelSection: AgentSection {
     fn model(&self) -> &str;
 
     fn api_key(&self) -> Option<&Secret>;
+
+    /// Whether the server gets a key or further headers.
+    fn sends_secrets(&self) -> bool;
 
     /// Whether the model is offered tools.
     fn offers_tools(&self) -> bool;
@@ -50,6 +54,11 @@ impl<P: Protocol + Clone> ModelSection for P {
 
     fn api_key(&self) -> Option<&Secret> {
         self.settings().api_key
+    }
+
+    fn sends_secrets(&self) -> bool {
+        let ModelSettings { api_key, headers, .. } = self.settings();
+        api_key.is_some() || !headers.is_empty()
     }
 
     fn offers_tools(&self) -> bool {

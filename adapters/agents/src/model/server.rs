@@ -4,10 +4,11 @@ use std::{fmt, sync::atomic::AtomicBool, time::Duration};
 
 use rejoinder_config::Secret;
 use rejoinder_core::AgentName;
-use reqwest::header::{HeaderMap, InvalidHeaderValue};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue, InvalidHeaderValue};
 use url::Url;
 
 use super::{dialect::LearnedDialect, protocol::Protocol};
+use crate::section::ModelSettings;
 
 /// How long to wait before the only retry, if the server does not say.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
@@ -30,6 +31,24 @@ pub enum SettingsError {
     BaseUrl,
     #[error("`api_key` contains a character that is not allowed in a header (a line break, perhaps)")]
     ApiKey(#[source] InvalidHeaderValue),
+    /// Contains the header's name, not its value.
+    #[error("`headers.{0}` cannot be sent: its name or its value contains a character that is not allowed in a header")]
+    Header(String),
+}
+
+/// The headers of every request to a server: those of the protocol, and those that the operator adds.
+///
+/// # Errors
+/// When one is not allowed.
+pub(super) fn headers<P: Protocol>(settings: &ModelSettings<'_>) -> Result<HeaderMap, SettingsError> {
+    let mut headers = P::headers(settings.api_key.map(Secret::get)).map_err(SettingsError::ApiKey)?;
+    for (name, value) in settings.headers {
+        let header = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(value.expose()).ok());
+        let (header, mut value) = header.ok_or_else(|| SettingsError::Header(name.clone()))?;
+        value.set_sensitive(true);
+        headers.insert(header, value);
+    }
+    Ok(headers)
 }
 
 /// An agent behind a server with a model. `P` is the section of its kind.
@@ -40,7 +59,7 @@ pub struct Model<P> {
     pub(super) retry_pause: Duration,
     pub(super) http: reqwest::Client,
     pub(super) url: Url,
-    /// Those of the protocol, such as the key.
+    /// Those of every request, such as the key.
     pub(super) headers: HeaderMap,
     pub(super) learned: LearnedDialect,
     pub(super) thinks_first: AtomicBool,
@@ -68,7 +87,7 @@ impl<P: Protocol> Model<P> {
         }
         let mut url = settings.base_url.clone();
         url.path_segments_mut().map_err(|()| SettingsError::BaseUrl)?.pop_if_empty().extend(P::PATH);
-        let headers = P::headers(settings.api_key.map(Secret::get)).map_err(SettingsError::ApiKey)?;
+        let headers = headers::<P>(&settings)?;
         let thinks_first = AtomicBool::new(settings.thinks_first);
         let (learned, retry_pause) = (LearnedDialect::default(), RETRY_PAUSE);
         Ok(Self { name, protocol: section, retry_pause, http, url, headers, learned, thinks_first })

@@ -1,6 +1,6 @@
 //! `kind = "openai"`: the configuration of a server with the Chat Completions API.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use rejoinder_config::{
     AgentSection, Checks, Secret, Section,
@@ -28,6 +28,8 @@ pub struct OpenAiSection {
     pub models: Vec<String>,
     /// Sent as `Authorization: Bearer …`.
     pub api_key: Option<Secret>,
+    /// Sent with every request as well. The values are secrets.
+    pub headers: BTreeMap<String, Secret>,
     /// The instructions that the model gets before each conversation.
     #[serde(deserialize_with = "text::filled")]
     pub system_prompt: String,
@@ -72,6 +74,7 @@ impl Default for OpenAiSection {
             model: String::new(),
             models: Vec::new(),
             api_key: None,
+            headers: BTreeMap::new(),
             system_prompt: SYSTEM_PROMPT.to_owned(),
             temperature: None,
             max_tokens: None,
@@ -94,6 +97,7 @@ impl OpenAiSection {
         ModelSettings {
             base_url: &self.base_url,
             api_key: self.api_key.as_ref(),
+            headers: &self.headers,
             model: &self.model,
             system_prompt: &self.system_prompt,
             tools: self.tools,
@@ -113,6 +117,7 @@ impl Section for OpenAiSection {
 
     fn check(&self, checks: &mut Checks<'_>) {
         section::check_models(&self.model, &self.models, checks);
+        section::check_headers(&self.headers, &[("authorization", Some("api_key"))], checks);
     }
 }
 
@@ -148,8 +153,8 @@ mod tests {
     #[test]
     fn the_manual_holds() {
         check_agent_manual::<OpenAiSection>(
-            &[("OPENAI_API_KEY", "sk-example")],
-            &["models", "api_key", "temperature", "max_tokens", "price"],
+            &[("OPENAI_API_KEY", "sk-example"), ("GATEWAY_KEY", "gw-example")],
+            &["models", "api_key", "headers", "temperature", "max_tokens", "price"],
         );
     }
 
@@ -175,6 +180,48 @@ mod tests {
         let euros = Price { currency: "EUR".parse().expect("a currency"), ..dollars };
         assert_eq!(price("[agents.main.price]\ninput = 2.5\noutput = 10.0\ncurrency = \"EUR\""), Some(euros));
         assert_eq!(price(""), None);
+    }
+
+    const AGENT: &str = "[agents.main]\nkind = \"openai\"\nbase_url = \"http://x\"\nmodel = \"m\"\n";
+
+    #[test]
+    fn the_values_of_headers_are_secrets() {
+        let machine = Machine::with_agent::<OpenAiSection>(
+            "[agents.main]\nkind = \"openai\"\nbase_url = \"http://x\"\nmodel = \"m\"\n\
+             headers = { x-team = \"support-7\", X-Key = { env = \"GATEWAY_KEY\" } }",
+        )
+        .with_environment(&[("GATEWAY_KEY", "gw-secret")]);
+        let config = machine.config();
+
+        let section = config.agents["main"].section::<OpenAiSection>().expect("it is of this kind");
+        assert_eq!(section.headers["X-Key"].expose(), "gw-secret");
+        let printed = format!("{}{section:?}", config.to_toml_redacted());
+        assert!(printed.contains("X-Key = \"***\"") && printed.contains("x-team = \"***\""), "{printed}");
+        assert!(!printed.contains("gw-secret") && !printed.contains("support-7"), "{printed}");
+    }
+
+    #[rstest]
+    #[case("authorization", "\"Basic eDp5\"", "is set by the gateway itself: set `api_key`")]
+    #[case("Content-Type", "\"text/plain\"", "is set by the gateway itself: remove it")]
+    #[case("traceparent", "\"00\"", "is set by the gateway itself: remove it")]
+    #[case("\"x team\"", "\"a\"", "is not the name of a header: use letters, digits, `-`, `_` and `.`")]
+    #[case("x-team", "\"a\\nb\"", "contains a character that is not allowed in a header (a line break, perhaps)")]
+    #[case("x-team", "\"\"", "is empty")]
+    #[case("x-team", "5", "must be text in quotes, `{ env = \"NAME\" }` or `{ file = \"path\" }`")]
+    fn a_header_that_cannot_be_sent_is_named(#[case] name: &str, #[case] value: &str, #[case] said: &str) {
+        let machine = Machine::with_agent::<OpenAiSection>(&format!("{AGENT}[agents.main.headers]\n{name} = {value}"));
+
+        assert_eq!(machine.errors(), format!("config key `agents.main.headers.{name}` {said} (rejoinder.toml:6)"));
+    }
+
+    #[test]
+    fn a_header_is_there_once() {
+        let machine = Machine::with_agent::<OpenAiSection>(
+            "[agents.main]\nkind = \"openai\"\nbase_url = \"http://x\"\nmodel = \"m\"\nheaders = { x-a = \"1\", X-A = \"2\" }",
+        );
+
+        let errors = machine.errors();
+        assert!(errors.contains("`agents.main.headers.X-A` is there twice: remove one (rejoinder.toml:5)"), "{errors}");
     }
 
     #[rstest]

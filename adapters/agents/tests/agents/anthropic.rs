@@ -30,14 +30,18 @@ async fn an_answer_is_streamed_and_then_given_whole() {
 #[tokio::test]
 async fn the_server_is_told_the_key_the_version_and_the_turn() {
     let server = Server::answering([says(&["Hi"])]).await;
-    let agent = agent_with(AnthropicSection { api_key: Some("sk-ant-secret".into()), ..section(&server) });
+    let headers = [("anthropic-beta".to_owned(), "context-1m-2025-08-07".into())].into();
+    let agent = agent_with(AnthropicSection { api_key: Some("sk-ant-secret".into()), headers, ..section(&server) });
     run(&agent, AgentTurn { attempt: 2, ..turn("Hi") }).await.reply();
 
     let request = &server.requests()[0];
     assert_eq!(request.path, "/v1/messages");
-    for (name, value) in
-        [("x-api-key", "sk-ant-secret"), ("anthropic-version", "2023-06-01"), ("x-rejoinder-attempt", "2")]
-    {
+    for (name, value) in [
+        ("x-api-key", "sk-ant-secret"),
+        ("anthropic-version", "2023-06-01"),
+        ("anthropic-beta", "context-1m-2025-08-07"),
+        ("x-rejoinder-attempt", "2"),
+    ] {
         assert_eq!(request.headers[name], value);
     }
     assert!(request.headers.get("authorization").is_none() && !format!("{agent:?}").contains("sk-ant-secret"));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rejoinder_agents::{OpenAi, OpenAiSection};
+use rejoinder_agents::{ModelSection as _, ModelStatus, OpenAi, OpenAiSection};
 use rejoinder_core::{
     AgentError, AgentFile, AgentMessage, AgentRuntime, AgentTurn, Attachment, Choices, HistoryLine, LineState, Outcome,
     Reply, RunEvents, SendResult, Speaker, Support, Timestamp, Usage,
@@ -46,6 +46,34 @@ async fn the_server_is_told_the_key_and_the_turn() {
         assert_eq!(requests[0].headers[name], value);
     }
     assert_eq!(requests[0].body["messages"][1], json!({"role": "user", "content": "Hi"}));
+}
+
+fn with_headers(server: &Server) -> OpenAiSection {
+    let headers = [("x-team", "support"), ("X-Gateway-Key", "gw-secret")];
+    let headers = headers.map(|(name, value)| (name.to_owned(), value.into())).into();
+    OpenAiSection { headers, ..server.settings() }
+}
+
+/// Also for the list of models, by which it is checked and probed.
+#[tokio::test]
+async fn the_server_gets_the_headers_of_the_operator() {
+    let list = || Answer::json(200, &json!({ "data": [{ "id": "test-model" }] }));
+    let server = Server::answering([Answer::says(&["Hi"]), list(), list()]).await;
+    let (section, agent) = (with_headers(&server), agent_with(with_headers(&server)));
+
+    run(&agent, turn("Hi")).await.reply();
+    assert_eq!(section.check_model(&client()).await, Ok(ModelStatus::Available));
+    assert_eq!(agent.probe().await, Some(Ok(())));
+
+    let requests = server.requests();
+    assert_eq!(
+        requests.iter().map(|request| &*request.path).collect::<Vec<_>>(),
+        ["/v1/chat/completions", "/v1/models", "/v1/models"]
+    );
+    for request in requests {
+        assert_eq!(request.headers["x-team"], "support");
+        assert_eq!(request.headers["x-gateway-key"], "gw-secret");
+    }
 }
 
 #[tokio::test]
@@ -490,6 +518,12 @@ async fn an_error_is_short_and_holds_no_key() {
     assert!(said.contains("provided: [key]. xxx"), "{said}");
     assert!(said.chars().count() < 400);
     assert!(!format!("{agent:?}").contains("sk-secret"));
+
+    let server = Server::answering([Answer::error(403, "gw-secret may not do this for support")]).await;
+    let agent = agent_with(with_headers(&server));
+    let said = message(run(&agent, turn("Hi")).await.outcome);
+    assert!(said.ends_with("[key] may not do this for support"), "{said}");
+    assert!(!format!("{agent:?}").contains("gw-secret"));
 }
 
 #[tokio::test]
