@@ -10,6 +10,8 @@ use std::{
 
 use secrecy::SecretString;
 
+use crate::problem::Origin;
+
 /// The name of the file, both in the working directory and in the user's configuration directory.
 pub(crate) const FILE_NAME: &str = "rejoinder.toml";
 
@@ -67,4 +69,15 @@ pub(crate) struct ResolveContext<'a> {
     pub(crate) secret_files: RefCell<BTreeSet<PathBuf>>,
     /// Collects the secrets.
     pub(crate) secrets: RefCell<Vec<SecretString>>,
+}
+
+impl ResolveContext<'_> {
+    /// The file at a path of the configuration. A relative path starts at the folder of the config file. If an environment
+    /// variable names it, it starts at the working directory.
+    pub(crate) fn path(&self, path: &Path, origin: &Origin) -> PathBuf {
+        match origin {
+            Origin::File { .. } => self.config_dir.join(path),
+            Origin::Variable(_) | Origin::Default => self.working_dir.join(path),
+        }
+    }
 }

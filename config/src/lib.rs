@@ -57,6 +57,7 @@ mod show;
 mod size;
 mod span;
 mod store;
+mod system_prompt;
 mod telemetry;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -99,6 +100,7 @@ pub use crate::{
     sessions::Sessions,
     size::Size,
     store::{Store, StoreUrl},
+    system_prompt::SystemPrompt,
     telemetry::Telemetry,
     triggers::Triggers,
 };

@@ -6,7 +6,8 @@ use serde::{
     Deserializer,
     de::{
         DeserializeOwned, DeserializeSeed, EnumAccess, Error, Expected, IntoDeserializer, MapAccess, SeqAccess,
-        Unexpected, VariantAccess, Visitor, value::StrDeserializer,
+        Unexpected, VariantAccess, Visitor,
+        value::{SeqDeserializer, StrDeserializer},
     },
     forward_to_deserialize_any,
 };
@@ -18,7 +19,7 @@ use crate::{
     names::{list, nearest, one_of, unknown},
     node::{Node, Table, Value},
     problem::{Origin, Problem},
-    secret,
+    secret, system_prompt,
     text::{NAME_RULE, is_name},
 };
 
@@ -295,6 +296,11 @@ impl<'de> Deserializer<'de> for Source<'de> {
                         secret::ResolvedSecret::Generate => visitor.visit_unit(),
                     },
                 ),
+            ),
+            system_prompt::FILE => self.locate(
+                system_prompt::read(self.node, self.context)
+                    .map_err(ReadError::new)
+                    .and_then(|path_and_text| visitor.visit_seq(SeqDeserializer::new(path_and_text.into_iter()))),
             ),
             _ => visitor.visit_newtype_struct(self),
         }

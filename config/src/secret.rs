@@ -237,13 +237,8 @@ fn from_variable(name: &str, context: &ResolveContext<'_>) -> Result<String, Str
     Ok(value.to_owned())
 }
 
-/// A relative path starts at the folder of the config file. If an environment variable names it, it starts at the working
-/// directory.
 fn from_file(path: &Path, origin: &Origin, context: &ResolveContext<'_>) -> Result<String, String> {
-    let path = match origin {
-        Origin::File { .. } => context.config_dir.join(path),
-        Origin::Variable(_) | Origin::Default => context.working_dir.join(path),
-    };
+    let path = context.path(path, origin);
     let text = std::fs::read_to_string(&path)
         .map_err(|error| format!("is read from the file {}, which cannot be read: {error}", path.display()))?;
     context.secret_files.borrow_mut().insert(path);

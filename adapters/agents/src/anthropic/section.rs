@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use rejoinder_config::{
-    AgentSection, Checks, Secret, Section,
+    AgentSection, Checks, Secret, Section, SystemPrompt,
     duration::{self, HOUR},
     number, text,
 };
@@ -34,8 +34,7 @@ pub struct AnthropicSection {
     /// Sent with every request as well. The values are secrets.
     pub headers: BTreeMap<String, Secret>,
     /// The instructions that the model gets before each conversation.
-    #[serde(deserialize_with = "text::filled")]
-    pub system_prompt: String,
+    pub system_prompt: SystemPrompt,
     /// From 0 to 1. `None`: the server decides. Not sent with `thinking`, which the API does not take beside it.
     #[serde(serialize_with = "write_temperature", deserialize_with = "read_temperature::<_, 1>")]
     pub temperature: Option<f32>,
@@ -78,7 +77,7 @@ impl Default for AnthropicSection {
             models: Vec::new(),
             api_key: None,
             headers: BTreeMap::new(),
-            system_prompt: SYSTEM_PROMPT.to_owned(),
+            system_prompt: SYSTEM_PROMPT.into(),
             temperature: None,
             max_tokens: 8192,
             thinking: None,
@@ -102,7 +101,7 @@ impl AnthropicSection {
             api_key: self.api_key.as_ref(),
             headers: &self.headers,
             model: &self.model,
-            system_prompt: &self.system_prompt,
+            system_prompt: self.system_prompt.as_str(),
             tools: self.tools,
             images: self.images,
             largest_picture: LARGEST_PICTURE,

@@ -274,7 +274,7 @@ mod tests {
             history: vec![line(Speaker::Person, "Hi"), told],
             ..turn("Where am I?")
         };
-        let settings = OpenAiSection { system_prompt: "Be kind.".to_owned(), ..settings() };
+        let settings = OpenAiSection { system_prompt: "Be kind.".into(), ..settings() };
 
         let body = sent(&turn, &settings);
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use rejoinder_config::{
-    AgentSection, Checks, Secret, Section,
+    AgentSection, Checks, Secret, Section, SystemPrompt,
     duration::{self, HOUR},
     number, text,
 };
@@ -31,8 +31,7 @@ pub struct OpenAiSection {
     /// Sent with every request as well. The values are secrets.
     pub headers: BTreeMap<String, Secret>,
     /// The instructions that the model gets before each conversation.
-    #[serde(deserialize_with = "text::filled")]
-    pub system_prompt: String,
+    pub system_prompt: SystemPrompt,
     /// From 0 to 2. `None`: the server decides.
     #[serde(serialize_with = "write_temperature", deserialize_with = "read_temperature::<_, 2>")]
     pub temperature: Option<f32>,
@@ -75,7 +74,7 @@ impl Default for OpenAiSection {
             models: Vec::new(),
             api_key: None,
             headers: BTreeMap::new(),
-            system_prompt: SYSTEM_PROMPT.to_owned(),
+            system_prompt: SYSTEM_PROMPT.into(),
             temperature: None,
             max_tokens: None,
             tools: true,
@@ -99,7 +98,7 @@ impl OpenAiSection {
             api_key: self.api_key.as_ref(),
             headers: &self.headers,
             model: &self.model,
-            system_prompt: &self.system_prompt,
+            system_prompt: self.system_prompt.as_str(),
             tools: self.tools,
             images: self.images,
             largest_picture: usize::MAX,
@@ -183,6 +182,74 @@ mod tests {
     }
 
     const AGENT: &str = "[agents.main]\nkind = \"openai\"\nbase_url = \"http://x\"\nmodel = \"m\"\n";
+
+    fn prompted(files: &str) -> Machine {
+        let toml = format!("{AGENT}system_prompt = {{ files = {files} }}");
+        let mut machine = Machine::with_agent::<OpenAiSection>("").with_file("etc/rejoinder.toml", &toml);
+        machine.options.path = Some("etc/rejoinder.toml".into());
+        machine
+    }
+
+    #[test]
+    fn the_system_prompt_stands_in_files_beside_the_configuration() {
+        let machine = prompted("[\"soul.md\", \"nothing.md\", \"../user.md\"]")
+            .with_file("etc/soul.md", "\u{feff}Be kind.\n\n")
+            .with_file("etc/nothing.md", "\n")
+            .with_file("user.md", "I am Ada.\n");
+        let config = machine.config();
+
+        let section = config.agents["main"].section::<OpenAiSection>().expect("it is of this kind");
+        assert_eq!(section.system_prompt.as_str(), "Be kind.\n\nI am Ada.");
+        let printed = config.to_toml_redacted();
+        assert!(printed.contains("files = [\"soul.md\", \"nothing.md\", \"../user.md\"]"), "{printed}");
+
+        let changed = machine.with_file("user.md", "I am Bob.\n").config();
+        assert_ne!(config.to_compare(), changed.to_compare(), "a reload sees it");
+    }
+
+    #[rstest]
+    #[case(
+        "[\"soul.md\", \"gone.md\"]",
+        ".files[1]",
+        "names the file …/etc/gone.md, which cannot be read: No such file or directory (os error 2)"
+    )]
+    #[case("[\"folder\"]", ".files[0]", "names …/etc/folder, which is not a file")]
+    #[case("[\"large.md\"]", ".files[0]", "names …/etc/large.md, which is larger than 256 KiB")]
+    #[case("[\"latin.md\"]", ".files[0]", "names …/etc/latin.md, which is not UTF-8: save it as UTF-8")]
+    #[case("[\"blank.md\"]", "", "is empty: there is no text in its files")]
+    #[case("[\"\"]", ".files[0]", "must be the path of a file, in quotes")]
+    #[case("[]", "", "must name 1 to 32 files, not 0")]
+    #[case("\"soul.md\"", ".files", "must be a list, not text")]
+    fn a_file_that_cannot_be_read_is_named(#[case] files: &str, #[case] key: &str, #[case] said: &str) {
+        let machine = prompted(files)
+            .with_file("etc/soul.md", "Be kind.")
+            .with_file("etc/folder/a.md", "a")
+            .with_file("etc/large.md", &"x".repeat(256 * 1024 + 1))
+            .with_file("etc/blank.md", " \n");
+        std::fs::write(machine.dir().join("etc/latin.md"), b"Gr\xfc\xdfe").expect("a file can be written");
+
+        let expected = format!("config key `agents.main.system_prompt{key}` {said} (etc/rejoinder.toml:5)");
+        assert_eq!(machine.errors(), expected);
+    }
+
+    #[rstest]
+    #[case("\"\"", "", "is empty")]
+    #[case("5", "", "must be text, or `{ files = [\"path\"] }`, not 5")]
+    fn a_system_prompt_is_a_text_or_files(#[case] prompt: &str, #[case] key: &str, #[case] said: &str) {
+        let machine = Machine::with_agent::<OpenAiSection>(&format!("{AGENT}system_prompt = {prompt}"));
+
+        let errors = machine.errors();
+        assert_eq!(errors, format!("config key `agents.main.system_prompt{key}` {said} (rejoinder.toml:5)"));
+    }
+
+    #[test]
+    fn another_key_than_files_is_named() {
+        let errors =
+            Machine::with_agent::<OpenAiSection>(&format!("{AGENT}system_prompt = {{ file = [\"a.md\"] }}")).errors();
+
+        let expected = "`agents.main.system_prompt.file` is unknown: did you mean `files`? (rejoinder.toml:5)";
+        assert!(errors.contains(expected), "{errors}");
+    }
 
     #[test]
     fn the_values_of_headers_are_secrets() {
