@@ -3,13 +3,18 @@
 use rejoinder_core::AgentTurn;
 use serde::Serialize;
 
-use crate::{prompt::instructions, tools::offered};
+use crate::{
+    prompt::instructions::{self, PieceName},
+    tools::offered,
+};
 
 /// What the gateway adds to an agent's own prompt.
 #[derive(Clone, Debug, Serialize)]
 pub struct AddedToPrompt {
     /// Follow the system prompt, in this order.
     pub pieces: Vec<PromptPiece>,
+    /// What the operator's configuration leaves out.
+    pub left_out: Vec<PieceName>,
     /// The tools that the model may call.
     pub tools: Vec<OfferedTool>,
 }
@@ -17,8 +22,7 @@ pub struct AddedToPrompt {
 /// A part of the instructions.
 #[derive(Clone, Debug, Serialize)]
 pub struct PromptPiece {
-    /// `place`, `legend`, `program`, `handoff`, `language` or `date`.
-    pub name: &'static str,
+    pub name: PieceName,
     /// The text that the model reads.
     pub text: String,
 }
@@ -33,11 +37,12 @@ pub struct OfferedTool {
 }
 
 /// What a model gets in this turn besides its system prompt and the messages. `has_tools`: whether it is offered tools.
-pub fn added_to_prompt(turn: &AgentTurn, has_tools: bool) -> AddedToPrompt {
-    let pieces = instructions::added(turn).into_iter();
+pub fn added_to_prompt(turn: &AgentTurn, leave_out: &[PieceName], has_tools: bool) -> AddedToPrompt {
+    let pieces = instructions::added(turn).into_iter().filter(|(name, _)| !leave_out.contains(name));
     let tools = if has_tools { offered(turn) } else { Vec::new() };
     AddedToPrompt {
         pieces: pieces.map(|(name, text)| PromptPiece { name, text: text.trim().to_owned() }).collect(),
+        left_out: leave_out.to_vec(),
         tools: tools.iter().map(|tool| OfferedTool { name: tool.name, description: tool.description }).collect(),
     }
 }
@@ -45,19 +50,22 @@ pub fn added_to_prompt(turn: &AgentTurn, has_tools: bool) -> AddedToPrompt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{prompt::instructions, tests::turn};
+    use crate::tests::turn;
 
     #[test]
     fn the_pieces_are_what_the_model_reads() {
         let turn = turn("Hi");
-        let added = added_to_prompt(&turn, true);
+        let added = added_to_prompt(&turn, &[PieceName::Legend], true);
 
         let names: Vec<_> = added.pieces.iter().map(|piece| piece.name).collect();
-        assert_eq!(names, ["place", "legend", "date"]);
+        assert_eq!((names, &*added.left_out), (vec![PieceName::Place, PieceName::Date], &[PieceName::Legend][..]));
         let texts: Vec<_> = added.pieces.iter().map(|piece| piece.text.as_str()).collect();
-        assert_eq!(instructions::of(&turn, "Be kind."), format!("Be kind.\n\n{}", texts.join(" ")));
+        assert_eq!(
+            instructions::of(&turn, "Be kind.", &[PieceName::Legend]),
+            format!("Be kind.\n\n{}", texts.join(" "))
+        );
         let tools: Vec<_> = added.tools.iter().map(|tool| tool.name).collect();
         assert!(tools.contains(&"ask") && tools.contains(&"defer"), "{tools:?}");
-        assert!(added_to_prompt(&turn, false).tools.is_empty());
+        assert!(added_to_prompt(&turn, &[], false).tools.is_empty());
     }
 }

@@ -56,6 +56,7 @@ pub use front_desk::{FrontDesk, FrontDeskSection, NextStep, Status};
 pub use http::{Http, HttpSection};
 pub use model::{Model, ModelSection, ModelStatus, ModelsError, SettingsError, redacted_url};
 pub use openai::{OpenAi, OpenAiSection, say_hello};
+pub use prompt::instructions::PieceName;
 pub use pull::{Pull, PullSection, PullSettings, WorkerSection, openapi as pull_openapi};
 pub use section::{PriceSection, SchedulesSection};
 pub use supervise::{LONGEST_END, Supervisor, program_end, supervise};

@@ -16,6 +16,8 @@ use serde::{
 };
 use url::Url;
 
+use crate::prompt::instructions::PieceName;
+
 /// The instructions that a model gets unless the operator has written others.
 pub(crate) const SYSTEM_PROMPT: &str = "You are a helpful assistant. Answer briefly, in the language of the person.";
 
@@ -28,6 +30,8 @@ pub(crate) struct ModelSettings<'a> {
     pub(crate) headers: &'a BTreeMap<String, Secret>,
     pub(crate) model: &'a str,
     pub(crate) system_prompt: &'a str,
+    /// What of its own the gateway does not add to it.
+    pub(crate) leave_out: &'a [PieceName],
     pub(crate) tools: bool,
     pub(crate) images: bool,
     /// The size of the largest picture that the server takes, in bytes.

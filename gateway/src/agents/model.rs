@@ -50,7 +50,8 @@ impl<S: ModelSection> AgentFactory for ModelKind<S> {
     }
 
     fn added_to_prompt(&self, agent: &Agent, turn: &AgentTurn) -> Option<AddedToPrompt> {
-        Some(rejoinder_agents::added_to_prompt(turn, section::<S>(agent).offers_tools()))
+        let server = section::<S>(agent);
+        Some(rejoinder_agents::added_to_prompt(turn, server.leaves_out(), server.offers_tools()))
     }
 
     fn remark_on(&self, name: &str, agent: &Agent) -> Option<String> {

@@ -98,7 +98,11 @@ fn show(global: &Global, name: &str, printing: &Printing) -> Result<(), Failure>
         let Some(added) = &added else { return text.trim_end().to_owned() };
         text.push_str("\n# What the gateway adds to the system prompt in a direct chat:\n");
         for piece in &added.pieces {
-            let _ = write!(text, "\n{}: {}\n", piece.name, piece.text);
+            let _ = write!(text, "\n{}: {}\n", piece.name.as_str(), piece.text);
+        }
+        if !added.left_out.is_empty() {
+            let names: Vec<_> = added.left_out.iter().map(|piece| piece.as_str()).collect();
+            let _ = writeln!(text, "\n# Left out by leave_out: {}", names.join(", "));
         }
         if !added.tools.is_empty() {
             text.push_str("\n# The tools that the model is offered, if the chat has them:\n\n");

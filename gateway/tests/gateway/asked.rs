@@ -139,6 +139,24 @@ async fn an_agent_is_shown_with_what_the_gateway_adds() {
 }
 
 #[tokio::test]
+async fn an_agent_is_shown_without_what_is_left_out() {
+    let folder = folder(KEY).await;
+    let path = folder.path().join("rejoinder.toml");
+    let toml = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, toml.replace("kind = \"openai\"", "kind = \"openai\"\nleave_out = [\"date\", \"place\"]"))
+        .unwrap();
+
+    let (code, out, err) = agents(folder.path(), &["show", "main"]).await;
+    let (_, json, _) = agents(folder.path(), &["show", "main", "--json"]).await;
+
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("\n# Left out by leave_out: date, place\n") && out.contains("\nlegend: "), "{out}");
+    assert!(!out.contains("You are in a direct chat"), "{out}");
+    let shown: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(shown["added_to_prompt"]["left_out"], json!(["date", "place"]));
+}
+
+#[tokio::test]
 async fn an_agent_that_is_not_there_is_an_error_that_names_the_others() {
     let folder = folder(KEY).await;
 

@@ -205,7 +205,10 @@ mod tests {
     use super::*;
     use crate::{
         model::Request,
-        prompt::messages::{Prompt, Written},
+        prompt::{
+            instructions::PieceName,
+            messages::{Prompt, Written},
+        },
         tests::{line, turn},
         tools::ToolCall,
     };
@@ -250,6 +253,16 @@ mod tests {
         let body = sent(&AnthropicSection { thinking: Some(2048), ..set }, &turn("Hi"));
         assert!(body.get("temperature").is_none(), "the API refuses both");
         assert_eq!(body["thinking"], json!({ "type": "enabled", "budget_tokens": 2048 }));
+    }
+
+    #[test]
+    fn what_is_left_out_of_the_instructions_is_not_sent() {
+        let leave_out = vec![PieceName::Place, PieceName::Date];
+        let body = sent(&AnthropicSection { leave_out, ..section() }, &turn("Hi"));
+
+        let system = body["system"][0]["text"].as_str().expect("a text");
+        assert!(system.contains("is a JSON object in one line"), "{system}");
+        assert!(!system.contains("Telegram") && !system.contains("Today is "), "{system}");
     }
 
     /// The system prompt and the history of the conversation are the same in the next turn.

@@ -11,8 +11,11 @@ use rejoinder_core::{Price, ScheduleLimits};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::section::{
-    self, ModelSettings, PriceSection, SYSTEM_PROMPT, SchedulesSection, read_temperature, write_temperature,
+use crate::{
+    prompt::instructions::PieceName,
+    section::{
+        self, ModelSettings, PriceSection, SYSTEM_PROMPT, SchedulesSection, read_temperature, write_temperature,
+    },
 };
 
 /// The size of the largest picture that the API takes, in bytes: 5 MiB in base64 (Anthropic's page "Vision").
@@ -35,6 +38,8 @@ pub struct AnthropicSection {
     pub headers: BTreeMap<String, Secret>,
     /// The instructions that the model gets before each conversation.
     pub system_prompt: SystemPrompt,
+    /// What of its own the gateway does not add to the system prompt.
+    pub leave_out: Vec<PieceName>,
     /// From 0 to 1. `None`: the server decides. Not sent with `thinking`, which the API does not take beside it.
     #[serde(serialize_with = "write_temperature", deserialize_with = "read_temperature::<_, 1>")]
     pub temperature: Option<f32>,
@@ -78,6 +83,7 @@ impl Default for AnthropicSection {
             api_key: None,
             headers: BTreeMap::new(),
             system_prompt: SYSTEM_PROMPT.into(),
+            leave_out: Vec::new(),
             temperature: None,
             max_tokens: 8192,
             thinking: None,
@@ -102,6 +108,7 @@ impl AnthropicSection {
             headers: &self.headers,
             model: &self.model,
             system_prompt: self.system_prompt.as_str(),
+            leave_out: &self.leave_out,
             tools: self.tools,
             images: self.images,
             largest_picture: LARGEST_PICTURE,

@@ -12,7 +12,7 @@ use super::{
     protocol::Protocol,
     server::{Model, SettingsError},
 };
-use crate::section::ModelSettings;
+use crate::{prompt::instructions::PieceName, section::ModelSettings};
 
 /// The section of an agent behind a server with a model.
 #[async_trait]
@@ -34,6 +34,9 @@ pub trait ModelSection: AgentSection {
     /// # Errors
     /// When the settings are invalid.
     fn agent(&self, name: AgentName, http: reqwest::Client) -> Result<Arc<dyn AgentRuntime>, SettingsError>;
+
+    /// What of its own the gateway does not add to the system prompt.
+    fn leaves_out(&self) -> &[PieceName];
 
     /// Asks the server whether it has the model, without running a turn.
     ///
@@ -63,6 +66,10 @@ impl<P: Protocol + Clone> ModelSection for P {
 
     fn offers_tools(&self) -> bool {
         self.settings().tools
+    }
+
+    fn leaves_out(&self) -> &[PieceName] {
+        self.settings().leave_out
     }
 
     fn agent(&self, name: AgentName, http: reqwest::Client) -> Result<Arc<dyn AgentRuntime>, SettingsError> {

@@ -11,8 +11,11 @@ use rejoinder_core::{Price, ScheduleLimits};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::section::{
-    self, ModelSettings, PriceSection, SYSTEM_PROMPT, SchedulesSection, read_temperature, write_temperature,
+use crate::{
+    prompt::instructions::PieceName,
+    section::{
+        self, ModelSettings, PriceSection, SYSTEM_PROMPT, SchedulesSection, read_temperature, write_temperature,
+    },
 };
 
 /// Any server with the Chat Completions API: Ollama, vLLM, llama.cpp, LiteLLM, OpenAI, ...
@@ -32,6 +35,8 @@ pub struct OpenAiSection {
     pub headers: BTreeMap<String, Secret>,
     /// The instructions that the model gets before each conversation.
     pub system_prompt: SystemPrompt,
+    /// What of its own the gateway does not add to the system prompt.
+    pub leave_out: Vec<PieceName>,
     /// From 0 to 2. `None`: the server decides.
     #[serde(serialize_with = "write_temperature", deserialize_with = "read_temperature::<_, 2>")]
     pub temperature: Option<f32>,
@@ -75,6 +80,7 @@ impl Default for OpenAiSection {
             api_key: None,
             headers: BTreeMap::new(),
             system_prompt: SYSTEM_PROMPT.into(),
+            leave_out: Vec::new(),
             temperature: None,
             max_tokens: None,
             tools: true,
@@ -99,6 +105,7 @@ impl OpenAiSection {
             headers: &self.headers,
             model: &self.model,
             system_prompt: self.system_prompt.as_str(),
+            leave_out: &self.leave_out,
             tools: self.tools,
             images: self.images,
             largest_picture: usize::MAX,
@@ -308,6 +315,10 @@ mod tests {
     #[case::a_gift(
         "base_url = \"http://x\"\nmodel = \"m\"\nprice = { input = -1, output = 2 }",
         "agents.main.price.input` must be a number that is not negative, for a million tokens, not -1 (rejoinder.toml:5)"
+    )]
+    #[case::no_piece(
+        "base_url = \"http://x\"\nmodel = \"m\"\nleave_out = [\"date\", \"plac\"]",
+        "agents.main.leave_out[1]` must be one of `place`, `legend`, `program`, `handoff`, `language` or `date`, not `plac` (did you mean `place`?) (rejoinder.toml:5)"
     )]
     #[case::no_currency(
         "base_url = \"http://x\"\nmodel = \"m\"\nprice = { input = 1, output = 2, currency = \"dollars\" }",

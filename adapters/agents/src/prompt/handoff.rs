@@ -71,7 +71,7 @@ mod tests {
             ] });
             assert_eq!(told["handoff"], expected);
             assert_eq!(told.get("task"), None);
-            assert!(instructions::of(&turn, "").contains(LEGEND));
+            assert!(instructions::of(&turn, "", &[]).contains(LEGEND));
         }
     }
 
@@ -82,7 +82,7 @@ mod tests {
         let told: Value = serde_json::from_str(&frame::of_turn(&forged)).expect("JSON");
 
         assert_eq!(told, json!({ "text": forged.text }));
-        assert!(!instructions::of(&forged, "").contains("handoff"));
+        assert!(!instructions::of(&forged, "", &[]).contains("handoff"));
         assert_eq!(frame::of_turn(&turn("Hi")), "Hi");
     }
 }

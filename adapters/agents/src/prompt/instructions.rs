@@ -1,40 +1,73 @@
 //! The instructions before all messages. No I/O.
 
 use rejoinder_core::{AgentTurn, ChatKind, Surface, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use super::{frame, handoff};
 
-/// The name of the piece that changes every day.
-const DATE: &str = "date";
-
-/// The operator's prompt, and what the gateway adds. Contains no text that a stranger chose.
-pub fn of(turn: &AgentTurn, system_prompt: &str) -> String {
-    of_session(turn, system_prompt) + &today(turn.now)
+/// A piece of the instructions that the gateway adds to the operator's prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PieceName {
+    /// Where the conversation takes place, and how an answer may be formatted there.
+    Place,
+    /// How a message is written that is more than a text.
+    Legend,
+    /// What the instructions of a program are; only if there are some.
+    Program,
+    /// What a handoff is; only in a turn that was handed over.
+    Handoff,
+    /// The person's language; only in a direct chat, if it is known.
+    Language,
+    /// The date, and the time to the hour.
+    Date,
 }
 
-/// The same without the date: for an agent that reads it once and remembers it.
-pub fn of_session(turn: &AgentTurn, system_prompt: &str) -> String {
-    let mut text = system_prompt.trim().to_owned();
-    if !text.is_empty() {
-        text.push_str("\n\n");
+impl PieceName {
+    /// Its name in the configuration.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Place => "place",
+            Self::Legend => "legend",
+            Self::Program => "program",
+            Self::Handoff => "handoff",
+            Self::Language => "language",
+            Self::Date => "date",
+        }
     }
-    text.extend(added(turn).into_iter().filter(|(name, _)| *name != DATE).map(|(_, piece)| piece));
-    text
 }
 
-/// What the gateway adds to the operator's prompt, piece by piece, each with its name.
-pub(crate) fn added(turn: &AgentTurn) -> Vec<(&'static str, String)> {
+/// The operator's prompt, and what the gateway adds, except for the pieces in `leave_out`. Contains no text that a stranger
+/// chose.
+pub fn of(turn: &AgentTurn, system_prompt: &str, leave_out: &[PieceName]) -> String {
+    joined(turn, system_prompt, |piece| !leave_out.contains(&piece))
+}
+
+/// All of it without the date: for an agent that reads it once and remembers it.
+pub fn of_session(turn: &AgentTurn, system_prompt: &str) -> String {
+    joined(turn, system_prompt, |piece| piece != PieceName::Date)
+}
+
+fn joined(turn: &AgentTurn, system_prompt: &str, is_wanted: impl Fn(PieceName) -> bool) -> String {
+    let pieces = added(turn).into_iter().filter(|(piece, _)| is_wanted(*piece));
+    let pieces: String = pieces.map(|(_, text)| text).collect();
+    let parts = [system_prompt.trim(), pieces.trim_start()];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
+}
+
+/// What the gateway adds to the operator's prompt, piece by piece.
+pub(crate) fn added(turn: &AgentTurn) -> Vec<(PieceName, String)> {
     let messages = match turn.chat {
         ChatKind::Direct => " A message that comes with more than its text ",
         ChatKind::Group => " Each message ",
     };
     let pieces = [
-        ("place", place(turn)),
-        ("legend", format!("{messages}{}", frame::LEGEND)),
-        ("program", turn.instructions.as_ref().map_or("", |_| frame::PROGRAM).to_owned()),
-        ("handoff", turn.handoff.as_ref().map_or("", |_| handoff::LEGEND).to_owned()),
-        ("language", language(turn)),
-        (DATE, today(turn.now)),
+        (PieceName::Place, place(turn)),
+        (PieceName::Legend, format!("{messages}{}", frame::LEGEND)),
+        (PieceName::Program, turn.instructions.as_ref().map_or("", |_| frame::PROGRAM).to_owned()),
+        (PieceName::Handoff, turn.handoff.as_ref().map_or("", |_| handoff::LEGEND).to_owned()),
+        (PieceName::Language, language(turn)),
+        (PieceName::Date, today(turn.now)),
     ];
     pieces.into_iter().filter(|(_, text)| !text.is_empty()).collect()
 }
@@ -75,14 +108,36 @@ fn today(now: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rejoinder_core::Language;
+    use rejoinder_core::{Cause, Handoff, Language};
 
     use super::*;
     use crate::tests::turn;
 
     #[test]
+    fn a_piece_that_is_left_out_is_not_in_the_instructions() {
+        let turn = AgentTurn {
+            language: Language::of("de"),
+            instructions: Some("Talk like a pirate.".to_owned()),
+            handoff: Some(Handoff { cause: Cause::Error, why: String::new(), tried: Vec::new() }),
+            ..turn("Hi")
+        };
+        let pieces = added(&turn);
+        assert_eq!(pieces.len(), 6);
+        for (left_out, text) in &pieces {
+            let instructions = of(&turn, "Be kind.", &[*left_out]);
+            assert!(!instructions.contains(text.trim()), "{instructions}");
+            let others = pieces.iter().filter(|(piece, _)| piece != left_out);
+            assert!(others.clone().all(|(_, text)| instructions.contains(text.trim())), "{instructions}");
+            assert!(instructions.starts_with("Be kind.\n\n") && !instructions.contains("\n\n "), "{instructions}");
+            assert_eq!(serde_json::to_value(left_out).expect("a name"), left_out.as_str());
+        }
+        let all: Vec<_> = pieces.iter().map(|(piece, _)| *piece).collect();
+        assert_eq!(of(&turn, "Be kind.", &all), "Be kind.");
+    }
+
+    #[test]
     fn the_instructions_say_where_the_model_speaks() {
-        let text = |turn: &AgentTurn| of(turn, "Be kind.");
+        let text = |turn: &AgentTurn| of(turn, "Be kind.", &[]);
         let direct = turn("Hi");
         assert_eq!(
             text(&direct),

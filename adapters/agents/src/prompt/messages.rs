@@ -78,7 +78,10 @@ impl Message<'_> {
 impl<'a> Prompt<'a> {
     /// The prompt for `turn`: instructions, history, and the current message.
     pub(crate) fn of(turn: &'a AgentTurn, settings: &ModelSettings<'_>) -> Self {
-        Self { instructions: instructions::of(turn, settings.system_prompt), messages: messages(turn, settings) }
+        Self {
+            instructions: instructions::of(turn, settings.system_prompt, settings.leave_out),
+            messages: messages(turn, settings),
+        }
     }
 
     /// Adds an answer of the model, with the result of each of its calls.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rejoinder_agents::{ModelSection as _, ModelStatus, OpenAi, OpenAiSection};
+use rejoinder_agents::{ModelSection as _, ModelStatus, OpenAi, OpenAiSection, PieceName};
 use rejoinder_core::{
     AgentError, AgentFile, AgentMessage, AgentRuntime, AgentTurn, Attachment, Choices, HistoryLine, LineState, Outcome,
     Reply, RunEvents, SendResult, Speaker, Support, Timestamp, Usage,
@@ -74,6 +74,24 @@ async fn the_server_gets_the_headers_of_the_operator() {
         assert_eq!(request.headers["x-team"], "support");
         assert_eq!(request.headers["x-gateway-key"], "gw-secret");
     }
+}
+
+#[tokio::test]
+async fn what_is_left_out_of_the_instructions_is_not_sent() {
+    let server = Server::answering([Answer::says(&["Hi"]), Answer::says(&["Hi"])]).await;
+    let sparing = OpenAiSection { leave_out: vec![PieceName::Date, PieceName::Legend], ..server.settings() };
+    run(&server.agent(), turn("Hi")).await.reply();
+    run(&agent_with(sparing), turn("Hi")).await.reply();
+
+    let requests = server.requests();
+    let instructions = |number: usize| requests[number].body["messages"][0]["content"].as_str().expect("a text");
+    for piece in ["Today is ", "is a JSON object in one line"] {
+        assert!(instructions(0).contains(piece) && !instructions(1).contains(piece), "{piece}");
+    }
+    assert!(
+        instructions(1)
+            .ends_with("\n\nYou are in a direct chat with one person, on Telegram. You may use simple Markdown.")
+    );
 }
 
 #[tokio::test]
