@@ -6,7 +6,7 @@
 //! | `anthropic` | [`Anthropic`] | a server with Anthropic's Messages API, streamed |
 //! | `command` | [`Command`] | a program of the operator, started for each turn |
 //! | `http` | [`Http`] | a service of the operator, which gets one request for each turn |
-//! | `openai` | [`OpenAi`] | any server with OpenAI's Chat Completions API, streamed |
+//! | `openai` | [`OpenAi`], [`OpenAiResponses`] | any server with OpenAI's Chat Completions API or its Responses API, streamed |
 //! | `pull` | [`Pull`] | workers anywhere, which fetch turns over HTTP and post the answers |
 //! | `cascade` | [`Cascade`] | other agents, of which the next one is asked if one fails |
 //!
@@ -55,7 +55,7 @@ pub use detect::{FoundServer, Origin, ServerCandidates, find_local, list_models}
 pub use front_desk::{FrontDesk, FrontDeskSection, NextStep, Status};
 pub use http::{Http, HttpSection};
 pub use model::{Model, ModelSection, ModelStatus, ModelsError, SettingsError, redacted_url};
-pub use openai::{OpenAi, OpenAiSection, say_hello};
+pub use openai::{OpenAi, OpenAiApi, OpenAiResponses, OpenAiSection, ResponsesSection, say_hello};
 pub use prompt::instructions::PieceName;
 pub use pull::{Pull, PullSection, PullSettings, WorkerSection, openapi as pull_openapi};
 pub use section::{PriceSection, SchedulesSection};

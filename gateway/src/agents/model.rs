@@ -26,7 +26,7 @@ pub(super) struct ModelKind<S> {
     section: PhantomData<fn() -> S>,
 }
 
-/// A server with the Chat Completions API.
+/// A server with the Chat Completions API or the Responses API.
 pub(super) static OPENAI: ModelKind<OpenAiSection> = ModelKind { doubt: "lack a /v1 at its end", section: PhantomData };
 
 /// A server with Anthropic's Messages API.

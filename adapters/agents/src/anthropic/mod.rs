@@ -9,6 +9,7 @@ mod request;
 mod section;
 mod stream;
 
+use rejoinder_config::AgentSection;
 use rejoinder_core::AgentTurn;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue, InvalidHeaderValue};
 use secrecy::{ExposeSecret, SecretString};
@@ -17,7 +18,7 @@ use serde::Serialize;
 pub use self::section::AnthropicSection;
 use self::stream::MessageAnswer;
 use crate::{
-    model::{Dialect, Model, Protocol},
+    model::{Dialect, Model, ModelKind, Protocol},
     prompt::messages::Message,
     section::ModelSettings,
 };
@@ -29,7 +30,10 @@ const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const VERSION: (HeaderName, HeaderValue) =
     (HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
 
+impl ModelKind for AnthropicSection {}
+
 impl Protocol for AnthropicSection {
+    const KIND: &'static str = <Self as AgentSection>::KIND;
     const PATH: &'static [&'static str] = &["v1", "messages"];
     const MODELS: &'static [&'static str] = &["v1", "models"];
     const AROUND_INSTRUCTIONS: [&'static str; 2] = request::AROUND_INSTRUCTIONS;

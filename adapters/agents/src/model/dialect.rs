@@ -21,11 +21,13 @@ pub(crate) struct Dialect {
     pub(crate) max_completion_tokens: bool,
     /// Pictures: many models have no vision.
     pub(crate) images: bool,
+    /// Encrypted thoughts in the Responses API, which models that do not think refuse.
+    pub(crate) encrypted_thoughts: bool,
 }
 
 impl Default for Dialect {
     fn default() -> Self {
-        Self { stream_options: true, tools: true, max_completion_tokens: false, images: true }
+        Self { stream_options: true, tools: true, max_completion_tokens: false, images: true, encrypted_thoughts: true }
     }
 }
 
@@ -36,6 +38,7 @@ impl Dialect {
             (!self.stream_options, "stream_options"),
             (!self.tools, "tools"),
             (!self.images, "pictures"),
+            (!self.encrypted_thoughts, "encrypted thoughts"),
             (self.max_completion_tokens, "max_tokens"),
         ];
         parts.into_iter().filter_map(|(is_left_out, name)| is_left_out.then_some(name)).collect::<Vec<_>>().join(", ")
@@ -48,6 +51,7 @@ impl Dialect {
             tools: self.tools && other.tools,
             max_completion_tokens: self.max_completion_tokens || other.max_completion_tokens,
             images: self.images && other.images,
+            encrypted_thoughts: self.encrypted_thoughts && other.encrypted_thoughts,
         }
     }
 
@@ -58,6 +62,8 @@ impl Dialect {
             Self { stream_options: false, ..self }
         } else if message.contains("max_completion_tokens") {
             Self { max_completion_tokens: true, ..self }
+        } else if refuses_encrypted_thoughts(&message) {
+            Self { encrypted_thoughts: false, ..self }
         } else if refuses_tools(&message) {
             Self { tools: false, ..self }
         } else if refuses_images(&message) {
@@ -67,6 +73,13 @@ impl Dialect {
         };
         (left != self).then_some(left)
     }
+}
+
+/// The messages of OpenAI ("Encrypted content is not supported with this model.", "Unknown parameter: 'include'.") and servers
+/// on pydantic ("body.include: Extra inputs are not permitted").
+fn refuses_encrypted_thoughts(message: &str) -> bool {
+    let names = ["encrypted content", "encrypted_content", "'include'", "include:"];
+    names.iter().any(|name| message.contains(name))
 }
 
 /// The messages of Ollama ("does not support tools"), vLLM ("\"auto\" tool choice requires
@@ -83,7 +96,7 @@ fn refuses_tools(message: &str) -> bool {
 /// ("this model is missing data required for image input"), and servers that accept only text ("content: Input
 /// should be a valid string").
 fn refuses_images(message: &str) -> bool {
-    let names = ["image_url", "image input", "images", "image(s)", "multimodal", "vision"];
+    let names = ["image_url", "input_image", "image input", "images", "image(s)", "multimodal", "vision"];
     let refuses = ["support", "not a ", "at most 0", "missing data", "not permitted", "not allowed", "unknown"];
     let wants_text = message.contains("content") && message.contains("valid string");
     wants_text || (names.iter().any(|name| message.contains(name)) && refuses.iter().any(|word| message.contains(word)))
@@ -129,7 +142,13 @@ mod tests {
 
     use super::*;
 
-    const ALL: Dialect = Dialect { stream_options: true, tools: true, max_completion_tokens: false, images: true };
+    const ALL: Dialect = Dialect {
+        stream_options: true,
+        tools: true,
+        max_completion_tokens: false,
+        images: true,
+        encrypted_thoughts: true,
+    };
 
     #[rstest]
     #[case("Unknown parameter: 'stream_options'", Dialect { stream_options: false, ..ALL })]
@@ -144,6 +163,10 @@ mod tests {
     )]
     #[case("tools param requires --jinja flag", Dialect { tools: false, ..ALL })]
     #[case("Invalid content type. image_url is only supported by certain models.", Dialect { images: false, ..ALL })]
+    #[case("Invalid content type. input_image is only supported by certain models.", Dialect { images: false, ..ALL })]
+    #[case("Encrypted content is not supported with this model.", Dialect { encrypted_thoughts: false, ..ALL })]
+    #[case("Unknown parameter: 'include'.", Dialect { encrypted_thoughts: false, ..ALL })]
+    #[case("body.include: Extra inputs are not permitted", Dialect { encrypted_thoughts: false, ..ALL })]
     #[case("/models/qwen is not a multimodal model", Dialect { images: false, ..ALL })]
     #[case("At most 0 image(s) may be provided in one prompt.", Dialect { images: false, ..ALL })]
     #[case("image input is not supported - hint: you may need to provide the mmproj", Dialect { images: false, ..ALL })]

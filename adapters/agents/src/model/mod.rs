@@ -37,6 +37,7 @@ pub(crate) use self::{
     listed::list,
     protocol::Protocol,
     request::write_elements,
+    section::ModelKind,
     server::count_request,
 };
 pub use self::{

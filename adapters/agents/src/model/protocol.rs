@@ -1,6 +1,5 @@
 //! What the kinds with a model behind HTTP differ in.
 
-use rejoinder_config::AgentSection;
 use rejoinder_core::AgentTurn;
 use reqwest::header::{HeaderMap, InvalidHeaderValue};
 use secrecy::SecretString;
@@ -9,8 +8,11 @@ use serde::Serialize;
 use super::{answer::Answer, dialect::Dialect};
 use crate::{prompt::messages::Message, section::ModelSettings};
 
-/// The protocol of a kind of agent, implemented by the kind's section.
-pub(crate) trait Protocol: AgentSection {
+/// The protocol of a kind of agent, implemented by the kind's section, or by a type that wraps it.
+pub(crate) trait Protocol: Send + Sync + 'static {
+    /// The kind, for people.
+    const KIND: &'static str;
+
     /// Where requests are posted, below the base URL.
     const PATH: &'static [&'static str];
 

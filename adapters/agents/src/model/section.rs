@@ -45,8 +45,16 @@ pub trait ModelSection: AgentSection {
     async fn check_model(&self, http: &reqwest::Client) -> Result<ModelStatus, ModelsError>;
 }
 
+/// A section whose agents are asked by a protocol.
+pub(crate) trait ModelKind: AgentSection + Protocol + Clone {
+    /// [`ModelSection::agent`].
+    fn build(&self, name: AgentName, http: reqwest::Client) -> Result<Arc<dyn AgentRuntime>, SettingsError> {
+        Ok(Arc::new(Model::new(name, self.clone(), http)?))
+    }
+}
+
 #[async_trait]
-impl<P: Protocol + Clone> ModelSection for P {
+impl<P: ModelKind> ModelSection for P {
     fn base_url(&self) -> &Url {
         self.settings().base_url
     }
@@ -73,7 +81,7 @@ impl<P: Protocol + Clone> ModelSection for P {
     }
 
     fn agent(&self, name: AgentName, http: reqwest::Client) -> Result<Arc<dyn AgentRuntime>, SettingsError> {
-        Ok(Arc::new(Model::new(name, self.clone(), http)?))
+        self.build(name, http)
     }
 
     async fn check_model(&self, http: &reqwest::Client) -> Result<ModelStatus, ModelsError> {

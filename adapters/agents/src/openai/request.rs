@@ -253,7 +253,13 @@ mod tests {
 
     #[test]
     fn a_body_leaves_out_what_the_server_refused() {
-        let dialect = Dialect { stream_options: false, tools: false, max_completion_tokens: true, images: false };
+        let dialect = Dialect {
+            stream_options: false,
+            tools: false,
+            max_completion_tokens: true,
+            images: false,
+            ..Dialect::default()
+        };
         let settings = OpenAiSection { max_tokens: Some(100), ..settings() };
         let turn = turn("Hi");
         let request = Request::new(&settings, &turn, &Prompt::of(&turn, &settings.settings()), dialect);

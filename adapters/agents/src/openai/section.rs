@@ -1,4 +1,4 @@
-//! `kind = "openai"`: the configuration of a server with the Chat Completions API.
+//! `kind = "openai"`: the configuration of a server with the Chat Completions API or the Responses API.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -18,13 +18,26 @@ use crate::{
     },
 };
 
-/// Any server with the Chat Completions API: Ollama, vLLM, llama.cpp, LiteLLM, OpenAI, ...
+/// By which of OpenAI's APIs a server is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OpenAiApi {
+    /// Chat Completions, which nearly all servers have.
+    #[default]
+    Chat,
+    /// Responses, of which nothing is stored on the server.
+    Responses,
+}
+
+/// Any server with the Chat Completions API or the Responses API: Ollama, vLLM, llama.cpp, LiteLLM, OpenAI, ...
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OpenAiSection {
     /// The URL of the API, including `/v1` if the server has it.
     #[serde(deserialize_with = "text::http_url")]
     pub base_url: Url,
+    /// The API of the server.
+    pub api: OpenAiApi,
     #[serde(deserialize_with = "text::filled")]
     pub model: String,
     /// Further models, of which people may choose one for a session.
@@ -75,6 +88,7 @@ impl Default for OpenAiSection {
     fn default() -> Self {
         Self {
             base_url: "http://127.0.0.1:11434/v1".parse().expect("a valid constant"),
+            api: OpenAiApi::default(),
             model: String::new(),
             models: Vec::new(),
             api_key: None,
@@ -315,6 +329,10 @@ mod tests {
     #[case::a_gift(
         "base_url = \"http://x\"\nmodel = \"m\"\nprice = { input = -1, output = 2 }",
         "agents.main.price.input` must be a number that is not negative, for a million tokens, not -1 (rejoinder.toml:5)"
+    )]
+    #[case::no_api(
+        "base_url = \"http://x\"\nmodel = \"m\"\napi = \"response\"",
+        "agents.main.api` must be `chat` or `responses`, not `response` (did you mean `responses`?) (rejoinder.toml:5)"
     )]
     #[case::no_piece(
         "base_url = \"http://x\"\nmodel = \"m\"\nleave_out = [\"date\", \"plac\"]",

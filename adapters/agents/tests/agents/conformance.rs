@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     claude,
     double::{Answer, Piece, ReceivedRequest, Server, text_chunk},
+    gpt,
 };
 
 /// How a server answers in the protocol of a kind.
@@ -41,6 +42,13 @@ const ANTHROPIC: Protocol = Protocol {
     says: claude::says,
     calls: claude::calls,
     begins: |text, then| Answer::stream([claude::start(), claude::text(0, text), then]),
+};
+
+const RESPONSES: Protocol = Protocol {
+    agent: |server| Arc::new(gpt::agent(server)),
+    says: gpt::says,
+    calls: gpt::calls,
+    begins: |text, then| Answer::stream([gpt::text(0, text), then]),
 };
 
 /// What is said in the run of each attempt, and how many of its requests were answered.
@@ -102,6 +110,10 @@ mod openai {
 
 mod anthropic {
     rejoinder_core::runtime_conformance!(super::double(super::ANTHROPIC));
+}
+
+mod openai_responses {
+    rejoinder_core::runtime_conformance!(super::double(super::RESPONSES));
 }
 
 mod of_a_cascade {

@@ -185,6 +185,7 @@ impl Server {
             .route("/v1/chat/completions", post(respond))
             .route("/v1/turns", post(respond))
             .route("/v1/messages", post(respond))
+            .route("/v1/responses", post(respond))
             .route("/v1/models", get(respond))
             .route("/v1/models/{model}", get(respond))
             .with_state(Arc::clone(&script));

@@ -8,6 +8,8 @@ mod conformance;
 mod detect;
 mod double;
 mod front_desk;
+mod gpt;
 mod http;
 mod openai;
 mod pull;
+mod responses;
