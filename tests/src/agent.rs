@@ -25,7 +25,7 @@ use tokio::{net::TcpListener, sync::mpsc};
 
 use crate::eventually;
 
-/// A real OpenAI-compatible server (aimock), which also has Anthropic's API, with the answers of `tests/fixtures/model.json`.
+/// A real server with OpenAI's Chat Completions and Responses API (aimock), which also has Anthropic's API, with the answers of `tests/fixtures/model.json`.
 #[derive(Debug)]
 pub struct ModelServer {
     process: Child,

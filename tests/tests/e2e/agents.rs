@@ -49,6 +49,21 @@ async fn a_model_answers_by_the_messages_api() {
     assert_eq!((reply.body["signal"].as_str(), reply.text()), (Some("reaction"), "👍"));
 }
 
+/// OpenAI's Responses API, in the same way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_model_answers_by_the_responses_api() {
+    let (_model, gateway) = with_model("api = \"responses\"", "").await;
+
+    asked(&gateway, "hello", "The model's answer.", None, "reply").await;
+    asked(&gateway, "zebra-once", "after the retry", None, "reply").await;
+    asked(&gateway, "zebra-silent", SILENT, Some("silent"), "nothing to add").await;
+    asked(&gateway, "zebra-empty", SILENT, Some("silent"), "empty").await;
+    asked(&gateway, "zebra-cut", FAILED, Some("error"), "cut off").await;
+    asked(&gateway, "zebra-boom", FAILED, Some("error"), "500").await;
+    let reply = gateway.hook("test", TOKEN).ask("zebra-react").await;
+    assert_eq!((reply.body["signal"].as_str(), reply.text()), (Some("reaction"), "👍"));
+}
+
 /// A1, A3.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_empty_answer_becomes_one_fallback() {

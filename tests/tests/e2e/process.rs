@@ -284,6 +284,34 @@ async fn a_prompt_changes_without_a_restart() {
     assert_eq!((&audit["items"][0]["action"], &audit["items"][0]["reason"]), (&"reload".into(), &"kinder".into()));
 }
 
+/// A prompt in a file is read again with the configuration. A file that cannot be read changes nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_prompt_in_a_file_changes_without_a_restart() {
+    let agent =
+        ScriptedAgent::start(|call, _| Script::replies(call.body["messages"][0]["content"].as_str().unwrap_or("-")))
+            .await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("soul.md");
+    std::fs::write(&file, "Be brief.\n").expect("a file");
+    let section = agent.section_with(&format!("system_prompt = {{ files = [\"{}\"] }}", file.display()));
+    let gateway = Gateway::builder().config(&hook("")).config(&section).start().await;
+    let told = async || gateway.hook("test", TOKEN).ask("hello").await.text().to_owned();
+    assert!(told().await.starts_with("Be brief.\n\n"));
+
+    std::fs::write(&file, "Be kind.\n").expect("a file");
+    let output = gateway.output_of(&["config", "reload"]);
+    assert_eq!(output.trim(), "Changed: agents.main.system_prompt.");
+    assert!(told().await.starts_with("Be kind.\n\n"));
+
+    std::fs::remove_file(&file).expect("it is there");
+    gateway.hang_up();
+    let why = "the configuration is wrong, and the gateway keeps the old one";
+    eventually(why, async || gateway.log().contains(why).then_some(())).await;
+    let named = format!("`agents.main.system_prompt.files[0]` names the file {}", file.display());
+    assert!(gateway.log().contains(&named), "{}", gateway.log());
+    assert!(told().await.starts_with("Be kind.\n\n"));
+}
+
 /// What runs masks the secrets of the start, so agents and alerts wait together with a secret; and no longer once it is as it was.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_prompt_that_changes_together_with_a_secret_waits_for_a_restart() {
