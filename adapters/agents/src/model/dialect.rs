@@ -78,8 +78,9 @@ impl Dialect {
 /// The messages of OpenAI ("Encrypted content is not supported with this model.", "Unknown parameter: 'include'.") and servers
 /// on pydantic ("body.include: Extra inputs are not permitted").
 fn refuses_encrypted_thoughts(message: &str) -> bool {
-    let names = ["encrypted content", "encrypted_content", "'include'", "include:"];
-    names.iter().any(|name| message.contains(name))
+    let refuses = ["unknown", "not permitted", "not supported", "unsupported", "unrecognized", "unexpected"];
+    let names_it = ["encrypted content", "encrypted_content", "include"].iter().any(|name| message.contains(name));
+    names_it && refuses.iter().any(|word| message.contains(word))
 }
 
 /// The messages of Ollama ("does not support tools"), vLLM ("\"auto\" tool choice requires
@@ -194,6 +195,7 @@ mod tests {
     #[case("This model's maximum context length is 8192 tokens")]
     #[case("Invalid 'messages[3].tool_call_id'")]
     #[case("Invalid image data")]
+    #[case("Invalid value for 'model'. Valid values include: llama3")]
     fn another_refusal_names_no_part(#[case] message: &str) {
         assert_eq!(ALL.without_refused(message), None);
     }
