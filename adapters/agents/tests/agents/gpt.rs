@@ -74,7 +74,7 @@ pub(crate) fn end(status: &str, more: Value) -> Piece {
     let mut response = json!({ "id": "resp_1", "status": status, "usage": {
         "input_tokens": 42, "input_tokens_details": { "cached_tokens": 30 }, "output_tokens": 5, "total_tokens": 47,
     } });
-    let more = if let Value::Object(more) = more { more } else { panic!("{more} is no object") };
+    let Value::Object(more) = more else { panic!("{more} is no object") };
     response.as_object_mut().expect("an object").extend(more);
     events(&[json!({ "type": format!("response.{status}"), "response": response })])
 }
