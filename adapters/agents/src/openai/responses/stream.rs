@@ -47,8 +47,12 @@ enum Event {
         output_index: usize,
         item: Item,
     },
-    #[serde(rename = "response.completed", alias = "response.incomplete", alias = "response.failed")]
-    Ended { response: Response },
+    #[serde(rename = "response.completed")]
+    Completed { response: Response },
+    #[serde(rename = "response.incomplete")]
+    Incomplete { response: Response },
+    #[serde(rename = "response.failed")]
+    Failed { response: Response },
     #[serde(rename = "error")]
     Error(Value),
     /// An event that repeats others, or one of a later version.
@@ -149,7 +153,9 @@ impl Answer for ResponseAnswer {
                 self.call(output_index)?.arguments.push_str(&delta);
             }
             Event::ItemEnded { output_index, item } => self.end_item(output_index, item, &mut update)?,
-            Event::Ended { response } => self.end(response, &mut update)?,
+            Event::Completed { response } => self.end(response, "completed", &mut update)?,
+            Event::Incomplete { response } => self.end(response, "incomplete", &mut update)?,
+            Event::Failed { response } => self.end(response, "failed", &mut update)?,
             Event::Error(error) => {
                 return Err(AnswerError::Failed(error_message(&error).unwrap_or_else(|| error.to_string())));
             }
@@ -166,7 +172,7 @@ impl Answer for ResponseAnswer {
             return Err(AnswerError::Broken("not a response: it has no `output`".to_owned()));
         }
         self.has_begun = true;
-        self.end(response, &mut update)?;
+        self.end(response, "completed", &mut update)?;
         self.text.end_event(before, &mut update)?;
         Ok(update)
     }
@@ -303,8 +309,8 @@ impl ResponseAnswer {
         Ok(())
     }
 
-    /// Ends the answer.
-    fn end(&mut self, response: Response, update: &mut AnswerUpdate) -> Result<(), AnswerError> {
+    /// Ends the answer. `usual`: the status, if the response does not say it.
+    fn end(&mut self, response: Response, usual: &str, update: &mut AnswerUpdate) -> Result<(), AnswerError> {
         let Response { status, error, incomplete_details, output, usage } = response;
         if let Some(error) = error.filter(|error| !error.is_null()) {
             return Err(AnswerError::Failed(error_message(&error).unwrap_or_else(|| error.to_string())));
@@ -319,19 +325,18 @@ impl ResponseAnswer {
             output_tokens: output_tokens.unwrap_or(0),
         });
         let reason = incomplete_details.and_then(|details| details.reason);
-        match (status.as_deref(), reason.as_deref()) {
-            (Some("completed") | None, None) => {}
+        match (status.as_deref().unwrap_or(usual), reason.as_deref()) {
             (_, Some("content_filter")) => {
                 return Err(AnswerError::Refused("the server's content filter stopped the answer".to_owned()));
             }
-            (Some("incomplete"), reason) if self.text.raw.trim().is_empty() => {
+            ("completed", _) => {}
+            ("incomplete", reason) if self.text.raw.trim().is_empty() => {
                 let reason = reason.unwrap_or("incomplete");
                 return Err(AnswerError::Broken(format!("it ended before any text ({reason})")));
             }
-            (Some("incomplete"), _) => self.text.cut = true,
+            ("incomplete", _) => self.text.cut = true,
             (status, _) => {
-                let status = status.unwrap_or_default();
-                return Err(AnswerError::Failed(format!("the server says that the answer is {status:?}")));
+                return Err(AnswerError::Failed(format!("the server says that the answer is {status}")));
             }
         }
         self.text.size += 1;

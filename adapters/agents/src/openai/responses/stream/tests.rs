@@ -162,6 +162,19 @@ fn an_error_within_a_stream_is_the_servers(#[case] event: Value) {
     assert_eq!(ResponseAnswer::default().event(&event.to_string()), Err(AnswerError::Failed("Overloaded".into())));
 }
 
+/// Some servers do not say the status in the last event.
+#[test]
+fn the_last_event_says_how_the_answer_ended() {
+    let last = |kind: &str| json!({ "type": format!("response.{kind}"), "response": {} }).to_string();
+    let ended = |kind: &str| {
+        let mut answer = ResponseAnswer::default();
+        read(&mut answer, &[delta("output_text", 0, "Hi")]);
+        answer.event(&last(kind)).map(|_| answer.text.cut)
+    };
+    assert_eq!((ended("completed"), ended("incomplete")), (Ok(false), Ok(true)));
+    assert_eq!(ended("failed"), Err(AnswerError::Failed("the server says that the answer is failed".into())));
+}
+
 #[test]
 fn a_response_that_was_cancelled_has_failed() {
     let body = json!({ "status": "cancelled", "output": [] }).to_string();
