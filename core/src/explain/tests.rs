@@ -133,6 +133,7 @@ impl Life {
                 | Effect::ApprovalExpired
                 | Effect::ApprovalDropped
                 | Effect::RunGoesOn
+                | Effect::RunContinues
                 | Effect::StopRun
                 | Effect::Resend { .. }
                 | Effect::SendAgain { .. }

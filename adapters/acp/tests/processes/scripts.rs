@@ -1,6 +1,6 @@
 //! Real processes: shell scripts that speak a little ACP.
 
-use std::{fs, path::Path, sync::Arc, time::Duration};
+use std::{fs, path::Path, time::Duration};
 
 use rejoinder_acp::{AcpSection, probe};
 use rejoinder_core::{AgentError, Outcome, conformance::runtime::turn};
