@@ -86,11 +86,11 @@ pub mod store {
         ports::store::{
             Store,
             accept::{
-                Beside, CursorMove, DayUse, EarlierMessage, InboxStore, NewEvent, NewTurn, Repeated, Stored,
-                TransitionOf,
+                Beside, CursorMove, EarlierMessage, InboxStore, NewEvent, NewTurn, Repeated, Stored, TransitionOf,
             },
             agent_sessions::AgentSessionStore,
             channels::ChannelStore,
+            day_use::DayUse,
             error::StoreError,
             housekeeping::{Cutoffs, ExpiredRows, HousekeepingStore, Removal, StoreStats},
             list::{

@@ -20,9 +20,10 @@ use tracing::{debug, warn};
 
 use crate::{
     clipped::Clipped,
+    event::{CallError, Event},
     feed::{Feed, FeedReader},
     lines::{Line, next_line},
-    protocol::{Call, Frame, INVALID_PARAMS, NO_METHOD, PermissionRequest, PromptEnd, RpcError, SessionUpdate, Update},
+    protocol::{Call, Frame, INVALID_PARAMS, NO_METHOD, PermissionRequest, SessionUpdate},
 };
 
 /// The largest message, in bytes.
@@ -33,30 +34,6 @@ const MOST_BROKEN: usize = 100;
 
 /// How many messages may wait for an agent that reads none.
 const MOST_QUEUED: usize = 1_000;
-
-/// Why a request has no result.
-#[derive(Debug)]
-pub(crate) enum CallError {
-    /// The connection has ended, for this reason.
-    Closed(Arc<str>),
-    /// The agent says why.
-    Refused(RpcError),
-    /// Its result cannot be read.
-    Invalid(String),
-}
-
-/// What happens in a session while the agent works on a prompt.
-#[derive(Debug)]
-pub(crate) enum Event {
-    Update(Update),
-    /// It asks for permission; the first value is the id of its request.
-    Permission(Value, PermissionRequest),
-    /// A message could not be read: it may have been a part of the answer.
-    Lost,
-    /// The run takes too little of what the agent sends: the rest is left out.
-    Overflowed,
-    Ended(Result<PromptEnd, CallError>),
-}
 
 /// A request that has no answer yet.
 enum Pending {

@@ -17,7 +17,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::{
-    connection::{CallError, Connection},
+    connection::Connection,
+    event::CallError,
     launch::{Launch, Launched},
     protocol::{Initialized, VERSION},
 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::{
-    connection::{CallError, Event},
+    event::{CallError, Event},
     protocol::PromptEnd,
 };
 

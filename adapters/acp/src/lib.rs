@@ -26,6 +26,7 @@ mod answer;
 mod clipped;
 mod connection;
 mod drive;
+mod event;
 mod feed;
 mod launch;
 mod lines;

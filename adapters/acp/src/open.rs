@@ -13,8 +13,9 @@ use tracing::{debug, info, warn};
 
 use crate::{
     AcpSection,
-    connection::{CallError, Connection},
+    connection::Connection,
     drive::Ready,
+    event::CallError,
     protocol::{AUTH_REQUIRED, NewSession, RpcError},
     sessions::{AgentSession, Known, Sessions, Slot},
 };

@@ -20,8 +20,9 @@ use tracing::debug;
 use crate::{
     AcpSection,
     answer::Answer,
-    connection::{CallError, Event, Prompt},
+    connection::Prompt,
     drive::Keeper,
+    event::{CallError, Event},
     feed::MOST_WAITING,
     launch::{Launch, Launcher},
     open::{Opened, Opener, refusal},

@@ -3,10 +3,7 @@
 use rejoinder_core::AgentTurn;
 use serde::Serialize;
 
-use crate::{
-    prompt::instructions::{self, PieceName},
-    tools::offered,
-};
+use crate::{piece::PieceName, prompt::instructions, tools::offered};
 
 /// What the gateway adds to an agent's own prompt.
 #[derive(Clone, Debug, Serialize)]

@@ -16,7 +16,7 @@ use serde::{
 };
 use url::Url;
 
-use crate::prompt::instructions::PieceName;
+use crate::piece::PieceName;
 
 /// The instructions that a model gets unless the operator has written others.
 pub(crate) const SYSTEM_PROMPT: &str = "You are a helpful assistant. Answer briefly, in the language of the person.";

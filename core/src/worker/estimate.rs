@@ -2,7 +2,7 @@
 
 use rejoinder_guard::Outcome;
 
-use super::RunResult;
+use super::result::RunResult;
 use crate::{
     model::{AgentMessage, AgentQuote, AgentTurn, Usage},
     ports::AgentError,

@@ -13,6 +13,7 @@ mod handoff;
 pub(crate) mod input;
 mod memory;
 mod record;
+mod result;
 pub(crate) mod runtimes;
 mod schedules;
 mod suspension;
@@ -34,6 +35,7 @@ use self::{
     input::{Inputs, PrepareError, PreparedRun, unread},
     memory::{Memory, remember},
     record::{Recorder, Share},
+    result::RunResult,
 };
 use crate::{
     base::{channels::Channels, crash::crash_point, lifecycle::Lifecycle, words::excerpt},
@@ -77,23 +79,6 @@ pub(crate) struct Worker {
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
     pub(crate) lifecycle: Lifecycle,
-}
-
-enum RunResult {
-    /// The runtime returned.
-    Returned(Result<Outcome, AgentError>),
-    /// The runtime panicked.
-    Panicked(String),
-    /// The event's content cannot be read; the runtime was not called.
-    Unreadable,
-    /// The store cannot read what the run needs, and says so; the runtime was not called.
-    Unread(String),
-    /// The agent has used its budget of the day; the runtime was not called.
-    Spent(String),
-    /// A deadline or the person stopped it; that decision is stored already.
-    Stopped,
-    /// The gateway stops; the turn waits as a row and runs again after the next start.
-    GatewayStopped,
 }
 
 struct FinishedRun {

@@ -4,7 +4,7 @@ use std::{fmt::Write as _, sync::Arc};
 
 use serde_json::{Value, value::RawValue};
 
-use super::{RunResult, estimate::Estimate};
+use super::{estimate::Estimate, result::RunResult};
 use crate::model::{AgentName, Masker, ModelInput, RunContent, ToolUse, Usage};
 
 /// How large the arguments and the result of a tool call may be, in bytes.

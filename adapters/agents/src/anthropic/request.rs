@@ -205,10 +205,8 @@ mod tests {
     use super::*;
     use crate::{
         model::Request,
-        prompt::{
-            instructions::PieceName,
-            messages::{Prompt, Written},
-        },
+        piece::PieceName,
+        prompt::messages::{Prompt, Written},
         tests::{line, turn},
         tools::ToolCall,
     };

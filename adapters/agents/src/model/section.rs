@@ -12,7 +12,7 @@ use super::{
     protocol::Protocol,
     server::{Model, SettingsError},
 };
-use crate::{prompt::instructions::PieceName, section::ModelSettings};
+use crate::{piece::PieceName, section::ModelSettings};
 
 /// The section of an agent behind a server with a model.
 #[async_trait]

@@ -1,41 +1,9 @@
 //! The instructions before all messages. No I/O.
 
 use rejoinder_core::{AgentTurn, ChatKind, Surface, Timestamp};
-use serde::{Deserialize, Serialize};
 
 use super::{frame, handoff};
-
-/// A piece of the instructions that the gateway adds to the operator's prompt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PieceName {
-    /// Where the conversation takes place, and how an answer may be formatted there.
-    Place,
-    /// How a message is written that is more than a text.
-    Legend,
-    /// What the instructions of a program are; only if there are some.
-    Program,
-    /// What a handoff is; only in a turn that was handed over.
-    Handoff,
-    /// The person's language; only in a direct chat, if it is known.
-    Language,
-    /// The date, and the time to the hour.
-    Date,
-}
-
-impl PieceName {
-    /// Its name in the configuration.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Place => "place",
-            Self::Legend => "legend",
-            Self::Program => "program",
-            Self::Handoff => "handoff",
-            Self::Language => "language",
-            Self::Date => "date",
-        }
-    }
-}
+use crate::piece::PieceName;
 
 /// The operator's prompt, and what the gateway adds, except for the pieces in `leave_out`. Contains no text that a stranger
 /// chose.

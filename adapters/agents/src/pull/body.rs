@@ -8,7 +8,7 @@ use rejoinder_kit::Problem;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::value::RawValue;
 
-use super::command::Purpose;
+use super::purpose::Purpose;
 use crate::{
     tools::rfc3339,
     wire::{CheckedObject, Said, WireTurn},

@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 use super::{
     body::Objects,
     leases::{NotHeld, Worker},
+    purpose::Purpose,
 };
 
 /// What a worker says about a run.
@@ -16,25 +17,6 @@ pub(super) struct Command {
     pub(super) objects: Objects,
     pub(super) purpose: Purpose,
     pub(super) done: oneshot::Sender<Result<Done, Refused>>,
-}
-
-/// What a request is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
-    /// Ends the turn.
-    Answer,
-    /// Does not end the turn.
-    Events,
-}
-
-impl Purpose {
-    /// As logs name it.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Answer => "an answer",
-            Self::Events => "events",
-        }
-    }
 }
 
 /// What became of it.

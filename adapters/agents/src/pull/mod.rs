@@ -23,6 +23,7 @@ mod command;
 mod desk;
 mod leases;
 mod openapi;
+mod purpose;
 mod room;
 mod routes;
 mod schema;

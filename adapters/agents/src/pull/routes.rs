@@ -20,9 +20,10 @@ use url::form_urlencoded;
 use super::{
     agent::{Caller, Pull},
     body::{self, Posted},
-    command::{Command, Done, Purpose, Refused},
+    command::{Command, Done, Refused},
     desk::{Asking, Offer},
     leases::{NotHeld, logged},
+    purpose::Purpose,
     room::{Room, SMALL},
     schema::{Answer, Events, LeaseOnly, LeasedTurn, Renewed, Reported, WorkerProblem},
 };

@@ -1,19 +1,15 @@
 //! One object of an answer.
 
-use rejoinder_core::{AgentTurn, Timestamp, ToolUse, Usage, json_error};
+use rejoinder_core::{ToolUse, Usage, json_error};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::ends::{CheckedMessage, End};
 use crate::tools::MAX_TOOL_NAME;
 
 /// The keys of which an object has one: it may have more of the first five, but only one of the others, which end the run.
 pub(super) const KEYS: [&str; 13] = [
     "text", "rewrite", "tool", "usage", "send", "reply", "react", "ask", "defer", "silent", "approval", "error", "end",
 ];
-
-/// How many characters of an unknown key are logged.
-const MAX_LOGGED: usize = 100;
 
 /// An object as the agent wrote it.
 #[derive(Debug, Deserialize)]
@@ -29,7 +25,7 @@ pub(super) struct WireObject {
     #[serde(flatten)]
     pub(super) end: WireEnd,
     #[serde(flatten)]
-    unknown: Map<String, Value>,
+    pub(super) unknown: Map<String, Value>,
 }
 
 /// How the agent ends its run.
@@ -99,39 +95,6 @@ impl WireObject {
             return Err(format!("an object has none of the keys {}", KEYS.join(", ")));
         }
         Ok(object)
-    }
-
-    /// Checks that it can be said in this turn, now. The error quotes nothing.
-    pub(super) fn check(self, turn: &AgentTurn, now: Timestamp) -> Result<CheckedObject, String> {
-        let Self { rewrite, text, tool, usage, send, end, unknown } = self;
-        Ok(CheckedObject {
-            rewrite,
-            text,
-            tool: tool.map(Into::into),
-            usage,
-            send: send.map(Message::check).transpose()?,
-            end: end.check(turn, now)?,
-            unknown: unknown.keys().next().map(|key| key.chars().take(MAX_LOGGED).collect()),
-        })
-    }
-}
-
-/// An object that is as described.
-pub(crate) struct CheckedObject {
-    pub(super) rewrite: Option<String>,
-    pub(super) text: Option<String>,
-    pub(super) tool: Option<ToolUse>,
-    pub(super) usage: Option<Usage>,
-    pub(super) send: Option<CheckedMessage>,
-    pub(super) end: Option<End>,
-    /// The beginning of a key that means nothing, for the log.
-    pub(super) unknown: Option<String>,
-}
-
-impl CheckedObject {
-    /// Whether it ends the run.
-    pub(crate) const fn ends(&self) -> bool {
-        self.end.is_some()
     }
 }
 

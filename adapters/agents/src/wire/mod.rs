@@ -14,6 +14,7 @@
 
 mod answer;
 mod body;
+mod checked;
 mod ends;
 mod lines;
 mod said;
@@ -23,8 +24,8 @@ mod turn;
 mod tests;
 
 pub(crate) use self::{
-    answer::CheckedObject,
     body::{Body, Format},
+    checked::CheckedObject,
     ends::short_error,
     said::{MAX_OBJECT, Said},
     turn::{MAX_FILE, WireTurn},

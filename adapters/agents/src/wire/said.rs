@@ -6,7 +6,8 @@ use rejoinder_core::{AgentError, AgentTurn, Outcome, Reply, RunEvents, SendResul
 use tokio::time::Instant;
 
 use super::{
-    answer::{CheckedObject, WireObject},
+    answer::WireObject,
+    checked::CheckedObject,
     ends::{CheckedMessage, SaidSoFar},
 };
 use crate::report::{AnswerUpdate, Report, VisibleText, cut};

@@ -21,7 +21,7 @@ use crate::{
     },
     ports::store::{
         Store,
-        accept::DayUse,
+        day_use::DayUse,
         transition::{AgentUse, RunEnd, Transition},
     },
 };

@@ -20,6 +20,7 @@ mod declare;
 pub(crate) mod accept;
 pub(crate) mod agent_sessions;
 pub(crate) mod channels;
+pub(crate) mod day_use;
 pub(crate) mod error;
 pub(crate) mod housekeeping;
 #[cfg(feature = "testing")]

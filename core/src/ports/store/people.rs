@@ -2,7 +2,7 @@
 
 use rejoinder_guard::Timestamp;
 
-use super::{accept::DayUse, error::StoreError, transition::Transitions};
+use super::{day_use::DayUse, error::StoreError, transition::Transitions};
 use crate::model::{AgentName, ConversationId, DirectChat, Guess, Identity, Language, Pairing, PersonRecord};
 
 store_trait! {

@@ -6,7 +6,7 @@ use rejoinder_guard::{Obligation, Timestamp};
 use serde_json::Value;
 
 use super::{
-    accept::DayUse,
+    day_use::DayUse,
     error::StoreError,
     record::{Pause, Remark},
 };

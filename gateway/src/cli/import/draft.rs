@@ -7,7 +7,7 @@ use std::{
 
 use toml_edit::{Array, Key, Value};
 
-use super::{notes::plain, shared::account_name};
+use super::notes::plain;
 use crate::console::{failure::Failure, secret::SecretLocation};
 
 /// The sections, in the order in which they are written.
@@ -209,6 +209,14 @@ impl Names {
         let unused = unused.expect("there are infinitely many");
         self.0.insert(unused.clone());
         unused
+    }
+}
+
+/// Our name of an account: "main" for the default one.
+fn account_name(id: &str) -> String {
+    match &*slug(id) {
+        "" | "default" => "main".to_owned(),
+        name => name.to_owned(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 
 use super::{
-    draft::{Block, Draft, slug},
+    draft::{Block, Draft},
     notes::Notes,
 };
 
@@ -34,14 +34,6 @@ pub(super) fn flag(text: &str) -> Option<bool> {
         "true" | "1" | "yes" | "on" => Some(true),
         "false" | "0" | "no" | "off" => Some(false),
         _ => None,
-    }
-}
-
-/// Our name of an account: "main" for the default one.
-pub(super) fn account_name(id: &str) -> String {
-    match &*slug(id) {
-        "" | "default" => "main".to_owned(),
-        name => name.to_owned(),
     }
 }
 

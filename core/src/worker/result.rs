@@ -1,0 +1,23 @@
+//! How a run went.
+
+use rejoinder_guard::Outcome;
+
+use crate::ports::AgentError;
+
+/// How a run went.
+pub(super) enum RunResult {
+    /// The runtime returned.
+    Returned(Result<Outcome, AgentError>),
+    /// The runtime panicked.
+    Panicked(String),
+    /// The event's content cannot be read; the runtime was not called.
+    Unreadable,
+    /// The store cannot read what the run needs, and says so; the runtime was not called.
+    Unread(String),
+    /// The agent has used its budget of the day; the runtime was not called.
+    Spent(String),
+    /// A deadline or the person stopped it; that decision is stored already.
+    Stopped,
+    /// The gateway stops; the turn waits as a row and runs again after the next start.
+    GatewayStopped,
+}
