@@ -272,9 +272,11 @@ fn next(dossier: &Dossier, now: Timestamp) -> String {
 
 /// What a turn waits for that waits for an approval.
 fn approval(dossier: &Dossier, now: Timestamp) -> String {
-    let by = dossier.turn.obligation.decide_by().map(|by| until(by, now)).unwrap_or_default();
+    let obligation = &dossier.turn.obligation;
+    let by = obligation.decide_by().map(|by| until(by, now)).unwrap_or_default();
+    let then = if obligation.is_suspended() { "The agent's run goes on" } else { "The agent runs again" };
     format!(
-        "The agent runs again once somebody decides (`rejoinder approvals list`), and is told what they decided. If nobody does \
+        "{then} once somebody decides (`rejoinder approvals list`), and is told what they decided. If nobody does \
          by {by}, it is told that, which counts as a no."
     )
 }

@@ -25,8 +25,9 @@ pub(crate) struct Slots {
 
 struct State {
     held: HashMap<ConversationId, Held>,
-    /// Runs that go on past their deadline, without a slot: the turns behind them do not wait for them.
-    late: HashMap<TurnId, LateHeld>,
+    /// Runs without a slot, which go on past their deadline or wait, or have waited, for an approval: the turns behind them do not
+    /// wait for them. The next run of a turn may begin while the one before ends.
+    late: HashMap<RunKey, LateHeld>,
     /// The permits of the gateway that are left.
     free: usize,
     agents: HashMap<AgentName, AgentPermits>,
@@ -34,6 +35,9 @@ struct State {
     /// How many permits were given so far.
     given: u64,
 }
+
+/// A turn, and the number of its run.
+type RunKey = (TurnId, u32);
 
 struct AgentPermits {
     free: usize,
@@ -60,6 +64,12 @@ struct HeldRun {
     /// Cancelled when the run leaves its slot: it goes on past its deadline, or waits for an approval.
     late: CancellationToken,
     suspended: Suspended,
+}
+
+impl HeldRun {
+    fn is(&self, run: RunKey) -> bool {
+        (self.turn, self.number) == run
+    }
 }
 
 /// The time for which a run has waited for approvals, in the clock's uptime.
@@ -352,11 +362,14 @@ impl Slots {
     /// Stops the late run of `turn`, and takes its permit back at once: who waits does not wait for its end.
     pub(crate) fn end_late_run(&self, turn: TurnId) {
         let mut state = self.state();
-        let Some(late) = state.late.get_mut(&turn) else { return };
-        late.run.tokens.stop.cancel();
-        if let Some(permit) = late.permit.take() {
-            state.take_back(&permit);
-        }
+        let late = state.late.iter_mut().filter(|((of, _), late)| *of == turn && late.permit.is_some());
+        let permits: Vec<_> = late
+            .filter_map(|(_, late)| {
+                late.run.tokens.stop.cancel();
+                late.permit.take()
+            })
+            .collect();
+        permits.iter().for_each(|permit| state.take_back(permit));
         self.wake_if_someone_is_next(&state);
     }
 
@@ -375,14 +388,14 @@ impl Slots {
 
     /// Stops run `run` of `turn`, if it holds the slot of `conversation` or goes on without one.
     pub(crate) fn stop_run(&self, conversation: ConversationId, turn: TurnId, run: u32) {
-        if let Some(found) = self.state().find(conversation, turn).filter(|found| found.number == run) {
+        if let Some(found) = self.state().find(conversation, (turn, run)) {
             found.tokens.stop.cancel();
         }
     }
 
     /// Lets run `run` of `turn` go on without the slot of `conversation`.
     pub(crate) fn let_go_on(&self, conversation: ConversationId, turn: TurnId, run: u32) {
-        if let Some(found) = self.state().find(conversation, turn).filter(|found| found.number == run) {
+        if let Some(found) = self.state().find(conversation, (turn, run)) {
             found.tokens.show.cancel();
             found.late.cancel();
         }
@@ -392,7 +405,7 @@ impl Slots {
     pub(crate) fn suspend_run(&self, conversation: ConversationId, turn: TurnId, run: u32) {
         let now = self.clock.uptime();
         let mut state = self.state();
-        if let Some(found) = state.find_mut(conversation, turn).filter(|found| found.number == run) {
+        if let Some(found) = state.find_mut(conversation, (turn, run)) {
             let suspended = &mut found.suspended;
             (suspended.depth, suspended.since, suspended.ever) = (suspended.depth + 1, now, true);
             found.late.cancel();
@@ -403,7 +416,7 @@ impl Slots {
     pub(crate) fn continue_run(&self, conversation: ConversationId, turn: TurnId, run: u32) {
         let now = self.clock.uptime();
         let mut state = self.state();
-        if let Some(found) = state.find_mut(conversation, turn).filter(|found| found.number == run) {
+        if let Some(found) = state.find_mut(conversation, (turn, run)) {
             let suspended = &mut found.suspended;
             if suspended.depth > 0 {
                 suspended.total += now.saturating_sub(suspended.since);
@@ -413,12 +426,11 @@ impl Slots {
         }
     }
 
-    /// Gives up the permit of the slot of `conversation`, if a run of `turn` holds it.
-    pub(crate) fn release_permit(&self, conversation: ConversationId, turn: TurnId) {
+    /// Gives up the permit of the slot of `conversation`, if run `run` of `turn` holds it. A late run keeps its permit, and the slot
+    /// is the next turn's.
+    pub(crate) fn release_permit(&self, conversation: ConversationId, turn: TurnId, run: u32) {
         let mut state = self.state();
-        // A late run keeps its permit, and the slot is the next turn's.
-        let is_late = state.late.contains_key(&turn);
-        if !is_late && state.held.get(&conversation).is_some_and(|held| held.run.turn == turn) {
+        if state.held.get(&conversation).is_some_and(|held| held.run.is((turn, run))) {
             state.take_back_from(conversation);
         }
         self.wake_if_someone_is_next(&state);
@@ -431,7 +443,7 @@ impl Slots {
     /// How long the run of `turn` has taken, if one is in flight, without the time for which it waited for approvals.
     pub(crate) fn ran(&self, conversation: ConversationId, turn: TurnId) -> Option<Duration> {
         let uptime = self.clock.uptime();
-        self.state().find(conversation, turn).map(|run| {
+        self.state().latest(conversation, turn).map(|run| {
             let suspended = run.suspended;
             let since = if suspended.depth > 0 { uptime.saturating_sub(suspended.since) } else { Duration::ZERO };
             uptime.saturating_sub(run.began).saturating_sub(suspended.total + since)
@@ -441,14 +453,21 @@ impl Slots {
 
 impl State {
     /// The run of `turn` that holds the slot of `conversation`, or goes on without one.
-    fn find(&self, conversation: ConversationId, turn: TurnId) -> Option<&HeldRun> {
-        let held = self.held.get(&conversation).map(|held| &held.run).filter(|run| run.turn == turn);
-        held.or_else(|| self.late.get(&turn).map(|late| &late.run))
+    fn find(&self, conversation: ConversationId, run: RunKey) -> Option<&HeldRun> {
+        let held = self.held.get(&conversation).map(|held| &held.run).filter(|held| held.is(run));
+        held.or_else(|| self.late.get(&run).map(|late| &late.run))
     }
 
-    fn find_mut(&mut self, conversation: ConversationId, turn: TurnId) -> Option<&mut HeldRun> {
-        let held = self.held.get_mut(&conversation).map(|held| &mut held.run).filter(|run| run.turn == turn);
-        held.or_else(|| self.late.get_mut(&turn).map(|late| &mut late.run))
+    fn find_mut(&mut self, conversation: ConversationId, run: RunKey) -> Option<&mut HeldRun> {
+        let held = self.held.get_mut(&conversation).map(|held| &mut held.run).filter(|held| held.is(run));
+        held.or_else(|| self.late.get_mut(&run).map(|late| &mut late.run))
+    }
+
+    /// The latest run of `turn` that is in flight.
+    fn latest(&self, conversation: ConversationId, turn: TurnId) -> Option<&HeldRun> {
+        let held = self.held.get(&conversation).map(|held| &held.run).filter(|run| run.turn == turn);
+        let late = self.late.values().map(|late| &late.run).filter(|run| run.turn == turn);
+        held.into_iter().chain(late).max_by_key(|run| run.number)
     }
 
     /// Whether turns wait that may run now. New turns do not run before them.
@@ -469,7 +488,7 @@ impl State {
         let frees =
             |late: &LateHeld| late.permit.as_ref().is_some_and(|permit| permits.free > 0 || permit.agent == *agent);
         let late = self.late.iter().filter(|(_, late)| frees(late));
-        late.min_by_key(|(turn, late)| (late.run.began, **turn)).map(|(turn, _)| *turn)
+        late.min_by_key(|(run, late)| (late.run.began, **run)).map(|((turn, _), _)| *turn)
     }
 
     fn has_permit(&self, agent: &AgentName) -> bool {
@@ -571,15 +590,15 @@ impl Slot {
         let mut state = self.slots.state();
         let held = state.held.get_mut(&self.conversation)?;
         let (run, mut permit) = (held.run.clone(), held.permit.take());
-        let turn = run.turn;
+        let key = (run.turn, run.number);
         if run.suspended.ever
             && let Some(permit) = permit.take()
         {
             state.take_back(&permit);
         }
-        state.late.insert(turn, LateHeld { run, permit });
+        state.late.insert(key, LateHeld { run, permit });
         self.slots.wake_if_someone_is_next(&state);
-        Some(LateRun { slots: Arc::clone(&self.slots), turn })
+        Some(LateRun { slots: Arc::clone(&self.slots), run: key })
     }
 
     pub(crate) const fn conversation(&self) -> ConversationId {
@@ -660,13 +679,13 @@ impl Slot {
 /// A run that goes on without a slot. It keeps its permit until it is dropped, or a turn waits for it.
 pub(crate) struct LateRun {
     slots: Arc<Slots>,
-    turn: TurnId,
+    run: RunKey,
 }
 
 impl Drop for LateRun {
     fn drop(&mut self) {
         let mut state = self.slots.state();
-        if let Some(LateHeld { permit: Some(permit), .. }) = state.late.remove(&self.turn) {
+        if let Some(LateHeld { permit: Some(permit), .. }) = state.late.remove(&self.run) {
             state.take_back(&permit);
         }
         self.slots.wake_if_someone_is_next(&state);

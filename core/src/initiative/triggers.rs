@@ -235,7 +235,9 @@ impl Triggers {
     /// Whether a turn waits for its run, or runs.
     async fn is_being_answered(&self, turn: TurnId) -> Result<bool, StoreError> {
         let turn = self.store.readable_turn(turn).await?;
-        Ok(turn.is_some_and(|turn| turn.obligation.is_waiting() || turn.obligation.is_running()))
+        Ok(turn.is_some_and(|turn| {
+            turn.obligation.is_waiting() || (turn.obligation.is_running() && !turn.obligation.is_suspended())
+        }))
     }
 
     /// After a start: the conversations in which something may be due.

@@ -148,6 +148,14 @@ impl<'a> Transaction<'a> {
         let (mut decided, mut consequences) = (Decided::default(), Consequences::default());
         let mut to_merged = Vec::new();
         let mut events: VecDeque<Event> = input.events.iter().cloned().chain(passed).collect();
+        if let Trigger::RunEnded { end, .. } = self.trigger
+            && end.turn == turn.id
+            && end.number < turn.runs
+        {
+            // Its end could not be stored in time, and belongs to no run that the turn waits for.
+            events.clear();
+            self.remark(turn.id, "suppressed", format!("the end of run {}: the next one had begun", end.number));
+        }
         while let Some(event) = events.pop_front() {
             for effect in turn.obligation.on(event, &policy, self.now).effects {
                 match effect {

@@ -120,8 +120,8 @@ impl RunEvents {
     /// The run's deadline stands still meanwhile, and other turns run. One approval is asked for at a time.
     ///
     /// If the process ends meanwhile, the turn runs again once it is decided, with the decision in [`AgentTurn::approvals`]. A runtime
-    /// that cannot wait any longer drops this future, and ends the run with the same request as its
-    /// [outcome](Outcome::Approval): that comes to the same.
+    /// that cannot wait any longer drops this future, and ends the run at once with the same request as its
+    /// [outcome](Outcome::Approval): that comes to the same. A run that does not end within two seconds is ended so.
     ///
     /// # Errors
     /// Says why nobody was asked, for the agent.

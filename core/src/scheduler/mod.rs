@@ -183,9 +183,9 @@ impl Scheduler {
     /// Runs a turn until it ends, or goes on past its deadline without the slot.
     async fn run_turn(&self, slot: &mut Slot, turn: TurnRecord, run: Run) {
         let (worker, slots, tokens) = (Arc::clone(&self.worker), Arc::clone(&self.slots), slot.tokens().clone());
-        let (conversation, id) = (slot.conversation(), turn.id);
+        let (conversation, id, number) = (slot.conversation(), turn.id, run.number);
         // The next turn need not wait until the answer of this one is stored.
-        let release_permit = move || slots.release_permit(conversation, id);
+        let release_permit = move || slots.release_permit(conversation, id, number);
         let mut running = Box::pin(async move { worker.run(turn, run, &tokens, release_permit).await });
         tokio::select! {
             () = &mut running => {}
@@ -347,7 +347,7 @@ pub(crate) fn may_stop_runs(turn: &TurnRecord) -> bool {
         && turn.event.part_of.is_none()
 }
 
-/// Whether no run of a turn is in flight and one is still to come.
+/// Whether no run of a turn is in flight and one is still to come, or it waits for an approval.
 fn waits(turn: &TurnRecord) -> bool {
-    turn.obligation.is_waiting() || turn.obligation.is_put_off()
+    turn.obligation.is_waiting() || turn.obligation.is_put_off() || turn.obligation.is_suspended()
 }

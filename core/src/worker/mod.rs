@@ -28,7 +28,7 @@ use tracing::{info, warn};
 
 pub(crate) use self::grace::GRACE;
 use self::{
-    agents::Agents,
+    agents::{Agents, Running},
     budgets::{Bill, Budgets, Spent, left_out},
     estimate::Estimate,
     files::HeldBytes,
@@ -36,6 +36,7 @@ use self::{
     memory::{Memory, remember},
     record::{Recorder, Share},
     result::RunResult,
+    suspension::Question,
 };
 use crate::{
     base::{channels::Channels, crash::crash_point, lifecycle::Lifecycle, words::excerpt},
@@ -90,8 +91,8 @@ struct FinishedRun {
     spent: Vec<AgentName>,
     content: Option<Arc<RunContent>>,
     typing: Option<Typing>,
-    /// Whether it left behind what it asked approval for.
-    left: bool,
+    /// What it asked approval for, if it left that behind.
+    left: Option<ApprovalRequest>,
     /// When the run had to end; `None` if it did not begin.
     deadline: Option<Timestamp>,
 }
@@ -99,7 +100,7 @@ struct FinishedRun {
 impl From<RunResult> for FinishedRun {
     fn from(result: RunResult) -> Self {
         let (shares, spent) = (Vec::new(), Vec::new());
-        Self { result, usage: None, shares, spent, content: None, typing: None, left: false, deadline: None }
+        Self { result, usage: None, shares, spent, content: None, typing: None, left: None, deadline: None }
     }
 }
 
@@ -157,11 +158,14 @@ impl Worker {
                 let outcome = visibility::visible_outcome(outcome, channel.map(AsRef::as_ref));
                 let outcome = bounded(outcome);
                 let (end, detail) = describe(&outcome);
-                if !left {
+                if left.is_none() {
                     at_once = self.decided_at_once(&outcome, turn, run).await;
                 }
                 let event = match outcome {
-                    Outcome::Approval(_) if left => Event::LeftSuspended,
+                    Outcome::Approval(request) if left.is_some() => match left.filter(|left| *left == request) {
+                        Some(_) => Event::LeftSuspended,
+                        None => Event::Failed("it asked for an approval while it waited for another one".to_owned()),
+                    },
                     Outcome::Approval(request) if at_once.is_some() => Event::DecidedByRule(request),
                     outcome => Event::Outcome(outcome),
                 };
@@ -236,6 +240,11 @@ impl Worker {
         (waiting.ok()? >= MOST_WAITING).then_some(DecidedAtOnce::TooMany(MOST_WAITING))
     }
 
+    /// Counts the run of an agent until what is returned is dropped.
+    fn working(&self, run: &Run) -> Option<Running<'_>> {
+        run.handler.agent().map(|agent| self.agents.begin(agent))
+    }
+
     fn typing(&self, turn: &TurnRecord, capabilities: &Capabilities, show: &CancellationToken) -> Option<Typing> {
         (capabilities.typing != Support::No && !show.is_cancelled())
             .then(|| Typing::start(&self.ephemerals, turn, capabilities, show))
@@ -264,7 +273,7 @@ impl Worker {
         let PreparedRun { runtime, mut input, memory, mut held } = prepared;
         input.spent.clone_from(&spent);
         let memory = memory.as_ref();
-        let _running = run.handler.agent().map(|agent| self.agents.begin(agent));
+        let mut working = self.working(run);
         let mut deadline = Some(input.deadline);
         let is_quiet = self.is_quiet(turn);
         let capabilities = if is_quiet { silent(&input.capabilities) } else { input.capabilities.clone() };
@@ -281,7 +290,7 @@ impl Worker {
         let settings = self.settings.get();
         let mut recorder = Recorder::new(&settings.masker, estimate);
         let (mut open, mut is_shown) = (true, true);
-        let (mut question, mut left) = (None, false);
+        let (mut question, mut left): (Option<Question>, _) = (None, None);
         let result = loop {
             tokio::select! {
                 biased;
@@ -293,11 +302,17 @@ impl Worker {
                 }
                 // It would wait for longer than the gateway waits for runs.
                 () = self.lifecycle.stopping.cancelled(), if question.is_some() => break RunResult::GatewayStopped,
+                request = self.until_given_up(&mut question), if question.is_some() => {
+                    break RunResult::Returned(Ok(Outcome::Approval(request)));
+                }
                 () = go_on.notified(), if question.is_some() => {
-                    left = !self.answer(turn, &mut question, stop).await;
+                    left = self.answer(turn, &mut question, stop).await;
                     deadline = turn.obligation.hard_deadline().or(deadline);
+                    working = self.working(run);
                     typing = self.typing(turn, &capabilities, show);
-                    drafting.resume(show);
+                    if !show.is_cancelled() {
+                        drafting.resume(show);
+                    }
                 }
                 event = reported.recv(), if open => match event {
                     Some(RunEvent::Ask(_, answer)) if question.is_some() => {
@@ -306,10 +321,13 @@ impl Worker {
                     Some(RunEvent::Ask(request, answer)) => {
                         // No draft may follow what the person is told.
                         drafting.pause().await;
-                        (question, left) = (self.ask(turn, run, request, answer).await, false);
+                        (question, left) = (self.ask(turn, run, request, answer).await, None);
+                        if question.is_some() {
+                            working = None;
+                        }
                         match typing.take_if(|_| question.is_some()) {
                             Some(typing) => typing.end().await,
-                            None if question.is_none() => drafting.resume(show),
+                            None if question.is_none() && !show.is_cancelled() => drafting.resume(show),
                             None => {}
                         }
                     }
@@ -328,13 +346,15 @@ impl Worker {
             tokio::join!(drafting.pause(), self.await_grace_period(&mut running, &mut reported, &mut recorder, memory));
         }
         running.abort();
+        drop(working);
         reported.close();
         // Events that the runtime reported just before it returned.
         while let Some(Some(event)) = reported.recv().now_or_never() {
             self.handle_event(turn, event, &mut drafting, &mut recorder, show, run, memory, &mut held).await;
         }
         drafting.end().await;
-        left |= question.is_some();
+        let deadline = deadline.filter(|_| question.is_none());
+        let left = question.map(|question| question.request).or(left);
         let (usage, shares, content) = (recorder.usage, recorder.shares(&result), recorder.content());
         FinishedRun { result, usage, shares, spent, content, typing, left, deadline }
     }

@@ -1,11 +1,11 @@
 //! A run that asks for an approval and waits for it.
 
-use rejoinder_guard::{ApprovalRequest, Event, Outcome};
+use rejoinder_guard::{ApprovalRequest, Event, Outcome, Timestamp};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::{Worker, bounded};
+use super::{GRACE, Worker, bounded};
 use crate::{
     base::pauses,
     events::Run,
@@ -14,50 +14,68 @@ use crate::{
     ports::StoreError,
 };
 
-/// Waits for what became of an approval.
-pub(super) type Question = oneshot::Sender<Result<AgentApproval, String>>;
+/// What a run asks approval for, and waits for.
+pub(super) struct Question {
+    /// As it is stored.
+    pub(super) request: ApprovalRequest,
+    answer: Answer,
+    /// When the runtime has stopped to wait for the answer.
+    given_up_at: Option<Timestamp>,
+}
+
+type Answer = oneshot::Sender<Result<AgentApproval, String>>;
 
 impl Worker {
-    /// Has the approvers asked. Returns whom to answer once it is decided; `None` if that was done at once.
+    /// Has the approvers asked. Returns what the run waits for; `None` if it was answered at once.
     pub(super) async fn ask(
         &self,
         turn: &mut TurnRecord,
         run: &Run,
         request: ApprovalRequest,
-        question: Question,
+        answer: Answer,
     ) -> Option<Question> {
         let outcome = bounded(Outcome::Approval(request));
         let at_once = self.decided_at_once(&outcome, turn, run).await;
         let Outcome::Approval(request) = outcome else { return None };
-        let action = request.action.clone();
         let (event, trigger) = match at_once {
-            Some(at_once) => (Event::SuspendedByRule(request), Trigger::Asked(at_once)),
-            None => (Event::Suspended(request), Trigger::Event),
+            Some(at_once) => (Event::SuspendedByRule(request.clone()), Trigger::Asked(at_once)),
+            None => (Event::Suspended(request.clone()), Trigger::Event),
         };
         let decided = self.ledger.decide_until_stored(turn, event, trigger).await;
         let is_asked = decided.is_some_and(|decided| decided.asked);
-        let answer = match at_once {
+        let told = match at_once {
             _ if !is_asked => Err("nobody is asked: it asks too often, or the turn has its answer".to_owned()),
-            None => return Some(question),
+            None => return Some(Question { request, answer, given_up_at: None }),
             Some(at_once) => Ok(AgentApproval {
-                action,
+                action: request.action,
                 state: ApprovalState::of_decision(at_once.approves()),
                 by: Some(at_once.by()),
                 note: at_once.note(),
             }),
         };
         // Fails if the runtime does not wait any longer.
-        let _ = question.send(answer);
+        let _ = answer.send(told);
         None
     }
 
-    /// Tells a run what became of the approval that it waits for. `false` if it waits no longer, or is stopped first.
+    /// Returns when a run has stopped to wait for its question, and has not ended soon after: with what it asked for.
+    pub(super) async fn until_given_up(&self, question: &mut Option<Question>) -> ApprovalRequest {
+        let Some(question) = question else { return std::future::pending().await };
+        if question.given_up_at.is_none() {
+            question.answer.closed().await;
+        }
+        let since = *question.given_up_at.get_or_insert_with(|| self.clock.now());
+        self.clock.sleep((since + GRACE).since(self.clock.now())).await;
+        question.request.clone()
+    }
+
+    /// Tells a run what became of the approval that it waits for. Returns what it asked for if it does not wait any longer.
     pub(super) async fn answer(
         &self,
         turn: &mut TurnRecord,
         question: &mut Option<Question>,
         stop: &CancellationToken,
-    ) -> bool {
+    ) -> Option<ApprovalRequest> {
         loop {
             let read = async {
                 let asked = self.inputs.asked(turn.id).await?;
@@ -66,8 +84,9 @@ impl Worker {
             match read.await {
                 Ok((mut asked, now)) => {
                     *turn = now;
-                    let answer = asked.pop().ok_or_else(|| "what became of it is not stored any more".to_owned());
-                    return question.take().is_some_and(|question| question.send(answer).is_ok());
+                    let told = asked.pop().ok_or_else(|| "what became of it is not stored any more".to_owned());
+                    let Question { request, answer, .. } = question.take()?;
+                    return answer.send(told).is_err().then_some(request);
                 }
                 Err(error) => warn!(turn = %turn.id, %error, "cannot read what became of an approval, retrying"),
             }
@@ -76,7 +95,7 @@ impl Worker {
                 goes_on = self.lifecycle.pause(pauses::READ_AGAIN) => goes_on,
             };
             if !may_read {
-                return false;
+                return None;
             }
         }
     }

@@ -1,7 +1,7 @@
 //! A run asks for an approval and waits for it: the decision lets it go on.
 
 use rejoinder_core::{
-    AgentApproval, AgentTurn, ApprovalRule, ApprovalState, Clock, Farewell, InboundEvent, PersonRole, Resend,
+    AgentApproval, AgentTurn, Amends, ApprovalRule, ApprovalState, Clock, Farewell, InboundEvent, PersonRole, Resend,
     SeedPerson, Sender,
     conformance::scripted::Script,
     store::{Approval, ApprovalFilter},
@@ -165,7 +165,7 @@ async fn a_cancel_stops_it_and_closes_the_approval() {
 #[tokio::test]
 async fn it_may_leave_what_it_asked_for_behind() {
     let mut setup = setup().agent("main", |turn: &AgentTurn| match turn.approvals.last() {
-        None => Script::replies("paid").asking_approval_for("pay the rent", secs(60)),
+        None => Script::asks_approval("pay the rent", None).asking_approval_for("pay the rent", secs(60)),
         Some(last) => Script::replies(&format!("{} again", last.state.as_str())),
     });
     setup.people = grace();
@@ -179,6 +179,50 @@ async fn it_may_leave_what_it_asked_for_behind() {
 
     assert_eq!(gateway.visible(&chat("ada")), ["approved again"]);
     assert_eq!(approvals(&gateway).await.len(), 1);
+    gateway.at_rest().await;
+}
+
+/// One that hangs then is ended, and one that asks for something else has failed.
+#[tokio::test]
+async fn a_run_that_waits_no_longer_ends() {
+    let other = || Script::asks_approval("pay more", None);
+    for (then, seen) in [(Script::hangs(), "approved again"), (other(), "failed")] {
+        let mut setup = setup().agent("main", move |turn: &AgentTurn| match turn.approvals.last() {
+            None => then.clone().asking_approval_for("pay the rent", secs(60)),
+            Some(last) => Script::replies(&format!("{} again", last.state.as_str())),
+        });
+        setup.people = grace();
+        let gateway = setup.start().await;
+        gateway.accepts(says("ada", "pay")).await;
+        gateway.advance(secs(70)).await;
+        if seen != "failed" {
+            let [approval] = &approvals(&gateway).await[..] else { panic!("one waits") };
+            gateway.engine().operations().decide(approval.id, true, operator("yes")).await.expect("it is decided");
+        }
+        gateway.advance(secs(10)).await;
+
+        let visible = gateway.visible(&chat("ada"));
+        assert!(visible.len() == 1 && (visible == [seen] || seen == "failed" && visible != [WAITS]), "{visible:?}");
+        assert_eq!(approvals(&gateway).await.len(), 1);
+        gateway.at_rest().await;
+    }
+}
+
+/// B8. Its message is deleted: nobody needs the answer, and nothing is done.
+#[tokio::test]
+async fn a_deletion_ends_it() {
+    let gateway = started().await;
+    let event = says("ada", "pay");
+    gateway.accepts(event.clone()).await;
+    gateway.advance(secs(11)).await;
+
+    let deletion = InboundEvent { revision: 1, amends: Some(Amends::Withdraws), text: String::new(), ..event };
+    gateway.intake().accept(deletion).await.expect("it is accepted");
+    gateway.settle().await;
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(approvals(&gateway).await[0].state, ApprovalState::Dropped);
+    assert!(told(&gateway).is_empty());
     gateway.at_rest().await;
 }
 

@@ -94,7 +94,7 @@ impl Obligation {
     /// The run in flight waits no longer, and goes on: what is left of its time begins now.
     fn end_suspension(&mut self, context: &mut EventContext<'_>) {
         let Work::Suspended { since, hard_at, .. } = self.work else { return };
-        let hard_at = hard_at + context.now.since(since);
+        let hard_at = context.now + hard_at.since(since);
         self.work = Work::Running { hard_at };
         self.due_dates().for_each(|due| *due = hard_at);
         context.emit(Effect::RunContinues);

@@ -63,7 +63,7 @@ pub enum ScriptStep {
     Schedule(ScheduleCall),
     /// Takes in the messages that came since the run began.
     Listen,
-    /// Asks for an approval and waits for it; with a duration, for so long at the most: then it ends with the request.
+    /// Asks for an approval and waits for it; with a duration, for so long at the most.
     AskApproval(ApprovalRequest, Option<Duration>),
     /// Stores this as its own id of the session.
     Remember(String),
@@ -534,13 +534,12 @@ impl ScriptedAgent {
                     self.runs.lock().unwrap_or_else(PoisonError::into_inner)[index].sent.push(sent);
                 }
                 ScriptStep::Schedule(call) => drop(events.schedule(call).await),
-                ScriptStep::AskApproval(request, patience) => {
-                    let told = tokio::select! {
-                        told = events.ask_approval(request.clone()) => told,
-                        () = self.patience(patience) => return Ok(Outcome::Approval(request)),
-                    };
-                    self.runs.lock().unwrap_or_else(PoisonError::into_inner)[index].told.push(told);
-                }
+                ScriptStep::AskApproval(request, patience) => tokio::select! {
+                    told = events.ask_approval(request) => {
+                        self.runs.lock().unwrap_or_else(PoisonError::into_inner)[index].told.push(told);
+                    }
+                    () = self.patience(patience) => {}
+                },
                 ScriptStep::Remember(own_session) => drop(events.remember(own_session).await),
                 ScriptStep::Listen => {
                     let heard = events.listen().await.into_iter().map(|message| message.text);

@@ -99,9 +99,9 @@ fn a_run_that_ended_leaves_its_permit_to_others() {
     let ((conversation, turn), (another, next)) = (ids(), ids());
     let slot = slots.try_take(conversation, turn, &permit()).expect("it is free");
 
-    slots.release_permit(conversation, next);
+    slots.release_permit(conversation, next, 1);
     assert!(slots.try_take(another, next, &permit()).is_none(), "the turn that ended is not the one that runs");
-    slots.release_permit(conversation, turn);
+    slots.release_permit(conversation, turn, 1);
     assert!(slots.try_take(conversation, next, &permit()).is_none(), "the conversation has its slot still");
     let other = slots.try_take(another, next, &permit()).expect("the permit is free");
 

@@ -213,7 +213,7 @@ impl Names {
 }
 
 /// Our name of an account: "main" for the default one.
-fn account_name(id: &str) -> String {
+pub(super) fn account_name(id: &str) -> String {
     match &*slug(id) {
         "" | "default" => "main".to_owned(),
         name => name.to_owned(),

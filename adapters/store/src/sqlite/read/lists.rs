@@ -286,6 +286,7 @@ fn why(obligation: &Obligation, is_paused: bool, error: Option<String>) -> Optio
         },
         ObligationState::Merged { .. } => "another turn answers for it",
         _ if obligation.is_waiting() => "it waits for a run",
+        _ if obligation.is_suspended() => "it waits for an approval",
         _ if obligation.is_running() => "the agent works on it",
         ObligationState::Deferred => "it is deferred",
         ObligationState::Open => "its run has ended",

@@ -9,9 +9,8 @@ use super::secrets::Secrets;
 use crate::{
     cli::import::{
         access::{Access, Direct, Group, Senders},
-        draft::{Block, Draft, Names},
+        draft::{Block, Draft, Names, account_name},
         notes::Notes,
-        shared::account_name,
         table::Table,
     },
     console::secret::SecretLocation,
