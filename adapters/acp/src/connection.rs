@@ -9,6 +9,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use rejoinder_agents::tail::Tail;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json, value::RawValue};
 use tokio::{
@@ -23,7 +24,7 @@ use crate::{
     event::{CallError, Event},
     feed::{Feed, FeedReader},
     lines::{Line, next_line},
-    protocol::{Call, Frame, INVALID_PARAMS, NO_METHOD, PermissionRequest, SessionUpdate},
+    protocol::{Call, Frame, INVALID_PARAMS, NO_METHOD, PermissionRequest, RpcError, SessionUpdate},
 };
 
 /// The largest message, in bytes.
@@ -34,6 +35,9 @@ const MOST_BROKEN: usize = 100;
 
 /// How many messages may wait for an agent that reads none.
 const MOST_QUEUED: usize = 1_000;
+
+/// How many characters of an agent's own error the operator gets.
+const MAX_ERROR: usize = 1_000;
 
 /// A request that has no answer yet.
 enum Pending {
@@ -62,16 +66,18 @@ pub(crate) struct Connection {
     outgoing: mpsc::UnboundedSender<Vec<u8>>,
     queued: AtomicUsize,
     state: Mutex<State>,
+    /// Knows the agent's secrets.
+    tail: Arc<Tail>,
     /// Cancelled if the process does not answer any more.
     pub(crate) given_up: CancellationToken,
 }
 
 impl Connection {
-    /// The second half holds what is to be written.
-    pub(crate) fn new(number: u64) -> (Arc<Self>, mpsc::UnboundedReceiver<Vec<u8>>) {
+    /// The second half holds what is to be written. `tail` masks the agent's secrets.
+    pub(crate) fn new(number: u64, tail: Arc<Tail>) -> (Arc<Self>, mpsc::UnboundedReceiver<Vec<u8>>) {
         let (outgoing, written) = mpsc::unbounded_channel();
         let (queued, state, given_up) = (AtomicUsize::new(0), Mutex::default(), CancellationToken::new());
-        (Arc::new(Self { number, outgoing, queued, state, given_up }), written)
+        (Arc::new(Self { number, outgoing, queued, state, tail, given_up }), written)
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -108,7 +114,27 @@ impl Connection {
         let _forgotten = Forget { connection: self, id };
         self.write(&Call { jsonrpc: "2.0", id: Some(id), method, params });
         let result = answered.await.map_err(|_| CallError::Closed(self.end()))??;
-        serde_json::from_str(result.get()).map_err(|error| CallError::Invalid(error.to_string()))
+        serde_json::from_str(result.get()).map_err(|error| self.unreadable(&error))
+    }
+
+    /// What the agent says, for errors and logs: without its secrets, and of a long text the beginning.
+    pub(crate) fn told(&self, words: String) -> String {
+        let words = self.tail.masked(words);
+        match words.char_indices().nth(MAX_ERROR) {
+            Some((end, _)) => format!("{}…", &words[..end]),
+            None => words,
+        }
+    }
+
+    /// The error may repeat what the agent wrote.
+    fn unreadable(&self, error: &serde_json::Error) -> CallError {
+        CallError::Invalid(self.told(error.to_string()))
+    }
+
+    fn refused(&self, error: RpcError) -> CallError {
+        let RpcError { code, message, data } = error;
+        let details = data.map(|data| format!(": {data}")).unwrap_or_default();
+        CallError::Refused(RpcError { code, message: self.told(message + &details), data: None })
     }
 
     /// Sends a prompt. `permit` is held until the agent has ended its work on it.
@@ -273,7 +299,7 @@ impl Connection {
             (Some(method), None) => debug!(method, "a notification of an ACP agent is ignored"),
             (None, Some(id)) => {
                 let result = match error {
-                    Some(error) => Err(CallError::Refused(error)),
+                    Some(error) => Err(self.refused(error)),
                     None => Ok(result.unwrap_or_else(|| RawValue::NULL.to_owned())),
                 };
                 self.answered(&id, result);
@@ -322,9 +348,8 @@ impl Connection {
             // Both fail if nobody waits any more.
             Some(Pending::Answer(answer)) => drop(answer.send(result)),
             Some(Pending::Prompt { events, _permit, .. }) => {
-                let end = result.and_then(|end| {
-                    serde_json::from_str(end.get()).map_err(|error| CallError::Invalid(error.to_string()))
-                });
+                let end =
+                    result.and_then(|end| serde_json::from_str(end.get()).map_err(|error| self.unreadable(&error)));
                 events.end(end);
             }
             None => debug!("an ACP agent answers a request that nobody waits for"),
@@ -364,6 +389,11 @@ impl Prompt {
         let event = event.unwrap_or_else(|| Event::Ended(Err(CallError::Closed(self.connection.end()))));
         self.has_ended |= matches!(event, Event::Ended(_));
         event
+    }
+
+    /// What the agent says, for errors: without its secrets, and of a long text the beginning.
+    pub(crate) fn told(&self, words: String) -> String {
+        self.connection.told(words)
     }
 
     /// Answers a request for permission. `None`: the prompt is cancelled.

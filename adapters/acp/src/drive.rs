@@ -139,7 +139,7 @@ impl Keeper {
             Ok(launched) => launched,
             Err(reason) => return self.failed(reason.into()),
         };
-        let (connection, written) = Connection::new(number);
+        let (connection, written) = Connection::new(number, Arc::clone(&launched.tail));
         let tail = Arc::clone(&launched.tail);
         let mut drive = pin!(drive(&connection, launched, written, stop));
         let start = timeout(self.start_timeout, initialize(&connection));
@@ -150,7 +150,7 @@ impl Keeper {
         };
         let agent = match started {
             Ok(Ok(agent)) => Arc::new(agent),
-            Ok(Err(reason)) => return self.failed(End { why: tail.masked(reason), written: tail.text() }),
+            Ok(Err(reason)) => return self.failed(End { why: reason, written: tail.text() }),
             Err(_) => {
                 let timeout = self.start_timeout;
                 let why = format!("it did not answer `initialize` within {timeout:?} (`start_timeout`)");
@@ -158,7 +158,8 @@ impl Keeper {
             }
         };
         if let Some(found) = &agent.agent_info {
-            info!(agent = &*self.name, name = found.name, version = found.version, "an ACP agent has started");
+            let (name, version) = (connection.told(found.name.clone()), connection.told(found.version.clone()));
+            info!(agent = &*self.name, name, version, "an ACP agent has started");
         }
         let ready = Ready { connection: Arc::clone(&connection), agent };
         self.status.send_modify(|status| status.ready = Some(ready));

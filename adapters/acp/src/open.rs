@@ -150,7 +150,8 @@ impl Opener<'_> {
         let Some(mode) = &self.settings.mode else { return Ok(()) };
         let params = json!({ "sessionId": session, "modeId": mode });
         self.call::<IgnoredAny>("session/set_mode", params).await?.map(|_| ()).map_err(|error| {
-            let has = if modes.is_empty() { String::new() } else { format!("; it has {}", modes.join(", ")) };
+            let modes = self.ready.connection.told(modes.join(", "));
+            let has = if modes.is_empty() { String::new() } else { format!("; it has {modes}") };
             AgentError::Failed(format!("the mode {mode} cannot be set (`mode`): {}{has}", error.message))
         })
     }
@@ -176,12 +177,11 @@ impl Opener<'_> {
 
 /// What the agent says about a request that it does not do.
 pub(crate) fn refusal(method: &str, error: &RpcError) -> AgentError {
-    let RpcError { code, message, data } = error;
+    let RpcError { code, message, .. } = error;
     if *code == AUTH_REQUIRED {
         return AgentError::Unreachable(format!(
             "it wants a login ({message}): log in with the agent's own program as the user of the gateway, or set its key in `env`"
         ));
     }
-    let details = data.as_ref().map(|data| format!(": {data}")).unwrap_or_default();
-    AgentError::Refused { status: format!("{method} ({code})"), message: format!("{message}{details}") }
+    AgentError::Refused { status: format!("{method} ({code})"), message: message.clone() }
 }

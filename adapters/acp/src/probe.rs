@@ -1,6 +1,6 @@
 //! Starts an agent for a moment, to see whether it works.
 
-use std::{pin::pin, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use rejoinder_agents::Supervisor;
 use tokio::time::{Instant, timeout};
@@ -29,7 +29,7 @@ pub struct FoundAgent {
 pub async fn probe(settings: &AcpSection, supervisor: Supervisor) -> Result<FoundAgent, String> {
     let began = Instant::now();
     let launched = Launcher { settings: settings.clone(), supervisor }.launch()?;
-    let ((connection, written), stop) = (Connection::new(0), CancellationToken::new());
+    let ((connection, written), stop) = (Connection::new(0, Arc::clone(&launched.tail)), CancellationToken::new());
     let mut drive = pin!(drive(&connection, launched, written, &stop));
     let answered = tokio::select! {
         biased;
@@ -41,6 +41,6 @@ pub async fn probe(settings: &AcpSection, supervisor: Supervisor) -> Result<Foun
     drive.await;
     let agent =
         answered.map_err(|_| format!("it did not answer `initialize` within {:?}", settings.start_timeout))??;
-    let name = agent.agent_info.map(|info| format!("{} {}", info.name, info.version));
+    let name = agent.agent_info.map(|info| connection.told(format!("{} {}", info.name, info.version)));
     Ok(FoundAgent { name, took })
 }

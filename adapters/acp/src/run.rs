@@ -234,7 +234,7 @@ impl<'a> Run<'a> {
                         "the agent sends faster than its answer is taken: more than {MOST_WAITING} bytes wait"
                     )));
                 }
-                Event::Ended(Ok(end)) => return self.ended(end).await.map(|()| None),
+                Event::Ended(Ok(end)) => return self.ended(&prompt, end).await.map(|()| None),
                 Event::Ended(Err(error)) => return Err(self.failed(session, error)),
             }
         }
@@ -254,7 +254,7 @@ impl<'a> Run<'a> {
         self.report.update(step.update).await;
     }
 
-    async fn ended(&mut self, end: PromptEnd) -> Result<(), AgentError> {
+    async fn ended(&mut self, prompt: &Prompt, end: PromptEnd) -> Result<(), AgentError> {
         if let Some(usage) = end.usage {
             let usage = Usage { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens };
             self.report.update(AnswerUpdate { usage: Some(usage), ..AnswerUpdate::default() }).await;
@@ -270,7 +270,7 @@ impl<'a> Run<'a> {
                 let message = "the agent's model refuses to answer".to_owned();
                 Err(AgentError::Refused { status: "refusal".to_owned(), message })
             }
-            other => Err(AgentError::Failed(format!("it stopped before the end: {other}"))),
+            _ => Err(AgentError::Failed(format!("it stopped before the end: {}", prompt.told(end.stop_reason)))),
         }
     }
 

@@ -4,6 +4,7 @@ use std::{fs, path::Path, time::Duration};
 
 use rejoinder_acp::{AcpSection, probe};
 use rejoinder_core::{AgentError, Outcome, conformance::runtime::turn};
+use rstest::rstest;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -69,6 +70,30 @@ async fn what_a_process_wrote_is_told_without_its_secrets() {
     let (outcome, _) = run(&start(with_key(says), &stop), turn("Hi")).await;
     stop.cancel();
     assert!(matches!(&outcome, Err(AgentError::Unreachable(why)) if why.contains("no ••••")), "{outcome:?}");
+}
+
+#[rstest]
+#[case::login(-32_000)]
+#[case::refusal(-32_603)]
+#[tokio::test]
+async fn an_error_of_an_agent_is_told_without_its_secrets_and_cut(#[case] code: i64) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (initialize, _) = BEGIN.trim_start().split_once('\n').expect("lines");
+    let script = format!(
+        r#"{initialize}
+read -r line; long=$(printf '%03000d' 0)
+echo "{{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{{\"code\":{code},\"message\":\"no $KEY\",\"data\":[\"$KEY\",\"$long\"]}}}}"
+read -r line"#
+    );
+    let env = [("KEY".to_owned(), "sk-0123456789".into())].into();
+    let stop = CancellationToken::new();
+
+    let (outcome, _) = run(&start(AcpSection { env, ..section(folder.path(), &script) }, &stop), turn("Hi")).await;
+
+    stop.cancel();
+    let why = outcome.expect_err("it is refused").to_string();
+    assert!(why.contains("no ••••: [\"••••\"") && !why.contains("sk-"), "{why}");
+    assert!(why.chars().count() < 1_300, "{} characters", why.chars().count());
 }
 
 #[tokio::test]
