@@ -101,6 +101,7 @@ impl Acp {
             }
             blocks = prompt::of_messages(&came, turn.chat, takes_pictures);
             run.answer.interrupt();
+            run.report.next_usage();
             let permit = Arc::clone(&owner).acquire_owned().await;
             let permit = permit.map_err(|_| AgentError::Failed("the session is closed".to_owned()))?;
             place = Opened { slot, owner, session, is_new: false, permit };

@@ -99,9 +99,14 @@ impl<'a> Report<'a> {
     pub fn next(&mut self, gap: bool) {
         self.before.push_str(&std::mem::take(&mut self.text));
         self.gap = gap;
-        self.earlier.input_tokens += self.current.input_tokens;
-        self.earlier.output_tokens += self.current.output_tokens;
-        self.current = Usage { input_tokens: 0, output_tokens: 0 };
+        self.next_usage();
+    }
+
+    /// Begins another request in the same answer: its tokens are added to those before.
+    pub fn next_usage(&mut self) {
+        let current = std::mem::replace(&mut self.current, Usage { input_tokens: 0, output_tokens: 0 });
+        self.earlier.input_tokens = self.earlier.input_tokens.saturating_add(current.input_tokens);
+        self.earlier.output_tokens = self.earlier.output_tokens.saturating_add(current.output_tokens);
     }
 
     /// Withdraws all text that was reported: it was no answer.

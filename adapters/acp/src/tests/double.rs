@@ -9,7 +9,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use rejoinder_core::{AgentError, AgentTurn, Outcome, RunEvent, RunEvents};
+use rejoinder_core::{AgentError, AgentMessage, AgentTurn, Outcome, RunEvent, RunEvents};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, WriteHalf, duplex, empty, split},
@@ -300,6 +300,15 @@ pub(super) async fn run_remembering(
     acp: &Acp,
     turn: AgentTurn,
 ) -> (Result<Outcome, AgentError>, Vec<RunEvent>, Vec<String>) {
+    run_listening(acp, turn, Vec::new()).await
+}
+
+/// The same; these messages come meanwhile.
+pub(super) async fn run_listening(
+    acp: &Acp,
+    turn: AgentTurn,
+    mut more: Vec<AgentMessage>,
+) -> (Result<Outcome, AgentError>, Vec<RunEvent>, Vec<String>) {
     use rejoinder_core::AgentRuntime as _;
 
     let (events, mut reported) = RunEvents::channel();
@@ -307,7 +316,7 @@ pub(super) async fn run_remembering(
         let (mut all, mut remembered) = (Vec::new(), Vec::new());
         while let Some(event) = reported.recv().await {
             match event {
-                RunEvent::Listen(answer) => drop(answer.send(Vec::new())),
+                RunEvent::Listen(answer) => drop(answer.send(std::mem::take(&mut more))),
                 RunEvent::Remember(id, answer) => {
                     remembered.push(id);
                     let _ = answer.send(Ok(()));

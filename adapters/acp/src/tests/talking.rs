@@ -1,14 +1,15 @@
 //! What real agents do: notices among the chunks, conversations that are told again, permissions.
 
 use rejoinder_core::{
-    AgentApproval, AgentError, AgentRuntime as _, AgentTurn, ApprovalState, HistoryLine, LineState, Outcome, RunEvent,
-    RunEvents, SessionNotice, SessionNoticeChange, Speaker, ToolUse, Usage, conformance::runtime::turn,
+    AgentApproval, AgentError, AgentMessage, AgentRuntime as _, AgentTurn, ApprovalState, HistoryLine, LineState,
+    Outcome, RunEvent, RunEvents, SessionNotice, SessionNoticeChange, Speaker, ToolUse, Usage,
+    conformance::runtime::turn,
 };
 use rstest::rstest;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::double::{Act, Double, run, run_remembering, says};
+use super::double::{Act, Double, run, run_listening, run_remembering, says};
 
 fn text(outcome: Result<Outcome, AgentError>) -> String {
     match outcome {
@@ -85,6 +86,21 @@ async fn thoughts_are_not_shown_and_tools_and_tokens_are_reported() {
     assert!(events.iter().any(|event| matches!(event, RunEvent::Tool(used) if *used == tool)), "{events:?}");
     let usage = Usage { input_tokens: 7, output_tokens: 3 };
     assert!(events.iter().any(|event| matches!(event, RunEvent::Usage(used) if *used == usage)), "{events:?}");
+}
+
+#[tokio::test]
+async fn the_tokens_of_all_prompts_of_a_run_count() {
+    let double = Double::new(|_| vec![says("Yes.")]);
+    let first = turn("Hi");
+    let sender = first.sender.clone();
+    let came = AgentMessage { sender, text: "More".to_owned(), forwarded: None, attachments: Vec::new(), quoted: None };
+
+    let (outcome, events, _) = run_listening(&double.runtime(), first, vec![came]).await;
+
+    assert_eq!(text(outcome), "Yes.Yes.");
+    let used: Vec<_> = events.iter().filter(|event| matches!(event, RunEvent::Usage(_))).collect();
+    let total = Usage { input_tokens: 14, output_tokens: 6 };
+    assert!(matches!(used.last(), Some(RunEvent::Usage(used)) if *used == total), "{used:?}");
 }
 
 /// A session is told the instructions once, and remembers the rest.
