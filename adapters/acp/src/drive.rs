@@ -141,20 +141,25 @@ impl Keeper {
         };
         let (connection, written) = Connection::new(number, Arc::clone(&launched.tail));
         let tail = Arc::clone(&launched.tail);
-        let mut drive = pin!(drive(&connection, launched, written, stop));
+        let ends = stop.child_token();
+        let mut drive = pin!(drive(&connection, launched, written, &ends));
         let start = timeout(self.start_timeout, initialize(&connection));
         let started = tokio::select! {
             biased;
             end = &mut drive => return self.failed(end),
             started = start => started,
         };
+        let started = started.unwrap_or_else(|_| {
+            Err(format!("it did not answer `initialize` within {:?} (`start_timeout`)", self.start_timeout))
+        });
         let agent = match started {
-            Ok(Ok(agent)) => Arc::new(agent),
-            Ok(Err(reason)) => return self.failed(End { why: reason, written: tail.text() }),
-            Err(_) => {
-                let timeout = self.start_timeout;
-                let why = format!("it did not answer `initialize` within {timeout:?} (`start_timeout`)");
-                return self.failed(End { why, written: tail.text() });
+            Ok(agent) => Arc::new(agent),
+            Err(why) => {
+                let end = self.failed(End { why, written: tail.text() });
+                // The next one starts when this one has ended.
+                ends.cancel();
+                drive.await;
+                return end;
             }
         };
         if let Some(found) = &agent.agent_info {

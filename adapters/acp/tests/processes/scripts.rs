@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use rejoinder_acp::{AcpSection, probe};
+use rejoinder_acp::{Acp, AcpSection, probe};
 use rejoinder_core::{AgentError, Outcome, conformance::runtime::turn};
 use rstest::rstest;
 use tokio::time::{sleep, timeout};
@@ -94,6 +94,25 @@ read -r line"#
     let why = outcome.expect_err("it is refused").to_string();
     assert!(why.contains("no ••••: [\"••••\"") && !why.contains("sk-"), "{why}");
     assert!(why.chars().count() < 1_300, "{} characters", why.chars().count());
+}
+
+#[tokio::test]
+async fn a_process_that_does_not_begin_has_ended_before_the_next_one_starts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = r#"touch works; read -r line; echo '{"jsonrpc":"2.0","id":1,"error":{"message":"no"}}'
+cat > /dev/null; sleep 0.3; rm works"#;
+    let acp = Acp::new("main".into(), section(folder.path(), script), supervisor());
+    let stop = CancellationToken::new();
+    let fails = async {
+        let (outcome, _) = run(&acp, turn("Hi")).await;
+        stop.cancel();
+        outcome
+    };
+
+    let (outcome, ()) = tokio::join!(fails, acp.keep_running(stop.clone()));
+
+    assert!(matches!(&outcome, Err(AgentError::Unreachable(_))), "{outcome:?}");
+    assert!(!folder.path().join("works").exists(), "it goes on");
 }
 
 #[tokio::test]
