@@ -190,6 +190,25 @@ pub(crate) struct PromptEnd {
 pub(crate) struct TokenUsage {
     pub(crate) input_tokens: u64,
     pub(crate) output_tokens: u64,
+    pub(crate) cached_read_tokens: Option<u64>,
+    pub(crate) cached_write_tokens: Option<u64>,
+    pub(crate) thought_tokens: Option<u64>,
+    pub(crate) total_tokens: Option<u64>,
+}
+
+impl TokenUsage {
+    /// All tokens of the input, and of the output. Some agents count cached tokens within the input, and thoughts within the output, and
+    /// others beside them: the total shows which.
+    pub(crate) fn sums(&self) -> (u64, u64) {
+        let (input, output) = (self.input_tokens, self.output_tokens);
+        let cached = self.cached_read_tokens.unwrap_or(0).saturating_add(self.cached_write_tokens.unwrap_or(0));
+        let thoughts = self.thought_tokens.unwrap_or(0);
+        let is_total = |more: u64| self.total_tokens == Some(input.saturating_add(output).saturating_add(more));
+        let ways = [(0, 0), (cached, 0), (0, thoughts)];
+        let way = ways.into_iter().find(|(cached, thoughts)| is_total(cached + thoughts));
+        let (cached, thoughts) = way.unwrap_or((cached, thoughts));
+        (input.saturating_add(cached), output.saturating_add(thoughts))
+    }
 }
 
 /// A part of a prompt.
@@ -205,4 +224,30 @@ pub(crate) enum Block {
         /// In base64.
         data: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case::no_more(json!({}), (10, 5))]
+    #[case::null(json!({ "cachedReadTokens": null, "totalTokens": null }), (10, 5))]
+    #[case::no_total(json!({ "cachedReadTokens": 100, "cachedWriteTokens": 20, "thoughtTokens": 3 }), (130, 8))]
+    #[case::beside(json!({ "cachedReadTokens": 100, "thoughtTokens": 3, "totalTokens": 118 }), (110, 8))]
+    #[case::within(json!({ "cachedReadTokens": 8, "thoughtTokens": 3, "totalTokens": 15 }), (10, 5))]
+    #[case::thoughts_within(json!({ "cachedReadTokens": 100, "thoughtTokens": 3, "totalTokens": 115 }), (110, 5))]
+    #[case::cached_within(json!({ "cachedReadTokens": 8, "thoughtTokens": 3, "totalTokens": 18 }), (10, 8))]
+    #[case::far_too_many(json!({ "cachedReadTokens": u64::MAX, "cachedWriteTokens": u64::MAX }), (u64::MAX, 5))]
+    fn cached_tokens_and_thoughts_count_once(#[case] mut usage: Value, #[case] sums: (u64, u64)) {
+        usage["inputTokens"] = 10.into();
+        usage["outputTokens"] = 5.into();
+
+        let usage: TokenUsage = serde_json::from_value(usage).expect("a usage");
+
+        assert_eq!(usage.sums(), sums);
+    }
 }

@@ -257,7 +257,8 @@ impl<'a> Run<'a> {
 
     async fn ended(&mut self, prompt: &Prompt, end: PromptEnd) -> Result<(), AgentError> {
         if let Some(usage) = end.usage {
-            let usage = Usage { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens };
+            let (input_tokens, output_tokens) = usage.sums();
+            let usage = Usage { input_tokens, output_tokens };
             self.report.update(AnswerUpdate { usage: Some(usage), ..AnswerUpdate::default() }).await;
         }
         match end.stop_reason.as_str() {
