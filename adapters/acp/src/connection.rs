@@ -133,8 +133,8 @@ impl Connection {
 
     fn refused(&self, error: RpcError) -> CallError {
         let RpcError { code, message, data } = error;
-        let details = data.map(|data| format!(": {data}")).unwrap_or_default();
-        CallError::Refused(RpcError { code, message: self.told(message + &details), data: None })
+        let data = data.map(|data| self.told(data.to_string()).into());
+        CallError::Refused(RpcError { code, message: self.told(message), data })
     }
 
     /// Sends a prompt. `permit` is held until the agent has ended its work on it.

@@ -177,11 +177,12 @@ impl Opener<'_> {
 
 /// What the agent says about a request that it does not do.
 pub(crate) fn refusal(method: &str, error: &RpcError) -> AgentError {
-    let RpcError { code, message, .. } = error;
+    let RpcError { code, message, data } = error;
     if *code == AUTH_REQUIRED {
         return AgentError::Unreachable(format!(
             "it wants a login ({message}): log in with the agent's own program as the user of the gateway, or set its key in `env`"
         ));
     }
-    AgentError::Refused { status: format!("{method} ({code})"), message: message.clone() }
+    let details = data.as_ref().and_then(Value::as_str).map(|data| format!(": {data}")).unwrap_or_default();
+    AgentError::Refused { status: format!("{method} ({code})"), message: format!("{message}{details}") }
 }
