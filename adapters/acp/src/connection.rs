@@ -10,6 +10,7 @@ use std::{
 
 use parking_lot::Mutex;
 use rejoinder_agents::tail::Tail;
+use rejoinder_core::SessionId;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json, value::RawValue};
 use tokio::{
@@ -24,7 +25,7 @@ use crate::{
     event::{CallError, Event},
     feed::{Feed, FeedReader},
     lines::{Line, next_line},
-    protocol::{Call, Frame, INVALID_PARAMS, NO_METHOD, PermissionRequest, RpcError, SessionUpdate},
+    protocol::{Call, Frame, INVALID_PARAMS, NO_METHOD, NOT_FOUND, PermissionRequest, RpcError, SessionUpdate},
 };
 
 /// The largest message, in bytes.
@@ -35,6 +36,9 @@ const MOST_BROKEN: usize = 100;
 
 /// How many messages may wait for an agent that reads none.
 const MOST_QUEUED: usize = 1_000;
+
+/// How many of the agent's sessions are told apart. Then all are forgotten.
+const MOST_OWNED: usize = 100_000;
 
 /// How many characters of an agent's own error the operator gets.
 const MAX_ERROR: usize = 1_000;
@@ -56,6 +60,8 @@ struct State {
     pending: HashMap<u64, Pending>,
     /// Who gets the events of the agent's sessions.
     sessions: HashMap<Arc<str>, Feed>,
+    /// Which of our sessions has each of the agent's.
+    owners: HashMap<Arc<str>, SessionId>,
     closed: Option<Arc<str>>,
 }
 
@@ -105,6 +111,24 @@ impl Connection {
         if !is_working {
             self.given_up.cancel();
         }
+    }
+
+    /// Gives the agent's session `id` to `session`, unless it was given before: then returns to which.
+    pub(crate) fn give(&self, id: &Arc<str>, session: SessionId) -> Option<SessionId> {
+        let owners = &mut self.state.lock().owners;
+        if owners.len() >= MOST_OWNED {
+            owners.clear();
+        }
+        let owner = owners.get(id).copied();
+        if owner.is_none() {
+            owners.insert(Arc::clone(id), session);
+        }
+        owner
+    }
+
+    /// Takes back the agent's session `id`: it was not opened.
+    pub(crate) fn take_back(&self, id: &str) {
+        self.state.lock().owners.remove(id);
     }
 
     /// Sends a request, and waits for its result.
@@ -167,6 +191,11 @@ impl Connection {
         state.last_id += 1;
         let id = state.last_id;
         if let Pending::Prompt { session, events, .. } = &pending {
+            if state.sessions.contains_key(session) {
+                // As if the agent did not know the session: it is not used any more.
+                let message = "it works on another prompt in the session".to_owned();
+                return Err(CallError::Refused(RpcError { code: NOT_FOUND, message, data: None }));
+            }
             state.sessions.insert(Arc::clone(session), events.clone());
         }
         state.pending.insert(id, pending);

@@ -26,6 +26,9 @@ const LEFT_AFTER: Duration = Duration::from_secs(10);
 /// How often the known session may change while it is waited for.
 const MAX_CHANGES: usize = 3;
 
+/// The most bytes of the agent's id of a session. As many can be stored.
+const MAX_ID: usize = 4_096;
+
 /// A session for a prompt.
 pub(crate) struct Opened {
     pub(crate) slot: Arc<Slot>,
@@ -66,7 +69,7 @@ impl Opener<'_> {
             };
             let again = match earlier {
                 Some(id) => {
-                    let again = self.reopen(Arc::clone(&id)).await;
+                    let again = self.reopen(session, Arc::clone(&id)).await;
                     // Also if it hangs, or the process ends: so that it does not with every turn.
                     if !matches!(again, Ok(Some(_))) {
                         slot.forget(&id);
@@ -80,7 +83,7 @@ impl Opener<'_> {
                     slot.keep(&owner, again.clone());
                     (again, false)
                 }
-                None => (self.begin().await?, true),
+                None => (self.begin(session).await?, true),
             };
             return Ok(Opened { slot, owner, session, is_new, permit });
         }
@@ -109,8 +112,13 @@ impl Opener<'_> {
         session.connection == self.ready.connection.number
     }
 
-    /// Opens a session that was open in a process that has ended. `None`: the agent cannot.
-    async fn reopen(&self, id: Arc<str>) -> Result<Option<AgentSession>, AgentError> {
+    /// Opens a session that was open in a process that has ended. `None`: the agent cannot, or has given the id to another session since.
+    async fn reopen(&self, session: SessionId, id: Arc<str>) -> Result<Option<AgentSession>, AgentError> {
+        let connection = &self.ready.connection;
+        if connection.give(&id, session).is_some_and(|owner| owner != session) {
+            warn!(agent = self.agent, "an ACP agent has given the id of a session twice, the session is left");
+            return Ok(None);
+        }
         let capabilities = &self.ready.agent.agent_capabilities;
         let methods = [
             (
@@ -125,7 +133,7 @@ impl Opener<'_> {
             match self.call::<IgnoredAny>(method, params).await? {
                 Ok(_) => {
                     self.set_mode(&id, &[]).await?;
-                    return Ok(Some(AgentSession { id, connection: self.ready.connection.number }));
+                    return Ok(Some(AgentSession { id, connection: connection.number }));
                 }
                 // Some agents say that they can, and cannot.
                 Err(error) => {
@@ -133,17 +141,25 @@ impl Opener<'_> {
                 }
             }
         }
+        connection.take_back(&id);
         Ok(None)
     }
 
-    async fn begin(&self) -> Result<AgentSession, AgentError> {
+    async fn begin(&self, session: SessionId) -> Result<AgentSession, AgentError> {
         let params = json!({ "cwd": self.settings.folder(), "mcpServers": [] });
         let NewSession { session_id, modes } =
             self.call("session/new", params).await?.map_err(|error| refusal("session/new", &error))?;
+        let id: Arc<str> = session_id.into();
+        if id.len() > MAX_ID {
+            return Err(AgentError::Broken(format!("the id of its new session has more than {MAX_ID} bytes")));
+        }
+        if self.ready.connection.give(&id, session).is_some() {
+            return Err(AgentError::Broken("its new session has the id of another one".to_owned()));
+        }
         let modes = modes.unwrap_or_default().available_modes;
-        self.set_mode(&session_id, &modes.into_iter().map(|mode| mode.id).collect::<Vec<_>>()).await?;
+        self.set_mode(&id, &modes.into_iter().map(|mode| mode.id).collect::<Vec<_>>()).await?;
         info!(agent = self.agent, "an ACP agent has begun a session");
-        Ok(AgentSession { id: session_id.into(), connection: self.ready.connection.number })
+        Ok(AgentSession { id, connection: self.ready.connection.number })
     }
 
     async fn set_mode(&self, session: &str, modes: &[String]) -> Result<(), AgentError> {

@@ -63,7 +63,8 @@ pub(super) struct Agent {
     pub(super) given: Mutex<Vec<Value>>,
     pub(super) working: AtomicUsize,
     launches: AtomicUsize,
-    sessions: AtomicUsize,
+    /// How many sessions it has begun: the number is in the id of the next one.
+    pub(super) sessions: AtomicUsize,
 }
 
 #[derive(Clone)]

@@ -1,5 +1,7 @@
 //! What real agents do: notices among the chunks, conversations that are told again, permissions.
 
+use std::sync::{Arc, atomic::Ordering};
+
 use rejoinder_core::{
     AgentApproval, AgentError, AgentMessage, AgentRuntime as _, AgentTurn, ApprovalState, HistoryLine, LineState,
     Outcome, RunEvent, RunEvents, SessionNotice, SessionNoticeChange, Speaker, ToolUse, Usage,
@@ -7,9 +9,11 @@ use rejoinder_core::{
 };
 use rstest::rstest;
 use serde_json::json;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::double::{Act, Double, run, run_listening, run_remembering, says};
+use crate::{connection::Connection, event::CallError};
 
 fn text(outcome: Result<Outcome, AgentError>) -> String {
     match outcome {
@@ -202,6 +206,34 @@ async fn a_session_goes_on_after_a_restart_of_the_gateway(
         assert!(told.len() == 3 && told[1].contains("An answer."), "{told:?}");
         assert_eq!(stored, ["s2"]);
     }
+}
+
+/// A restarted agent may count its sessions from the beginning.
+#[tokio::test]
+async fn an_id_that_an_agent_gives_twice_opens_no_other_conversation() {
+    let double = Double::that_can(json!({ "sessionCapabilities": { "resume": {} } }), None, |_| vec![says("Yes.")]);
+    let (acp, first) = (double.runtime(), turn("Hi"));
+    run(&acp, first.clone()).await.0.expect("an answer");
+
+    let other = AgentTurn { own_session: Some("s1".to_owned()), ..turn("Me too") };
+    run(&acp, other).await.0.expect("an answer");
+    double.0.sessions.store(0, Ordering::SeqCst);
+    let (third, _) = run(&acp, turn("And me")).await;
+
+    let methods = ["initialize", "session/new", "session/prompt", "session/new", "session/prompt", "session/new"];
+    assert_eq!(double.methods(), methods);
+    assert!(matches!(&third, Err(AgentError::Broken(why)) if why.contains("the id of another one")), "{third:?}");
+}
+
+#[tokio::test]
+async fn a_prompt_takes_no_other_ones_session() {
+    let (connection, _written) = Connection::new(1, Arc::default());
+    let permit = || Arc::new(Semaphore::new(1)).try_acquire_owned().expect("a permit");
+    let _first = connection.prompt("s1".into(), json!({}), permit()).expect("it is sent");
+
+    let second = connection.prompt("s1".into(), json!({}), permit());
+
+    assert!(matches!(second.err(), Some(CallError::Refused(_))));
 }
 
 /// What is stored may be of before a turn was removed.
