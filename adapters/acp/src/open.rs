@@ -17,7 +17,7 @@ use crate::{
     drive::Ready,
     event::CallError,
     protocol::{AUTH_REQUIRED, NewSession, RpcError},
-    sessions::{AgentSession, Known, Sessions, Slot},
+    sessions::{AgentSession, Known, Slot},
 };
 
 /// How long the agent may take to end its work on the prompt before. A session in which it goes on is left.
@@ -43,29 +43,32 @@ pub(crate) struct Opened {
 pub(crate) struct Opener<'a> {
     pub(crate) agent: &'a str,
     pub(crate) settings: &'a AcpSection,
-    pub(crate) sessions: &'a Sessions,
     pub(crate) ready: &'a Ready,
 }
 
 impl Opener<'_> {
-    /// `stored` is the agent's own id of the session, as an earlier process of the gateway may have stored it.
-    pub(crate) async fn open(&self, session: SessionId, stored: Option<&str>) -> Result<Opened, AgentError> {
+    /// `slot` is that of the session, and `owner` its owner when the run began: if the session was removed since, a new one is begun,
+    /// which is not kept. `stored` is the agent's own id of the session, as an earlier process of the gateway may have stored it.
+    pub(crate) async fn open(
+        &self,
+        slot: Arc<Slot>,
+        mut owner: Arc<Semaphore>,
+        session: SessionId,
+        stored: Option<&str>,
+    ) -> Result<Opened, AgentError> {
         for _ in 0..MAX_CHANGES {
-            let slot = self.sessions.of(session);
-            let owner = slot.owner();
             let Some(permit) = self.acquire(&slot, &owner).await? else {
                 warn!(agent = self.agent, "an ACP agent does not end its work on a prompt, its session is left");
-                slot.leave(&owner);
+                owner = slot.leave(&owner);
                 continue;
             };
-            let Some(known) = slot.known(&owner) else { continue };
-            let earlier: Option<Arc<str>> = match known {
-                Known::Session(known) if self.is_open(&known) => {
+            let earlier: Option<Arc<str>> = match slot.known(&owner) {
+                Some(Known::Session(known)) if self.is_open(&known) => {
                     return Ok(Opened { slot, owner, session: known, is_new: false, permit });
                 }
-                Known::Session(known) => Some(known.id),
-                Known::Stored => stored.filter(|id| !id.is_empty()).map(Into::into),
-                Known::Gone => None,
+                Some(Known::Session(known)) => Some(known.id),
+                Some(Known::Stored) => stored.filter(|id| !id.is_empty()).map(Into::into),
+                Some(Known::Gone) | None => None,
             };
             let again = match earlier {
                 Some(id) => {

@@ -72,9 +72,12 @@ impl Acp {
     }
 
     async fn answer(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
+        // The turn has what was said until now: a session of it is not kept if something is removed while the process starts.
+        let slot = self.sessions.of(turn.session);
+        let owner = slot.owner();
         let ready = self.keeper.ready().await?;
-        let opener = Opener { agent: &self.name, settings: &self.settings, sessions: &self.sessions, ready: &ready };
-        let mut place = opener.open(turn.session, turn.own_session.as_deref()).await?;
+        let opener = Opener { agent: &self.name, settings: &self.settings, ready: &ready };
+        let mut place = opener.open(slot, owner, turn.session, turn.own_session.as_deref()).await?;
         let takes_pictures = ready.agent.agent_capabilities.prompt_capabilities.image;
         let mut blocks = if place.is_new { prompt::of_session(turn, &self.settings) } else { Vec::new() };
         blocks.extend(prompt::of_turn(turn, takes_pictures));
@@ -109,13 +112,16 @@ impl Acp {
         Ok(Outcome::Reply(Reply::text(run.text().await)))
     }
 
-    /// Stores the agent's own id of a session, to open it again after a restart of the gateway.
+    /// Stores the agent's own id of a new session, to open it again after a restart of the gateway. An id of an earlier one is stored no
+    /// more, also if this one is not kept.
     async fn remember(&self, id: &str, events: &RunEvents, slot: &Slot, owner: &Arc<Semaphore>) {
-        if let Err(error) = events.remember(id).await {
+        let is_kept = || slot.known(owner).is_some();
+        let stored = if is_kept() { events.remember(id).await } else { Ok(()) };
+        if let Err(error) = &stored {
             debug!(agent = &*self.name, error, "the agent's own id of a session is not stored");
         }
-        // A turn of it was removed meanwhile.
-        if slot.known(owner).is_none() {
+        // A turn of it may have been removed while it was stored.
+        if !is_kept() {
             let _ = events.remember("").await;
         }
     }

@@ -70,12 +70,15 @@ impl Slot {
         }
     }
 
-    /// Leaves the agent's session to `owner`, which may go on in it: the next run begins another one.
-    pub(crate) fn leave(&self, owner: &Arc<Semaphore>) {
+    /// Leaves the agent's session to `owner`, which may go on in it: the next run begins another one. Returns the owner of that one. It
+    /// is not kept if the session was not `owner`'s any more.
+    pub(crate) fn leave(&self, owner: &Arc<Semaphore>) -> Arc<Semaphore> {
+        let next = Arc::new(Semaphore::new(1));
         let mut state = self.0.lock();
         if Arc::ptr_eq(&state.owner, owner) {
-            (state.owner, state.known) = (Arc::new(Semaphore::new(1)), Known::Gone);
+            (state.owner, state.known) = (Arc::clone(&next), Known::Gone);
         }
+        next
     }
 }
 

@@ -87,12 +87,17 @@ impl Double {
 
     /// A runtime that is connected to it, and kept running.
     pub(super) fn runtime(&self) -> Arc<Acp> {
-        let settings =
-            AcpSection { command: vec!["double".to_owned()], cwd: Some("/".to_owned()), ..AcpSection::default() };
-        let acp = Arc::new(Acp::with_launcher("main".into(), settings, Box::new(self.clone())));
+        let acp = self.idle();
         let runs = Arc::clone(&acp);
         tokio::spawn(async move { runs.keep_running(CancellationToken::new()).await });
         acp
+    }
+
+    /// A runtime that starts it when it is kept running.
+    pub(super) fn idle(&self) -> Arc<Acp> {
+        let settings =
+            AcpSection { command: vec!["double".to_owned()], cwd: Some("/".to_owned()), ..AcpSection::default() };
+        Arc::new(Acp::with_launcher("main".into(), settings, Box::new(self.clone())))
     }
 
     /// The methods that were called, in order.

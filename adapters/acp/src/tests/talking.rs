@@ -252,6 +252,29 @@ async fn a_session_from_which_a_turn_was_removed_is_not_opened_again() {
     assert!(!acp.forgets_turns());
 }
 
+/// The run has the transcript of before.
+#[tokio::test]
+async fn what_is_removed_while_the_process_starts_is_in_no_session_that_is_kept() {
+    let double = Double::new(|_| vec![says("Yes.")]);
+    let (acp, first) = (double.idle(), turn("Hi"));
+    let removes = async {
+        let change = SessionNoticeChange::TurnRemoved(first.turn);
+        let notice = SessionNotice { session: first.session, own_session: None, change };
+        acp.session_changed(notice).await.expect("it forgets");
+        let runs = Arc::clone(&acp);
+        tokio::spawn(async move { runs.keep_running(CancellationToken::new()).await });
+    };
+
+    // The run begins first.
+    let ((one, _, stored), ()) = tokio::join!(biased; run_remembering(&acp, first.clone()), removes);
+    let (other, _) = run(&acp, again(&first, "More")).await;
+
+    assert_eq!([text(one), text(other)], ["Yes.", "Yes."]);
+    assert_eq!(stored, [""]);
+    let methods = ["initialize", "session/new", "session/prompt", "session/new", "session/prompt"];
+    assert_eq!(double.methods(), methods);
+}
+
 /// Gemini says that it can load sessions, and refuses.
 #[rstest]
 #[case::says_that_it_can(json!({ "loadSession": true }), Some("session/load"))]
