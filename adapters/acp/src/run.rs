@@ -121,8 +121,11 @@ impl Acp {
             debug!(agent = &*self.name, error, "the agent's own id of a session is not stored");
         }
         // A turn of it may have been removed while it was stored.
-        if !is_kept() {
-            let _ = events.remember("").await;
+        if (stored.is_err() || !is_kept())
+            && events.remember("").await.is_err()
+            && let Err(error) = events.remember("").await
+        {
+            debug!(agent = &*self.name, error, "the agent's own id of an earlier session is still stored");
         }
     }
 

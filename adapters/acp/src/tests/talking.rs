@@ -275,6 +275,27 @@ async fn what_is_removed_while_the_process_starts_is_in_no_session_that_is_kept(
     assert_eq!(double.methods(), methods);
 }
 
+#[tokio::test]
+async fn no_id_is_stored_if_that_of_a_new_session_cannot_be() {
+    let double = Double::new(|_| vec![says("Yes.")]);
+    let (acp, (events, mut reported)) = (double.runtime(), RunEvents::channel());
+    let fails = async {
+        let mut tried = Vec::new();
+        while let Some(event) = reported.recv().await {
+            if let RunEvent::Remember(id, answer) = event {
+                tried.push(id);
+                let _ = answer.send(if tried.len() < 3 { Err("the disk is full".to_owned()) } else { Ok(()) });
+            }
+        }
+        tried
+    };
+
+    let (outcome, tried) = tokio::join!(acp.run(turn("Hi"), events, CancellationToken::new()), fails);
+
+    assert_eq!(text(outcome), "Yes.");
+    assert_eq!(tried, ["s1", "", ""]);
+}
+
 /// Gemini says that it can load sessions, and refuses.
 #[rstest]
 #[case::says_that_it_can(json!({ "loadSession": true }), Some("session/load"))]
