@@ -3,12 +3,19 @@
 use std::collections::HashMap;
 
 use rejoinder_core::ToolUse;
-use serde_json::Value;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::protocol::ToolCall;
 
 /// How many calls may be open at once. More are not recorded.
 const MOST: usize = 256;
+
+/// The most bytes of a call's id. A call with a longer one is not recorded.
+const MAX_ID: usize = 1_000;
+
+/// How many bytes of each text of a call are kept while it is open.
+const MAX_KEPT: usize = 16 << 10;
 
 /// How many characters of a call's input and result are recorded.
 const MAX_CHARS: usize = 8_000;
@@ -20,7 +27,7 @@ impl ToolCalls {
     /// Adds what is new about a call. Returns the call if it has ended.
     pub(crate) fn update(&mut self, new: ToolCall) -> Option<ToolUse> {
         let id = new.id.clone();
-        if !self.0.contains_key(&id) && self.0.len() >= MOST {
+        if id.len() > MAX_ID || (!self.0.contains_key(&id) && self.0.len() >= MOST) {
             return None;
         }
         let call = self.0.entry(id.clone()).or_default();
@@ -36,7 +43,7 @@ impl ToolCalls {
             };
             let result = if call.status.as_deref() == Some("failed") { format!("failed: {result}") } else { result };
             let arguments = call.raw_input.as_ref().map(written).unwrap_or_default();
-            ToolUse { name: title(&call), arguments: beginning(&arguments), result: beginning(&result) }
+            ToolUse { name: beginning(&title(&call)), arguments: beginning(&arguments), result: beginning(&result) }
         })
     }
 
@@ -57,12 +64,38 @@ pub(crate) fn title(call: &ToolCall) -> String {
 fn merge(call: &mut ToolCall, new: ToolCall) {
     let ToolCall { id, title, kind, status, raw_input, raw_output, content } = new;
     call.id = id;
-    call.title = title.or(call.title.take());
-    call.kind = kind.or(call.kind.take());
-    call.status = status.or(call.status.take());
-    call.raw_input = raw_input.or(call.raw_input.take());
-    call.raw_output = raw_output.or(call.raw_output.take());
-    call.content = content.or(call.content.take());
+    call.title = title.map(kept_text).or(call.title.take());
+    call.kind = kind.map(kept_text).or(call.kind.take());
+    call.status = status.map(kept_text).or(call.status.take());
+    call.raw_input = raw_input.map(kept).or(call.raw_input.take());
+    call.raw_output = raw_output.map(kept).or(call.raw_output.take());
+    call.content = content.map(kept_parts).or(call.content.take());
+}
+
+fn kept_text(text: String) -> String {
+    if text.len() > MAX_KEPT { shortened(&text, &text) } else { text }
+}
+
+fn kept(value: Value) -> Value {
+    let text = written(&value);
+    if text.len() > MAX_KEPT { shortened(&text, &text).into() } else { value }
+}
+
+fn kept_parts(parts: Vec<Value>) -> Vec<Value> {
+    let whole = json!(parts).to_string();
+    if whole.len() <= MAX_KEPT {
+        return parts;
+    }
+    let text = parts.iter().map(content).collect::<Vec<_>>().join("\n");
+    vec![json!({ "type": "content", "content": { "type": "text", "text": shortened(&text, &whole) } })]
+}
+
+/// The beginning and the end of a text, with a digest of `whole` between them: an approval of one action is none of another.
+fn shortened(text: &str, whole: &str) -> String {
+    let head = text.floor_char_boundary(MAX_KEPT / 2);
+    let tail = text.ceil_char_boundary(text.len().saturating_sub(MAX_KEPT / 2)).max(head);
+    let digest = hex::encode(&Sha256::digest(whole)[..16]);
+    format!("{}\n[… {} bytes are not kept ({digest}) …]\n{}", &text[..head], tail - head, &text[tail..])
 }
 
 /// The text of a part of a result, else the part as JSON.
@@ -105,6 +138,52 @@ mod tests {
             result: "failed: a.txt".to_owned(),
         };
         assert_eq!(ended, Some(result));
+        assert!(calls.0.is_empty());
+    }
+
+    #[test]
+    fn long_texts_are_kept_in_part_and_stay_different() {
+        let long = |end: &str| format!("{}{end}", "ä".repeat(1 << 20));
+        let known = |end: &str| {
+            let told = json!({ "type": "content", "content": { "type": "text", "text": long(end) } });
+            let input = json!({ "command": long(end) });
+            let call = json!({
+                "toolCallId": "1", "title": long(end), "kind": long(end), "rawInput": input, "rawOutput": long(end), "content": [told, told],
+            });
+            let mut calls = ToolCalls::default();
+            calls.update(self::call(call));
+            calls.known(&self::call(json!({ "toolCallId": "1" })))
+        };
+        let texts = |call: ToolCall| {
+            let ToolCall { title, kind, raw_input, raw_output, content, .. } = call;
+            let values = [raw_input, raw_output, content.map(Value::from)].into_iter().flatten();
+            let texts = [title, kind].into_iter().flatten().chain(values.map(|value| written(&value)));
+            texts.collect::<Vec<_>>()
+        };
+
+        let (one, other) = (texts(known("a")), texts(known("b")));
+
+        assert_eq!(one.len(), 5);
+        for (one, other) in one.iter().zip(&other) {
+            assert!(one.len() < MAX_KEPT + 300 && one.contains("bytes are not kept"), "{} bytes", one.len());
+            assert_ne!(one, other);
+        }
+    }
+
+    #[test]
+    fn only_the_middle_of_a_text_may_differ() {
+        let text = |middle: &str| format!("{0}{middle}{0}", "x".repeat(MAX_KEPT));
+
+        assert_ne!(kept_text(text("a")), kept_text(text("b")));
+        assert_eq!(kept_text("x".repeat(MAX_KEPT)), "x".repeat(MAX_KEPT));
+    }
+
+    #[test]
+    fn a_call_with_a_long_id_is_not_recorded() {
+        let mut calls = ToolCalls::default();
+
+        calls.update(call(json!({ "toolCallId": "x".repeat(MAX_ID + 1), "title": "ls" })));
+
         assert!(calls.0.is_empty());
     }
 
