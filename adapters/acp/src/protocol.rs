@@ -185,25 +185,32 @@ pub(crate) struct PromptEnd {
     pub(crate) usage: Option<TokenUsage>,
 }
 
+/// How many tokens a prompt used.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default)]
 pub(crate) struct TokenUsage {
-    pub(crate) input_tokens: u64,
-    pub(crate) output_tokens: u64,
-    pub(crate) cached_read_tokens: Option<u64>,
-    pub(crate) cached_write_tokens: Option<u64>,
-    pub(crate) thought_tokens: Option<u64>,
-    pub(crate) total_tokens: Option<u64>,
+    #[serde(rename = "inputTokens")]
+    pub(crate) input: u64,
+    #[serde(rename = "outputTokens")]
+    pub(crate) output: u64,
+    #[serde(rename = "cachedReadTokens")]
+    pub(crate) cached_read: Option<u64>,
+    #[serde(rename = "cachedWriteTokens")]
+    pub(crate) cached_write: Option<u64>,
+    #[serde(rename = "thoughtTokens")]
+    pub(crate) thoughts: Option<u64>,
+    #[serde(rename = "totalTokens")]
+    pub(crate) total: Option<u64>,
 }
 
 impl TokenUsage {
     /// All tokens of the input, and of the output. Some agents count cached tokens within the input, and thoughts within the output, and
     /// others beside them: the total shows which.
     pub(crate) fn sums(&self) -> (u64, u64) {
-        let (input, output) = (self.input_tokens, self.output_tokens);
-        let cached = self.cached_read_tokens.unwrap_or(0).saturating_add(self.cached_write_tokens.unwrap_or(0));
-        let thoughts = self.thought_tokens.unwrap_or(0);
-        let is_total = |more: u64| self.total_tokens == Some(input.saturating_add(output).saturating_add(more));
+        let Self { input, output, cached_read, cached_write, thoughts, total } = *self;
+        let cached = cached_read.unwrap_or(0).saturating_add(cached_write.unwrap_or(0));
+        let thoughts = thoughts.unwrap_or(0);
+        let is_total = |more: u64| total == Some(input.saturating_add(output).saturating_add(more));
         let ways = [(0, 0), (cached, 0), (0, thoughts)];
         let way = ways.into_iter().find(|(cached, thoughts)| is_total(cached + thoughts));
         let (cached, thoughts) = way.unwrap_or((cached, thoughts));
