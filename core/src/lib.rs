@@ -178,7 +178,7 @@ pub use outbox::health::Outbound;
 pub use people::People;
 pub use ports::hub::Watch;
 pub use ports::{
-    agent::{AgentError, AgentRuntime, MemberHealth, RunEvent, RunEvents, SendResult},
+    agent::{AgentError, AgentRuntime, MemberHealth, MemberReport, RunEvent, RunEvents, SendResult},
     channel::{ChannelAdapter, ChannelError, ChannelHealth, FetchError},
     clock::{Clock, SharedClock, SystemClock},
     intake::{Accepted, Intake, IntakeError, News, NewsError, Task},

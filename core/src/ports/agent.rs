@@ -19,8 +19,8 @@ pub enum RunEvent {
     Text(String),
     /// The whole text of the answer so far; replaces all text reported before.
     Rewrite(String),
-    /// The member that is asked in the agent's place from now on: what is consumed until the next report counts for it as well.
-    Member(AgentName),
+    /// What became of asking a member in the agent's place.
+    Member(MemberReport),
     /// A tool call of the agent that has ended: activity, not a signal.
     Tool(ToolUse),
     /// What the runtime is about to send to the model; the last one counts.
@@ -38,6 +38,15 @@ pub enum RunEvent {
     Remember(String, oneshot::Sender<Result<(), String>>),
     /// The runtime can take messages that have come since the run began. The channel returns them.
     Listen(oneshot::Sender<Vec<AgentMessage>>),
+}
+
+/// A report about a member of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MemberReport {
+    /// It is asked from now on: what is consumed until the next report counts for it as well.
+    Asked(AgentName),
+    /// The one that was asked last was not reached: it has consumed nothing that it has not reported.
+    Unreached,
 }
 
 /// The result of [`RunEvents::send`].
@@ -78,7 +87,12 @@ impl RunEvents {
 
     /// Reports which member is asked in the agent's place.
     pub async fn member(&self, name: AgentName) {
-        let _ = self.0.send(RunEvent::Member(name)).await;
+        let _ = self.0.send(RunEvent::Member(MemberReport::Asked(name))).await;
+    }
+
+    /// Reports that the member that was asked last was not reached.
+    pub async fn member_unreached(&self) {
+        let _ = self.0.send(RunEvent::Member(MemberReport::Unreached)).await;
     }
 
     /// Reports a tool call of the agent, when it has ended.

@@ -43,14 +43,28 @@ impl Estimate {
         self.sent += text.len();
     }
 
+    /// What it says from now on is estimated anew; what was given stays.
+    pub(super) const fn renewed(self) -> Self {
+        Self { streamed: 0, sent: 0, ..self }
+    }
+
+    /// The tokens of a run that has not ended with an outcome.
+    pub(super) fn so_far(self) -> Usage {
+        self.with(0)
+    }
+
     /// The tokens of a run that ended so. None of one that did not reach the agent.
     pub(super) fn at(self, result: &RunResult) -> Usage {
-        let said = match result {
-            RunResult::Returned(Err(AgentError::Unreachable(_))) => return Usage::default(),
-            RunResult::Returned(Ok(outcome)) => of_outcome(outcome),
-            _ => 0,
-        };
-        Usage { input_tokens: tokens(self.given), output_tokens: tokens(said.max(self.streamed) + self.sent) }
+        match result {
+            RunResult::Returned(Err(AgentError::Unreachable(_))) => Usage::default(),
+            RunResult::Returned(Ok(outcome)) => self.with(of_outcome(outcome)),
+            _ => self.so_far(),
+        }
+    }
+
+    /// The tokens if this many bytes are the outcome.
+    fn with(self, outcome: usize) -> Usage {
+        Usage { input_tokens: tokens(self.given), output_tokens: tokens(outcome.max(self.streamed) + self.sent) }
     }
 }
 

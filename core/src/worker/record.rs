@@ -5,7 +5,10 @@ use std::{fmt::Write as _, sync::Arc};
 use serde_json::{Value, value::RawValue};
 
 use super::{estimate::Estimate, result::RunResult};
-use crate::model::{AgentName, Masker, ModelInput, RunContent, ToolUse, Usage};
+use crate::{
+    model::{AgentName, Masker, ModelInput, RunContent, ToolUse, Usage},
+    ports::MemberReport,
+};
 
 /// How large the arguments and the result of a tool call may be, in bytes.
 const MOST_TEXT: usize = 4 << 10;
@@ -20,9 +23,26 @@ pub(super) struct Recorder<'a> {
     masker: &'a Masker,
     pub(super) usage: Option<Usage>,
     pub(super) estimate: Estimate,
-    /// The members that were asked, each with what was consumed before.
-    members: Vec<(AgentName, Usage)>,
+    /// The members that were asked, in order.
+    members: Vec<Member>,
     content: RunContent,
+}
+
+/// A member that was asked.
+struct Member {
+    name: AgentName,
+    /// What the run had consumed before.
+    before: Usage,
+    /// What it consumed, by its texts. Known once the next one is asked.
+    estimated: Usage,
+    is_unreached: bool,
+}
+
+impl Member {
+    /// The estimate, which is nothing if it was not reached.
+    fn estimate(&self, estimated: Usage) -> Usage {
+        if self.is_unreached { Usage::default() } else { estimated }
+    }
 }
 
 /// What a run consumed with one member, or without any.
@@ -34,32 +54,58 @@ pub(super) struct Share {
     pub(super) is_estimated: bool,
 }
 
+/// What was reported, and what an estimate is more than that. `is_whole`: what was reported, if anything was, is all.
+fn shares(
+    member: Option<&AgentName>,
+    reported: Usage,
+    estimated: Usage,
+    is_whole: bool,
+) -> impl Iterator<Item = Share> {
+    let more = if is_whole && reported != Usage::default() { Usage::default() } else { estimated.since(reported) };
+    let share = |usage, is_estimated| Share { member: member.cloned(), usage, is_estimated };
+    let more = (more != Usage::default()).then(|| share(more, true));
+    [share(reported, false)].into_iter().chain(more)
+}
+
 impl<'a> Recorder<'a> {
     pub(super) fn new(masker: &'a Masker, estimate: Estimate) -> Self {
         Self { masker, usage: None, estimate, members: Vec::new(), content: RunContent::default() }
     }
 
-    /// Another member is asked from now on.
-    pub(super) fn asks(&mut self, member: AgentName) {
-        self.members.push((member, self.usage.unwrap_or_default()));
+    /// Another member is asked from now on, or the last one was not reached.
+    pub(super) fn asks(&mut self, report: MemberReport) {
+        let name = match report {
+            MemberReport::Asked(name) => name,
+            MemberReport::Unreached => {
+                if let Some(last) = self.members.last_mut() {
+                    last.is_unreached = true;
+                }
+                return;
+            }
+        };
+        if let Some(last) = self.members.last_mut() {
+            last.estimated = self.estimate.so_far();
+            self.estimate = self.estimate.renewed();
+        }
+        let before = self.usage.unwrap_or_default();
+        self.members.push(Member { name, before, estimated: Usage::default(), is_unreached: false });
     }
 
-    /// What each member consumed, in order; all of it without one if there is none. If the last one did not say it, that is
-    /// estimated by how the run ended.
+    /// What each member consumed, in order; all of it without one if there is none. Of a member that did not say it, that is
+    /// estimated. The last report of a run that was not ended by an outcome may be too early: what the estimate is more counts, too.
     pub(super) fn shares(&self, result: &RunResult) -> Vec<Share> {
         let total = self.usage.unwrap_or_default();
-        let share = |member, usage| Share { member, usage, is_estimated: false };
-        let mut shares = if self.members.is_empty() {
-            vec![share(None, total)]
-        } else {
-            let ends = self.members.iter().skip(1).map(|(_, before)| *before).chain([total]);
-            let members = self.members.iter().zip(ends);
-            members.map(|((member, before), end)| share(Some(member.clone()), end.since(*before))).collect()
+        let is_whole = matches!(result, RunResult::Returned(Ok(_)));
+        let last = self.estimate.at(result);
+        let Some((asked, failed)) = self.members.split_last() else {
+            return shares(None, total, last, is_whole).collect();
         };
-        if let Some(last) = shares.last_mut().filter(|last| last.usage == Usage::default()) {
-            (last.usage, last.is_estimated) = (self.estimate.at(result), true);
-        }
-        shares
+        let ends = self.members.iter().skip(1).map(|next| next.before);
+        let failed = failed.iter().zip(ends).flat_map(|(member, end)| {
+            shares(Some(&member.name), end.since(member.before), member.estimate(member.estimated), true)
+        });
+        let asked = shares(Some(&asked.name), total.since(asked.before), asked.estimate(last), is_whole);
+        failed.chain(asked).collect()
     }
 
     /// Keeps what the model is shown, in place of what it was shown before.
@@ -156,7 +202,13 @@ pub(super) fn cut(mut text: String, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rejoinder_guard::Outcome;
+
     use super::*;
+    use crate::{
+        model::{AgentMessage, Sender, SenderKind},
+        ports::AgentError,
+    };
 
     fn call(arguments: &str, result: &str) -> ToolUse {
         ToolUse { name: "search".to_owned(), arguments: arguments.to_owned(), result: result.to_owned() }
@@ -181,37 +233,87 @@ mod tests {
         assert_eq!(recorder.content(), None);
     }
 
+    fn usage(input_tokens: u64, output_tokens: u64) -> Usage {
+        Usage { input_tokens, output_tokens }
+    }
+
+    fn share(member: Option<&str>, usage: Usage, is_estimated: bool) -> Share {
+        Share { member: member.map(AgentName::from), usage, is_estimated }
+    }
+
+    fn asked(name: &str) -> MemberReport {
+        MemberReport::Asked(name.into())
+    }
+
     #[test]
     fn what_is_consumed_counts_for_the_member_that_is_asked() {
         let masker = Masker::default();
         let mut recorder = Recorder::new(&masker, Estimate::default());
-        let usage = |tokens| Usage { input_tokens: tokens, output_tokens: 1 };
-        recorder.usage = Some(usage(1));
-        let share = |member: Option<&str>, usage, is_estimated| Share {
-            member: member.map(AgentName::from),
-            usage,
-            is_estimated,
-        };
-        assert_eq!(recorder.shares(&RunResult::Stopped), [share(None, usage(1), false)]);
+        recorder.usage = Some(usage(1, 1));
+        assert_eq!(recorder.shares(&RunResult::Stopped), [share(None, usage(1, 1), false)]);
 
         let mut recorder = Recorder::new(&masker, Estimate::default());
-        recorder.asks("one".into());
-        recorder.usage = Some(usage(5));
-        recorder.asks("two".into());
-        recorder.asks("three".into());
-        recorder.usage = Some(usage(7));
+        recorder.asks(asked("one"));
+        recorder.usage = Some(usage(5, 1));
+        recorder.asks(asked("two"));
+        recorder.asks(asked("three"));
+        recorder.usage = Some(usage(7, 1));
 
-        let two = Usage { input_tokens: 2, output_tokens: 0 };
-        let shares = [share(Some("one"), usage(5), false), share(Some("two"), Usage::default(), false)];
-        let [one, none] = &shares;
-        assert_eq!(
-            recorder.shares(&RunResult::Stopped),
-            [one, none, &share(Some("three"), two, false)].map(Clone::clone)
-        );
-        recorder.asks("four".into());
+        let mut expected = vec![
+            share(Some("one"), usage(5, 1), false),
+            share(Some("two"), usage(0, 0), false),
+            share(Some("three"), usage(2, 0), false),
+        ];
+        assert_eq!(recorder.shares(&RunResult::Stopped), expected);
+        recorder.asks(asked("four"));
         recorder.estimate.streams("five bytes");
-        let estimated = Usage { input_tokens: 0, output_tokens: 3 };
-        assert_eq!(recorder.shares(&RunResult::Stopped).pop(), Some(share(Some("four"), estimated, true)));
+        expected.extend([share(Some("four"), usage(0, 0), false), share(Some("four"), usage(0, 3), true)]);
+        assert_eq!(recorder.shares(&RunResult::Stopped), expected);
+    }
+
+    #[test]
+    fn a_run_without_an_outcome_has_used_what_it_said_at_least() {
+        let masker = Masker::default();
+        let mut recorder = Recorder::new(&masker, Estimate::default());
+        recorder.usage = Some(usage(900, 1));
+        recorder.estimate.streams(&"x".repeat(400));
+
+        let reported = share(None, usage(900, 1), false);
+        let ends = [
+            RunResult::Stopped,
+            RunResult::Panicked(String::new()),
+            RunResult::Returned(Err(AgentError::Failed(String::new()))),
+        ];
+        for end in ends {
+            assert_eq!(recorder.shares(&end), [reported.clone(), share(None, usage(0, 99), true)]);
+        }
+        let silent = RunResult::Returned(Ok(Outcome::Silent(String::new())));
+        assert_eq!(recorder.shares(&silent), [reported]);
+    }
+
+    #[test]
+    fn members_that_fail_without_a_report_are_estimated_unless_they_were_not_reached() {
+        let masker = Masker::default();
+        let mut estimate = Estimate::default();
+        let sender = Sender { id: "ann".to_owned(), name: None, username: None, kind: SenderKind::Person };
+        let text = "eight by".to_owned();
+        estimate.hears(&[AgentMessage { sender, text, forwarded: None, attachments: Vec::new(), quoted: None }]);
+        let mut recorder = Recorder::new(&masker, estimate);
+        recorder.asks(asked("one"));
+        recorder.estimate.streams("five bytes");
+        recorder.asks(asked("two"));
+        recorder.asks(MemberReport::Unreached);
+        recorder.asks(asked("three"));
+        recorder.usage = Some(usage(4, 4));
+
+        let outcome = RunResult::Returned(Ok(Outcome::Silent(String::new())));
+        let expected = [
+            share(Some("one"), usage(0, 0), false),
+            share(Some("one"), usage(2, 3), true),
+            share(Some("two"), usage(0, 0), false),
+            share(Some("three"), usage(4, 4), false),
+        ];
+        assert_eq!(recorder.shares(&outcome), expected);
     }
 
     #[test]

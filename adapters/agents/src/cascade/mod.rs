@@ -182,6 +182,9 @@ impl AgentRuntime for Cascade {
             let is_stopped = cancel.is_cancelled() && began.elapsed() < longest;
             let has_failed = self.judge((member, permit), &end, asked.elapsed(), is_stopped);
             used = relay.used;
+            if matches!(end, Ok(Err(AgentError::Unreachable(_)))) {
+                events.member_unreached().await;
+            }
             next = if has_failed && !relay.has_effect && !cancel.is_cancelled() { admitted.next() } else { None };
             if next.is_none() {
                 relay.release().await;

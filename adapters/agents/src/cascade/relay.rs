@@ -1,7 +1,7 @@
 //! Passes on what a member reports. Until the member has had an effect, what it reports is held back, so that nothing of it
 //! is left if another member answers, except the tokens that it has consumed.
 
-use rejoinder_core::{AgentMessage, ModelInput, RunEvent, RunEvents, ScheduleCall, Usage};
+use rejoinder_core::{AgentMessage, MemberReport, ModelInput, RunEvent, RunEvents, ScheduleCall, Usage};
 
 pub(super) struct Relay<'a> {
     events: &'a RunEvents,
@@ -51,7 +51,8 @@ impl<'a> Relay<'a> {
                 self.used = Some(used);
                 self.events.usage(used).await;
             }
-            RunEvent::Member(name) => self.events.member(name).await,
+            RunEvent::Member(MemberReport::Asked(name)) => self.events.member(name).await,
+            RunEvent::Member(MemberReport::Unreached) => self.events.member_unreached().await,
             // A tool may have done anything.
             RunEvent::Tool(call) => {
                 self.release().await;

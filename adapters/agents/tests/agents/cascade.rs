@@ -10,7 +10,8 @@ use async_trait::async_trait;
 use rejoinder_agents::{Cascade, CascadeMember, Order};
 use rejoinder_core::{
     AgentError, AgentFile, AgentMessage, AgentName, AgentRuntime, AgentTurn, Attachment, HistoryLine, LineState,
-    ModelInput, Outcome, Reply, RunEvents, Runtimes, ScheduleCall, SendResult, Speaker, ToolUse, Usage,
+    MemberReport, ModelInput, Outcome, Reply, RunEvent, RunEvents, Runtimes, ScheduleCall, SendResult, Speaker,
+    ToolUse, Usage,
 };
 use rstest::rstest;
 use tokio_util::sync::CancellationToken;
@@ -31,6 +32,7 @@ enum Step {
     Takes(Duration),
     Waits,
     Fails,
+    IsUnreachable,
     Panics,
     Answers(&'static str),
     Ends(Outcome),
@@ -104,6 +106,7 @@ impl AgentRuntime for Scripted {
                     return Err(AgentError::Failed("the run was cancelled".to_owned()));
                 }
                 Fails => return Err(AgentError::Failed("it fails".to_owned())),
+                IsUnreachable => return Err(AgentError::Unreachable("no route".to_owned())),
                 Panics => panic!("a bug in the member"),
                 Answers(text) => return Ok(Outcome::Reply(Reply::text(text))),
                 Ends(outcome) => return Ok(outcome),
@@ -221,6 +224,28 @@ async fn what_a_member_used_that_failed_is_part_of_what_the_run_used(#[case] two
 
     assert_eq!(run.usage, Some(Usage { input_tokens: tokens, output_tokens: tokens }));
     assert_eq!(run.reply(), "Hello.");
+}
+
+#[tokio::test]
+async fn the_core_learns_which_member_was_not_reached() {
+    for (step, is_reached) in [(IsUnreachable, false), (Fails, true)] {
+        let both = of_both([Scripted::that([step]), Scripted::that([Answers("Hello.")])]);
+        let (events, mut reported) = RunEvents::channel();
+
+        both.cascade.run(turn("Hi"), events, CancellationToken::new()).await.expect("the second one answers");
+
+        let mut members = Vec::new();
+        while let Some(event) = reported.recv().await {
+            if let RunEvent::Member(report) = event {
+                members.push(report);
+            }
+        }
+        let mut expected = vec![MemberReport::Asked("one".into()), MemberReport::Asked("two".into())];
+        if !is_reached {
+            expected.insert(1, MemberReport::Unreached);
+        }
+        assert_eq!(members, expected);
+    }
 }
 
 #[tokio::test]

@@ -6,8 +6,8 @@ use anyhow::anyhow;
 use clap::Args;
 use futures_util::FutureExt as _;
 use rejoinder_core::{
-    AgentError, AgentName, AgentRuntime, AgentTurn, Clock as _, Masker, Outcome, RunEvent, RunEvents, SendResult,
-    SystemClock, ToolUse, Usage,
+    AgentError, AgentName, AgentRuntime, AgentTurn, Clock as _, Masker, MemberReport, Outcome, RunEvent, RunEvents,
+    SendResult, SystemClock, ToolUse, Usage,
 };
 use secrecy::ExposeSecret;
 use serde::Serialize;
@@ -159,7 +159,8 @@ impl Watched<'_> {
                 Ok(())
             }
             RunEvent::Shown(_) => Ok(()),
-            RunEvent::Member(name) => self.line(&format!("[{name} is asked]")),
+            RunEvent::Member(MemberReport::Asked(name)) => self.line(&format!("[{name} is asked]")),
+            RunEvent::Member(MemberReport::Unreached) => Ok(()),
             RunEvent::Usage(usage) => {
                 self.tested.usage = Some(usage);
                 Ok(())
