@@ -23,7 +23,7 @@ pub(super) enum WriteRequest {
     Channels(Vec<ChannelId>),
     Block(BlockedScope),
     Lines(Arc<[LogLine]>),
-    Remove(Removal),
+    Remove(Removal, Timestamp),
     /// Takes a step of removing what deleted rows left in the index of lines.
     Scrub,
     /// Indexes lines, as at most so many further entries of the log tell.

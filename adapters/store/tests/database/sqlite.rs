@@ -430,6 +430,25 @@ async fn a_removed_turn_leaves_no_reference_to_it_behind() {
     }
 }
 
+/// One row that was stored while the clock was far ahead does not remove what others have used today.
+#[tokio::test]
+async fn what_was_used_on_days_that_do_not_count_is_removed() {
+    let database = Database::new().await;
+    let today = SystemClock.now().as_millis() / (24 * 60 * 60 * 1000);
+    for (person, day) in [("ann", today), ("bob", today - 7), ("cid", today - 20), ("dan", today + 1000)] {
+        let mut new = new_turn(person, person, String::new());
+        Arc::get_mut(&mut new.event).expect("it is not shared").sender.id = person.to_owned();
+        new.turn.as_mut().expect("it has a turn").day = Some(day);
+        database.store.accept(vec![new], None).await.expect("it is accepted");
+    }
+
+    database.store.remove(Removal::Turns(Vec::new())).await.expect("they are removed");
+
+    let query = sqlx::query_scalar("select id from daily_use order by id");
+    let left: Vec<String> = query.fetch_all(&mut elsewhere(&database.path).await).await.expect("they are read");
+    assert_eq!(left, ["ann", "bob"]);
+}
+
 #[tokio::test]
 async fn a_compacted_database_is_smaller_and_complete() {
     let database = Database::new().await;

@@ -367,7 +367,7 @@ impl HousekeepingStore for SqliteStore {
     }
 
     async fn remove(&self, removal: Removal) -> Result<(), StoreError> {
-        match self.write(WriteRequest::Remove(removal)).await? {
+        match self.write(WriteRequest::Remove(removal, self.clock.now())).await? {
             WriteResult::Removed(sessions) => {
                 for session in sessions {
                     self.transcripts.forget(session);

@@ -12,6 +12,8 @@ use super::{
 };
 use crate::sqlite::stored::AHEAD;
 
+const MILLIS_OF_DAY: i64 = 24 * 60 * 60 * 1000;
+
 /// A turn of somebody counts on a day.
 pub(super) fn count(transaction: &Transaction<'_>, who: &Identity, day: i64) -> Result<(), StoreError> {
     rows::change_one(transaction, "daily use", COUNT, params![who.channel.as_str(), who.id, day, AHEAD])
@@ -53,9 +55,10 @@ fn add_to_agent(transaction: &Transaction<'_>, of: &AgentUse, at: Timestamp) -> 
     }
 }
 
-/// Removes what was used long before the last day.
-pub(super) fn remove_old(transaction: &Transaction<'_>) -> Result<(), StoreError> {
-    rows::change(transaction, REMOVE_OLD, [AHEAD]).map(drop)
+/// Removes what was used on days that count neither today nor on a day next to it: in the gateway's time zone it may be another
+/// day than in UTC.
+pub(super) fn remove_old(transaction: &Transaction<'_>, now: Timestamp) -> Result<(), StoreError> {
+    rows::change(transaction, REMOVE_OLD, [now.as_millis().div_euclid(MILLIS_OF_DAY), AHEAD]).map(drop)
 }
 
 /// A row begins anew on a later day. It stays on its day, and counts, for one that is earlier by [`AHEAD`] days at most: a run may
@@ -79,4 +82,4 @@ const SELECT_OF_AGENT: &str =
 const SET_OF_AGENT: &str = "
     insert or replace into agent_use (agent, day, turns, tokens, estimated, micros) values (?, ?, ?, ?, ?, ?)";
 
-const REMOVE_OLD: &str = "delete from daily_use where day < (select max(day) from daily_use) - 1 - ?";
+const REMOVE_OLD: &str = "delete from daily_use where day not between ?1 - 1 - ?2 and ?1 + 1 + ?2";

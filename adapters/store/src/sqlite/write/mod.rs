@@ -52,7 +52,7 @@ pub(super) fn request(transaction: &Transaction<'_>, request: &WriteRequest) -> 
         WriteRequest::Fetched { turn, at } => {
             rows::change(transaction, FETCHED, params![turn.as_uuid(), at.as_millis()]).map(|_| WriteResult::Done)
         }
-        WriteRequest::Remove(removal) => remove::rows(transaction, removal).map(WriteResult::Removed),
+        WriteRequest::Remove(removal, now) => remove::rows(transaction, removal, *now).map(WriteResult::Removed),
         WriteRequest::Scrub => index::merge(transaction).map(WriteResult::Scrubbed),
         WriteRequest::Index { limit } => index::step(transaction, *limit).map(WriteResult::Indexed),
         WriteRequest::Probe { room } => rows::change(transaction, PROBE, [room]).map(|_| WriteResult::Done),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rejoinder_core::{SessionId, StoreError, TurnId, store::Removal};
+use rejoinder_core::{SessionId, StoreError, Timestamp, TurnId, store::Removal};
 use rusqlite::{Row, params};
 use uuid::Uuid;
 
@@ -14,9 +14,13 @@ use super::{
 use crate::sqlite::error::store_error;
 
 /// Removes rows; returns the sessions of the turns that were removed.
-pub(super) fn rows(transaction: &Transaction<'_>, removal: &Removal) -> Result<Vec<SessionId>, StoreError> {
+pub(super) fn rows(
+    transaction: &Transaction<'_>,
+    removal: &Removal,
+    now: Timestamp,
+) -> Result<Vec<SessionId>, StoreError> {
     match removal {
-        Removal::Turns(ids) => return turns(transaction, ids),
+        Removal::Turns(ids) => return turns(transaction, ids, now),
         Removal::Payloads(ids) => {
             for id in ids {
                 rows::change(transaction, CLEAR_PAYLOAD, [id.as_uuid()])?;
@@ -69,7 +73,7 @@ fn free(transaction: &Transaction<'_>, pages: u32) -> rusqlite::Result<()> {
 }
 
 /// Removes turns, the conversations that have none left, and the sessions that have no line left.
-fn turns(transaction: &Transaction<'_>, turns: &[TurnId]) -> Result<Vec<SessionId>, StoreError> {
+fn turns(transaction: &Transaction<'_>, turns: &[TurnId], now: Timestamp) -> Result<Vec<SessionId>, StoreError> {
     let (mut conversations, mut sessions) = (BTreeSet::new(), BTreeSet::new());
     let mut all: Vec<TurnId> = turns.to_vec();
     for turn in turns {
@@ -112,7 +116,7 @@ fn turns(transaction: &Transaction<'_>, turns: &[TurnId]) -> Result<Vec<SessionI
         }
     }
     settings::remove_unused(transaction)?;
-    daily_use::remove_old(transaction)?;
+    daily_use::remove_old(transaction, now)?;
     Ok(sessions.into_iter().map(SessionId::from).collect())
 }
 
