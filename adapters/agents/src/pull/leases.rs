@@ -21,12 +21,22 @@ pub(super) type RunNumber = u64;
 /// The text of a lease, which a worker sends back.
 pub(super) type Lease = Arc<str>;
 
-/// How many bytes of a lease the log has: too few to use it.
-const LOGGED: usize = 12;
+/// How many digits of a lease's secret the log has: too few to use the lease.
+const LOGGED: usize = 7;
 
-/// The beginning of a lease, for the log.
+/// The beginning of a lease, for the log. What has another form may be a secret that was sent by mistake.
 pub(super) fn logged(lease: &str) -> &str {
-    &lease[..lease.floor_char_boundary(LOGGED)]
+    let is_number = |part: &str| (1..=10).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+    match lease.rsplit_once('.') {
+        Some((numbers, secret))
+            if numbers.split_once('.').is_some_and(|(attempt, grants)| is_number(attempt) && is_number(grants))
+                && secret.len() == 32
+                && secret.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) =>
+        {
+            &lease[..=numbers.len() + LOGGED]
+        }
+        _ => "no lease",
+    }
 }
 
 /// Who has a lease, or uses one.
@@ -450,7 +460,16 @@ mod tests {
     #[test]
     fn the_log_has_too_little_of_a_lease_to_use_it() {
         assert_eq!(logged("12.3.0123456789abcdef0123456789abcdef"), "12.3.0123456");
-        assert_eq!((logged("1.1.0"), logged("äöüäöüä")), ("1.1.0", "äöüäöü"));
+    }
+
+    #[test]
+    fn the_log_has_nothing_of_what_is_no_lease() {
+        let secret = "0123456789abcdef0123456789abcdef";
+        let others =
+            [format!("1.{secret}"), format!("1.1.{secret}0"), format!("1.x.{secret}"), format!("1.1.1.{secret}")];
+        for other in others.iter().map(String::as_str).chain(["wt-3fA9xR2kQ7", "1.1.0", "äöüäöüä", ""]) {
+            assert_eq!(logged(other), "no lease", "{other}");
+        }
     }
 
     #[tokio::test(start_paused = true)]
