@@ -4,10 +4,12 @@ use std::{
     fmt,
     fs::File,
     io::{self, Read as _},
+    os::unix::fs::OpenOptionsExt as _,
     path::Path,
 };
 
 use rejoinder_core::is_blank;
+use rustix::fs::OFlags;
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{Error, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
@@ -133,12 +135,14 @@ pub(crate) fn read(node: &Node, context: &ResolveContext<'_>) -> Result<[String;
     let path = context.path(Path::new(written), &node.origin);
     let unreadable = |error: io::Error| format!("names the file {}, which cannot be read: {error}", path.display());
     let wrong = |what: &str| format!("names {}, which {what}", path.display());
-    // Opening a pipe would wait for its other end.
-    if !path.metadata().map_err(unreadable)?.is_file() {
+    // Otherwise, opening a pipe would wait for its other end.
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let file = File::options().read(true).custom_flags(flags).open(&path).map_err(unreadable)?;
+    if !file.metadata().map_err(unreadable)?.is_file() {
         return Err(wrong("is not a file"));
     }
     let mut bytes = Vec::new();
-    File::open(&path).and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes)).map_err(unreadable)?;
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > MAX_FILE {
         return Err(wrong(&format!("is larger than {} KiB", MAX_FILE / 1024)));
     }

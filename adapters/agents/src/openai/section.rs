@@ -164,6 +164,8 @@ impl AgentSection for OpenAiSection {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use rejoinder_config::testing::{Machine, check_agent_manual};
     use rejoinder_core::Currency;
     use rstest::rstest;
@@ -235,6 +237,7 @@ mod tests {
         "names the file …/etc/gone.md, which cannot be read: No such file or directory (os error 2)"
     )]
     #[case("[\"folder\"]", ".files[0]", "names …/etc/folder, which is not a file")]
+    #[case("[\"pipe\"]", ".files[0]", "names …/etc/pipe, which is not a file")]
     #[case("[\"large.md\"]", ".files[0]", "names …/etc/large.md, which is larger than 256 KiB")]
     #[case("[\"latin.md\"]", ".files[0]", "names …/etc/latin.md, which is not UTF-8: save it as UTF-8")]
     #[case("[\"blank.md\"]", "", "is empty: there is no text in its files")]
@@ -248,6 +251,8 @@ mod tests {
             .with_file("etc/large.md", &"x".repeat(256 * 1024 + 1))
             .with_file("etc/blank.md", " \n");
         std::fs::write(machine.dir().join("etc/latin.md"), b"Gr\xfc\xdfe").expect("a file can be written");
+        let made = Command::new("mkfifo").arg(machine.dir().join("etc/pipe")).status();
+        assert!(made.expect("mkfifo is there").success());
 
         let expected = format!("config key `agents.main.system_prompt{key}` {said} (etc/rejoinder.toml:5)");
         assert_eq!(machine.errors(), expected);
