@@ -297,9 +297,17 @@ pub(crate) async fn error_body(response: &mut Response) -> Vec<u8> {
 
 /// An error message of a server or a library, for people: one line, short, without the API key and other secrets.
 pub(crate) fn error_detail<'s>(message: &str, secrets: impl IntoIterator<Item = &'s SecretString>) -> String {
-    let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    let secrets = secrets.into_iter().map(ExposeSecret::expose_secret).filter(|secret| !secret.is_empty());
-    let message = secrets.fold(message, |message, secret| message.replace(secret, "[key]"));
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let secrets =
+        secrets.into_iter().map(|secret| one_line(secret.expose_secret())).filter(|secret| !secret.is_empty());
+    let message = secrets.fold(one_line(message), |message, secret| {
+        let message = message.replace(&secret, "[key]");
+        // A server may name the key without its scheme, as that in `Bearer sk-…`.
+        match secret.rsplit_once(' ') {
+            Some((_, key)) if key.len() >= MIN_HIDDEN => message.replace(key, "[key]"),
+            _ => message,
+        }
+    });
     match message.char_indices().nth(MAX_DETAIL) {
         _ if message.is_empty() => "(no message)".to_owned(),
         Some((end, _)) => format!("{}…", &message[..end]),
@@ -402,6 +410,15 @@ mod tests {
         let mut small = Framing::default();
         let event = [vec![b'x'; 1020], b"\r\n\r\n".to_vec()].concat();
         assert!((0..4096).all(|_| small.skip_mark(&event).is_ok()));
+    }
+
+    #[rstest]
+    #[case("no access for sk-123456789 here", "no access for [key] here")]
+    #[case("no access for Bearer\tsk-123456789", "no access for [key]")]
+    #[case("Basic authentication is off", "Basic authentication is off")]
+    fn a_secret_is_hidden_with_and_without_its_scheme(#[case] message: &str, #[case] shown: &str) {
+        let secrets = [SecretString::from("Bearer  sk-123456789"), SecretString::from("Basic off")];
+        assert_eq!(error_detail(message, &secrets), shown);
     }
 
     #[rstest]
