@@ -104,9 +104,7 @@ impl<'a> Report<'a> {
 
     /// Begins another request in the same answer: its tokens are added to those before.
     pub fn next_usage(&mut self) {
-        let current = std::mem::replace(&mut self.current, Usage { input_tokens: 0, output_tokens: 0 });
-        self.earlier.input_tokens = self.earlier.input_tokens.saturating_add(current.input_tokens);
-        self.earlier.output_tokens = self.earlier.output_tokens.saturating_add(current.output_tokens);
+        self.earlier = self.earlier.and(std::mem::take(&mut self.current));
     }
 
     /// Withdraws all text that was reported: it was no answer.
@@ -139,9 +137,7 @@ impl<'a> Report<'a> {
         self.text(update.show).await;
         if let Some(usage) = update.usage {
             self.current = usage;
-            let input_tokens = self.earlier.input_tokens.saturating_add(usage.input_tokens);
-            let output_tokens = self.earlier.output_tokens.saturating_add(usage.output_tokens);
-            self.events.usage(Usage { input_tokens, output_tokens }).await;
+            self.events.usage(self.earlier.and(usage)).await;
         }
     }
 }
