@@ -135,7 +135,12 @@ impl<'a> Report<'a> {
             self.events.rewrite(self.before.as_str()).await;
         }
         self.text(update.show).await;
-        if let Some(usage) = update.usage {
+        self.usage(update.usage).await;
+    }
+
+    /// Reports what the current request has used, if something says it.
+    pub async fn usage(&mut self, usage: Option<Usage>) {
+        if let Some(usage) = usage {
             self.current = usage;
             self.events.usage(self.earlier.and(usage)).await;
         }

@@ -184,7 +184,7 @@ impl Answer for MessageAnswer {
         match event {
             Event::MessageStart { message } => {
                 self.has_begun = true;
-                self.consume(message.usage, &mut update);
+                self.consume(message.usage);
             }
             Event::ContentBlockStart { content_block } => {
                 self.text.size += data.len();
@@ -192,17 +192,17 @@ impl Answer for MessageAnswer {
             }
             Event::ContentBlockDelta { index, delta } => self.add(index, delta, &mut update)?,
             Event::MessageDelta { delta, usage } => {
-                self.consume(usage, &mut update);
+                self.consume(usage);
                 self.end(delta)?;
             }
             Event::MessageStop => self.text.stage = Stage::Done,
             Event::Message { content, end, usage } => {
                 self.has_begun = true;
+                self.consume(usage);
                 self.text.size += content.len();
                 for block in content {
                     self.begin(block, &mut update)?;
                 }
-                self.consume(usage, &mut update);
                 self.end(end)?;
                 self.text.stage = Stage::Done;
             }
@@ -296,10 +296,10 @@ impl MessageAnswer {
         self.blocks.get_mut(index).ok_or_else(unknown)
     }
 
-    fn consume(&mut self, consumed: Option<Consumed>, update: &mut AnswerUpdate) {
+    fn consume(&mut self, consumed: Option<Consumed>) {
         if let Some(consumed) = consumed {
             self.consumed = consumed.or(self.consumed);
-            update.usage = Some(self.consumed.usage());
+            self.text.usage = Some(self.consumed.usage());
         }
     }
 
@@ -492,6 +492,20 @@ mod tests {
         let details = json!({ "type": "refusal", "category": "bio", "explanation": "Not that." });
         let end = json!({ "type": "message_delta", "delta": { "stop_reason": "refusal", "stop_details": details } });
         assert_eq!(MessageAnswer::default().event(&end.to_string()), Err(AnswerError::Refused("Not that.".into())));
+    }
+
+    #[rstest]
+    #[case("refusal")]
+    #[case("max_tokens")]
+    fn the_usage_of_an_answer_that_fails_is_kept(#[case] reason: &str) {
+        let consumed = json!({ "input_tokens": 7, "output_tokens": 9 });
+        let end = json!({ "type": "message_delta", "delta": { "stop_reason": reason }, "usage": consumed });
+        let whole = json!({ "type": "message", "content": [], "stop_reason": reason, "usage": consumed });
+        for event in [end, whole] {
+            let mut answer = MessageAnswer::default();
+            assert!(answer.event(&event.to_string()).is_err());
+            assert_eq!(answer.text.usage, Some(Usage { input_tokens: 7, output_tokens: 9 }));
+        }
     }
 
     #[test]

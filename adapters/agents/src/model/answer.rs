@@ -1,5 +1,7 @@
 //! An answer of a model while it arrives, as far as all protocols have it in common. No I/O.
 
+use rejoinder_core::Usage;
+
 use crate::{
     prompt::messages::Written,
     report::{AnswerUpdate, MAX_ANSWER, VisibleText, cut},
@@ -60,6 +62,8 @@ pub(crate) struct AnswerText {
     pub(crate) stage: Stage,
     /// Whether the text was too long, so that its end is missing. Nothing more of the answer is read.
     pub(crate) cut: bool,
+    /// The tokens that it uses, until they are reported. They are kept if it ends with an error.
+    pub(crate) usage: Option<Usage>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,6 +109,7 @@ impl AnswerText {
             return Err(AnswerError::Broken(format!("the answer is larger than {MAX_ANSWER} bytes")));
         }
         self.visible.count(update);
+        update.usage = self.usage.take();
         update.progress = self.size > before;
         Ok(())
     }

@@ -156,6 +156,8 @@ impl<P: Protocol> Model<P> {
             "text/html" => Ok(()),
             _ => self.read_stream(response, sent, answer, report).await,
         };
+        // What came with an error.
+        report.usage(answer.text_mut().usage.take()).await;
         let read = match read {
             // A stream may say that it is over, and nothing else: that is silence.
             Ok(()) if answer.is_empty() && !answer.text().is_done() => Err(ExchangeError::Broken(format!(

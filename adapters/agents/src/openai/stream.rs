@@ -180,6 +180,10 @@ impl ChatAnswer {
     fn parse(&mut self, json: &str) -> Result<AnswerUpdate, AnswerError> {
         let completion: Completion<'_> = serde_json::from_str(json)
             .map_err(|error| AnswerError::Broken(format!("not a completion: {}", json_error(&error))))?;
+        self.text.usage = completion.usage.map(|consumed| Usage {
+            input_tokens: consumed.prompt_tokens.unwrap_or(0),
+            output_tokens: consumed.completion_tokens.unwrap_or(0),
+        });
         if let Some(error) = completion.error.filter(|error| !error.is_null()) {
             return Err(AnswerError::Failed(error_message(&error).unwrap_or_else(|| error.to_string())));
         }
@@ -213,10 +217,6 @@ impl ChatAnswer {
             }
         }
         self.text.end_event(before, &mut update)?;
-        update.usage = completion.usage.map(|consumed| Usage {
-            input_tokens: consumed.prompt_tokens.unwrap_or(0),
-            output_tokens: consumed.completion_tokens.unwrap_or(0),
-        });
         Ok(update)
     }
 

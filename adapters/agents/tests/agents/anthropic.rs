@@ -100,9 +100,10 @@ async fn an_answer_that_reaches_its_most_tokens_says_that_its_end_is_missing() {
 #[tokio::test]
 async fn a_refusal_is_an_error_and_not_asked_again() {
     let server = Server::answering([Answer::stream([start(), end("refusal")]), says(&["Hi"])]).await;
-    let outcome = ran(&server).await.outcome;
+    let run = ran(&server).await;
     let message = "the model refuses to answer".to_owned();
-    assert_eq!(outcome, Err(AgentError::Refused { status: "refusal".to_owned(), message }));
+    assert_eq!(run.usage, Some(Usage { input_tokens: 42, output_tokens: 5 }));
+    assert_eq!(run.outcome, Err(AgentError::Refused { status: "refusal".to_owned(), message }));
     assert_eq!(server.requests().len(), 1);
 }
 

@@ -117,7 +117,9 @@ async fn an_answer_that_reaches_its_most_tokens_says_that_its_end_is_missing() {
     assert_eq!(ran(&server).await.reply(), "Once upon\n\nThe rest is missing.");
 
     let server = Server::answering([Answer::stream([begun(), thought(0), full()])]).await;
-    let said = why(ran(&server).await.outcome);
+    let run = ran(&server).await;
+    assert_eq!(run.usage, Some(Usage { input_tokens: 42, output_tokens: 5 }), "its thoughts cost");
+    let said = why(run.outcome);
     assert!(said.contains("ended before any text (max_output_tokens)"), "{said}");
 }
 

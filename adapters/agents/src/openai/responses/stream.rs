@@ -312,6 +312,10 @@ impl ResponseAnswer {
     /// Ends the answer. `usual`: the status, if the response does not say it.
     fn end(&mut self, response: Response, usual: &str, update: &mut AnswerUpdate) -> Result<(), AnswerError> {
         let Response { status, error, incomplete_details, output, usage } = response;
+        self.text.usage = usage.map(|Consumed { input_tokens, output_tokens }| Usage {
+            input_tokens: input_tokens.unwrap_or(0),
+            output_tokens: output_tokens.unwrap_or(0),
+        });
         if let Some(error) = error.filter(|error| !error.is_null()) {
             return Err(AnswerError::Failed(error_message(&error).unwrap_or_else(|| error.to_string())));
         }
@@ -320,10 +324,6 @@ impl ResponseAnswer {
                 self.end_item(index, item, update)?;
             }
         }
-        update.usage = usage.map(|Consumed { input_tokens, output_tokens }| Usage {
-            input_tokens: input_tokens.unwrap_or(0),
-            output_tokens: output_tokens.unwrap_or(0),
-        });
         let reason = incomplete_details.and_then(|details| details.reason);
         match (status.as_deref().unwrap_or(usual), reason.as_deref()) {
             (_, Some("content_filter")) => {

@@ -175,6 +175,20 @@ fn the_last_event_says_how_the_answer_ended() {
     assert_eq!(ended("failed"), Err(AnswerError::Failed("the server says that the answer is failed".into())));
 }
 
+#[rstest]
+#[case(json!({ "status": "incomplete", "incomplete_details": { "reason": "max_output_tokens" } }))]
+#[case(json!({ "status": "incomplete", "incomplete_details": { "reason": "content_filter" } }))]
+#[case(json!({ "status": "failed", "error": { "message": "Overloaded" } }))]
+fn the_usage_of_an_answer_that_fails_is_kept(#[case] mut response: Value) {
+    response["usage"] = json!({ "input_tokens": 7, "output_tokens": 9 });
+    let event = json!({ "type": "response.completed", "response": response });
+
+    let mut answer = ResponseAnswer::default();
+    assert!(answer.event(&event.to_string()).is_err());
+
+    assert_eq!(answer.text.usage, Some(Usage { input_tokens: 7, output_tokens: 9 }));
+}
+
 #[test]
 fn a_response_that_was_cancelled_has_failed() {
     let body = json!({ "status": "cancelled", "output": [] }).to_string();
