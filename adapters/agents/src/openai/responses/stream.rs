@@ -118,7 +118,15 @@ enum Part {
 pub(crate) struct ResponseAnswer {
     text: AnswerText,
     has_begun: bool,
-    items: Vec<(usize, OutputItem)>,
+    items: Vec<Placed>,
+}
+
+/// An item of the answer with its number. Some servers number no items: then all are the first.
+struct Placed {
+    index: usize,
+    item: OutputItem,
+    /// Whether its end has arrived.
+    is_whole: bool,
 }
 
 /// An item of the answer, as it is sent back.
@@ -150,7 +158,7 @@ impl Answer for ResponseAnswer {
             Event::Thought { delta } => self.text.size += delta.len(),
             Event::Arguments { output_index, delta } => {
                 self.text.size += delta.len();
-                self.call(output_index)?.arguments.push_str(&delta);
+                self.latest_call(output_index)?.arguments.push_str(&delta);
             }
             Event::ItemEnded { output_index, item } => self.end_item(output_index, item, &mut update)?,
             Event::Completed { response } => self.end(response, "completed", &mut update)?,
@@ -195,8 +203,8 @@ impl Answer for ResponseAnswer {
             return Written { text, ..Written::default() };
         }
         let (mut calls, mut blocks) = (Vec::new(), Vec::new());
-        for (_, item) in self.items {
-            match item {
+        for placed in self.items {
+            match placed.item {
                 OutputItem::Text(text) if text.is_empty() => {}
                 OutputItem::Text(text) => {
                     blocks.push(json!({ "type": "message", "role": "assistant", "content": text }));
@@ -230,28 +238,39 @@ impl ResponseAnswer {
     /// Begins an item. Its text and its arguments may come in pieces, or only with its end.
     fn begin(&mut self, index: usize, item: Item) -> Result<(), AnswerError> {
         match item {
-            Item::Message { .. } => self.items.push((index, OutputItem::Text(String::new()))),
+            Item::Message { .. } => self.push(index, OutputItem::Text(String::new())),
             Item::FunctionCall { call_id, name, arguments } => {
-                let calls = self.items.iter().filter(|(_, item)| matches!(item, OutputItem::Call(_)));
+                let calls = self.items.iter().filter(|placed| matches!(placed.item, OutputItem::Call(_)));
                 if calls.count() == MAX_CALLS {
                     return Err(AnswerError::Broken(format!("more than {MAX_CALLS} tool calls")));
                 }
                 let [id, name, arguments] = [call_id, name, arguments].map(Option::unwrap_or_default);
                 self.text.size += id.len() + name.len() + arguments.len();
-                self.items.push((index, OutputItem::Call(ToolCall { id, name, arguments })));
+                self.push(index, OutputItem::Call(ToolCall { id, name, arguments }));
             }
             Item::Reasoning { .. } | Item::Other => {}
         }
         Ok(())
     }
 
+    fn push(&mut self, index: usize, item: OutputItem) {
+        self.items.push(Placed { index, item, is_whole: false });
+    }
+
+    /// The latest message of this index, and whether it is whole.
+    fn message(&mut self, index: usize) -> Option<(&mut String, &mut bool)> {
+        self.items.iter_mut().rev().filter(|placed| placed.index == index).find_map(|placed| match &mut placed.item {
+            OutputItem::Text(text) => Some((text, &mut placed.is_whole)),
+            _ => None,
+        })
+    }
+
+    /// Adds to the latest message of this index, or begins another one if that is whole.
     fn add_text(&mut self, index: usize, text: &str, update: &mut AnswerUpdate) {
-        let known = self.items.iter().rposition(|(at, item)| *at == index && matches!(item, OutputItem::Text(_)));
-        let known = known.unwrap_or_else(|| {
-            self.items.push((index, OutputItem::Text(String::new())));
-            self.items.len() - 1
-        });
-        let OutputItem::Text(written) = &mut self.items[known].1 else { return };
+        if self.message(index).is_none_or(|(_, is_whole)| *is_whole) {
+            self.push(index, OutputItem::Text(String::new()));
+        }
+        let Some((written, _)) = self.message(index) else { return };
         let begins = written.is_empty() && !text.is_empty();
         written.push_str(text);
         // Messages stand apart.
@@ -261,48 +280,66 @@ impl ResponseAnswer {
         self.text.push(text, update);
     }
 
-    /// The latest call of this index.
-    fn call(&mut self, index: usize) -> Result<&mut ToolCall, AnswerError> {
-        let mut latest = self.items.iter_mut().rev();
-        let call = latest.find_map(|item| match item {
-            (at, OutputItem::Call(call)) if *at == index => Some(call),
-            _ => None,
-        });
-        call.ok_or_else(|| AnswerError::Broken(format!("the tool call {index} has no beginning")))
+    /// The calls of this index, the latest first, each with whether it is whole.
+    fn calls(&mut self, index: usize) -> impl Iterator<Item = (&mut ToolCall, &mut bool)> {
+        self.items.iter_mut().rev().filter(move |placed| placed.index == index).filter_map(|placed| {
+            match &mut placed.item {
+                OutputItem::Call(call) => Some((call, &mut placed.is_whole)),
+                _ => None,
+            }
+        })
+    }
+
+    fn latest_call(&mut self, index: usize) -> Result<&mut ToolCall, AnswerError> {
+        let latest = self.calls(index).next().map(|(call, _)| call);
+        latest.ok_or_else(|| AnswerError::Broken(format!("the tool call {index} has no beginning")))
     }
 
     /// Ends an item, which is here whole.
     fn end_item(&mut self, index: usize, item: Item, update: &mut AnswerUpdate) -> Result<(), AnswerError> {
         match item {
             Item::Message { content } => {
-                let has_text = |(at, item): &(usize, OutputItem)| {
-                    *at == index && matches!(item, OutputItem::Text(text) if !text.is_empty())
-                };
-                if self.items.iter().any(has_text) {
-                    return Ok(());
+                let parts = content.into_iter().flatten().filter_map(|part| match part {
+                    Part::OutputText { text } | Part::Refusal { refusal: text } => Some(text),
+                    Part::Other => None,
+                });
+                let whole: String = parts.collect();
+                let is_known = self
+                    .message(index)
+                    .is_some_and(|(text, is_whole)| if *is_whole { *text == whole } else { !text.is_empty() });
+                if !is_known {
+                    self.add_text(index, &whole, update);
                 }
-                for part in content.unwrap_or_default() {
-                    match part {
-                        Part::OutputText { text } | Part::Refusal { refusal: text } => {
-                            self.add_text(index, &text, update);
-                        }
-                        Part::Other => {}
+                if let Some((_, is_whole)) = self.message(index) {
+                    *is_whole = true;
+                }
+            }
+            Item::FunctionCall { call_id, name, arguments } => {
+                // Some servers name a call differently at its end.
+                let is_same = |call: &ToolCall| call_id.as_ref().is_none_or(|id| id.is_empty() || *id == call.id);
+                let mut known = self.calls(index).position(|(call, _)| is_same(call));
+                if known.is_none() {
+                    known = self.calls(index).position(|(_, is_whole)| !*is_whole);
+                }
+                let Some(known) = known else {
+                    self.begin(index, Item::FunctionCall { call_id, name, arguments })?;
+                    self.calls(index).take(1).for_each(|(_, is_whole)| *is_whole = true);
+                    return Ok(());
+                };
+                let mut size = 0;
+                if let Some((call, is_whole)) = self.calls(index).nth(known) {
+                    *is_whole = true;
+                    if call.arguments.is_empty() {
+                        call.arguments = arguments.unwrap_or_default();
+                        size = call.arguments.len();
                     }
                 }
+                self.text.size += size;
             }
-            Item::FunctionCall { arguments, .. } if self.call(index).is_ok() => {
-                let call = self.call(index)?;
-                if call.arguments.is_empty() {
-                    call.arguments = arguments.unwrap_or_default();
-                    let size = call.arguments.len();
-                    self.text.size += size;
-                }
-            }
-            item @ Item::FunctionCall { .. } => self.begin(index, item)?,
             Item::Reasoning { summary, encrypted_content: Some(encrypted) } if !encrypted.is_empty() => {
                 let summary = summary.filter(Value::is_array).unwrap_or_else(|| json!([]));
                 self.text.size += encrypted.len();
-                self.items.push((index, OutputItem::Thought { summary, encrypted }));
+                self.push(index, OutputItem::Thought { summary, encrypted });
             }
             Item::Reasoning { .. } | Item::Other => {}
         }
@@ -319,8 +356,16 @@ impl ResponseAnswer {
         if let Some(error) = error.filter(|error| !error.is_null()) {
             return Err(AnswerError::Failed(error_message(&error).unwrap_or_else(|| error.to_string())));
         }
-        if self.items.is_empty() {
-            for (index, item) in output.into_iter().flatten().enumerate() {
+        // What was not streamed.
+        let (is_empty, has_text) = (self.items.is_empty(), !self.text.raw.is_empty());
+        let has_calls = self.items.iter().any(|placed| matches!(placed.item, OutputItem::Call(_)));
+        for (index, item) in output.into_iter().flatten().enumerate() {
+            let is_missing = match &item {
+                Item::Message { .. } => !has_text,
+                Item::FunctionCall { .. } => !has_calls,
+                Item::Reasoning { .. } | Item::Other => is_empty,
+            };
+            if is_missing {
                 self.end_item(index, item, update)?;
             }
         }

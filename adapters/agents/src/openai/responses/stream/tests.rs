@@ -92,6 +92,53 @@ fn messages_stand_apart_and_a_refusal_is_said() {
     assert_eq!(read(&mut answer, &events) + &answer.text.visible.end(), "One more.\n\nI cannot.");
 }
 
+/// Some servers number no items.
+#[test]
+fn items_without_numbers_are_told_apart() {
+    let message = |text: &str| json!({ "type": "message", "content": [{ "type": "output_text", "text": text }] });
+    let call = |id: &str| json!({ "type": "function_call", "call_id": id, "name": "react", "arguments": "{}" });
+    let ended = |item: Value| json!({ "type": "response.output_item.done", "item": item });
+    let mut answer = ResponseAnswer::default();
+    let events = [
+        json!({ "type": "response.output_text.delta", "delta": "One." }),
+        ended(message("One.")),
+        ended(message("Two.")),
+        ended(call("c1")),
+        ended(call("c2")),
+        ended(call("c2")),
+        json!({ "type": "response.output_item.added", "item": call("c3") }),
+        ended(call("another name for c3")),
+        json!({ "type": "response.output_text.delta", "delta": "Three." }),
+        ended(message("Three.")),
+    ];
+    let shown = read(&mut answer, &events) + &answer.text.visible.end();
+
+    assert_eq!(shown, "One.\n\nTwo.\n\nThree.");
+    let written = answer.into_written();
+    let ids: Vec<_> = written.calls.iter().map(|call| &*call.id).collect();
+    assert_eq!((ids, written.blocks.len()), (vec!["c1", "c2", "c3"], 6));
+}
+
+#[test]
+fn what_was_not_streamed_is_read_from_the_last_event() {
+    let thought = json!({ "type": "reasoning", "summary": [], "encrypted_content": "gAAA" });
+    let message = json!({ "type": "message", "content": [{ "type": "output_text", "text": "Yes." }] });
+    let streams: [&[Value]; 3] = [&[], &[call("{}")], &[message.clone()]];
+    for streamed in streams {
+        let mut answer = ResponseAnswer::default();
+        let output = json!([thought, message, call("{}")]);
+        let mut events = vec![ended(0, &thought)];
+        events.extend(streamed.iter().map(|item| ended(1, item)));
+        events.push(json!({ "type": "response.completed", "response": { "output": output } }));
+
+        let shown = read(&mut answer, &events) + &answer.text.visible.end();
+
+        assert_eq!(shown, "Yes.");
+        let written = answer.into_written();
+        assert_eq!((written.calls.len(), written.blocks.len()), (1, 3));
+    }
+}
+
 #[test]
 fn an_answer_in_one_piece_is_read() {
     let body = json!({
