@@ -27,13 +27,10 @@ const LOGGED: usize = 7;
 /// The beginning of a lease, for the log. What has another form may be a secret that was sent by mistake.
 pub(super) fn logged(lease: &str) -> &str {
     let is_number = |part: &str| (1..=10).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
-    match lease.rsplit_once('.') {
-        Some((numbers, secret))
-            if numbers.split_once('.').is_some_and(|(attempt, grants)| is_number(attempt) && is_number(grants))
-                && secret.len() == 32
-                && secret.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) =>
-        {
-            &lease[..=numbers.len() + LOGGED]
+    let is_secret = |part: &str| part.len() == 32 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match *lease.splitn(4, '.').collect::<Vec<_>>() {
+        [attempt, grants, secret] if is_number(attempt) && is_number(grants) && is_secret(secret) => {
+            &lease[..lease.len() - secret.len() + LOGGED]
         }
         _ => "no lease",
     }
@@ -465,8 +462,7 @@ mod tests {
     #[test]
     fn the_log_has_nothing_of_what_is_no_lease() {
         let secret = "0123456789abcdef0123456789abcdef";
-        let others =
-            [format!("1.{secret}"), format!("1.1.{secret}0"), format!("1.x.{secret}"), format!("1.1.1.{secret}")];
+        let others = ["1.", "1.x.", "1.1.0", "1.1.1."].map(|numbers| format!("{numbers}{secret}"));
         for other in others.iter().map(String::as_str).chain(["wt-3fA9xR2kQ7", "1.1.0", "äöüäöüä", ""]) {
             assert_eq!(logged(other), "no lease", "{other}");
         }
