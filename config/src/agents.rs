@@ -40,6 +40,12 @@ pub trait AgentSection: Section + DeserializeOwned + Serialize + Send + Sync + '
         Vec::new()
     }
 
+    /// Whether the agent keeps sessions in a memory of its own: then it cannot answer in another agent's place, whose sessions it
+    /// would not be told of.
+    fn keeps_sessions(&self) -> bool {
+        false
+    }
+
     /// What the agent may schedule; `None`: nothing.
     fn schedules(&self) -> Option<ScheduleLimits> {
         None
@@ -83,6 +89,8 @@ pub struct Agent {
     pub models: Vec<Arc<str>>,
     /// [`AgentSection::members`].
     pub members: Vec<String>,
+    /// [`AgentSection::keeps_sessions`].
+    keeps_sessions: bool,
     section: Boxed,
 }
 
@@ -95,6 +103,7 @@ impl Agent {
             schedules: section.schedules(),
             models: section.models(),
             members: section.members(),
+            keeps_sessions: section.keeps_sessions(),
             section: Boxed::new(section),
         }
     }
@@ -135,6 +144,12 @@ impl Agent {
                     let what = format!(
                         "names `{member}`, which has members itself: name one of {}",
                         list(simple.clone(), "or")
+                    );
+                    checks.wrong(key, what);
+                }
+                Some(agent) if agent.keeps_sessions => {
+                    let what = format!(
+                        "names `{member}`, which remembers its conversations itself: as a member it would not be told what to forget"
                     );
                     checks.wrong(key, what);
                 }

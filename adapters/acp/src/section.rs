@@ -112,6 +112,10 @@ impl AgentSection for AcpSection {
     fn max_concurrent(&self) -> Option<u32> {
         Some(self.max_concurrent)
     }
+
+    fn keeps_sessions(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

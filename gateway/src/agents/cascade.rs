@@ -60,3 +60,23 @@ fn compare(mut prices: impl Iterator<Item = Price>) -> Result<(), String> {
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_config::testing::Machine;
+
+    /// It would not be told what to forget.
+    #[cfg(feature = "acp")]
+    #[test]
+    fn an_agent_with_a_memory_of_its_own_is_no_member() {
+        let toml = "[agents.coder]\nkind = \"acp\"\ncommand = [\"opencode\", \"acp\"]\n\
+                    [agents.both]\nkind = \"cascade\"\nmembers = [\"coder\"]\n";
+
+        let errors = Machine::of(crate::build()).with_file("rejoinder.toml", toml).errors();
+
+        assert!(
+            errors.contains("agents.both.members[0]` names `coder`, which remembers its conversations itself"),
+            "{errors}"
+        );
+    }
+}
