@@ -123,7 +123,7 @@ fn items_without_numbers_are_told_apart() {
 fn what_was_not_streamed_is_read_from_the_last_event() {
     let thought = json!({ "type": "reasoning", "summary": [], "encrypted_content": "gAAA" });
     let message = json!({ "type": "message", "content": [{ "type": "output_text", "text": "Yes." }] });
-    let streams: [&[Value]; 3] = [&[], &[call("{}")], &[message.clone()]];
+    let streams: [&[Value]; 3] = [&[], &[call("{}")], std::slice::from_ref(&message)];
     for streamed in streams {
         let mut answer = ResponseAnswer::default();
         let output = json!([thought, message, call("{}")]);
