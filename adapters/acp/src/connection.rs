@@ -349,7 +349,7 @@ impl Connection {
         let events = self.state.lock().sessions.get(request.session_id.as_str()).cloned();
         let unsent = match events {
             None => Some(Event::Permission(id, request)),
-            Some(events) => events.push(Event::Permission(id, request), size).err(),
+            Some(events) => events.push(Event::Permission(id, request), size).err().map(|event| *event),
         };
         if let Some(Event::Permission(id, _)) = unsent {
             self.permit(&id, None);

@@ -33,18 +33,16 @@ impl Feed {
 
     /// Adds an event that came in a message of `size` bytes. Gives it back if the run is over or takes too little: the run is told
     /// once that it has missed something, and gets no more.
-    pub(crate) fn push(&self, event: Event, size: usize) -> Result<(), Event> {
+    pub(crate) fn push(&self, event: Event, size: usize) -> Result<(), Box<Event>> {
         let units = u32::try_from(size.div_ceil(UNIT).max(1)).unwrap_or(u32::MAX);
-        match Arc::clone(&self.room).try_acquire_many_owned(units) {
-            Ok(permit) => self.events.send((event, Some(permit))).map_err(|unsent| unsent.0.0),
-            Err(_) => {
-                if !self.room.is_closed() {
-                    self.room.close();
-                    self.tell(Event::Overflowed);
-                }
-                Err(event)
-            }
+        if let Ok(permit) = Arc::clone(&self.room).try_acquire_many_owned(units) {
+            return self.events.send((event, Some(permit))).map_err(|unsent| Box::new(unsent.0.0));
         }
+        if !self.room.is_closed() {
+            self.room.close();
+            self.tell(Event::Overflowed);
+        }
+        Err(Box::new(event))
     }
 
     /// Says that a message could not be read.

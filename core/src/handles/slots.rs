@@ -369,7 +369,9 @@ impl Slots {
                 late.permit.take()
             })
             .collect();
-        permits.iter().for_each(|permit| state.take_back(permit));
+        for permit in &permits {
+            state.take_back(permit);
+        }
         self.wake_if_someone_is_next(&state);
     }
 

@@ -12,6 +12,7 @@ mod grace;
 mod handoff;
 pub(crate) mod input;
 mod memory;
+mod question;
 mod record;
 mod result;
 pub(crate) mod runtimes;
@@ -34,9 +35,9 @@ use self::{
     files::HeldBytes,
     input::{Inputs, PrepareError, PreparedRun, unread},
     memory::{Memory, remember},
+    question::Question,
     record::{Recorder, Share},
     result::RunResult,
-    suspension::Question,
 };
 use crate::{
     base::{channels::Channels, crash::crash_point, lifecycle::Lifecycle, words::excerpt},

@@ -1,11 +1,14 @@
 //! A run that asks for an approval and waits for it.
 
-use rejoinder_guard::{ApprovalRequest, Event, Outcome, Timestamp};
-use tokio::sync::oneshot;
+use rejoinder_guard::{ApprovalRequest, Event, Outcome};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::{GRACE, Worker, bounded};
+use super::{
+    Worker, bounded,
+    grace::GRACE,
+    question::{Answer, Question},
+};
 use crate::{
     base::pauses,
     events::Run,
@@ -13,17 +16,6 @@ use crate::{
     model::{AgentApproval, ApprovalState, TurnRecord},
     ports::StoreError,
 };
-
-/// What a run asks approval for, and waits for.
-pub(super) struct Question {
-    /// As it is stored.
-    pub(super) request: ApprovalRequest,
-    answer: Answer,
-    /// When the runtime has stopped to wait for the answer.
-    given_up_at: Option<Timestamp>,
-}
-
-type Answer = oneshot::Sender<Result<AgentApproval, String>>;
 
 impl Worker {
     /// Has the approvers asked. Returns what the run waits for; `None` if it was answered at once.

@@ -505,7 +505,7 @@ async fn a_crash_at_any_write_of_a_newer_message_answers_the_late_ones() {
             let event = new(&gateway, "new");
             comes_in(&mut gateway, &life, event).await;
             // The start comes before the soft deadline: a turn whose deferral is on its way is answered by itself.
-            passes(&mut gateway, &life, SOFT_DEADLINE - secs(5)).await;
+            passes(&mut gateway, &life, SOFT_DEADLINE.saturating_sub(secs(5))).await;
             let has_crashed = life.is_over();
 
             let visible = gateway.visible(&chat("ada"));

@@ -415,6 +415,7 @@ impl Model for World {
         }]
     }
 
+    #[expect(clippy::too_many_lines, reason = "a flat list of actions")]
     fn actions(&self, moment: &Moment, actions: &mut Vec<Action>) {
         if moment.obligation.is_waiting() && moment.deciding.is_none() {
             actions.push(Action::Begin);

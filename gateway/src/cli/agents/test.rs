@@ -158,9 +158,8 @@ impl Watched<'_> {
                 self.tested.tools.push(call);
                 Ok(())
             }
-            RunEvent::Shown(_) => Ok(()),
+            RunEvent::Shown(_) | RunEvent::Member(MemberReport::Unreached) => Ok(()),
             RunEvent::Member(MemberReport::Asked(name)) => self.line(&format!("[{name} is asked]")),
-            RunEvent::Member(MemberReport::Unreached) => Ok(()),
             RunEvent::Usage(usage) => {
                 self.tested.usage = Some(usage);
                 Ok(())
