@@ -69,8 +69,10 @@ mod tests {
     #[cfg(feature = "acp")]
     #[test]
     fn an_agent_with_a_memory_of_its_own_is_no_member() {
-        let toml = "[agents.coder]\nkind = \"acp\"\ncommand = [\"opencode\", \"acp\"]\n\
-                    [agents.both]\nkind = \"cascade\"\nmembers = [\"coder\"]\n";
+        let toml = "[routing]\ndefault_agent = \"both\"\n\
+                    [agents.coder]\nkind = \"acp\"\ncommand = [\"opencode\", \"acp\"]\n\
+                    [agents.other]\nkind = \"front-desk\"\n\
+                    [agents.both]\nkind = \"cascade\"\nmembers = [\"coder\", \"other\"]\n";
 
         let errors = Machine::of(crate::build()).with_file("rejoinder.toml", toml).errors();
 
