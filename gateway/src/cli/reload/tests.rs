@@ -183,6 +183,8 @@ const VALUES: &[&str] = &[
     "[\"@seven:example.org\"]",
     "[\"https://seven.example.org/7\"]",
     "[\"store\"]",
+    "[\"date\"]",
+    "{ x-seven = \"7\" }",
     "[{ name = \"seven\", agent = \"front-desk\" }]",
     "[{ kind = \"seven\", decision = \"approve\" }]",
     "[{ say = \"failed\" }, { say = \"silent\" }]",
