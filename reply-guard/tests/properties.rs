@@ -382,7 +382,7 @@ impl Turn {
         prop_assert!(!now.is_put_off() || now.is_held() || now.wake_at().is_some(), "nobody asks for what was put off");
         prop_assert!(self.approvals <= self.policy.max_approvals);
         prop_assert_eq!(self.is_approval_open, now.decide_by().is_some(), "an approval is open, or is not");
-        prop_assert!(now.decide_by().is_none() || !(now.is_waiting() || now.is_running()));
+        prop_assert!(now.decide_by().is_none() || !(now.is_waiting() || (now.is_running() && !now.is_suspended())));
         prop_assert!(!(now.is_running() && now.is_waiting()));
 
         let stored = serde_json::to_value(now).expect("an obligation is plain data");
