@@ -297,6 +297,10 @@ pub(super) fn check_config(text: &str) -> Result<(), String> {
 fn checked(text: &str) -> Result<(), String> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("rejoinder.toml");
+    // The prompts that the documents read from files.
+    for name in ["soul.md", "user.md"] {
+        fs::write(folder.path().join(name), "Be kind.").expect("it is written");
+    }
     fs::write(&path, text).expect("it is written");
     fs::write(folder.path().join("telegram-token"), "1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa").expect("it is written");
     let variables = text.split("env = \"").skip(1).filter_map(|rest| rest.split('"').next());
