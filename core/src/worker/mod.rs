@@ -311,9 +311,7 @@ impl Worker {
                     deadline = turn.obligation.hard_deadline().or(deadline);
                     working = self.working(run);
                     typing = self.typing(turn, &capabilities, show);
-                    if !show.is_cancelled() {
-                        drafting.resume(show);
-                    }
+                    resume(&mut drafting, turn, show);
                 }
                 event = reported.recv(), if open => match event {
                     Some(RunEvent::Ask(_, answer)) if question.is_some() => {
@@ -328,7 +326,7 @@ impl Worker {
                         }
                         match typing.take_if(|_| question.is_some()) {
                             Some(typing) => typing.end().await,
-                            None if question.is_none() && !show.is_cancelled() => drafting.resume(show),
+                            None if question.is_none() => resume(&mut drafting, turn, show),
                             None => {}
                         }
                     }
@@ -457,9 +455,7 @@ impl Worker {
                 let reply = visibility::visible_reply(reply, channel.map(AsRef::as_ref));
                 recorder.estimate.sends(&reply.text);
                 let decided = self.ledger.decide_until_stored(turn, Event::Sent(reply), Trigger::Event).await;
-                if turn.obligation.may_draft() && !show.is_cancelled() {
-                    drafting.resume(show);
-                }
+                resume(drafting, turn, show);
                 let is_claimed = decided.is_some_and(|decided| decided.claimed);
                 // Fails if the runtime no longer waits for the result.
                 let _ = answer.send(if is_claimed { SendResult::Claimed } else { SendResult::Suppressed });
@@ -479,6 +475,13 @@ impl Worker {
                 let _ = answer.send(messages);
             }
         }
+    }
+}
+
+/// Shows drafts again, unless the turn may have its answer or nothing of its run is shown any more.
+fn resume(drafting: &mut Drafting, turn: &TurnRecord, show: &CancellationToken) {
+    if turn.obligation.may_draft() && !show.is_cancelled() {
+        drafting.resume(show);
     }
 }
 
