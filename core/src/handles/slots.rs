@@ -1,5 +1,7 @@
 //! Slots, the right to run turns: one per conversation, within the bounds of the gateway and of each agent.
 
+mod suspension;
+
 use std::{
     collections::{HashMap, HashSet},
     convert::Infallible,
@@ -10,6 +12,7 @@ use std::{
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
+use self::suspension::Suspension;
 use crate::{
     model::{AgentName, ChannelId, ConversationId, TurnId},
     ports::{SharedClock, WaitingTurn},
@@ -63,24 +66,13 @@ struct HeldRun {
     tokens: RunTokens,
     /// Cancelled when the run leaves its slot: it goes on past its deadline, or waits for an approval.
     late: CancellationToken,
-    suspended: Suspended,
+    suspension: Suspension,
 }
 
 impl HeldRun {
     fn is(&self, run: RunKey) -> bool {
         (self.turn, self.number) == run
     }
-}
-
-/// The time for which a run has waited for approvals, in the clock's uptime.
-#[derive(Clone, Copy, Default)]
-struct Suspended {
-    /// How often it was suspended, less how often it went on: what is stored one after the other may be told the other way round.
-    depth: i32,
-    since: Duration,
-    total: Duration,
-    /// Whether it ever was: then it has no permit.
-    ever: bool,
 }
 
 /// What tells a run to stop, and that it may go on.
@@ -261,7 +253,7 @@ impl Slots {
         let began = self.clock.uptime();
         let stop = CancellationToken::new();
         let tokens = RunTokens { show: stop.child_token(), stop, go_on: Arc::default() };
-        HeldRun { turn, number, began, tokens, late: CancellationToken::new(), suspended: Suspended::default() }
+        HeldRun { turn, number, began, tokens, late: CancellationToken::new(), suspension: Suspension::default() }
     }
 
     /// Notes that a row of `conversation` waits for a run of `agent`: the holder of its slot runs it, or the scheduler
@@ -408,8 +400,7 @@ impl Slots {
         let now = self.clock.uptime();
         let mut state = self.state();
         if let Some(found) = state.find_mut(conversation, (turn, run)) {
-            let suspended = &mut found.suspended;
-            (suspended.depth, suspended.since, suspended.ever) = (suspended.depth + 1, now, true);
+            found.suspension.begin(now);
             found.late.cancel();
         }
     }
@@ -419,11 +410,7 @@ impl Slots {
         let now = self.clock.uptime();
         let mut state = self.state();
         if let Some(found) = state.find_mut(conversation, (turn, run)) {
-            let suspended = &mut found.suspended;
-            if suspended.depth > 0 {
-                suspended.total += now.saturating_sub(suspended.since);
-            }
-            suspended.depth -= 1;
+            found.suspension.end(now);
             found.tokens.go_on.notify_one();
         }
     }
@@ -445,11 +432,8 @@ impl Slots {
     /// How long the run of `turn` has taken, if one is in flight, without the time for which it waited for approvals.
     pub(crate) fn ran(&self, conversation: ConversationId, turn: TurnId) -> Option<Duration> {
         let uptime = self.clock.uptime();
-        self.state().latest(conversation, turn).map(|run| {
-            let suspended = run.suspended;
-            let since = if suspended.depth > 0 { uptime.saturating_sub(suspended.since) } else { Duration::ZERO };
-            uptime.saturating_sub(run.began).saturating_sub(suspended.total + since)
-        })
+        let ran = |run: &HeldRun| uptime.saturating_sub(run.began).saturating_sub(run.suspension.time(uptime));
+        self.state().latest(conversation, turn).map(ran)
     }
 }
 
@@ -593,7 +577,7 @@ impl Slot {
         let held = state.held.get_mut(&self.conversation)?;
         let (run, mut permit) = (held.run.clone(), held.permit.take());
         let key = (run.turn, run.number);
-        if run.suspended.ever
+        if run.suspension.has_begun()
             && let Some(permit) = permit.take()
         {
             state.take_back(&permit);
