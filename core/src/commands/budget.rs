@@ -35,8 +35,7 @@ pub(super) async fn used_today(call: &Call<'_>) -> Result<Vec<Filled>, StoreErro
             used = used.and(call.usage.day_use(&identity, today.number).await?);
         }
     }
-    // A sum of which a part is estimated is an estimate.
-    let about = if used.estimated > 0 { "~" } else { "" };
+    let about = about(used);
     let limited =
         |template, used: String, most: String| Filled { template, values: vec![("count", used), ("most", most)] };
     let turns =
@@ -56,6 +55,11 @@ pub(super) async fn used_today(call: &Call<'_>) -> Result<Vec<Filled>, StoreErro
     Ok(turns.into_iter().chain(tokens).chain(cost).collect())
 }
 
+/// A sum of which a part is estimated is an estimate.
+const fn about(used: DayUse) -> &'static str {
+    if used.estimated > 0 { "~" } else { "" }
+}
+
 /// What agents have used of their budgets, for owners.
 async fn used_by_agents(call: &Call<'_>) -> Result<Vec<Filled>, StoreError> {
     if owner_of(call).is_none() {
@@ -64,9 +68,8 @@ async fn used_by_agents(call: &Call<'_>) -> Result<Vec<Filled>, StoreError> {
     let today = Day::of(call.now, &call.settings.time_zone);
     let mut words = Vec::new();
     for (agent, budget) in &call.settings.budgets {
-        let DayUse { tokens, micros, estimated, .. } = call.usage.agent_use(agent, today.number).await?;
-        let about = if estimated > 0 { "~" } else { "" };
-        let percent = format!("{about}{}", budget.percent(tokens, micros));
+        let used = call.usage.agent_use(agent, today.number).await?;
+        let percent = format!("{}{}", about(used), budget.percent(used.tokens, used.micros));
         let values = vec![("name", agent.to_string()), ("percent", percent)];
         words.push(Filled { template: "budget_agent", values });
     }
