@@ -16,6 +16,8 @@
 //! * [`asking`]: callers who ask over HTTP and wait for the answer.
 //! * [`read_body`]: a request's body, limited in size and time.
 //! * [`data_url`]: files that callers send in URLs.
+//! * [`secret_headers`]: the headers that an operator adds to requests.
+//! * [`uncached`]: answers that nothing between may keep.
 //! * [`quoted`]: header values whose parts may be quoted.
 //! * [`embedded`]: files for browsers, embedded in the binary.
 //! * [`Tokens`]: the tokens that callers send.
@@ -45,6 +47,7 @@ mod private;
 mod problem;
 pub mod quoted;
 mod receiver;
+mod secret_headers;
 mod sent;
 mod signed_post;
 mod table;
@@ -64,6 +67,7 @@ pub use self::{
     private::{make_private, make_private_folder, private_file},
     problem::Problem,
     receiver::{Receiver, RunEnd, ShuttingDown},
+    secret_headers::secret_headers,
     sent::{SentMessage, SentMessages, created_at},
     signed_post::{SignedPost, signing_key},
     table::{Alignment, Table},

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use async_trait::async_trait;
 use opentelemetry::KeyValue;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
@@ -15,11 +15,8 @@ use opentelemetry_sdk::{
     trace::{SpanData, SpanExporter},
 };
 use rejoinder_config::Telemetry;
-use reqwest::{
-    StatusCode,
-    header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
-};
-
+use rejoinder_kit::secret_headers;
+use reqwest::{StatusCode, header::CONTENT_TYPE};
 use tracing::warn;
 
 use crate::client;
@@ -51,8 +48,10 @@ impl Exporter {
         let Some(base) = &settings.otlp_endpoint else { return Ok(None) };
         let base = base.as_str().trim_end_matches('/');
         let endpoint = if base.ends_with("/v1/traces") { base.to_owned() } else { format!("{base}/v1/traces") };
+        let headers = secret_headers(settings.headers.iter().map(|(name, value)| (&**name, value.expose())));
+        let headers = headers.map_err(|name| anyhow!("telemetry.headers.{name} cannot be used"))?;
         let answer = Arc::<Mutex<Answer>>::default();
-        let http = client::http_client_with(headers(settings)?)?;
+        let http = client::http_client_with(headers)?;
         let mut otlp = OtlpExporter::builder()
             .with_http()
             .with_http_client(Client { http, answer: Arc::clone(&answer) })
@@ -83,16 +82,6 @@ impl Exporter {
     fn answer(&self) -> std::sync::MutexGuard<'_, Answer> {
         self.answer.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn headers(settings: &Telemetry) -> Result<HeaderMap> {
-    let mut headers = HeaderMap::new();
-    for (name, value) in &settings.headers {
-        let mut value = HeaderValue::from_str(value.expose()).context("telemetry.headers cannot be used")?;
-        value.set_sensitive(true);
-        headers.insert(HeaderName::from_bytes(name.as_bytes()).context("telemetry.headers cannot be used")?, value);
-    }
-    Ok(headers)
 }
 
 /// Whether spans that were answered so must not be sent again. With a wrong token or path they may be taken later.

@@ -4,7 +4,8 @@ use std::{fmt, sync::atomic::AtomicBool, time::Duration};
 
 use rejoinder_config::Secret;
 use rejoinder_core::AgentName;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue, InvalidHeaderValue};
+use rejoinder_kit::secret_headers;
+use reqwest::header::{HeaderMap, InvalidHeaderValue};
 use url::Url;
 
 use super::{dialect::LearnedDialect, protocol::Protocol};
@@ -42,12 +43,8 @@ pub enum SettingsError {
 /// When one is not allowed.
 pub(super) fn headers<P: Protocol>(settings: &ModelSettings<'_>) -> Result<HeaderMap, SettingsError> {
     let mut headers = P::headers(settings.api_key.map(Secret::get)).map_err(SettingsError::ApiKey)?;
-    for (name, value) in settings.headers {
-        let header = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(value.expose()).ok());
-        let (header, mut value) = header.ok_or_else(|| SettingsError::Header(name.clone()))?;
-        value.set_sensitive(true);
-        headers.insert(header, value);
-    }
+    let added = settings.headers.iter().map(|(name, value)| (&**name, value.expose()));
+    headers.extend(secret_headers(added).map_err(SettingsError::Header)?);
     Ok(headers)
 }
 
