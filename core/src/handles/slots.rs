@@ -3,7 +3,7 @@
 mod suspension;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, VecDeque},
     convert::Infallible,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -31,6 +31,8 @@ struct State {
     /// Runs without a slot, which go on past their deadline or wait, or have waited, for an approval: the turns behind them do not
     /// wait for them. The next run of a turn may begin while the one before ends.
     late: HashMap<RunKey, LateHeld>,
+    /// Of these the ones that may go on once they have a permit again, in order.
+    resuming: VecDeque<RunKey>,
     /// The permits of the gateway that are left.
     free: usize,
     agents: HashMap<AgentName, AgentPermits>,
@@ -94,11 +96,28 @@ struct Held {
     permit: Option<Permit>,
 }
 
-/// A run that goes on past its deadline.
+/// A run without a slot.
 struct LateHeld {
     run: HeldRun,
-    /// `None` if a turn that waited was given it.
-    permit: Option<Permit>,
+    permit: LatePermit,
+}
+
+enum LatePermit {
+    Held(Permit),
+    /// It is suspended, or waits for another permit to go on.
+    GivenBack(Permit),
+    /// A turn that waited was given it.
+    Taken,
+}
+
+impl LateHeld {
+    /// Its permit, which the next turn may have: its person has had their word.
+    fn overdue_permit(&self) -> Option<&Permit> {
+        match &self.permit {
+            LatePermit::Held(permit) if self.run.tokens.show.is_cancelled() => Some(permit),
+            _ => None,
+        }
+    }
 }
 
 /// The right to run one turn of an agent.
@@ -181,6 +200,7 @@ impl Slots {
         let state = State {
             held: HashMap::new(),
             late: HashMap::new(),
+            resuming: VecDeque::new(),
             free: total,
             agents: agents.collect(),
             channels: HashMap::new(),
@@ -265,17 +285,19 @@ impl Slots {
             return;
         }
         state.fall_behind(agent);
-        self.wake_if_someone_is_next(&state);
+        self.pass_on(&mut state);
     }
 
     /// Notes that rows of any agent may wait which no holder of a slot knows of.
     pub(crate) fn fall_behind(&self) {
         let mut state = self.state();
         state.agents.values_mut().for_each(|agent| agent.behind += 1);
-        self.wake_if_someone_is_next(&state);
+        self.pass_on(&mut state);
     }
 
-    fn wake_if_someone_is_next(&self, state: &State) {
+    /// Gives permits that are free to runs that may go on, and wakes the scheduler if turns wait that may run.
+    fn pass_on(&self, state: &mut State) {
+        state.let_resume();
         if state.needs_round() {
             self.wake.notify_one();
         }
@@ -335,7 +357,7 @@ impl Slots {
         }
     }
 
-    /// The late run in whose place one of `candidates` can run. Removes those whose conversation holds a slot: they wait for that.
+    /// The late run in whose place a run may go on, or one of `candidates` can run. Removes those whose conversation holds a slot: they wait for that.
     pub(crate) fn late_run_before(&self, candidates: &mut Vec<WaitingConversation>) -> Option<TurnId> {
         let mut state = self.state();
         if state.late.is_empty() {
@@ -348,23 +370,25 @@ impl Slots {
             }
             None => true,
         });
-        candidates.iter().find_map(|candidate| state.late_run_before(&candidate.agent))
+        let before = state.late_run_before_resuming();
+        before.or_else(|| candidates.iter().find_map(|candidate| state.late_run_before(&candidate.agent)))
     }
 
     /// Stops the late run of `turn`, and takes its permit back at once: who waits does not wait for its end.
     pub(crate) fn end_late_run(&self, turn: TurnId) {
         let mut state = self.state();
-        let late = state.late.iter_mut().filter(|((of, _), late)| *of == turn && late.permit.is_some());
-        let permits: Vec<_> = late
-            .filter_map(|(_, late)| {
+        let mut permits = Vec::new();
+        for (_, late) in state.late.iter_mut().filter(|((of, _), _)| *of == turn) {
+            if let Some(permit) = late.overdue_permit().cloned() {
                 late.run.tokens.stop.cancel();
-                late.permit.take()
-            })
-            .collect();
+                late.permit = LatePermit::Taken;
+                permits.push(permit);
+            }
+        }
         for permit in &permits {
             state.take_back(permit);
         }
-        self.wake_if_someone_is_next(&state);
+        self.pass_on(&mut state);
     }
 
     /// Ends a round. Agents that are not among `waiting` have no more rows, unless some came meanwhile.
@@ -403,15 +427,22 @@ impl Slots {
             found.suspension.begin(now);
             found.late.cancel();
         }
+        state.give_back_if_suspended((turn, run));
+        self.pass_on(&mut state);
     }
 
-    /// Lets a run that was suspended go on, without a slot and a permit.
+    /// Lets a run that was suspended go on without a slot, once there is a permit for it.
     pub(crate) fn continue_run(&self, conversation: ConversationId, turn: TurnId, run: u32) {
-        let now = self.clock.uptime();
+        let (now, key) = (self.clock.uptime(), (turn, run));
         let mut state = self.state();
-        if let Some(found) = state.find_mut(conversation, (turn, run)) {
-            found.suspension.end(now);
-            found.tokens.go_on.notify_one();
+        let Some(found) = state.find_mut(conversation, key) else { return };
+        found.suspension.end(now);
+        let go_on = Arc::clone(&found.tokens.go_on);
+        if state.late.get(&key).is_some_and(|late| matches!(late.permit, LatePermit::GivenBack(_))) {
+            state.resuming.push_back(key);
+            self.pass_on(&mut state);
+        } else {
+            go_on.notify_one();
         }
     }
 
@@ -422,7 +453,7 @@ impl Slots {
         if state.held.get(&conversation).is_some_and(|held| held.run.is((turn, run))) {
             state.take_back_from(conversation);
         }
-        self.wake_if_someone_is_next(&state);
+        self.pass_on(&mut state);
     }
 
     pub(crate) fn holder(&self, conversation: ConversationId) -> Option<TurnId> {
@@ -438,15 +469,16 @@ impl Slots {
 }
 
 impl State {
-    /// The run of `turn` that holds the slot of `conversation`, or goes on without one.
+    /// The run of `turn` that goes on without a slot, or holds the one of `conversation`: what has left it stays there until the next
+    /// run begins.
     fn find(&self, conversation: ConversationId, run: RunKey) -> Option<&HeldRun> {
-        let held = self.held.get(&conversation).map(|held| &held.run).filter(|held| held.is(run));
-        held.or_else(|| self.late.get(&run).map(|late| &late.run))
+        let late = self.late.get(&run).map(|late| &late.run);
+        late.or_else(|| self.held.get(&conversation).map(|held| &held.run).filter(|held| held.is(run)))
     }
 
     fn find_mut(&mut self, conversation: ConversationId, run: RunKey) -> Option<&mut HeldRun> {
-        let held = self.held.get_mut(&conversation).map(|held| &mut held.run).filter(|held| held.is(run));
-        held.or_else(|| self.late.get_mut(&run).map(|late| &mut late.run))
+        let late = self.late.get_mut(&run).map(|late| &mut late.run);
+        late.or_else(|| self.held.get_mut(&conversation).map(|held| &mut held.run).filter(|held| held.is(run)))
     }
 
     /// The latest run of `turn` that is in flight.
@@ -465,14 +497,56 @@ impl State {
     fn needs_round(&self) -> bool {
         let is_late_run_before =
             |(agent, permits): (&AgentName, &AgentPermits)| permits.behind > 0 && self.late_run_before(agent).is_some();
-        self.is_someone_next() || self.agents.iter().any(is_late_run_before)
+        self.is_someone_next()
+            || self.agents.iter().any(is_late_run_before)
+            || self.late_run_before_resuming().is_some()
+    }
+
+    /// The oldest late run whose permit a run lacks that may go on.
+    fn late_run_before_resuming(&self) -> Option<TurnId> {
+        self.resuming.iter().find_map(|run| self.late_run_before(&self.given_back(run)?.agent))
+    }
+
+    /// What a run gave back that is suspended, or waits to go on.
+    fn given_back(&self, run: &RunKey) -> Option<&Permit> {
+        match &self.late.get(run)?.permit {
+            LatePermit::GivenBack(permit) => Some(permit),
+            LatePermit::Held(_) | LatePermit::Taken => None,
+        }
+    }
+
+    /// Gives permits to runs that may go on, as far as there are any.
+    fn let_resume(&mut self) {
+        for _ in 0..self.resuming.len() {
+            let Some(run) = self.resuming.pop_front() else { return };
+            let Some(permit) = self.given_back(&run).cloned() else { continue };
+            if !self.has_permit(&permit.agent) {
+                self.resuming.push_back(run);
+                continue;
+            }
+            self.give(&permit);
+            if let Some(late) = self.late.get_mut(&run) {
+                late.permit = LatePermit::Held(permit);
+                late.run.tokens.go_on.notify_one();
+            }
+        }
+    }
+
+    /// Takes the permit of a late run back that is suspended.
+    fn give_back_if_suspended(&mut self, run: RunKey) {
+        let Some(late) = self.late.get_mut(&run).filter(|late| late.run.suspension.is_on()) else { return };
+        if let LatePermit::Held(permit) = &late.permit {
+            let permit = permit.clone();
+            late.permit = LatePermit::GivenBack(permit.clone());
+            self.take_back(&permit);
+        }
     }
 
     /// The oldest late run whose permit a turn of `agent` lacks.
     fn late_run_before(&self, agent: &AgentName) -> Option<TurnId> {
         let permits = self.agents.get(agent).filter(|_| !self.has_permit(agent))?;
         let frees =
-            |late: &LateHeld| late.permit.as_ref().is_some_and(|permit| permits.free > 0 || permit.agent == *agent);
+            |late: &LateHeld| late.overdue_permit().is_some_and(|permit| permits.free > 0 || permit.agent == *agent);
         let late = self.late.iter().filter(|(_, late)| frees(late));
         late.min_by_key(|(run, late)| (late.run.began, **run)).map(|((turn, _), _)| *turn)
     }
@@ -575,15 +649,12 @@ impl Slot {
     pub(crate) fn leave_run(&mut self) -> Option<LateRun> {
         let mut state = self.slots.state();
         let held = state.held.get_mut(&self.conversation)?;
-        let (run, mut permit) = (held.run.clone(), held.permit.take());
+        let (run, permit) = (held.run.clone(), held.permit.take());
         let key = (run.turn, run.number);
-        if run.suspension.has_begun()
-            && let Some(permit) = permit.take()
-        {
-            state.take_back(&permit);
-        }
+        let permit = permit.map_or(LatePermit::Taken, LatePermit::Held);
         state.late.insert(key, LateHeld { run, permit });
-        self.slots.wake_if_someone_is_next(&state);
+        state.give_back_if_suspended(key);
+        self.slots.pass_on(&mut state);
         Some(LateRun { slots: Arc::clone(&self.slots), run: key })
     }
 
@@ -626,7 +697,7 @@ impl Slot {
     pub(crate) fn release_permit(&mut self) {
         let mut state = self.slots.state();
         state.take_back_from(self.conversation);
-        self.slots.wake_if_someone_is_next(&state);
+        self.slots.pass_on(&mut state);
     }
 
     /// Makes sure that the slot has `permit` for its next turn. `false` if it must be given back: none is left, or
@@ -647,7 +718,7 @@ impl Slot {
         {
             held.permit = Some(permit.clone());
         }
-        self.slots.wake_if_someone_is_next(&state);
+        self.slots.pass_on(&mut state);
         keeps || takes
     }
 
@@ -662,7 +733,8 @@ impl Slot {
     }
 }
 
-/// A run that goes on without a slot. It keeps its permit until it is dropped, or a turn waits for it.
+/// A run that goes on without a slot, until this is dropped. It keeps its permit unless it is suspended, or its person has had their
+/// word and a turn waits.
 pub(crate) struct LateRun {
     slots: Arc<Slots>,
     run: RunKey,
@@ -671,10 +743,11 @@ pub(crate) struct LateRun {
 impl Drop for LateRun {
     fn drop(&mut self) {
         let mut state = self.slots.state();
-        if let Some(LateHeld { permit: Some(permit), .. }) = state.late.remove(&self.run) {
+        if let Some(LateHeld { permit: LatePermit::Held(permit), .. }) = state.late.remove(&self.run) {
             state.take_back(&permit);
         }
-        self.slots.wake_if_someone_is_next(&state);
+        state.resuming.retain(|run| *run != self.run);
+        self.slots.pass_on(&mut state);
     }
 }
 
@@ -693,7 +766,7 @@ impl Drop for Slot {
         for agent in &more {
             state.fall_behind(agent);
         }
-        self.slots.wake_if_someone_is_next(&state);
+        self.slots.pass_on(&mut state);
     }
 }
 

@@ -11,12 +11,11 @@ pub(super) struct Suspension {
     since: Duration,
     /// How long those before took.
     total: Duration,
-    has_begun: bool,
 }
 
 impl Suspension {
     pub(super) const fn begin(&mut self, now: Duration) {
-        (self.depth, self.since, self.has_begun) = (self.depth + 1, now, true);
+        (self.depth, self.since) = (self.depth + 1, now);
     }
 
     pub(super) fn end(&mut self, now: Duration) {
@@ -26,12 +25,12 @@ impl Suspension {
 
     /// How long all of them have taken.
     pub(super) fn time(self, now: Duration) -> Duration {
-        let current = if self.depth > 0 { now.saturating_sub(self.since) } else { Duration::ZERO };
+        let current = if self.is_on() { now.saturating_sub(self.since) } else { Duration::ZERO };
         self.total + current
     }
 
-    /// Whether there was one: then the run has no permit.
-    pub(super) const fn has_begun(self) -> bool {
-        self.has_begun
+    /// Whether the run waits now.
+    pub(super) const fn is_on(self) -> bool {
+        self.depth > 0
     }
 }

@@ -1,3 +1,4 @@
+use futures_util::FutureExt;
 use rejoinder_guard::Timestamp;
 
 use super::*;
@@ -137,6 +138,10 @@ fn the_oldest_late_run_of_the_agent_gives_its_permit() {
     let _late = slot.leave_run();
     let (conversation, turn) = ids();
     slots.enqueue(conversation, &main());
+    let mut candidates = vec![candidate(conversation, turn)];
+    assert_eq!(slots.late_run_before(&mut candidates), None, "neither is past its deadline");
+    slots.let_go_on(another, its_other_turn, 1);
+    slots.let_go_on(one, its_turn, 1);
 
     let mut candidates = vec![candidate(one, turn), candidate(conversation, turn)];
     assert_eq!(slots.late_run_before(&mut candidates), Some(its_turn));
@@ -146,4 +151,30 @@ fn the_oldest_late_run_of_the_agent_gives_its_permit() {
     slots.end_late_run(its_turn);
     assert!(slots.take_next(&mut candidates).is_some());
     assert_eq!(slots.late_run_before(&mut vec![candidate(ids().0, turn)]), None, "the other one helps nobody");
+}
+
+/// A run that goes on before its slot was left keeps its permit, and one that waits for one goes on when another ends.
+#[tokio::test]
+async fn a_run_that_goes_on_has_a_permit() {
+    let slots = slots(1);
+    let ((first, asks), (second, runs)) = (ids(), ids());
+    let mut slot = slots.try_take(first, asks, &permit()).expect("it is free");
+    let go_on = Arc::clone(&slot.tokens().go_on);
+    slots.suspend_run(first, asks, 1);
+    slots.continue_run(first, asks, 1);
+    go_on.notified().await;
+    let late = slot.leave_run();
+    assert!(slots.try_take(second, runs, &permit()).is_none(), "it has the permit");
+    slots.suspend_run(first, asks, 1);
+    let other = slots.try_take(second, runs, &permit()).expect("it waits again");
+    slots.continue_run(first, asks, 1);
+    assert!(go_on.notified().now_or_never().is_none(), "the other has the permit");
+    assert!(slots.try_take(ids().0, ids().1, &permit()).is_none());
+    other.release();
+    go_on.notified().await;
+
+    drop(late);
+    slots.suspend_run(first, asks, 1);
+    slot.release();
+    assert!(slots.try_take(second, runs, &permit()).is_some(), "nothing of it is left");
 }
