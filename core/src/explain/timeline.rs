@@ -232,11 +232,19 @@ fn cleared(delivery: &DeliveryRecord, text: &str, dossier: &Dossier) -> String {
 }
 
 /// Whether a deferral says that the answer waits for an approval: it was cleared together with the question, or after the
-/// deferral that was in flight then.
+/// deferral that was in flight then, and before the decision.
 fn waits_for_approval(delivery: &DeliveryRecord, dossier: &Dossier) -> bool {
-    let mut asked = dossier.remarks.iter().filter(|remark| remark.kind == "approval").map(|remark| remark.at);
-    let next_run = |at| dossier.runs.iter().map(|run| run.started_at).find(|start| *start >= at);
-    asked.any(|at| at <= delivery.created_at && next_run(at).is_none_or(|start| delivery.created_at <= start))
+    let remarks = |kinds: &'static [&str]| {
+        let of_kind = dossier.remarks.iter().filter(|remark| kinds.contains(&remark.kind.as_str()));
+        of_kind.map(|remark| remark.at)
+    };
+    let ends_after = |asked| {
+        let runs = dossier.runs.iter().map(|run| run.started_at).filter(|at| *at > asked);
+        let decisions = remarks(&["approved", "declined", "approval_closed"]).filter(|at| *at >= asked);
+        runs.chain(decisions).min()
+    };
+    let mut asked = remarks(&["approval"]);
+    asked.any(|at| at <= delivery.created_at && ends_after(at).is_none_or(|end| delivery.created_at <= end))
 }
 
 /// Whether an attempt of the same delivery ended as the one before it.
