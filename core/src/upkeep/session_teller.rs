@@ -116,14 +116,13 @@ impl SessionTeller {
             };
             match told {
                 Ok(()) => {
-                    let SessionNotice { session, change, .. } = owed.notice;
-                    if change.turn().is_some() && runtime.as_ref().is_some_and(|runtime| !runtime.forgets_turns()) {
-                        changes.push(AgentSessionChange::Unnamed { agent: agent.clone(), session });
+                    if runtime.as_ref().is_some_and(|runtime| !runtime.forgets_turns()) {
+                        changes.extend(unnamed(&owed));
                     }
                     changes.push(AgentSessionChange::Settled(owed));
                 }
                 Err(error) => {
-                    changes.push(self.put_off(owed, &error));
+                    changes.extend(self.put_off(owed, &error));
                     break;
                 }
             }
@@ -145,8 +144,8 @@ impl SessionTeller {
         }
     }
 
-    /// What becomes of a notice that an agent could not be told.
-    fn put_off(&self, owed: AgentNotice, error: &AgentError) -> AgentSessionChange {
+    /// What becomes of a notice that an agent could not be told. One that is given up leaves no session that would be used again.
+    fn put_off(&self, owed: AgentNotice, error: &AgentError) -> Vec<AgentSessionChange> {
         let attempts = owed.attempts + 1;
         let AgentNotice { agent, notice: SessionNotice { session, change, .. }, .. } = &owed;
         let (change, why) = (change.as_str(), error.summary());
@@ -155,12 +154,18 @@ impl SessionTeller {
                 %agent, %session, change, attempts, error = why,
                 "an agent was not told what happened to a session, and is not told any more: it may remember what was removed"
             );
-            return AgentSessionChange::Settled(owed);
+            return unnamed(&owed).into_iter().chain([AgentSessionChange::Settled(owed)]).collect();
         }
         if attempts == 1 {
             warn!(%agent, %session, change, error = why, "an agent was not told what happened to a session, trying again");
         }
         let at = self.clock.now() + pauses::nth(pauses::TELL_AGENT, attempts as usize);
-        AgentSessionChange::PutOff(AgentNotice { attempts, ..owed }, at)
+        vec![AgentSessionChange::PutOff(AgentNotice { attempts, ..owed }, at)]
     }
+}
+
+/// Has the agent's own id of a session forgotten that may hold a turn which was removed.
+fn unnamed(owed: &AgentNotice) -> Option<AgentSessionChange> {
+    let AgentNotice { agent, notice: SessionNotice { session, change, .. }, .. } = owed;
+    change.turn().map(|_| AgentSessionChange::Unnamed { agent: agent.clone(), session: *session })
 }
