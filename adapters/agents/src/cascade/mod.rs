@@ -179,8 +179,9 @@ impl AgentRuntime for Cascade {
             let asked = Instant::now();
             let end = self.run_member(member, given, &mut relay, &cancel).await;
             // A member that has used up the time of the run has failed, although it was stopped.
-            let is_stopped = cancel.is_cancelled() && began.elapsed() < longest;
-            let has_failed = self.judge((member, permit), &end, asked.elapsed(), is_stopped);
+            let is_stopped = cancel.is_cancelled() && began.elapsed().saturating_sub(relay.waited()) < longest;
+            let took = asked.elapsed().saturating_sub(relay.waited());
+            let has_failed = self.judge((member, permit), &end, took, is_stopped);
             used = relay.used;
             if matches!(end, Ok(Err(AgentError::Unreachable(_)))) {
                 events.member_unreached().await;

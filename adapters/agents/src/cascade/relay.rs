@@ -1,7 +1,16 @@
 //! Passes on what a member reports. Until the member has had an effect, what it reports is held back, so that nothing of it
 //! is left if another member answers, except the tokens that it has consumed.
 
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
 use rejoinder_core::{AgentMessage, MemberReport, ModelInput, RunEvent, RunEvents, ScheduleCall, Usage};
+use tokio::time::Instant;
 
 pub(super) struct Relay<'a> {
     events: &'a RunEvents,
@@ -14,6 +23,8 @@ pub(super) struct Relay<'a> {
     pub(super) has_effect: bool,
     /// The messages that it was given during the run.
     pub(super) heard: Vec<AgentMessage>,
+    /// How many milliseconds it has waited for approvals.
+    waited: Arc<AtomicU64>,
 }
 
 /// Of each report the latest, and text that shows nothing.
@@ -27,7 +38,20 @@ impl<'a> Relay<'a> {
     /// `used` is what the run has consumed so far.
     pub(super) fn to(events: &'a RunEvents, used: Option<Usage>) -> Self {
         let before = used.unwrap_or_default();
-        Self { events, held: Held::default(), before, used, has_effect: false, heard: Vec::new() }
+        Self {
+            events,
+            held: Held::default(),
+            before,
+            used,
+            has_effect: false,
+            heard: Vec::new(),
+            waited: Arc::default(),
+        }
+    }
+
+    /// How long the member has waited for approvals that were decided.
+    pub(super) fn waited(&self) -> Duration {
+        Duration::from_millis(self.waited.load(Ordering::Relaxed))
     }
 
     pub(super) async fn pass(&mut self, event: RunEvent) {
@@ -72,11 +96,15 @@ impl<'a> Relay<'a> {
             }
             RunEvent::Ask(request, mut answer) => {
                 self.release().await;
-                let events = self.events.clone();
+                let (events, waited, asked) = (self.events.clone(), Arc::clone(&self.waited), Instant::now());
                 // The member's run goes on meanwhile, and may end.
                 tokio::spawn(async move {
                     tokio::select! {
-                        decided = events.ask_approval(request) => drop(answer.send(decided)),
+                        decided = events.ask_approval(request) => {
+                            let millis = u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX);
+                            waited.fetch_add(millis, Ordering::Relaxed);
+                            let _ = answer.send(decided);
+                        }
                         () = answer.closed() => {}
                     }
                 });
