@@ -143,6 +143,7 @@ pub use model::{
     conversation_trigger::ConversationTrigger,
     delivery::{Action, Class, Content, Delivery, DeliveryError, MAX_RETRY_AFTER, Receipt, Scope},
     event::{Amends, Author, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind},
+    file_bytes::FileBytes,
     finding::{PersonFilter, folded, meant},
     ids::{ApprovalId, ConversationId, DeliveryId, EventId, NodeId, PersonId, ScheduleId, SessionId, TurnId},
     language::Language,

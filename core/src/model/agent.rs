@@ -10,6 +10,7 @@ use crate::model::{
     capabilities::Capabilities,
     conversation::{ChannelId, ChatKind, ConversationRef},
     event::{Author, Sender},
+    file_bytes::FileBytes,
     ids::{SessionId, TurnId},
     language::Language,
     trace::TraceHeaders,
@@ -80,7 +81,7 @@ pub struct AgentFile {
     /// Its bytes, if the runtime [`reads`](crate::AgentRuntime::reads) files of this type and size, and the platform
     /// stores the file. `None` also if it is larger than [`Settings::max_attachment`](crate::Settings::max_attachment),
     /// or the files of all turns together are too large.
-    pub bytes: Option<Vec<u8>>,
+    pub bytes: Option<FileBytes>,
 }
 
 /// The message that a turn replies or reacts to.

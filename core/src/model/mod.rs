@@ -19,6 +19,7 @@ pub(crate) mod cron;
 pub(crate) mod day;
 pub(crate) mod delivery;
 pub(crate) mod event;
+pub(crate) mod file_bytes;
 pub(crate) mod finding;
 pub(crate) mod ids;
 pub(crate) mod language;
@@ -45,7 +46,8 @@ pub(crate) mod words;
 
 pub(crate) use self::{
     access::*, agent::*, agent_session::*, approval::*, approvers::*, brief::*, capabilities::*, command::*,
-    conversation::*, conversation_trigger::*, day::*, delivery::*, event::*, finding::*, ids::*, language::*, line::*,
-    log::*, masker::*, name::clean, people::*, question::*, queue::*, routing::*, run::*, schedule::*, search::*,
-    session::*, settings::*, stored_delivery::*, target::*, tokens::*, trace::*, turn::*, view::*, words::*,
+    conversation::*, conversation_trigger::*, day::*, delivery::*, event::*, file_bytes::*, finding::*, ids::*,
+    language::*, line::*, log::*, masker::*, name::clean, people::*, question::*, queue::*, routing::*, run::*,
+    schedule::*, search::*, session::*, settings::*, stored_delivery::*, target::*, tokens::*, trace::*, turn::*,
+    view::*, words::*,
 };

@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::warn;
 
 use crate::{
-    model::AgentFile,
+    model::{AgentFile, FileBytes},
     ports::{AgentRuntime, ChannelAdapter, FetchError, SharedClock},
 };
 
@@ -35,9 +35,6 @@ const MAX_BYTES_OF_ALL: usize = 128 << 20;
 #[derive(Clone)]
 pub(crate) struct FileBudget(Arc<Semaphore>);
 
-/// The bytes of fetched files, taken from the budget until this is dropped.
-pub(super) type HeldBytes = OwnedSemaphorePermit;
-
 impl Default for FileBudget {
     fn default() -> Self {
         Self::of(MAX_BYTES_OF_ALL)
@@ -51,7 +48,7 @@ impl FileBudget {
 
     /// Reserves as much as a file may need: at most half of what is left, so that a few large files leave room for small ones
     /// of others, and nobody waits.
-    fn reserve(&self, largest: usize) -> HeldBytes {
+    fn reserve(&self, largest: usize) -> OwnedSemaphorePermit {
         loop {
             let bytes = u32::try_from(largest.min(self.0.available_permits() / 2)).unwrap_or(u32::MAX);
             // Fails only if others have reserved meanwhile.
@@ -73,21 +70,15 @@ pub(super) struct Files<'a> {
 
 impl Files<'_> {
     /// The files, with the bytes of those that the runtime reads and the platform stores. A file that cannot be fetched is
-    /// given by name. The second part is to be kept as long as the files.
-    pub(super) async fn fetch(
-        &self,
-        attachments: &[&Attachment],
-        runtime: &dyn AgentRuntime,
-    ) -> (Vec<AgentFile>, Vec<HeldBytes>) {
+    /// given by name.
+    pub(super) async fn fetch(&self, attachments: &[&Attachment], runtime: &dyn AgentRuntime) -> Vec<AgentFile> {
         let (deadline, left) = (self.clock.now() + TIMEOUT, AtomicUsize::new(MAX_BYTES));
         // Collected, because the compiler cannot prove that a stream of a lazy map is `Send`.
         let files: Vec<_> = attachments
             .iter()
             .map(|attachment| self.file(attachment, runtime.reads(&attachment.media_type), deadline, &left))
             .collect();
-        let fetched: Vec<_> = stream::iter(files).buffered(AT_ONCE).collect().await;
-        let (files, held): (_, Vec<_>) = fetched.into_iter().unzip();
-        (files, held.into_iter().flatten().collect())
+        stream::iter(files).buffered(AT_ONCE).collect().await
     }
 
     async fn file(
@@ -96,13 +87,12 @@ impl Files<'_> {
         largest: Option<usize>,
         deadline: Timestamp,
         left: &AtomicUsize,
-    ) -> (AgentFile, Option<HeldBytes>) {
-        let fetched = match largest {
+    ) -> AgentFile {
+        let bytes = match largest {
             Some(largest) => self.bytes(attachment, largest.min(self.limit), deadline, left).await,
             None => None,
         };
-        let (bytes, held) = fetched.unzip();
-        (AgentFile { attachment: attachment.clone(), bytes }, held)
+        AgentFile { attachment: attachment.clone(), bytes }
     }
 
     /// The bytes of a file, taken from what is `left` for the turn, and from the budget.
@@ -112,7 +102,7 @@ impl Files<'_> {
         largest: usize,
         deadline: Timestamp,
         left: &AtomicUsize,
-    ) -> Option<(Vec<u8>, HeldBytes)> {
+    ) -> Option<FileBytes> {
         let mut reserved = self.budget.reserve(largest.min(left.load(Ordering::Relaxed)));
         let limit = reserved.num_permits();
         let fetching = AssertUnwindSafe(self.channel.fetch(attachment, limit)).catch_unwind();
@@ -124,10 +114,10 @@ impl Files<'_> {
             () = self.clock.sleep_until(deadline) => Err(FetchError::Failed("timed out".to_owned())),
         };
         let fetched = fetched.and_then(|bytes| {
-            let held = reserved.split(bytes.len()).ok_or(FetchError::TooLarge { limit })?;
+            let share = reserved.split(bytes.len()).ok_or(FetchError::TooLarge { limit })?;
             let take = |left: usize| left.checked_sub(bytes.len());
             match left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
-                Ok(_) => Ok((bytes, held)),
+                Ok(_) => Ok(FileBytes::counted(bytes, share)),
                 Err(limit) => Err(FetchError::TooLarge { limit }),
             }
         });
@@ -218,17 +208,17 @@ mod tests {
 
     /// The sizes of the files, as far as they were fetched, and how long that took.
     async fn fetched(urls: &[&str], limit: usize) -> (Vec<Option<usize>>, Duration) {
-        let (files, _, took) = fetched_within(&FileBudget::default(), urls, limit, usize::MAX).await;
-        (files, took)
+        let (files, took) = fetched_within(&FileBudget::default(), urls, limit, usize::MAX).await;
+        (sizes(&files), took)
     }
 
-    /// The same for a runtime that reads files up to a size, with what was taken from the budget.
+    /// The files, for a runtime that reads them up to a size.
     async fn fetched_within(
         budget: &FileBudget,
         urls: &[&str],
         limit: usize,
         largest: usize,
-    ) -> (Vec<Option<usize>>, Vec<HeldBytes>, Duration) {
+    ) -> (Vec<AgentFile>, Duration) {
         let clock = TestClock::new();
         let shared: SharedClock = Arc::clone(&clock) as SharedClock;
         let runtime = Reader(largest);
@@ -244,15 +234,18 @@ mod tests {
         let attachments: Vec<_> = attachments.iter().collect();
         let fetching = files.fetch(&attachments, &runtime);
         tokio::pin!(fetching);
-        let (files, held) = loop {
+        let files = loop {
             tokio::select! {
                 biased;
                 files = &mut fetching => break files,
                 () = tokio::task::yield_now() => clock.advance(Duration::from_secs(1)),
             }
         };
-        let sizes = files.into_iter().map(|file| file.bytes.map(|bytes| bytes.len())).collect();
-        (sizes, held, shared.now().since(begun))
+        (files, shared.now().since(begun))
+    }
+
+    fn sizes(files: &[AgentFile]) -> Vec<Option<usize>> {
+        files.iter().map(|file| file.bytes.as_ref().map(|bytes| bytes.len())).collect()
     }
 
     #[tokio::test]
@@ -281,9 +274,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_runtime_reads_no_file_that_is_larger_than_it_wants() {
-        let (files, _, _) = fetched_within(&FileBudget::default(), &["11", "10", "whatever is allowed"], 100, 10).await;
+        let (files, _) = fetched_within(&FileBudget::default(), &["11", "10", "whatever is allowed"], 100, 10).await;
 
-        assert_eq!(files, [None, Some(10), Some(10)]);
+        assert_eq!(sizes(&files), [None, Some(10), Some(10)]);
     }
 
     #[tokio::test]
@@ -293,14 +286,14 @@ mod tests {
         for _ in 0..5 {
             turns.push(fetched_within(&budget, &["whatever is allowed"], 600, usize::MAX).await);
         }
-        let (small, _, _) = fetched_within(&budget, &["3", "900", "3"], 600, usize::MAX).await;
+        let (small, _) = fetched_within(&budget, &["3", "900", "3"], 600, usize::MAX).await;
 
-        let sizes: Vec<_> = turns.iter().flat_map(|(files, _, _)| files.clone()).collect();
-        assert_eq!(sizes, [Some(500), Some(250), Some(125), Some(62), Some(31)]);
-        assert_eq!(small, [Some(3), None, Some(3)]);
-        drop(turns);
-        let (again, _, _) = fetched_within(&budget, &["500"], 600, usize::MAX).await;
-        assert_eq!(again, [Some(500)]);
+        let of_turns: Vec<_> = turns.iter().flat_map(|(files, _)| sizes(files)).collect();
+        assert_eq!(of_turns, [Some(500), Some(250), Some(125), Some(62), Some(31)]);
+        assert_eq!(sizes(&small), [Some(3), None, Some(3)]);
+        drop((turns, small));
+        let (again, _) = fetched_within(&budget, &["500"], 600, usize::MAX).await;
+        assert_eq!(sizes(&again), [Some(500)]);
     }
 
     #[tokio::test]

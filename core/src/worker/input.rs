@@ -6,7 +6,7 @@ use rejoinder_guard::{ObligationState, SignalKind, Timestamp};
 use tracing::warn;
 
 use super::{
-    files::{FileBudget, Files, HeldBytes},
+    files::{FileBudget, Files},
     grace::GRACE,
     memory::Memory,
     runtimes::Runtimes,
@@ -63,8 +63,6 @@ pub(super) struct PreparedRun {
     pub(super) input: AgentTurn,
     /// Of an agent with a memory of its own.
     pub(super) memory: Option<Memory>,
-    /// For the files in the input.
-    pub(super) held: Vec<HeldBytes>,
 }
 
 /// Why a run cannot begin.
@@ -132,9 +130,8 @@ impl Inputs {
             }
             None => (None, None),
         };
-        let mut held = Vec::new();
-        let first = self.message(event, channel, runtime.as_ref(), &mut held).await;
-        let more = self.messages(&others, run, &mut held).await;
+        let first = self.message(event, channel, runtime.as_ref()).await;
+        let more = self.messages(&others, run).await;
         let (first, more) = as_albums(event, first, &others, more);
         let AgentMessage { text, forwarded, attachments, quoted, .. } = first;
         let input = AgentTurn {
@@ -175,7 +172,7 @@ impl Inputs {
             now: run.started_at,
             deadline,
         };
-        Ok(PreparedRun { runtime, input, memory, held })
+        Ok(PreparedRun { runtime, input, memory })
     }
 
     /// The turns that `turn` answers for as well, in the order in which they came. Those that were cancelled by themselves, and
@@ -190,12 +187,7 @@ impl Inputs {
     }
 
     /// The messages of turns that a run answers for as well. Of more than may wait, the oldest are shortened.
-    pub(super) async fn messages(
-        &self,
-        turns: &[TurnRecord],
-        run: &Run,
-        held: &mut Vec<HeldBytes>,
-    ) -> Vec<AgentMessage> {
+    pub(super) async fn messages(&self, turns: &[TurnRecord], run: &Run) -> Vec<AgentMessage> {
         let runtime = run.handler.agent().and_then(|agent| self.agents.get(agent));
         let cap = self.settings.get().queues.cap as usize;
         let shortened = turns.len().saturating_sub(cap);
@@ -210,7 +202,7 @@ impl Inputs {
                 let (sender, forwarded) = (event.sender.clone(), event.forwarded.clone());
                 messages.push(AgentMessage { sender, text, forwarded, attachments: Vec::new(), quoted: None });
             } else {
-                messages.push(self.message(event, channel.as_ref(), runtime.as_ref(), held).await);
+                messages.push(self.message(event, channel.as_ref(), runtime.as_ref()).await);
             }
         }
         messages
@@ -222,15 +214,13 @@ impl Inputs {
         event: &InboundEvent,
         channel: &dyn ChannelAdapter,
         runtime: &dyn AgentRuntime,
-        held: &mut Vec<HeldBytes>,
     ) -> AgentMessage {
         let settings = self.settings.get();
         let (budget, limit) = (&self.file_budget, settings.max_attachment);
         let files = Files { budget, channel, limit, clock: &self.clock };
         let quoted_files = event.quoted.iter().flat_map(|quoted| &quoted.attachments);
         let attachments: Vec<_> = event.attachments.iter().chain(quoted_files).collect();
-        let (mut attachments, of_files) = files.fetch(&attachments, runtime).await;
-        held.extend(of_files);
+        let mut attachments = files.fetch(&attachments, runtime).await;
         let quoted_files = attachments.split_off(event.attachments.len());
         let is_directed =
             event.kind == EventKind::Message && event.directed != Directed::Ambient && event.forwarded.is_none();

@@ -32,7 +32,6 @@ use self::{
     agents::{Agents, Running},
     budgets::{Bill, Budgets, Spent, left_out},
     estimate::Estimate,
-    files::HeldBytes,
     input::{Inputs, PrepareError, PreparedRun, unread},
     memory::{Memory, remember},
     question::Question,
@@ -271,7 +270,7 @@ impl Worker {
             Err(PrepareError::Unread(why)) => return RunResult::Unread(why).into(),
             Err(PrepareError::Failed(error)) => return RunResult::Returned(Err(error)).into(),
         };
-        let PreparedRun { runtime, mut input, memory, mut held } = prepared;
+        let PreparedRun { runtime, mut input, memory } = prepared;
         input.spent.clone_from(&spent);
         let memory = memory.as_ref();
         let mut working = self.working(run);
@@ -331,7 +330,7 @@ impl Worker {
                         }
                     }
                     Some(event) => {
-                        self.handle_event(turn, event, &mut drafting, &mut recorder, show, run, memory, &mut held).await;
+                        self.handle_event(turn, event, &mut drafting, &mut recorder, show, run, memory).await;
                     }
                     None => open = false,
                 },
@@ -349,7 +348,7 @@ impl Worker {
         reported.close();
         // Events that the runtime reported just before it returned.
         while let Some(Some(event)) = reported.recv().now_or_never() {
-            self.handle_event(turn, event, &mut drafting, &mut recorder, show, run, memory, &mut held).await;
+            self.handle_event(turn, event, &mut drafting, &mut recorder, show, run, memory).await;
         }
         drafting.end().await;
         let deadline = deadline.filter(|_| question.is_none());
@@ -398,7 +397,7 @@ impl Worker {
 
     /// Merges the turns that wait for this into the one that runs, and returns their messages. None if that cannot be stored
     /// now: they wait on.
-    async fn take_in(&self, turn: &mut TurnRecord, run: &Run, held: &mut Vec<HeldBytes>) -> Vec<AgentMessage> {
+    async fn take_in(&self, turn: &mut TurnRecord, run: &Run) -> Vec<AgentMessage> {
         let taken = async {
             loop {
                 let others = self.merges.during_run(turn).await?;
@@ -415,7 +414,7 @@ impl Worker {
             }
         };
         match taken.await {
-            Ok(taken) => self.inputs.messages(&taken, run, held).await,
+            Ok(taken) => self.inputs.messages(&taken, run).await,
             Err(error) => {
                 warn!(turn = %turn.id, %error, "cannot take in messages that came during a run");
                 Vec::new()
@@ -433,7 +432,6 @@ impl Worker {
         show: &CancellationToken,
         run: &Run,
         memory: Option<&Memory>,
-        held: &mut Vec<HeldBytes>,
     ) {
         match event {
             RunEvent::Text(delta) => {
@@ -470,7 +468,7 @@ impl Worker {
             // The run has ended: what it asks for is its outcome.
             RunEvent::Ask(..) => {}
             RunEvent::Listen(answer) => {
-                let messages = self.take_in(turn, run, held).await;
+                let messages = self.take_in(turn, run).await;
                 recorder.estimate.hears(&messages);
                 let _ = answer.send(messages);
             }

@@ -376,7 +376,7 @@ mod tests {
     fn picture() -> AgentFile {
         let attachment =
             Attachment { name: "cat.png".into(), media_type: "image/png".into(), url: "telegram:cat".into() };
-        AgentFile { attachment, bytes: Some(b"abc".to_vec()) }
+        AgentFile { attachment, bytes: Some(b"abc".to_vec().into()) }
     }
 
     /// K3.

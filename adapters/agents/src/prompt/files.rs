@@ -87,7 +87,7 @@ pub fn pictures<'a>(files: impl Iterator<Item = (&'a AgentFile, bool)>, largest:
     let pictures = files.filter(|(file, _)| is_picture(&file.attachment.media_type));
     pictures
         .filter_map(|(file, is_quoted)| {
-            let bytes = file.bytes.as_ref().filter(|bytes| (1..=largest).contains(&bytes.len()))?;
+            let bytes = file.bytes.as_deref().filter(|bytes| (1..=largest).contains(&bytes.len()))?;
             bytes_left = bytes_left.checked_sub(bytes.len())?;
             let url = format!("data:{};base64,{}", essence(&file.attachment.media_type), BASE64_STANDARD.encode(bytes));
             Some(Picture { name: &file.attachment.name, is_quoted, url })
@@ -127,7 +127,7 @@ mod tests {
     fn file(name: &str, media_type: &str, bytes: Option<&[u8]>) -> AgentFile {
         let attachment =
             Attachment { name: name.into(), media_type: media_type.into(), url: "http://10.0.0.1/secret".into() };
-        AgentFile { attachment, bytes: bytes.map(<[u8]>::to_vec) }
+        AgentFile { attachment, bytes: bytes.map(|bytes| bytes.to_vec().into()) }
     }
 
     #[rstest]

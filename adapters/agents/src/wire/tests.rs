@@ -19,7 +19,7 @@ use crate::{
 fn file(bytes: Option<&[u8]>) -> AgentFile {
     let attachment =
         Attachment { name: "a.txt".into(), media_type: "text/plain".into(), url: "http://10.0.0.1/secret".into() };
-    AgentFile { attachment, bytes: bytes.map(<[u8]>::to_vec) }
+    AgentFile { attachment, bytes: bytes.map(|bytes| bytes.to_vec().into()) }
 }
 
 fn written(turn: &AgentTurn) -> Value {

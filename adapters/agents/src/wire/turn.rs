@@ -303,7 +303,7 @@ fn attachments(files: &[AgentFile], has_data: bool) -> Vec<File<'_>> {
     let read = files.iter().map(|AgentFile { attachment, bytes }| File {
         name: &attachment.name,
         media_type: &attachment.media_type,
-        size: bytes.as_ref().map(Vec::len),
+        size: bytes.as_deref().map(<[u8]>::len),
         data: bytes.as_deref().filter(|_| has_data).map(Content),
     });
     read.collect()

@@ -404,7 +404,7 @@ async fn a_member_gets_no_more_than_it_reads() {
     };
     hi.history = ["a", "b", "c"].map(line).into();
     let attachment = Attachment { name: "x.txt".into(), media_type: "text/plain".into(), url: "telegram:x".into() };
-    hi.attachments = vec![AgentFile { attachment, bytes: Some(b"abc".to_vec()) }];
+    hi.attachments = vec![AgentFile { attachment, bytes: Some(b"abc".to_vec().into()) }];
     hi.model = Some("m-two".into());
     assert_eq!((both.cascade.history(), both.cascade.reads("text/plain")), (3, Some(9)));
 

@@ -753,5 +753,5 @@ async fn a_server_that_is_gone_is_unreachable() {
 
 fn picture() -> AgentFile {
     let attachment = Attachment { name: "cat.png".into(), media_type: "image/png".into(), url: "telegram:cat".into() };
-    AgentFile { attachment, bytes: Some(b"abc".to_vec()) }
+    AgentFile { attachment, bytes: Some(b"abc".to_vec().into()) }
 }

@@ -212,7 +212,7 @@ mod tests {
     fn a_picture_is_a_part_of_its_own() {
         let attachment =
             Attachment { name: "cat.png".into(), media_type: "image/png".into(), url: "telegram:cat".into() };
-        let picture = AgentFile { attachment, bytes: Some(b"abc".to_vec()) };
+        let picture = AgentFile { attachment, bytes: Some(b"abc".to_vec().into()) };
         let turn = AgentTurn { attachments: vec![picture], ..turn("Look!") };
         let section = OpenAiSection { images: true, ..settings() };
 
