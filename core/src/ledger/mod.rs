@@ -196,6 +196,16 @@ impl Ledger {
         self.decide_all(&mut [], &trigger).await.map(drop)
     }
 
+    /// As [`record`](Self::record), and retries until it is stored or that is given up (see [`StoreRetry`]).
+    pub(crate) async fn record_until_stored(&self, turn: TurnId, trigger: Trigger) {
+        let mut retry = self.store_retry("something that happened to a turn", turn);
+        while let Err(error) = self.decide_all(&mut [], &trigger).await {
+            if !retry.wait(&error).await {
+                return;
+            }
+        }
+    }
+
     /// Stores a change of a delivery that needs no decision.
     pub(crate) async fn change_delivery(&self, change: DeliveryChange) -> Result<(), StoreError> {
         let transition = Transition { delivery_changes: vec![change], ..Transition::default() };

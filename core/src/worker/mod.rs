@@ -19,7 +19,7 @@ pub(crate) mod runtimes;
 mod schedules;
 mod suspension;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
 use rejoinder_guard::{ApprovalRequest, Event, Outcome, SignalKind, Timestamp};
@@ -33,7 +33,7 @@ use self::{
     budgets::{Bill, Budgets, Spent, left_out},
     estimate::Estimate,
     input::{Inputs, PrepareError, PreparedRun, unread},
-    memory::{Memory, remember},
+    memory::{Memory, remember, remember_until},
     question::Question,
     record::{Recorder, Share},
     result::RunResult,
@@ -95,12 +95,14 @@ struct FinishedRun {
     left: Option<ApprovalRequest>,
     /// When the run had to end; `None` if it did not begin.
     deadline: Option<Timestamp>,
+    /// How long it waited for approvals.
+    waited: Duration,
 }
 
 impl From<RunResult> for FinishedRun {
     fn from(result: RunResult) -> Self {
-        let (shares, spent) = (Vec::new(), Vec::new());
-        Self { result, usage: None, shares, spent, content: None, typing: None, left: None, deadline: None }
+        let (shares, spent, waited) = (Vec::new(), Vec::new(), Duration::ZERO);
+        Self { result, usage: None, shares, spent, content: None, typing: None, left: None, deadline: None, waited }
     }
 }
 
@@ -134,7 +136,7 @@ impl Worker {
 
     /// Passes the end of a run to the guard.
     async fn finish(&self, turn: &mut TurnRecord, run: &Run, finished: FinishedRun) {
-        let FinishedRun { result, usage, shares, spent, content, left, deadline, typing: _ } = finished;
+        let FinishedRun { result, usage, shares, spent, content, left, deadline, waited, typing: _ } = finished;
         let is_late = deadline.is_some_and(|deadline| self.clock.now() >= deadline);
         if let Some(agent) = run.handler.agent() {
             match &result {
@@ -202,7 +204,7 @@ impl Worker {
         };
         let at = self.clock.now();
         metrics::histogram!("rejoinder_run_seconds", "agent" => run.handler.to_string(), "end" => end)
-            .record(at.since(run.started_at).as_secs_f64());
+            .record(at.since(run.started_at).saturating_sub(waited).as_secs_f64());
         let Bill { cost, used, agents } = self.budgets.bill(run, &shares);
         count(run, end, usage, cost);
         let member = shares.into_iter().next_back().and_then(|share| share.member);
@@ -215,11 +217,7 @@ impl Worker {
                 self.ledger.decide_until_stored(turn, event, trigger).await;
             }
             // The guard decided on the turn when the run was stopped.
-            None => {
-                if let Err(error) = self.ledger.record(trigger).await {
-                    warn!(turn = %turn.id, %error, "cannot record how a run ended");
-                }
-            }
+            None => self.ledger.record_until_stored(turn.id, trigger).await,
         }
     }
 
@@ -272,7 +270,6 @@ impl Worker {
         };
         let PreparedRun { runtime, mut input, memory } = prepared;
         input.spent.clone_from(&spent);
-        let memory = memory.as_ref();
         let mut working = self.working(run);
         let mut deadline = Some(input.deadline);
         let is_quiet = self.is_quiet(turn);
@@ -291,6 +288,7 @@ impl Worker {
         let mut recorder = Recorder::new(&settings.masker, estimate);
         let (mut open, mut is_shown) = (true, true);
         let (mut question, mut left): (Option<Question>, _) = (None, None);
+        let mut waited = Duration::ZERO;
         let result = loop {
             tokio::select! {
                 biased;
@@ -306,8 +304,13 @@ impl Worker {
                     break RunResult::Returned(Ok(Outcome::Approval(request)));
                 }
                 () = go_on.notified(), if question.is_some() => {
-                    left = self.answer(turn, &mut question, stop).await;
+                    waited += self.waits(question.as_ref());
+                    left = match self.answer(turn, run, &mut question, stop).await {
+                        Ok(left) => left,
+                        Err(spent) => break RunResult::Spent(spent),
+                    };
                     deadline = turn.obligation.hard_deadline().or(deadline);
+                    remember_until(memory.as_ref(), deadline).await;
                     working = self.working(run);
                     typing = self.typing(turn, &capabilities, show);
                     resume(&mut drafting, turn, show);
@@ -322,6 +325,7 @@ impl Worker {
                         (question, left) = (self.ask(turn, run, request, answer).await, None);
                         if question.is_some() {
                             working = None;
+                            remember_until(memory.as_ref(), turn.obligation.decide_by()).await;
                         }
                         match typing.take_if(|_| question.is_some()) {
                             Some(typing) => typing.end().await,
@@ -330,7 +334,7 @@ impl Worker {
                         }
                     }
                     Some(event) => {
-                        self.handle_event(turn, event, &mut drafting, &mut recorder, show, run, memory).await;
+                        self.handle_event(turn, event, &mut drafting, &mut recorder, show, run, memory.as_ref()).await;
                     }
                     None => open = false,
                 },
@@ -341,20 +345,24 @@ impl Worker {
             }
         };
         if matches!(result, RunResult::Stopped) {
-            tokio::join!(drafting.pause(), self.await_grace_period(&mut running, &mut reported, &mut recorder, memory));
+            tokio::join!(
+                drafting.pause(),
+                self.await_grace_period(&mut running, &mut reported, &mut recorder, memory.as_ref())
+            );
         }
         running.abort();
         drop(working);
         reported.close();
         // Events that the runtime reported just before it returned.
         while let Some(Some(event)) = reported.recv().now_or_never() {
-            self.handle_event(turn, event, &mut drafting, &mut recorder, show, run, memory).await;
+            self.handle_event(turn, event, &mut drafting, &mut recorder, show, run, memory.as_ref()).await;
         }
         drafting.end().await;
         let deadline = deadline.filter(|_| question.is_none());
+        waited += self.waits(question.as_ref());
         let left = question.map(|question| question.request).or(left);
         let (usage, shares, content) = (recorder.usage, recorder.shares(&result), recorder.content());
-        FinishedRun { result, usage, shares, spent, content, typing, left, deadline }
+        FinishedRun { result, usage, shares, spent, content, typing, left, deadline, waited }
     }
 
     /// Waits up to [`GRACE`] for a cancelled run to return. Of its events only what is recorded counts.

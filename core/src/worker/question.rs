@@ -1,5 +1,7 @@
 //! What a run waits for.
 
+use std::time::Duration;
+
 use rejoinder_guard::{ApprovalRequest, Timestamp};
 use tokio::sync::oneshot;
 
@@ -10,6 +12,8 @@ pub(super) struct Question {
     /// As it is stored.
     pub(super) request: ApprovalRequest,
     pub(super) answer: Answer,
+    /// When it was asked, in the clock's uptime.
+    pub(super) since: Duration,
     /// When the runtime has stopped to wait for the answer.
     pub(super) given_up_at: Option<Timestamp>,
 }

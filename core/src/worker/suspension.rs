@@ -1,11 +1,14 @@
 //! A run that asks for an approval and waits for it.
 
+use std::time::Duration;
+
 use rejoinder_guard::{ApprovalRequest, Event, Outcome};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::{
     Worker, bounded,
+    budgets::Spent,
     grace::GRACE,
     question::{Answer, Question},
 };
@@ -37,7 +40,7 @@ impl Worker {
         let is_asked = decided.is_some_and(|decided| decided.asked);
         let told = match at_once {
             _ if !is_asked => Err("nobody is asked: it asks too often, or the turn has its answer".to_owned()),
-            None => return Some(Question { request, answer, given_up_at: None }),
+            None => return Some(Question { request, answer, since: self.clock.uptime(), given_up_at: None }),
             Some(at_once) => Ok(AgentApproval {
                 action: request.action,
                 state: ApprovalState::of_decision(at_once.approves()),
@@ -48,6 +51,11 @@ impl Worker {
         // Fails if the runtime does not wait any longer.
         let _ = answer.send(told);
         None
+    }
+
+    /// How long a run has waited for what it asks.
+    pub(super) fn waits(&self, question: Option<&Question>) -> Duration {
+        question.map_or(Duration::ZERO, |question| self.clock.uptime().saturating_sub(question.since))
     }
 
     /// Returns when a run has stopped to wait for its question, and has not ended soon after: with what it asked for.
@@ -62,23 +70,34 @@ impl Worker {
     }
 
     /// Tells a run what became of the approval that it waits for. Returns what it asked for if it does not wait any longer.
+    ///
+    /// # Errors
+    ///
+    /// When the budget of its agent was used meanwhile: it does not go on, for this reason.
     pub(super) async fn answer(
         &self,
         turn: &mut TurnRecord,
+        run: &Run,
         question: &mut Option<Question>,
         stop: &CancellationToken,
-    ) -> Option<ApprovalRequest> {
+    ) -> Result<Option<ApprovalRequest>, String> {
         loop {
             let read = async {
-                let asked = self.inputs.asked(turn.id).await?;
-                Ok::<_, StoreError>((asked, self.ledger.turn(turn.id).await?))
+                let (asked, spent) =
+                    (self.inputs.asked(turn.id).await?, self.budgets.spent(run, &self.inputs.agents).await?);
+                Ok::<_, StoreError>((asked, spent, self.ledger.turn(turn.id).await?))
             };
             match read.await {
-                Ok((mut asked, now)) => {
+                Ok((mut asked, spent, now)) => {
                     *turn = now;
+                    if let Spent::Agent(why) = spent {
+                        return Err(why);
+                    }
                     let told = asked.pop().ok_or_else(|| "what became of it is not stored any more".to_owned());
-                    let Question { request, answer, .. } = question.take()?;
-                    return answer.send(told).is_err().then_some(request);
+                    let left = question
+                        .take()
+                        .and_then(|Question { request, answer, .. }| answer.send(told).is_err().then_some(request));
+                    return Ok(left);
                 }
                 Err(error) => warn!(turn = %turn.id, %error, "cannot read what became of an approval, retrying"),
             }
@@ -87,7 +106,7 @@ impl Worker {
                 goes_on = self.lifecycle.pause(pauses::READ_AGAIN) => goes_on,
             };
             if !may_read {
-                return None;
+                return Ok(None);
             }
         }
     }

@@ -92,6 +92,25 @@ async fn the_cost_of_a_day_is_limited_for_each_person() {
     gateway.at_rest().await;
 }
 
+/// What a run used that was stopped counts, also if the store cannot write then.
+#[tokio::test]
+async fn what_a_run_used_that_was_stopped_is_stored_when_the_store_can_write() {
+    let mut setup = with(Budget { tokens: Some(15), micros: None });
+    setup.agents.clear();
+    let usage = Usage { input_tokens: 7, output_tokens: 3 };
+    let gateway = setup.always(Script::hangs().consuming(usage).ignoring_cancel()).start().await;
+    gateway.accepts(says(&chat("ada"), "work")).await;
+    gateway.advance(secs(1)).await;
+    gateway.receives(says(&chat("ada"), "/stop")).await;
+    gateway.life.set_store_down(true);
+    gateway.advance(secs(30)).await;
+    gateway.life.set_store_down(false);
+    gateway.advance(secs(60)).await;
+
+    assert!(writes(&gateway, "ada", "/budget").await.contains("main: 66 %."));
+    gateway.at_rest().await;
+}
+
 /// An agent that does not say what it used: a token for each four bytes that it was given or has said. `/budget` marks the estimate.
 #[tokio::test]
 async fn a_budget_ends_also_for_an_agent_that_reports_nothing() {

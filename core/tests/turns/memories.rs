@@ -1,15 +1,23 @@
 //! Agents with a memory of their own are told what happens to their sessions, and get their own ids of them.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use rejoinder_core::{
-    AgentTurn, Capabilities, Clock as _, InboundEvent, Lifetimes, Missed, NewSchedule, PromptSession, Resend,
-    ScheduledAction, SessionNotice, SessionNoticeChange as Change, SessionReset, SessionSettings, TurnId, When, Words,
+    AgentTurn, Capabilities, Clock as _, InboundEvent, Lifetimes, Missed, NewSchedule, PersonRole, PromptSession,
+    Resend, ScheduledAction, SessionNotice, SessionNoticeChange as Change, SessionReset, SessionSettings, TurnId, When,
+    Words,
     conformance::scripted::{Gate, Script, ScriptedAgent, capabilities},
-    store::Cutoffs,
+    store::{ApprovalFilter, Cutoffs},
 };
 
 use crate::{
+    approvals::person,
     gateway::{GatewaySetup, TestGateway, chat, comes_in, main_channel, mention, operator, secs},
     life::{at_every_write, comes_in_dying},
     linking::{identity, other_channel, says, there},
@@ -245,6 +253,19 @@ async fn an_agent_that_fails_for_a_week_is_told_no_more() {
     gateway.at_rest().await;
 }
 
+/// An agent that was never told of a turn's removal gets no id of the session in which the turn still is.
+#[tokio::test]
+async fn what_an_agent_calls_a_session_is_forgotten_if_it_is_not_told_of_a_removal_for_a_week() {
+    let gateway = keeping().start().await;
+    ada(&gateway, "one").await;
+    gateway.agent("main").fail_notices(true);
+    ada(&gateway, "/undo").await;
+    gateway.advance(DAY * 8).await;
+
+    assert_eq!(ada(&gateway, "two").await, "two None");
+    gateway.at_rest().await;
+}
+
 /// Somebody who goes back at once has not left.
 #[tokio::test]
 async fn an_agent_that_was_away_is_not_told_of_a_session_to_which_somebody_went_back() {
@@ -325,15 +346,7 @@ async fn a_copy_is_kept_until_its_last_run_has_ended() {
     let gateway = with(script).start().await;
     ada(&gateway, "one").await;
     let words = Words { session: PromptSession::Copy, ..Words::default() };
-    let schedule = NewSchedule {
-        name: "reflection".to_owned(),
-        when: When::Every(DAY),
-        time_zone: "UTC".into(),
-        to: chat("ada").to_string().parse().expect("a target"),
-        action: ScheduledAction::Prompt { text: PROMPT.to_owned(), agent: None, quiet: false, words },
-        missed: Missed::Once,
-    };
-    gateway.engine().schedules().add(schedule, &operator("a test")).await.expect("it is made");
+    gateway.engine().schedules().add(reflection(PROMPT, words), &operator("a test")).await.expect("it is made");
     gateway.advance(DAY).await;
     gateway.advance(secs(510)).await;
     gateway.agent("main").wait_for_runs(3).await;
@@ -345,6 +358,48 @@ async fn a_copy_is_kept_until_its_last_run_has_ended() {
 
     assert_eq!(noticed(&gateway), [notice("own-copy", Change::Deleted)]);
     gateway.at_rest().await;
+}
+
+/// The wait for an approval is part of its run.
+#[tokio::test]
+async fn a_copy_is_kept_while_its_run_waits_for_an_approval() {
+    const PROMPT: &str = "Reflect.";
+    let has_asked = Arc::new(AtomicBool::new(false));
+    let script = move |turn: &AgentTurn| match &*turn.text {
+        PROMPT if has_asked.swap(true, Ordering::Relaxed) => Script::replies("reflected again"),
+        PROMPT => Script::replies("reflected").naming_session("own-copy").asking_approval("think", None),
+        _ => names_it(turn),
+    };
+    let mut setup = with(script);
+    setup.people = vec![person("Ada", PersonRole::Owner)];
+    let gateway = setup.start().await;
+    ada(&gateway, "one").await;
+    let words = Words { session: PromptSession::Copy, ..Words::default() };
+    gateway.engine().schedules().add(reflection(PROMPT, words), &operator("a test")).await.expect("it is made");
+    gateway.advance(DAY * 2 - secs(60)).await;
+    let [approval] = &gateway.store.approvals(ApprovalFilter::Latest, 10).await.expect("readable")[..] else {
+        panic!("one waits")
+    };
+    assert_eq!(noticed(&gateway), [], "its run waits");
+
+    gateway.engine().operations().decide(approval.id, true, operator("yes")).await.expect("it is decided");
+    gateway.advance(secs(5)).await;
+    assert!(gateway.agent("main").runs().last().is_some_and(|run| run.told.len() == 1));
+    gateway.advance(DAY * 8).await;
+
+    assert!(noticed(&gateway).contains(&notice("own-copy", Change::Deleted)));
+    gateway.at_rest().await;
+}
+
+fn reflection(prompt: &str, words: Words) -> NewSchedule {
+    NewSchedule {
+        name: "reflection".to_owned(),
+        when: When::Every(DAY),
+        time_zone: "UTC".into(),
+        to: chat("ada").to_string().parse().expect("a target"),
+        action: ScheduledAction::Prompt { text: prompt.to_owned(), agent: None, quiet: false, words },
+        missed: Missed::Once,
+    }
 }
 
 #[tokio::test]
