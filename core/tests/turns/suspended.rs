@@ -1,8 +1,8 @@
 //! A run asks for an approval and waits for it: the decision lets it go on.
 
 use rejoinder_core::{
-    AgentApproval, AgentTurn, Amends, ApprovalRule, ApprovalState, Clock, Farewell, InboundEvent, PersonRole, Resend,
-    SeedPerson, Sender,
+    AgentApproval, AgentTurn, Amends, ApprovalRule, ApprovalState, Budget, Clock, Farewell, InboundEvent, PersonRole,
+    Resend, SeedPerson, Sender, Usage,
     conformance::scripted::Script,
     store::{Approval, ApprovalFilter},
 };
@@ -283,4 +283,100 @@ async fn a_crash_asks_and_decides_once() {
         has_died
     })
     .await;
+}
+
+/// Runs that may go on are as many at once as runs that begin, and the others follow in their order.
+#[tokio::test]
+async fn runs_that_go_on_need_a_permit_again() {
+    let gateway = setup().slots(1).start().await;
+    gateway.receives(says("grace", "hello")).await;
+    let people = ["ada", "bob", "cy"];
+    for person in people {
+        gateway.accepts(says(person, "pay")).await;
+        gateway.advance(secs(11)).await;
+    }
+    let waiting = approvals(&gateway).await;
+    assert_eq!(waiting.len(), 3);
+    for approval in waiting.iter().rev() {
+        gateway.engine().operations().decide(approval.id, true, operator("yes")).await.expect("it is decided");
+    }
+
+    for done in 1..=3 {
+        gateway.advance(secs(11)).await;
+        let paid = people.map(|person| gateway.visible(&chat(person)) == ["paid"]);
+        assert_eq!(paid, [true, done > 1, done > 2]);
+    }
+    gateway.at_rest().await;
+}
+
+/// A turn that came meanwhile runs first, and one that comes later waits.
+#[tokio::test]
+async fn a_run_that_goes_on_waits_for_what_runs_and_goes_before_what_waits() {
+    let gateway = setup().agent("main", |turn: &AgentTurn| match &*turn.text {
+        "hello" => Script::replies("hello"),
+        "pay" => careful(turn),
+        text => Script::replies(text).taking(secs(30)),
+    });
+    let gateway = gateway.slots(1).start().await;
+    gateway.receives(says("grace", "hello")).await;
+    gateway.accepts(says("ada", "pay")).await;
+    gateway.advance(secs(11)).await;
+    gateway.accepts(says("bob", "one")).await;
+    gateway.accepts(says("cy", "two")).await;
+    let [approval] = &approvals(&gateway).await[..] else { panic!("one waits") };
+    gateway.engine().operations().decide(approval.id, true, operator("yes")).await.expect("it is decided");
+
+    gateway.advance(secs(29)).await;
+    assert_eq!(gateway.visible(&chat("ada")), [WAITS]);
+    gateway.advance(secs(12)).await;
+    assert_eq!(
+        (gateway.visible(&chat("bob")), gateway.visible(&chat("ada"))),
+        (vec!["one".into()], vec!["paid".into()])
+    );
+    assert!(!gateway.visible(&chat("cy")).iter().any(|text| text == "two"));
+    gateway.advance(secs(31)).await;
+    assert!(gateway.visible(&chat("cy")).iter().any(|text| text == "two"));
+    gateway.at_rest().await;
+}
+
+/// What others have used of its agent's budget meanwhile counts.
+#[tokio::test]
+async fn a_run_does_not_go_on_once_the_budget_is_used() {
+    let mut setup = setup().agent("main", |turn: &AgentTurn| match &*turn.text {
+        "pay" => careful(turn),
+        text => Script::replies(text).consuming(Usage { input_tokens: 10, output_tokens: 0 }),
+    });
+    setup.budgets.insert("main".into(), Budget { tokens: Some(15), micros: None });
+    let gateway = setup.start().await;
+    gateway.receives(says("grace", "hello")).await;
+    let turn = gateway.accepts(says("ada", "pay")).await;
+    gateway.advance(secs(11)).await;
+    gateway.receives(says("bob", "hi")).await;
+
+    gateway.receives(says("grace", "Do it")).await;
+    gateway.advance(secs(11)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["Used up."]);
+    assert!(told(&gateway).is_empty());
+    assert_eq!(gateway.dossier(turn).await.runs[0].end.as_deref(), Some("budget"));
+    gateway.at_rest().await;
+}
+
+/// The explanation tells a deferral after the decision from the one that asks to wait for it.
+#[tokio::test]
+async fn a_deferral_of_a_run_that_goes_on_is_told_as_one() {
+    let rule =
+        ApprovalRule { kind: None, agents: Vec::new(), people: Vec::new(), conditions: Vec::new(), approves: true };
+    let mut setup = setup().agent("main", |_: &AgentTurn| {
+        Script::replies("paid").taking(secs(1)).asking_approval("pay", None).taking(secs(60))
+    });
+    setup.approvals.rules = vec![rule];
+    let gateway = setup.start().await;
+    let turn = gateway.accepts(says("ada", "pay")).await;
+    gateway.advance(secs(70)).await;
+
+    let explained = gateway.explained(turn).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["paid"]);
+    assert!(explained.contains("There is no answer yet, so a deferral is cleared"), "{explained}");
+    gateway.at_rest().await;
 }
