@@ -131,7 +131,7 @@ impl RunEvents {
     }
 
     /// Asks for an approval in the middle of the run, and waits until it is decided, or closed for another reason: minutes or days.
-    /// The run's deadline stands still meanwhile, and other turns run. One approval is asked for at a time. Drop the [files](AgentFile)
+    /// The run's deadline stands still meanwhile, and other turns run. One approval is asked for at a time. Drop the [files](crate::AgentFile)
     /// of the turn before: what they take others cannot have. Once it is decided, the run goes on when one more may run.
     ///
     /// If the process ends meanwhile, the turn runs again once it is decided, with the decision in [`AgentTurn::approvals`]. A runtime

@@ -62,14 +62,14 @@ impl Model {
         let mut block = Block::new(&["agents", name]);
         block.remark("The model alone: tools, memory and skills of the former agent are not part of it.");
         block.set("kind", "openai");
-        let base_url = self.base_url.filter(|url| url.parse::<Url>().is_ok());
+        let base_url = self.base_url.and_then(|url| address(&url, &self.key, notes));
         let missing = match (&base_url, &self.name) {
             (None, _) => Some("the address of the model's server is not known"),
             (_, None) => Some("the model is not known"),
             _ => None,
         };
         match base_url {
-            Some(base_url) => block.set("base_url", base_url.trim_end_matches('/')),
+            Some(base_url) => block.set("base_url", base_url),
             None => block.leave_open("base_url", "\"http://127.0.0.1:11434/v1\""),
         }
         match self.name {
@@ -84,5 +84,49 @@ impl Model {
             block.turn_off(why);
         }
         block
+    }
+}
+
+/// The address of a server, without what may be a secret: a user, a password or a query. `None` if it is no URL.
+fn address(url: &str, key: &str, notes: &mut Notes) -> Option<String> {
+    let mut address = url.parse::<Url>().ok()?;
+    let has_secrets = !address.username().is_empty() || address.password().is_some() || address.query().is_some();
+    if !has_secrets {
+        return Some(url.trim_end_matches('/').to_owned());
+    }
+    address.set_username("").ok()?;
+    address.set_password(None).ok()?;
+    address.set_query(None);
+    notes.add(
+        key,
+        "its address holds a user, a password or a query, which may be a secret",
+        "send it as a header of the agent: docs/agents.md#headers",
+    );
+    Some(address.as_str().trim_end_matches('/').to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("http://models:1/v1/", Some("http://models:1/v1"), false)]
+    #[case("https://ann:secret-word@models/v1/", Some("https://models/v1"), true)]
+    #[case("https://secret-word@models", Some("https://models"), true)]
+    #[case("https://models/v1?key=secret-word", Some("https://models/v1"), true)]
+    #[case("models/v1", None, false)]
+    fn an_address_is_written_without_secrets(
+        #[case] url: &str,
+        #[case] expected: Option<&str>,
+        #[case] is_noted: bool,
+    ) {
+        let mut notes = Notes::new(&[]);
+
+        assert_eq!(address(url, "models.main", &mut notes).as_deref(), expected);
+
+        let noted = notes.lines();
+        assert_eq!((noted.contains("models.main"), noted.contains("secret-word")), (is_noted, false), "{noted}");
     }
 }
