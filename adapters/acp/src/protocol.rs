@@ -4,7 +4,7 @@
 //! Source: <https://agentclientprotocol.com/protocol/v1/schema>. The crate `agent-client-protocol-schema` is not used, because it
 //! changes the order of JSON objects in the whole program (`preserve_order` of `serde_json`).
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, value::RawValue};
 use serde_with::skip_serializing_none;
 
@@ -181,8 +181,14 @@ pub(crate) struct PermissionOption {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PromptEnd {
     pub(crate) stop_reason: String,
-    #[serde(default)]
+    /// `None` also if it cannot be read.
+    #[serde(default, deserialize_with = "readable")]
     pub(crate) usage: Option<TokenUsage>,
+}
+
+fn readable<'de, D: Deserializer<'de>>(usage: D) -> Result<Option<TokenUsage>, D::Error> {
+    let usage = Option::<Box<RawValue>>::deserialize(usage)?;
+    Ok(usage.and_then(|usage| serde_json::from_str(usage.get()).ok()))
 }
 
 /// How many tokens a prompt used.
@@ -256,5 +262,19 @@ mod tests {
         let usage: TokenUsage = serde_json::from_value(usage).expect("a usage");
 
         assert_eq!(usage.sums(), sums);
+    }
+
+    #[rstest]
+    #[case::whole(r#"{ "inputTokens": 7, "outputTokens": 3 }"#, Some((7, 3)))]
+    #[case::negative(r#"{ "inputTokens": -7 }"#, None)]
+    #[case::a_null(r#"{ "inputTokens": null }"#, None)]
+    #[case::a_number("10", None)]
+    #[case::a_huge_number(r#"{ "inputTokens": 1e999 }"#, None)]
+    fn a_usage_that_cannot_be_read_spoils_no_answer(#[case] usage: &str, #[case] sums: Option<(u64, u64)>) {
+        let end = format!(r#"{{ "usage": {usage}, "stopReason": "end_turn" }}"#);
+
+        let end: PromptEnd = serde_json::from_str(&end).expect("it can be read");
+
+        assert_eq!((&*end.stop_reason, end.usage.map(|usage| usage.sums())), ("end_turn", sums));
     }
 }
