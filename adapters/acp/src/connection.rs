@@ -257,8 +257,8 @@ impl Connection {
                     let frame = serde_json::from_slice::<Frame>(&line).map_err(|error| (wrong(error), begins_one));
                     (frame, line.len())
                 }
-                Ok(Line::TooLong(beginning)) => {
-                    let is_known = self.clipped(Clipped::read(&beginning));
+                Ok(Line::TooLong(outline)) => {
+                    let is_known = Clipped::read(&outline).is_some_and(|message| self.clipped(&message));
                     if is_known {
                         warn!(most = MAX_FRAME, "a message of an ACP agent is too long and is dropped");
                         broken = 0;
@@ -292,22 +292,21 @@ impl Connection {
     }
 
     /// Fails what a message that is too long belongs to. Returns whether that can be told.
-    fn clipped(&self, message: Clipped) -> bool {
-        let Clipped { id, method, session, is_answer } = message;
-        match (method.as_deref(), session, id) {
-            (None, None, Some(id)) if is_answer => {
-                self.answered(&id, Err(CallError::Invalid(format!("it is longer than {MAX_FRAME} bytes"))));
+    fn clipped(&self, message: &Clipped) -> bool {
+        match (message.method.as_deref(), message.session(), &message.id) {
+            (None, _, Some(id)) => {
+                self.answered(id, Err(CallError::Invalid(format!("it is longer than {MAX_FRAME} bytes"))));
             }
-            (_, Some(session), id) => {
-                if let Some(events) = self.state.lock().sessions.get(session.as_str()) {
+            (Some(_), Some(session), id) => {
+                if let Some(events) = self.state.lock().sessions.get(session) {
                     events.lose();
                 }
                 if let Some(id) = id {
-                    self.refuse(&id, INVALID_PARAMS, "the request is too long");
+                    self.refuse(id, INVALID_PARAMS, "the request is too long");
                 }
             }
             (Some("session/update" | "session/request_permission") | None, ..) => return false,
-            (Some(_), None, Some(id)) => self.refuse(&id, NO_METHOD, "there is no such method"),
+            (Some(_), None, Some(id)) => self.refuse(id, NO_METHOD, "there is no such method"),
             // Other notifications are ignored.
             (Some(_), None, None) => {}
         }

@@ -10,7 +10,7 @@
 //! | `section` | the configuration |
 //! | `protocol` | the messages of the protocol (no I/O) |
 //! | `launch` | starts the process below a supervisor, which ends it with all that it started, also when the gateway is killed |
-//! | `lines`, `clipped`, `connection` | its messages: requests and answers, and what belongs to which session |
+//! | `lines`, `outline`, `clipped`, `connection` | its messages: requests and answers, and what belongs to which session |
 //! | `feed` | what a session's run has not taken yet |
 //! | `drive` | keeps the process running, and says why it ended |
 //! | `sessions`, `open` | which of its sessions is which of ours, and how one is opened |
@@ -31,6 +31,7 @@ mod feed;
 mod launch;
 mod lines;
 mod open;
+mod outline;
 mod permission;
 mod probe;
 mod prompt;

@@ -4,23 +4,22 @@ use std::io;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
+use crate::outline::Outline;
+
 /// A line, or what was in its place.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Line {
     /// Without its line break.
     Whole(Vec<u8>),
-    /// It was too long. Only its beginning was kept.
-    TooLong(Vec<u8>),
+    /// It was too long to be kept.
+    TooLong(Outline),
     /// The stream has ended.
     End,
 }
 
-/// How much is kept of a line that is too long, in bytes.
-const KEPT: usize = 4 << 10;
-
 /// Reads the next line of at most `most` bytes. A last line without a line break is not whole, and is skipped.
 pub(crate) async fn next_line(input: &mut (impl AsyncBufRead + Unpin), most: usize) -> io::Result<Line> {
-    let (mut line, mut is_too_long) = (Vec::new(), false);
+    let (mut line, mut outline) = (Vec::new(), None::<Outline>);
     loop {
         let read = input.fill_buf().await?;
         if read.is_empty() {
@@ -28,18 +27,19 @@ pub(crate) async fn next_line(input: &mut (impl AsyncBufRead + Unpin), most: usi
         }
         let end = read.iter().position(|byte| *byte == b'\n');
         let part = &read[..end.unwrap_or(read.len())];
-        if !is_too_long && line.len() + part.len() > most {
-            is_too_long = true;
-            line.truncate(KEPT);
-            line.extend_from_slice(&part[..part.len().min(KEPT - line.len())]);
-            line.shrink_to_fit();
-        } else if !is_too_long {
-            line.extend_from_slice(part);
+        match &mut outline {
+            Some(outline) => outline.push(part),
+            None if line.len() + part.len() > most => {
+                let outline = outline.insert(Outline::default());
+                outline.push(&std::mem::take(&mut line));
+                outline.push(part);
+            }
+            None => line.extend_from_slice(part),
         }
         let used = end.map_or(read.len(), |end| end + 1);
         input.consume(used);
         if end.is_some() {
-            return Ok(if is_too_long { Line::TooLong(line) } else { Line::Whole(line) });
+            return Ok(outline.map_or(Line::Whole(line), Line::TooLong));
         }
     }
 }
@@ -51,16 +51,17 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_line_that_is_too_long_is_skipped() {
-        let mut input = BufReader::with_capacity(3, &b"one\n\nfar too long\nfive5\nhalf"[..]);
+    async fn a_line_that_is_too_long_has_an_outline() {
+        let mut input = BufReader::with_capacity(3, &b"one\n\n{\"far\":{}}\nfive5\nhalf"[..]);
         let mut lines = Vec::new();
         loop {
-            match next_line(&mut input, 5).await.expect("it can be read") {
+            lines.push(match next_line(&mut input, 5).await.expect("it can be read") {
                 Line::End => break,
-                line => lines.push(line),
-            }
+                Line::Whole(line) => (line, true),
+                Line::TooLong(outline) => (outline.as_bytes().to_vec(), false),
+            });
         }
-        let whole = |text: &[u8]| Line::Whole(text.to_vec());
-        assert_eq!(lines, [whole(b"one"), whole(b""), Line::TooLong(b"far too".to_vec()), whole(b"five5")]);
+        let line = |text: &str, is_whole| (text.as_bytes().to_vec(), is_whole);
+        assert_eq!(lines, [line("one", true), line("", true), line("{\"far\":{}}", false), line("five5", true)]);
     }
 }

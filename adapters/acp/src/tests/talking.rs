@@ -412,6 +412,34 @@ async fn a_message_that_is_too_long_fails_only_the_prompt_of_its_session() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_too_long_fails_only_its_own_prompt() {
+    let waits = CancellationToken::new();
+    let calm = vec![says("Hel"), Act::Waits(waits.clone()), says("lo.")];
+    let double = Double::new(move |prompt| {
+        if prompt["params"]["prompt"].to_string().contains("flood") {
+            let long = "x".repeat(9 << 20);
+            vec![Act::Writes(format!(
+                "{{\"jsonrpc\":\"2.0\",\"result\":{{\"x\":\"{long}\"}},\"id\":{}}}",
+                prompt["id"]
+            ))]
+        } else {
+            calm.clone()
+        }
+    });
+    let acp = double.runtime();
+    let flood = async {
+        let (outcome, _) = run(&acp, turn("flood")).await;
+        waits.cancel();
+        outcome
+    };
+
+    let ((calm, _), flooded) = tokio::join!(run(&acp, turn("Hi")), flood);
+
+    assert!(matches!(&flooded, Err(AgentError::Broken(why)) if why.contains("longer")), "{flooded:?}");
+    assert_eq!(text(calm), "Hello.");
+}
+
+#[tokio::test]
 async fn a_run_that_takes_nothing_holds_up_no_other_one() {
     let waits = CancellationToken::new();
     let (small, large) = (vec![says("x"); 200], vec![says(&"x".repeat(1 << 20)); 20]);
